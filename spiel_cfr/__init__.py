@@ -1,0 +1,39 @@
+"""Counterfactual regret minimization and its family, for any OpenSpiel game."""
+
+from spiel_cfr.evaluate import (
+  BestResponse,
+  NashConv,
+  best_response,
+  expected_values,
+  exploitability,
+  nash_conv,
+)
+from spiel_cfr.game.compiled import CompiledGame, compile_game, load_compiled_game
+from spiel_cfr.game.loading import load_game
+from spiel_cfr.solvers.base import Solver
+from spiel_cfr.solvers.cfr import (
+  CFRPlusSolver,
+  CFRSolver,
+  DCFRSolver,
+  LCFRSolver,
+  TabularCFRSolver,
+)
+
+__all__ = [
+  "BestResponse",
+  "CFRPlusSolver",
+  "CFRSolver",
+  "CompiledGame",
+  "DCFRSolver",
+  "LCFRSolver",
+  "NashConv",
+  "Solver",
+  "TabularCFRSolver",
+  "best_response",
+  "compile_game",
+  "expected_values",
+  "exploitability",
+  "load_compiled_game",
+  "load_game",
+  "nash_conv",
+]

@@ -1,0 +1,69 @@
+"""Every exception that a user's mistake can raise, in one small hierarchy.
+
+Catch `SpielCFRError` to catch them all. Those that report a bad value are also `ValueError`s, so code that already
+guards against `ValueError` keeps working.
+"""
+
+
+class SpielCFRError(Exception):
+  """Base class of every exception that this library raises on purpose."""
+
+
+class ArgumentError(SpielCFRError, ValueError):
+  """An argument has a value that makes no sense, such as zero iterations."""
+
+
+class GameError(SpielCFRError, ValueError):
+  """The game can't be loaded, or can't be solved by the algorithms here."""
+
+
+class UnknownGameError(GameError):
+  """OpenSpiel has no game of that name."""
+
+
+class GameParameterError(GameError):
+  """The game exists, but not with these parameters."""
+
+
+class UnsupportedGameError(GameError):
+  """The game is of a kind that no solver here takes; subclasses say which."""
+
+
+class NoInformationStateError(UnsupportedGameError):
+  """The game has no information state strings, so infosets can't be told."""
+
+
+class SampledChanceError(UnsupportedGameError):
+  """Chance is sampled inside the game, so its probabilities are unknown."""
+
+
+class MeanFieldGameError(UnsupportedGameError):
+  """The game is a mean-field game, which has no extensive form."""
+
+
+class SinglePlayerGameError(UnsupportedGameError):
+  """The game has one player only, so there is no equilibrium to find."""
+
+
+class ImperfectRecallError(UnsupportedGameError):
+  """A player forgets something, so that sequence form does not exist."""
+
+
+class InconsistentInfosetError(UnsupportedGameError):
+  """Two states of one infoset differ in something its owner can see."""
+
+
+class InvalidPayoffError(UnsupportedGameError):
+  """A terminal state returns NaN or an infinity."""
+
+
+class GameTooLargeError(GameError):
+  """The game has more states than the limit allows."""
+
+
+class PolicyError(SpielCFRError, ValueError):
+  """A policy does not fit the game, or its probabilities are not any."""
+
+
+class FileFormatError(SpielCFRError, ValueError):
+  """A file is not what it should be: truncated, altered, too new, foreign."""

@@ -1,0 +1,1 @@
+"""From an OpenSpiel game to arrays."""

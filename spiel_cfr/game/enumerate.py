@@ -1,0 +1,328 @@
+"""The one walk over a game's states, through OpenSpiel's State and Game API only."""
+
+import array
+import contextlib
+import dataclasses
+import itertools
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+import tqdm
+
+from spiel_cfr import errors
+from spiel_cfr.kernels import Float64s, Int64s, Uint32s
+
+_CHANCE = int(pyspiel.PlayerId.CHANCE)
+_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+# Terminal histories that are kept apart before those with the same sequences are merged: bounds the memory of games
+# whose chance nodes multiply histories (Leduc's suits) without merging often.
+_MERGE_EVERY = 1 << 20
+_CHECK_EVERY = 1 << 12
+_PROBABILITY_TOLERANCE = 1e-6
+# Of the largest return: what sums of returns may differ by and still count as constant.
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclasses.dataclass
+class Enumeration:
+  """What the walk brought home, in order of discovery.
+
+  That order is the one of OpenSpiel's `TabularPolicy`: histories sorted as strings, depth first.
+
+  Attributes:
+    infostates: each player's information state strings.
+    parents: int64 (infosets,) a player: the sequence above each infoset. A player's sequences are numbered from 0, the
+      empty one, through the actions of infoset 0, of infoset 1 and so on.
+    actions: each player's legal actions, infoset by infoset, in one flat int64 array.
+    num_actions: int64 (infosets,) a player.
+    leaf_sequences: uint32 (players, leaves), no two columns alike.
+    leaf_payoffs: float64 (leaves, players): summed over the histories with these sequences, weighted by chance.
+    num_states: how many states there are.
+    num_terminals: how many of them are terminal.
+    payoff_range: smallest and largest return that any player can get.
+    constant_sum: what the players' returns sum to, or None where they don't always sum to the same.
+  """
+
+  infostates: list[list[str]]
+  parents: list[Int64s]
+  actions: list[Int64s]
+  num_actions: list[Int64s]
+  leaf_sequences: Uint32s
+  leaf_payoffs: Float64s
+  num_states: int
+  num_terminals: int
+  payoff_range: tuple[float, float]
+  constant_sum: float | None
+
+
+def enumerate_game(game: pyspiel.Game, max_nodes: int, progress: bool | None = None) -> Enumeration:
+  """Walks all states of a sequential game once.
+
+  Args:
+    game: what `loading.load_game` returns.
+    max_nodes: how many states the game may have.
+    progress: whether to show a progress bar; by default, on a terminal.
+
+  Returns:
+    Everything that the solvers need to know of the game.
+
+  Raises:
+    GameTooLargeError: there are more states than `max_nodes`.
+    ImperfectRecallError: an infoset can be reached by two sequences of its owner.
+    InconsistentInfosetError: two states of an infoset have different legal actions.
+    InvalidPayoffError: a return is NaN or infinite.
+    GameError: probabilities of chance are not any, or a state has no action.
+  """
+  num_players = game.num_players()
+  tables: list[dict[str, int]] = [{} for _ in range(num_players)]
+  parents = [array.array("q") for _ in range(num_players)]
+  first_sequences = [array.array("q") for _ in range(num_players)]
+  moves: list[list[_Moves]] = [[] for _ in range(num_players)]
+  known_moves: dict[tuple[int, ...], _Moves] = {}
+  next_sequence = [1] * num_players
+  leaves = _Leaves(num_players)
+  add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
+  add_reach = leaves.new_reaches.append
+  num_states, next_check = 0, 1
+  stack: list[tuple[Any, tuple[int, ...], float]] = [
+    (game.new_initial_state(), (0,) * num_players, 1.0)
+  ]
+  push, pop = stack.append, stack.pop
+
+  with _progress_bar(progress) as bar:
+    while stack:
+      state, sequences, reach = pop()
+      num_states += 1
+      if num_states >= next_check:
+        if num_states > max_nodes:
+          raise _too_large(max_nodes, tables, leaves)
+        if bar is not None:
+          bar.update(num_states - bar.n)
+        leaves.collect()
+        next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
+
+      player = state.current_player()
+      if player >= 0:
+        infostate = state.information_state_string()
+        legal = state.legal_actions()
+        infoset = tables[player].get(infostate)
+        if infoset is None:
+          infoset = tables[player][infostate] = len(parents[player])
+          parents[player].append(sequences[player])
+          first_sequences[player].append(next_sequence[player])
+          next_sequence[player] += len(legal)
+          key = tuple(legal)
+          moves[player].append(known_moves.get(key) or known_moves.setdefault(key, _moves(state)))
+        elif parents[player][infoset] != sequences[player]:
+          raise _imperfect_recall(state)
+        known, later, (index, action) = moves[player][infoset]
+        if known != legal:
+          raise _inconsistent(state, known)
+        first = first_sequences[player][infoset]
+        before, after = sequences[:player], sequences[player + 1 :]
+        for later_index, later_action in later:
+          push((state.child(later_action), (*before, first + later_index, *after), reach))
+        # The state becomes its own first child, which saves a copy.
+        state.apply_action(action)
+        push((state, (*before, first + index, *after), reach))
+
+      elif player == _TERMINAL:
+        add_sequences(sequences)
+        add_returns(state.returns())
+        add_reach(reach)
+
+      elif player == _CHANCE:
+        for action, probability in _chance_outcomes(state):
+          push((state.child(action), sequences, reach * probability))
+
+      else:
+        raise errors.UnsupportedGameError(
+          f"After the history [{state.history_str()}], player {player} is to move, which is "
+          "neither a player nor chance."
+        )
+
+  merged_sequences, merged_payoffs = leaves.merged()
+  return Enumeration(
+    infostates=[list(table) for table in tables],
+    parents=[np.array(column, np.int64) for column in parents],
+    actions=[
+      np.array([action for known, _, _ in column for action in known], np.int64) for column in moves
+    ],
+    num_actions=[np.array([len(known) for known, _, _ in column], np.int64) for column in moves],
+    leaf_sequences=merged_sequences,
+    leaf_payoffs=merged_payoffs,
+    num_states=num_states,
+    num_terminals=leaves.num_terminals,
+    payoff_range=leaves.payoff_range,
+    constant_sum=leaves.constant_sum,
+  )
+
+
+# Legal actions; (index, action) pairs but the first to explore, last to explore first; that first one.
+_Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
+
+
+def _moves(state: Any) -> _Moves:
+  """Returns how to explore a decision: in the order in which histories sort as strings."""
+  legal = state.legal_actions()
+  if not legal:
+    raise errors.UnsupportedGameError(
+      f"Player {state.current_player()} is to move and has no legal action after the history "
+      f"[{state.history_str()}]."
+    )
+  order = sorted(enumerate(legal), key=lambda move: str(move[1]))
+  return legal, order[:0:-1], order[0]
+
+
+def _chance_outcomes(state: Any) -> list[tuple[int, float]]:
+  """Returns the outcomes and probabilities of a chance node, last to explore first."""
+  outcomes: list[tuple[int, float]] = state.chance_outcomes()
+  total = math.fsum(probability for _, probability in outcomes)
+  if not (abs(total - 1) < _PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
+    raise errors.GameError(
+      f"The chance outcomes after the history [{state.history_str()}] are {outcomes}; their "
+      "probabilities must be non-negative and sum to 1."
+    )
+  return sorted(outcomes, key=lambda outcome: str(outcome[0]), reverse=True)
+
+
+class _Leaves:
+  """Collects terminal histories and merges those with the same sequences of all players."""
+
+  def __init__(self, num_players: int) -> None:
+    self.num_players = num_players
+    self.num_terminals = 0
+    self.payoff_range = (math.inf, -math.inf)
+    self.constant_sum: float | None = None
+    # The walk appends to these three directly: a call of ours a history would cost a tenth of it.
+    self.new_sequences: list[tuple[int, ...]] = []
+    self.new_returns: list[list[float]] = []
+    self.new_reaches: list[float] = []
+    self._sequences = [np.zeros((num_players, 0), np.uint32)]
+    self._payoffs = [np.zeros((0, num_players))]
+    self._unmerged = 0
+
+  def collect(self) -> None:
+    """Moves new histories into arrays; call it every few thousand."""
+    count = len(self.new_reaches)
+    if not count:
+      return
+    shape = (count, self.num_players)
+    flat = itertools.chain.from_iterable
+    sequences = np.fromiter(flat(self.new_sequences), np.uint32, count * self.num_players)
+    returns = np.fromiter(flat(self.new_returns), np.float64, count * self.num_players)
+    returns = returns.reshape(shape)
+    self._note_returns(returns)
+    self._sequences.append(sequences.reshape(shape).T)
+    self._payoffs.append(returns * np.array(self.new_reaches)[:, None])
+    self.num_terminals += count
+    self._unmerged += count
+    for column in (self.new_sequences, self.new_returns, self.new_reaches):
+      column.clear()
+    if self._unmerged >= _MERGE_EVERY:
+      self._merge()
+
+  def merged(self) -> tuple[Uint32s, Float64s]:
+    """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories."""
+    self.collect()
+    self._merge()
+    return self._sequences[0], self._payoffs[0]
+
+  def _merge(self) -> None:
+    sequences = np.concatenate(self._sequences, axis=1)
+    payoffs = np.concatenate(self._payoffs)
+    order = np.lexsort(sequences[::-1])
+    sequences = sequences[:, order]
+    starts = np.flatnonzero(np.append(True, (np.diff(sequences, axis=1) != 0).any(axis=0)))
+    self._sequences = [np.ascontiguousarray(sequences[:, starts])]
+    self._payoffs = [np.add.reduceat(payoffs[order], starts)]
+    self._unmerged = 0
+
+  def _note_returns(self, returns: Float64s) -> None:
+    if not np.isfinite(returns).all():
+      worst = int(np.flatnonzero(~np.isfinite(returns).all(axis=1))[0])
+      raise errors.InvalidPayoffError(
+        f"Terminal state {self.num_terminals + worst + 1:,} of the walk has the returns "
+        f"{returns[worst].tolist()}; they must be finite numbers."
+      )
+    low, high = self.payoff_range
+    self.payoff_range = (min(low, float(returns.min())), max(high, float(returns.max())))
+    sums = returns.sum(axis=1)
+    if not self.num_terminals:
+      self.constant_sum = float(sums[0])
+    tolerance = _SUM_TOLERANCE * max(1.0, *map(abs, self.payoff_range))
+    if self.constant_sum is not None and np.abs(sums - self.constant_sum).max() > tolerance:
+      self.constant_sum = None
+
+
+def _progress_bar(progress: bool | None) -> Any:
+  """Returns a bar that counts states, on a terminal only unless told otherwise."""
+  if progress is None:
+    progress = sys.stderr.isatty()
+  if not progress:
+    return contextlib.nullcontext()
+  return tqdm.tqdm(desc="walking the game", unit=" states", unit_scale=True, delay=1.0, leave=False)
+
+
+def _too_large(
+  max_nodes: int, tables: list[dict[str, int]], leaves: _Leaves
+) -> errors.GameTooLargeError:
+  infosets = sum(map(len, tables))
+  return errors.GameTooLargeError(
+    f"The game has more than max_nodes={max_nodes:,} states. So far it had {infosets:,} infosets. "
+    "Choose smaller parameters, or raise max_nodes if there is the time (a few microseconds a "
+    "state) and the memory (about 0.5 kB an infoset and 50 bytes a terminal state)."
+  )
+
+
+def _imperfect_recall(state: Any) -> errors.ImperfectRecallError:
+  player = state.current_player()
+  return errors.ImperfectRecallError(
+    f"Player {player}'s infostate {state.information_state_string()!r} can be reached by "
+    f"different sequences of that player's own actions (one history: [{state.history_str()}]). The "
+    "player forgets what it did, and solvers in sequence form need perfect recall."
+  )
+
+
+def _inconsistent(state: Any, known: list[int]) -> errors.InconsistentInfosetError:
+  return errors.InconsistentInfosetError(
+    f"States of player {state.current_player()}'s infostate {state.information_state_string()!r} "
+    f"have different legal actions: {known}, and {state.legal_actions()} after the history "
+    f"[{state.history_str()}]. The game's information_state_string must tell them apart."
+  )
+
+
+def first_states(game: pyspiel.Game, infostates: Sequence[Sequence[str]]) -> list[Any]:
+  """Finds a state of every infoset: the first in the order of histories, as in OpenSpiel's `TabularPolicy`.
+
+  Args:
+    game: the game.
+    infostates: each player's, as `enumerate_game` returns them.
+
+  Returns:
+    The states, player by player in the order of `infostates`.
+  """
+  found: list[dict[str, Any]] = [{} for _ in infostates]
+  missing = sum(map(len, infostates))
+  stack = [game.new_initial_state()]
+  while missing:
+    state = stack.pop()
+    if state.is_terminal():
+      continue
+    if state.is_chance_node():
+      actions = [action for action, _ in state.chance_outcomes()]
+    else:
+      actions = state.legal_actions()
+      known = found[state.current_player()]
+      infostate = state.information_state_string()
+      if infostate not in known:
+        known[infostate] = state
+        missing -= 1
+    stack.extend(state.child(action) for action in sorted(actions, key=str, reverse=True))
+  return [
+    states[infostate] for states, own in zip(found, infostates, strict=True) for infostate in own
+  ]

@@ -1,0 +1,143 @@
+"""One player's decision space in sequence form, laid out for block kernels.
+
+A sequence is a way that a player can have acted: an infoset and an action there, or the empty sequence. Each infoset
+has one parent, the last sequence of its owner before it (perfect recall). See von Stengel, "Efficient Computation of
+Behavior Strategies" (1996); "treeplex" is from Hoda, Gilpin, Peña and Sandholm (2010).
+
+Infosets are grouped by how many infosets of their owner lie above them and by their number of actions. A group of N
+infosets with m actions stores its sequences as m rows of N: `[group][action][infoset]`. Whatever is done at one
+infoset is then done to whole rows at once.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from spiel_cfr.kernels import LINE, Int64s, Uint32s, Uint64s
+
+# Columns of `Treeplex.groups`.
+FIRST_SEQUENCE, STRIDE, COUNT, ACTIONS, FIRST_INFOSET, DEPTH = range(6)
+COLUMNS = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Treeplex:
+  """The sequences and infosets of one player.
+
+  All players share one numbering of sequences and one of infosets, so that a solver's state is one flat array for the
+  whole game. Sequences include padding, which belongs to no infoset and stays zero.
+
+  Attributes:
+    root: the empty sequence, the first of this player's sequences.
+    end: one past the last of this player's sequences.
+    first_infoset: the first of this player's infosets.
+    groups: uint64 of shape (groups, 6), parents before children, columns `FIRST_SEQUENCE` (of action 0 of the group's
+      first infoset), `STRIDE` (from one action's row to the next), `COUNT` (infosets), `ACTIONS` (of each infoset),
+      `FIRST_INFOSET` and `DEPTH` (infosets of the player above each).
+    parent: uint32 of shape (infosets,), in layout order: the sequence above each infoset.
+    position: uint32 of shape (infosets,), in order of discovery: each infoset's place in the layout.
+    first_sequence: uint32 of shape (infosets,), in order of discovery: the sequence of each infoset's action 0.
+    stride: uint32 of shape (infosets,), in order of discovery: from there to the sequence of the next action.
+  """
+
+  root: int
+  end: int
+  first_infoset: int
+  groups: Uint64s
+  parent: Uint32s
+  position: Uint32s
+  first_sequence: Uint32s
+  stride: Uint32s
+
+  @property
+  def num_infosets(self) -> int:
+    """How many infosets the player has."""
+    return len(self.parent)
+
+  @property
+  def num_sequences(self) -> int:
+    """How many sequences the player has, the empty one included, padding not."""
+    return 1 + int((self.groups[:, COUNT] * self.groups[:, ACTIONS]).sum())
+
+  @property
+  def depth(self) -> int:
+    """The largest number of the player's infosets on one path."""
+    return 1 + int(self.groups[-1, DEPTH]) if len(self.groups) else 0
+
+  def blocks(self) -> Iterator[tuple[Int64s, slice]]:
+    """Yields each group's sequences, shape (actions, infosets), and its infosets within this player's."""
+    for first, stride, count, actions, infoset, _ in self.groups.astype(np.int64).tolist():
+      sequences = first + stride * np.arange(actions)[:, None] + np.arange(count)
+      start = infoset - self.first_infoset
+      yield sequences, slice(start, start + count)
+
+
+def build_treeplex(
+  parents: Int64s, num_actions: Int64s, root: int = 0, first_infoset: int = 0
+) -> tuple[Treeplex, Uint32s]:
+  """Lays out a player's infosets.
+
+  Args:
+    parents: shape (infosets,), in order of discovery, parents first. Sequences are numbered in that order too: 0 is
+      the empty one, and infoset j's follow those of infoset j - 1.
+    num_actions: shape (infosets,), each at least 1.
+    root: number of the empty sequence in the numbering of all players.
+    first_infoset: number of the first infoset in that of all players.
+
+  Returns:
+    The treeplex and, shape (sequences,), where each sequence as numbered above has gone.
+  """
+  num_infosets = len(parents)
+  starts = 1 + np.cumsum(num_actions) - num_actions
+  owner = np.repeat(np.arange(num_infosets), num_actions)
+  placed = np.zeros(1 + len(owner), np.int64)
+  placed[0] = root
+  depth = _depths(parents, owner)
+
+  position = np.zeros(num_infosets, np.int64)
+  first_sequence = np.zeros(num_infosets, np.int64)
+  stride = np.zeros(num_infosets, np.int64)
+  layout_parent = np.zeros(num_infosets, np.uint32)
+  groups: list[tuple[int, int, int, int, int, int]] = []
+  end, laid_out = root + 1, 0
+  by_depth = np.argsort(depth, kind="stable")
+  for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1):
+    # Children in the order of their parents: both sweeps then read and write the parents in order.
+    level = level[np.lexsort((placed[parents[level]], num_actions[level]))]
+    for group in np.split(level, np.flatnonzero(np.diff(num_actions[level])) + 1):
+      count = len(group)
+      if not count:
+        continue
+      actions = int(num_actions[group[0]])
+      first = -(-end // LINE) * LINE
+      row = np.arange(count)
+      first_sequence[group] = first + row
+      stride[group] = count
+      position[group] = laid_out + row
+      layout_parent[laid_out : laid_out + count] = placed[parents[group]]
+      for action in range(actions):
+        placed[starts[group] + action] = first + action * count + row
+      groups.append((first, count, count, actions, first_infoset + laid_out, int(depth[group[0]])))
+      end = first + actions * count
+      laid_out += count
+  treeplex = Treeplex(
+    root=root,
+    end=-(-end // LINE) * LINE,
+    first_infoset=first_infoset,
+    groups=np.array(groups, np.uint64).reshape(-1, COLUMNS),
+    parent=layout_parent,
+    position=position.astype(np.uint32),
+    first_sequence=first_sequence.astype(np.uint32),
+    stride=stride.astype(np.uint32),
+  )
+  return treeplex, placed.astype(np.uint32)
+
+
+def _depths(parents: Int64s, owner: Int64s) -> Int64s:
+  """Counts the player's infosets above each."""
+  depths = [0] * len(parents)
+  for infoset, parent in enumerate(parents.tolist()):
+    if parent:
+      depths[infoset] = depths[owner[parent - 1]] + 1
+  return np.array(depths, np.int64)

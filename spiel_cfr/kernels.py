@@ -1,0 +1,111 @@
+"""Compiled code: how a Python function becomes machine code here, and the arrays it works on.
+
+Kernels are compiled by numba the first time they are used, not at import, and kept on disk beside their source, so
+that only the very first start of the library on a machine compiles anything. Each has an explicit signature. That
+makes it a first-class function: a loop takes the kernels it calls as arguments, through a pointer, and is itself
+compiled once, whatever it is given. Called on blocks of hundreds of infosets, the pointer costs about a nanosecond.
+"""
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+Float64s = npt.NDArray[np.float64]
+Uint32s = npt.NDArray[np.uint32]
+Uint64s = npt.NDArray[np.uint64]
+Int64s = npt.NDArray[np.int64]
+
+FLOATS = types.Array(types.float64, 1, "C")
+FLOAT_TABLE = types.Array(types.float64, 2, "C")
+INDICES = types.Array(types.uint32, 1, "C")
+INDEX_TABLE = types.Array(types.uint32, 2, "C")
+COUNTS = types.Array(types.uint64, 1, "C")
+COUNT_TABLE = types.Array(types.uint64, 2, "C")
+COUNT = types.uint64
+
+# Infosets that a block kernel is given at a time: enough to hide the call, few enough for the level-1 cache.
+CHUNK = 256
+# Doubles in a cache line. Blocks begin on one.
+LINE = 8
+# Infosets with a regret of this much of the payoff range, or less, are tied: see `minimizers.regret_matching`.
+TIE = 1e-12
+
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "fastmath": {"contract", "nsz"}}
+_ANNOUNCE_AFTER_SECONDS = 0.7
+_announced = threading.Event()
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Marks a helper that only other kernels of the same file call."""
+  compiled: Callable[..., Any] = numba.njit(**_OPTIONS)(function)
+  return compiled
+
+
+class Kernel:
+  """A function that is compiled for one signature when it is first used.
+
+  Attributes:
+    function: the plain Python function; it runs uncompiled too, slowly.
+    signature: its numba signature.
+  """
+
+  def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+    """Wraps `function`; nothing is compiled yet."""
+    functools.update_wrapper(self, function)
+    self.function = function
+    self.signature = signature
+
+  @functools.cached_property
+  def compiled(self) -> Callable[..., Any]:
+    """The machine code, from disk if this version of the source was compiled before."""
+    with _announce_slow_compilation():
+      dispatcher: Callable[..., Any] = numba.njit(self.signature, cache=True, **_OPTIONS)(
+        self.function
+      )
+    return dispatcher
+
+  def __call__(self, *arguments: Any) -> Any:
+    """Calls the compiled function."""
+    return self.compiled(*arguments)
+
+
+def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
+  """Decorator that makes a function a `Kernel` with this numba signature."""
+  return lambda function: Kernel(function, signature)
+
+
+@contextlib.contextmanager
+def _announce_slow_compilation() -> Iterator[None]:
+  """Says on standard error, once a process, what takes so long."""
+
+  def announce() -> None:
+    if not _announced.is_set():
+      _announced.set()
+      print("spiel_cfr: compiling kernels; later starts take them from disk", file=sys.stderr)
+
+  timer = threading.Timer(_ANNOUNCE_AFTER_SECONDS, announce)
+  timer.daemon = True
+  timer.start()
+  try:
+    yield
+  finally:
+    timer.cancel()
+
+
+def aligned_zeros(*shape: int) -> Float64s:
+  """Zeros of dtype float64 whose first element begins a cache line.
+
+  `np.zeros` promises 16 bytes only; loops over vectors that cross cache lines are up to 1.3 times slower.
+  """
+  count = int(np.prod(shape))
+  raw = np.zeros(count + LINE, np.float64)
+  start = (-raw.ctypes.data // raw.itemsize) % LINE
+  return raw[start : start + count].reshape(shape)

@@ -1,0 +1,1 @@
+"""Local regret minimizers: what one infoset does."""

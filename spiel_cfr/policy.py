@@ -1,0 +1,264 @@
+"""Between the arrays of the solvers and OpenSpiel's policies.
+
+Inside, a policy is a float64 array over the sequences of all players: the probability of each sequence's action at its
+infoset (behavioural form), or the probability that the owner plays to the sequence (sequence form).
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+from open_spiel.python import policy as open_spiel_policy
+
+from spiel_cfr import errors
+from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.game.enumerate import first_states
+from spiel_cfr.kernels import Float64s, aligned_zeros
+
+PolicyDict = dict[str, dict[int, float]]
+# How far the probabilities at an infoset may sum from 1.
+_TOLERANCE = 1e-6
+
+
+class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[misc]
+  """OpenSpiel's `TabularPolicy`, made from a compiled game without walking the states again.
+
+  Rows of `action_probability_array` are in OpenSpiel's own order. `states` and `state_in`, which few programs use and
+  which keep a state of every infoset in memory, are made when they are first asked for.
+  """
+
+  def __init__(self, compiled: CompiledGame, probabilities: Float64s) -> None:
+    """Makes the policy.
+
+    Args:
+      compiled: the game.
+      probabilities: behavioural form, shape (sequences,); copied.
+
+    Raises:
+      PolicyError: two players share an information state string.
+    """
+    # The base class's own constructor would walk the game.
+    open_spiel_policy.Policy.__init__(self, compiled.game, list(range(compiled.num_players)))
+    self._compiled = compiled
+    self.game_type = compiled.game.get_type()
+    self.state_lookup = dict(compiled.rows)
+    self.states_per_player = [list(infostates) for infostates in compiled.infostates]
+    self.legal_actions_mask = compiled.legal_actions_mask
+    self.action_probability_array = np.zeros(self.legal_actions_mask.shape)
+    self.action_probability_array[compiled.action_cells] = probabilities[
+      compiled.all_action_sequences
+    ]
+
+  @functools.cached_property
+  def states(self) -> list[Any]:
+    """One state of each row's infoset: the first in the order of histories."""
+    return first_states(self.game, self._compiled.infostates)
+
+  @functools.cached_property
+  def state_in(self) -> npt.NDArray[np.float64] | None:
+    """Each row's information state tensor, or observation tensor, or None if the game has neither."""
+    if self.game_type.provides_information_state_tensor:
+      return np.array([state.information_state_tensor() for state in self.states])
+    if self.game_type.provides_observation_tensor:
+      return np.array([state.observation_tensor() for state in self.states])
+    return None
+
+  def __copy__(self, copy_action_probability_array: bool = True) -> "CompiledTabularPolicy":
+    """Returns a copy that shares all but the probabilities, which may be left out."""
+    result = CompiledTabularPolicy.__new__(CompiledTabularPolicy)
+    result.__dict__.update(self.__dict__)
+    del result.action_probability_array
+    if copy_action_probability_array:
+      result.action_probability_array = self.action_probability_array.copy()
+    return result
+
+
+def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
+  """Returns a behavioural form as infostate -> action -> probability.
+
+  Raises:
+    PolicyError: two players share an information state string.
+  """
+  result: PolicyDict = {}
+  entries = zip(
+    np.concatenate(compiled.actions).tolist(),
+    probabilities[compiled.all_action_sequences].tolist(),
+    strict=True,
+  )
+  counts = np.concatenate(compiled.num_actions).tolist()
+  for infostate, count in zip(compiled.rows, counts, strict=True):
+    result[infostate] = {
+      action: probability for _, (action, probability) in zip(range(count), entries, strict=False)
+    }
+  return result
+
+
+def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.TabularPolicy:
+  """Returns a behavioural form as OpenSpiel's C++ tabular policy.
+
+  Raises:
+    PolicyError: two players share an information state string.
+  """
+  table = to_dict(compiled, probabilities)
+  return pyspiel.TabularPolicy(
+    {infostate: list(entries.items()) for infostate, entries in table.items()}
+  )
+
+
+def uniform(compiled: CompiledGame) -> Float64s:
+  """Returns the uniform policy in behavioural form, aligned."""
+  result = aligned_zeros(compiled.end)
+  for treeplex in compiled.treeplexes:
+    for sequences, _ in treeplex.blocks():
+      result[sequences] = 1.0 / len(sequences)
+  return result
+
+
+def behavioral_form(compiled: CompiledGame, sums: Float64s) -> Float64s:
+  """Normalizes non-negative sums at each infoset; where they are all zero, the strategy is uniform.
+
+  Args:
+    compiled: the game.
+    sums: shape (sequences,).
+
+  Returns:
+    Behavioural form, shape (sequences,).
+  """
+  result = np.zeros(compiled.end)
+  for treeplex in compiled.treeplexes:
+    for sequences, _ in treeplex.blocks():
+      block = sums[sequences]
+      total = block.sum(axis=0)
+      some = total > 0
+      result[sequences] = np.where(some, block / np.where(some, total, 1.0), 1.0 / len(sequences))
+  return result
+
+
+def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
+  """Turns behavioural form into sequence form, both of shape (sequences,). The result is aligned."""
+  result = aligned_zeros(compiled.end)
+  for treeplex in compiled.treeplexes:
+    result[treeplex.root] = 1.0
+    for sequences, infosets in treeplex.blocks():
+      result[sequences] = probabilities[sequences] * result[treeplex.parent[infosets]]
+  return result
+
+
+# What can be read as a policy: OpenSpiel's in Python or C++, a dictionary, or one of these for each player.
+AnyPolicy = Any
+
+
+def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
+  """Reads any policy into behavioural form.
+
+  Args:
+    compiled: the game.
+    policy: an OpenSpiel policy, in Python or in C++; a mapping from infostates to mappings from actions to
+      probabilities, or to lists of (action, probability), where actions left out have probability 0; or a list or
+      tuple of such policies, one a player.
+
+  Returns:
+    Behavioural form, shape (sequences,).
+
+  Raises:
+    PolicyError: the policy has no probabilities for an infoset, which is so when it is for another game, or they are
+      negative, NaN or don't sum to 1.
+  """
+  if isinstance(policy, list | tuple):
+    return _from_policies(compiled, policy)
+  entries = _entries(compiled, policy)
+  result = np.zeros(compiled.end)
+  result[compiled.all_action_sequences] = entries
+  _check(compiled, entries)
+  return result
+
+
+def _from_policies(compiled: CompiledGame, policies: Sequence[AnyPolicy]) -> Float64s:
+  if len(policies) != compiled.num_players:
+    raise errors.PolicyError(
+      f"There are {len(policies)} policies for a game of {compiled.num_players} players."
+    )
+  result = np.zeros(compiled.end)
+  for treeplex, policy in zip(compiled.treeplexes, policies, strict=True):
+    own = slice(treeplex.root, treeplex.end)
+    result[own] = from_policy(compiled, policy)[own]
+  return result
+
+
+def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
+  """Returns the probability of every action of every infoset, unchecked, in order of discovery."""
+  if isinstance(policy, open_spiel_policy.TabularPolicy):
+    array = policy.action_probability_array
+    rows = np.array(
+      [_find(policy.state_lookup.__getitem__, key) for key in compiled.rows], np.int64
+    )
+    cells = compiled.action_cells
+    if array.shape[1] < compiled.legal_actions_mask.shape[1]:
+      raise errors.PolicyError(
+        f"The policy has {array.shape[1]} actions, the game {compiled.num_distinct_actions}. "
+        "It is for another game."
+      )
+    entries: Float64s = np.asarray(array[rows[cells[0]], cells[1]], np.float64)
+    return entries
+  distributions: Iterable[Any]
+  if isinstance(policy, Mapping):
+    distributions = (_find(policy.__getitem__, key) for key in compiled.rows)
+  elif isinstance(policy, pyspiel.TabularPolicy):
+    distributions = (_find(policy.policy_table().__getitem__, key) for key in compiled.rows)
+  elif isinstance(policy, pyspiel.Policy):
+    distributions = (policy.get_state_policy(state) for state in _states(compiled))
+  elif isinstance(policy, open_spiel_policy.Policy):
+    distributions = (policy.action_probabilities(state) for state in _states(compiled))
+  else:
+    raise errors.PolicyError(
+      f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, or a dictionary "
+      "infostate -> {action: probability}."
+    )
+  result = []
+  counts = np.concatenate(compiled.num_actions).tolist()
+  actions = iter(np.concatenate(compiled.actions).tolist())
+  for distribution, count, infostate in zip(distributions, counts, compiled.rows, strict=True):
+    chances = dict(distribution)
+    legal = [next(actions) for _ in range(count)]
+    result.extend(chances.pop(action, 0.0) for action in legal)
+    if any(chances.values()):
+      raise errors.PolicyError(
+        f"At infostate {infostate!r} the policy plays {sorted(chances)}, which are not among the "
+        f"legal actions {legal}."
+      )
+  return np.array(result, np.float64)
+
+
+def _find(look_up: Callable[[str], Any], infostate: str) -> Any:
+  try:
+    return look_up(infostate)
+  except KeyError:
+    raise errors.PolicyError(
+      f"The policy has no probabilities for infostate {infostate!r}. It is incomplete, or for "
+      "another game."
+    ) from None
+
+
+def _states(compiled: CompiledGame) -> list[Any]:
+  return first_states(compiled.game, compiled.infostates)
+
+
+def _check(compiled: CompiledGame, entries: Float64s) -> None:
+  """Checks that the entries of each infoset are a probability vector."""
+  counts = np.concatenate(compiled.num_actions)
+  if not len(counts):
+    return
+  starts = np.cumsum(counts) - counts
+  sums = np.add.reduceat(entries, starts)
+  bad = ~(np.abs(sums - 1) <= _TOLERANCE) | ~(np.minimum.reduceat(entries, starts) >= 0)
+  if bad.any():
+    worst = int(np.flatnonzero(bad)[0])
+    infostate = list(compiled.rows)[worst]
+    probabilities = entries[starts[worst] : starts[worst] + counts[worst]].tolist()
+    raise errors.PolicyError(
+      f"At infostate {infostate!r} the policy's probabilities are {probabilities}; they must be "
+      "non-negative and sum to 1."
+    )

@@ -1,0 +1,224 @@
+"""What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
+
+import operator
+import time
+from typing import Literal
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors, evaluate, policy
+from spiel_cfr.game.compiled import CompiledGame, compile_game
+from spiel_cfr.kernels import CHUNK, Float64s, Int64s, aligned_zeros
+from spiel_cfr.minimizers.base import SCRATCH_LINES, LocalMinimizer, no_prediction
+from spiel_cfr.solvers.loop import run_iterations
+
+AnyGame = str | pyspiel.Game | CompiledGame
+# Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
+Averaged = Literal["before", "after"]
+
+# Compiled code does not notice Ctrl-C, so it runs for about this long at a time.
+_SECONDS_BETWEEN_INTERRUPTS = 0.1
+_MOST_ITERATIONS_AT_A_TIME = 1 << 14
+
+
+class Solver:
+  """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
+
+  It is used as OpenSpiel's solvers are:
+
+      solver = CFRPlusSolver(pyspiel.load_game("leduc_poker"))
+      for _ in range(1000):
+        solver.evaluate_and_update_policy()
+      solver.average_policy()
+
+  and `run(1000)` does the same, faster.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    minimizer: what every infoset does.
+    iteration: how many iterations have been done.
+  """
+
+  def __init__(
+    self,
+    game: AnyGame,
+    minimizer: LocalMinimizer,
+    *,
+    alternating_updates: bool = True,
+    average_power: float = 0.0,
+    averaged: tuple[Averaged, ...] | Averaged = "before",
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes; compile it yourself to share it or to cache it.
+      minimizer: the local minimizer at every infoset.
+      alternating_updates: whether a player sees the strategies to which those before it have just updated, or all see
+        those of the last iteration.
+      average_power: the strategy of iteration t weighs t^average_power in the average, times the reach of its owner.
+      averaged: which strategies of an iteration the averages take, OpenSpiel's "before" or "after" the update; one for
+        all players, or one a player.
+
+    Raises:
+      GameError: see `compile_game`.
+      ArgumentError: the power is negative or not finite.
+    """
+    if not 0 <= average_power < np.inf:
+      raise errors.ArgumentError(
+        f"The power of the averaging weights must be finite and not negative, not {average_power!r}."
+      )
+    self.compiled_game = compile_game(game)
+    self.minimizer = minimizer
+    self.iteration = 0
+    self._alternating_updates = bool(alternating_updates)
+    self._average_power = average_power
+    num_players = self.compiled_game.num_players
+    each = (averaged,) * num_players if isinstance(averaged, str) else averaged
+    self._after = np.array([which == "after" for which in each])
+    end = self.compiled_game.end
+    self._strategy = policy.uniform(self.compiled_game)
+    self._sequence = policy.sequence_form(self.compiled_game, self._strategy)
+    self._average = aligned_zeros(end)
+    self._state = aligned_zeros(minimizer.state_lines, end)
+    self._local = minimizer.initial_local(self.compiled_game)
+    self._utility = aligned_zeros(end)
+    self._prediction = aligned_zeros(end if minimizer.predict else 0)
+    self._scratch = aligned_zeros(SCRATCH_LINES, CHUNK)
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, as OpenSpiel has it."""
+    return self.compiled_game.game
+
+  def evaluate_and_update_policy(self) -> None:
+    """Does one iteration: every player evaluates the current policies and updates its own."""
+    self._advance(1)
+
+  def run(self, iterations: int) -> None:
+    """Does many iterations: the same numbers as single steps, bit for bit.
+
+    Ctrl-C raises KeyboardInterrupt after a whole number of them, `self.iteration`.
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
+    """
+    remaining = positive_integer(iterations, "iterations")
+    at_a_time = 1
+    while remaining:
+      count = min(remaining, at_a_time)
+      start = time.perf_counter()
+      self._advance(count)
+      remaining -= count
+      seconds = max(time.perf_counter() - start, 1e-9)
+      at_a_time = max(1, int(count * min(8.0, _SECONDS_BETWEEN_INTERRUPTS / seconds)))
+      at_a_time = min(at_a_time, _MOST_ITERATIONS_AT_A_TIME)
+
+  def _advance(self, count: int) -> None:
+    """Does `count` iterations in one call of compiled code."""
+    game, payoff = self.compiled_game, self.compiled_game.payoff
+    iterations = np.arange(self.iteration + 1, self.iteration + count + 1)
+    weights = self._average_weights(iterations)[:, None]
+    predict = self.minimizer.predict or no_prediction
+    run_iterations(
+      payoff.gradient.compiled,
+      payoff.table,
+      payoff.rows,
+      payoff.others,
+      payoff.values,
+      self.minimizer.observe.compiled,
+      predict.compiled,
+      self.minimizer.predict is not None,
+      self._alternating_updates,
+      game.players,
+      game.groups,
+      game.parent,
+      self._state,
+      self._local,
+      self._strategy,
+      self._sequence,
+      self._average,
+      self._utility,
+      self._prediction,
+      self._scratch,
+      self.minimizer.parameters(iterations, game),
+      weights * ~self._after,
+      weights * self._after,
+    )
+    self.iteration += count
+
+  def _average_weights(self, iterations: Int64s) -> Float64s:
+    """Returns what the strategies of these iterations weigh in the average, shape (iterations,)."""
+    return iterations.astype(np.float64) ** self._average_power
+
+  def current_probabilities(self) -> Float64s:
+    """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
+    return self._strategy.copy()
+
+  def average_probabilities(self) -> Float64s:
+    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
+    return policy.behavioral_form(self.compiled_game, self._average)
+
+  def current_policy(self) -> policy.CompiledTabularPolicy:
+    """Returns a copy of the current policy, which need not converge."""
+    return policy.CompiledTabularPolicy(self.compiled_game, self._strategy)
+
+  def average_policy(self) -> policy.CompiledTabularPolicy:
+    """Returns a copy of the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
+
+    Where its owner has never played to, it is uniform, as in OpenSpiel.
+    """
+    return policy.CompiledTabularPolicy(self.compiled_game, self.average_probabilities())
+
+  def tabular_average_policy(self) -> pyspiel.TabularPolicy:
+    """Returns a copy of the average policy as OpenSpiel's C++ class; also the name there."""
+    return policy.to_pyspiel(self.compiled_game, self.average_probabilities())
+
+  def tabular_current_policy(self) -> pyspiel.TabularPolicy:
+    """Returns a copy of the current policy as OpenSpiel's C++ class; also the name there."""
+    return policy.to_pyspiel(self.compiled_game, self._strategy)
+
+  def average_policy_dict(self) -> policy.PolicyDict:
+    """Returns a copy of the average policy as infostate -> action -> probability."""
+    return policy.to_dict(self.compiled_game, self.average_probabilities())
+
+  def current_policy_dict(self) -> policy.PolicyDict:
+    """Returns a copy of the current policy as infostate -> action -> probability."""
+    return policy.to_dict(self.compiled_game, self._strategy)
+
+  def average_sequence_form(self) -> Float64s:
+    """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
+    result = np.empty_like(self._average)
+    for treeplex in self.compiled_game.treeplexes:
+      own = slice(treeplex.root, treeplex.end)
+      source = self._average if self.iteration else self._sequence
+      np.divide(source[own], source[treeplex.root], out=result[own])
+    return result
+
+  def nash_conv(self) -> float:
+    """Returns the NashConv of the average policy, without leaving the arrays."""
+    return evaluate.evaluate(self.compiled_game, self.average_sequence_form()).nash_conv
+
+  def exploitability(self) -> float:
+    """Returns the exploitability of the average policy: NashConv / 2.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+    """
+    evaluate.check_two_player_constant_sum(self.compiled_game)
+    return self.nash_conv() / 2
+
+
+def positive_integer(value: int, name: str) -> int:
+  """Returns `value` as a Python int.
+
+  Raises:
+    ArgumentError: it is not a positive integer.
+  """
+  try:
+    number = operator.index(value)
+  except TypeError:
+    number = 0
+  if number < 1 or isinstance(value, bool):
+    raise errors.ArgumentError(f"{name} must be a positive integer, not {value!r}.")
+  return number
