@@ -217,7 +217,7 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
       f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, or a dictionary "
       "infostate -> {action: probability}."
     )
-  result = []
+  result: list[float] = []
   counts = np.concatenate(compiled.num_actions).tolist()
   actions = iter(np.concatenate(compiled.actions).tolist())
   for distribution, count, infostate in zip(distributions, counts, compiled.rows, strict=True):

@@ -10,7 +10,7 @@ import pathlib
 import re
 import tempfile
 import zipfile
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ _MAGIC = "spiel_cfr compiled game"
 _FORMAT = 1
 DEFAULT_MAX_NODES = 20_000_000
 
-Game = pyspiel.Game
+Game: TypeAlias = "pyspiel.Game"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ class CompiledGame:
   @property
   def num_bytes(self) -> int:
     """Memory of the arrays, the infostate strings not counted."""
-    arrays = [*self.actions, *self.num_actions]
+    arrays: list[npt.NDArray[Any]] = [*self.actions, *self.num_actions]
     for treeplex in self.treeplexes:
       arrays += [
         treeplex.groups,

@@ -2,7 +2,7 @@
 
 import operator
 import time
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -13,7 +13,7 @@ from spiel_cfr.kernels import CHUNK, Float64s, Int64s, aligned_zeros
 from spiel_cfr.minimizers.base import SCRATCH_LINES, LocalMinimizer, no_prediction
 from spiel_cfr.solvers.loop import run_iterations
 
-AnyGame = str | pyspiel.Game | CompiledGame
+AnyGame: TypeAlias = "str | pyspiel.Game | CompiledGame"
 # Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
 Averaged = Literal["before", "after"]
 
