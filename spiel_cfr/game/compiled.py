@@ -63,7 +63,7 @@ class CompiledGame:
   constant_sum: float | None
   num_states: int
   num_terminals: int
-  _game: Game | None = dataclasses.field(default=None, repr=False)
+  _game: "Game | None" = dataclasses.field(default=None, repr=False)
 
   @functools.cached_property
   def game(self) -> Game:
@@ -232,7 +232,7 @@ _HEADER_FIELDS = (
 
 
 def compile_game(
-  game: str | Game | CompiledGame,
+  game: "str | Game | CompiledGame",
   *,
   max_nodes: int = DEFAULT_MAX_NODES,
   cache_dir: str | os.PathLike[str] | None = None,

@@ -19,7 +19,7 @@ import random
 import re
 import signal
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import pyspiel
 
@@ -54,8 +54,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     GameError: a game object can't be played.
   """
   if isinstance(game, str):
-    _check_names(game)
-    _check_syntax(game)
+    _check_names(_nested_names(game))
     if hasattr(os, "fork") and not _is_default(game):
       _probe(game)
   elif not isinstance(game, pyspiel.Game):
@@ -90,49 +89,55 @@ def _is_default(string: str) -> bool:
   return "(" not in string and _game_types()[string].default_loadable
 
 
-def _check_names(string: str) -> None:
-  """Looks up the game and the games nested in it, which are written `parameter=name(...)`."""
-  names = {string.partition("(")[0], *re.findall(r"=([^=(),]*)\(", string)}
-  if names <= set(pyspiel.registered_names()):
-    return
-  # Most of a second that few users need to wait.
-  import open_spiel.python.games  # noqa: F401
+def _nested_names(string: str) -> list[str]:
+  """Names of the game and of the games nested in it, as in `misere(game=kuhn_poker())`.
 
-  known = pyspiel.registered_names()
-  for name in names.difference(known):
-    close = difflib.get_close_matches(name[:100], known, cutoff=0.5)
-    hint = (
-      f"did you mean {' or '.join(close)}?"
-      if close
-      else "pyspiel.registered_names() lists those it has"
-    )
-    raise errors.UnknownGameError(f"OpenSpiel has no game named {_shorten(repr(name))}; {hint}")
+  Refuses what OpenSpiel's parser would skip: text after the last bracket, repeated parameters,
+  and `name=`, which would replace the game.
+  """
 
-
-def _check_syntax(string: str) -> None:
-  """Refuses what OpenSpiel's parser would skip: text after a bracket, repeated parameters, and `name=`."""
-
-  def fail(problem: str) -> None:
+  def fail(problem: str) -> NoReturn:
     raise errors.GameParameterError(f"{problem} in {_shorten(repr(string))}. {_takes(string)}")
 
-  open_brackets: list[set[str]] = []
-  for token in re.finditer(r"[()]|([^=(),]*)=", string):
-    if token[0] == "(":
-      open_brackets.append(set())
-    elif token[0] == ")":
-      if not open_brackets:
-        fail("unmatched ')'")
-      open_brackets.pop()
-      if not open_brackets and token.end() != len(string):
-        fail("text after the closing ')'")
-    elif token[1] in ("", "name"):
-      fail(f"{token[1]!r} is no parameter")
-    elif token[1] in open_brackets[-1]:
-      fail(f"parameter {token[1]!r} is given twice")
-    else:
-      open_brackets[-1].add(token[1])
+  names: list[str] = []
+  open_brackets: list[tuple[str, set[str]]] = []
+  pieces = re.split(r"([=(),])", string)
+  texts, symbols = pieces[::2], pieces[1::2]
+  for index, symbol in enumerate(symbols):
+    before, after = texts[index : index + 2]
+    if not open_brackets and (index or symbol != "("):
+      fail(f"{symbol!r} outside the brackets")
+    if symbol == "(":
+      open_brackets.append((before, set()))
+    elif symbol == ")":
+      name, _ = open_brackets.pop()
+      if not after:
+        names.append(name)
+      elif not open_brackets:
+        fail(f"{_shorten(repr(after))} after the last bracket")
+    elif symbol == "=":
+      keys = open_brackets[-1][1]
+      if before in ("", "name"):
+        fail(f"{before!r} is no parameter")
+      if before in keys:
+        fail(f"parameter {_shorten(repr(before))} is given twice")
+      keys.add(before)
   if open_brackets:
-    fail("unmatched '('")
+    fail("unclosed '('")
+  return names or [string]
+
+
+def _check_names(names: list[str]) -> None:
+  if set(names) <= set(pyspiel.registered_names()):
+    return
+  # Most of a second, which few users need to wait.
+  import open_spiel.python.games  # noqa: F401, PLC0415
+
+  known = pyspiel.registered_names()
+  for name in set(names).difference(known):
+    close = difflib.get_close_matches(name[:100], known, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else "see pyspiel.registered_names()"
+    raise errors.UnknownGameError(f"OpenSpiel has no game named {_shorten(repr(name))}; {hint}")
 
 
 def _takes(string: str) -> str:
@@ -252,7 +257,7 @@ def _probe(string: str) -> None:
   raise errors.GameParameterError(f"{_shorten(string)} {fate}. {_takes(string)}")
 
 
-def _report_trial(string: str, write_end: int) -> None:
+def _report_trial(string: str, write_end: int) -> NoReturn:
   """The child of `_probe`: writes the pickled error, or None, and exits."""
   import resource
 
