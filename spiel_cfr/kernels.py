@@ -38,7 +38,7 @@ LINE = 8
 # Infosets with a regret of this much of the payoff range, or less, are tied: see `minimizers.regret_matching`.
 TIE = 1e-12
 
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "fastmath": {"contract", "nsz"}}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 _ANNOUNCE_AFTER_SECONDS = 0.7
 _announced = threading.Event()
 

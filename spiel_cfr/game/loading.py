@@ -21,6 +21,7 @@ import signal
 import warnings
 from typing import Any, NoReturn
 
+import open_spiel.python.games  # noqa: F401 (registers OpenSpiel's Python games)
 import pyspiel
 
 from spiel_cfr import errors
@@ -37,7 +38,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
   """Returns a sequential game with information state strings and explicit chance.
 
   A simultaneous game comes back as OpenSpiel's turn-based version of it, in which players move one after the other
-  without seeing what the others have chosen. OpenSpiel's Python games are imported when the name asks for one.
+  without seeing what the others have chosen.
 
   Args:
     game: an OpenSpiel game string such as `leduc_poker(players=3)`, or a game. A game is taken as it is, without
@@ -97,7 +98,8 @@ def _nested_names(string: str) -> list[str]:
   """
 
   def fail(problem: str) -> NoReturn:
-    raise errors.GameParameterError(f"{problem} in {_shorten(repr(string))}. {_takes(string)}")
+    where = _shorten(repr(string))
+    raise errors.GameParameterError(f"{problem} in {where}. {_takes(string)}".rstrip())
 
   names: list[str] = []
   open_brackets: list[tuple[str, set[str]]] = []
@@ -128,11 +130,6 @@ def _nested_names(string: str) -> list[str]:
 
 
 def _check_names(names: list[str]) -> None:
-  if set(names) <= set(pyspiel.registered_names()):
-    return
-  # Most of a second, which few users need to wait.
-  import open_spiel.python.games  # noqa: F401, PLC0415
-
   known = pyspiel.registered_names()
   for name in set(names).difference(known):
     close = difflib.get_close_matches(name[:100], known, cutoff=0.5)
@@ -252,13 +249,16 @@ def _probe(string: str) -> None:
     return
   if exit_code == -signal.SIGALRM:
     fate = f"takes more than {_PROBE_SECONDS:g} seconds to load and play a few games"
+  elif exit_code < 0:
+    fate = f"ends the process with {signal.Signals(-exit_code).name}"
   else:
-    fate = f"ends the process ({signal.Signals(-exit_code).name if exit_code < 0 else f'exit code {exit_code}'})"
+    fate = f"ends the process with exit code {exit_code}"
   raise errors.GameParameterError(f"{_shorten(string)} {fate}. {_takes(string)}")
 
 
 def _report_trial(string: str, write_end: int) -> NoReturn:
   """The child of `_probe`: writes the pickled error, or None, and exits."""
+  # Windows has no such module, and no fork.
   import resource
 
   try:
@@ -275,7 +275,7 @@ def _report_trial(string: str, write_end: int) -> NoReturn:
         limit = int(statm.read().split()[0]) * resource.getpagesize() + _PROBE_EXTRA_BYTES
       hard = resource.getrlimit(resource.RLIMIT_AS)[1]
       resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))
-    error = None
+    error: errors.GameError | None = None
     try:
       game = pyspiel.load_game(string)
       _check_values(pyspiel.game_parameters_from_string(string), game.num_players())
