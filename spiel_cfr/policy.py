@@ -221,8 +221,14 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
   counts = np.concatenate(compiled.num_actions).tolist()
   actions = iter(np.concatenate(compiled.actions).tolist())
   for distribution, count, infostate in zip(distributions, counts, compiled.rows, strict=True):
-    chances = dict(distribution)
     legal = [next(actions) for _ in range(count)]
+    try:
+      chances = {int(action): float(chance) for action, chance in dict(distribution).items()}
+    except (TypeError, ValueError):
+      raise errors.PolicyError(
+        f"At infostate {infostate!r} the policy has {distribution!r} instead of a probability for "
+        "each action."
+      ) from None
     result.extend(chances.pop(action, 0.0) for action in legal)
     if any(chances.values()):
       raise errors.PolicyError(
@@ -252,8 +258,9 @@ def _check(compiled: CompiledGame, entries: Float64s) -> None:
   if not len(counts):
     return
   starts = np.cumsum(counts) - counts
-  sums = np.add.reduceat(entries, starts)
-  bad = ~(np.abs(sums - 1) <= _TOLERANCE) | ~(np.minimum.reduceat(entries, starts) >= 0)
+  # Anything that is no probability becomes one that no sum can make good.
+  chances = np.where((entries >= 0) & (entries <= 1 + _TOLERANCE), entries, 2.0)
+  bad = np.abs(np.add.reduceat(chances, starts) - 1) > _TOLERANCE
   if bad.any():
     worst = int(np.flatnonzero(bad)[0])
     infostate = list(compiled.rows)[worst]

@@ -69,16 +69,13 @@ def compiled_games():
 
 
 def tied(compiled, solver):
-  """Whether some infoset's regrets are nothing but rounding errors, not all of them zero."""
-  if not hasattr(solver, "_info_state_nodes"):
-    return False
+  """Whether nothing but rounding errors tells the actions of some infoset apart."""
   low, high = compiled.payoff_range
-  largest = (
-    max(node.cumulative_regret.values(), default=0.0)
-    for node in solver._info_state_nodes.values()
-    if len(node.legal_actions) > 1
-  )
-  return any(0 < regret < 1e-12 * (high - low) for regret in largest)
+  for node in getattr(solver, "_info_state_nodes", {}).values():
+    regrets = node.cumulative_regret.values()
+    if regrets and min(regrets) < max(regrets) and 0 < max(regrets) < 1e-12 * (high - low):
+      return True
+  return False
 
 
 class Disturbed:

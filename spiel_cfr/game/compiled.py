@@ -259,7 +259,7 @@ def compile_game(
   if isinstance(max_nodes, bool) or not isinstance(max_nodes, int) or max_nodes < 1:
     raise errors.ArgumentError(f"max_nodes must be a positive integer, not {max_nodes!r}.")
   loaded = loading.load_game(game)
-  cached = None if cache_dir is None else _cache_path(pathlib.Path(cache_dir), loaded)
+  cached = _cache_path(pathlib.Path(cache_dir), loaded) if cache_dir is not None else None
   if cached is not None and cached.exists():
     try:
       compiled = load_compiled_game(cached)
@@ -303,8 +303,17 @@ def _compile(game: Game, max_nodes: int, progress: bool | None) -> CompiledGame:
   )
 
 
-def _cache_path(folder: pathlib.Path, game: Game) -> pathlib.Path:
-  """Returns where a game's compiled form is kept: its name depends on all that the form depends on."""
+def _cache_path(folder: pathlib.Path, game: Game) -> pathlib.Path | None:
+  """Returns where a game's compiled form is kept: its name tells all that the form depends on.
+
+  Returns None for a game that its string does not describe, such as one read from a text or a file.
+  """
+  if "filename" in game.get_parameters():
+    return None
+  try:
+    loading.load_game(str(game))
+  except errors.GameError:
+    return None
   version = importlib.metadata.version("open_spiel")
   key = json.dumps([str(game), version, _FORMAT])
   digest = hashlib.sha256(key.encode()).hexdigest()[:32]
@@ -320,7 +329,7 @@ def load_compiled_game(path: str | os.PathLike[str]) -> CompiledGame:
     OSError: the file can't be read.
   """
   try:
-    with np.load(path, allow_pickle=False) as file:
+    with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
       arrays = {name: file[name] for name in file.files}
     header = json.loads(arrays["header"].tobytes())
     if header["magic"] != _MAGIC:

@@ -21,7 +21,7 @@ _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Terminal histories that are kept apart before those with the same sequences are merged: bounds the memory of games
 # whose chance nodes multiply histories (Leduc's suits) without merging often.
 _MERGE_EVERY = 1 << 20
-_CHECK_EVERY = 1 << 12
+_CHECK_EVERY = 1 << 10
 _PROBABILITY_TOLERANCE = 1e-6
 # Of the largest return: what sums of returns may differ by and still count as constant.
 _SUM_TOLERANCE = 1e-9

@@ -1,0 +1,257 @@
+"""Policies go to OpenSpiel and come back: its own methods work on ours, and ours read all of its kinds."""
+
+import copy
+
+import numpy as np
+import pyspiel
+import pytest
+import random_games
+from hypothesis import given, settings
+from open_spiel.python import policy as open_spiel_policy
+from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
+from open_spiel.python.algorithms import policy_utils
+
+import spiel_cfr
+from spiel_cfr import errors, policy
+
+NAMES = [
+  "kuhn_poker",
+  "kuhn_poker(players=3)",
+  "leduc_poker",
+  "tiny_hanabi",
+  "goofspiel(num_cards=3,imp_info=True)",
+  "liars_dice(dice_sides=3)",
+  "blotto(coins=3,fields=3)",
+  "sheriff(max_items=2,max_bribe=2,num_rounds=1)",
+]
+
+
+def random_probabilities(compiled, seed=0):
+  """Returns a random policy in behavioural form."""
+  generator = np.random.default_rng(seed)
+  return policy.behavioral_form(compiled, generator.random(compiled.end))
+
+
+@pytest.fixture(params=NAMES)
+def compiled(request):
+  return spiel_cfr.compile_game(request.param)
+
+
+def check_same_as_open_spiels(ours, theirs):
+  """Checks everything that OpenSpiel's TabularPolicy promises, against one made by its own walk."""
+  assert isinstance(ours, open_spiel_policy.TabularPolicy)
+  assert list(ours.state_lookup.items()) == list(theirs.state_lookup.items())
+  assert ours.states_per_player == theirs.states_per_player
+  assert ours.player_ids == theirs.player_ids
+  np.testing.assert_array_equal(ours.legal_actions_mask, theirs.legal_actions_mask)
+  assert ours.action_probability_array.shape == theirs.action_probability_array.shape
+  assert [str(state) for state in ours.states] == [str(state) for state in theirs.states]
+  if theirs.state_in is None:
+    assert ours.state_in is None
+  else:
+    np.testing.assert_array_equal(ours.state_in, theirs.state_in)
+  assert ours.game_type.short_name == theirs.game_type.short_name
+
+
+def test_tabular_policy(compiled):
+  theirs = open_spiel_policy.TabularPolicy(compiled.game)
+  ours = policy.CompiledTabularPolicy(compiled, policy.uniform(compiled))
+  check_same_as_open_spiels(ours, theirs)
+  np.testing.assert_array_equal(ours.action_probability_array, theirs.action_probability_array)
+  assert ours.to_dict() == theirs.to_dict()
+
+
+@given(random_games.games())
+@settings(max_examples=30)
+def test_tabular_policy_of_random_games(game):
+  compiled = spiel_cfr.compile_game(game)
+  if not compiled.num_infosets:
+    return
+  ours = policy.CompiledTabularPolicy(compiled, policy.uniform(compiled))
+  theirs = open_spiel_policy.TabularPolicy(game)
+  assert list(ours.state_lookup.items()) == list(theirs.state_lookup.items())
+  assert ours.states_per_player == theirs.states_per_player
+  assert [str(state) for state in ours.states] == [str(state) for state in theirs.states]
+  np.testing.assert_array_equal(ours.action_probability_array, theirs.action_probability_array)
+
+
+def test_every_method(compiled):
+  probabilities = random_probabilities(compiled)
+  ours = policy.CompiledTabularPolicy(compiled, probabilities)
+  array = ours.action_probability_array.copy()
+  table = policy.to_dict(compiled, probabilities)
+  for state in ours.states:
+    infostate = state.information_state_string()
+    assert ours.action_probabilities(state) == table[infostate] == ours(state)
+    assert ours.action_probabilities(state, state.current_player()) == table[infostate]
+    assert ours.state_index(state) == ours.state_lookup[infostate]
+    assert ours.sample_action(state) in state.legal_actions()
+  for copied in (copy.copy(ours), ours.to_tabular(), copy.deepcopy(ours)):
+    np.testing.assert_allclose(copied.action_probability_array, array)
+    copied.action_probability_array[:] = 0
+    np.testing.assert_array_equal(ours.action_probability_array, array)
+  noisy = ours.copy_with_noise(alpha=0.5, beta=1.0, random_state=np.random.RandomState(0))
+  np.testing.assert_allclose(noisy.action_probability_array.sum(axis=1), 1.0)
+  assert not np.allclose(noisy.action_probability_array, array)
+  ours.policy_for_key(infostate)[:] = 0
+  assert not ours.action_probability_array[ours.state_lookup[infostate]].any()
+
+
+def test_open_spiels_tools_take_it(compiled):
+  probabilities = random_probabilities(compiled)
+  ours = policy.CompiledTabularPolicy(compiled, probabilities)
+  theirs = open_spiel_policy.TabularPolicy(compiled.game)
+  for infostate, row in ours.state_lookup.items():
+    theirs.policy_for_key(infostate)[:] = ours.action_probability_array[row]
+  assert open_spiel_exploitability.nash_conv(compiled.game, ours) == pytest.approx(
+    open_spiel_exploitability.nash_conv(compiled.game, theirs), abs=1e-14
+  )
+  merged = open_spiel_policy.merge_tabular_policies([ours] * compiled.num_players, compiled.game)
+  np.testing.assert_array_equal(merged.action_probability_array, ours.action_probability_array)
+  assert policy_utils.policy_to_dict(ours, compiled.game) == policy_utils.policy_to_dict(
+    theirs, compiled.game
+  )
+  in_cpp = open_spiel_policy.python_policy_to_pyspiel_policy(ours)
+  assert in_cpp.policy_table() == policy.to_pyspiel(compiled, probabilities).policy_table()
+
+
+def test_returned_policies_are_copies():
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  solver.run(3)
+  average, current = solver.average_policy(), solver.current_policy()
+  average_before = average.action_probability_array.copy()
+  current_before = current.action_probability_array.copy()
+  solver.run(5)
+  np.testing.assert_array_equal(average.action_probability_array, average_before)
+  np.testing.assert_array_equal(current.action_probability_array, current_before)
+  assert not np.allclose(solver.average_policy().action_probability_array, average_before)
+  twin = spiel_cfr.CFRSolver("kuhn_poker")
+  twin.run(4)
+  damaged = twin.average_policy()
+  damaged.action_probability_array[:] = 0
+  damaged.state_lookup.clear()
+  damaged.states_per_player.clear()
+  twin.run(4)
+  np.testing.assert_array_equal(
+    twin.average_policy().action_probability_array, solver.average_policy().action_probability_array
+  )
+
+
+def test_making_a_policy_walks_nothing(monkeypatch):
+  compiled = spiel_cfr.compile_game("leduc_poker")
+  monkeypatch.setattr(
+    open_spiel_policy.get_all_states, "get_all_states", lambda *_, **__: pytest.fail("walked")
+  )
+  monkeypatch.setattr(policy, "first_states", lambda *_: pytest.fail("walked"))
+  solver = spiel_cfr.CFRSolver(compiled)
+  solver.run(1)
+  assert solver.average_policy().policy_for_key(compiled.infostates[0][0]).sum() == 1
+  copy.copy(solver.average_policy())
+
+
+def test_reading_every_kind(compiled):
+  expected = random_probabilities(compiled)
+  cells = compiled.all_action_sequences
+  tabular = policy.CompiledTabularPolicy(compiled, expected)
+  table = policy.to_dict(compiled, expected)
+
+  class OnStates(open_spiel_policy.Policy):
+    def action_probabilities(self, state, player_id=None):
+      return tabular.action_probabilities(state)
+
+  kinds = {
+    "ours": tabular,
+    "OpenSpiel's": tabular.to_tabular(),
+    "in C++": policy.to_pyspiel(compiled, expected),
+    "dictionary": table,
+    "dictionary of lists": {key: list(entry.items()) for key, entry in table.items()},
+    "on states": OnStates(compiled.game, list(range(compiled.num_players))),
+    "one a player": [tabular] * compiled.num_players,
+  }
+  for name, kind in kinds.items():
+    found = policy.from_policy(compiled, kind)
+    np.testing.assert_allclose(found[cells], expected[cells], atol=1e-15, err_msg=name)
+  uniform = policy.uniform(compiled)[cells]
+  for kind in (
+    open_spiel_policy.UniformRandomPolicy(compiled.game),
+    pyspiel.UniformRandomPolicy(compiled.game),
+  ):
+    np.testing.assert_allclose(policy.from_policy(compiled, kind)[cells], uniform)
+
+
+def test_rows_in_another_order():
+  compiled = spiel_cfr.compile_game("kuhn_poker")
+  expected = random_probabilities(compiled)
+  shuffled = policy.CompiledTabularPolicy(compiled, expected)
+  order = np.random.default_rng(0).permutation(len(shuffled.state_lookup))
+  shuffled.action_probability_array = shuffled.action_probability_array[np.argsort(order)]
+  shuffled.state_lookup = {key: int(order[row]) for key, row in shuffled.state_lookup.items()}
+  cells = compiled.all_action_sequences
+  np.testing.assert_array_equal(
+    policy.from_policy(compiled, shuffled)[cells], expected[cells]
+  )
+
+
+def change(table, infostate, entry):
+  return {**table, infostate: entry}
+
+
+@pytest.mark.parametrize(
+  ("spoil", "message"),
+  [
+    (lambda table: {}, "another game"),
+    (lambda table: change(table, "0", {0: 0.5, 1: 0.6}), "sum to 1"),
+    (lambda table: change(table, "0", {0: 1.5, 1: -0.5}), "non-negative"),
+    (lambda table: change(table, "0", {0: np.nan, 1: 0.5}), "'0'"),
+    (lambda table: change(table, "0", {0: np.inf, 1: -np.inf}), "'0'"),
+    (lambda table: change(table, "0", {0: 0.5, 1: 0.5, 7: 0.1}), "legal actions"),
+    (lambda table: change(table, "0", {}), "sum to 1"),
+    (lambda table: 3, "not a policy"),
+    (lambda table: [table], "players"),
+    (lambda table: change(table, "0", "half"), "'0'"),
+    (lambda table: change(table, "0", {0: "half", 1: "half"}), "'0'"),
+  ],
+)
+def test_bad_policies(spoil, message):
+  compiled = spiel_cfr.compile_game("kuhn_poker")
+  table = policy.to_dict(compiled, policy.uniform(compiled))
+  with pytest.raises(errors.PolicyError, match=message):
+    spiel_cfr.nash_conv(compiled, spoil(table))
+
+
+@pytest.mark.parametrize("other", ["leduc_poker", "kuhn_poker(players=3)", "tiny_hanabi"])
+@pytest.mark.parametrize("kind", ["tabular", "pyspiel", "on states"])
+def test_policy_of_another_game(other, kind):
+  compiled, other = spiel_cfr.compile_game("kuhn_poker"), spiel_cfr.compile_game(other)
+  foreign = {
+    "tabular": lambda: policy.CompiledTabularPolicy(other, policy.uniform(other)),
+    "pyspiel": lambda: policy.to_pyspiel(other, policy.uniform(other)),
+    "on states": lambda: open_spiel_policy.TabularPolicy(other.game),
+  }[kind]()
+  if str(other.game_string).startswith("kuhn_poker(players=3)"):
+    # Its infostates include all of two-player Kuhn poker's, so the policy does fit.
+    assert np.isfinite(spiel_cfr.nash_conv(compiled, foreign))
+    return
+  with pytest.raises(errors.PolicyError, match="another game"):
+    spiel_cfr.nash_conv(compiled, foreign)
+
+
+def test_players_who_share_infostates():
+  compiled = spiel_cfr.compile_game("kuhn_poker")
+  shared = type(compiled)(
+    **{
+      **{field: getattr(compiled, field) for field in compiled.__dataclass_fields__},
+      "infostates": (compiled.infostates[0], compiled.infostates[0]),
+    }
+  )
+  solver = spiel_cfr.CFRSolver(shared)
+  solver.run(100)
+  assert solver.nash_conv() == pytest.approx(_after(compiled, 100))
+  with pytest.raises(errors.PolicyError, match="share"):
+    solver.average_policy()
+
+
+def _after(compiled, iterations):
+  solver = spiel_cfr.CFRSolver(compiled)
+  solver.run(iterations)
+  return solver.nash_conv()
