@@ -30,8 +30,8 @@ SOLVERS = {
 }
 ITERATIONS = (1, 2, 3, 10, 100)
 TOLERANCE = 1e-9
-# Where an exact tie first makes OpenSpiel's rounding decide, and at which iteration: all regrets of an infoset should be
-# 0, are 1e-17, and regret matching takes them seriously. Before, policies are compared; after, NashConv.
+# Where an exact tie first makes OpenSpiel's rounding decide, and at which iteration: all regrets of an infoset should
+# be 0, are 1e-17, and regret matching takes them seriously. Before, policies are compared; after, NashConv.
 TIES = {
   ("battleship", "LCFR"): 6,
   ("battleship", "DCFR"): 4,

@@ -294,7 +294,9 @@ def test_cache(tmp_path, monkeypatch):
   first = spiel_cfr.compile_game("kuhn_poker(players=3)", cache_dir=tmp_path / "cache")
   walks = []
   monkeypatch.setattr(
-    compiled_module, "enumerate_game", lambda *arguments: walks.append(1) or enumerate_game(*arguments)
+    compiled_module,
+    "enumerate_game",
+    lambda *arguments: walks.append(1) or enumerate_game(*arguments),
   )
   same_game(first, spiel_cfr.compile_game("kuhn_poker(players=3)", cache_dir=tmp_path / "cache"))
   assert not walks

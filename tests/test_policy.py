@@ -187,9 +187,7 @@ def test_rows_in_another_order():
   shuffled.action_probability_array = shuffled.action_probability_array[np.argsort(order)]
   shuffled.state_lookup = {key: int(order[row]) for key, row in shuffled.state_lookup.items()}
   cells = compiled.all_action_sequences
-  np.testing.assert_array_equal(
-    policy.from_policy(compiled, shuffled)[cells], expected[cells]
-  )
+  np.testing.assert_array_equal(policy.from_policy(compiled, shuffled)[cells], expected[cells])
 
 
 def change(table, infostate, entry):

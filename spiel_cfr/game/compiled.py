@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from spiel_cfr import errors
+from spiel_cfr import arguments, errors
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.payoff import Payoff, leaf_rows
@@ -256,8 +256,7 @@ def compile_game(
   """
   if isinstance(game, CompiledGame):
     return game
-  if isinstance(max_nodes, bool) or not isinstance(max_nodes, int) or max_nodes < 1:
-    raise errors.ArgumentError(f"max_nodes must be a positive integer, not {max_nodes!r}.")
+  max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   loaded = loading.load_game(game)
   cached = _cache_path(pathlib.Path(cache_dir), loaded) if cache_dir is not None else None
   if cached is not None and cached.exists():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spiel_cfr import errors
+from spiel_cfr import arguments
 from spiel_cfr.kernels import Float64s, Int64s, Kernel
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_tolerance
 
@@ -76,15 +76,10 @@ class DiscountedRegretMatching(LocalMinimizer):
     """Checks the powers.
 
     Raises:
-      ArgumentError: alpha is negative, or one of them is NaN.
+      ArgumentError: alpha is negative, or one of them is no number.
     """
-    if not self.alpha >= 0:
-      raise errors.ArgumentError(
-        f"alpha must not be negative, not {self.alpha!r}: positive regrets would be forgotten "
-        "faster and faster."
-      )
-    if np.isnan(self.beta):
-      raise errors.ArgumentError("beta must be a number, not NaN.")
+    arguments.real_number(self.alpha, "alpha", minimum=0.0)
+    arguments.real_number(self.beta, "beta")
 
   def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
     """Returns the tie tolerance and the two discounts, shape (iterations, 3)."""

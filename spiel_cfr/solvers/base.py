@@ -1,13 +1,13 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
-import operator
+import sys
 import time
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pyspiel
 
-from spiel_cfr import errors, evaluate, policy
+from spiel_cfr import arguments, evaluate, policy
 from spiel_cfr.game.compiled import CompiledGame, compile_game
 from spiel_cfr.kernels import CHUNK, Float64s, Int64s, aligned_zeros
 from spiel_cfr.minimizers.base import SCRATCH_LINES, LocalMinimizer, no_prediction
@@ -37,7 +37,6 @@ class Solver:
   Attributes:
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
-    iteration: how many iterations have been done.
   """
 
   def __init__(
@@ -62,17 +61,15 @@ class Solver:
 
     Raises:
       GameError: see `compile_game`.
-      ArgumentError: the power is negative or not finite.
+      ArgumentError: the power is not a finite number, or negative.
     """
-    if not 0 <= average_power < np.inf:
-      raise errors.ArgumentError(
-        f"The power of the averaging weights must be finite and not negative, not {average_power!r}."
-      )
     self.compiled_game = compile_game(game)
     self.minimizer = minimizer
-    self.iteration = 0
+    self._iteration = np.zeros(1, np.uint64)
     self._alternating_updates = bool(alternating_updates)
-    self._average_power = average_power
+    self._average_power = arguments.real_number(
+      average_power, "average_power", 0.0, sys.float_info.max
+    )
     num_players = self.compiled_game.num_players
     each = (averaged,) * num_players if isinstance(averaged, str) else averaged
     self._after = np.array([which == "after" for which in each])
@@ -85,6 +82,11 @@ class Solver:
     self._utility = aligned_zeros(end)
     self._prediction = aligned_zeros(end if minimizer.predict else 0)
     self._scratch = aligned_zeros(SCRATCH_LINES, CHUNK)
+
+  @property
+  def iteration(self) -> int:
+    """How many iterations have been done."""
+    return int(self._iteration[0])
 
   @property
   def game(self) -> pyspiel.Game:
@@ -103,7 +105,7 @@ class Solver:
     Raises:
       ArgumentError: `iterations` is not a positive integer.
     """
-    remaining = positive_integer(iterations, "iterations")
+    remaining = arguments.positive_integer(iterations, "iterations")
     at_a_time = 1
     while remaining:
       count = min(remaining, at_a_time)
@@ -144,8 +146,8 @@ class Solver:
       self.minimizer.parameters(iterations, game),
       weights * ~self._after,
       weights * self._after,
+      self._iteration,
     )
-    self.iteration += count
 
   def _average_weights(self, iterations: Int64s) -> Float64s:
     """Returns what the strategies of these iterations weigh in the average, shape (iterations,)."""
@@ -207,18 +209,3 @@ class Solver:
     """
     evaluate.check_two_player_constant_sum(self.compiled_game)
     return self.nash_conv() / 2
-
-
-def positive_integer(value: int, name: str) -> int:
-  """Returns `value` as a Python int.
-
-  Raises:
-    ArgumentError: it is not a positive integer.
-  """
-  try:
-    number = operator.index(value)
-  except TypeError:
-    number = 0
-  if number < 1 or isinstance(value, bool):
-    raise errors.ArgumentError(f"{name} must be a positive integer, not {value!r}.")
-  return number

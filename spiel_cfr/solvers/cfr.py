@@ -8,6 +8,9 @@ As in OpenSpiel, updates alternate unless said otherwise, the strategy that ente
 the one before that player's update, and DCFR discounts after adding.
 """
 
+import sys
+
+from spiel_cfr import arguments
 from spiel_cfr.minimizers.discounted import DiscountedRegretMatching
 from spiel_cfr.minimizers.regret_matching import RegretMatching, RegretMatchingPlus
 from spiel_cfr.solvers.base import AnyGame, Solver
@@ -73,9 +76,10 @@ class DCFRSolver(Solver):
       gamma: iteration t weighs t^gamma in the average; not negative.
 
     Raises:
-      ArgumentError: alpha or gamma is negative, or one of the three is NaN.
+      ArgumentError: alpha or gamma is negative, or one of the three is no number.
       GameError: see `compile_game`.
     """
+    gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
     super().__init__(game, DiscountedRegretMatching(alpha, beta), average_power=gamma)
 
 

@@ -18,6 +18,7 @@ from spiel_cfr.game.payoff import GRADIENT_SIGNATURE
 from spiel_cfr.kernels import (
   CHUNK,
   COUNT_TABLE,
+  COUNTS,
   FLOAT_TABLE,
   FLOATS,
   INDEX_TABLE,
@@ -131,6 +132,7 @@ def sweep_down(
     FLOAT_TABLE,
     FLOAT_TABLE,
     FLOAT_TABLE,
+    COUNTS,
   )
 )
 def run_iterations(
@@ -157,6 +159,7 @@ def run_iterations(
   parameters: Float64s,
   weights_before: Float64s,
   weights_after: Float64s,
+  done: Uint64s,
 ) -> None:
   """Runs as many iterations as there are rows of `parameters`.
 
@@ -184,6 +187,8 @@ def run_iterations(
     parameters: the minimizer's, shape (iterations, numbers).
     weights_before: shape (iterations, players): what the strategy before the player's update weighs in its average.
     weights_after: likewise, the strategy after it.
+    done: shape (1,), the number of iterations done. It is counted here so that no interruption can come between an
+      iteration and its number.
   """
   num_players = np.uint64(players.shape[0])
   for iteration in range(np.uint64(parameters.shape[0])):
@@ -242,6 +247,7 @@ def run_iterations(
         weights_before[iteration, player],
         weights_after[iteration, player],
       )
+    done[0] += _ONE
 
 
 @kernel(
