@@ -10,6 +10,8 @@ from spiel_cfr.evaluate import (
 )
 from spiel_cfr.game.compiled import CompiledGame, compile_game, load_compiled_game
 from spiel_cfr.game.loading import load_game
+from spiel_cfr.runs.loop import Row, RunResult, run
+from spiel_cfr.runs.schedule import Every, Powers
 from spiel_cfr.solvers.base import Solver
 from spiel_cfr.solvers.cfr import (
   CFRPlusSolver,
@@ -25,8 +27,12 @@ __all__ = [
   "CFRSolver",
   "CompiledGame",
   "DCFRSolver",
+  "Every",
   "LCFRSolver",
   "NashConv",
+  "Powers",
+  "Row",
+  "RunResult",
   "Solver",
   "TabularCFRSolver",
   "best_response",
@@ -36,4 +42,5 @@ __all__ = [
   "load_compiled_game",
   "load_game",
   "nash_conv",
+  "run",
 ]

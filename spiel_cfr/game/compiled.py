@@ -76,6 +76,11 @@ class CompiledGame:
     return len(self.treeplexes)
 
   @property
+  def is_two_player_constant_sum(self) -> bool:
+    """Whether exploitability is defined."""
+    return self.num_players == 2 and self.constant_sum is not None
+
+  @property
   def num_infosets(self) -> int:
     """How many infosets all players have."""
     return sum(treeplex.num_infosets for treeplex in self.treeplexes)

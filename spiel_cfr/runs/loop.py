@@ -1,0 +1,168 @@
+"""The one loop that runs solvers: until one of several stopping rules says so, with evaluations on a schedule."""
+
+import dataclasses
+import math
+import time
+from typing import Literal
+
+from spiel_cfr import errors, evaluate
+from spiel_cfr.runs.interrupt import DeferredInterrupt
+from spiel_cfr.runs.progress import Progress
+from spiel_cfr.runs.schedule import Powers, Schedule
+from spiel_cfr.runs.slices import slices
+from spiel_cfr.solvers.base import positive_integer
+from spiel_cfr.solvers.iterative import IterativeSolver
+
+StopReason = Literal["iterations", "target", "seconds", "interrupt"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """One evaluation of the average policy.
+
+  Attributes:
+    iteration: how many iterations the solver had done.
+    solver_seconds: wall-clock time that they took.
+    evaluation_seconds: wall-clock time that this evaluation and those before it took.
+    nodes_touched: how many states a recursive implementation would have visited.
+    nash_conv: what the players would gain by best responses, summed, in the game's own units.
+    exploitability: half of that in constant-sum games of two players, None elsewhere.
+  """
+
+  iteration: int
+  solver_seconds: float
+  evaluation_seconds: float
+  nodes_touched: int
+  nash_conv: float
+  exploitability: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class RunResult:
+  """How a run ended.
+
+  Attributes:
+    reason: which rule stopped it: "iterations", "target", "seconds" or, after Ctrl-C, "interrupt".
+    rows: its evaluations; the last is of the policy that the solver has now.
+  """
+
+  reason: StopReason
+  rows: list[Row]
+
+  @property
+  def last(self) -> Row:
+    """The evaluation of the policy that the solver has now."""
+    return self.rows[-1]
+
+
+def run(
+  solver: IterativeSolver,
+  iterations: int | None = None,
+  *,
+  target_nash_conv: float | None = None,
+  target_exploitability: float | None = None,
+  seconds: float | None = None,
+  evaluate_at: Schedule = Powers(2),  # noqa: B008
+  progress: bool = True,
+) -> RunResult:
+  """Runs a solver until the first of these rules, or Ctrl-C, stops it; its policies are usable whichever it is.
+
+      result = run(CFRPlusSolver("leduc_poker"), 10_000, target_exploitability=1e-4)
+      print(result.reason, result.last.exploitability)
+
+  The policy is evaluated on a schedule and when the run stops. While it is, the solver's clock stands still.
+
+  Args:
+    solver: any solver; one that has done iterations before goes on from there.
+    iterations: stop when the solver has done this many in its life, those before this run included.
+    target_nash_conv: stop at an evaluation that finds a NashConv of this or less.
+    target_exploitability: stop at an evaluation that finds an exploitability of this or less.
+    seconds: stop after this wall-clock time, evaluations included, to about a tenth of a second or one iteration;
+      infinity leaves it to Ctrl-C.
+    evaluate_at: when to evaluate: `Every(n)`, `Powers(base)`, or another function from an iteration to the next one
+      that is due.
+    progress: whether to write to standard error: a line that changes on a terminal, a line an evaluation elsewhere.
+
+  Raises:
+    ArgumentError: there is no stopping rule, or one that makes no sense.
+    UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
+    KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
+  """
+  if iterations is not None:
+    positive_integer(iterations, "iterations")
+  limits = {
+    "target_nash_conv": target_nash_conv,
+    "target_exploitability": target_exploitability,
+    "seconds": seconds,
+  }
+  for name, value in limits.items():
+    if value is not None and not value >= 0:
+      raise errors.ArgumentError(f"{name} must be a number that is not negative, not {value!r}.")
+  if iterations is None and all(value is None for value in limits.values()):
+    raise errors.ArgumentError(
+      "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds; "
+      "seconds=math.inf runs until Ctrl-C."
+    )
+  if target_exploitability is not None:
+    evaluate.check_two_player_constant_sum(solver.compiled_game)
+  target = max(
+    -math.inf if target_nash_conv is None else target_nash_conv,
+    -math.inf if target_exploitability is None else 2 * target_exploitability,
+  )
+
+  solver.prepare()
+  start = time.perf_counter()
+  solver_seconds = evaluation_seconds = 0.0
+  rows: list[Row] = []
+  reason: StopReason | None = None
+  shown = (
+    Progress(type(solver).__name__, iterations, solver.iteration, seconds) if progress else None
+  )
+
+  def out_of_time() -> bool:
+    return seconds is not None and time.perf_counter() - start >= seconds
+
+  with DeferredInterrupt(swallow=True) as interrupt:
+    while reason is None:
+      due = evaluate_at(solver.iteration)
+      if due <= solver.iteration:
+        raise errors.ArgumentError(
+          f"evaluate_at({solver.iteration}) is {due!r}; it must return a later iteration."
+        )
+      if iterations is not None:
+        due = min(due, iterations)
+      for count in slices(max(0, due - solver.iteration)):
+        if interrupt.requested or out_of_time():
+          break
+        begin = time.perf_counter()
+        solver.run(count)
+        solver_seconds += time.perf_counter() - begin
+        if shown:
+          shown.update(solver.iteration, solver_seconds)
+      if interrupt.requested:
+        reason = "interrupt"
+      elif iterations is not None and solver.iteration >= iterations:
+        reason = "iterations"
+      elif out_of_time():
+        reason = "seconds"
+
+      if not rows or rows[-1].iteration != solver.iteration:
+        begin = time.perf_counter()
+        nash_conv = solver.nash_conv()
+        evaluation_seconds += time.perf_counter() - begin
+        row = Row(
+          solver.iteration,
+          solver_seconds,
+          evaluation_seconds,
+          solver.nodes_touched,
+          nash_conv,
+          nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
+        )
+        rows.append(row)
+        if shown:
+          shown.evaluated(row)
+        if nash_conv <= target:
+          reason = "target"
+  if shown:
+    shown.close(rows[-1])
+  return RunResult(reason, rows)
