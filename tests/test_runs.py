@@ -248,18 +248,21 @@ def test_progress_is_one_line_on_a_terminal(monkeypatch: Any) -> None:
   now = 0.0
   monkeypatch.setattr(time, "perf_counter", lambda: now)
   stream = Terminal()
-  progress = Progress("CFR", iterations=1000, first_iteration=200, seconds=100.0, stream=stream)
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  solver.run(200)
+  progress = Progress(solver, iterations=1000, seconds=100.0, solver_seconds=3.0, stream=stream)
   now = 10.0
   progress.evaluated(spiel_cfr.Row(300, 5.0, 1.0, 0, 0.5, 0.25))
-  progress.update(400, solver_seconds=4.0)
-  progress.update(500, solver_seconds=4.0)  # Too soon.
+  progress.update(400, solver_seconds=7.0)
+  progress.update(500, solver_seconds=7.0)  # Too soon.
   assert stream.getvalue() == (
-    "\r\x1b[KCFR: iteration 400 of 1,000, 50/s, exploitability 0.25, 0:00:30 left"
+    "\r\x1b[KCFRSolver: iteration 400 of 1,000, 50/s, exploitability 0.25, 0:00:30 left"
   )
   now = 80.0
   progress.update(600, solver_seconds=70.0)
   assert stream.getvalue().endswith("0:00:20 left")
-  progress.close(spiel_cfr.Row(600, 70.0, 1.0, 0, 0.5, None))
+  progress.evaluated(spiel_cfr.Row(600, 70.0, 1.0, 0, 0.5, None))
+  progress.close()
   assert stream.getvalue().endswith(
-    "\r\x1b[KCFR: iteration 600, NashConv 0.5, solver 70 s, evaluation 1 s\n"
+    "\r\x1b[KCFRSolver: iteration 600, NashConv 0.5, solver 70 s, evaluation 1 s\n"
   )

@@ -1,40 +1,23 @@
 """The one loop that runs solvers: until one of several stopping rules says so, with evaluations on a schedule."""
 
+import contextlib
 import dataclasses
 import math
 import time
+from collections.abc import Iterable
 from typing import Literal
 
 from spiel_cfr import errors, evaluate
+from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
 from spiel_cfr.runs.schedule import Powers, Schedule
 from spiel_cfr.runs.slices import slices
+from spiel_cfr.runs.trace import Row, Trace
 from spiel_cfr.solvers.base import positive_integer
 from spiel_cfr.solvers.iterative import IterativeSolver
 
 StopReason = Literal["iterations", "target", "seconds", "interrupt"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-  """One evaluation of the average policy.
-
-  Attributes:
-    iteration: how many iterations the solver had done.
-    solver_seconds: wall-clock time that they took.
-    evaluation_seconds: wall-clock time that this evaluation and those before it took.
-    nodes_touched: how many states a recursive implementation would have visited.
-    nash_conv: what the players would gain by best responses, summed, in the game's own units.
-    exploitability: half of that in constant-sum games of two players, None elsewhere.
-  """
-
-  iteration: int
-  solver_seconds: float
-  evaluation_seconds: float
-  nodes_touched: int
-  nash_conv: float
-  exploitability: float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +46,8 @@ def run(
   target_exploitability: float | None = None,
   seconds: float | None = None,
   evaluate_at: Schedule = Powers(2),  # noqa: B008
+  traces: Iterable[Trace] = (),
+  checkpoints: Checkpoints | None = None,
   progress: bool = True,
 ) -> RunResult:
   """Runs a solver until the first of these rules, or Ctrl-C, stops it; its policies are usable whichever it is.
@@ -70,7 +55,8 @@ def run(
       result = run(CFRPlusSolver("leduc_poker"), 10_000, target_exploitability=1e-4)
       print(result.reason, result.last.exploitability)
 
-  The policy is evaluated on a schedule and when the run stops. While it is, the solver's clock stands still.
+  The policy is evaluated on a schedule, at every checkpoint and when the run stops. Meanwhile the solver's clock stands
+  still.
 
   Args:
     solver: any solver; one that has done iterations before goes on from there.
@@ -81,11 +67,16 @@ def run(
       infinity leaves it to Ctrl-C.
     evaluate_at: when to evaluate: `Every(n)`, `Powers(base)`, or another function from an iteration to the next one
       that is due.
+    traces: what `open_trace` returns; they are closed when the run ends, however it does.
+    checkpoints: where to keep checkpoints, and when; one more is left when the run stops.
     progress: whether to write to standard error: a line that changes on a terminal, a line an evaluation elsewhere.
 
   Raises:
     ArgumentError: there is no stopping rule, or one that makes no sense.
     UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
+    FileFormatError, CheckpointMismatchError: there is a file in the place of a trace that is none, or one of another
+      run.
+    OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
   """
   if iterations is not None:
@@ -110,28 +101,36 @@ def run(
     -math.inf if target_exploitability is None else 2 * target_exploitability,
   )
 
+  traces = list(traces)
   solver.prepare()
-  start = time.perf_counter()
   solver_seconds = evaluation_seconds = 0.0
   rows: list[Row] = []
   reason: StopReason | None = None
-  shown = (
-    Progress(type(solver).__name__, iterations, solver.iteration, seconds) if progress else None
-  )
+  with contextlib.ExitStack() as stack:
+    interrupt = stack.enter_context(DeferredInterrupt(swallow=True))
+    for trace in traces:
+      stack.callback(trace.close)
+      last = trace.start(solver)
+      if last is not None:
+        solver_seconds = max(solver_seconds, last.solver_seconds)
+        evaluation_seconds = max(evaluation_seconds, last.evaluation_seconds)
+    shown = Progress(solver, iterations, seconds, solver_seconds) if progress else None
+    if shown:
+      stack.callback(shown.close)
+    start = time.perf_counter()
 
-  def out_of_time() -> bool:
-    return seconds is not None and time.perf_counter() - start >= seconds
+    def out_of_time() -> bool:
+      return seconds is not None and time.perf_counter() - start >= seconds
 
-  with DeferredInterrupt(swallow=True) as interrupt:
     while reason is None:
       due = evaluate_at(solver.iteration)
       if due <= solver.iteration:
         raise errors.ArgumentError(
           f"evaluate_at({solver.iteration}) is {due!r}; it must return a later iteration."
         )
-      if iterations is not None:
-        due = min(due, iterations)
-      for count in slices(max(0, due - solver.iteration)):
+      checkpoint_due = checkpoints.schedule(solver.iteration) if checkpoints else math.inf
+      ends = [due, checkpoint_due, math.inf if iterations is None else iterations]
+      for count in slices(max(0, int(min(ends)) - solver.iteration)):
         if interrupt.requested or out_of_time():
           break
         begin = time.perf_counter()
@@ -159,10 +158,12 @@ def run(
           nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
         )
         rows.append(row)
+        for trace in traces:
+          trace.write(row)
         if shown:
           shown.evaluated(row)
         if nash_conv <= target:
           reason = "target"
-  if shown:
-    shown.close(rows[-1])
+      if checkpoints and (reason is not None or solver.iteration == checkpoint_due):
+        checkpoints.save(solver)
   return RunResult(reason, rows)

@@ -3,10 +3,10 @@
 import datetime
 import sys
 import time
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-if TYPE_CHECKING:
-  from spiel_cfr.runs.loop import Row
+from spiel_cfr.runs.trace import Row
+from spiel_cfr.solvers.iterative import IterativeSolver
 
 _SECONDS_BETWEEN_UPDATES = 0.1
 _CLEAR_LINE = "\r\x1b[K"
@@ -17,61 +17,63 @@ class Progress:
 
   def __init__(
     self,
-    name: str,
+    solver: IterativeSolver,
     iterations: int | None,
-    first_iteration: int,
     seconds: float | None,
+    solver_seconds: float = 0.0,
     stream: TextIO | None = None,
   ) -> None:
     """Starts the clock.
 
     Args:
-      name: what is running.
+      solver: what is running.
       iterations: at which iteration the run stops, if that is known.
-      first_iteration: the iteration that it starts from.
       seconds: after how many seconds it stops, if that is known.
+      solver_seconds: how long the solver has run before.
       stream: where to write; standard error by default.
     """
-    self._name = name
+    self._name = type(solver).__name__
     self._iterations = iterations
-    self._first_iteration = first_iteration
     self._seconds = seconds
+    self._first_iteration = solver.iteration
+    self._first_solver_seconds = solver_seconds
     self._stream = stream or sys.stderr
     self._terminal = self._stream.isatty()
     self._start = self._shown = time.perf_counter()
-    self._quality = ""
+    self._last: Row | None = None
 
   def update(self, iteration: int, solver_seconds: float) -> None:
-    """Notes that the run has come to `iteration`, after so many seconds in the solver since it started."""
+    """Notes that the run has come to `iteration`, after so many seconds in the solver."""
     now = time.perf_counter()
     if not self._terminal or now - self._shown < _SECONDS_BETWEEN_UPDATES:
       return
     self._shown = now
     of_all = "" if self._iterations is None else f" of {self._iterations:,}"
-    rate = (iteration - self._first_iteration) / solver_seconds if solver_seconds else 0.0
+    done = iteration - self._first_iteration
+    rate = done / max(solver_seconds - self._first_solver_seconds, 1e-9)
     parts = [
       f"{self._name}: iteration {iteration:,}{of_all}",
       f"{rate:,.3g}/s" if rate < 100 else f"{rate:,.0f}/s",
-      *filter(None, [self._quality]),
+      *([] if self._last is None else [_quality(self._last)]),
       *self._time_left(iteration, now - self._start),
     ]
     self._stream.write(_CLEAR_LINE + ", ".join(parts))
     self._stream.flush()
 
-  def evaluated(self, row: "Row") -> None:
+  def evaluated(self, row: Row) -> None:
     """Notes a new evaluation."""
-    self._quality = _quality(row)
+    self._last = row
     if not self._terminal:
       self._write_line(row)
 
-  def close(self, row: "Row | None") -> None:
+  def close(self) -> None:
     """Leaves the last evaluation behind on a terminal."""
     if self._terminal:
       self._stream.write(_CLEAR_LINE)
-      if row is not None:
-        self._write_line(row)
+      if self._last is not None:
+        self._write_line(self._last)
 
-  def _write_line(self, row: "Row") -> None:
+  def _write_line(self, row: Row) -> None:
     self._stream.write(
       f"{self._name}: iteration {row.iteration:,}, {_quality(row)}, solver {row.solver_seconds:.3g} s, "
       f"evaluation {row.evaluation_seconds:.3g} s\n"
@@ -88,7 +90,7 @@ class Progress:
     return [f"{datetime.timedelta(seconds=round(max(0.0, min(left))))} left"]
 
 
-def _quality(row: "Row") -> str:
+def _quality(row: Row) -> str:
   if row.exploitability is None:
     return f"NashConv {row.nash_conv:.3g}"
   return f"exploitability {row.exploitability:.3g}"

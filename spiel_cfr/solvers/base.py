@@ -38,6 +38,8 @@ class Solver(IterativeSolver):
     iteration: how many iterations have been done.
   """
 
+  state_names = ("iteration", "_strategy", "_sequence", "_average", "_state", "_local")
+
   def __init__(
     self,
     game: AnyGame,
