@@ -18,7 +18,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.runs.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
-from spiel_cfr.runs.slices import slices
+from spiel_cfr.runs.slices import Slices
 
 
 @pytest.fixture(scope="module")
@@ -217,12 +217,12 @@ def test_schedules_move_on_and_forget_the_past(schedule: Any, iteration: int) ->
 
 def test_slices_sum_to_what_was_asked_for() -> None:
   for iterations in (1, 2, 63, 10**6):
-    assert sum(slices(iterations)) == iterations
+    assert sum(Slices()(iterations)) == iterations
 
 
 def test_slices_take_about_a_tenth_of_a_second() -> None:
   longest = 0
-  for count in slices(2000):
+  for count in Slices()(2000):
     longest = max(longest, count)
     time.sleep(count * 1e-3 / 4)
   assert 100 <= longest <= 400

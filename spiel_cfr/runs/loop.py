@@ -12,7 +12,7 @@ from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
 from spiel_cfr.runs.schedule import Powers, Schedule
-from spiel_cfr.runs.slices import slices
+from spiel_cfr.runs.slices import Slices
 from spiel_cfr.runs.trace import Row, Trace
 from spiel_cfr.solvers.base import positive_integer
 from spiel_cfr.solvers.iterative import IterativeSolver
@@ -105,6 +105,7 @@ def run(
   solver.prepare()
   solver_seconds = evaluation_seconds = 0.0
   rows: list[Row] = []
+  slices = Slices()
   reason: StopReason | None = None
   with contextlib.ExitStack() as stack:
     interrupt = stack.enter_context(DeferredInterrupt(swallow=True))

@@ -10,13 +10,20 @@ _SECONDS = 0.1
 _MOST = 1 << 14
 
 
-def slices(iterations: int) -> Iterator[int]:
-  """Yields numbers that sum to `iterations`, each chosen by how long the caller took with the one before."""
-  at_a_time = 1
-  while iterations:
-    count = min(iterations, at_a_time)
-    start = time.perf_counter()
-    yield count
-    iterations -= count
-    seconds = max(time.perf_counter() - start, 1e-9)
-    at_a_time = max(1, min(_MOST, int(count * min(8.0, _SECONDS / seconds))))
+class Slices:
+  """Remembers how long iterations take."""
+
+  def __init__(self) -> None:
+    """Begins with slices of one iteration."""
+    self._at_a_time = 1
+
+  def __call__(self, iterations: int) -> Iterator[int]:
+    """Yields numbers that sum to `iterations`, chosen by how long the caller took with those before."""
+    while iterations:
+      count = min(iterations, self._at_a_time)
+      start = time.perf_counter()
+      yield count
+      iterations -= count
+      seconds = max(time.perf_counter() - start, 1e-9)
+      most = min(_MOST, 8 * self._at_a_time)
+      self._at_a_time = max(1, min(most, int(count * _SECONDS / seconds)))

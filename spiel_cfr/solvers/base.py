@@ -11,7 +11,7 @@ from spiel_cfr.game.compiled import CompiledGame, compile_game
 from spiel_cfr.kernels import CHUNK, Float64s, Int64s, aligned_zeros
 from spiel_cfr.minimizers.base import SCRATCH_LINES, LocalMinimizer, no_prediction
 from spiel_cfr.runs.interrupt import DeferredInterrupt
-from spiel_cfr.runs.slices import slices
+from spiel_cfr.runs.slices import Slices
 from spiel_cfr.solvers.iterative import IterativeSolver
 from spiel_cfr.solvers.loop import run_iterations
 
@@ -71,6 +71,7 @@ class Solver(IterativeSolver):
     self.compiled_game = compile_game(game)
     self.minimizer = minimizer
     self.iteration = 0
+    self._slices = Slices()
     self._alternating_updates = bool(alternating_updates)
     self._average_power = average_power
     num_players = self.compiled_game.num_players
@@ -116,7 +117,7 @@ class Solver(IterativeSolver):
     """
     iterations = positive_integer(iterations, "iterations")
     with DeferredInterrupt() as interrupt:
-      for count in slices(iterations):
+      for count in self._slices(iterations):
         if interrupt.requested:
           break
         self._advance(count)
