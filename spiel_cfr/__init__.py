@@ -10,6 +10,10 @@ from spiel_cfr.evaluate import (
 )
 from spiel_cfr.game.compiled import CompiledGame, compile_game, load_compiled_game
 from spiel_cfr.game.loading import load_game
+from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.loop import RunResult, run
+from spiel_cfr.runs.schedule import Every, Powers
+from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
 from spiel_cfr.solvers.base import Solver
 from spiel_cfr.solvers.cfr import (
   CFRPlusSolver,
@@ -18,17 +22,25 @@ from spiel_cfr.solvers.cfr import (
   LCFRSolver,
   TabularCFRSolver,
 )
+from spiel_cfr.solvers.iterative import IterativeSolver
 
 __all__ = [
   "BestResponse",
   "CFRPlusSolver",
   "CFRSolver",
+  "Checkpoints",
   "CompiledGame",
   "DCFRSolver",
+  "Every",
+  "IterativeSolver",
   "LCFRSolver",
   "NashConv",
+  "Powers",
+  "Row",
+  "RunResult",
   "Solver",
   "TabularCFRSolver",
+  "Trace",
   "best_response",
   "compile_game",
   "expected_values",
@@ -36,4 +48,7 @@ __all__ = [
   "load_compiled_game",
   "load_game",
   "nash_conv",
+  "open_trace",
+  "read_trace",
+  "run",
 ]

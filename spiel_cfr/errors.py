@@ -67,3 +67,11 @@ class PolicyError(SpielCFRError, ValueError):
 
 class FileFormatError(SpielCFRError, ValueError):
   """A file is not what it should be: truncated, altered, too new, foreign."""
+
+
+class DamagedFileError(FileFormatError):
+  """A part of a file is missing or was changed after it was written."""
+
+
+class CheckpointMismatchError(SpielCFRError, ValueError):
+  """A checkpoint is of another game, or of another solver, or of one made with other arguments."""

@@ -120,7 +120,7 @@ def best_response(
 
 def check_two_player_constant_sum(compiled: CompiledGame) -> None:
   """Raises UnsupportedGameError where exploitability is not defined."""
-  if compiled.num_players != 2 or compiled.constant_sum is None:
+  if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
       "Exploitability is defined for constant-sum games of two players; "
       f"{compiled.game_string} is not one. Use nash_conv."

@@ -8,22 +8,20 @@ import json
 import os
 import pathlib
 import re
-import tempfile
-import zipfile
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from spiel_cfr import arguments, errors
+from spiel_cfr import arguments, errors, files
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.payoff import Payoff, leaf_rows
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
 from spiel_cfr.kernels import Int64s, Uint32s, Uint64s
 
-_MAGIC = "spiel_cfr compiled game"
+_KIND = "compiled game of spiel_cfr"
 _FORMAT = 1
 DEFAULT_MAX_NODES = 20_000_000
 
@@ -74,6 +72,11 @@ class CompiledGame:
   def num_players(self) -> int:
     """How many players there are."""
     return len(self.treeplexes)
+
+  @property
+  def is_two_player_constant_sum(self) -> bool:
+    """Whether exploitability is defined."""
+    return self.num_players == 2 and self.constant_sum is not None
 
   @property
   def num_infosets(self) -> int:
@@ -184,7 +187,26 @@ class CompiledGame:
     Raises:
       OSError: the file can't be written.
     """
-    arrays: dict[str, npt.NDArray[Any]] = {
+    header, arrays = self._contents
+    files.write(
+      path, _KIND, _FORMAT, header | {"open_spiel_version": self.open_spiel_version}, arrays
+    )
+
+  @functools.cached_property
+  def digest(self) -> str:
+    """Hexadecimal SHA-256 of the game: the same for two compiled games only if solvers can't tell them apart."""
+    header, arrays = self._contents
+    del header["game_string"]  # The same game can be named in several ways.
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, array in arrays.items():
+      digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+      digest.update(array.tobytes())
+    return digest.hexdigest()
+
+  @property
+  def _contents(self) -> tuple[dict[str, Any], files.Arrays]:
+    """Everything but OpenSpiel's version, as header and arrays of a file."""
+    arrays: files.Arrays = {
       "payoff.table": self.payoff.table,
       "payoff.rows": self.payoff.rows,
       "payoff.others": self.payoff.others,
@@ -198,31 +220,14 @@ class CompiledGame:
       arrays[f"{player}.infostate_lengths"] = np.array([len(text) for text in encoded], np.uint32)
       arrays[f"{player}.actions"] = self.actions[player]
       arrays[f"{player}.num_actions"] = self.num_actions[player]
-    header = {
-      "magic": _MAGIC,
-      "format": _FORMAT,
-      "payoff_form": self.payoff.form,
-      "roots": [
-        (treeplex.root, treeplex.end, treeplex.first_infoset) for treeplex in self.treeplexes
-      ],
-    } | {name: getattr(self, name) for name in _HEADER_FIELDS}
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    path = pathlib.Path(path)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-      try:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
-        os.replace(file.name, path)
-      except BaseException:
-        os.unlink(file.name)
-        raise
+    roots = [(treeplex.root, treeplex.end, treeplex.first_infoset) for treeplex in self.treeplexes]
+    header = {"payoff_form": self.payoff.form, "roots": roots}
+    return header | {name: getattr(self, name) for name in _HEADER_FIELDS}, arrays
 
 
 _TREEPLEX_ARRAYS = ("groups", "parent", "position", "first_sequence", "stride")
 _HEADER_FIELDS = (
   "game_string",
-  "open_spiel_version",
   "num_distinct_actions",
   "payoff_range",
   "constant_sum",
@@ -327,27 +332,14 @@ def load_compiled_game(path: str | os.PathLike[str]) -> CompiledGame:
     FileFormatError: the file is not such a file, is damaged, or is of a newer version.
     OSError: the file can't be read.
   """
+  header, arrays = files.read(path, _KIND, _FORMAT)
   try:
-    with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-      arrays = {name: file[name] for name in file.files}
-    header = json.loads(arrays["header"].tobytes())
-    if header["magic"] != _MAGIC:
-      raise errors.FileFormatError(f"{path} is not a compiled game.")
-    if header["format"] != _FORMAT:
-      raise errors.FileFormatError(
-        f"{path} has format {header['format']}; this version of spiel_cfr reads format {_FORMAT}. "
-        "Compile the game again."
-      )
     return _from_arrays(header, arrays)
-  except errors.FileFormatError:
-    raise
-  except (ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:
-    raise errors.FileFormatError(
-      f"{path} is not a compiled game, or is damaged: {error}."
-    ) from error
+  except (ValueError, KeyError, TypeError, IndexError) as error:
+    raise errors.FileFormatError(f"{path} is not a {_KIND}: {error}.") from error
 
 
-def _from_arrays(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> CompiledGame:
+def _from_arrays(header: dict[str, Any], arrays: files.Arrays) -> CompiledGame:
   treeplexes, infostates = [], []
   for player, (root, end, first_infoset) in enumerate(header["roots"]):
     columns = {name: arrays[f"{player}.{name}"] for name in _TREEPLEX_ARRAYS}
@@ -361,6 +353,7 @@ def _from_arrays(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) ->
   fields = {name: header[name] for name in _HEADER_FIELDS}
   return CompiledGame(
     **fields | {"payoff_range": tuple(header["payoff_range"])},
+    open_spiel_version=header["open_spiel_version"],
     treeplexes=tuple(treeplexes),
     payoff=Payoff(
       form=header["payoff_form"],

@@ -1,7 +1,6 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
 import sys
-import time
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -11,18 +10,16 @@ from spiel_cfr import arguments, evaluate, policy
 from spiel_cfr.game.compiled import CompiledGame, compile_game
 from spiel_cfr.kernels import CHUNK, Float64s, Int64s, aligned_zeros
 from spiel_cfr.minimizers.base import SCRATCH_LINES, LocalMinimizer, no_prediction
+from spiel_cfr.runs.slices import Slices
+from spiel_cfr.solvers.iterative import IterativeSolver
 from spiel_cfr.solvers.loop import run_iterations
 
 AnyGame: TypeAlias = "str | pyspiel.Game | CompiledGame"
 # Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
 Averaged = Literal["before", "after"]
 
-# Compiled code does not notice Ctrl-C, so it runs for about this long at a time.
-_SECONDS_BETWEEN_INTERRUPTS = 0.1
-_MOST_ITERATIONS_AT_A_TIME = 1 << 14
 
-
-class Solver:
+class Solver(IterativeSolver):
   """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
 
   It is used as OpenSpiel's solvers are:
@@ -38,6 +35,8 @@ class Solver:
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
   """
+
+  state_names = ("iteration", "_strategy", "_sequence", "_average", "_state", "_local")
 
   def __init__(
     self,
@@ -66,6 +65,7 @@ class Solver:
     self.compiled_game = compile_game(game)
     self.minimizer = minimizer
     self._iteration = np.zeros(1, np.uint64)
+    self._slices = Slices()
     self._alternating_updates = bool(alternating_updates)
     self._average_power = arguments.real_number(
       average_power, "average_power", 0.0, sys.float_info.max
@@ -88,10 +88,25 @@ class Solver:
     """How many iterations have been done."""
     return int(self._iteration[0])
 
+  @iteration.setter
+  def iteration(self, number: int) -> None:
+    self._iteration[0] = number
+
   @property
   def game(self) -> pyspiel.Game:
     """The game, sequential, as OpenSpiel has it."""
     return self.compiled_game.game
+
+  @property
+  def nodes_touched(self) -> int:
+    """How many states a recursive implementation would have visited: all of them, once a player that updates alone."""
+    walks = self.compiled_game.num_players if self._alternating_updates else 1
+    return self.iteration * walks * self.compiled_game.num_states
+
+  def prepare(self) -> None:
+    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
+    self._advance(0)
+    self.nash_conv()
 
   def evaluate_and_update_policy(self) -> None:
     """Does one iteration: every player evaluates the current policies and updates its own."""
@@ -105,16 +120,8 @@ class Solver:
     Raises:
       ArgumentError: `iterations` is not a positive integer.
     """
-    remaining = arguments.positive_integer(iterations, "iterations")
-    at_a_time = 1
-    while remaining:
-      count = min(remaining, at_a_time)
-      start = time.perf_counter()
+    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
       self._advance(count)
-      remaining -= count
-      seconds = max(time.perf_counter() - start, 1e-9)
-      at_a_time = max(1, int(count * min(8.0, _SECONDS_BETWEEN_INTERRUPTS / seconds)))
-      at_a_time = min(at_a_time, _MOST_ITERATIONS_AT_A_TIME)
 
   def _advance(self, count: int) -> None:
     """Does `count` iterations in one call of compiled code."""
@@ -200,12 +207,3 @@ class Solver:
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays."""
     return evaluate.evaluate(self.compiled_game, self.average_sequence_form()).nash_conv
-
-  def exploitability(self) -> float:
-    """Returns the exploitability of the average policy: NashConv / 2.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players.
-    """
-    evaluate.check_two_player_constant_sum(self.compiled_game)
-    return self.nash_conv() / 2

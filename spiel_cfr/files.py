@@ -1,0 +1,134 @@
+"""Arrays in a file that is whole or not there, and that tells when a single bit of it has changed.
+
+A file is an `.npz` archive, as numpy reads it, without pickles. One member is a JSON header. The archive's comment,
+which are the last bytes of the file, is the SHA-256 of all bytes before it. The same content makes the same bytes.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import secrets
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import errors
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+TEMPORARY = ".tmp"
+_HEADER = "header"
+_DIGEST_BYTES = 64
+_BUFFER_BYTES = 1 << 20
+
+
+def write(
+  path: str | os.PathLike[str],
+  kind: str,
+  format_version: int,
+  header: Mapping[str, Any],
+  arrays: Mapping[str, npt.NDArray[Any]],
+) -> None:
+  """Writes a file. A crash at any moment leaves what was there before, or the new file, but no part of it.
+
+  Args:
+    path: where to.
+    kind: what sort of file it is.
+    format_version: of this kind of file.
+    header: anything that JSON can hold.
+    arrays: of any type but objects.
+
+  Raises:
+    OSError: the file can't be written.
+  """
+  text = json.dumps({"kind": kind, "format": format_version} | dict(header), sort_keys=True)
+  members = {_HEADER: np.frombuffer(text.encode(), np.uint8)} | dict(arrays)
+  with replacing(path) as file:
+    np.savez(file, **members)
+    # The archive ends with the length of its comment, 0.
+    file.seek(-2, os.SEEK_END)
+    file.write(struct.pack("<H", _DIGEST_BYTES))
+    file.write(_digest(file, file.tell()))
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+  """Opens a new file that takes the place of `path` when it is complete and on the disk.
+
+  Raises:
+    OSError: the file can't be written; `path` is then as it was.
+  """
+  path = pathlib.Path(path)
+  temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+  try:
+    with open(temporary, "x+b") as file:
+      yield file
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(temporary, path)
+  except BaseException:
+    temporary.unlink(missing_ok=True)
+    raise
+  if hasattr(os, "O_DIRECTORY"):
+    # Until its folder is on the disk too, the new name is not.
+    folder = os.open(path.parent, os.O_DIRECTORY)
+    try:
+      os.fsync(folder)
+    finally:
+      os.close(folder)
+
+
+def read(
+  path: str | os.PathLike[str], kind: str, format_version: int
+) -> tuple[dict[str, Any], Arrays]:
+  """Reads the header and the arrays of a file. Nothing in it is executed.
+
+  Raises:
+    DamagedFileError: a part of the file is missing or was changed.
+    FileFormatError: the file is of another kind or version.
+    OSError: the file can't be read.
+  """
+  with open(path, "rb") as file:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _DIGEST_BYTES))
+    digest = file.read()
+    if digest != _digest(file, size - _DIGEST_BYTES):
+      raise errors.DamagedFileError(
+        f"{path} is not a {kind}, or a part of it is missing or was changed: its checksum is wrong."
+      )
+    file.seek(0)
+    try:
+      with np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+      header = json.loads(arrays.pop(_HEADER).tobytes())
+      found = header["kind"], header["format"]
+    # A right checksum does not mean that we wrote the file, and there is no end of what zip and numpy can stumble over.
+    except (Exception, MemoryError) as error:
+      raise errors.FileFormatError(
+        f"{path} is not a {kind}: {type(error).__name__}: {error}."
+      ) from error
+  if found[0] != kind:
+    raise errors.FileFormatError(f"{path} is a {found[0]}, not a {kind}.")
+  if found[1] != format_version:
+    raise errors.FileFormatError(
+      f"{path} has format {found[1]}; this version of spiel_cfr reads format {format_version}."
+    )
+  return header, arrays
+
+
+def _digest(file: BinaryIO, size: int) -> bytes:
+  """Returns the hexadecimal SHA-256 of the first `size` bytes, and leaves the file there."""
+  digest = hashlib.sha256()
+  file.seek(0)
+  while size > 0:
+    data = file.read(min(size, _BUFFER_BYTES))
+    if not data:
+      break
+    digest.update(data)
+    size -= len(data)
+  return digest.hexdigest().encode()

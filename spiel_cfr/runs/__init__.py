@@ -1,0 +1,1 @@
+"""Long runs: when they stop, what they leave behind, and how they go on."""

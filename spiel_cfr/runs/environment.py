@@ -1,0 +1,27 @@
+"""What a result may depend on besides the program: versions of packages, and the machine."""
+
+import importlib.metadata
+import os
+import platform
+
+_PACKAGES = ("spiel_cfr", "open_spiel", "numpy", "numba")
+
+
+def versions() -> dict[str, str]:
+  """Returns the versions of Python and of the packages that compute something."""
+  result = {"python": platform.python_version()}
+  for package in _PACKAGES:
+    try:
+      result[package] = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+      result[package] = "not installed"  # Run from its source.
+  return result
+
+
+def machine() -> dict[str, str | int | None]:
+  """Returns the system, the processor as far as the system names it, and how many cores it has."""
+  return {
+    "system": platform.platform(),
+    "processor": platform.processor() or platform.machine(),
+    "cores": os.cpu_count(),
+  }

@@ -1,0 +1,170 @@
+"""The one loop that runs solvers: until one of several stopping rules says so, with evaluations on a schedule."""
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Iterable
+from typing import Literal
+
+from spiel_cfr import errors, evaluate
+from spiel_cfr.arguments import positive_integer
+from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.interrupt import DeferredInterrupt
+from spiel_cfr.runs.progress import Progress
+from spiel_cfr.runs.schedule import Powers, Schedule
+from spiel_cfr.runs.slices import Slices
+from spiel_cfr.runs.trace import Row, Trace
+from spiel_cfr.solvers.iterative import IterativeSolver
+
+StopReason = Literal["iterations", "target", "seconds", "interrupt"]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunResult:
+  """How a run ended.
+
+  Attributes:
+    reason: which rule stopped it: "iterations", "target", "seconds" or, after Ctrl-C, "interrupt".
+    rows: its evaluations; the last is of the policy that the solver has now.
+  """
+
+  reason: StopReason
+  rows: list[Row]
+
+  @property
+  def last(self) -> Row:
+    """The evaluation of the policy that the solver has now."""
+    return self.rows[-1]
+
+
+def run(
+  solver: IterativeSolver,
+  iterations: int | None = None,
+  *,
+  target_nash_conv: float | None = None,
+  target_exploitability: float | None = None,
+  seconds: float | None = None,
+  evaluate_at: Schedule = Powers(2),  # noqa: B008
+  traces: Iterable[Trace] = (),
+  checkpoints: Checkpoints | None = None,
+  progress: bool = True,
+) -> RunResult:
+  """Runs a solver until the first of these rules, or Ctrl-C, stops it; its policies are usable whichever it is.
+
+      result = run(CFRPlusSolver("leduc_poker"), 10_000, target_exploitability=1e-4)
+      print(result.reason, result.last.exploitability)
+
+  The policy is evaluated on a schedule, at every checkpoint and when the run stops. Meanwhile the solver's clock stands
+  still.
+
+  Args:
+    solver: any solver; one that has done iterations before goes on from there.
+    iterations: stop when the solver has done this many in its life, those before this run included.
+    target_nash_conv: stop at an evaluation that finds a NashConv of this or less.
+    target_exploitability: stop at an evaluation that finds an exploitability of this or less.
+    seconds: stop after this wall-clock time, evaluations included, to about a tenth of a second or one iteration;
+      infinity leaves it to Ctrl-C.
+    evaluate_at: when to evaluate: `Every(n)`, `Powers(base)`, or another function from an iteration to the next one
+      that is due.
+    traces: what `open_trace` returns; they are closed when the run ends, however it does.
+    checkpoints: where to keep checkpoints, and when; one more is left when the run stops.
+    progress: whether to write to standard error: a line that changes on a terminal, a line an evaluation elsewhere.
+
+  Raises:
+    ArgumentError: there is no stopping rule, or one that makes no sense.
+    UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
+    FileFormatError, CheckpointMismatchError: there is a file in the place of a trace that is none, or one of another
+      run.
+    OSError: a trace or a checkpoint can't be written.
+    KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
+  """
+  if iterations is not None:
+    positive_integer(iterations, "iterations")
+  limits = {
+    "target_nash_conv": target_nash_conv,
+    "target_exploitability": target_exploitability,
+    "seconds": seconds,
+  }
+  for name, value in limits.items():
+    if value is not None and not value >= 0:
+      raise errors.ArgumentError(f"{name} must be a number that is not negative, not {value!r}.")
+  if iterations is None and all(value is None for value in limits.values()):
+    raise errors.ArgumentError(
+      "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds; "
+      "seconds=math.inf runs until Ctrl-C."
+    )
+  if target_exploitability is not None:
+    evaluate.check_two_player_constant_sum(solver.compiled_game)
+  target = max(
+    -math.inf if target_nash_conv is None else target_nash_conv,
+    -math.inf if target_exploitability is None else 2 * target_exploitability,
+  )
+
+  traces = list(traces)
+  solver.prepare()
+  solver_seconds = evaluation_seconds = 0.0
+  rows: list[Row] = []
+  slices = Slices()
+  reason: StopReason | None = None
+  with contextlib.ExitStack() as stack:
+    interrupt = stack.enter_context(DeferredInterrupt(swallow=True))
+    for trace in traces:
+      stack.callback(trace.close)
+      last = trace.start(solver)
+      if last is not None:
+        solver_seconds = max(solver_seconds, last.solver_seconds)
+        evaluation_seconds = max(evaluation_seconds, last.evaluation_seconds)
+    shown = Progress(solver, iterations, seconds, solver_seconds) if progress else None
+    if shown:
+      stack.callback(shown.close)
+    start = time.perf_counter()
+
+    def out_of_time() -> bool:
+      return seconds is not None and time.perf_counter() - start >= seconds
+
+    while reason is None:
+      due = evaluate_at(solver.iteration)
+      if due <= solver.iteration:
+        raise errors.ArgumentError(
+          f"evaluate_at({solver.iteration}) is {due!r}; it must return a later iteration."
+        )
+      checkpoint_due = checkpoints.schedule(solver.iteration) if checkpoints else math.inf
+      ends = [due, checkpoint_due, math.inf if iterations is None else iterations]
+      for count in slices(max(0, int(min(ends)) - solver.iteration)):
+        if interrupt.requested or out_of_time():
+          break
+        begin = time.perf_counter()
+        solver.run(count)
+        solver_seconds += time.perf_counter() - begin
+        if shown:
+          shown.update(solver.iteration, solver_seconds)
+      if interrupt.requested:
+        reason = "interrupt"
+      elif iterations is not None and solver.iteration >= iterations:
+        reason = "iterations"
+      elif out_of_time():
+        reason = "seconds"
+
+      if not rows or rows[-1].iteration != solver.iteration:
+        begin = time.perf_counter()
+        nash_conv = solver.nash_conv()
+        evaluation_seconds += time.perf_counter() - begin
+        row = Row(
+          solver.iteration,
+          solver_seconds,
+          evaluation_seconds,
+          solver.nodes_touched,
+          nash_conv,
+          nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
+        )
+        rows.append(row)
+        for trace in traces:
+          trace.write(row)
+        if shown:
+          shown.evaluated(row)
+        if nash_conv <= target:
+          reason = "target"
+      if checkpoints and (reason is not None or solver.iteration == checkpoint_due):
+        checkpoints.save(solver)
+  return RunResult(reason, rows)

@@ -1,0 +1,29 @@
+"""Divides iterations into slices that take about a tenth of a second.
+
+Compiled code notices neither Ctrl-C nor a clock, so nobody may call it for longer than that.
+"""
+
+import time
+from collections.abc import Iterator
+
+_SECONDS = 0.1
+_MOST = 1 << 14
+
+
+class Slices:
+  """Remembers how long iterations take."""
+
+  def __init__(self) -> None:
+    """Begins with slices of one iteration."""
+    self._at_a_time = 1
+
+  def __call__(self, iterations: int) -> Iterator[int]:
+    """Yields numbers that sum to `iterations`, chosen by how long the caller took with those before."""
+    while iterations:
+      count = min(iterations, self._at_a_time)
+      start = time.perf_counter()
+      yield count
+      iterations -= count
+      seconds = max(time.perf_counter() - start, 1e-9)
+      most = min(_MOST, 8 * self._at_a_time)
+      self._at_a_time = max(1, min(most, int(count * _SECONDS / seconds)))

@@ -1,0 +1,277 @@
+"""What every solver is to a run: it iterates, can be measured, can be kept in a file and go on from there."""
+
+import abc
+import copy
+import dataclasses
+import inspect
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors, evaluate, files
+from spiel_cfr.game.compiled import CompiledGame, compile_game
+from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.runs.environment import versions
+
+_KIND = "checkpoint of spiel_cfr"
+_FORMAT = 1
+_CLASS = "class"
+
+
+class IterativeSolver(abc.ABC):
+  """Base class of all solvers.
+
+  A subclass says in `state_names` which of its attributes change from one iteration to the next. Together with the
+  game and the arguments of its constructor, which are noted here, they are all that it is.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    iteration: how many iterations have been done.
+    state_names: the attributes that change: arrays that keep their shape, numbers, and NumPy random generators.
+  """
+
+  compiled_game: CompiledGame
+  iteration: int
+  state_names: ClassVar[tuple[str, ...]] = ("iteration",)
+  _arguments: dict[str, Any]
+
+  def __new__(cls, *arguments: Any, **named_arguments: Any) -> Self:
+    """Notes the constructor's arguments, all but the first, which is the game."""
+    self = super().__new__(cls)
+    try:
+      bound = inspect.signature(cls.__init__).bind(self, *arguments, **named_arguments)
+    except TypeError:
+      return (
+        self  # The constructor itself will say what is wrong; copying a solver does not call it.
+      )
+    bound.apply_defaults()
+    self._arguments = dict(list(bound.arguments.items())[2:])
+    return self
+
+  @abc.abstractmethod
+  def run(self, iterations: int) -> None:
+    """Does many iterations; Ctrl-C raises KeyboardInterrupt after a whole number of them.
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
+    """
+
+  @abc.abstractmethod
+  def nash_conv(self) -> float:
+    """Returns the NashConv of the average policy."""
+
+  @property
+  @abc.abstractmethod
+  def nodes_touched(self) -> int:
+    """How many states a recursive implementation would have visited so far."""
+
+  def prepare(self) -> None:  # noqa: B027
+    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
+
+  def exploitability(self) -> float:
+    """Returns the exploitability of the average policy: NashConv / 2.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+    """
+    evaluate.check_two_player_constant_sum(self.compiled_game)
+    return self.nash_conv() / 2
+
+  def description(self) -> dict[str, Any]:
+    """Returns the name of the class and the arguments of its constructor, as JSON has them.
+
+    Raises:
+      ArgumentError: an argument can't be written as JSON.
+    """
+    return {_CLASS: type(self).__name__, "arguments": _to_json(self._arguments)}
+
+  def state_dict(self) -> dict[str, Any]:
+    """Returns a copy of all that changes from one iteration to the next, by name."""
+    return {
+      name: value.bit_generator.state
+      if isinstance(value := getattr(self, name), np.random.Generator)
+      else copy.copy(value)
+      for name in self.state_names
+    }
+
+  def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    """Takes over what `state_dict` of a solver made with the same arguments has returned.
+
+    Raises:
+      CheckpointMismatchError: it is of another solver. This one is then as it was.
+    """
+    if set(state) != set(self.state_names):
+      raise errors.CheckpointMismatchError(
+        f"{type(self).__name__} consists of {sorted(self.state_names)}, not of {sorted(state)}."
+      )
+    for name in self.state_names:
+      value, new = getattr(self, name), state[name]
+      expected = dict if isinstance(value, np.random.Generator) else type(value)
+      fits = isinstance(new, expected)
+      if fits and isinstance(value, np.ndarray):
+        fits = (new.shape, new.dtype) == (value.shape, value.dtype)
+      if fits and isinstance(value, np.random.Generator):
+        fits = _is_state_of(value, new)
+      if not fits:
+        raise errors.CheckpointMismatchError(
+          f"{name} of {type(self).__name__} is {_in_words(value)}, not {_in_words(new)}."
+        )
+    for name in self.state_names:
+      value = getattr(self, name)
+      if isinstance(value, np.ndarray):
+        # In place, because the array is aligned.
+        np.copyto(value, state[name])
+      elif isinstance(value, np.random.Generator):
+        value.bit_generator.state = state[name]
+      else:
+        setattr(self, name, state[name])
+
+  def save(self, path: str | os.PathLike[str]) -> None:
+    """Writes a checkpoint, from which this solver can go on as if it had never stopped, bit for bit.
+
+    The file is whole or not there, whenever the process dies. The same solver in the same state makes the same bytes.
+
+    Raises:
+      ArgumentError: an argument of the constructor can't be written as JSON.
+      OSError: the file can't be written.
+    """
+    state = self.state_dict()
+    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+    others = {name: value for name, value in state.items() if name not in arrays}
+    header = {
+      "solver": self.description(),
+      "game": self.compiled_game.game_string,
+      "game_sha256": self.compiled_game.digest,
+      "versions": versions(),
+      "state": _to_json(others),
+    }
+    files.write(path, _KIND, _FORMAT, header, arrays)
+
+  def restore(self, path: str | os.PathLike[str]) -> None:
+    """Takes over the state in a checkpoint of a solver that was made for the same game with the same arguments.
+
+    Raises:
+      CheckpointMismatchError: it was another game, another solver or other arguments. This solver is then as it was.
+      FileFormatError: the file is no checkpoint, is damaged or has a newer format.
+      OSError: the file can't be read.
+    """
+    self._restore(path, *files.read(path, _KIND, _FORMAT))
+
+  def _restore(
+    self, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
+  ) -> None:
+    try:
+      game, digest, solver = header["game"], header["game_sha256"], header["solver"]
+      state = header["state"] | arrays
+    except (KeyError, TypeError) as error:
+      raise errors.FileFormatError(f"{path} is not a {_KIND}: its header lacks {error}.") from error
+    if digest != self.compiled_game.digest:
+      raise errors.CheckpointMismatchError(
+        f"{path} is of the game {game}, not of {self.compiled_game.game_string}, or that game has "
+        "changed since."
+      )
+    if solver != self.description():
+      raise errors.CheckpointMismatchError(
+        f"{path} is of {_signature(solver)}, not of {_signature(self.description())}."
+      )
+    self.load_state_dict(state)
+
+  @classmethod
+  def load(cls, path: str | os.PathLike[str], game: str | pyspiel.Game | CompiledGame) -> Self:
+    """Makes the solver of a checkpoint anew.
+
+    Only solvers of this class and its subclasses are made; `IterativeSolver.load` makes any. Classes of your own must
+    have been imported.
+
+    Args:
+      path: what `save` has written.
+      game: a compiled game, or what `compile_game` takes.
+
+    Raises:
+      CheckpointMismatchError: the checkpoint is of another game or of a solver of another class.
+      FileFormatError: the file is no checkpoint, is damaged or has a newer format.
+      GameError: see `compile_game`.
+      OSError: the file can't be read.
+    """
+    compiled = compile_game(game)
+    header, arrays = files.read(path, _KIND, _FORMAT)
+    try:
+      name, described = header["solver"][_CLASS], header["solver"]["arguments"]
+      found = _newest_class(cls, name)
+      bound = inspect.signature(found.__init__).bind_partial(None, compiled)
+      bound.arguments.update(_from_json(described))
+      solver: Self = found(*bound.args[1:], **bound.kwargs)
+    except (KeyError, TypeError, ValueError) as error:
+      raise errors.CheckpointMismatchError(
+        f"{path} is of {_signature(header.get('solver'))}, which is not a {cls.__name__} that is known "
+        f"here: {error}. Import its class first if it is your own."
+      ) from error
+    solver._restore(path, header, arrays)
+    return solver
+
+
+def _newest_class(base: type[Any], name: str) -> Any:
+  """Returns the class of that name, `base` or one derived from it; of several the one defined last, as in notebooks.
+
+  Raises:
+    KeyError: there is none.
+  """
+  known = {base.__name__: base}
+  unseen = [base]
+  while unseen:
+    children = unseen.pop().__subclasses__()
+    known.update((child.__name__, child) for child in children)
+    unseen += children
+  return known[name]
+
+
+def _to_json(value: Any) -> Any:
+  """Writes an argument as JSON has it; local minimizers become their class and fields."""
+  if isinstance(value, np.generic | np.ndarray):
+    return value.tolist()
+  if isinstance(value, bool | int | float | str | None):
+    return value
+  if isinstance(value, list | tuple):
+    return [_to_json(entry) for entry in value]
+  if isinstance(value, dict):
+    return {name: _to_json(entry) for name, entry in value.items()}
+  if isinstance(value, LocalMinimizer):
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {_CLASS: type(value).__name__} | _to_json(fields)
+  raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.")
+
+
+def _from_json(value: Any) -> Any:
+  """Reads what `_to_json` has written; tuples have become lists."""
+  if isinstance(value, list):
+    return [_from_json(entry) for entry in value]
+  if isinstance(value, dict):
+    fields = {name: _from_json(entry) for name, entry in value.items() if name != _CLASS}
+    return _newest_class(LocalMinimizer, value[_CLASS])(**fields) if _CLASS in value else fields
+  return value
+
+
+def _signature(description: Any) -> str:
+  """Returns what `IterativeSolver.description` returns as a call."""
+  try:
+    arguments = (f"{name}={value!r}" for name, value in description["arguments"].items())
+    return f"{description[_CLASS]}({', '.join(arguments)})"
+  except (KeyError, TypeError, AttributeError):
+    return repr(description)
+
+
+def _is_state_of(generator: np.random.Generator, state: Any) -> bool:
+  try:
+    type(generator.bit_generator)().state = state
+  except (ValueError, TypeError, KeyError, IndexError, OverflowError):
+    return False
+  return True
+
+
+def _in_words(value: Any) -> str:
+  if isinstance(value, np.ndarray):
+    return f"an array of {value.dtype} of shape {value.shape}"
+  return f"of type {type(value).__name__}"

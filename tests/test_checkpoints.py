@@ -1,0 +1,436 @@
+"""A solver that was kept in a file goes on as if nothing had happened, and a file that is not that is refused."""
+
+import itertools
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import spiel_cfr
+from spiel_cfr import errors, files
+from spiel_cfr.minimizers.discounted import DiscountedRegretMatching
+from spiel_cfr.minimizers.regret_matching import RegretMatchingPlus
+from spiel_cfr.solvers import iterative
+
+GAME = "leduc_poker"
+# One of every kind of solver, with arguments other than the defaults where there are any.
+SOLVERS: dict[str, Any] = {
+  "CFR": spiel_cfr.CFRSolver,
+  "CFR+": spiel_cfr.CFRPlusSolver,
+  "LCFR": spiel_cfr.LCFRSolver,
+  "DCFR": lambda game: spiel_cfr.DCFRSolver(game, alpha=2, beta=-np.inf, gamma=np.float64(1.5)),
+  "simultaneous": lambda game: spiel_cfr.TabularCFRSolver(game, False, True, True),
+  "minimizer": lambda game: spiel_cfr.Solver(
+    game, DiscountedRegretMatching(beta=0.5), averaged=("after", "before")
+  ),
+}
+
+
+@pytest.fixture(scope="module")
+def leduc() -> spiel_cfr.CompiledGame:
+  return spiel_cfr.compile_game(GAME)
+
+
+@pytest.fixture
+def path(tmp_path: pathlib.Path) -> pathlib.Path:
+  return tmp_path / "solver.npz"
+
+
+def after(solver: Any, iterations: int) -> Any:
+  solver.run(iterations)
+  return solver
+
+
+def saved(solver: Any, path: pathlib.Path) -> bytes:
+  solver.save(path)
+  return path.read_bytes()
+
+
+@pytest.mark.parametrize("make", SOLVERS.values(), ids=SOLVERS)
+def test_every_solver_goes_on_bit_for_bit(make: Any, leduc: Any, path: pathlib.Path) -> None:
+  whole = saved(after(make(leduc), 20), path)
+  for stops in itertools.pairwise([0, 1, 7, 20]):
+    solver = make(leduc) if stops[0] == 0 else iterative.IterativeSolver.load(path, leduc)
+    assert solver.iteration == stops[0]
+    solver.run(stops[1] - stops[0])
+    solver.save(path)
+  assert path.read_bytes() == whole
+  solver = make(leduc)
+  solver.restore(path)
+  assert saved(solver, path) == whole
+  assert type(solver).load(path, leduc).description() == solver.description()
+
+
+@pytest.mark.parametrize("make", SOLVERS.values(), ids=SOLVERS)
+def test_state_dict_is_a_copy_of_all_there_is(make: Any, leduc: Any) -> None:
+  solver, other = after(make(leduc), 5), make(leduc)
+  state = solver.state_dict()
+  solver.run(3)
+  other.load_state_dict(state)
+  other.run(3)
+  for name, value in solver.state_dict().items():
+    np.testing.assert_array_equal(value, other.state_dict()[name])
+  np.testing.assert_array_equal(solver.average_probabilities(), other.average_probabilities())
+
+
+class Sampler(spiel_cfr.CFRSolver):
+  """A solver with randomness."""
+
+  state_names = (*spiel_cfr.CFRSolver.state_names, "rng", "temperature")
+
+  def __init__(self, game: Any, seed: int, *numbers: float, bits: str = "PCG64") -> None:
+    super().__init__(game)
+    self.rng = np.random.Generator(getattr(np.random, bits)(seed))
+    self.temperature = 1.0
+    self.numbers = numbers
+
+  def _advance(self, count: int) -> None:
+    super()._advance(count)
+    self.temperature *= self.rng.random()
+
+
+@pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
+def test_random_generators_go_on_too(bits: str, leduc: Any, path: pathlib.Path) -> None:
+  solver = Sampler(leduc, 3, 0.5, 0.25, bits=bits)
+  for _ in range(5):
+    solver.evaluate_and_update_policy()
+  solver.save(path)
+  loaded = Sampler.load(path, leduc)
+  assert loaded.numbers == (0.5, 0.25)
+  for _ in range(5):
+    solver.evaluate_and_update_policy()
+    loaded.evaluate_and_update_policy()
+  assert loaded.temperature == solver.temperature < 1
+  assert loaded.rng.random() == solver.rng.random()
+  other = "MT19937" if bits == "PCG64" else "PCG64"
+  with pytest.raises(errors.CheckpointMismatchError, match="rng"):
+    Sampler(leduc, 3, bits=other).load_state_dict(loaded.state_dict())
+
+
+def test_games_are_told_apart(leduc: Any, path: pathlib.Path, tmp_path: pathlib.Path) -> None:
+  text = 'EFG 2 R "" { "0" "1" } ""\np "" 1 1 "" { "a" "b" } 0\n'
+  ends = 't "" 1 "" { 1 -1 }\nt "" 2 "" { PAYOFF }\n'
+  efg = tmp_path / "game.efg"
+  efg.write_text(text + ends.replace("PAYOFF", "2 -2"))
+  spiel_cfr.CFRSolver(f"efg_game(filename={efg})").save(path)
+  spiel_cfr.CFRSolver.load(path, f"efg_game(filename={efg})")
+  efg.write_text(text + ends.replace("PAYOFF", "3 -3"))
+  for game in (f"efg_game(filename={efg})", leduc, "kuhn_poker"):
+    with pytest.raises(errors.CheckpointMismatchError, match=r"game\.efg"):
+      spiel_cfr.CFRSolver.load(path, game)
+  spiel_cfr.CFRSolver(leduc).save(path)
+  spiel_cfr.CFRSolver.load(path, "leduc_poker(players=2)")
+  with pytest.raises(errors.CheckpointMismatchError, match="leduc_poker"):
+    spiel_cfr.CFRSolver.load(path, "leduc_poker(suit_isomorphism=true)")
+
+
+def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Path) -> None:
+  after(spiel_cfr.DCFRSolver(leduc, alpha=1.25), 3).save(path)
+  others = [
+    spiel_cfr.DCFRSolver(leduc),
+    spiel_cfr.CFRPlusSolver(leduc),
+    spiel_cfr.Solver(leduc, DiscountedRegretMatching(1.25), average_power=2.0),
+  ]
+  for solver in others:
+    with pytest.raises(errors.CheckpointMismatchError, match=r"alpha=1\.25"):
+      solver.restore(path)
+    assert solver.iteration == 0
+  with pytest.raises(errors.CheckpointMismatchError, match="CFRPlusSolver"):
+    spiel_cfr.CFRPlusSolver.load(path, leduc)
+  assert spiel_cfr.Solver.load(path, leduc).description() == {
+    "class": "DCFRSolver",
+    "arguments": {"alpha": 1.25, "beta": 0.0, "gamma": 2.0},
+  }
+
+
+def test_a_solver_nobody_knows_is_not_made(leduc: Any, path: pathlib.Path) -> None:
+  after(spiel_cfr.CFRSolver(leduc), 2).save(path)
+  header, arrays = files.read(path, iterative._KIND, iterative._FORMAT)
+  for solver in (
+    {"class": "os.system", "arguments": {"command": "false"}},
+    {"class": "CFRSolver", "arguments": {"unheard_of": 1}},
+    {"class": "DCFRSolver", "arguments": {"alpha": -1.0}},
+    {"class": "Solver", "arguments": {"minimizer": {"class": "Popen", "args": "false"}}},
+    {"class": []},
+    [],
+    None,
+  ):
+    files.write(path, iterative._KIND, iterative._FORMAT, header | {"solver": solver}, arrays)
+    with pytest.raises(errors.CheckpointMismatchError):
+      iterative.IterativeSolver.load(path, leduc)
+
+
+def test_arguments_without_a_written_form_are_refused(leduc: Any, path: pathlib.Path) -> None:
+  class Odd(spiel_cfr.CFRSolver):
+    def __init__(self, game: Any, function: Any) -> None:
+      super().__init__(game)
+
+  with pytest.raises(errors.ArgumentError, match="function"):
+    Odd(leduc, print).save(path)
+  assert not path.exists()
+
+
+def test_state_of_another_shape_is_refused(leduc: Any) -> None:
+  solver = after(spiel_cfr.CFRSolver(leduc), 2)
+  state = solver.state_dict()
+  before = solver.average_probabilities()
+  for wrong in (
+    {"_average": state["_average"][:-1]},
+    {"_average": state["_average"].astype(np.float32)},
+    {"_average": None},
+    {"iteration": "3"},
+    {"more": 1},
+  ):
+    with pytest.raises(errors.CheckpointMismatchError, match=next(iter(wrong))):
+      solver.load_state_dict({**state, "iteration": 9} | wrong)
+    assert solver.iteration == 2
+  with pytest.raises(errors.CheckpointMismatchError):
+    solver.load_state_dict({})
+  np.testing.assert_array_equal(solver.average_probabilities(), before)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: Any) -> bytes:
+  """The bytes of a small checkpoint."""
+  solver = after(spiel_cfr.CFRSolver("kuhn_poker"), 10)
+  return saved(solver, tmp_path_factory.mktemp("checkpoint") / "solver.npz")
+
+
+@pytest.fixture(scope="module")
+def kuhn() -> spiel_cfr.CompiledGame:
+  return spiel_cfr.compile_game("kuhn_poker")
+
+
+def test_no_bit_may_flip(checkpoint: bytes, kuhn: Any, path: pathlib.Path) -> None:
+  assert len(checkpoint) < 10_000
+  for position in range(0, len(checkpoint), 3):
+    changed = bytearray(checkpoint)
+    changed[position] ^= 1 << position // 3 % 8
+    path.write_bytes(changed)
+    with pytest.raises(errors.DamagedFileError, match="checksum"):
+      spiel_cfr.CFRSolver.load(path, kuhn)
+
+
+def test_no_byte_may_be_missing(checkpoint: bytes, kuhn: Any, path: pathlib.Path) -> None:
+  for length in [*range(0, len(checkpoint), 7), len(checkpoint) - 1]:
+    path.write_bytes(checkpoint[:length])
+    with pytest.raises(errors.DamagedFileError, match="checksum"):
+      spiel_cfr.CFRSolver.load(path, kuhn)
+
+
+@hypothesis.settings(
+  max_examples=300, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+)
+@hypothesis.given(data=st.data())
+def test_a_forged_checksum_leads_to_a_named_error_at_worst(
+  data: Any, checkpoint: bytes, kuhn: Any, path: pathlib.Path
+) -> None:
+  content = bytearray(checkpoint[: -files._DIGEST_BYTES])
+  for _ in range(data.draw(st.integers(1, 8))):
+    # Most of the file are numbers, where a change does nothing.
+    position = data.draw(
+      st.integers(0, len(content) - 1)
+      | st.integers(0, 1000)
+      | st.integers(len(content) - 500, len(content) - 1)
+    )
+    content[position] = data.draw(st.integers(0, 255))
+  with open(path, "w+b") as file:
+    file.write(content)
+    file.write(files._digest(file, len(content)))
+  solver = spiel_cfr.CFRSolver(kuhn)
+  try:
+    solver.restore(path)
+  except (errors.FileFormatError, errors.CheckpointMismatchError):
+    assert solver.iteration == 0
+
+
+def test_foreign_files_are_refused(kuhn: Any, path: pathlib.Path) -> None:
+  kuhn.save(path)
+  with pytest.raises(errors.FileFormatError, match="compiled game"):
+    spiel_cfr.CFRSolver.load(path, kuhn)
+  files.write(path, iterative._KIND, iterative._FORMAT + 1, {}, {})
+  with pytest.raises(errors.FileFormatError, match="format 2"):
+    spiel_cfr.CFRSolver.load(path, kuhn)
+  files.write(path, iterative._KIND, iterative._FORMAT, {}, {})
+  with pytest.raises(errors.SpielCFRError):
+    spiel_cfr.CFRSolver.load(path, kuhn)
+  np.savez(path, strategy=np.zeros(3))
+  with pytest.raises(errors.DamagedFileError):
+    spiel_cfr.CFRSolver.load(path, kuhn)
+  with pytest.raises(FileNotFoundError):
+    spiel_cfr.CFRSolver.load(path.with_name("nowhere.npz"), kuhn)
+
+
+class Trap:
+  """Unpickling this would leave a trace."""
+
+  def __reduce__(self) -> Any:
+    return exec, ("from spiel_cfr import errors; errors.trapped = True",)
+
+
+def test_pickles_are_not_opened(kuhn: Any, path: pathlib.Path) -> None:
+  trap = np.array([Trap()], dtype=object)
+  header: dict[str, Any] = {"solver": {"class": "CFRSolver", "arguments": {}}}
+  files.write(path, iterative._KIND, iterative._FORMAT, header, {"_average": trap})
+  with pytest.raises(errors.FileFormatError, match="allow_pickle"):
+    spiel_cfr.CFRSolver.load(path, kuhn)
+  assert not hasattr(errors, "trapped")
+
+
+def test_a_failed_write_leaves_the_old_file(
+  kuhn: Any, path: pathlib.Path, monkeypatch: Any
+) -> None:
+  solver = after(spiel_cfr.CFRSolver(kuhn), 2)
+  old = saved(solver, path)
+  solver.run(1)
+
+  def fail(*_: Any) -> None:
+    raise OSError("disk full")
+
+  for step in ("fsync", "replace"):
+    with monkeypatch.context() as patch:
+      patch.setattr(os, step, fail)
+      with pytest.raises(OSError, match="disk full"):
+        solver.save(path)
+    assert path.read_bytes() == old
+    assert list(path.parent.iterdir()) == [path]
+  solver.save(path)
+  assert spiel_cfr.CFRSolver.load(path, kuhn).iteration == 3
+
+
+def test_the_last_few_are_kept(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  folder = tmp_path / "new" / "folder"
+  (tmp_path / "new").mkdir()
+  checkpoints = spiel_cfr.Checkpoints(folder, every=10, keep=2)
+  assert checkpoints.resume(spiel_cfr.CFRSolver(kuhn)) is None
+  result = spiel_cfr.run(spiel_cfr.CFRSolver(kuhn), 45, checkpoints=checkpoints, progress=False)
+  # Each checkpoint has its row in the trace, so that both agree on the time it took.
+  assert [row.iteration for row in result.rows] == [1, 2, 4, 8, 10, 16, 20, 30, 32, 40, 45]
+  assert [path.name for path in checkpoints.paths()] == [
+    "iteration-000000000045.npz",
+    "iteration-000000000040.npz",
+  ]
+  (folder / "iteration-notes.npz").touch()
+  (folder / "iteration-000000000050.npz.0a1b2c3d.tmp").touch()
+  solver = spiel_cfr.CFRSolver(kuhn)
+  assert checkpoints.resume(solver) == folder / "iteration-000000000045.npz"
+  assert solver.iteration == 45
+  spiel_cfr.run(solver, 50, checkpoints=checkpoints, progress=False)
+  assert sorted(path.name for path in folder.iterdir()) == [
+    "iteration-000000000045.npz",
+    "iteration-000000000050.npz",
+    "iteration-notes.npz",
+  ]
+
+
+def test_resuming_passes_over_damaged_files(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  checkpoints = spiel_cfr.Checkpoints(tmp_path, every=spiel_cfr.Powers(2), keep=3)
+  spiel_cfr.run(spiel_cfr.CFRSolver(kuhn), 16, checkpoints=checkpoints, progress=False)
+  newest, middle, oldest = checkpoints.paths()
+  newest.write_bytes(newest.read_bytes()[:-1])
+  solver = spiel_cfr.CFRSolver(kuhn)
+  with pytest.warns(UserWarning, match="Passed over"):
+    assert checkpoints.resume(solver) == middle
+  assert solver.iteration == 8
+  with pytest.raises(errors.CheckpointMismatchError), pytest.warns(UserWarning):
+    checkpoints.resume(spiel_cfr.CFRPlusSolver(kuhn))
+  for path in (middle, oldest):
+    path.write_bytes(b"")
+  with pytest.raises(errors.DamagedFileError), pytest.warns(UserWarning):
+    checkpoints.resume(solver)
+
+
+@pytest.mark.parametrize("settings", [{"every": 0}, {"every": 1, "keep": 0}], ids=str)
+def test_refuses_numbers_that_make_no_sense(settings: Any) -> None:
+  with pytest.raises(errors.ArgumentError):
+    spiel_cfr.Checkpoints("folder", **settings)
+
+
+_LONG_RUN = """
+import sys
+import spiel_cfr
+
+folder, resume = sys.argv[1:]
+solver = spiel_cfr.DCFRSolver("leduc_poker")
+checkpoints = spiel_cfr.Checkpoints(folder, every=500)
+if resume == "resume":
+  checkpoints.resume(solver)
+spiel_cfr.run(
+  solver,
+  20_000,
+  checkpoints=checkpoints,
+  traces=[spiel_cfr.open_trace(folder + ".csv"), spiel_cfr.open_trace(folder + ".jsonl")],
+  progress=False,
+)
+"""
+
+
+def _start(folder: pathlib.Path, *, resume: bool, threads: int = 1) -> "subprocess.Popen[bytes]":
+  counts = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
+  environment = os.environ | {name: str(count) for name, count in counts.items()}
+  mode = "resume" if resume else "fresh"
+  return subprocess.Popen([sys.executable, "-c", _LONG_RUN, str(folder), mode], env=environment)
+
+
+def _results(folder: pathlib.Path) -> Any:
+  """Everything that a run leaves but for its times."""
+  checkpoints = {path.name: path.read_bytes() for path in folder.iterdir()}
+  rows = [
+    [(row.iteration, row.nodes_touched, row.nash_conv) for row in trace.rows]
+    for trace in map(spiel_cfr.read_trace, (f"{folder}.csv", f"{folder}.jsonl"))
+  ]
+  return checkpoints, rows
+
+
+def test_kill_9_at_any_moment_changes_nothing(tmp_path: pathlib.Path) -> None:
+  calm, hunted = tmp_path / "calm", tmp_path / "hunted"
+  for threads in (1, 2):
+    assert _start(calm, resume=False, threads=threads).wait(60) == 0
+    if threads == 1:
+      once = _results(calm)
+  assert _results(calm) == once
+
+  rng = random.Random(1)
+  checkpoints = spiel_cfr.Checkpoints(hunted, every=1)
+  kills = 0
+  while kills < 6:
+    before = checkpoints.paths()[:1]
+    process = _start(hunted, resume=True)
+    while process.poll() is None and checkpoints.paths()[:1] == before:
+      time.sleep(0.001)
+    time.sleep(0.05 * rng.random())
+    process.send_signal(signal.SIGKILL)
+    if process.wait() != -signal.SIGKILL:
+      break  # It was done before.
+    kills += 1
+  assert kills >= 3
+  assert _start(hunted, resume=True).wait(60) == 0
+  assert _results(hunted) == once
+
+
+def test_header_can_be_read_with_numpy_alone(checkpoint: bytes, path: pathlib.Path) -> None:
+  path.write_bytes(checkpoint)
+  with np.load(path) as archive:
+    header = json.loads(archive["header"].tobytes())
+    assert archive["_average"].dtype == np.float64
+  assert header["game"] == "kuhn_poker()"
+  assert header["state"] == {"iteration": 10}
+  assert set(header["versions"]) == {"python", "spiel_cfr", "open_spiel", "numpy", "numba"}
+
+
+def test_copies_of_a_solver_can_be_saved(kuhn: Any, path: pathlib.Path) -> None:
+  import copy
+
+  solver = after(spiel_cfr.Solver(kuhn, RegretMatchingPlus(), average_power=1.0), 4)
+  twin = copy.deepcopy(solver)
+  assert saved(twin, path) == saved(solver, path)

@@ -1,0 +1,260 @@
+"""Traces hold what the run said, survive what happens to files, and tell foreign ones from their own."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+import spiel_cfr
+from spiel_cfr import errors
+from spiel_cfr.runs import trace as trace_module
+
+SUFFIXES = pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+
+
+@pytest.fixture(scope="module")
+def kuhn() -> spiel_cfr.CompiledGame:
+  return spiel_cfr.compile_game("kuhn_poker")
+
+
+def run(solver: Any, iterations: int, *paths: pathlib.Path) -> list[spiel_cfr.Row]:
+  traces = [spiel_cfr.open_trace(path) for path in paths]
+  return spiel_cfr.run(solver, iterations, traces=traces, progress=False).rows
+
+
+@SUFFIXES
+@pytest.mark.parametrize("game", ["kuhn_poker", "kuhn_poker(players=3)"])
+def test_rows_come_back_bit_for_bit(game: str, suffix: str, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / "folder" / f"trace{suffix}"
+  rows = run(spiel_cfr.CFRPlusSolver(game), 50, path)
+  header, read = spiel_cfr.read_trace(path)
+  assert read == rows
+  assert header["game"].startswith("kuhn_poker")
+  assert header["solver"] == {"class": "CFRPlusSolver", "arguments": {}}
+  assert set(header["versions"]) >= {"python", "spiel_cfr", "open_spiel", "numpy", "numba"}
+  assert set(header["machine"]) == {"system", "processor", "cores"}
+  assert list(path.parent.iterdir()) == [path]
+
+
+def test_files_are_plain(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  csv, jsonl = tmp_path / "trace.csv", tmp_path / "trace.jsonl"
+  rows = run(spiel_cfr.CFRSolver(kuhn), 4, csv, jsonl)
+  comment, names, *cells = csv.read_text().splitlines()
+  assert json.loads(comment.removeprefix("# "))["kind"] == "trace of spiel_cfr"
+  assert names.split(",") == [field.name for field in dataclasses.fields(spiel_cfr.Row)]
+  assert [[float(cell) for cell in line.split(",")] for line in cells] == [
+    list(dataclasses.astuple(row)) for row in rows
+  ]
+  _, *objects = map(json.loads, jsonl.read_text().splitlines())
+  assert objects == [dataclasses.asdict(row) for row in rows]
+
+
+@SUFFIXES
+def test_a_resumed_run_goes_on_in_the_same_trace(
+  suffix: str, kuhn: Any, tmp_path: pathlib.Path
+) -> None:
+  path = tmp_path / f"trace{suffix}"
+  solver = spiel_cfr.CFRSolver(kuhn)
+  first = run(solver, 16, path)
+  kept = solver.state_dict()
+  run(solver, 40, path)
+  with open(path, "a") as file:
+    file.write("half a li")
+  assert len(spiel_cfr.read_trace(path).rows) == 7
+
+  resumed = spiel_cfr.CFRSolver(kuhn)
+  resumed.load_state_dict(kept)
+  second = run(resumed, 32, path)
+  header, rows = spiel_cfr.read_trace(path)
+  assert rows == first + second
+  assert [row.iteration for row in rows] == [1, 2, 4, 8, 16, 32]
+  for column in ("solver_seconds", "evaluation_seconds"):
+    times = [getattr(row, column) for row in rows]
+    assert times == sorted(times)
+  assert header["iteration"] == 0
+  assert [again["iteration"] for again in header["resumed"]] == [16, 16]
+
+
+@SUFFIXES
+def test_a_new_run_begins_a_new_trace(suffix: str, kuhn: Any, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / f"trace{suffix}"
+  run(spiel_cfr.CFRSolver(kuhn), 16, path)
+  run(spiel_cfr.CFRPlusSolver(kuhn), 4, path)
+  header, rows = spiel_cfr.read_trace(path)
+  assert header["solver"]["class"] == "CFRPlusSolver"
+  assert [row.iteration for row in rows] == [1, 2, 4]
+
+
+@SUFFIXES
+def test_rows_of_another_run_are_not_mixed_in(
+  suffix: str, kuhn: Any, tmp_path: pathlib.Path
+) -> None:
+  path = tmp_path / f"trace{suffix}"
+  run(spiel_cfr.CFRSolver(kuhn), 4, path)
+  before = path.read_bytes()
+  for solver in (spiel_cfr.CFRPlusSolver(kuhn), spiel_cfr.CFRSolver("kuhn_poker(players=3)")):
+    solver.run(4)
+    with pytest.raises(errors.CheckpointMismatchError, match="another name"):
+      run(solver, 8, path)
+  assert path.read_bytes() == before
+
+
+def test_files_that_are_no_traces_are_left_alone(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / "accounts.csv"
+  path.write_text("name,amount\nrent,1200\n")
+  with pytest.raises(errors.FileFormatError, match="accounts"):
+    run(spiel_cfr.CFRSolver(kuhn), 4, path)
+  assert path.read_text() == "name,amount\nrent,1200\n"
+
+
+class Broken(spiel_cfr.CFRSolver):
+  """A solver that fails."""
+
+  def run(self, iterations: int) -> None:
+    if self.iteration > 3:
+      raise ZeroDivisionError
+    super().run(iterations)
+
+
+def test_traces_are_closed_when_the_run_fails(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  closed = []
+
+  class Listener(spiel_cfr.Trace):
+    def start(self, solver: Any) -> None:
+      assert solver.iteration == 0
+
+    def write(self, row: Any) -> None:
+      closed.append(row.iteration)
+
+    def close(self) -> None:
+      closed.append("closed")
+
+  with pytest.raises(ZeroDivisionError):
+    spiel_cfr.run(Broken(kuhn), 100, traces=[Listener(), Listener()], progress=False)
+  assert closed == [1, 1, 2, 2, 4, 4, "closed", "closed"]
+
+
+@pytest.mark.parametrize("name", ["trace.txt", "trace.csv.gz"])
+def test_other_suffixes_are_refused(name: str) -> None:
+  with pytest.raises(errors.ArgumentError, match=name):
+    spiel_cfr.open_trace(name)
+  with pytest.raises(errors.FileFormatError, match=name):
+    spiel_cfr.read_trace(name)
+
+
+@SUFFIXES
+def test_newer_formats_are_refused(
+  suffix: str, kuhn: Any, tmp_path: pathlib.Path, monkeypatch: Any
+) -> None:
+  path = tmp_path / f"trace{suffix}"
+  with monkeypatch.context() as patch:
+    patch.setattr(trace_module, "_FORMAT", 2)
+    run(spiel_cfr.CFRSolver(kuhn), 4, path)
+  with pytest.raises(errors.FileFormatError, match="format 2"):
+    spiel_cfr.read_trace(path)
+
+
+@SUFFIXES
+def test_a_trace_that_was_cut_anywhere_keeps_its_whole_rows(
+  suffix: str, kuhn: Any, tmp_path: pathlib.Path
+) -> None:
+  path = tmp_path / f"trace{suffix}"
+  rows = run(spiel_cfr.CFRSolver(kuhn), 8, path)
+  content = path.read_bytes()
+  header_end = content.index(b"\n")
+  for length in [*range(0, header_end, 60), *range(header_end, len(content))]:
+    path.write_bytes(content[:length])
+    if length <= header_end:
+      with pytest.raises(errors.FileFormatError):
+        spiel_cfr.read_trace(path)
+    else:
+      names = 1 if suffix == ".csv" else 0
+      whole = max(0, content[:length].count(b"\n") - 1 - names)
+      assert spiel_cfr.read_trace(path).rows == rows[:whole]
+
+
+@pytest.fixture(scope="module")
+def traces(kuhn: Any, tmp_path_factory: Any) -> dict[str, bytes]:
+  folder = tmp_path_factory.mktemp("traces")
+  paths = [folder / "trace.csv", folder / "trace.jsonl"]
+  run(spiel_cfr.CFRSolver(kuhn), 8, *paths)
+  return {path.suffix: path.read_bytes() for path in paths}
+
+
+@SUFFIXES
+@hypothesis.settings(
+  max_examples=300, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+)
+@hypothesis.given(data=st.data())
+def test_damage_leads_to_a_named_error_at_worst(
+  suffix: str, data: Any, traces: Any, tmp_path: pathlib.Path
+) -> None:
+  content = bytearray(traces[suffix])
+  for _ in range(data.draw(st.integers(1, 4))):
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.sampled_from([start, start + 1, start + 30]))
+    content[start:end] = data.draw(
+      st.binary(max_size=5) | st.sampled_from([b"1e999", b"NaN", b"["])
+    )
+  path = tmp_path / f"trace{suffix}"
+  path.write_bytes(content)
+  try:
+    rows = spiel_cfr.read_trace(path).rows
+  except errors.FileFormatError:
+    return
+  assert all(isinstance(row, spiel_cfr.Row) for row in rows)
+
+
+def test_tensorboard(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  pytest.importorskip("tensorboard")
+  from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+  folder = tmp_path / "events"
+  solver = spiel_cfr.CFRSolver(kuhn)
+  first = run(solver, 16, folder)
+  kept = solver.state_dict()
+  run(solver, 40, folder)
+  resumed = spiel_cfr.CFRSolver(kuhn)
+  resumed.load_state_dict(kept)
+  second = run(resumed, 32, folder)
+
+  events = EventAccumulator(str(folder)).Reload()
+  for column in ("nash_conv", "exploitability", "nodes_touched"):
+    read = events.Scalars(column)
+    assert [event.step for event in read] == [1, 2, 4, 8, 16, 32]
+    assert [event.value for event in read] == pytest.approx(
+      [getattr(row, column) for row in first + second], rel=1e-6
+    )
+  (header, *_) = events.Tensors("run")
+  assert b"CFRSolver" in header.tensor_proto.string_val[0]
+
+
+def test_tensorboard_that_is_not_installed_is_asked_for(monkeypatch: Any) -> None:
+  monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+  with pytest.raises(errors.ArgumentError, match=r"spiel_cfr\[tensorboard\]"):
+    spiel_cfr.open_trace("folder")
+
+
+def test_example_draws_traces(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  paths = [tmp_path / "plus.csv", tmp_path / "plain.jsonl"]
+  run(spiel_cfr.CFRPlusSolver(kuhn), 8, paths[0])
+  run(spiel_cfr.CFRSolver(kuhn), 8, paths[1])
+  output = tmp_path / "traces.svg"
+  example = pathlib.Path(__file__).parent.parent / "examples" / "plot_traces.py"
+  environment = os.environ | {"MPLBACKEND": "agg"}
+  command = [sys.executable, example, "--x=nodes", f"--output={output}"]
+  subprocess.run([*command, *paths], check=True, env=environment)
+  # Matplotlib draws text as shapes, but says in comments what they spell.
+  picture = output.read_text()
+  for text in ("CFRPlusSolver", "CFRSolver", "Nodes touched", "Exploitability", "kuhn_poker"):
+    assert f"<!-- {text} -->" in picture
+  done = subprocess.run([*command, "nowhere.csv"], capture_output=True, text=True, env=environment)
+  assert done.returncode == 1
+  assert "No such file" in done.stderr + done.stdout
