@@ -10,6 +10,7 @@ from spiel_cfr.evaluate import (
 )
 from spiel_cfr.game.compiled import CompiledGame, compile_game, load_compiled_game
 from spiel_cfr.game.loading import load_game
+from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
 from spiel_cfr.solvers.base import Solver
 from spiel_cfr.solvers.cfr import (
   CFRPlusSolver,
@@ -18,16 +19,35 @@ from spiel_cfr.solvers.cfr import (
   LCFRSolver,
   TabularCFRSolver,
 )
+from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
+from spiel_cfr.solvers.variants import (
+  DCFRPlusSolver,
+  HedgeCFRSolver,
+  HSDCFRSolver,
+  HSPCFRPlusSolver,
+  PCFRPlusSolver,
+  PDCFRPlusSolver,
+  SAPCFRPlusSolver,
+)
 
 __all__ = [
+  "AdaptiveOptimisticCFRSolver",
   "BestResponse",
   "CFRPlusSolver",
   "CFRSolver",
   "CompiledGame",
+  "DCFRPlusSolver",
   "DCFRSolver",
+  "HSDCFRSolver",
+  "HSPCFRPlusSolver",
+  "HedgeCFRSolver",
   "LCFRSolver",
   "NashConv",
+  "PCFRPlusSolver",
+  "PDCFRPlusSolver",
+  "SAPCFRPlusSolver",
   "Solver",
+  "StablePredictiveCFRSolver",
   "TabularCFRSolver",
   "best_response",
   "compile_game",

@@ -67,3 +67,7 @@ class PolicyError(SpielCFRError, ValueError):
 
 class FileFormatError(SpielCFRError, ValueError):
   """A file is not what it should be: truncated, altered, too new, foreign."""
+
+
+class LossOverflowError(SpielCFRError, OverflowError):
+  """The payoffs are so large, or the run so long, that sums of losses leave the range of float64."""
