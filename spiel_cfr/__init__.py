@@ -14,6 +14,7 @@ from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
 from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
+from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
 from spiel_cfr.solvers.base import Solver
 from spiel_cfr.solvers.cfr import (
   CFRPlusSolver,
@@ -23,22 +24,41 @@ from spiel_cfr.solvers.cfr import (
   TabularCFRSolver,
 )
 from spiel_cfr.solvers.iterative import IterativeSolver
+from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
+from spiel_cfr.solvers.variants import (
+  DCFRPlusSolver,
+  HedgeCFRSolver,
+  HSDCFRSolver,
+  HSPCFRPlusSolver,
+  PCFRPlusSolver,
+  PDCFRPlusSolver,
+  SAPCFRPlusSolver,
+)
 
 __all__ = [
+  "AdaptiveOptimisticCFRSolver",
   "BestResponse",
   "CFRPlusSolver",
   "CFRSolver",
   "Checkpoints",
   "CompiledGame",
+  "DCFRPlusSolver",
   "DCFRSolver",
   "Every",
+  "HSDCFRSolver",
+  "HSPCFRPlusSolver",
+  "HedgeCFRSolver",
   "IterativeSolver",
   "LCFRSolver",
   "NashConv",
+  "PCFRPlusSolver",
+  "PDCFRPlusSolver",
   "Powers",
   "Row",
   "RunResult",
+  "SAPCFRPlusSolver",
   "Solver",
+  "StablePredictiveCFRSolver",
   "TabularCFRSolver",
   "Trace",
   "best_response",

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from spiel_cfr import errors
@@ -22,6 +23,29 @@ def positive_integer(value: Any, name: str) -> int:
   return number
 
 
+def positive_number(value: Any, name: str) -> float:
+  """Returns `value` as a float.
+
+  Raises:
+    ArgumentError: it is not a positive, finite number.
+  """
+  number = _float(value)
+  if not 0 < number < math.inf:
+    raise errors.ArgumentError(f"{name} must be positive and finite, not {value!r}.")
+  return number
+
+
+def one_of(value: Any, name: str, known: Sequence[str], more: str = "") -> None:
+  """Checks that `value` is one of the known names; `more` says what else it might have been.
+
+  Raises:
+    ArgumentError: it is not.
+  """
+  if value not in known:
+    names = ", ".join(map(repr, known))
+    raise errors.ArgumentError(f"{name} must be one of {names}{more}, not {value!r}.")
+
+
 def real_number(
   value: Any, name: str, minimum: float = -math.inf, maximum: float = math.inf
 ) -> float:
@@ -30,12 +54,17 @@ def real_number(
   Raises:
     ArgumentError: it is not a number from `minimum` to `maximum`.
   """
-  try:
-    number = float(value) if not isinstance(value, str | bool) else math.nan
-  except (TypeError, ValueError):
-    number = math.nan
+  number = _float(value)
   if not minimum <= number <= maximum:
     raise errors.ArgumentError(
       f"{name} must be a number from {minimum:g} to {maximum:g}, not {value!r}."
     )
   return number
+
+
+def _float(value: Any) -> float:
+  """NaN for what is no number."""
+  try:
+    return float(value) if not isinstance(value, str | bool) else math.nan
+  except (TypeError, ValueError):
+    return math.nan

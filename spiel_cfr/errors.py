@@ -75,3 +75,7 @@ class DamagedFileError(FileFormatError):
 
 class CheckpointMismatchError(SpielCFRError, ValueError):
   """A checkpoint is of another game, or of another solver, or of one made with other arguments."""
+
+
+class LossOverflowError(SpielCFRError, OverflowError):
+  """The payoffs are so large, or the run so long, that sums of losses leave the range of float64."""

@@ -101,6 +101,19 @@ class Payoff:
     """The kernel, of `GRADIENT_SIGNATURE`."""
     return _GRADIENTS[self.form]
 
+  def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+    """Lists the leaves where a player's payoff is not zero, for analysis rather than speed.
+
+    Returns:
+      The player's last sequence, shape (leaves,); those of the other players, from the next one on, shape
+      (players - 1, leaves); and the payoffs weighted by chance, shape (leaves,).
+    """
+    root, end, first_row = self.table[player, :3].astype(np.int64)
+    starts = self.rows[first_row : first_row + end - root + 1].astype(np.int64)
+    own = np.repeat(np.arange(root, end, dtype=np.uint32), np.diff(starts))
+    leaves = slice(starts[0], starts[-1])
+    return own, self.others[:, leaves], self.values[leaves]
+
   @property
   def num_bytes(self) -> int:
     """Memory of the arrays."""

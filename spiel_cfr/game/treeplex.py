@@ -65,6 +65,13 @@ class Treeplex:
     """The largest number of the player's infosets on one path."""
     return 1 + int(self.groups[-1, DEPTH]) if len(self.groups) else 0
 
+  @property
+  def infoset_actions(self) -> Int64s:
+    """Number of actions of each infoset, in layout order."""
+    groups = self.groups.astype(np.int64)
+    result: Int64s = np.repeat(groups[:, ACTIONS], groups[:, COUNT])
+    return result
+
   def blocks(self) -> Iterator[tuple[Int64s, slice]]:
     """Yields each group's sequences, shape (actions, infosets), and its infosets within this player's."""
     for first, stride, count, actions, infoset, _ in self.groups.astype(np.int64).tolist():

@@ -1,12 +1,24 @@
-"""Regret matching with discounted regrets, the minimizer of DCFR and linear CFR.
+"""Regret matching with discounts, predictions and forgotten negative regrets: one kernel, a family of minimizers.
 
-Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
+With r = utility - value the regrets of an iteration, it keeps and plays
+
+    R = max(R, 0) * positive + min(R, 0) * negative + r,    then  R = max(R, 0) + min(R, 0) * kept
+    strategy proportional to max(carried * R + weight * r, 0)
+
+where the five numbers depend on the iteration only. r is also the prediction of the next regrets.
+
+- DCFR: Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
+- PCFR+: Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability" (2021).
+- DCFR+ and PDCFR+: Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online Mirror Descent" (2024).
+- SAPCFR+: Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
+- HS-DCFR: Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024).
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfr import arguments
 from spiel_cfr.kernels import Float64s, Int64s, Kernel
@@ -14,6 +26,9 @@ from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_toleranc
 
 if TYPE_CHECKING:
   from spiel_cfr.game.compiled import CompiledGame
+
+# When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
+DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
 
 
 @block_kernel
@@ -30,9 +45,10 @@ def observe_discounted(
   count: int,
   actions: int,
 ) -> None:
-  """Regret = (regret + utility - value) * discount of its sign;  then regret matching."""
+  """See the module's docstring."""
   regret, value, total, rest = state[0], scratch[0], scratch[1], scratch[2]
   tie, of_positive, of_negative = parameters[0], parameters[1], parameters[2]
+  kept, carried, weight = parameters[3], parameters[4], parameters[5]
   for i in range(count):
     value[i] = 0.0
     total[i] = 0.0
@@ -43,11 +59,15 @@ def observe_discounted(
   for action in range(actions):
     row = first + action * stride
     for i in range(count):
-      updated = regret[row + i] + utility[row + i] - value[i]
-      positive = updated * of_positive if updated > tie else 0.0
-      regret[row + i] = positive if updated > tie else updated * of_negative
-      strategy[row + i] = positive
-      total[i] += positive
+      before = regret[row + i]
+      added = utility[row + i] - value[i]
+      updated = before * (of_positive if before > tie else of_negative) + added
+      updated = updated if updated > tie else updated * kept
+      regret[row + i] = updated
+      score = carried * updated + weight * added
+      score = score if score > tie else 0.0
+      strategy[row + i] = score
+      total[i] += score
   uniform = 1.0 / actions
   for i in range(count):
     none = total[i] == 0.0
@@ -61,40 +81,122 @@ def observe_discounted(
 
 @dataclasses.dataclass(frozen=True)
 class DiscountedRegretMatching(LocalMinimizer):
-  """Regret matching whose regrets are, after iteration t, multiplied by t^power / (t^power + 1).
+  """Regret matching that multiplies regrets in every iteration, the minimizer of DCFR.
+
+  OpenSpiel's order, adding the regrets of iteration t and then multiplying by t^power / (t^power + 1), plays the same
+  as multiplying by (t - 1)^power / ((t - 1)^power + 1) first, which is how later papers write it. The paper's own order
+  is to multiply by t^power / (t^power + 1) first.
 
   Attributes:
     alpha: the power for positive regrets, not negative; infinity keeps them whole.
     beta: the power for negative regrets; minus infinity forgets them.
+    order: "openspiel" or "paper".
   """
 
   alpha: float = 1.5
   beta: float = 0.0
+  order: DiscountOrder = "openspiel"
   observe: ClassVar[Kernel] = observe_discounted
 
   def __post_init__(self) -> None:
-    """Checks the powers.
+    """Checks the arguments.
 
     Raises:
-      ArgumentError: alpha is negative, or one of them is no number.
+      ArgumentError: alpha is negative, one of the powers is no number, or there is no such order.
     """
     arguments.real_number(self.alpha, "alpha", minimum=0.0)
     arguments.real_number(self.beta, "beta")
+    arguments.one_of(self.order, "order", get_args(DiscountOrder))
 
   def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
-    """Returns the tie tolerance and the two discounts, shape (iterations, 3)."""
-    return np.stack(
-      [
-        np.full(len(iterations), tie_tolerance(game)),
-        discount(iterations, self.alpha),
-        discount(iterations, self.beta),
-      ],
-      axis=1,
+    """Returns the tie tolerance and the five numbers of the module's docstring, shape (iterations, 6)."""
+    alpha, beta = self.powers(iterations)
+    times = iterations - (self.order == "openspiel")
+    return _parameters(iterations, game, discount(times, alpha), discount(times, beta))
+
+  def powers(self, iterations: Int64s) -> tuple[float | Float64s, float | Float64s]:
+    """Returns alpha and beta at these iterations."""
+    return self.alpha, self.beta
+
+
+@dataclasses.dataclass(frozen=True)
+class ScheduledRegretMatching(DiscountedRegretMatching):
+  """The minimizer of HS-DCFR: alpha = 1 + 3 t / horizon and beta = -1 - 2 t / horizon, constant past the horizon."""
+
+  horizon: int = 1000
+
+  def powers(self, iterations: Int64s) -> tuple[float | Float64s, float | Float64s]:
+    """Returns alpha and beta at these iterations."""
+    progress = np.minimum(iterations / self.horizon, 1.0)
+    return 1.0 + 3.0 * progress, -1.0 - 2.0 * progress
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictiveRegretMatchingPlus(LocalMinimizer):
+  """Regret matching+ that adds the last regrets once more before it plays, the minimizer of PCFR+ and SAPCFR+.
+
+  Attributes:
+    weight: of the last regrets, from 0 (regret matching+) to 1.
+  """
+
+  weight: float = 1.0
+  observe: ClassVar[Kernel] = observe_discounted
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where the weight is not between 0 and 1."""
+    arguments.real_number(self.weight, "weight", 0.0, 1.0)
+
+  def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
+    """Returns the tie tolerance and the five numbers of the module's docstring, shape (iterations, 6)."""
+    return _parameters(iterations, game, kept=0.0, weight=self.weight)
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscountedRegretMatchingPlus(LocalMinimizer):
+  """Regret matching+ with discounts, the minimizer of DCFR+ and, with a prediction, of PDCFR+.
+
+  Attributes:
+    alpha: at iteration t regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1); not negative.
+    predictive: whether the last regrets are added once more before it plays, to regrets discounted once more.
+  """
+
+  alpha: float = 1.5
+  predictive: bool = False
+  observe: ClassVar[Kernel] = observe_discounted
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where alpha is negative or no number."""
+    arguments.real_number(self.alpha, "alpha", minimum=0.0)
+
+  def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
+    """Returns the tie tolerance and the five numbers of the module's docstring, shape (iterations, 6)."""
+    return _parameters(
+      iterations,
+      game,
+      positive=discount(iterations - 1, self.alpha),
+      kept=0.0,
+      carried=discount(iterations, self.alpha) if self.predictive else 1.0,
+      weight=float(self.predictive),
     )
 
 
-def discount(iterations: Int64s, power: float) -> Float64s:
+def _parameters(
+  iterations: Int64s,
+  game: "CompiledGame",
+  positive: npt.ArrayLike = 1.0,
+  negative: npt.ArrayLike = 1.0,
+  kept: float = 1.0,
+  carried: npt.ArrayLike = 1.0,
+  weight: float = 0.0,
+) -> Float64s:
+  columns = np.broadcast_arrays(
+    tie_tolerance(game), positive, negative, kept, carried, weight, iterations
+  )
+  return np.stack(columns[:-1], axis=1)
+
+
+def discount(iterations: Int64s, power: float | Float64s) -> Float64s:
   """Returns t^power / (t^power + 1), in a form that does not overflow."""
-  with np.errstate(over="ignore"):
+  with np.errstate(over="ignore", divide="ignore"):
     result: Float64s = 1.0 / (1.0 + iterations.astype(np.float64) ** -power)
   return result

@@ -5,13 +5,13 @@
 - LCFR and DCFR: Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
 
 As in OpenSpiel, updates alternate unless said otherwise, the strategy that enters a player's average at iteration t is
-the one before that player's update, and DCFR discounts after adding.
+the one before that player's update, and DCFR discounts after adding unless said otherwise.
 """
 
 import sys
 
 from spiel_cfr import arguments
-from spiel_cfr.minimizers.discounted import DiscountedRegretMatching
+from spiel_cfr.minimizers.discounted import DiscountedRegretMatching, DiscountOrder
 from spiel_cfr.minimizers.regret_matching import RegretMatching, RegretMatchingPlus
 from spiel_cfr.solvers.base import AnyGame, Solver
 
@@ -62,10 +62,15 @@ class CFRPlusSolver(TabularCFRSolver):
 
 
 class DCFRSolver(Solver):
-  """Discounted CFR, in OpenSpiel's order: regrets are discounted after those of the iteration have been added."""
+  """Discounted CFR."""
 
   def __init__(
-    self, game: AnyGame, alpha: float = 1.5, beta: float = 0.0, gamma: float = 2.0
+    self,
+    game: AnyGame,
+    alpha: float = 1.5,
+    beta: float = 0.0,
+    gamma: float = 2.0,
+    order: DiscountOrder = "openspiel",
   ) -> None:
     """Makes the solver.
 
@@ -74,13 +79,15 @@ class DCFRSolver(Solver):
       alpha: positive regrets are multiplied by t^alpha / (t^alpha + 1); not negative.
       beta: negative regrets are multiplied by t^beta / (t^beta + 1).
       gamma: iteration t weighs t^gamma in the average; not negative.
+      order: whether regrets are discounted after those of the iteration have been added, as in OpenSpiel
+        ("openspiel"), or before, as in the paper ("paper").
 
     Raises:
-      ArgumentError: alpha or gamma is negative, or one of the three is no number.
+      ArgumentError: alpha or gamma is negative, one of the three is no number, or there is no such order.
       GameError: see `compile_game`.
     """
     gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
-    super().__init__(game, DiscountedRegretMatching(alpha, beta), average_power=gamma)
+    super().__init__(game, DiscountedRegretMatching(alpha, beta, order), average_power=gamma)
 
 
 class LCFRSolver(DCFRSolver):

@@ -1,0 +1,274 @@
+"""Step sizes of stable-predictive CFR by position in the tree of decision and observation points.
+
+Farina, Kroer, Brown and Sandholm, "Stable-Predictive Optimistic Counterfactual Regret Minimization" (2019). With n_v
+the number of children of a point v, kappa the wanted stability of the whole strategy, and B = 0 below an action that
+nothing follows,
+
+    (14)  gamma_root = kappa;   gamma_v = gamma_u / (2 sqrt(n_u)) below a decision point u
+                                gamma_v = gamma_u / sqrt(n_u)     below an observation point u
+    (15)  kappa_j = gamma_j / (2 sqrt(n_j) B_j)
+    (16)  B_k = sqrt(sum of B_j^2 over children j),   B_j = sqrt(1 + max of B_k^2 over children k)
+
+A player's empty sequence is the root, an observation point; the observation point after an action of a decision point
+has as children all decision points that may be the next. A local minimizer whose losses and predictions have norm D_j
+or less gets step_j = kappa_j / (3 D_j), and then moves by kappa_j or less.
+
+The "tight" variant drops three slacks (proofs in docs/stable_predictive.md): the factors sqrt(n_u), sqrt(n_j) at
+decision points; the global loss bound, replaced by one for each infoset; and, with the entropy, which is strongly
+convex in the l1 norm, the Euclidean norm of the losses, replaced by their largest entry.
+"""
+
+import dataclasses
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.kernels import Float64s, Int64s
+from spiel_cfr.minimizers.oftrl import Regularizer
+
+Constants: TypeAlias = Literal["paper", "tight"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepSizes:
+  """The constants of every infoset, all of shape (infosets of all players,), and of every player, shape (players,).
+
+  Attributes:
+    kappa_root: the stability that is wanted of each player's whole strategy.
+    gamma: the stability that is wanted of the strategy from an infoset on.
+    kappa: the stability of the local strategy that gives it.
+    strategy_norm: B, the largest Euclidean norm of a sequence-form strategy from an infoset on.
+    loss_norm: D, no counterfactual loss or prediction has a larger norm.
+    steps: kappa / (3 D).
+    alpha: the regret of player p is at most alpha_p / kappa_root + beta_p kappa_root sum of ||l^t - m^t||^2.
+    beta: likewise.
+    sensitivity: by how much the Euclidean norm of a player's gradient changes at most when each other player's
+      sequence-form strategy moves by 1.
+  """
+
+  kappa_root: float
+  gamma: Float64s
+  kappa: Float64s
+  strategy_norm: Float64s
+  loss_norm: Float64s
+  steps: Float64s
+  alpha: Float64s
+  beta: Float64s
+  sensitivity: Float64s
+
+  def scaled(self, factor: float) -> "StepSizes":
+    """Returns the constants for `factor` times the stability: all but norms, alpha and beta are proportional to it."""
+    return dataclasses.replace(
+      self,
+      kappa_root=factor * self.kappa_root,
+      gamma=factor * self.gamma,
+      kappa=factor * self.kappa,
+      steps=factor * self.steps,
+    )
+
+
+def step_sizes(
+  game: CompiledGame,
+  regularizer: Regularizer,
+  constants: Constants,
+  *,
+  horizon: int | None = None,
+  kappa_root: float | None = None,
+) -> StepSizes:
+  """Computes the constants of a game.
+
+  Args:
+    game: the game.
+    regularizer: of the local minimizers.
+    constants: which derivation of them.
+    horizon: for how many iterations the regret bound is to be smallest, where `kappa_root` is not given.
+    kappa_root: the wanted stability of a player's whole strategy.
+
+  Returns:
+    The constants. With kappa_root left to them, with L the sensitivity,
+
+      kappa_root = (sum over p of alpha_p / (3 horizon * sum over p of beta_p L_p^2))^(1/4)
+
+    which makes the sum of all players' regret bounds smallest once every player moves by kappa_root.
+  """
+  tight = constants == "tight"
+  low, high = game.payoff_range
+  largest = max(abs(low), abs(high))
+  gamma, strategy_norm, loss_norm = (np.zeros(game.num_infosets) for _ in range(3))
+  relative_kappa, diameter = np.zeros(game.num_infosets), np.zeros(game.num_infosets)
+  for player, tree in enumerate(game.treeplexes):
+    own = slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
+    actions = tree.infoset_actions
+    slack = 1.0 if tight else np.sqrt(actions)
+    strategy_norm[own] = _strategy_norms(tree)
+    gamma[own] = _gammas(tree, tight)
+    relative_kappa[own] = gamma[own] / (2 * slack * strategy_norm[own])
+    diameter[own] = np.log(actions) if regularizer == "entropy" else (1 - 1 / actions) / 2
+    if tight:
+      bounds = np.minimum(counterfactual_bounds(game, player), largest)
+      loss_norm[own] = _loss_norms(tree, bounds, np.inf if regularizer == "entropy" else 2)
+    else:
+      loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
+  losses = loss_norm > 0
+  divisor = np.where(losses, 3 * loss_norm, 1.0)
+  # Where there is nothing to lose, standing still has no regret.
+  rate = np.where(losses, relative_kappa / divisor, 0.0)
+  first_terms = diameter / np.where(losses, rate, 1.0) * losses
+  second_terms = rate * strategy_norm**2
+  alpha = np.array([_largest_sum(tree, first_terms, np.add) for tree in game.treeplexes])
+  beta = np.array([_largest_sum(tree, second_terms, np.maximum) for tree in game.treeplexes])
+  sensitivity = np.array([_sensitivity(game, player) for player in range(game.num_players)])
+  if kappa_root is None:
+    assert horizon is not None
+    spread = 3 * horizon * float((beta * sensitivity**2).sum())
+    kappa_root = float((alpha.sum() / spread) ** 0.25) if spread > 0 else 1.0
+  return StepSizes(
+    kappa_root=kappa_root,
+    gamma=kappa_root * gamma,
+    kappa=kappa_root * relative_kappa,
+    strategy_norm=strategy_norm,
+    loss_norm=loss_norm,
+    steps=kappa_root * rate,
+    alpha=alpha,
+    beta=beta,
+    sensitivity=sensitivity,
+  )
+
+
+def _up(tree: Treeplex) -> list[tuple[Int64s, slice]]:
+  """The groups, children first."""
+  return list(tree.blocks())[::-1]
+
+
+def _strategy_norms(tree: Treeplex) -> Float64s:
+  """(16): B of each infoset."""
+  norm = np.zeros(tree.num_infosets)
+  below = np.zeros(tree.end)
+  for sequences, infosets in _up(tree):
+    squared = 1 + below[sequences].max(axis=0)
+    norm[infosets] = np.sqrt(squared)
+    np.add.at(below, tree.parent[infosets], squared)
+  return norm
+
+
+def _gammas(tree: Treeplex, tight: bool) -> Float64s:
+  """(14): gamma of each infoset, for a root with gamma 1."""
+  gamma = np.zeros(tree.num_infosets)
+  children = np.bincount(tree.parent, minlength=tree.end)
+  at_observation = np.zeros(tree.end)
+  at_observation[tree.root] = 1.0
+  for sequences, infosets in tree.blocks():
+    parent = tree.parent[infosets]
+    gamma[infosets] = at_observation[parent] / np.sqrt(children[parent])
+    slack = 1.0 if tight else np.sqrt(len(sequences))
+    at_observation[sequences] = gamma[infosets] / (2 * slack)
+  return gamma
+
+
+def _largest_sum(tree: Treeplex, terms: Float64s, at_observations: np.ufunc) -> float:
+  """Carries terms of infosets to the root: plus the largest of the actions', combined at observation points."""
+  below = np.zeros(tree.end)
+  for sequences, infosets in _up(tree):
+    own = slice(tree.first_infoset + infosets.start, tree.first_infoset + infosets.stop)
+    at_observations.at(below, tree.parent[infosets], terms[own] + below[sequences].max(axis=0))
+  return float(below[tree.root])
+
+
+def _loss_norms(tree: Treeplex, bounds: Float64s, order: float) -> Float64s:
+  """Norm of the largest counterfactual utilities of each infoset's actions."""
+  result = np.zeros(tree.num_infosets)
+  for sequences, infosets in tree.blocks():
+    result[infosets] = np.linalg.norm(bounds[sequences - tree.root], ord=order, axis=0)
+  return result
+
+
+def counterfactual_bounds(game: CompiledGame, player: int) -> Float64s:
+  """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
+
+  For each tuple of the others' last sequences, the player's own best continuation is taken on its own; then each other
+  player's best strategy against these, one player after the other. All payoffs count as positive. Each step can only
+  raise the result.
+
+  Returns:
+    Shape (end - root,), from the empty sequence on.
+  """
+  own, others, values = game.payoff.leaves(player)
+  keys = [key.astype(np.int64) for key in (own, *others)]
+  keys, values = _carry_up(game.treeplexes[player], 0, keys, np.abs(values))
+  for shift in reversed(range(1, game.num_players)):
+    tree = game.treeplexes[(player + shift) % game.num_players]
+    keys, values = _carry_up(tree, shift, keys, values)
+    # Only there has the whole of this player's tree been seen.
+    at_root = keys[shift] == tree.root
+    keys, values = [key[at_root] for key in keys[:shift]], values[at_root]
+  root, end = game.treeplexes[player].root, game.treeplexes[player].end
+  bounds = np.zeros(end - root)
+  bounds[keys[0] - root] = values
+  return bounds
+
+
+def _carry_up(
+  tree: Treeplex, index: int, keys: list[Int64s], values: Float64s
+) -> tuple[list[Int64s], Float64s]:
+  """Adds to each entry of a sparse tensor the best that can follow in one player's tree.
+
+  Args:
+    tree: the player's tree.
+    index: which of the keys is the player's sequence.
+    keys: of each entry.
+    values: not negative, of each entry; entries that are left out are 0.
+
+  Returns:
+    The same for all sequences from which an entry can be reached.
+  """
+  done: list[tuple[list[Int64s], Float64s]] = []
+  for sequences, infosets in _up(tree):
+    first, last = sequences[0, 0], sequences[-1, -1]
+    here = (keys[index] >= first) & (keys[index] <= last)
+    done.append(_combined([key[here] for key in keys], values[here], np.add))
+    level_keys, level = done[-1]
+    infoset = (level_keys[index] - first) % sequences.shape[1]
+    parents = tree.parent[infosets][infoset].astype(np.int64)
+    (_, *best_keys), best = _combined(
+      [infoset, *level_keys[:index], parents, *level_keys[index + 1 :]], level, np.maximum
+    )
+    keys = [np.concatenate([key[~here], more]) for key, more in zip(keys, best_keys, strict=True)]
+    values = np.concatenate([values[~here], best])
+  done.append(_combined(keys, values, np.add))
+  return (
+    [np.concatenate(parts) for parts in zip(*(keys for keys, _ in done), strict=True)],
+    np.concatenate([values for _, values in done]),
+  )
+
+
+def _combined(
+  keys: list[Int64s], values: Float64s, operation: np.ufunc
+) -> tuple[list[Int64s], Float64s]:
+  """Reduces the values of equal keys to one."""
+  if not len(values):
+    return keys, values
+  order = np.lexsort(keys)
+  keys = [key[order] for key in keys]
+  new = np.any([np.diff(key) != 0 for key in keys], axis=0)
+  starts = np.flatnonzero(np.concatenate([[True], new]))
+  combined: Float64s = operation.reduceat(values[order], starts)
+  return [key[starts] for key in keys], combined
+
+
+def _sensitivity(game: CompiledGame, player: int) -> float:
+  """Sum over the other players of a bound on the norm of the payoff matrix of their and this player's sequences.
+
+  The spectral norm is at most the Frobenius norm, and at most the root of the largest row sum times the largest column
+  sum. Players besides the two count as playing to all their sequences.
+  """
+  own, others, values = game.payoff.leaves(player)
+  total = 0.0
+  for theirs in others:
+    (rows, columns), entries = _combined(
+      [own.astype(np.int64), theirs.astype(np.int64)], np.abs(values), np.add
+    )
+    largest_sums = [np.bincount(key, entries).max(initial=0.0) for key in (rows, columns)]
+    total += min(float(np.linalg.norm(entries)), float(np.sqrt(np.prod(largest_sums))))
+  return total

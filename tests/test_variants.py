@@ -1,0 +1,281 @@
+"""Each minimizer of the literature against its formulas in plain Python, and against published convergence."""
+
+import math
+
+import numpy as np
+import pytest
+
+import spiel_cfr
+from spiel_cfr import errors
+from spiel_cfr.minimizers import adaptive, discounted, oftrl
+from spiel_cfr.minimizers.base import SCRATCH_LINES
+from spiel_cfr.solvers import variants
+
+_COUNT, _ACTIONS, _ROUNDS = 4, 3, 12
+
+
+def _game():
+  return spiel_cfr.compile_game("kuhn_poker")
+
+
+def _play(minimizer, utilities):
+  """Returns the strategies of a block of infosets, shape (rounds + 1, infosets, actions)."""
+  game = _game()
+  rows = minimizer.parameters(np.arange(1, len(utilities) + 1), game)
+  state = np.zeros((minimizer.state_lines, _COUNT * _ACTIONS))
+  local = np.zeros((minimizer.local_lines, _COUNT))
+  if isinstance(minimizer, oftrl.Hedge):
+    local[0] = minimizer.rate * math.sqrt(8 * math.log(_ACTIONS)) / np.ptp(game.payoff_range)
+  strategy = np.full(_COUNT * _ACTIONS, 1 / _ACTIONS)
+  scratch = np.zeros((SCRATCH_LINES, _COUNT))
+  sizes = [np.uint64(size) for size in (0, _COUNT, 0, _COUNT, _ACTIONS)]
+  result = [np.full((_COUNT, _ACTIONS), 1 / _ACTIONS)]
+  for row, utility in zip(rows, utilities, strict=True):
+    flat = utility.T.ravel().copy()
+    minimizer.observe(state, local, strategy, flat, scratch, row, *sizes)
+    assert scratch[0] == pytest.approx((result[-1] * utility).sum(axis=1), rel=1e-12, abs=1e-12)
+    if minimizer.predict:
+      minimizer.predict(state, local, strategy, flat, scratch, row, *sizes)
+    result.append(strategy.reshape(_ACTIONS, _COUNT).T.copy())
+  return np.array(result)
+
+
+def _matched(regret):
+  positive = np.maximum(regret, 0)
+  total = positive.sum()
+  return positive / total if total else np.full(len(regret), 1 / len(regret))
+
+
+def _d(t, power):
+  return t**power / (t**power + 1) if t else 0.0
+
+
+def _signed(regret, t, alpha, beta):
+  return np.where(regret > 0, regret * _d(t, alpha), regret * _d(t, beta))
+
+
+def _projected(y):
+  ordered = np.sort(y)[::-1]
+  thresholds = (np.cumsum(ordered) - 1) / np.arange(1, len(y) + 1)
+  return np.maximum(y - thresholds[np.flatnonzero(ordered > thresholds)[-1]], 0)
+
+
+# Each rule is given all utilities up to t, and returns the strategy of iteration t + 1.
+
+
+def _replayed(update):
+  """Makes a rule of an update (memory, t, regrets) -> strategy that is replayed from the start."""
+
+  def rule(utilities):
+    memory, strategy = {"R": np.zeros(_ACTIONS)}, np.full(_ACTIONS, 1 / _ACTIONS)
+    for t, utility in enumerate(utilities, start=1):
+      strategy = update(memory, t, utility - strategy @ utility)
+    return strategy
+
+  return rule
+
+
+def _dcfr(alpha, beta, order):
+  def update(memory, t, r):
+    if order == "openspiel":
+      memory["R"] = _signed(memory["R"] + r, t, alpha(t), beta(t))
+    else:
+      memory["R"] = _signed(memory["R"], t, alpha(t), beta(t)) + r
+    return _matched(memory["R"])
+
+  return _replayed(update)
+
+
+def _pcfr_plus(weight):
+  def update(memory, t, r):
+    memory["R"] = np.maximum(memory["R"] + r, 0)
+    return _matched(memory["R"] + weight * r)
+
+  return _replayed(update)
+
+
+def _dcfr_plus(alpha, predictive):
+  def update(memory, t, r):
+    memory["R"] = np.maximum(memory["R"] * _d(t - 1, alpha) + r, 0)
+    return _matched(memory["R"] * _d(t, alpha) + r if predictive else memory["R"])
+
+  return _replayed(update)
+
+
+def _hedge(utilities):
+  rate = math.sqrt(8 * math.log(_ACTIONS) / len(utilities)) / np.ptp(_game().payoff_range)
+  weights = np.exp(rate * np.sum(utilities, axis=0))
+  return weights / weights.sum()
+
+
+def _adaptive(utilities):
+  """With one infoset on each path the prediction is the last utility."""
+  z = x = np.full(_ACTIONS, 1 / _ACTIONS)
+  predicted, v = np.zeros(_ACTIONS), 0.0
+  for t, u in enumerate(utilities, start=1):
+    d = (t - 1) ** 1.5 / ((t - 1) ** 1.5 + 2)
+    error = u - predicted
+    v = d**2 * v + ((error - error.mean()) ** 2).sum()
+    step = 1 / (4 * math.sqrt(v))
+    z = _projected(z + step * u)
+    x = _projected(z + 0.2 * step * u)
+    predicted = u
+  return x
+
+
+_RULES = [
+  (discounted.DiscountedRegretMatching(), _dcfr(lambda t: 1.5, lambda t: 0.0, "openspiel")),
+  (
+    discounted.DiscountedRegretMatching(1.2, -0.5, order="paper"),
+    _dcfr(lambda t: 1.2, lambda t: -0.5, "paper"),
+  ),
+  (discounted.PredictiveRegretMatchingPlus(), _pcfr_plus(1.0)),
+  (discounted.PredictiveRegretMatchingPlus(1 / 3), _pcfr_plus(1 / 3)),
+  (discounted.DiscountedRegretMatchingPlus(1.5), _dcfr_plus(1.5, False)),
+  (discounted.DiscountedRegretMatchingPlus(2.3, predictive=True), _dcfr_plus(2.3, True)),
+  (
+    discounted.ScheduledRegretMatching(order="paper", horizon=8),
+    _dcfr(lambda t: 1 + 3 * min(t / 8, 1), lambda t: -1 - 2 * min(t / 8, 1), "paper"),
+  ),
+  (oftrl.Hedge(), _hedge),
+  (adaptive.AdaptiveOptimisticDescent(), _adaptive),
+]
+
+
+@pytest.mark.parametrize(("minimizer", "rule"), _RULES, ids=[repr(rule) for rule, _ in _RULES])
+@pytest.mark.parametrize("seed", range(5))
+def test_strategies_are_those_of_the_formulas(minimizer, rule, seed):
+  utilities = np.random.default_rng(seed).normal(size=(_ROUNDS, _COUNT, _ACTIONS))
+  strategies = _play(minimizer, utilities)
+  for t in range(1, _ROUNDS + 1):
+    for i in range(_COUNT):
+      assert strategies[t, i] == pytest.approx(rule(utilities[:t, i]), abs=1e-12)
+
+
+def test_the_two_orders_of_dcfr_differ():
+  utilities = np.random.default_rng(0).normal(size=(_ROUNDS, _COUNT, _ACTIONS))
+  one, other = (
+    _play(discounted.DiscountedRegretMatching(order=order), utilities)
+    for order in ("openspiel", "paper")
+  )
+  assert np.abs(one - other).max() > 1e-3
+
+
+def test_scheduled_weights_are_products_of_the_discounts():
+  horizon = 20
+  weights = [1.0]
+  for s in range(1, 50):
+    weights.append(weights[-1] * ((s + 1) / s) ** (30 - 5 * min(s / horizon, 1)))
+  computed = variants.scheduled_weights(np.arange(1, 51), horizon, 30.0)
+  assert computed == pytest.approx(np.array(weights), rel=1e-10)
+  assert np.isfinite(variants.scheduled_weights(np.array([10**9]), 10**9, 30.0)).all()
+
+
+def test_adaptive_minimizer_stays_put_while_nothing_is_at_stake():
+  utilities = np.zeros((_ROUNDS, _COUNT, _ACTIONS))
+  utilities[:, 1] = 5.0
+  assert _play(adaptive.AdaptiveOptimisticDescent(), utilities) == pytest.approx(1 / _ACTIONS)
+
+
+def test_adaptive_minimizer_does_not_know_the_unit():
+  utilities = np.random.default_rng(0).normal(size=(_ROUNDS, _COUNT, _ACTIONS))
+  one, other = (
+    _play(adaptive.AdaptiveOptimisticDescent(), scale * utilities) for scale in (1.0, 1e8)
+  )
+  assert one == pytest.approx(other, abs=1e-9)
+
+
+# Exploitability at iterations 100, 1000, 10000 of an independent implementation.
+_PUBLISHED = {
+  ("kuhn_poker", spiel_cfr.CFRPlusSolver): (1.2e-3, 8.7e-5, 9.6e-6),
+  ("kuhn_poker", spiel_cfr.DCFRSolver): (1.7e-3, 1.5e-4, 2.4e-5),
+  ("kuhn_poker", spiel_cfr.PCFRPlusSolver): (2.3e-5, 2.4e-8, 2.4e-11),
+  ("kuhn_poker", spiel_cfr.PDCFRPlusSolver): (1e-7, 1e-13, None),
+  ("kuhn_poker", spiel_cfr.SAPCFRPlusSolver): (1.1e-5, 1.1e-8, 1.1e-11),
+  ("kuhn_poker", spiel_cfr.AdaptiveOptimisticCFRSolver): (3.1e-5, 3.0e-8, 3.0e-11),
+  ("leduc_poker", spiel_cfr.CFRPlusSolver): (1.3e-2, 2.5e-4, 5.6e-6),
+  ("leduc_poker", spiel_cfr.DCFRSolver): (7.8e-3, 2.0e-4, None),
+  ("leduc_poker", spiel_cfr.PCFRPlusSolver): (2.0e-2, 7.1e-4, 1.7e-5),
+  ("leduc_poker", spiel_cfr.PDCFRPlusSolver): (1.8e-2, 9.0e-4, 3.3e-6),
+  ("leduc_poker", spiel_cfr.SAPCFRPlusSolver): (1.3e-2, 1.9e-4, 1.4e-6),
+  ("leduc_poker", spiel_cfr.AdaptiveOptimisticCFRSolver): (6.2e-3, 4.1e-5, 1.0e-7),
+}
+_MORE_PUBLISHED = {
+  ("liars_dice(dice_sides=4)", spiel_cfr.PCFRPlusSolver): (1.6e-3, 1.5e-6, 1.5e-9),
+  ("liars_dice(dice_sides=4)", spiel_cfr.PDCFRPlusSolver): (7.5e-4, 2e-10, None),
+  ("liars_dice(dice_sides=4)", spiel_cfr.SAPCFRPlusSolver): (4.3e-4, 4.6e-7, 4.6e-10),
+  ("liars_dice(dice_sides=4)", spiel_cfr.AdaptiveOptimisticCFRSolver): (1.8e-4, 1.9e-7, None),
+  ("liars_dice(dice_sides=5)", spiel_cfr.PCFRPlusSolver): (4.9e-3, 1.8e-4, None),
+  ("liars_dice(dice_sides=5)", spiel_cfr.PDCFRPlusSolver): (7.2e-3, 4.5e-5, None),
+  ("liars_dice(dice_sides=5)", spiel_cfr.AdaptiveOptimisticCFRSolver): (1.4e-3, 7.2e-7, None),
+  ("goofspiel4", spiel_cfr.PCFRPlusSolver): (1.0e-4, 1.0e-7, 1.0e-10),
+  ("goofspiel4", spiel_cfr.PDCFRPlusSolver): (4.6e-6, 5e-12, None),
+  ("goofspiel4", spiel_cfr.SAPCFRPlusSolver): (1.3e-4, 1.3e-7, 1.3e-10),
+  ("goofspiel4", spiel_cfr.AdaptiveOptimisticCFRSolver): (1.1e-4, 1.0e-7, 1.0e-10),
+  ("goofspiel5", spiel_cfr.PCFRPlusSolver): (7.9e-3, 3.6e-5, 3.6e-8),
+  ("goofspiel5", spiel_cfr.PDCFRPlusSolver): (7.9e-3, None, None),
+  ("goofspiel5", spiel_cfr.SAPCFRPlusSolver): (2.9e-3, 2.4e-5, 1.3e-7),
+  ("goofspiel5", spiel_cfr.AdaptiveOptimisticCFRSolver): (4.0e-3, 1.7e-5, None),
+}
+
+
+def _check_published(game, solver_class, published):
+  if game.startswith("goofspiel"):
+    game = f"goofspiel(imp_info=True,num_cards={game[-1]},points_order=descending)"
+  solver = solver_class(game)
+  for iterations, expected in zip((100, 1000, 10000), published, strict=True):
+    solver.run(iterations - solver.iteration)
+    if expected is not None:
+      assert abs(math.log10(solver.exploitability() / expected)) <= 0.2, iterations
+
+
+@pytest.mark.parametrize(("key", "published"), _PUBLISHED.items(), ids=str)
+def test_convergence_on_poker_is_as_published(key, published):
+  _check_published(*key, published)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("key", "published"), _MORE_PUBLISHED.items(), ids=str)
+def test_convergence_on_other_games_is_as_published(key, published):
+  _check_published(*key, published)
+
+
+@pytest.mark.parametrize(
+  "make",
+  [
+    lambda: discounted.DiscountedRegretMatching(order="ours"),
+    lambda: discounted.DiscountedRegretMatching(alpha=-1.0),
+    lambda: discounted.DiscountedRegretMatchingPlus(alpha=math.nan),
+    lambda: discounted.PredictiveRegretMatchingPlus(weight=1.5),
+    lambda: adaptive.AdaptiveOptimisticDescent(step=0.0),
+    lambda: adaptive.AdaptiveOptimisticDescent(prediction=-0.1),
+    lambda: adaptive.AdaptiveOptimisticDescent(forgetting=math.inf),
+    lambda: spiel_cfr.HSDCFRSolver("kuhn_poker", 0),
+    lambda: spiel_cfr.HSDCFRSolver("kuhn_poker", 100, first_gamma=4.0),
+    lambda: spiel_cfr.HSPCFRPlusSolver("kuhn_poker", 100, first_gamma=math.nan),
+    lambda: spiel_cfr.HSPCFRPlusSolver("kuhn_poker", -5),
+    lambda: spiel_cfr.PCFRPlusSolver("kuhn_poker", gamma=-1.0),
+  ],
+)
+def test_bad_arguments_raise(make):
+  with pytest.raises(errors.ArgumentError):
+    make()
+
+
+@pytest.mark.parametrize("first_gamma", [15.0, 30.0])
+def test_scheduled_solvers_converge(first_gamma):
+  for solver, bound in (
+    (spiel_cfr.HSPCFRPlusSolver("kuhn_poker", 500, first_gamma), 1e-10),
+    (spiel_cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma), 2e-3),
+    (spiel_cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma, order="paper"), 2e-3),
+  ):
+    solver.run(500)
+    assert solver.exploitability() < bound
+
+
+def test_hedge_converges_at_the_rate_of_its_bound():
+  solver = spiel_cfr.HedgeCFRSolver("kuhn_poker")
+  solver.run(100)
+  early = solver.exploitability()
+  solver.run(9900)
+  assert solver.exploitability() < early / 5
