@@ -149,7 +149,7 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
     spiel_cfr.CFRPlusSolver.load(path, leduc)
   assert spiel_cfr.Solver.load(path, leduc).description() == {
     "class": "DCFRSolver",
-    "arguments": {"alpha": 1.25, "beta": 0.0, "gamma": 2.0},
+    "arguments": {"alpha": 1.25, "beta": 0.0, "gamma": 2.0, "order": "openspiel"},
   }
 
 

@@ -12,6 +12,7 @@ Source: OpenSpiel, `game_parameters.cc` and `spiel.cc` (what a game string is), 
 
 import difflib
 import faulthandler
+import gc
 import math
 import os
 import pickle
@@ -231,17 +232,10 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
 
 def _probe(string: str) -> None:
   """Loads and plays a game in a forked child; raises what the child found, or how it died."""
-  read_end, write_end = os.pipe()
-  with warnings.catch_warnings():
-    # Forking beside running threads is warned of because a child may wait for their locks; this one has an alarm.
-    warnings.simplefilter("ignore")
-    child = os.fork()
-  if child == 0:
-    _report_trial(string, write_end)
-  os.close(write_end)
-  with os.fdopen(read_end, "rb") as pipe:
-    report = pipe.read()
-  exit_code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+  report, exit_code = _try_in_child(string)
+  if exit_code == -signal.SIGALRM:
+    # The child may have waited for a lock that another thread held when it was forked.
+    report, exit_code = _try_in_child(string)
   if report:
     error = pickle.loads(report)
     if error is not None:
@@ -256,12 +250,29 @@ def _probe(string: str) -> None:
   raise errors.GameParameterError(f"{_shorten(string)} {fate}. {_takes(string)}")
 
 
+def _try_in_child(string: str) -> tuple[bytes, int]:
+  """Returns what a forked child has to report of a game, and how it ended."""
+  read_end, write_end = os.pipe()
+  with warnings.catch_warnings():
+    # Forking beside running threads is warned of because a child may wait for their locks; this one has an alarm.
+    warnings.simplefilter("ignore")
+    child = os.fork()
+  if child == 0:
+    _report_trial(string, write_end)
+  os.close(write_end)
+  with os.fdopen(read_end, "rb") as pipe:
+    report = pipe.read()
+  return report, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def _report_trial(string: str, write_end: int) -> NoReturn:
   """The child of `_probe`: writes the pickled error, or None, and exits."""
   # Windows has no such module, and no fork.
   import resource
 
   try:
+    # Finalizers of the parent's objects may need locks that were held when this child was forked.
+    gc.disable()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, _PROBE_SECONDS)
     # A crash here is an answer, not something to dump a core or a traceback for.
