@@ -1,5 +1,6 @@
 """Counterfactual regret minimization and its family, for any OpenSpiel game."""
 
+from spiel_cfr import errors
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -10,6 +11,7 @@ from spiel_cfr.evaluate import (
 )
 from spiel_cfr.game.compiled import CompiledGame, compile_game, load_compiled_game
 from spiel_cfr.game.loading import load_game
+from spiel_cfr.policy import CompiledTabularPolicy
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
@@ -42,6 +44,7 @@ __all__ = [
   "CFRSolver",
   "Checkpoints",
   "CompiledGame",
+  "CompiledTabularPolicy",
   "DCFRPlusSolver",
   "DCFRSolver",
   "Every",
@@ -63,6 +66,7 @@ __all__ = [
   "Trace",
   "best_response",
   "compile_game",
+  "errors",
   "expected_values",
   "exploitability",
   "load_compiled_game",

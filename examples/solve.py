@@ -1,0 +1,97 @@
+r"""Solves one game.
+
+    python examples/solve.py --game="liars_dice(dice_sides=4)" --solver=dcfr --iterations=10000 --plot
+
+prints a table of iterations, seconds and NashConv, and writes the average policy as JSON: infostate -> action ->
+probability. Ctrl-C stops early and keeps what there is.
+"""
+
+import json
+import math
+import pathlib
+import sys
+
+from absl import app, flags
+from named_solvers import SOLVERS
+
+import spiel_cfr
+
+_GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
+_SOLVER = flags.DEFINE_enum("solver", "cfr+", list(SOLVERS), "which solver")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "stop after so many", lower_bound=1)
+_TARGET = flags.DEFINE_float("target_nash_conv", 0.0, "stop when NashConv is this or less", 0.0)
+_SECONDS = flags.DEFINE_float("seconds", math.inf, "stop after this time", 0.0)
+_EVAL_EVERY = flags.DEFINE_integer(
+  "eval_every", 0, "evaluate every so many iterations; 0 for 1, 2, 4, 8, ...", lower_bound=0
+)
+_POLICY = flags.DEFINE_string("policy", "results/policy.json", "where the average policy goes")
+_PLOT = flags.DEFINE_bool("plot", False, "whether to draw NashConv; needs matplotlib")
+_PICTURE = flags.DEFINE_string("picture", "results/solve.png", "where the picture goes")
+_MAX_NODES = flags.DEFINE_integer(
+  "max_nodes", 20_000_000, "how many states the game may have", lower_bound=1
+)
+_CACHE_DIR = flags.DEFINE_string("cache_dir", None, "keep compiled games here for the next time")
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  try:
+    solve()
+  except spiel_cfr.errors.SpielCFRError as error:
+    sys.exit(f"error: {error}")
+
+
+def solve() -> None:
+  game = spiel_cfr.compile_game(_GAME.value, max_nodes=_MAX_NODES.value, cache_dir=_CACHE_DIR.value)
+  print(game, flush=True)
+  solver = SOLVERS[_SOLVER.value](game, _ITERATIONS.value)
+  every = _EVAL_EVERY.value
+  result = spiel_cfr.run(
+    solver,
+    _ITERATIONS.value,
+    target_nash_conv=_TARGET.value,
+    seconds=_SECONDS.value,
+    evaluate_at=spiel_cfr.Every(every) if every else spiel_cfr.Powers(2),
+  )
+  print(f"\n{'iteration':>12}{'seconds':>12}{'NashConv':>14}")
+  for row in result.rows:
+    print(f"{row.iteration:12,}{row.solver_seconds:12.4f}{row.nash_conv:14.6e}")
+  reasons = {
+    "iterations": "all iterations are done",
+    "target": "NashConv is at its target",
+    "seconds": "time is up",
+    "interrupt": "Ctrl-C was pressed",
+  }
+  print(f"stopped because {reasons[result.reason]}")
+
+  path = pathlib.Path(_POLICY.value)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  path.write_text(json.dumps(solver.average_policy_dict(), indent=1))
+  print(f"Wrote {path}")
+  if _PLOT.value:
+    draw(game.game_string, result)
+
+
+def draw(title: str, result: spiel_cfr.RunResult) -> None:
+  """Draws NashConv against iterations."""
+  try:
+    import matplotlib.pyplot as plt
+  except ImportError:
+    print("No picture without matplotlib: pip install 'spiel_cfr[plot]'.")
+    return
+  figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+  axes.plot(
+    [row.iteration for row in result.rows], [row.nash_conv for row in result.rows], marker="."
+  )
+  axes.set(xscale="log", yscale="log", xlabel="iterations", ylabel="NashConv")
+  axes.set_title(f"{title.removesuffix('()')}, {_SOLVER.value}")
+  axes.grid(which="major", color="0.9")
+  path = pathlib.Path(_PICTURE.value)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=150)
+  print(f"Wrote {path}")
+
+
+if __name__ == "__main__":
+  app.run(main)
