@@ -130,13 +130,13 @@ class Solver(IterativeSolver):
     weights = self._average_weights(iterations)[:, None]
     predict = self.minimizer.predict or no_prediction
     run_iterations(
-      payoff.gradient.compiled,
+      payoff.gradient,
       payoff.table,
       payoff.rows,
       payoff.others,
       payoff.values,
-      self.minimizer.observe.compiled,
-      predict.compiled,
+      self.minimizer.observe,
+      predict,
       self.minimizer.predict is not None,
       self._alternating_updates,
       game.players,
