@@ -12,7 +12,7 @@ import random_games
 from hypothesis import given, settings
 
 import spiel_cfr
-from spiel_cfr import errors, evaluate, policy
+from spiel_cfr import errors, evaluate, memory, policy
 from spiel_cfr.game import compiled as compiled_module
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.loading import load_game
