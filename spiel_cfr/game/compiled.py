@@ -24,6 +24,7 @@ from spiel_cfr.kernels import Int64s, Uint32s, Uint64s
 _KIND = "compiled game of spiel_cfr"
 _FORMAT = 1
 DEFAULT_MAX_NODES = 20_000_000
+DEFAULT_MAX_BYTES = 1_500_000_000
 
 Game: TypeAlias = "pyspiel.Game"
 
@@ -240,6 +241,7 @@ def compile_game(
   game: "str | Game | CompiledGame",
   *,
   max_nodes: int = DEFAULT_MAX_NODES,
+  max_bytes: int = DEFAULT_MAX_BYTES,
   cache_dir: str | os.PathLike[str] | None = None,
   progress: bool | None = None,
 ) -> CompiledGame:
@@ -249,6 +251,7 @@ def compile_game(
     game: an OpenSpiel game or its string, such as `"leduc_poker(players=3)"`. Games with simultaneous moves are
       converted by OpenSpiel's own turn-based transform. A compiled game is returned as it is.
     max_nodes: how many states the game may have.
+    max_bytes: how much the memory of the process may grow during the walk. Some games have states of kilobytes.
     cache_dir: a folder to keep compiled games in; the second time, the walk is skipped.
     progress: whether to show a progress bar; by default, on a terminal.
 
@@ -257,11 +260,12 @@ def compile_game(
 
   Raises:
     GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
-    ArgumentError: `max_nodes` is not a positive number, or `game` is no game.
+    ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is no game.
   """
   if isinstance(game, CompiledGame):
     return game
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
   loaded = loading.load_game(game)
   cached = _cache_path(pathlib.Path(cache_dir), loaded) if cache_dir is not None else None
   if cached is not None and cached.exists():
@@ -274,15 +278,15 @@ def compile_game(
       return dataclasses.replace(compiled, _game=loaded)
     except errors.FileFormatError:
       pass  # A cache may be damaged or of another version: walk again, and write it anew.
-  compiled = _compile(loaded, max_nodes, progress)
+  compiled = _compile(loaded, max_nodes, max_bytes, progress)
   if cached is not None:
     cached.parent.mkdir(parents=True, exist_ok=True)
     compiled.save(cached)
   return compiled
 
 
-def _compile(game: Game, max_nodes: int, progress: bool | None) -> CompiledGame:
-  walk = enumerate_game(game, max_nodes, progress)
+def _compile(game: Game, max_nodes: int, max_bytes: int, progress: bool | None) -> CompiledGame:
+  walk = enumerate_game(game, max_nodes, max_bytes, progress)
   treeplexes: list[Treeplex] = []
   root = first_infoset = 0
   for player, (parents, num_actions) in enumerate(zip(walk.parents, walk.num_actions, strict=True)):
