@@ -32,12 +32,13 @@ def _reason(name: str) -> str | None:
   game_type = _TYPES[name]
   if game_type.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
     return "MeanFieldGameError"
+  sampled = game_type.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
+  if sampled and game_type.default_loadable:
+    return "SampledChanceError"
   if game_type.max_num_players == 1:
     return "SinglePlayerGameError"
   if not game_type.default_loadable:
     return "GameParameterError"
-  if game_type.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
-    return "SampledChanceError"
   if pyspiel.load_game(name).num_players() == 1:
     return "SinglePlayerGameError"
   if not game_type.provides_information_state_string:
