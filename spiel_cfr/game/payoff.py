@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import types
 
+from spiel_cfr import vectors
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels import (
   COUNT,
@@ -28,6 +29,9 @@ from spiel_cfr.kernels import (
   Uint64s,
   kernel,
 )
+from spiel_cfr.vectors import LANES
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 # (player, table, rows, others, values, sequence, utility): writes the gradient of `player` into `utility` at all of
 # that player's sequences, padding included, given everybody's sequence-form strategies. What the four arrays after
@@ -74,8 +78,53 @@ def leaf_row_gradient(
       utility[root + own] = total
 
 
+@kernel(GRADIENT_SIGNATURE)
+def typed_pattern_gradient(
+  player: int,
+  table: Uint64s,
+  rows: Uint32s,
+  others: Uint32s,
+  values: Float64s,
+  sequence: Float64s,
+  utility: Float64s,
+) -> None:
+  """Multiplies patterns and the other players' strategies, for all types in a row at once.
+
+  A row is written as a whole vector: what goes beyond its types is zero, and overwritten by the next row or padding.
+  """
+  first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
+  last = np.uint64(others.shape[1] - 2)
+  two, lanes = np.uint64(2), np.uint64(LANES)
+  for row in range(first_row, end_row):
+    total = vectors.zeros()
+    for entry in range(np.uint64(rows[two * row + _ONE]), np.uint64(rows[two * row + two + _ONE])):
+      pattern = np.uint64(others[entry, _ZERO]) * lanes
+      combinations = _ONE
+      for line in range(_ONE, last, two):
+        combinations *= np.uint64(others[entry, line])
+      # All combinations of types of the other players but the last, in lexicographic order.
+      for combination in range(combinations):
+        weight = values[first_factor + entry]
+        rest = combination
+        for back in range(two, last, two):
+          line = last - back
+          width = np.uint64(others[entry, line])
+          weight *= sequence[np.uint64(others[entry, line + _ONE]) + rest % width]
+          rest = rest // width
+        product = vectors.zeros()
+        other = np.uint64(others[entry, last + _ONE])
+        for _ in range(np.uint64(others[entry, last])):
+          column = vectors.load(values, pattern)
+          product = vectors.multiply_add(product, column, sequence[other])
+          pattern += lanes
+          other += _ONE
+        total = vectors.multiply_add(total, product, weight)
+    vectors.store(utility, np.uint64(rows[two * row]), total)
+
+
 LEAF_ROWS = "leaf rows"
-_GRADIENTS = {LEAF_ROWS: leaf_row_gradient}
+TYPED_PATTERNS = "typed patterns"
+_GRADIENTS = {LEAF_ROWS: leaf_row_gradient, TYPED_PATTERNS: typed_pattern_gradient}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +133,7 @@ class Payoff:
 
   Attributes:
     form: names the kernel that computes gradients from the arrays.
-    table: uint64 of shape (players, columns).
+    table: uint64 of shape (players, columns); the last column is the number of leaves.
     rows: uint32, one-dimensional.
     others: uint32, two-dimensional.
     values: float64, one-dimensional.
@@ -115,6 +164,11 @@ class Payoff:
     return own, self.others[:, leaves], self.values[leaves]
 
   @property
+  def num_leaves(self) -> int:
+    """How many tuples of last sequences have a payoff for player 0."""
+    return int(self.table[0, -1])
+
+  @property
   def num_bytes(self) -> int:
     """Memory of the arrays."""
     return self.table.nbytes + self.rows.nbytes + self.others.nbytes + self.values.nbytes
@@ -131,17 +185,17 @@ def leaf_rows(
     treeplexes: one a player.
 
   Returns:
-    The payoff with, in `table`, a player's root, end and first row; in `rows`, where each row's leaves begin; in
+    The payoff with, in `table`, a player's root, end, first row and number of leaves; in `rows`, where each row's leaves begin; in
     `others`, shape (players - 1, leaves of all players), the other players' sequences; in `values`, the payoffs.
   """
   num_players = len(treeplexes)
-  table = np.zeros((num_players, 3), np.uint64)
+  table = np.zeros((num_players, 4), np.uint64)
   rows = [np.zeros(1, np.int64)]
   others: list[Uint32s] = []
   values: list[Float64s] = []
   first_row = first_leaf = 0
   for player, treeplex in enumerate(treeplexes):
-    table[player] = treeplex.root, treeplex.end, first_row
+    table[player] = treeplex.root, treeplex.end, first_row, np.count_nonzero(leaf_payoffs[:, player])
     relevant = np.flatnonzero(leaf_payoffs[:, player])
     keys = [leaf_sequences[(player + shift) % num_players] for shift in range(num_players)]
     order = relevant[np.lexsort([key[relevant] for key in reversed(keys)])]

@@ -81,7 +81,11 @@ class Treeplex:
 
 
 def build_treeplex(
-  parents: Int64s, num_actions: Int64s, root: int = 0, first_infoset: int = 0
+  parents: Int64s,
+  num_actions: Int64s,
+  root: int = 0,
+  first_infoset: int = 0,
+  states: Int64s | None = None,
 ) -> tuple[Treeplex, Uint32s]:
   """Lays out a player's infosets.
 
@@ -91,11 +95,15 @@ def build_treeplex(
     num_actions: shape (infosets,), each at least 1.
     root: number of the empty sequence in the numbering of all players.
     first_infoset: number of the first infoset in that of all players.
+    states: shape (infosets,): infosets with the same number here and the same depth and number of actions are kept next
+      to each other. By default, all are different.
 
   Returns:
     The treeplex and, shape (sequences,), where each sequence as numbered above has gone.
   """
   num_infosets = len(parents)
+  if states is None:
+    states = np.arange(num_infosets)
   starts = 1 + np.cumsum(num_actions) - num_actions
   owner = np.repeat(np.arange(num_infosets), num_actions)
   placed = np.zeros(1 + len(owner), np.int64)
@@ -111,7 +119,11 @@ def build_treeplex(
   by_depth = np.argsort(depth, kind="stable")
   for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1):
     # Children in the order of their parents: both sweeps then read and write the parents in order.
-    level = level[np.lexsort((placed[parents[level]], num_actions[level]))]
+    parent = placed[parents[level]]
+    _, state = np.unique(states[level], return_inverse=True)
+    first_parent = np.full(len(level), np.iinfo(np.int64).max)
+    np.minimum.at(first_parent, state, parent)
+    level = level[np.lexsort((parent, state, first_parent[state], num_actions[level]))]
     for group in np.split(level, np.flatnonzero(np.diff(num_actions[level])) + 1):
       count = len(group)
       if not count:
@@ -130,7 +142,8 @@ def build_treeplex(
       laid_out += count
   treeplex = Treeplex(
     root=root,
-    end=-(-end // LINE) * LINE,
+    # Vectors may go beyond the last sequence, but not into the next treeplex.
+    end=(1 - -end // LINE) * LINE,
     first_infoset=first_infoset,
     groups=np.array(groups, np.uint64).reshape(-1, COLUMNS),
     parent=layout_parent,
