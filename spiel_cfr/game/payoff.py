@@ -96,7 +96,7 @@ def typed_pattern_gradient(
   last = np.uint64(others.shape[1] - 2)
   two, lanes = np.uint64(2), np.uint64(LANES)
   for row in range(first_row, end_row):
-    total = vectors.zeros()
+    total = vectors.full(0.0)
     for entry in range(np.uint64(rows[two * row + _ONE]), np.uint64(rows[two * row + two + _ONE])):
       pattern = np.uint64(others[entry, _ZERO]) * lanes
       combinations = _ONE
@@ -111,14 +111,13 @@ def typed_pattern_gradient(
           width = np.uint64(others[entry, line])
           weight *= sequence[np.uint64(others[entry, line + _ONE]) + rest % width]
           rest = rest // width
-        product = vectors.zeros()
+        product = vectors.full(0.0)
         other = np.uint64(others[entry, last + _ONE])
         for _ in range(np.uint64(others[entry, last])):
-          column = vectors.load(values, pattern)
-          product = vectors.multiply_add(product, column, sequence[other])
+          product = product + vectors.load(values, pattern) * vectors.full(sequence[other])
           pattern += lanes
           other += _ONE
-        total = vectors.multiply_add(total, product, weight)
+        total = total + product * vectors.full(weight)
     vectors.store(utility, np.uint64(rows[two * row]), total)
 
 

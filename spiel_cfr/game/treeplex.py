@@ -125,20 +125,20 @@ def build_treeplex(
     np.minimum.at(first_parent, state, parent)
     level = level[np.lexsort((parent, state, first_parent[state], num_actions[level]))]
     for group in np.split(level, np.flatnonzero(np.diff(num_actions[level])) + 1):
-      count = len(group)
+      count, length = len(group), -(-len(group) // LINE) * LINE
       if not count:
         continue
       actions = int(num_actions[group[0]])
       first = -(-end // LINE) * LINE
       row = np.arange(count)
       first_sequence[group] = first + row
-      stride[group] = count
+      stride[group] = length
       position[group] = laid_out + row
       layout_parent[laid_out : laid_out + count] = placed[parents[group]]
       for action in range(actions):
-        placed[starts[group] + action] = first + action * count + row
-      groups.append((first, count, count, actions, first_infoset + laid_out, int(depth[group[0]])))
-      end = first + actions * count
+        placed[starts[group] + action] = first + action * length + row
+      groups.append((first, length, count, actions, first_infoset + laid_out, int(depth[group[0]])))
+      end = first + actions * length
       laid_out += count
   treeplex = Treeplex(
     root=root,
