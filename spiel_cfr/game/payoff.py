@@ -31,7 +31,9 @@ from spiel_cfr.kernels import (
 )
 from spiel_cfr.vectors import LANES
 
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(1, 8))
+_NONE = np.uint64(np.iinfo(np.uint64).max)
+_LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 
 # (player, table, rows, others, values, sequence, utility): writes the gradient of `player` into `utility` at all of
 # that player's sequences, padding included, given everybody's sequence-form strategies. What the four arrays after
@@ -88,37 +90,62 @@ def typed_pattern_gradient(
   sequence: Float64s,
   utility: Float64s,
 ) -> None:
-  """Multiplies patterns and the other players' strategies, for all types in a row at once.
+  """Multiplies patterns by the other players' strategies, for all types in a row at once.
 
-  A row is written as a whole vector: what goes beyond its types is zero, and overwritten by the next row or padding.
+  A row is written as a whole vector. What goes beyond its types is zero; the next row, or padding, follows.
   """
   first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
-  last = np.uint64(others.shape[1] - 2)
-  two, lanes = np.uint64(2), np.uint64(LANES)
-  for row in range(first_row, end_row):
-    total = vectors.full(0.0)
-    for entry in range(np.uint64(rows[two * row + _ONE]), np.uint64(rows[two * row + two + _ONE])):
-      pattern = np.uint64(others[entry, _ZERO]) * lanes
-      combinations = _ONE
-      for line in range(_ONE, last, two):
-        combinations *= np.uint64(others[entry, line])
-      # All combinations of types of the other players but the last, in lexicographic order.
-      for combination in range(combinations):
-        weight = values[first_factor + entry]
-        rest = combination
-        for back in range(two, last, two):
-          line = last - back
-          width = np.uint64(others[entry, line])
-          weight *= sequence[np.uint64(others[entry, line + _ONE]) + rest % width]
-          rest = rest // width
-        product = vectors.full(0.0)
-        other = np.uint64(others[entry, last + _ONE])
-        for _ in range(np.uint64(others[entry, last])):
-          product = product + vectors.load(values, pattern) * vectors.full(sequence[other])
-          pattern += lanes
-          other += _ONE
-        total = total + product * vectors.full(weight)
-    vectors.store(utility, np.uint64(rows[two * row]), total)
+  if others.shape[1] == 2:
+    # Neighbouring rows often share a pattern, so it stays in registers.
+    loaded = _NONE
+    c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = vectors.full(0.0)
+    for row in range(first_row, end_row):
+      total = vectors.full(0.0)
+      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
+        pattern, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
+        if pattern != loaded:
+          loaded = pattern
+          c0 = vectors.load(values, pattern)
+          c1 = vectors.load(values, pattern + _LANES)
+          c2 = vectors.load(values, pattern + _LANES * _TWO)
+          c3 = vectors.load(values, pattern + _LANES * _THREE)
+          c4 = vectors.load(values, pattern + _LANES * _FOUR)
+          c5 = vectors.load(values, pattern + _LANES * _FIVE)
+          c6 = vectors.load(values, pattern + _LANES * _SIX)
+          c7 = vectors.load(values, pattern + _LANES * _SEVEN)
+        product = c0 * vectors.full(sequence[other])
+        product = product + c1 * vectors.full(sequence[other + _ONE])
+        product = product + c2 * vectors.full(sequence[other + _TWO])
+        product = product + c3 * vectors.full(sequence[other + _THREE])
+        product = product + c4 * vectors.full(sequence[other + _FOUR])
+        product = product + c5 * vectors.full(sequence[other + _FIVE])
+        product = product + c6 * vectors.full(sequence[other + _SIX])
+        product = product + c7 * vectors.full(sequence[other + _SEVEN])
+        total = total + product * vectors.full(values[first_factor + entry])
+      vectors.store(utility, np.uint64(rows[_TWO * row]), total)
+  else:
+    last = np.uint64(others.shape[1] - 1)
+    for row in range(first_row, end_row):
+      total = vectors.full(0.0)
+      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
+        column, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, last])
+        combinations = _ONE
+        for line in range(_ONE, last, _TWO):
+          combinations *= np.uint64(others[entry, line])
+        # All combinations of types of the other players but the last, in lexicographic order.
+        for combination in range(combinations):
+          rest, weight = combination, values[first_factor + entry]
+          for back in range(_TWO, last - _ONE, _TWO):
+            width = np.uint64(others[entry, last - back])
+            weight *= sequence[np.uint64(others[entry, last - back + _ONE]) + rest % width]
+            rest = rest // width
+          weight *= sequence[np.uint64(others[entry, 2]) + rest]
+          product = vectors.full(0.0)
+          for lane in range(_LANES):
+            product = product + vectors.load(values, column) * vectors.full(sequence[other + lane])
+            column += _LANES
+          total = total + product * vectors.full(weight)
+      vectors.store(utility, np.uint64(rows[_TWO * row]), total)
 
 
 LEAF_ROWS = "leaf rows"

@@ -106,9 +106,9 @@ def typed_patterns(
     table[player] = num_rows, num_rows + len(starts), 0, num_leaves[player]
     num_rows += len(starts)
     num_entries += len(own)
-    num_vectors += len(pattern) // LANES
+    num_vectors += len(pattern) // LANES**2
   rows.append(np.array([[treeplexes[-1].end, num_entries]]))
-  table[:, 2] = LANES * num_vectors
+  table[:, 2] = LANES**2 * num_vectors
   return Payoff(
     form=TYPED_PATTERNS,
     table=table,
@@ -148,10 +148,11 @@ def _pays(widths: Int64s, num_leaves: Int64s) -> bool:
   num_others = len(widths) - 1
   typed = 0.0
   for player in range(num_others + 1):
-    vectors = -(-widths[player] // LANES)
-    columns = np.delete(widths, player, axis=0).prod(axis=0, dtype=np.float64)
-    typed += float((vectors * columns).sum()) * LANES * 8
-  return typed < float(num_leaves.sum()) * (8 + num_others * (4 + 8))
+    others = np.delete(widths, player, axis=0)
+    others[-1] = -(-others[-1] // LANES) * LANES
+    typed += float((-(-widths[player] // LANES) * others.prod(axis=0, dtype=np.float64)).sum())
+  print(typed, num_leaves.sum())
+  return typed < num_leaves.sum()
 
 
 def _entries(
@@ -165,22 +166,25 @@ def _entries(
 ) -> tuple[Int64s, Int64s, Float64s, Float64s]:
   """Returns a player's entries, sorted by row: first sequences, lines of `others`, patterns, factors."""
   others = np.delete(blocks, player, axis=0)
-  widths = width[others]
-  # A row longer than a vector has several entries a block.
-  parts = -(-width[blocks[player]] // LANES)
+  own, last, outer = width[blocks[player]], width[others[-1]], width[others[:-1]]
+  # Rows longer than a vector are cut into several.
+  own_parts, last_parts = -(-own // LANES), -(-last // LANES)
+  parts = own_parts * last_parts
   first_entry = np.cumsum(parts) - parts
   block = np.repeat(np.arange(blocks.shape[1]), parts)
-  own = blocks[player, block] + LANES * (np.arange(len(block)) - first_entry[block])
-  size = LANES * widths.prod(axis=0)[block]
+  own_part, last_part = np.divmod(np.arange(len(block)) - first_entry[block], last_parts[block])
+  size = LANES * LANES * outer.prod(axis=0)[block]
   begin = np.cumsum(size) - size
 
   types = leaf_sequences - first[leaf_sequences]
-  entry = first_entry[block_of_leaf] + types[player] // LANES
-  column = np.zeros(len(payoffs), np.int64)
-  for other, type_of_other in zip(widths, np.delete(types, player, axis=0), strict=True):
-    column = column * other[block_of_leaf] + type_of_other
+  type_of_last = np.delete(types, player, axis=0)[-1]
+  entry = first_entry[block_of_leaf] + (types[player] // LANES) * last_parts[block_of_leaf] + type_of_last // LANES
+  place = np.zeros(len(payoffs), np.int64)
+  for width_of_other, type_of_other in zip(outer, np.delete(types, player, axis=0)[:-1], strict=True):
+    place = place * width_of_other[block_of_leaf] + type_of_other
+  place = (place * LANES + type_of_last % LANES) * LANES + types[player] % LANES
   cells = np.zeros(int(size.sum()))
-  cells[begin[entry] + LANES * column + types[player] % LANES] = payoffs
+  cells[begin[entry] + place] = payoffs
 
   offset = np.zeros(len(block), np.int64)
   factor = np.zeros(len(block))
@@ -198,15 +202,16 @@ def _entries(
     _, representative, pattern = np.unique(
       tensors.round(_DECIMALS) + 0.0, axis=0, return_index=True, return_inverse=True
     )
-    offset[members] = num_vectors + pattern.reshape(-1) * (length // LANES)
+    offset[members] = num_vectors + pattern.reshape(-1) * (length // LANES**2)
     patterns.append(tensors[representative].reshape(-1))
-    num_vectors += tensors[representative].size // LANES
+    num_vectors += tensors[representative].size // LANES**2
+  row = blocks[player, block] + LANES * own_part
   used = np.flatnonzero(factor)
-  used = used[np.argsort(own[used], kind="stable")]
+  used = used[np.argsort(row[used], kind="stable")]
   # Each other player's number of types stands beside where their sequences begin.
-  pairs = np.stack([widths, others], axis=1).reshape(-1, blocks.shape[1])
-  lines = np.concatenate([offset[None], pairs[:, block]])[:, used].T
-  return own[used], lines, np.concatenate(patterns), factor[used]
+  pairs = np.stack([outer, others[:-1]], axis=1).reshape(-1, blocks.shape[1])
+  lines = np.concatenate([offset[None], pairs[:, block], (others[-1, block] + LANES * last_part)[None]])[:, used].T
+  return row[used], lines, np.concatenate(patterns), factor[used]
 
 
 def _distinct_columns(columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
