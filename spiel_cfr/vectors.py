@@ -1,12 +1,13 @@
 """Eight numbers at once, for kernels that would otherwise spend their time on loads and stores.
 
-The compiler turns a loop over hundreds of numbers into vector instructions by itself. It can't where the inner loop runs
-over the six or eight private types of a small game, and where several loops over the same numbers could be one that
-keeps them in registers. Kernels, and nothing else, can use these functions and +, -, *, / between vectors. Where
-registers are shorter, the compiler splits the operations.
+The compiler turns a loop over hundreds of numbers into vector instructions by itself. It can't where the inner loop
+runs over the six or eight private types of a small game, nor keep numbers in registers from one such loop to the next.
+Kernels, and only kernels, can use these functions and +, -, *, / between vectors. On machines with shorter registers
+the compiler splits the operations.
 """
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -44,7 +45,12 @@ class _VectorModel(PrimitiveModel):  # type: ignore[misc]
     super().__init__(manager, vector_type, _LLVM_VECTOR)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+def _inside_kernels(function: Callable[..., Any]) -> Any:
+  """Decorator of a function that tells numba the types and how to generate the code of what it stands for."""
+  return intrinsic(function)
+
+
+@_inside_kernels
 def full(typing_context: Any, number: Any) -> Any:
   """Returns a vector whose elements are all this number."""
 
@@ -57,7 +63,7 @@ def full(typing_context: Any, number: Any) -> Any:
   return _VECTOR(types.float64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_inside_kernels
 def load(typing_context: Any, numbers: Any, start: Any) -> Any:
   """Returns numbers[start : start + LANES], unchecked."""
 
@@ -68,7 +74,7 @@ def load(typing_context: Any, numbers: Any, start: Any) -> Any:
   return _VECTOR(numbers, types.uint64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_inside_kernels
 def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
   """Writes a vector to numbers[start : start + LANES], unchecked."""
 
@@ -80,7 +86,7 @@ def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
   return types.void(numbers, types.uint64, _VECTOR), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_inside_kernels
 def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any) -> Any:
   """Returns a vector of the elements of `yes` where left > right, and of `no` elsewhere."""
 

@@ -17,9 +17,9 @@ import pyspiel
 from spiel_cfr import arguments, errors, files
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
-from spiel_cfr.game.payoff import Payoff, leaf_rows
+from spiel_cfr.game.payoff import Payoff
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
-from spiel_cfr.game.typed_patterns import public_states, typed_patterns
+from spiel_cfr.game.typed_patterns import build_payoff, public_states
 from spiel_cfr.kernels import Int64s, Uint32s, Uint64s, aligned
 
 _KIND = "compiled game of spiel_cfr"
@@ -302,10 +302,7 @@ def _compile(game: Game, max_nodes: int, max_bytes: int, progress: bool | None) 
     game_string=str(game),
     open_spiel_version=importlib.metadata.version("open_spiel"),
     treeplexes=tuple(treeplexes),
-    payoff=(
-      typed_patterns(walk.leaf_sequences, walk.leaf_payoffs, treeplexes, states)
-      or leaf_rows(walk.leaf_sequences, walk.leaf_payoffs, treeplexes)
-    ),
+    payoff=build_payoff(walk.leaf_sequences, walk.leaf_payoffs, treeplexes, states),
     infostates=tuple(walk.infostates),
     actions=tuple(walk.actions),
     num_actions=tuple(walk.num_actions),

@@ -90,9 +90,10 @@ def typed_pattern_gradient(
   sequence: Float64s,
   utility: Float64s,
 ) -> None:
-  """Multiplies patterns by the other players' strategies, for all types in a row at once.
+  """Multiplies patterns by the other players' strategies, for a vector of the player's own types at a time.
 
-  A row is written as a whole vector. What goes beyond its types is zero; the next row, or padding, follows.
+  See `typed_patterns` for the arrays. What a vector has beyond the types in its row is zero, and falls on sequences
+  that are written later or on padding. What is read beyond the types of the last other player is multiplied by zero.
   """
   first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
   if others.shape[1] == 2:
@@ -140,6 +141,10 @@ def typed_pattern_gradient(
             weight *= sequence[np.uint64(others[entry, last - back + _ONE]) + rest % width]
             rest = rest // width
           weight *= sequence[np.uint64(others[entry, 2]) + rest]
+          # Players soon stop playing to most places, so this saves a third of the time or more.
+          if weight == 0.0:
+            column += _SQUARE
+            continue
           product = vectors.full(0.0)
           for lane in range(_LANES):
             product = product + vectors.load(values, column) * vectors.full(sequence[other + lane])
@@ -211,8 +216,9 @@ def leaf_rows(
     treeplexes: one a player.
 
   Returns:
-    The payoff with, in `table`, a player's root, end, first row and number of leaves; in `rows`, where each row's leaves begin; in
-    `others`, shape (players - 1, leaves of all players), the other players' sequences; in `values`, the payoffs.
+    The payoff with, in `table`, a player's root, end, first row and number of leaves; in `rows`, where each row's
+    leaves begin; in `others`, shape (players - 1, leaves of all players), the other players' sequences; in `values`, the
+    payoffs.
   """
   num_players = len(treeplexes)
   table = np.zeros((num_players, 4), np.uint64)
@@ -221,7 +227,12 @@ def leaf_rows(
   values: list[Float64s] = []
   first_row = first_leaf = 0
   for player, treeplex in enumerate(treeplexes):
-    table[player] = treeplex.root, treeplex.end, first_row, np.count_nonzero(leaf_payoffs[:, player])
+    table[player] = (
+      treeplex.root,
+      treeplex.end,
+      first_row,
+      np.count_nonzero(leaf_payoffs[:, player]),
+    )
     relevant = np.flatnonzero(leaf_payoffs[:, player])
     keys = [leaf_sequences[(player + shift) % num_players] for shift in range(num_players)]
     order = relevant[np.lexsort([key[relevant] for key in reversed(keys)])]

@@ -6,7 +6,7 @@ Behavior Strategies" (1996); "treeplex" is from Hoda, Gilpin, Peña and Sandholm
 
 Infosets are grouped by how many infosets of their owner lie above them and by their number of actions. A group of N
 infosets with m actions stores its sequences as m rows of N: `[group][action][infoset]`. Whatever is done at one
-infoset is then done to whole rows at once.
+infoset is then done to whole rows at once. Rows are padded to whole vectors.
 """
 
 import dataclasses
@@ -26,7 +26,8 @@ class Treeplex:
   """The sequences and infosets of one player.
 
   All players share one numbering of sequences and one of infosets, so that a solver's state is one flat array for the
-  whole game. Sequences include padding, which belongs to no infoset and stays zero.
+  whole game. Sequences include padding, which belongs to no infoset: up to a whole vector after each row, and at least
+  one more at the end.
 
   Attributes:
     root: the empty sequence, the first of this player's sequences.
@@ -95,8 +96,8 @@ def build_treeplex(
     num_actions: shape (infosets,), each at least 1.
     root: number of the empty sequence in the numbering of all players.
     first_infoset: number of the first infoset in that of all players.
-    states: shape (infosets,): infosets with the same number here and the same depth and number of actions are kept next
-      to each other. By default, all are different.
+    states: shape (infosets,), the public state of each: infosets of one group and one public state are put next to
+      each other. By default, each has its own.
 
   Returns:
     The treeplex and, shape (sequences,), where each sequence as numbered above has gone.
@@ -118,7 +119,8 @@ def build_treeplex(
   end, laid_out = root + 1, 0
   by_depth = np.argsort(depth, kind="stable")
   for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1):
-    # Children in the order of their parents: both sweeps then read and write the parents in order.
+    # Public states in the order of their first parents, and infosets there in that of theirs: both sweeps then read
+    # and write the parents more or less in order.
     parent = placed[parents[level]]
     _, state = np.unique(states[level], return_inverse=True)
     first_parent = np.full(len(level), np.iinfo(np.int64).max)

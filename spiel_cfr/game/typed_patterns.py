@@ -1,36 +1,39 @@
 """Payoffs of games with private types (cards, dice, hands), in a form that exploits them.
 
-Where a play ends, the payoffs for all combinations of the players' types, chance's probability included, are a small
-tensor with one dimension a player, and most games have few of them that are not multiples of each other: who wins
-depends on the cards alone, and how much on the betting. So the distinct tensors, the patterns, are stored once, and for
-each public end of play which one it is, where the types' sequences begin, and the factor.
+Take the leaves that differ in nothing but the types of the players. Their payoffs, chance's probability included, are a
+small tensor with a dimension for each player, and games have few such tensors that are not multiples of each other: who
+wins depends on the types, how much on the rest. So each such pattern is stored once, and for each block of leaves which
+pattern it is, where the types' sequences are, and the factor. Liar's dice with one die has 4,095
+blocks of 36 leaves each, and 12 patterns a player.
 
-Nothing here knows of cards. What the other players can't tell apart is read off the leaves (`public_states`), and
-whether this form pays is a matter of counting (`typed_patterns`).
+Nothing here knows of cards. What is a type is read off the leaves (`public_states`), and whether this form pays is a
+matter of counting (`build_payoff`).
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr.game.payoff import TYPED_PATTERNS, Payoff
+from spiel_cfr.game.payoff import TYPED_PATTERNS, Payoff, leaf_rows
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels import Float64s, Int64s, Uint32s, aligned
 from spiel_cfr.vectors import LANES
 
-# Decimals to which two tensors, scaled to a largest element of 1, agree if they count as the same pattern: what chance's
-# probabilities, multiplied in another order, leave of equality.
+# Two tensors with a largest element of 1 that agree to these decimals are the same pattern. Chance's probabilities,
+# multiplied in another order, make them differ in later ones.
 _DECIMALS = 13
+_ALMOST_ONE = 1 - 1e-9
 
 
 def public_states(leaf_sequences: Uint32s, player: int, num_actions: Int64s) -> Int64s:
   """Finds which infosets of a player are types in the same public state.
 
-  Two infosets are, if some action at the one and some action at the other can be the player's last before leaves at
-  which each other player has the same last sequence; or if a third infoset is with both. An infoset whose actions are
-  never the player's last is by itself.
+  Two are if there is a leaf with the player's last sequence at the one, and a leaf with it at the other, and all other
+  players have the same last sequences at both; or if a third infoset is with both. An infoset below which the player
+  always moves again is by itself.
 
   Args:
     leaf_sequences: shape (players, leaves), in order of discovery.
@@ -38,14 +41,14 @@ def public_states(leaf_sequences: Uint32s, player: int, num_actions: Int64s) -> 
     num_actions: shape (infosets,), in order of discovery.
 
   Returns:
-    A number for the public state of each infoset, shape (infosets,), in order of discovery.
+    For each infoset, in order of discovery, the first infoset in the same public state.
   """
   states = np.arange(len(num_actions))
-  decided = leaf_sequences[:, leaf_sequences[player] > 0]
-  infosets = np.repeat(states, num_actions)[decided[player].astype(np.int64) - 1]
-  classes, class_of_leaf = _distinct_columns(np.delete(decided, player, axis=0))
+  moved = leaf_sequences[:, leaf_sequences[player] > 0]
+  infosets = np.repeat(states, num_actions)[moved[player].astype(np.int64) - 1]
+  classes, class_of_leaf = _distinct_columns(np.delete(moved, player, axis=0))
   while True:
-    # Every class of leaves takes the lowest number of its infosets' states, and these take the lowest of their classes.
+    # A class of leaves takes the lowest number of its infosets, and an infoset that of its classes, until all agree.
     lowest = np.full(classes.shape[1], len(states))
     np.minimum.at(lowest, class_of_leaf, states[infosets])
     merged = states.copy()
@@ -56,73 +59,50 @@ def public_states(leaf_sequences: Uint32s, player: int, num_actions: Int64s) -> 
     states = merged
 
 
-def typed_patterns(
-  leaf_sequences: Uint32s,
-  leaf_payoffs: Float64s,
-  treeplexes: Sequence[Treeplex],
-  states: Sequence[Int64s],
-) -> Payoff | None:
-  """Builds the payoff as typed patterns where they can be expected to be faster than leaf rows.
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+  """The leaves by block: all that have sequences in the same rows.
+
+  A row is the sequences of one action at all infosets of one public state.
+
+  Attributes:
+    first: shape (sequences,): the first sequence in the row of each.
+    width: shape (sequences,): how many sequences, or types, are in the row of each; 0 for padding.
+    rows: shape (players, blocks): the first sequence of each row.
+    block: shape (leaves,): the block of each leaf.
+    types: shape (players, leaves): the places of each leaf's sequences in their rows.
+  """
+
+  first: Int64s
+  width: Int64s
+  rows: Int64s
+  block: Int64s
+  types: Int64s
+
+  @property
+  def num_vectors(self) -> float:
+    """How many vectors of payoffs the gradients of all players read, counting each as often as it is read."""
+    vectors = 0.0
+    widths = self.width[self.rows]
+    for player, own in enumerate(widths):
+      *outer, last = np.delete(widths, player, axis=0)
+      squares = np.prod([_parts(own), _parts(last), *outer], axis=0, dtype=np.float64)
+      vectors += LANES * float(squares.sum())
+    return vectors
+
+
+def find_blocks(
+  leaf_sequences: Uint32s, treeplexes: Sequence[Treeplex], states: Sequence[Int64s]
+) -> Blocks:
+  """Finds out which leaves differ in types only.
 
   Args:
     leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
-    leaf_payoffs: shape (leaves, players).
     treeplexes: one a player, built with these `states`.
-    states: one result of `public_states` a player.
+    states: of each player, what `public_states` returns.
 
   Returns:
-    None where leaf rows can be expected to be faster. Otherwise the payoff, as a list of entries a row, where a row is up
-    to `LANES` neighbouring sequences: one action at the infosets of one public state. There are, in `table`, a player's
-    first row, one past the last, where all factors begin in `values`, and the number of leaves; in `rows`, for each row,
-    its first sequence and its first entry; in `others`, a line an entry: where its pattern begins in `values`, in units
-    of `LANES`, then, for each other player, the number of types and the first sequence; in `values`, patterns, the type of
-    the player itself last, padded to `LANES`; and then a factor an entry.
-  """
-  num_players = len(treeplexes)
-  first, width = _rows(treeplexes, states)
-  blocks, block_of_leaf = _distinct_columns(first[leaf_sequences])
-  num_leaves = np.count_nonzero(leaf_payoffs, axis=0)
-  if not _pays(width[blocks], num_leaves):
-    return None
-
-  table = np.zeros((num_players, 4), np.uint64)
-  rows: list[Int64s] = []
-  others: list[Int64s] = []
-  patterns: list[Float64s] = []
-  factors: list[Float64s] = []
-  num_rows = num_entries = num_vectors = 0
-  for player, treeplex in enumerate(treeplexes):
-    own, lines, pattern, factor = _entries(
-      player, leaf_sequences, leaf_payoffs[:, player], first, width, blocks, block_of_leaf
-    )
-    lines[:, 0] += num_vectors
-    sequences = np.arange(treeplex.root, treeplex.end)
-    begins = (width[first[sequences]] > 0) & ((sequences - first[sequences]) % LANES == 0)
-    starts = sequences[begins]
-    rows.append(np.stack([starts, num_entries + np.searchsorted(own, starts)], axis=1))
-    others.append(lines)
-    patterns.append(pattern)
-    factors.append(factor)
-    table[player] = num_rows, num_rows + len(starts), 0, num_leaves[player]
-    num_rows += len(starts)
-    num_entries += len(own)
-    num_vectors += len(pattern) // LANES**2
-  rows.append(np.array([[treeplexes[-1].end, num_entries]]))
-  table[:, 2] = LANES**2 * num_vectors
-  return Payoff(
-    form=TYPED_PATTERNS,
-    table=table,
-    rows=np.concatenate(rows).astype(np.uint32).reshape(-1),
-    others=np.concatenate(others).astype(np.uint32, order="C"),
-    values=aligned(np.concatenate([*patterns, *factors])),
-  )
-
-
-def _rows(treeplexes: Sequence[Treeplex], states: Sequence[Int64s]) -> tuple[Int64s, Int64s]:
-  """Finds the rows: the sequences of one action at all infosets of one public state.
-
-  Returns:
-    Of each sequence, the first one of its row, and the length of the row, which is 0 for padding.
+    The leaves by block.
   """
   first = np.arange(treeplexes[-1].end)
   width = np.zeros(treeplexes[-1].end, np.int64)
@@ -135,90 +115,184 @@ def _rows(treeplexes: Sequence[Treeplex], states: Sequence[Int64s]) -> tuple[Int
       lengths = np.diff(np.append(starts, sequences.shape[1]))
       first[sequences] = np.repeat(sequences[:, starts], lengths, axis=1)
       width[sequences] = np.repeat(lengths, lengths)
-  return first, width
+  row_of_leaf = first[leaf_sequences]
+  rows, block = _distinct_columns(row_of_leaf)
+  return Blocks(first, width, rows, block, leaf_sequences - row_of_leaf)
 
 
-def _pays(widths: Int64s, num_leaves: Int64s) -> bool:
-  """Compares how many bytes the two forms touch: what they read for each block, and for each leaf.
+def build_payoff(
+  leaf_sequences: Uint32s,
+  leaf_payoffs: Float64s,
+  treeplexes: Sequence[Treeplex],
+  states: Sequence[Int64s],
+) -> Payoff:
+  """Builds the payoff in the form that touches less: typed patterns where types are found, leaf rows elsewhere.
 
   Args:
-    widths: shape (players, blocks).
-    num_leaves: shape (players,): how many leaves have a payoff.
+    leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
+    leaf_payoffs: shape (leaves, players).
+    treeplexes: one a player, built with these `states`.
+    states: of each player, what `public_states` returns.
+
+  Returns:
+    The payoff.
   """
-  num_others = len(widths) - 1
-  typed = 0.0
-  for player in range(num_others + 1):
-    others = np.delete(widths, player, axis=0)
-    others[-1] = -(-others[-1] // LANES) * LANES
-    typed += float((-(-widths[player] // LANES) * others.prod(axis=0, dtype=np.float64)).sum())
-  print(typed, num_leaves.sum())
-  return typed < num_leaves.sum()
+  blocks = find_blocks(leaf_sequences, treeplexes, states)
+  num_leaves = np.count_nonzero(leaf_payoffs)
+  # A vector of a pattern takes about as long as a leaf, from the cache. Patterns that hardly repeat don't fit there.
+  if blocks.num_vectors <= num_leaves:
+    payoff = typed_patterns(blocks, leaf_payoffs, treeplexes)
+    if payoff.num_bytes <= num_leaves * (8 + 4 * (len(treeplexes) - 1)):
+      return payoff
+  return leaf_rows(leaf_sequences, leaf_payoffs, treeplexes)
 
 
-def _entries(
-  player: int,
-  leaf_sequences: Uint32s,
-  payoffs: Float64s,
-  first: Int64s,
-  width: Int64s,
-  blocks: Int64s,
-  block_of_leaf: Int64s,
-) -> tuple[Int64s, Int64s, Float64s, Float64s]:
-  """Returns a player's entries, sorted by row: first sequences, lines of `others`, patterns, factors."""
-  others = np.delete(blocks, player, axis=0)
-  own, last, outer = width[blocks[player]], width[others[-1]], width[others[:-1]]
-  # Rows longer than a vector are cut into several.
-  own_parts, last_parts = -(-own // LANES), -(-last // LANES)
-  parts = own_parts * last_parts
-  first_entry = np.cumsum(parts) - parts
-  block = np.repeat(np.arange(blocks.shape[1]), parts)
-  own_part, last_part = np.divmod(np.arange(len(block)) - first_entry[block], last_parts[block])
-  size = LANES * LANES * outer.prod(axis=0)[block]
-  begin = np.cumsum(size) - size
+def typed_patterns(
+  blocks: Blocks, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
+) -> Payoff:
+  """Builds the payoff as typed patterns.
 
-  types = leaf_sequences - first[leaf_sequences]
-  type_of_last = np.delete(types, player, axis=0)[-1]
-  entry = first_entry[block_of_leaf] + (types[player] // LANES) * last_parts[block_of_leaf] + type_of_last // LANES
-  place = np.zeros(len(payoffs), np.int64)
-  for width_of_other, type_of_other in zip(outer, np.delete(types, player, axis=0)[:-1], strict=True):
-    place = place * width_of_other[block_of_leaf] + type_of_other
-  place = (place * LANES + type_of_last % LANES) * LANES + types[player] % LANES
-  cells = np.zeros(int(size.sum()))
-  cells[begin[entry] + place] = payoffs
+  Rows longer than a vector are cut. Whatever part of a player's own row meets a part of a row of the last other player,
+  and full rows of the others, is an entry.
 
-  offset = np.zeros(len(block), np.int64)
-  factor = np.zeros(len(block))
+  Args:
+    blocks: the leaves by block.
+    leaf_payoffs: shape (leaves, players).
+    treeplexes: one a player.
+
+  Returns:
+    The payoff with, in `table`, a player's first row, one past its last, where the factors of all players begin in
+    `values`, and the number of leaves; in `rows`, for each row, its first sequence and its first entry; in `others`,
+    shape (entries, 2 * (players - 1)), the pattern, as a multiple of the size of a square, then for each other player
+    but the last, the width and the first sequence of its row, then the first sequence of the last one's; in `values`,
+    the patterns and then a factor an entry. A pattern is a tensor whose last dimension is the player's own, and the one
+    before the last other player's, both padded to `LANES`: a square for each combination of the others' types.
+  """
+  table = np.zeros((len(treeplexes), 4), np.uint64)
+  rows: list[Int64s] = []
+  others: list[Int64s] = []
   patterns: list[Float64s] = []
-  num_vectors = 0
-  for length in np.unique(size):
-    members = np.flatnonzero(size == length)
-    tensors = cells[begin[members, None] + np.arange(length)]
-    magnitude = np.abs(tensors)
-    # The first of the largest elements, give or take rounding, becomes 1.
-    large = magnitude > (1 - 1e-9) * magnitude.max(axis=1, keepdims=True)
-    members, tensors, large = (array[large.any(axis=1)] for array in (members, tensors, large))
-    factor[members] = tensors[np.arange(len(members)), large.argmax(axis=1)]
-    tensors /= factor[members, None]
-    _, representative, pattern = np.unique(
-      tensors.round(_DECIMALS) + 0.0, axis=0, return_index=True, return_inverse=True
-    )
-    offset[members] = num_vectors + pattern.reshape(-1) * (length // LANES**2)
-    patterns.append(tensors[representative].reshape(-1))
-    num_vectors += tensors[representative].size // LANES**2
-  row = blocks[player, block] + LANES * own_part
-  used = np.flatnonzero(factor)
-  used = used[np.argsort(row[used], kind="stable")]
-  # Each other player's number of types stands beside where their sequences begin.
-  pairs = np.stack([outer, others[:-1]], axis=1).reshape(-1, blocks.shape[1])
-  lines = np.concatenate([offset[None], pairs[:, block], (others[-1, block] + LANES * last_part)[None]])[:, used].T
-  return row[used], lines, np.concatenate(patterns), factor[used]
+  factors: list[Float64s] = []
+  num_rows = num_entries = num_squares = 0
+  for player, treeplex in enumerate(treeplexes):
+    own = np.arange(treeplex.root, treeplex.end)
+    starts = own[(blocks.width[own] > 0) & ((own - blocks.first[own]) % LANES == 0)]
+    entries = _entries(blocks, player, leaf_payoffs[:, player])
+    entries.lines[:, 0] += num_squares
+    rows.append(np.stack([starts, num_entries + np.searchsorted(entries.rows, starts)], axis=1))
+    others.append(entries.lines)
+    patterns.append(entries.patterns)
+    factors.append(entries.factors)
+    table[player] = num_rows, num_rows + len(starts), 0, np.count_nonzero(leaf_payoffs[:, player])
+    num_rows += len(starts)
+    num_entries += len(entries.rows)
+    num_squares += len(entries.patterns) // LANES**2
+  rows.append(np.array([[treeplexes[-1].end, num_entries]]))
+  table[:, 2] = num_squares * LANES**2
+  return Payoff(
+    form=TYPED_PATTERNS,
+    table=table,
+    rows=np.concatenate(rows).astype(np.uint32).reshape(-1),
+    others=np.concatenate(others).astype(np.uint32, order="C"),
+    values=aligned(np.concatenate([*patterns, *factors])),
+  )
+
+
+def _parts(width: Int64s) -> Int64s:
+  """Returns how many parts rows are cut into."""
+  return -(-width // LANES)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Entries:
+  """One player's entries, sorted by row.
+
+  Attributes:
+    rows: the first sequence of each entry's own part of a row.
+    lines: what `typed_patterns` says of `others`.
+    factors: one an entry.
+    patterns: the player's patterns, end to end.
+  """
+
+  rows: Int64s
+  lines: Int64s
+  factors: Float64s
+  patterns: Float64s
+
+
+def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
+  own_row, own_type = blocks.rows[player], blocks.types[player]
+  *outer_rows, last_row = np.delete(blocks.rows, player, axis=0)
+  *outer_types, last_type = np.delete(blocks.types, player, axis=0)
+  # An entry for each pair of parts of the two rows that are cut.
+  last_parts = _parts(blocks.width[last_row])
+  num_entries = _parts(blocks.width[own_row]) * last_parts
+  first_entry = np.cumsum(num_entries) - num_entries
+  block = np.repeat(np.arange(len(num_entries)), num_entries)
+  own_part, last_part = np.divmod(np.arange(len(block)) - first_entry[block], last_parts[block])
+
+  squares = np.ones_like(block)
+  for outer_row in outer_rows:
+    squares *= blocks.width[outer_row[block]]
+  first_square = np.cumsum(squares) - squares
+  entry = first_entry[blocks.block] + last_type // LANES
+  entry += own_type // LANES * last_parts[blocks.block]
+  square = np.zeros_like(entry)
+  for outer_row, outer_type in zip(outer_rows, outer_types, strict=True):
+    square = square * blocks.width[outer_row[blocks.block]] + outer_type
+  cells = np.zeros((int(squares.sum()), LANES, LANES))
+  cells[first_square[entry] + square, last_type % LANES, own_type % LANES] = payoffs
+
+  pattern, factors, patterns = _factorize(cells.reshape(-1, LANES**2), first_square, squares)
+  lines = [pattern]
+  for outer_row in outer_rows:
+    lines += [blocks.width[outer_row[block]], outer_row[block]]
+  lines.append(last_row[block] + LANES * last_part)
+  rows = own_row[block] + LANES * own_part
+  used = np.flatnonzero(factors)
+  used = used[np.argsort(rows[used], kind="stable")]
+  return _Entries(rows[used], np.stack(lines, axis=1)[used], factors[used], patterns)
+
+
+def _factorize(
+  cells: Float64s, first_square: Int64s, squares: Int64s
+) -> tuple[Int64s, Float64s, Float64s]:
+  """Writes tensors as multiples of as few as possible.
+
+  Args:
+    cells: the tensors end to end, as squares of shape (squares, LANES * LANES).
+    first_square: where each begins.
+    squares: how many each has.
+
+  Returns:
+    For each tensor, the first square of its pattern and its factor, 0 if it has nothing but zeros; and the patterns.
+  """
+  pattern = np.zeros(len(squares), np.int64)
+  factors = np.zeros(len(squares))
+  patterns = [np.zeros(0)]
+  num_squares = 0
+  for size in np.unique(squares).tolist():
+    members = np.flatnonzero(squares == size)
+    tensors = cells[first_square[members, None] + np.arange(size)].reshape(len(members), -1)
+    largest = np.abs(tensors).max(axis=1, keepdims=True)
+    members, tensors, largest = (array[largest[:, 0] > 0] for array in (members, tensors, largest))
+    # Of elements that are the largest but for rounding, the first becomes 1.
+    one = (np.abs(tensors) > _ALMOST_ONE * largest).argmax(axis=1)
+    factors[members] = tensors[np.arange(len(members)), one]
+    tensors /= factors[members, None]
+    rounded = tensors.round(_DECIMALS) + 0.0
+    _, kept, which = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+    pattern[members] = num_squares + size * which.reshape(-1)
+    patterns.append(tensors[kept].reshape(-1))
+    num_squares += size * len(kept)
+  return pattern, factors, np.concatenate(patterns)
 
 
 def _distinct_columns(columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
-  """Returns the distinct columns, in ascending order, and which of them each column is."""
+  """Returns the distinct columns, in ascending order, and for each column which of them it is."""
   order = np.lexsort(columns[::-1])
   ascending = columns[:, order]
-  starts = np.append(True, (np.diff(ascending, axis=1) != 0).any(axis=0))[: columns.shape[1]]
-  which = np.empty(columns.shape[1], np.int64)
-  which[order] = np.cumsum(starts) - 1
-  return ascending[:, starts].astype(np.int64), which
+  new = np.append(True, (np.diff(ascending, axis=1) != 0).any(axis=0))[: len(order)]
+  which = np.empty(len(order), np.int64)
+  which[order] = np.cumsum(new) - 1
+  return ascending[:, new].astype(np.int64), which
