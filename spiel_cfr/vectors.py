@@ -23,18 +23,13 @@ LANES = LINE
 
 _LLVM_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _BYTES_OF_NUMBER = 8
-# As in all kernels: a product and a sum may be rounded once, and the sign of zero is no matter.
-_FLAGS = ("contract", "nsz")
 
 
-class _VectorType(types.Type):  # type: ignore[misc]
+class _VectorType(types.Type):
   """The type that numba gives a vector."""
 
-  def __init__(self) -> None:
-    super().__init__(name="spiel_cfr.vector")
 
-
-_VECTOR = _VectorType()
+_VECTOR: Any = _VectorType("spiel_cfr.vector")
 
 
 @register_model(_VectorType)
@@ -55,10 +50,7 @@ def full(typing_context: Any, number: Any) -> Any:
   """Returns a vector whose elements are all this number."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    undefined = ir.Constant(_LLVM_VECTOR, ir.Undefined)
-    first = builder.insert_element(undefined, arguments[0], ir.Constant(ir.IntType(32), 0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
-    return builder.shuffle_vector(first, undefined, zeros)
+    return _repeated(builder, arguments[0])
 
   return _VECTOR(types.float64), generate
 
@@ -97,6 +89,26 @@ def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any)
   return _VECTOR(_VECTOR, _VECTOR, _VECTOR, _VECTOR), generate
 
 
+@_inside_kernels
+def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> Any:
+  """Returns total + vector * number, rounded once or twice, whichever is faster."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    total, vector, number = arguments
+    product = builder.fmul(vector, _repeated(builder, number), flags=("contract",))
+    return builder.fadd(total, product, flags=("contract",))
+
+  return _VECTOR(_VECTOR, _VECTOR, types.float64), generate
+
+
+def _repeated(builder: Any, number: Any) -> Any:
+  """Returns a vector whose elements are all this number."""
+  undefined = ir.Constant(_LLVM_VECTOR, ir.Undefined)
+  first = builder.insert_element(undefined, number, ir.Constant(ir.IntType(32), 0))
+  zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+  return builder.shuffle_vector(first, undefined, zeros)
+
+
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
   """Returns where numbers[start] is, as the address of a vector."""
   data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -112,7 +124,7 @@ def _add_operator(python_operator: Any, instruction: str) -> None:
 
   @lower_builtin(python_operator, _VectorType, _VectorType)  # type: ignore[untyped-decorator]
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return getattr(builder, instruction)(*arguments, flags=_FLAGS)
+    return getattr(builder, instruction)(*arguments)
 
 
 _add_operator(operator.add, "fadd")

@@ -114,15 +114,15 @@ def typed_pattern_gradient(
           c5 = vectors.load(values, pattern + _LANES * _FIVE)
           c6 = vectors.load(values, pattern + _LANES * _SIX)
           c7 = vectors.load(values, pattern + _LANES * _SEVEN)
-        product = c0 * vectors.full(sequence[other])
-        product = product + c1 * vectors.full(sequence[other + _ONE])
-        product = product + c2 * vectors.full(sequence[other + _TWO])
-        product = product + c3 * vectors.full(sequence[other + _THREE])
-        product = product + c4 * vectors.full(sequence[other + _FOUR])
-        product = product + c5 * vectors.full(sequence[other + _FIVE])
-        product = product + c6 * vectors.full(sequence[other + _SIX])
-        product = product + c7 * vectors.full(sequence[other + _SEVEN])
-        total = total + product * vectors.full(values[first_factor + entry])
+        product = vectors.add_multiple(vectors.full(0.0), c0, sequence[other])
+        product = vectors.add_multiple(product, c1, sequence[other + _ONE])
+        product = vectors.add_multiple(product, c2, sequence[other + _TWO])
+        product = vectors.add_multiple(product, c3, sequence[other + _THREE])
+        product = vectors.add_multiple(product, c4, sequence[other + _FOUR])
+        product = vectors.add_multiple(product, c5, sequence[other + _FIVE])
+        product = vectors.add_multiple(product, c6, sequence[other + _SIX])
+        product = vectors.add_multiple(product, c7, sequence[other + _SEVEN])
+        total = vectors.add_multiple(total, product, values[first_factor + entry])
       vectors.store(utility, np.uint64(rows[_TWO * row]), total)
   else:
     last = np.uint64(others.shape[1] - 1)
@@ -147,15 +147,51 @@ def typed_pattern_gradient(
             continue
           product = vectors.full(0.0)
           for lane in range(_LANES):
-            product = product + vectors.load(values, column) * vectors.full(sequence[other + lane])
+            block = vectors.load(values, column)
+            product = vectors.add_multiple(product, block, sequence[other + lane])
             column += _LANES
-          total = total + product * vectors.full(weight)
+          total = vectors.add_multiple(total, product, weight)
       vectors.store(utility, np.uint64(rows[_TWO * row]), total)
+
+
+def _leaf_row_leaves(payoff: "Payoff", player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+  root, end, first_row = payoff.table[player, :3].astype(np.int64)
+  starts = payoff.rows[first_row : first_row + end - root + 1].astype(np.int64)
+  own = np.repeat(np.arange(root, end, dtype=np.uint32), np.diff(starts))
+  leaves = slice(starts[0], starts[-1])
+  return own, payoff.others[:, leaves], payoff.values[leaves]
+
+
+def _typed_pattern_leaves(payoff: "Payoff", player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+  first_row, end_row, first_factor = payoff.table[player, :3].astype(np.int64)
+  rows, starts = payoff.rows.reshape(-1, 2)[first_row : end_row + 1].astype(np.int64).T
+  own = np.repeat(rows[:-1], np.diff(starts))
+  lines = payoff.others[starts[0] : starts[-1]].astype(np.int64)
+  # From here on, an element a square, and then an element a leaf.
+  squares = lines[:, 1:-1:2].prod(axis=1)
+  entry = np.repeat(np.arange(len(lines)), squares)
+  combination = np.arange(len(entry)) - np.repeat(np.cumsum(squares) - squares, squares)
+  cells = payoff.values[:first_factor].reshape(-1, LANES, LANES)[lines[entry, 0] + combination]
+  cells = cells * payoff.values[first_factor:][starts[0] + entry, None, None]
+  square, last_type, own_type = np.nonzero(cells)
+  entry, combination = entry[square], combination[square]
+  others = [lines[entry, -1] + last_type]
+  for line in range(lines.shape[1] - 3, 0, -2):
+    others.insert(0, lines[entry, line + 1] + combination % lines[entry, line])
+    combination = combination // lines[entry, line]
+  # From ascending order to one that begins with the next player.
+  others = others[player:] + others[:player]
+  return (
+    (own[entry] + own_type).astype(np.uint32),
+    np.stack(others).astype(np.uint32),
+    cells[square, last_type, own_type],
+  )
 
 
 LEAF_ROWS = "leaf rows"
 TYPED_PATTERNS = "typed patterns"
 _GRADIENTS = {LEAF_ROWS: leaf_row_gradient, TYPED_PATTERNS: typed_pattern_gradient}
+_LEAVES = {LEAF_ROWS: _leaf_row_leaves, TYPED_PATTERNS: _typed_pattern_leaves}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,11 +224,7 @@ class Payoff:
       The player's last sequence, shape (leaves,); those of the other players, from the next one on, shape
       (players - 1, leaves); and the payoffs weighted by chance, shape (leaves,).
     """
-    root, end, first_row = self.table[player, :3].astype(np.int64)
-    starts = self.rows[first_row : first_row + end - root + 1].astype(np.int64)
-    own = np.repeat(np.arange(root, end, dtype=np.uint32), np.diff(starts))
-    leaves = slice(starts[0], starts[-1])
-    return own, self.others[:, leaves], self.values[leaves]
+    return _LEAVES[self.form](self, player)
 
   @property
   def num_leaves(self) -> int:
@@ -217,8 +249,8 @@ def leaf_rows(
 
   Returns:
     The payoff with, in `table`, a player's root, end, first row and number of leaves; in `rows`, where each row's
-    leaves begin; in `others`, shape (players - 1, leaves of all players), the other players' sequences; in `values`, the
-    payoffs.
+    leaves begin; in `others`, shape (players - 1, leaves of all players), the other players' sequences; in `values`,
+    the payoffs.
   """
   num_players = len(treeplexes)
   table = np.zeros((num_players, 4), np.uint64)

@@ -26,6 +26,8 @@ from spiel_cfr.vectors import LANES
 # multiplied in another order, make them differ in later ones.
 _DECIMALS = 13
 _ALMOST_ONE = 1 - 1e-9
+# Bounds the memory that building takes besides that of the game.
+_SQUARES_AT_A_TIME = 1 << 9
 
 
 def public_states(leaf_sequences: Uint32s, player: int, num_actions: Int64s) -> Int64s:
@@ -73,11 +75,11 @@ class Blocks:
     types: shape (players, leaves): the places of each leaf's sequences in their rows.
   """
 
-  first: Int64s
+  first: Uint32s
   width: Int64s
   rows: Int64s
   block: Int64s
-  types: Int64s
+  types: Uint32s
 
   @property
   def num_vectors(self) -> float:
@@ -104,7 +106,7 @@ def find_blocks(
   Returns:
     The leaves by block.
   """
-  first = np.arange(treeplexes[-1].end)
+  first = np.arange(treeplexes[-1].end, dtype=np.uint32)
   width = np.zeros(treeplexes[-1].end, np.int64)
   for treeplex, state in zip(treeplexes, states, strict=True):
     width[treeplex.root] = 1
@@ -271,20 +273,24 @@ def _factorize(
   factors = np.zeros(len(squares))
   patterns = [np.zeros(0)]
   num_squares = 0
+  known: dict[bytes, int] = {}
   for size in np.unique(squares).tolist():
     members = np.flatnonzero(squares == size)
-    tensors = cells[first_square[members, None] + np.arange(size)].reshape(len(members), -1)
-    largest = np.abs(tensors).max(axis=1, keepdims=True)
-    members, tensors, largest = (array[largest[:, 0] > 0] for array in (members, tensors, largest))
-    # Of elements that are the largest but for rounding, the first becomes 1.
-    one = (np.abs(tensors) > _ALMOST_ONE * largest).argmax(axis=1)
-    factors[members] = tensors[np.arange(len(members)), one]
-    tensors /= factors[members, None]
-    rounded = tensors.round(_DECIMALS) + 0.0
-    _, kept, which = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
-    pattern[members] = num_squares + size * which.reshape(-1)
-    patterns.append(tensors[kept].reshape(-1))
-    num_squares += size * len(kept)
+    for batch in np.array_split(members, 1 + len(members) * size // _SQUARES_AT_A_TIME):
+      tensors = cells[first_square[batch, None] + np.arange(size)].reshape(len(batch), -1)
+      magnitude = np.abs(tensors)
+      # Of elements that are the largest but for rounding, the first becomes 1.
+      one = (magnitude >= _ALMOST_ONE * magnitude.max(axis=1, keepdims=True)).argmax(axis=1)
+      factors[batch] = tensors[np.arange(len(batch)), one]
+      used = factors[batch] != 0
+      batch, tensors = batch[used], tensors[used] / factors[batch][used, None]
+      for tensor, rounded in enumerate(tensors.round(_DECIMALS) + 0.0):
+        key = rounded.tobytes()
+        if key not in known:
+          known[key] = num_squares
+          patterns.append(tensors[tensor].copy())
+          num_squares += size
+        pattern[batch[tensor]] = known[key]
   return pattern, factors, np.concatenate(patterns)
 
 
