@@ -8,15 +8,19 @@ the compiler splits the operations.
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+import numba.core.typing.templates
+import numba.extending
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel.models import PrimitiveModel
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, register_model
 
 from spiel_cfr.kernels import LINE
+
+# numba's own annotations don't cover these.
+extending: Any = numba.extending
+templates: Any = numba.core.typing.templates
 
 # Numbers in a vector.
 LANES = LINE
@@ -29,20 +33,20 @@ class _VectorType(types.Type):
   """The type that numba gives a vector."""
 
 
-_VECTOR: Any = _VectorType("spiel_cfr.vector")
+_VECTOR = cast(Any, _VectorType)("spiel_cfr.vector")
 
 
-@register_model(_VectorType)
-class _VectorModel(PrimitiveModel):  # type: ignore[misc]
+@extending.register_model(_VectorType)
+class _VectorModel(PrimitiveModel):
   """How a vector is kept: in a register."""
 
   def __init__(self, manager: Any, vector_type: Any) -> None:
-    super().__init__(manager, vector_type, _LLVM_VECTOR)
+    cast(Any, super()).__init__(manager, vector_type, _LLVM_VECTOR)
 
 
 def _inside_kernels(function: Callable[..., Any]) -> Any:
   """Decorator of a function that tells numba the types and how to generate the code of what it stands for."""
-  return intrinsic(function)
+  return extending.intrinsic(function)
 
 
 @_inside_kernels
@@ -118,13 +122,13 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 def _add_operator(python_operator: Any, instruction: str) -> None:
   """Lets kernels apply an operator to two vectors."""
 
-  @infer_global(python_operator)
-  class _Typing(ConcreteTemplate):  # type: ignore[misc]
-    cases = (signature(_VECTOR, _VECTOR, _VECTOR),)
-
-  @lower_builtin(python_operator, _VectorType, _VectorType)  # type: ignore[untyped-decorator]
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return getattr(builder, instruction)(*arguments)
+
+  cases = [templates.signature(_VECTOR, _VECTOR, _VECTOR)]
+  typing = templates.make_concrete_template(f"vector {instruction}", python_operator, cases)
+  templates.infer_global(python_operator)(typing)
+  extending.lower_builtin(python_operator, _VECTOR, _VECTOR)(generate)
 
 
 _add_operator(operator.add, "fadd")

@@ -11,6 +11,7 @@ probability times the return. A solver needs nothing else of the game's historie
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -135,7 +136,8 @@ def typed_pattern_gradient(
           combinations *= np.uint64(others[entry, line])
         # All combinations of types of the other players but the last, in lexicographic order.
         for combination in range(combinations):
-          rest, weight = combination, values[first_factor + entry]
+          rest: Any = combination
+          weight = values[first_factor + entry]
           for back in range(_TWO, last - _ONE, _TWO):
             width = np.uint64(others[entry, last - back])
             weight *= sequence[np.uint64(others[entry, last - back + _ONE]) + rest % width]
