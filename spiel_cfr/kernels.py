@@ -56,7 +56,7 @@ class Kernel(types.WrapperAddressProtocol):
   function, faster than numba does with functions that it has compiled.
 
   Attributes:
-    function: the plain Python function; it runs uncompiled too, slowly.
+    function: the plain Python function; it runs uncompiled too, slowly, unless it uses `spiel_cfr.vectors`.
     numba_type: its type in numba.
   """
 

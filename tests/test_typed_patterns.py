@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import unittest.mock
 
 import numpy as np
@@ -250,7 +251,7 @@ def num_patterns(compiled):
 
 
 def test_liars_dice_has_one_pattern_a_bid():
-  # Who wins depends on the dice and the bid that was called: one of 4 faces, once or twice. It pays 1 or -1 to each player.
+  # Who wins 1 depends on the dice and the bid that was called: one of 4 faces, once or twice.
   compiled = spiel_cfr.compile_game(LIARS_DICE)
   assert num_patterns(compiled) == 2 * 4 * compiled.num_players
 
@@ -269,14 +270,28 @@ def test_payoffs_that_differ_a_little_are_told_apart():
   assert num_patterns(different) > 2 * num_patterns(alike)
 
 
-def test_types_of_leduc_poker():
+def test_types_of_leduc_poker_are_neighbours():
   # Before the public card six cards can be one's own, and five afterwards.
   compiled = spiel_cfr.compile_game("leduc_poker")
-  for treeplex in compiled.treeplexes:
-    for sequences, infosets in treeplex.blocks():
-      texts = np.array(compiled.infostates[0] + compiled.infostates[1])
-      assert sequences.shape[1] == infosets.stop - infosets.start
-      assert len(texts) == compiled.num_infosets
+  for treeplex, infostates in zip(compiled.treeplexes, compiled.infostates, strict=True):
+    in_layout = np.empty(len(infostates), object)
+    in_layout[treeplex.position] = infostates
+    for _, infosets in treeplex.blocks():
+      publics, cards = [], []
+      for infostate in in_layout[infosets]:
+        card = re.search(r"\[Private: (\d)\]", infostate)
+        publics.append(infostate.replace(card[0], ""))
+        cards.append(int(card[1]))
+      states = [list(group) for _, group in itertools.groupby(publics)]
+      assert len(states) == len(set(publics))
+      assert {len(state) for state in states} <= {5, 6}
+      # The same order everywhere, as far as the cards are there.
+      order = cards[: len(states[0])]
+      rest = iter(cards)
+      for state in states:
+        here = [next(rest) for _ in state]
+        common = set(here) & set(order)
+        assert [c for c in here if c in common] == [c for c in order if c in common]
 
 
 def test_save_and_load(tmp_path):
