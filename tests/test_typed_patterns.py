@@ -245,6 +245,33 @@ def test_the_form_that_touches_less_is_chosen(make, form):
   assert spiel_cfr.compile_game(make()).payoff.form == form
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_public_states_are_the_classes_of_infosets_that_share_sequences_of_others(seed):
+  rng = np.random.default_rng(seed)
+  num_actions = rng.integers(1, 4, 40)
+  leaves = rng.integers(0, [1 + num_actions.sum(), 7, 9], (30, 3)).T.astype(np.uint32)
+  for player, others in ((0, [1, 2]), (1, [0, 2])):
+    counts = num_actions if player == 0 else np.full(6, 1)
+    owner = [None, *np.repeat(np.arange(len(counts)), counts).tolist()]
+    classes = [{infoset} for infoset in range(len(counts))]
+    for one, other in itertools.combinations(leaves.T, 2):
+      first, second = owner[one[player]], owner[other[player]]
+      if (one[others] == other[others]).all() and first is not None and second is not None:
+        merged = classes[first] | classes[second]
+        for infoset in merged:
+          classes[infoset] = merged
+    found = typed_patterns.public_states(leaves, player, counts)
+    assert found.tolist() == [min(members) for members in classes]
+  chain = np.array([[3, 1, 2, 1, 4, 2], [1, 1, 2, 2, 3, 3]], np.uint32)
+  assert typed_patterns.public_states(chain[:, :4], 0, np.ones(4, np.int64)).tolist() == [
+    0,
+    0,
+    0,
+    3,
+  ]
+  assert typed_patterns.public_states(chain, 0, np.ones(4, np.int64)).tolist() == [0, 0, 0, 0]
+
+
 def num_patterns(compiled):
   """How many squares of payoffs there are, which is how many patterns if there are two players."""
   return int(compiled.payoff.table[0, 2]) // LANES**2
