@@ -17,9 +17,10 @@ import pyspiel
 from spiel_cfr import arguments, errors, files
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
-from spiel_cfr.game.payoff import Payoff, leaf_rows
+from spiel_cfr.game.payoff import Payoff
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
-from spiel_cfr.kernels import Int64s, Uint32s, Uint64s
+from spiel_cfr.game.typed_patterns import build_payoff, public_states
+from spiel_cfr.kernels import Int64s, Uint32s, Uint64s, aligned
 
 _KIND = "compiled game of spiel_cfr"
 _FORMAT = 1
@@ -92,8 +93,7 @@ class CompiledGame:
   @property
   def num_leaves(self) -> int:
     """How many tuples of last sequences have a payoff for player 0."""
-    table, rows = self.payoff.table, self.payoff.rows
-    return int(rows[table[1, 2]]) if self.num_players > 1 else len(self.payoff.values)
+    return self.payoff.num_leaves
 
   @functools.cached_property
   def groups(self) -> Uint64s:
@@ -288,9 +288,13 @@ def compile_game(
 def _compile(game: Game, max_nodes: int, max_bytes: int, progress: bool | None) -> CompiledGame:
   walk = enumerate_game(game, max_nodes, max_bytes, progress)
   treeplexes: list[Treeplex] = []
+  states = [
+    public_states(walk.leaf_sequences, player, num_actions)
+    for player, num_actions in enumerate(walk.num_actions)
+  ]
   root = first_infoset = 0
   for player, (parents, num_actions) in enumerate(zip(walk.parents, walk.num_actions, strict=True)):
-    treeplex, placed = build_treeplex(parents, num_actions, root, first_infoset)
+    treeplex, placed = build_treeplex(parents, num_actions, root, first_infoset, states[player])
     walk.leaf_sequences[player] = placed[walk.leaf_sequences[player]]
     treeplexes.append(treeplex)
     root, first_infoset = treeplex.end, first_infoset + len(parents)
@@ -298,7 +302,7 @@ def _compile(game: Game, max_nodes: int, max_bytes: int, progress: bool | None) 
     game_string=str(game),
     open_spiel_version=importlib.metadata.version("open_spiel"),
     treeplexes=tuple(treeplexes),
-    payoff=leaf_rows(walk.leaf_sequences, walk.leaf_payoffs, treeplexes),
+    payoff=build_payoff(walk.leaf_sequences, walk.leaf_payoffs, treeplexes, states),
     infostates=tuple(walk.infostates),
     actions=tuple(walk.actions),
     num_actions=tuple(walk.num_actions),
@@ -364,7 +368,7 @@ def _from_arrays(header: dict[str, Any], arrays: files.Arrays) -> CompiledGame:
       table=arrays["payoff.table"],
       rows=arrays["payoff.rows"],
       others=arrays["payoff.others"],
-      values=arrays["payoff.values"],
+      values=aligned(arrays["payoff.values"]),
     ),
     infostates=tuple(infostates),
     actions=tuple(arrays[f"{player}.actions"] for player in players),
