@@ -23,12 +23,24 @@ from spiel_cfr.minimizers.regret_matching import RegretMatchingPlus
 from spiel_cfr.solvers import iterative
 
 GAME = "leduc_poker"
-# One of every kind of solver, with arguments other than the defaults where there are any.
+# Every solver there is, with arguments other than the defaults where there are any.
 SOLVERS: dict[str, Any] = {
   "CFR": spiel_cfr.CFRSolver,
   "CFR+": spiel_cfr.CFRPlusSolver,
   "LCFR": spiel_cfr.LCFRSolver,
   "DCFR": lambda game: spiel_cfr.DCFRSolver(game, alpha=2, beta=-np.inf, gamma=np.float64(1.5)),
+  "DCFR+": spiel_cfr.DCFRPlusSolver,
+  "PCFR+": spiel_cfr.PCFRPlusSolver,
+  "PDCFR+": spiel_cfr.PDCFRPlusSolver,
+  "SAPCFR+": lambda game: spiel_cfr.SAPCFRPlusSolver(game, 0.25),
+  "HSDCFR": lambda game: spiel_cfr.HSDCFRSolver(game, 100, first_gamma=15),
+  "HSPCFR+": lambda game: spiel_cfr.HSPCFRPlusSolver(game, 100),
+  "hedge": lambda game: spiel_cfr.HedgeCFRSolver(game, rate=0.5),
+  "adaptive": lambda game: spiel_cfr.AdaptiveOptimisticCFRSolver(game, step=0.5),
+  "stable-predictive": lambda game: spiel_cfr.StablePredictiveCFRSolver(game, 1000, steps=10),
+  "last utilities": lambda game: spiel_cfr.StablePredictiveCFRSolver(
+    game, kappa=0.1, regularizer="euclidean", prediction="last", averaging="linear"
+  ),
   "simultaneous": lambda game: spiel_cfr.TabularCFRSolver(game, False, True, True),
   "minimizer": lambda game: spiel_cfr.Solver(
     game, DiscountedRegretMatching(beta=0.5), averaged=("after", "before")
@@ -54,6 +66,15 @@ def after(solver: Any, iterations: int) -> Any:
 def saved(solver: Any, path: pathlib.Path) -> bytes:
   solver.save(path)
   return path.read_bytes()
+
+
+def test_no_solver_is_left_out(leduc: Any) -> None:
+  solvers = {
+    value
+    for value in vars(spiel_cfr).values()
+    if isinstance(value, type) and issubclass(value, spiel_cfr.IterativeSolver)
+  }
+  assert solvers == {type(make(leduc)) for make in SOLVERS.values()} | {spiel_cfr.IterativeSolver}
 
 
 @pytest.mark.parametrize("make", SOLVERS.values(), ids=SOLVERS)
