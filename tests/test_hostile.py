@@ -43,8 +43,10 @@ def spoiled(draw: Any, content: bytes) -> bytes:
 
 # Game strings and files of games.
 
-_NUMBERS = st.one_of(
-  st.integers(-3, 4).map(str), st.sampled_from(["1e9", "nan", "", "true", "9" * 30, "kuhn_poker()"])
+_VALUES = st.one_of(
+  st.integers(1, 4).map(str),
+  st.integers(-3, 4).map(str),
+  st.sampled_from(["1e9", "nan", "", "true", "9" * 30, "kuhn_poker()"]),
 )
 
 
@@ -55,8 +57,8 @@ def game_strings(draw: Any) -> str:
   parameters = draw(
     st.dictionaries(
       st.sampled_from(sorted(game_type.parameter_specification) or ["players"]),
-      _NUMBERS,
-      max_size=3,
+      _VALUES,
+      max_size=2,
     )
   )
   text = ",".join(f"{name}={value}" for name, value in parameters.items())
