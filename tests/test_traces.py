@@ -8,9 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import errors
@@ -178,38 +176,6 @@ def test_a_trace_that_was_cut_anywhere_keeps_its_whole_rows(
       names = 1 if suffix == ".csv" else 0
       whole = max(0, content[:length].count(b"\n") - 1 - names)
       assert spiel_cfr.read_trace(path).rows == rows[:whole]
-
-
-@pytest.fixture(scope="module")
-def traces(kuhn: Any, tmp_path_factory: Any) -> dict[str, bytes]:
-  folder = tmp_path_factory.mktemp("traces")
-  paths = [folder / "trace.csv", folder / "trace.jsonl"]
-  run(spiel_cfr.CFRSolver(kuhn), 8, *paths)
-  return {path.suffix: path.read_bytes() for path in paths}
-
-
-@SUFFIXES
-@hypothesis.settings(
-  max_examples=300, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
-)
-@hypothesis.given(data=st.data())
-def test_damage_leads_to_a_named_error_at_worst(
-  suffix: str, data: Any, traces: Any, tmp_path: pathlib.Path
-) -> None:
-  content = bytearray(traces[suffix])
-  for _ in range(data.draw(st.integers(1, 4))):
-    start = data.draw(st.integers(0, len(content)))
-    end = data.draw(st.sampled_from([start, start + 1, start + 30]))
-    content[start:end] = data.draw(
-      st.binary(max_size=5) | st.sampled_from([b"1e999", b"NaN", b"["])
-    )
-  path = tmp_path / f"trace{suffix}"
-  path.write_bytes(content)
-  try:
-    rows = spiel_cfr.read_trace(path).rows
-  except errors.FileFormatError:
-    return
-  assert all(isinstance(row, spiel_cfr.Row) for row in rows)
 
 
 def test_tensorboard(kuhn: Any, tmp_path: pathlib.Path) -> None:
