@@ -2,10 +2,7 @@
 
 import dataclasses
 import json
-import os
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -206,22 +203,3 @@ def test_tensorboard_that_is_not_installed_is_asked_for(monkeypatch: Any) -> Non
   monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
   with pytest.raises(errors.ArgumentError, match=r"spiel_cfr\[tensorboard\]"):
     spiel_cfr.open_trace("folder")
-
-
-def test_example_draws_traces(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  paths = [tmp_path / "plus.csv", tmp_path / "plain.jsonl"]
-  run(spiel_cfr.CFRPlusSolver(kuhn), 8, paths[0])
-  run(spiel_cfr.CFRSolver(kuhn), 8, paths[1])
-  output = tmp_path / "traces.svg"
-  root = pathlib.Path(__file__).parent.parent
-  example = root / "examples" / "plot_traces.py"
-  environment = os.environ | {"MPLBACKEND": "agg", "PYTHONPATH": str(root)}
-  command = [sys.executable, example, "--x=nodes", f"--output={output}"]
-  subprocess.run([*command, *paths], check=True, env=environment)
-  # Matplotlib draws text as shapes, but says in comments what they spell.
-  picture = output.read_text()
-  for text in ("CFRPlusSolver", "CFRSolver", "Nodes touched", "Exploitability", "kuhn_poker"):
-    assert f"<!-- {text} -->" in picture
-  done = subprocess.run([*command, "nowhere.csv"], capture_output=True, text=True, env=environment)
-  assert done.returncode == 1
-  assert "No such file" in done.stderr + done.stdout
