@@ -196,12 +196,14 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
       [_find(policy.state_lookup.__getitem__, key) for key in compiled.rows], np.int64
     )
     cells = compiled.action_cells
-    if array.shape[1] < compiled.legal_actions_mask.shape[1]:
+    try:
+      entries: Float64s = np.asarray(array[rows[cells[0]], cells[1]], np.float64)
+    except (TypeError, ValueError, IndexError) as error:
       raise errors.PolicyError(
-        f"The policy has {array.shape[1]} actions, the game {compiled.num_distinct_actions}. "
+        f"The policy's action_probability_array, of shape {np.shape(array)}, does not have a number "
+        f"for each of the game's {len(rows)} infosets and {compiled.num_distinct_actions} actions. "
         "It is for another game."
-      )
-    entries: Float64s = np.asarray(array[rows[cells[0]], cells[1]], np.float64)
+      ) from error
     return entries
   distributions: Iterable[Any]
   if isinstance(policy, Mapping):
@@ -224,7 +226,7 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     legal = [next(actions) for _ in range(count)]
     try:
       chances = {int(action): float(chance) for action, chance in dict(distribution).items()}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
       raise errors.PolicyError(
         f"At infostate {infostate!r} the policy has {distribution!r} instead of a probability for "
         "each action."
