@@ -104,6 +104,14 @@ class LocalMinimizer:
     """
     return np.full((len(iterations), 1), tie_tolerance(game))
 
+  def discounts(self, iterations: Int64s) -> Float64s | None:
+    """Returns what makes a variant of regret matching of this minimizer, which Monte Carlo solvers need.
+
+    That is what positive and negative cumulative regrets are multiplied by after each of these iterations, at infosets
+    reached or not; shape (iterations, 2). None for minimizers that do something else.
+    """
+    return None
+
   def initial_local(self, game: "CompiledGame") -> Float64s:
     """Returns the first `local`, shape (local_lines, infosets of all players)."""
     return np.zeros((self.local_lines, game.num_infosets))

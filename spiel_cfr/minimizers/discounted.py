@@ -111,9 +111,14 @@ class DiscountedRegretMatching(LocalMinimizer):
 
   def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
     """Returns the tie tolerance and the five numbers of the module's docstring, shape (iterations, 6)."""
+    positive, negative = self.discounts(iterations).T
+    return _parameters(iterations, game, positive, negative)
+
+  def discounts(self, iterations: Int64s) -> Float64s:
+    """Returns what positive and negative regrets are multiplied by first, shape (iterations, 2)."""
     alpha, beta = self.powers(iterations)
     times = iterations - (self.order == "openspiel")
-    return _parameters(iterations, game, discount(times, alpha), discount(times, beta))
+    return np.column_stack([discount(times, alpha), discount(times, beta)])
 
   def powers(self, iterations: Int64s) -> tuple[float | Float64s, float | Float64s]:
     """Returns alpha and beta at these iterations."""

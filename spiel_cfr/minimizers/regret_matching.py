@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from spiel_cfr import vectors
-from spiel_cfr.kernels import Float64s, Kernel
+from spiel_cfr.kernels import Float64s, Int64s, Kernel
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel
 
 _ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
@@ -97,9 +97,17 @@ class RegretMatching(LocalMinimizer):
 
   observe: ClassVar[Kernel] = observe_regret_matching
 
+  def discounts(self, iterations: Int64s) -> Float64s:
+    """Returns ones, shape (iterations, 2)."""
+    return np.ones((len(iterations), 2))
+
 
 @dataclasses.dataclass(frozen=True)
 class RegretMatchingPlus(LocalMinimizer):
   """Regret matching+. Its state is the cumulative regret, never negative."""
 
   observe: ClassVar[Kernel] = observe_regret_matching_plus
+
+  def discounts(self, iterations: Int64s) -> Float64s:
+    """Returns 1 for positive and 0 for negative regrets, shape (iterations, 2)."""
+    return np.tile((1.0, 0.0), (len(iterations), 1))
