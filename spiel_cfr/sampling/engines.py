@@ -18,9 +18,11 @@ from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.kernels import Uint64s
 from spiel_cfr.sampling.histories import compile_histories
 from spiel_cfr.sampling.loop import (
+  ITERATIONS,
   KEY,
+  NUM_COUNTERS,
   POSITION,
-  STREAM_LENGTH,
+  VISITED,
   Averaging,
   Schedule,
   Workspace,
@@ -59,11 +61,11 @@ class Scheme:
   baseline_rate: float = 0.0
 
 
-def new_stream(seed: int | np.random.Generator) -> Uint64s:
-  """Returns a stream of random numbers at its beginning."""
-  stream = np.zeros(STREAM_LENGTH, np.uint64)
-  stream[KEY] = np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64)
-  return stream
+def new_counters(seed: int | np.random.Generator) -> Uint64s:
+  """Returns the counters of a solver at its beginning: a key for random numbers, and zeros."""
+  counters = np.zeros(NUM_COUNTERS, np.uint64)
+  counters[KEY] = np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64)
+  return counters
 
 
 class Engine(Protocol):
@@ -77,8 +79,8 @@ class Engine(Protocol):
   table: Table
   infostates: list[dict[str, int]]
 
-  def run(self, schedule: Schedule) -> int:
-    """Does the iterations of the schedule, and returns how many nodes they visited."""
+  def run(self, schedule: Schedule) -> None:
+    """Does the iterations of the schedule."""
 
   def legal_actions(self, infoset: int) -> Sequence[int]:
     """Returns the legal actions at an infoset in the table."""
@@ -92,14 +94,14 @@ class CompiledEngine:
     infostates: a player's information state strings -> the infoset's number in `table`.
   """
 
-  def __init__(self, compiled: CompiledGame, scheme: Scheme, stream: Uint64s) -> None:
+  def __init__(self, compiled: CompiledGame, scheme: Scheme, counters: Uint64s) -> None:
     """Walks the game's histories."""
     self._compiled = compiled
     self._actions = np.concatenate(compiled.actions)
     self._scheme = scheme
     numbers = itertools.count()
     self.infostates = [dict(zip(own, numbers, strict=False)) for own in compiled.infostates]
-    self._stream = stream
+    self._counters = counters
     self._histories, depth = compile_histories(compiled)
     self.table = table_of(compiled, scheme.baseline_rate > 0)
     actions = int(self.table.entries.num_actions.max(initial=1))
@@ -111,10 +113,10 @@ class CompiledEngine:
       reached=np.zeros(self.table.num_infosets, np.uint32),
     )
 
-  def run(self, schedule: Schedule) -> int:
-    """Does the iterations of the schedule, and returns how many nodes they visited."""
+  def run(self, schedule: Schedule) -> None:
+    """Does the iterations of the schedule."""
     scheme = self._scheme
-    visited = sample_iterations(
+    sample_iterations(
       self._histories,
       scheme.sampler.own.compiled,
       scheme.sampler.others.compiled,
@@ -124,11 +126,10 @@ class CompiledEngine:
       int(scheme.averaging),
       scheme.baseline_rate,
       schedule,
-      self._stream,
+      self._counters,
       self.table.entries,
       self._workspace,
     )
-    return int(visited)
 
   def legal_actions(self, infoset: int) -> Sequence[int]:
     """Returns the legal actions at an infoset in the table."""
@@ -149,58 +150,71 @@ class StateEngine:
   """
 
   def __init__(
-    self, game: pyspiel.Game, scheme: Scheme, stream: Uint64s, max_infosets: int
+    self, game: pyspiel.Game, scheme: Scheme, counters: Uint64s, max_infosets: int
   ) -> None:
     """Starts with an empty table."""
     self.table = Table(game.num_players(), scheme.baseline_rate > 0)
     self.infostates: list[dict[str, int]] = [{} for _ in range(game.num_players())]
-    self.actions: list[tuple[int, ...]] = []
-    self._known_actions: dict[tuple[int, ...], tuple[int, ...]] = {}
+    self.actions: list[list[int]] = []
+    # Most infosets share their list of actions with others.
+    self._known_actions: dict[tuple[int, ...], list[int]] = {}
     self._game = game
-    self._scheme = scheme
-    self._stream = stream
+    self._counters = counters
     self._max_infosets = max_infosets
+    # The functions, not compiled.
+    self._own = scheme.sampler.own.function
+    self._others = scheme.sampler.others.function
+    self._rule_parameters = scheme.sampler.parameters
+    self._repeats_draws = scheme.sampler.repeats_draws
+    self._averaged_after = int(not scheme.averages_own)
+    self._full = scheme.averaging is Averaging.FULL
+    self._importance = scheme.averaging is Averaging.IMPORTANCE
+    self._baseline_rate = scheme.baseline_rate
     self._warned = False
-    # Random numbers drawn ahead, next one last; `_ahead` is the stream behind them.
+    self._next_player = 0
+    # Random numbers drawn ahead, next one last; `_ahead` is the counters behind them.
     self._numbers: list[float] = []
-    self._ahead = stream.copy()
+    self._ahead = counters.copy()
 
   def legal_actions(self, infoset: int) -> Sequence[int]:
     """Returns the legal actions at an infoset in the table."""
     return self.actions[infoset]
 
-  def run(self, schedule: Schedule) -> int:
-    """Does the iterations of the schedule, and returns how many nodes they visited.
+  def run(self, schedule: Schedule) -> None:
+    """Does the iterations of the schedule.
 
     Raises:
       GameTooLargeError: there are more than `max_infosets` infosets, or histories are too long for Python's stack.
       InconsistentInfosetError: two states of an infoset have different legal actions.
     """
-    scheme, num_players = self._scheme, self._game.num_players()
-    visited = 0
+    num_players = self._game.num_players()
     for iteration, weight in enumerate(schedule.weights.tolist()):
-      start = self._stream[POSITION]
-      for player in range(num_players):
-        if scheme.sampler.repeats_draws:
-          self._stream[POSITION] = start
-        visited += self._traverse(player, weight, schedule, iteration)
-      if scheme.averaging is Averaging.FULL:
+      # Not 0 where an iteration was interrupted.
+      while self._next_player < num_players:
+        if self._next_player == 0:
+          self._start = self._counters[POSITION]
+        elif self._repeats_draws:
+          self._counters[POSITION] = self._start
+        self._traverse(self._next_player, weight, schedule, iteration)
+        self._next_player += 1
+      self._next_player = 0
+      if self._full:
         average_all(num_players, self.table.num_infosets, weight, self.table.entries)
-    return visited
+      self._counters[ITERATIONS] += np.uint64(1)
 
-  def _traverse(self, player: int, weight: float, schedule: Schedule, iteration: int) -> int:
+  def _traverse(self, player: int, weight: float, schedule: Schedule, iteration: int) -> None:
     """Runs one traversal. If it is interrupted, it leaves nothing behind but infosets not seen before."""
     num_players = self._game.num_players()
     self._player = player
-    self._averaged_player = (player + (not self._scheme.averages_own)) % num_players
+    self._averaged_player = (player + self._averaged_after) % num_players
     self._visited = 0
     self._sequences = list(range(num_players))
     self._averaged: list[int] = []
     self._average_weights: list[float] = []
     self._valued: list[int] = []
     self._estimates: list[float] = []
-    if self._stream[POSITION] + len(self._numbers) != self._ahead[POSITION]:
-      self._numbers, self._ahead = [], self._stream.copy()
+    if self._counters[POSITION] + np.uint64(len(self._numbers)) != self._ahead[POSITION]:
+      self._numbers, self._ahead = [], self._counters.copy()
     try:
       self._value(self._game.new_initial_state(), 1.0, weight)
     except RecursionError:
@@ -218,8 +232,8 @@ class StateEngine:
       iteration,
       self.table.entries,
     )
-    self._stream[POSITION] = self._ahead[POSITION] - len(self._numbers)
-    return self._visited
+    self._counters[POSITION] = self._ahead[POSITION] - np.uint64(len(self._numbers))
+    self._counters[VISITED] += np.uint64(self._visited)
 
   def _value(self, state: Any, weight: float, average_weight: float) -> float:
     """Estimates what the traversal's player gets after a history; uses `state` up.
@@ -229,14 +243,12 @@ class StateEngine:
       weight: what samples from here on weigh in estimates of regrets.
       average_weight: what they weigh in averages.
     """
-    scheme, player = self._scheme, self._player
-    importance = scheme.averaging is Averaging.IMPORTANCE
+    player, importance = self._player, self._importance
     self._visited += 1
     mover = state.current_player()
     while mover == _CHANCE:
       outcomes = state.chance_outcomes()
-      chosen = self._pick([probability for _, probability in outcomes])
-      action, chance = outcomes[chosen]
+      action, chance = outcomes[self._pick([probability for _, probability in outcomes])]
       if importance:
         average_weight /= chance
       state.apply_action(action)
@@ -246,79 +258,65 @@ class StateEngine:
       result: float = state.player_return(player)
       return result
 
-    infoset, actions = self._infoset(state, mover)
-    parent = self._sequences[mover]
-    entries = self.table.entries
+    actions = state.legal_actions()
+    infoset = self._infoset(state, mover, actions)
+    entries, count = self.table.entries, len(actions)
     first = entries.first.item(infoset)
-    here = slice(first, first + len(actions))
+    here = slice(first, first + count)
     strategy = entries.strategy[here].tolist()
-    if mover == self._averaged_player and scheme.averaging is not Averaging.FULL:
+    own, averaged = mover == player, mover == self._averaged_player
+    if averaged and not self._full:
       self._averaged.append(infoset)
       self._average_weights.append(average_weight)
-    explored = [0.0] * len(actions)
-    values = entries.baseline[player, here].tolist() if scheme.baseline_rate else explored.copy()
-    rule = scheme.sampler.own if mover == player else scheme.sampler.others
-    each = rule.function(
-      strategy, entries.average[here], 0, len(actions), scheme.sampler.parameters, explored
-    )
-    chosen = -1 if each else self._pick(explored)
-    for action, (chance, played) in enumerate(zip(explored, strategy, strict=True)):
-      if not (self._happens(chance) if each else action == chosen):
+    explored = [0.0] * count
+    values = entries.baseline[player, here].tolist() if self._baseline_rate else explored.copy()
+    rule = self._own if own else self._others
+    each = rule(strategy, entries.average[here], 0, count, self._rule_parameters, explored)
+    parent = self._sequences[mover]
+    for action in range(count) if each else (self._pick(explored),):
+      chance = explored[action]
+      if each and not self._happens(chance):
         continue
-      weight_below = weight / chance if mover == player else weight * (played / chance)
+      weight_below = weight / chance if own else weight * (strategy[action] / chance)
       average_weight_below = average_weight
-      if mover == self._averaged_player:
-        average_weight_below *= played / chance
-      elif mover == player or importance:
+      if averaged:
+        average_weight_below *= strategy[action] / chance
+      elif own or importance:
         average_weight_below /= chance
-      child = state
-      if each and action + 1 < len(actions):
-        child = state.child(actions[action])
+      if each and action + 1 < count:
+        below = state.child(actions[action])
       else:
         state.apply_action(actions[action])
+        below = state
       self._sequences[mover] = first + action
-      value = self._value(child, weight_below, average_weight_below)
+      value = self._value(below, weight_below, average_weight_below)
       values[action] += (value - values[action]) / chance
-      if scheme.baseline_rate:
+      if self._baseline_rate:
         baseline = self.table.entries.baseline
-        baseline[player, first + action] += scheme.baseline_rate * (
-          value - baseline[player, first + action]
-        )
+        change = self._baseline_rate * (value - baseline[player, first + action])
+        baseline[player, first + action] += change
     self._sequences[mover] = parent
-    if mover == player:
+    if own:
       self._valued.append(infoset)
-      self._estimates.extend(weight * value for value in values)
+      self._estimates += [weight * value for value in values]
     value = 0.0
     for played, action_value in zip(strategy, values, strict=True):
       value += played * action_value
     return value
 
-  def _infoset(self, state: Any, player: int) -> tuple[int, tuple[int, ...]]:
-    """Returns the number and the legal actions of the infoset of a state; adds it to the table if it is new."""
+  def _infoset(self, state: Any, player: int, legal: list[int]) -> int:
+    """Returns the number of the infoset of a state, and adds it to the table if it is new."""
     infostate = state.information_state_string()
-    legal = tuple(state.legal_actions())
     infoset = self.infostates[player].get(infostate)
     parent = self._sequences[player]
-    table = self.table
     if infoset is None:
-      if table.num_infosets >= self._max_infosets:
-        raise errors.GameTooLargeError(
-          f"The samples have met more than max_infosets={self._max_infosets:,} infosets, which take "
-          f"{table.num_bytes / 2**20:,.0f} MiB besides their names. Raise max_infosets if there is "
-          "the memory."
-        )
-      infoset = self.infostates[player][infostate] = table.add(len(legal), parent)
-      self.actions.append(self._known_actions.setdefault(legal, legal))
-      if self._scheme.averaging is Averaging.FULL:
-        # What it would have added to its average had it been known from the start.
-        first, entries = table.entries.first.item(infoset), table.entries
-        entries.average[first : first + len(legal)] = entries.average[parent] / len(legal)
-    elif self.actions[infoset] != legal:
+      return self._new_infoset(player, infostate, legal, parent)
+    if self.actions[infoset] != legal:
       raise errors.InconsistentInfosetError(
         f"States of player {player}'s infostate {infostate!r} have different legal actions: "
         f"{self.actions[infoset]}, and {legal} after the history [{state.history_str()}]."
       )
-    elif table.entries.parent.item(infoset) != parent and not self._warned:
+    if self.table.entries.parent.item(infoset) != parent and not self._warned:
       self._warned = True
       warnings.warn(
         f"Player {player}'s infostate {infostate!r} can be reached by different sequences of that "
@@ -327,7 +325,24 @@ class StateEngine:
         ImperfectRecallWarning,
         stacklevel=2,
       )
-    return infoset, legal
+    return infoset
+
+  def _new_infoset(self, player: int, infostate: str, legal: list[int], parent: int) -> int:
+    table = self.table
+    if table.num_infosets >= self._max_infosets:
+      raise errors.GameTooLargeError(
+        f"The samples have met more than max_infosets={self._max_infosets:,} infosets, which take "
+        f"{table.num_bytes / 2**20:,.0f} MiB besides their names. Raise max_infosets if there is "
+        "the memory."
+      )
+    infoset = table.add(len(legal), parent)
+    self.infostates[player][infostate] = infoset
+    self.actions.append(self._known_actions.setdefault(tuple(legal), legal))
+    if self._full:
+      # What it would have added to its average had it been known from the start.
+      first, average = table.entries.first.item(infoset), table.entries.average
+      average[first : first + len(legal)] = average[parent] / len(legal)
+    return infoset
 
   def _pick(self, probabilities: Sequence[float]) -> int:
     """Draws one outcome."""

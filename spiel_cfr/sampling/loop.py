@@ -54,9 +54,9 @@ from spiel_cfr.sampling.table import ENTRIES, Entries
 _ZERO: Any = np.uint64(0)
 _ONE: Any = np.uint64(1)
 _CHANCE, _TERMINAL = np.uint64(CHANCE), np.uint64(TERMINAL)
-# Entries of a stream of random numbers.
-KEY, POSITION = 0, 1
-STREAM_LENGTH = 2
+# Entries of a solver's counters: the key and the position of its random numbers, iterations done, nodes visited.
+KEY, POSITION, ITERATIONS, VISITED = range(4)
+NUM_COUNTERS = 4
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER_1, _MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
@@ -124,10 +124,10 @@ WORKSPACE = tuple_type(Workspace, COUNT_TABLE, FLOAT_TABLE, FLOAT_TABLE, FLOAT_T
 
 
 @inlined
-def _next_uniform(stream: Uint64s) -> float:
-  """Returns the stream's next number in [0, 1)."""
-  stream[POSITION] += _ONE
-  bits = stream[KEY] + stream[POSITION] * _GAMMA
+def _next_uniform(counters: Uint64s) -> float:
+  """Returns the next random number in [0, 1)."""
+  counters[POSITION] += _ONE
+  bits = counters[KEY] + counters[POSITION] * _GAMMA
   bits = (bits ^ (bits >> _SHIFT_1)) * _MULTIPLIER_1
   bits = (bits ^ (bits >> _SHIFT_2)) * _MULTIPLIER_2
   bits = bits ^ (bits >> _SHIFT_3)
@@ -135,10 +135,10 @@ def _next_uniform(stream: Uint64s) -> float:
 
 
 @kernel(types.void(COUNTS, FLOATS))
-def fill_uniform(stream: Uint64s, numbers: Float64s) -> None:
-  """Takes as many numbers from the stream as there is room for."""
+def fill_uniform(counters: Uint64s, numbers: Float64s) -> None:
+  """Draws as many random numbers in [0, 1) as there is room for."""
   for i in range(numbers.shape[0]):
-    numbers[i] = _next_uniform(stream)
+    numbers[i] = _next_uniform(counters)
 
 
 def pick(probabilities: Float64s, begin: int, count: int, uniform: float) -> int:
@@ -255,7 +255,7 @@ def absorb(
 
 
 @kernel(
-  COUNT(
+  types.void(
     HISTORIES,
     types.FunctionType(RULE_SIGNATURE),
     types.FunctionType(RULE_SIGNATURE),
@@ -281,10 +281,10 @@ def sample_iterations(
   averaging: int,
   baseline_rate: float,
   schedule: Schedule,
-  stream: Uint64s,
+  counters: Uint64s,
   entries: Entries,
   workspace: Workspace,
-) -> int:
+) -> None:
   """Runs the iterations of a schedule, one traversal a player each.
 
   Args:
@@ -297,12 +297,9 @@ def sample_iterations(
     averaging: an `Averaging`.
     baseline_rate: how far a baseline moves to a new value; 0 for no baselines.
     schedule: see `Schedule`.
-    stream: random numbers.
+    counters: see `KEY` and the others.
     entries: the table.
     workspace: see `Workspace`.
-
-  Returns:
-    How many nodes were visited.
   """
   nodes, probabilities, returns = histories.nodes, histories.probabilities, histories.returns
   strategy, average, utility = entries.strategy, entries.average, entries.utility
@@ -312,12 +309,11 @@ def sample_iterations(
   learns = baseline_rate > 0.0
   num_players = np.uint64(returns.shape[1])
   full, importance = averaging == _FULL, averaging == _IMPORTANCE
-  visited: int = _ZERO
   for iteration in range(np.uint64(schedule.weights.shape[0])):
-    start = stream[POSITION]
+    start = counters[POSITION]
     for player in range(num_players):
       if repeats_draws:
-        stream[POSITION] = start
+        counters[POSITION] = start
       averaged = (player + averaged_after) % num_players
       num_reached = _ZERO
       node, depth, value, entering = _ZERO, _ZERO, 0.0, True
@@ -325,11 +321,11 @@ def sample_iterations(
       weight, average_weight = 1.0, schedule.weights[iteration]
       while True:
         if entering:
-          visited += _ONE
+          counters[VISITED] += _ONE
           mover, begin = np.uint64(nodes[node, MOVER]), np.uint64(nodes[node, INDEX])
           actions = np.uint64(nodes[node, CHILDREN])
           if mover == _CHANCE:
-            outcome = _pick(probabilities, begin, actions, _next_uniform(stream))
+            outcome = _pick(probabilities, begin, actions, _next_uniform(counters))
             if importance:
               average_weight /= probabilities[begin + outcome]
             node = np.uint64(nodes[node, FIRST_CHILD]) + outcome
@@ -350,7 +346,7 @@ def sample_iterations(
           frame, depth = depth, depth + _ONE
           action, end = _ZERO, actions
           if not each:
-            action = _pick(explored[frame], _ZERO, actions, _next_uniform(stream))
+            action = _pick(explored[frame], _ZERO, actions, _next_uniform(counters))
             end = action + _ONE
         elif depth == _ZERO:
           break
@@ -372,7 +368,7 @@ def sample_iterations(
         if each:
           while action < end:
             chance = explored[frame, action]
-            if chance >= 1.0 or _next_uniform(stream) < chance:
+            if chance >= 1.0 or _next_uniform(counters) < chance:
               break
             action += _ONE
         if action < end:
@@ -398,9 +394,9 @@ def sample_iterations(
               num_reached += _ONE
             for action in range(actions):
               utility[begin + action] += weight * values[frame, action]
-          depth = frame
+          depth, entering = frame, False
       _match_regrets(reached, num_reached, schedule, iteration, entries)
     if full:
       num_infosets = np.uint64(entries.first.shape[0])
       _average_all(num_players, num_infosets, schedule.weights[iteration], entries)
-  return visited
+    counters[ITERATIONS] += _ONE

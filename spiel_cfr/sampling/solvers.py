@@ -30,9 +30,9 @@ from spiel_cfr.sampling.engines import (
   Engine,
   Scheme,
   StateEngine,
-  new_stream,
+  new_counters,
 )
-from spiel_cfr.sampling.loop import Averaging, Schedule
+from spiel_cfr.sampling.loop import ITERATIONS, VISITED, Averaging, Schedule
 from spiel_cfr.sampling.rules import (
   Sampler,
   by_average,
@@ -82,8 +82,6 @@ class SamplingSolver:
     game: the game, sequential.
     compiled_game: the game as arrays, None on the state engine.
     minimizer: what every infoset does.
-    num_iterations: how many iterations have been done.
-    nodes_touched: how many nodes, chance and terminal ones included, the traversals have visited.
   """
 
   def __init__(
@@ -131,18 +129,17 @@ class SamplingSolver:
       )
     self._average_power = average_power
     self.compiled_game = _compile(game, engine, max_nodes)
-    stream = new_stream(seed)
+    self._counters = new_counters(seed)
     self._engine: Engine
     if self.compiled_game is None:
       self.game = load_game(game.game if isinstance(game, CompiledGame) else game)
-      self._engine = StateEngine(self.game, scheme, stream, max_infosets)
+      self._engine = StateEngine(self.game, scheme, self._counters, max_infosets)
     else:
       self.game = self.compiled_game.game
-      self._engine = CompiledEngine(self.compiled_game, scheme, stream)
+      self._engine = CompiledEngine(self.compiled_game, scheme, self._counters)
     self._tie = TIE * (self.game.max_utility() - self.game.min_utility())
-    self._logarithms = np.zeros(2)
-    self.num_iterations = 0
-    self.nodes_touched = 0
+    # An iteration, and the sums of the logarithms of all discounts up to it.
+    self._logarithms = 0, np.zeros(2)
 
   def iteration(self) -> None:
     """Does one iteration: a traversal for each player, and an update of what it has estimated."""
@@ -151,33 +148,46 @@ class SamplingSolver:
   def run(self, iterations: int) -> None:
     """Does many iterations: the same numbers as single ones.
 
-    Ctrl-C raises KeyboardInterrupt; the solver can go on from there.
+    Ctrl-C raises KeyboardInterrupt; the solver can go on from there as if nothing had happened.
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
       GameTooLargeError: the state engine has met more infosets than it may remember.
     """
-    # The state engine lets Ctrl-C through anywhere; one by one, iterations are counted right.
-    most = 1 if self.compiled_game is None else _MOST_ITERATIONS_AT_A_TIME
-    run_in_slices(self._advance, positive_integer(iterations, "iterations"), most)
+    iterations = positive_integer(iterations, "iterations")
+    run_in_slices(self._advance, iterations, _MOST_ITERATIONS_AT_A_TIME)
 
   def _advance(self, count: int) -> None:
-    iterations = np.arange(self.num_iterations + 1, self.num_iterations + count + 1)
+    self._engine.run(self._schedule(count))
+
+  def _schedule(self, count: int) -> Schedule:
+    """Returns what the engine has to know of the next iterations."""
+    known, sums = self._logarithms
+    done = self.num_iterations
+    iterations = np.arange(known + 1, done + count + 1)
     discounts = self.minimizer.discounts(iterations)
     assert discounts is not None
     with np.errstate(divide="ignore"):
       logarithms = np.maximum(np.log(discounts), _LEAST_LOGARITHM)
-    logarithms = np.cumsum(np.vstack([self._logarithms, logarithms]), axis=0)
-    schedule = Schedule(
-      discounts=discounts,
+    logarithms = np.cumsum(np.vstack([sums, logarithms]), axis=0)[done - known :]
+    self._logarithms = done, logarithms[0]
+    return Schedule(
+      discounts=discounts[done - known :],
       logarithms=logarithms,
-      weights=iterations.astype(np.float64) ** self._average_power,
+      weights=iterations[done - known :].astype(np.float64) ** self._average_power,
       discounting=bool(logarithms.any()),
       tie=self._tie,
     )
-    self.nodes_touched += self._engine.run(schedule)
-    self.num_iterations += count
-    self._logarithms = logarithms[-1]
+
+  @property
+  def num_iterations(self) -> int:
+    """How many iterations have been done."""
+    return int(self._counters[ITERATIONS])
+
+  @property
+  def nodes_touched(self) -> int:
+    """How many nodes, chance and terminal ones included, the traversals have visited."""
+    return int(self._counters[VISITED])
 
   @property
   def num_infosets(self) -> int:

@@ -89,15 +89,17 @@ class Table:
 
   def reserve(self, num_infosets: int, num_sequences: int) -> None:
     """Makes room for this many infosets and sequences in all; doubles what has become too short."""
+    entries = self.entries
+    if num_infosets <= len(entries.first) and num_sequences <= len(entries.regret):
+      return
     grown = {}
-    for name, array in self.entries._asdict().items():
+    for name, array in entries._asdict().items():
       length = num_infosets if name in _OVER_INFOSETS else num_sequences
       capacity = array.shape[-1]
       if length > capacity:
         grown[name] = np.zeros((*array.shape[:-1], max(length, 2 * capacity)), array.dtype)
         grown[name][..., :capacity] = array
-    if grown:
-      self.entries = self.entries._replace(**grown)
+    self.entries = entries._replace(**grown)
 
   def add(self, num_actions: int, parent: int) -> int:
     """Adds an infoset, which plays the uniform strategy, below a sequence of its owner; returns its number."""
