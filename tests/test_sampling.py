@@ -107,7 +107,7 @@ def _expectations(
   """Enumerates what one traversal of the state engine can do.
 
   Returns:
-    The sum of the probabilities, and the expectations of counterfactual utilities and of additions to averages, by
+    The sum of the probabilities, and the expectations of regrets and of additions to averages, by
     entry of the table.
   """
   engine: Any = solver._engine
@@ -115,7 +115,7 @@ def _expectations(
   engine._pick, engine._happens = outcomes.pick, outcomes.happens
   saved = [array.copy() for array in engine.table.entries]
   schedule = solver._schedule(1)
-  utilities: dict[int, float] = collections.defaultdict(float)
+  regrets: dict[int, float] = collections.defaultdict(float)
   averages: dict[int, float] = collections.defaultdict(float)
   total = 0.0
   for _ in outcomes:
@@ -125,7 +125,7 @@ def _expectations(
     entries = engine.table.entries
     for infoset in engine._valued:
       for action in range(entries.num_actions[infoset]):
-        utilities[entries.first[infoset] + action] += outcomes.probability * next(estimates)
+        regrets[entries.first[infoset] + action] += outcomes.probability * next(estimates)
     for array, values in zip(entries, saved, strict=True):
       array[...] = values
     for infoset, weight in zip(engine._averaged, engine._average_weights, strict=True):
@@ -134,7 +134,7 @@ def _expectations(
       ):
         averages[entry] += outcomes.probability * weight * entries.strategy[entry]
   del engine._pick, engine._happens
-  return total, utilities, averages
+  return total, regrets, averages
 
 
 def _know_all_infosets(solver: SamplingSolver) -> spiel_cfr.CompiledGame:
@@ -161,68 +161,65 @@ def test_expected_regrets_are_those_of_the_full_width_solver(
   entries = solver._engine.table.entries
   offset = 0
   for player in range(compiled.num_players):
-    total, utilities, _ = _expectations(solver, player)
+    total, expected, _ = _expectations(solver, player)
     assert total == pytest.approx(1, abs=1e-12)
     for infostate, count in zip(
       compiled.infostates[player], compiled.num_actions[player].tolist(), strict=True
     ):
       first = entries.first[solver._engine.infostates[player][infostate]]
-      values = np.array([utilities[first + action] for action in range(count)])
-      regrets = values - entries.strategy[first : first + count] @ values
+      regrets = [expected[first + action] for action in range(count)]
       sequences = compiled.all_action_sequences[offset : offset + count]
       np.testing.assert_allclose(regrets, exact._state[0, sequences], rtol=0, atol=1e-10)
       offset += count
 
 
+# Whether a traversal averages the strategies of its own player, and whether a history weighs more where chance, and
+# where players other than these two, are more likely to bring it about.
+AVERAGES = {
+  "external": (False, True, True),
+  "importance": (False, False, False),
+  "outcome": (True, False, False),
+  "chance": (True, True, False),
+  "average strategy": (False, True, True),
+}
+
+
 def _average_weights(
-  solver: SamplingSolver, player: int, averaged: int, by_chance: bool, explores_all: bool
+  solver: SamplingSolver, name: str, player: int, averaged: int
 ) -> dict[tuple[str, int], float]:
-  """Sums own reach times strategy, and times chance's reach or not, over the histories that can be sampled."""
+  """Sums what an average should add up to over the histories that can be sampled."""
+  _, by_chance, by_third_players = AVERAGES[name]
   current = solver.current_policy()
   result: dict[tuple[str, int], float] = collections.defaultdict(float)
 
-  def walk(state: pyspiel.State, reach: float) -> None:
+  def walk(state: pyspiel.State, weight: float) -> None:
     if state.is_terminal():
       return
     if state.is_chance_node():
       for action, probability in state.chance_outcomes():
-        walk(state.child(action), reach * probability if by_chance else reach)
+        walk(state.child(action), weight * probability if by_chance else weight)
       return
-    mine = state.current_player() == averaged
+    mover = state.current_player()
     for action, probability in current(state).items():
-      if mine:
-        result[state.information_state_string(), action] += reach * probability
-      if probability > 0 or state.current_player() == player or explores_all:
-        walk(state.child(action), reach * probability if mine else reach)
+      if mover == averaged:
+        result[state.information_state_string(), action] += weight * probability
+      if probability > 0 or mover == player or name == "chance":
+        counts = mover == averaged or (by_third_players and mover != player)
+        walk(state.child(action), weight * probability if counts else weight)
 
   walk(solver.game.new_initial_state(), 1.0)
   return result
 
 
-@pytest.mark.parametrize(
-  ("name", "own", "by_chance"),
-  [
-    ("external", False, True),
-    ("importance", False, False),
-    ("outcome", True, False),
-    ("chance", True, True),
-    ("average strategy", False, True),
-  ],
-)
+@pytest.mark.parametrize("name", AVERAGES)
 @every_small_game
-def test_expected_averages_weigh_own_reach(
-  load: Callable[[], pyspiel.Game], name: str, own: bool, by_chance: bool
-) -> None:
+def test_expected_averages_weigh_own_reach(load: Callable[[], pyspiel.Game], name: str) -> None:
   solver = VARIANTS[name](load(), engine="states", seed=4)
   _know_all_infosets(solver)
-  if solver.game.num_players() > 2 and name in ("external", "average strategy"):
-    pytest.skip(
-      "With more players, this average is one that no theorem speaks of, as in OpenSpiel."
-    )
   for player in range(solver.game.num_players()):
-    averaged = player if own else (player + 1) % solver.game.num_players()
+    averaged = player if AVERAGES[name][0] else (player + 1) % solver.game.num_players()
     _, _, averages = _expectations(solver, player)
-    exact = _average_weights(solver, player, averaged, by_chance, name == "chance")
+    exact = _average_weights(solver, name, player, averaged)
     entries = solver._engine.table.entries
     for infostate, infoset in solver._engine.infostates[averaged].items():
       for index, action in enumerate(solver._engine.legal_actions(infoset)):

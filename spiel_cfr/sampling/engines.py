@@ -7,7 +7,7 @@ numbers, bit for bit.
 import dataclasses
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,11 +28,12 @@ from spiel_cfr.sampling.loop import (
   Workspace,
   absorb,
   average_all,
+  explore,
   fill_uniform,
   pick,
   sample_iterations,
 )
-from spiel_cfr.sampling.rules import Sampler
+from spiel_cfr.sampling.rules import Rule, Sampler
 from spiel_cfr.sampling.table import Table, table_of
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -118,8 +119,8 @@ class CompiledEngine:
     scheme = self._scheme
     sample_iterations(
       self._histories,
-      scheme.sampler.own.compiled,
-      scheme.sampler.others.compiled,
+      int(scheme.sampler.own),
+      int(scheme.sampler.others),
       np.array(scheme.sampler.parameters, np.float64),
       scheme.sampler.repeats_draws,
       int(not scheme.averages_own),
@@ -161,9 +162,8 @@ class StateEngine:
     self._game = game
     self._counters = counters
     self._max_infosets = max_infosets
-    # The functions, not compiled.
-    self._own = scheme.sampler.own.function
-    self._others = scheme.sampler.others.function
+    self._own = int(scheme.sampler.own)
+    self._others = int(scheme.sampler.others)
     self._rule_parameters = scheme.sampler.parameters
     self._repeats_draws = scheme.sampler.repeats_draws
     self._averaged_after = int(not scheme.averages_own)
@@ -268,12 +268,28 @@ class StateEngine:
     if averaged and not self._full:
       self._averaged.append(infoset)
       self._average_weights.append(average_weight)
-    explored = [0.0] * count
-    values = entries.baseline[player, here].tolist() if self._baseline_rate else explored.copy()
     rule = self._own if own else self._others
-    each = rule(strategy, entries.average[here], 0, count, self._rule_parameters, explored)
     parent = self._sequences[mover]
-    for action in range(count) if each else (self._pick(explored),):
+    if rule == Rule.BY_STRATEGY and not own and not self._baseline_rate:
+      # The value of what is drawn is the estimate.
+      action = self._pick(strategy)
+      if importance and not averaged:
+        average_weight /= strategy[action]
+      self._sequences[mover] = first + action
+      state.apply_action(actions[action])
+      value = self._value(state, weight, average_weight)
+      self._sequences[mover] = parent
+      return value
+
+    explored = [1.0] * count
+    values = entries.baseline[player, here].tolist() if self._baseline_rate else [0.0] * count
+    candidates: Iterable[int] = range(count)
+    each = rule == Rule.EVERY_ACTION or explore(
+      rule, strategy, entries.average[here], 0, count, self._rule_parameters, explored
+    )
+    if not each:
+      candidates = (self._pick(explored),)
+    for action in candidates:
       chance = explored[action]
       if each and not self._happens(chance):
         continue
@@ -290,18 +306,21 @@ class StateEngine:
         below = state
       self._sequences[mover] = first + action
       value = self._value(below, weight_below, average_weight_below)
-      values[action] += (value - values[action]) / chance
+      if rule == Rule.EVERY_ACTION:
+        values[action] = value
+      else:
+        values[action] += (value - values[action]) / chance
       if self._baseline_rate:
         baseline = self.table.entries.baseline
         change = self._baseline_rate * (value - baseline[player, first + action])
         baseline[player, first + action] += change
     self._sequences[mover] = parent
-    if own:
-      self._valued.append(infoset)
-      self._estimates += [weight * value for value in values]
     value = 0.0
     for played, action_value in zip(strategy, values, strict=True):
       value += played * action_value
+    if own:
+      self._valued.append(infoset)
+      self._estimates += [weight * (action_value - value) for action_value in values]
     return value
 
   def _infoset(self, state: Any, player: int, legal: list[int]) -> int:
@@ -346,7 +365,7 @@ class StateEngine:
 
   def _pick(self, probabilities: Sequence[float]) -> int:
     """Draws one outcome."""
-    return pick(probabilities, 0, len(probabilities), self._uniform())  # type: ignore[arg-type]
+    return pick(probabilities, 0, len(probabilities), self._uniform())
 
   def _happens(self, probability: float) -> bool:
     """Draws whether something happens; no random number is used for what is certain."""

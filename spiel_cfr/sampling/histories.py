@@ -26,7 +26,7 @@ class Histories(NamedTuple):
       of the infoset's action 0 in a `Table`, the first entry of `probabilities`, or the row of `returns`),
       `FIRST_CHILD` and `CHILDREN` (how many).
     probabilities: of chance's outcomes, chance node by chance node.
-    returns: shape (terminals, players).
+    returns: shape (different outcomes, players): few enough to stay in cache.
   """
 
   nodes: Uint32s
@@ -84,10 +84,12 @@ def compile_histories(compiled: CompiledGame) -> tuple[Histories, int]:
     # The state becomes its own first child, which saves a copy.
     state.apply_action(actions[0])
     stack.append((state, first_child[node], depth))
-  columns = [np.frombuffer(column, np.uint32) for column in (mover, index, first_child, children)]
-  histories = Histories(
-    nodes=np.stack(columns, axis=1),
-    probabilities=np.array(probabilities),
-    returns=np.array(returns).reshape(-1, num_players),
+  different, rows = np.unique(
+    np.array(returns).reshape(-1, num_players), axis=0, return_inverse=True
   )
-  return histories, deepest
+  nodes = np.stack(
+    [np.frombuffer(column, np.uint32) for column in (mover, index, first_child, children)], axis=1
+  )
+  terminal = nodes[:, MOVER] == TERMINAL
+  nodes[terminal, INDEX] = rows.ravel()[nodes[terminal, INDEX]]
+  return Histories(nodes, np.array(probabilities), different), deepest

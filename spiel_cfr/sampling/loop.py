@@ -18,6 +18,7 @@ Pseudorandom Number Generators"), so that all there is to remember of the stream
 
 import enum
 import functools
+from collections.abc import MutableSequence, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,6 @@ from spiel_cfr.kernels import (
   FLOATS,
   INDICES,
   Float64s,
-  Kernel,
   Uint32s,
   Uint64s,
   inlined,
@@ -48,7 +48,7 @@ from spiel_cfr.sampling.histories import (
   TERMINAL,
   Histories,
 )
-from spiel_cfr.sampling.rules import RULE_SIGNATURE
+from spiel_cfr.sampling.rules import Rule
 from spiel_cfr.sampling.table import ENTRIES, Entries
 
 _ZERO: Any = np.uint64(0)
@@ -77,6 +77,9 @@ class Averaging(enum.IntEnum):
   IMPORTANCE = 2
 
 
+# Compiled code knows integers of a fixed size only.
+_EVERY_ACTION, _BY_STRATEGY = int(Rule.EVERY_ACTION), int(Rule.BY_STRATEGY)
+_BY_EXPLORING_STRATEGY = int(Rule.BY_EXPLORING_STRATEGY)
 _FULL, _IMPORTANCE = np.uint64(Averaging.FULL), np.uint64(Averaging.IMPORTANCE)
 
 
@@ -141,7 +144,7 @@ def fill_uniform(counters: Uint64s, numbers: Float64s) -> None:
     numbers[i] = _next_uniform(counters)
 
 
-def pick(probabilities: Float64s, begin: int, count: int, uniform: float) -> int:
+def pick(probabilities: Sequence[float], begin: int, count: int, uniform: float) -> int:
   """Returns which of `count` outcomes a uniform number in [0, 1) stands for; never one of probability 0."""
   chosen = begin - begin
   total = 0.0
@@ -154,15 +157,59 @@ def pick(probabilities: Float64s, begin: int, count: int, uniform: float) -> int
   return chosen
 
 
+def explore(
+  rule: int,
+  strategy: Sequence[float],
+  average: Float64s,
+  first: int,
+  actions: int,
+  parameters: Sequence[float],
+  probabilities: MutableSequence[float],
+) -> bool:
+  """Applies a `Rule` other than `EVERY_ACTION` to an infoset.
+
+  Args:
+    rule: which one.
+    strategy: the current strategy at the infoset, `actions` numbers from `first` on.
+    average: likewise, the sums of its average strategy.
+    first: see there.
+    actions: see there.
+    parameters: of the rule.
+    probabilities: filled, from 0 on, with the probability that an action is explored.
+
+  Returns:
+    Whether each action is drawn by itself, or one of them from the distribution.
+  """
+  if rule == _BY_STRATEGY:
+    for action in range(actions):
+      probabilities[action] = strategy[first + action]
+    return False
+  epsilon = parameters[0]
+  if rule == _BY_EXPLORING_STRATEGY:
+    for action in range(actions):
+      probabilities[action] = epsilon / actions + (1.0 - epsilon) * strategy[first + action]
+    return False
+  beta, tau = parameters[1], parameters[2]
+  total = beta
+  for action in range(actions):
+    total += average[first + action]
+  for action in range(actions):
+    share = (beta + tau * average[first + action]) / total if total > 0.0 else 1.0
+    probabilities[action] = max(epsilon, min(1.0, share))
+  return True
+
+
+# The engine that works on states calls the functions themselves.
 _pick = inlined(pick, exact=True)
+_explore = inlined(explore, exact=True)
 
 
 @functools.partial(inlined, exact=True)
 def _match_regrets(
   reached: Uint32s, count: int, schedule: Schedule, iteration: int, entries: Entries
 ) -> None:
-  """Regret matching, with discounts, at the first `count` infosets that a traversal has reached; clears utilities."""
-  regret, strategy, utility = entries.regret, entries.strategy, entries.utility
+  """Regret matching, with discounts, at the first `count` infosets that a traversal has reached; clears increments."""
+  regret, strategy, increment = entries.regret, entries.strategy, entries.increment
   caught_up, logarithms = entries.caught_up, schedule.logarithms
   of_positive, of_negative = schedule.discounts[iteration, 0], schedule.discounts[iteration, 1]
   for i in range(count):
@@ -176,15 +223,13 @@ def _match_regrets(
         regret[entry] *= since_positive if regret[entry] > 0.0 else since_negative
       caught_up[0, begin] = logarithms[iteration + _ONE, 0]
       caught_up[1, begin] = logarithms[iteration + _ONE, 1]
-    value, total = 0.0, 0.0
+    total = 0.0
     for entry in range(begin, end):
-      value += strategy[entry] * utility[entry]
-    for entry in range(begin, end):
-      updated = regret[entry] + utility[entry] - value
+      updated = regret[entry] + increment[entry]
       positive = updated * of_positive if updated > schedule.tie else 0.0
       regret[entry] = positive if updated > schedule.tie else updated * of_negative
       strategy[entry] = positive
-      utility[entry] = 0.0
+      increment[entry] = 0.0
       total += positive
     for entry in range(begin, end):
       strategy[entry] = strategy[entry] / total if total > 0.0 else 1.0 / (end - begin)
@@ -227,14 +272,14 @@ def absorb(
   Args:
     averaged: the infosets whose strategies are to be averaged, in the order of visits.
     average_weights: what each of these visits weighs.
-    valued: the infosets whose actions were valued, in the order in which that was done.
-    estimates: the estimated counterfactual utilities of their actions, end to end.
+    valued: the infosets whose regrets were estimated, in the order in which that was done.
+    estimates: the regrets of their actions, end to end.
     reached: workspace as long as `valued`.
     schedule: see `Schedule`.
     iteration: which row of it.
     entries: the table.
   """
-  average, utility = entries.average, entries.utility
+  average, increment = entries.average, entries.increment
   for i in range(averaged.shape[0]):
     infoset = averaged[i]
     begin = np.uint64(entries.first[infoset])
@@ -249,7 +294,7 @@ def absorb(
       reached[count] = begin
       count += _ONE
     for entry in range(begin, begin + np.uint64(entries.num_actions[infoset])):
-      utility[entry] += estimates[estimate]
+      increment[entry] += estimates[estimate]
       estimate += _ONE
   _match_regrets(reached, count, schedule, iteration, entries)
 
@@ -257,8 +302,8 @@ def absorb(
 @kernel(
   types.void(
     HISTORIES,
-    types.FunctionType(RULE_SIGNATURE),
-    types.FunctionType(RULE_SIGNATURE),
+    types.int64,
+    types.int64,
     FLOATS,
     types.boolean,
     COUNT,
@@ -273,8 +318,8 @@ def absorb(
 )
 def sample_iterations(
   histories: Histories,
-  own: Kernel,
-  others: Kernel,
+  own: int,
+  others: int,
   rule_parameters: Float64s,
   repeats_draws: bool,
   averaged_after: int,
@@ -302,7 +347,7 @@ def sample_iterations(
     workspace: see `Workspace`.
   """
   nodes, probabilities, returns = histories.nodes, histories.probabilities, histories.returns
-  strategy, average, utility = entries.strategy, entries.average, entries.utility
+  strategy, average, increment = entries.strategy, entries.average, entries.increment
   touched, baseline = entries.touched, entries.baseline
   frames, weights, reached = workspace.frames, workspace.weights, workspace.reached
   explored, values = workspace.explored, workspace.values
@@ -310,7 +355,7 @@ def sample_iterations(
   num_players = np.uint64(returns.shape[1])
   full, importance = averaging == _FULL, averaging == _IMPORTANCE
   for iteration in range(np.uint64(schedule.weights.shape[0])):
-    start = counters[POSITION]
+    start, visited = counters[POSITION], _ZERO
     for player in range(num_players):
       if repeats_draws:
         counters[POSITION] = start
@@ -321,14 +366,14 @@ def sample_iterations(
       weight, average_weight = 1.0, schedule.weights[iteration]
       while True:
         if entering:
-          counters[VISITED] += _ONE
+          visited += _ONE
           mover, begin = np.uint64(nodes[node, MOVER]), np.uint64(nodes[node, INDEX])
           actions = np.uint64(nodes[node, CHILDREN])
           if mover == _CHANCE:
-            outcome = _pick(probabilities, begin, actions, _next_uniform(counters))
+            action = _pick(probabilities, begin, actions, _next_uniform(counters))
             if importance:
-              average_weight /= probabilities[begin + outcome]
-            node = np.uint64(nodes[node, FIRST_CHILD]) + outcome
+              average_weight /= probabilities[begin + action]
+            node = np.uint64(nodes[node, FIRST_CHILD]) + action
             continue
           if mover == _TERMINAL:
             value, entering = returns[begin, player], False
@@ -338,16 +383,26 @@ def sample_iterations(
             for entry in range(begin, begin + actions):
               average[entry] += average_weight * strategy[entry]
           rule = own if mover == player else others
-          each = rule(strategy, average, begin, actions, rule_parameters, explored[depth])
-          for action in range(actions):
-            values[depth, action] = baseline[player, begin + action] if learns else 0.0
+          if rule == _BY_STRATEGY and mover != player and not learns:
+            # The value of what is drawn is the estimate: there is nothing to come back for.
+            action = _pick(strategy, begin, actions, _next_uniform(counters))
+            if importance and mover != averaged:
+              average_weight /= strategy[begin + action]
+            node = np.uint64(nodes[node, FIRST_CHILD]) + action
+            continue
+          action, end, each = _ZERO, actions, True
+          if rule != _EVERY_ACTION:
+            each = _explore(
+              rule, strategy, average, begin, actions, rule_parameters, explored[depth]
+            )
+            if not each:
+              action = _pick(explored[depth], _ZERO, actions, _next_uniform(counters))
+              end = action + _ONE
+            for other in range(actions):
+              values[depth, other] = baseline[player, begin + other] if learns else 0.0
           frames[depth, _NODE], frames[depth, _EACH] = node, each
           weights[depth, 0], weights[depth, 1] = weight, average_weight
           frame, depth = depth, depth + _ONE
-          action, end = _ZERO, actions
-          if not each:
-            action = _pick(explored[frame], _ZERO, actions, _next_uniform(counters))
-            end = action + _ONE
         elif depth == _ZERO:
           break
         else:
@@ -357,15 +412,20 @@ def sample_iterations(
           weight, average_weight = weights[frame, 0], weights[frame, 1]
           mover, begin = np.uint64(nodes[node, MOVER]), np.uint64(nodes[node, INDEX])
           actions = np.uint64(nodes[node, CHILDREN])
-          expected = values[frame, action]
-          values[frame, action] = expected + (value - expected) / explored[frame, action]
+          rule = own if mover == player else others
+          if rule != _EVERY_ACTION:
+            chance = explored[frame, action]
+            expected = values[frame, action]
+            values[frame, action] = expected + (value - expected) / chance
+          else:
+            values[frame, action] = value
           if learns:
             entry = begin + action
             baseline[player, entry] += baseline_rate * (value - baseline[player, entry])
           action += _ONE
           end = actions if each else action
 
-        if each:
+        if each and rule != _EVERY_ACTION:
           while action < end:
             chance = explored[frame, action]
             if chance >= 1.0 or _next_uniform(counters) < chance:
@@ -373,11 +433,12 @@ def sample_iterations(
             action += _ONE
         if action < end:
           frames[frame, _ACTION] = action
-          chance, played = explored[frame, action], strategy[begin + action]
-          if mover == player:
-            weight /= chance
-          else:
+          chance = 1.0 if rule == _EVERY_ACTION else explored[frame, action]
+          played = strategy[begin + action]
+          if mover != player:
             weight *= played / chance
+          elif chance < 1.0:
+            weight /= chance
           if mover == averaged:
             average_weight *= played / chance
           elif mover == player or importance:
@@ -385,18 +446,19 @@ def sample_iterations(
           node, entering = np.uint64(nodes[node, FIRST_CHILD]) + action, True
         else:
           value = 0.0
-          for action in range(actions):
-            value += strategy[begin + action] * values[frame, action]
+          for other in range(actions):
+            value += strategy[begin + other] * values[frame, other]
           if mover == player:
             if touched[begin] == 0:
               touched[begin] = actions
               reached[num_reached] = begin
               num_reached += _ONE
-            for action in range(actions):
-              utility[begin + action] += weight * values[frame, action]
+            for other in range(actions):
+              increment[begin + other] += weight * (values[frame, other] - value)
           depth, entering = frame, False
       _match_regrets(reached, num_reached, schedule, iteration, entries)
     if full:
       num_infosets = np.uint64(entries.first.shape[0])
       _average_all(num_players, num_infosets, schedule.weights[iteration], entries)
     counters[ITERATIONS] += _ONE
+    counters[VISITED] += visited

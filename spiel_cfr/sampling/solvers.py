@@ -33,13 +33,7 @@ from spiel_cfr.sampling.engines import (
   new_counters,
 )
 from spiel_cfr.sampling.loop import ITERATIONS, VISITED, Averaging, Schedule
-from spiel_cfr.sampling.rules import (
-  Sampler,
-  by_average,
-  by_exploring_strategy,
-  by_strategy,
-  every_action,
-)
+from spiel_cfr.sampling.rules import Rule, Sampler
 from spiel_cfr.solvers.base import AnyGame, positive_integer, run_in_slices
 
 DEFAULT_MAX_NODES = 500_000
@@ -377,7 +371,7 @@ class ExternalSamplingSolver(SamplingSolver):
         f"average_type must be one of {', '.join(map(str, AverageType))}, not {average_type!r}."
       )
     scheme = Scheme(
-      Sampler(every_action, by_strategy),
+      Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY),
       Averaging[name],
       baseline_rate=_fraction(baseline_rate, "baseline_rate", least=0.0),
     )
@@ -408,7 +402,7 @@ class OutcomeSamplingSolver(SamplingSolver):
       ArgumentError: an argument makes no sense.
     """
     scheme = Scheme(
-      Sampler(by_exploring_strategy, by_strategy, (_fraction(epsilon, "epsilon"),)),
+      Sampler(Rule.BY_EXPLORING_STRATEGY, Rule.BY_STRATEGY, (_fraction(epsilon, "epsilon"),)),
       Averaging.IMPORTANCE,
       averages_own=True,
       baseline_rate=_fraction(baseline_rate, "baseline_rate", least=0.0),
@@ -430,7 +424,7 @@ class ChanceSamplingSolver(SamplingSolver):
       GameError: the game can't be loaded or sampled.
       ArgumentError: an argument makes no sense.
     """
-    sampler = Sampler(every_action, every_action, repeats_draws=True)
+    sampler = Sampler(Rule.EVERY_ACTION, Rule.EVERY_ACTION, repeats_draws=True)
     super().__init__(game, Scheme(sampler, Averaging.SIMPLE, averages_own=True), **options)
 
 
@@ -468,7 +462,7 @@ class AverageStrategySamplingSolver(SamplingSolver):
     for name, value in (("beta", beta), ("tau", tau)):
       if not 0 <= value < np.inf:
         raise errors.ArgumentError(f"{name} must be finite and not negative, not {value!r}.")
-    sampler = Sampler(by_average, by_strategy, (_fraction(epsilon, "epsilon"), beta, tau))
+    sampler = Sampler(Rule.BY_AVERAGE, Rule.BY_STRATEGY, (_fraction(epsilon, "epsilon"), beta, tau))
     super().__init__(game, Scheme(sampler, Averaging.SIMPLE), **options)
 
 

@@ -22,7 +22,7 @@ class Entries(NamedTuple):
     regret: cumulative regrets, as the minimizer has discounted them.
     strategy: the current strategy.
     average: weighted sum of strategies.
-    utility: counterfactual utilities that the traversal under way has estimated.
+    increment: regrets that the traversal under way has estimated.
     touched: at action 0, how many actions the infoset has if that traversal has valued them, otherwise 0.
     reach: workspace.
     caught_up: shape (2, sequences), at action 0: the logarithms in `Schedule` up to which `regret` is discounted.
@@ -35,7 +35,7 @@ class Entries(NamedTuple):
   regret: Float64s
   strategy: Float64s
   average: Float64s
-  utility: Float64s
+  increment: Float64s
   touched: Uint32s
   reach: Float64s
   caught_up: Float64s
@@ -75,7 +75,7 @@ class Table:
       regret=floats,
       strategy=floats + 1.0,
       average=floats.copy(),
-      utility=floats.copy(),
+      increment=floats.copy(),
       touched=np.zeros(num_players, np.uint32),
       reach=floats.copy(),
       caught_up=np.zeros((2, num_players)),
