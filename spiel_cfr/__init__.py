@@ -25,6 +25,7 @@ from spiel_cfr.sampling.solvers import (
   OutcomeSamplingSolver,
   SamplingSolver,
 )
+from spiel_cfr.sampling.tracker import Tracker
 from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
 from spiel_cfr.solvers.base import Solver
 from spiel_cfr.solvers.cfr import (
@@ -80,6 +81,7 @@ __all__ = [
   "StablePredictiveCFRSolver",
   "TabularCFRSolver",
   "Trace",
+  "Tracker",
   "best_response",
   "compile_game",
   "errors",

@@ -13,7 +13,7 @@ players update in turn.
 """
 
 import enum
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import pyspiel
@@ -56,6 +56,30 @@ class AverageType(enum.Enum):
   SIMPLE = 0
   FULL = 1
   IMPORTANCE = 2
+
+
+class Snapshot(NamedTuple):
+  """What an infoset does at some time.
+
+  Attributes:
+    iteration: how many iterations had been done.
+    nodes_touched: how many nodes had been visited.
+    player: whose infoset it is.
+    infostate: its information state string.
+    actions: its legal actions.
+    current: the current strategy, action by action.
+    average: the average strategy.
+    regret: cumulative regrets, as the minimizer discounts them.
+  """
+
+  iteration: int
+  nodes_touched: int
+  player: int
+  infostate: str
+  actions: list[int]
+  current: list[float]
+  average: list[float]
+  regret: list[float]
 
 
 class Options(TypedDict, total=False):
@@ -263,6 +287,37 @@ class SamplingSolver:
         probabilities = _normalized(sums[first : first + len(actions)]).tolist()
         result[infostate] = dict(zip(actions, probabilities, strict=True))
     return result
+
+  def infostates(self) -> list[list[str]]:
+    """Returns the information state strings of each player, on the state engine those met."""
+    return [list(infostates) for infostates in self._engine.infostates]
+
+  def snapshot(self, player: int, infostate: str) -> Snapshot:
+    """Returns what an infoset does now.
+
+    Raises:
+      ArgumentError: there is no such infoset, or it has not been met.
+    """
+    infoset = None
+    if player in range(self.game.num_players()):
+      infoset = self._engine.infostates[player].get(infostate)
+    if infoset is None:
+      raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
+    entries, actions = self._engine.table.entries, list(self._engine.legal_actions(infoset))
+    first = entries.first.item(infoset)
+    here = slice(first, first + len(actions))
+    idle = np.exp(self._schedule(1).logarithms[0] - entries.caught_up[:, first])
+    regret = entries.regret[here]
+    return Snapshot(
+      self.num_iterations,
+      self.nodes_touched,
+      player,
+      infostate,
+      actions,
+      entries.strategy[here].tolist(),
+      _normalized(entries.average[here]).tolist(),
+      (regret * np.where(regret > 0, *idle)).tolist(),
+    )
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy of a compiled game.
