@@ -169,6 +169,7 @@ class DiscountedRegretMatchingPlus(LocalMinimizer):
   alpha: float = 1.5
   predictive: bool = False
   observe: ClassVar[Kernel] = observe_discounted
+  forgets_negative: ClassVar[bool] = True
 
   def __post_init__(self) -> None:
     """Raises ArgumentError where alpha is negative or no number."""
@@ -184,6 +185,11 @@ class DiscountedRegretMatchingPlus(LocalMinimizer):
       carried=discount(iterations, self.alpha) if self.predictive else 1.0,
       weight=float(self.predictive),
     )
+
+  def discounts(self, iterations: Int64s) -> Float64s | None:
+    """Returns what regrets are multiplied by first, shape (iterations, 2), or None if predictive."""
+    factors = discount(iterations - 1, self.alpha)
+    return None if self.predictive else np.column_stack([factors, factors])
 
 
 def _parameters(

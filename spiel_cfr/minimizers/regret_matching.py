@@ -103,11 +103,8 @@ class RegretMatching(LocalMinimizer):
 
 
 @dataclasses.dataclass(frozen=True)
-class RegretMatchingPlus(LocalMinimizer):
+class RegretMatchingPlus(RegretMatching):
   """Regret matching+. Its state is the cumulative regret, never negative."""
 
   observe: ClassVar[Kernel] = observe_regret_matching_plus
-
-  def discounts(self, iterations: Int64s) -> Float64s:
-    """Returns 1 for positive and 0 for negative regrets, shape (iterations, 2)."""
-    return np.tile((1.0, 0.0), (len(iterations), 1))
+  forgets_negative: ClassVar[bool] = True

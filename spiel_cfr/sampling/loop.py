@@ -87,21 +87,22 @@ class Schedule(NamedTuple):
   """What depends on the iteration, for some iterations in a row.
 
   Attributes:
-    discounts: shape (iterations, 2): what positive and negative regrets are multiplied by after the iteration.
-    logarithms: shape (iterations + 1, 2): sums of the logarithms of all discounts before an iteration.
+    logarithms: shape (iterations, 2): sums of the logarithms of all that positive and negative regrets have been
+      multiplied by, the iteration's own factors included.
     weights: shape (iterations,): what strategies weigh in the average.
-    discounting: whether `logarithms` differ, so that regrets at infosets not reached change too.
+    discounting: whether any of these is not 0.
+    forgets_negative: see `LocalMinimizer`.
     tie: regrets up to this count as 0.
   """
 
-  discounts: Float64s
   logarithms: Float64s
   weights: Float64s
   discounting: bool
+  forgets_negative: bool
   tie: float
 
 
-SCHEDULE = tuple_type(Schedule, FLOAT_TABLE, FLOAT_TABLE, FLOATS, types.boolean, types.float64)
+SCHEDULE = tuple_type(Schedule, FLOAT_TABLE, FLOATS, types.boolean, types.boolean, types.float64)
 
 
 class Workspace(NamedTuple):
@@ -210,26 +211,24 @@ def _match_regrets(
 ) -> None:
   """Regret matching, with discounts, at the first `count` infosets that a traversal has reached; clears increments."""
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
-  caught_up, logarithms = entries.caught_up, schedule.logarithms
-  of_positive, of_negative = schedule.discounts[iteration, 0], schedule.discounts[iteration, 1]
+  caught_up, logarithms, tie = entries.caught_up, schedule.logarithms, schedule.tie
   for i in range(count):
     begin = np.uint64(reached[i])
     end = begin + np.uint64(entries.touched[begin])
     entries.touched[begin] = 0
     if schedule.discounting:
-      since_positive = np.exp(logarithms[iteration, 0] - caught_up[0, begin])
-      since_negative = np.exp(logarithms[iteration, 1] - caught_up[1, begin])
+      of_positive = np.exp(logarithms[iteration, 0] - caught_up[0, begin])
+      of_negative = np.exp(logarithms[iteration, 1] - caught_up[1, begin])
       for entry in range(begin, end):
-        regret[entry] *= since_positive if regret[entry] > 0.0 else since_negative
-      caught_up[0, begin] = logarithms[iteration + _ONE, 0]
-      caught_up[1, begin] = logarithms[iteration + _ONE, 1]
+        regret[entry] *= of_positive if regret[entry] > tie else of_negative
+      caught_up[0, begin], caught_up[1, begin] = logarithms[iteration, 0], logarithms[iteration, 1]
     total = 0.0
     for entry in range(begin, end):
       updated = regret[entry] + increment[entry]
-      positive = updated * of_positive if updated > schedule.tie else 0.0
-      regret[entry] = positive if updated > schedule.tie else updated * of_negative
-      strategy[entry] = positive
       increment[entry] = 0.0
+      positive = updated if updated > tie else 0.0
+      regret[entry] = positive if schedule.forgets_negative else updated
+      strategy[entry] = positive
       total += positive
     for entry in range(begin, end):
       strategy[entry] = strategy[entry] / total if total > 0.0 else 1.0 / (end - begin)

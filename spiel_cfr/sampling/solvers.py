@@ -13,18 +13,22 @@ players update in turn.
 """
 
 import enum
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
-from spiel_cfr import errors, evaluate, policy
+from spiel_cfr import arguments, errors, evaluate, policy
 from spiel_cfr.game.compiled import CompiledGame, compile_game
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.kernels import TIE, Float64s, Uint32s
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
+from spiel_cfr.runs.slices import Slices
 from spiel_cfr.sampling.engines import (
   CompiledEngine,
   Engine,
@@ -34,13 +38,13 @@ from spiel_cfr.sampling.engines import (
 )
 from spiel_cfr.sampling.loop import ITERATIONS, VISITED, Averaging, Schedule
 from spiel_cfr.sampling.rules import Rule, Sampler
-from spiel_cfr.solvers.base import AnyGame, positive_integer, run_in_slices
+from spiel_cfr.solvers.base import AnyGame
+from spiel_cfr.solvers.iterative import IterativeSolver
 
 DEFAULT_MAX_NODES = 500_000
 DEFAULT_MAX_INFOSETS = 2_000_000
 # Stands for the logarithm of 0; its exponential is 0.
 _LEAST_LOGARITHM = -1000.0
-_MOST_ITERATIONS_AT_A_TIME = 1 << 14
 
 
 class AverageType(enum.Enum):
@@ -56,6 +60,9 @@ class AverageType(enum.Enum):
   SIMPLE = 0
   FULL = 1
   IMPORTANCE = 2
+
+
+EngineName = Literal["compiled", "states"]
 
 
 class Snapshot(NamedTuple):
@@ -88,19 +95,42 @@ class Options(TypedDict, total=False):
   seed: int | np.random.Generator
   minimizer: LocalMinimizer
   average_power: float
-  engine: Literal["compiled", "states"] | None
+  engine: EngineName | None
   max_nodes: int
   max_infosets: int
 
 
-class SamplingSolver:
+class _Iterations(int):
+  """How many iterations a solver has done. Called, it does one more: OpenSpiel has a method of that name."""
+
+  _one_more: Callable[[], None]
+
+  def __call__(self) -> None:
+    """Does one iteration: a traversal for each player, and an update of what it has estimated."""
+    self._one_more()
+
+
+class SamplingSolver(IterativeSolver):
   """A Monte Carlo solver: a sampler, a way to average, a local minimizer.
+
+  It is used as OpenSpiel's are, with `solver.iteration()` or, faster, `solver.run(1000)`; and as all solvers here are,
+  where `solver.iteration` is the number of iterations done. `run`, traces and checkpoints need the compiled engine.
 
   Attributes:
     game: the game, sequential.
-    compiled_game: the game as arrays, None on the state engine.
+    engine: "compiled" or "states".
     minimizer: what every infoset does.
   """
+
+  state_names = (
+    "_counters",
+    "_logarithms",
+    "_regret",
+    "_strategy",
+    "_average",
+    "_caught_up",
+    "_baseline",
+  )
 
   def __init__(
     self,
@@ -110,7 +140,7 @@ class SamplingSolver:
     seed: int | np.random.Generator = 0,
     minimizer: LocalMinimizer | None = None,
     average_power: float = 0.0,
-    engine: Literal["compiled", "states"] | None = None,
+    engine: EngineName | None = None,
     max_nodes: int = DEFAULT_MAX_NODES,
     max_infosets: int = DEFAULT_MAX_INFOSETS,
   ) -> None:
@@ -132,36 +162,79 @@ class SamplingSolver:
       GameError: the game can't be loaded or sampled; see `compile_game`.
       ArgumentError: an argument makes no sense.
     """
-    if not 0 <= average_power < np.inf:
-      raise errors.ArgumentError(
-        f"average_power must be finite and not negative, not {average_power!r}."
-      )
-    if engine not in (None, "compiled", "states"):
-      raise errors.ArgumentError(f"engine must be 'compiled', 'states' or None, not {engine!r}.")
-    positive_integer(max_infosets, "max_infosets")
+    if engine is not None:
+      arguments.one_of(engine, "engine", get_args(EngineName), " or None")
+    arguments.positive_integer(max_infosets, "max_infosets")
+    self._average_power = arguments.real_number(
+      average_power, "average_power", 0.0, sys.float_info.max
+    )
     self.minimizer = RegretMatching() if minimizer is None else minimizer
     if self.minimizer.discounts(np.arange(1, 2)) is None:
       raise errors.ArgumentError(
         f"{self.minimizer} can't be used with Monte Carlo solvers, which need a variant of regret "
-        "matching: RegretMatching, RegretMatchingPlus or DiscountedRegretMatching."
+        "matching: RegretMatching, RegretMatchingPlus, DiscountedRegretMatching or "
+        "DiscountedRegretMatchingPlus, without predictions."
       )
-    self._average_power = average_power
-    self.compiled_game = _compile(game, engine, max_nodes)
     self._counters = new_counters(seed)
+    # The sums of the logarithms of all discounts, and the iteration up to which they go.
+    self._logarithms = np.zeros(3)
+    self._slices = Slices()
+    self._compiled = None if engine == "states" else _compile(game, max_nodes, engine)
     self._engine: Engine
-    if self.compiled_game is None:
-      self.game = load_game(game.game if isinstance(game, CompiledGame) else game)
+    if self._compiled is None:
+      self.engine: EngineName = "states"
+      self.game = game.game if isinstance(game, CompiledGame) else load_game(game)
       self._engine = StateEngine(self.game, scheme, self._counters, max_infosets)
     else:
-      self.game = self.compiled_game.game
-      self._engine = CompiledEngine(self.compiled_game, scheme, self._counters)
+      self.engine = "compiled"
+      self.game = self._compiled.game
+      self._engine = CompiledEngine(self._compiled, scheme, self._counters)
+      entries = self._engine.table.entries
+      self._regret, self._strategy, self._average = (
+        entries.regret,
+        entries.strategy,
+        entries.average,
+      )
+      self._caught_up, self._baseline = entries.caught_up, entries.baseline
     self._tie = TIE * (self.game.max_utility() - self.game.min_utility())
-    # An iteration, and the sums of the logarithms of all discounts up to it.
-    self._logarithms = 0, np.zeros(2)
 
-  def iteration(self) -> None:
-    """Does one iteration: a traversal for each player, and an update of what it has estimated."""
-    self._advance(1)
+  @property
+  def compiled_game(self) -> CompiledGame:
+    """The game as arrays.
+
+    Raises:
+      UnsupportedGameError: the solver works on states.
+    """
+    if self._compiled is None:
+      raise errors.UnsupportedGameError(
+        "The solver works on states, and this needs a compiled game: compile the game with "
+        "compile_game and a large enough max_nodes, if there is the time and the memory."
+      )
+    return self._compiled
+
+  @compiled_game.setter
+  def compiled_game(self, game: CompiledGame) -> None:
+    raise AttributeError("A solver keeps its game.")
+
+  @property
+  def iteration(self) -> _Iterations:
+    """How many iterations have been done; `iteration()` does one more."""
+    done = _Iterations(self._counters[ITERATIONS])
+    done._one_more = functools.partial(self._advance, 1)
+    return done
+
+  @iteration.setter
+  def iteration(self, number: int) -> None:
+    self._counters[ITERATIONS] = number
+
+  @property
+  def nodes_touched(self) -> int:
+    """How many nodes, chance and terminal ones included, the traversals have visited."""
+    return int(self._counters[VISITED])
+
+  def prepare(self) -> None:
+    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
+    self._advance(0)
 
   def run(self, iterations: int) -> None:
     """Does many iterations: the same numbers as single ones.
@@ -172,40 +245,29 @@ class SamplingSolver:
       ArgumentError: `iterations` is not a positive integer.
       GameTooLargeError: the state engine has met more infosets than it may remember.
     """
-    iterations = positive_integer(iterations, "iterations")
-    run_in_slices(self._advance, iterations, _MOST_ITERATIONS_AT_A_TIME)
+    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
+      self._advance(count)
 
   def _advance(self, count: int) -> None:
     self._engine.run(self._schedule(count))
 
   def _schedule(self, count: int) -> Schedule:
     """Returns what the engine has to know of the next iterations."""
-    known, sums = self._logarithms
-    done = self.num_iterations
+    done = int(self._counters[ITERATIONS])
+    known = int(self._logarithms[0])
     iterations = np.arange(known + 1, done + count + 1)
-    discounts = self.minimizer.discounts(iterations)
-    assert discounts is not None
     with np.errstate(divide="ignore"):
-      logarithms = np.maximum(np.log(discounts), _LEAST_LOGARITHM)
-    logarithms = np.cumsum(np.vstack([sums, logarithms]), axis=0)[done - known :]
-    self._logarithms = done, logarithms[0]
+      logarithms = np.log(self.minimizer.discounts(iterations))  # type: ignore[arg-type]
+    logarithms = np.maximum(logarithms, _LEAST_LOGARITHM)
+    logarithms = np.cumsum(np.vstack([self._logarithms[1:], logarithms]), axis=0)[done - known :]
+    self._logarithms[:] = done, *logarithms[0]
     return Schedule(
-      discounts=discounts[done - known :],
-      logarithms=logarithms,
+      logarithms=logarithms[1:],
       weights=iterations[done - known :].astype(np.float64) ** self._average_power,
       discounting=bool(logarithms.any()),
+      forgets_negative=self.minimizer.forgets_negative,
       tie=self._tie,
     )
-
-  @property
-  def num_iterations(self) -> int:
-    """How many iterations have been done."""
-    return int(self._counters[ITERATIONS])
-
-  @property
-  def nodes_touched(self) -> int:
-    """How many nodes, chance and terminal ones included, the traversals have visited."""
-    return int(self._counters[VISITED])
 
   @property
   def num_infosets(self) -> int:
@@ -230,8 +292,8 @@ class SamplingSolver:
     return self._policy(self._engine.table.entries.strategy)
 
   def _policy(self, sums: Float64s) -> open_spiel_policy.Policy:
-    if self.compiled_game is not None:
-      return policy.CompiledTabularPolicy(self.compiled_game, self._behavioral_form(sums))
+    if self._compiled is not None:
+      return policy.CompiledTabularPolicy(self._compiled, self._behavioral_form(sums))
     table = self._engine.table
     return SampledPolicy(
       self.game,
@@ -257,18 +319,10 @@ class SamplingSolver:
     return self._behavioral_form(self._engine.table.entries.strategy)
 
   def _behavioral_form(self, sums: Float64s) -> Float64s:
-    compiled = self._need_compiled()
+    compiled = self.compiled_game
     result = np.zeros(compiled.end)
     result[compiled.all_action_sequences] = sums[compiled.num_players :]
     return policy.behavioral_form(compiled, result)
-
-  def _need_compiled(self) -> CompiledGame:
-    if self.compiled_game is None:
-      raise errors.UnsupportedGameError(
-        "The solver works on states, and this needs a compiled game: compile the game with "
-        "compile_game and a larger max_nodes, if there is the time and the memory."
-      )
-    return self.compiled_game
 
   def average_policy_dict(self) -> policy.PolicyDict:
     """Returns the average policy as infostate -> action -> probability, on the state engine where it has been."""
@@ -306,10 +360,11 @@ class SamplingSolver:
     entries, actions = self._engine.table.entries, list(self._engine.legal_actions(infoset))
     first = entries.first.item(infoset)
     here = slice(first, first + len(actions))
-    idle = np.exp(self._schedule(1).logarithms[0] - entries.caught_up[:, first])
+    self._schedule(0)
+    idle = np.exp(self._logarithms[1:] - entries.caught_up[:, first])
     regret = entries.regret[here]
     return Snapshot(
-      self.num_iterations,
+      int(self.iteration),
       self.nodes_touched,
       player,
       infostate,
@@ -325,32 +380,19 @@ class SamplingSolver:
     Raises:
       UnsupportedGameError: the solver works on states.
     """
-    compiled = self._need_compiled()
+    compiled = self.compiled_game
     sequence = policy.sequence_form(compiled, self.average_probabilities())
     return evaluate.evaluate(compiled, sequence).nash_conv
 
-  def exploitability(self) -> float:
-    """Returns the exploitability of the average policy of a compiled game: NashConv / 2.
 
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players, or the solver works on states.
-    """
-    evaluate.check_two_player_constant_sum(self._need_compiled())
-    return self.nash_conv() / 2
-
-
-def _compile(
-  game: AnyGame, engine: Literal["compiled", "states"] | None, max_nodes: int
-) -> CompiledGame | None:
-  """Returns the game compiled, or None if it is to be sampled by states."""
-  if engine == "states":
-    return None
+def _compile(game: AnyGame, max_nodes: int, engine: EngineName | None) -> CompiledGame | None:
+  """Returns the game compiled, or None if it can't be and does not have to be."""
   try:
     return compile_game(game, max_nodes=max_nodes)
   except (errors.GameTooLargeError, errors.ImperfectRecallError):
-    if engine == "compiled":
-      raise
-    return None
+    if engine is None:
+      return None
+    raise
 
 
 def _normalized(sums: Float64s) -> Float64s:
@@ -412,7 +454,7 @@ class ExternalSamplingSolver(SamplingSolver):
 
     Args:
       game: a game, its string, or a compiled game.
-      average_type: how strategies are averaged; OpenSpiel's enumeration of the same name is taken too.
+      average_type: how strategies are averaged; OpenSpiel's enumeration or a name are taken too.
       baseline_rate: if positive, baselines for the sampled actions, which move by this share to each new value.
       **options: see `SamplingSolver`.
 
@@ -421,14 +463,11 @@ class ExternalSamplingSolver(SamplingSolver):
       ArgumentError: an argument makes no sense.
     """
     name = str(getattr(average_type, "name", average_type))
-    if name not in AverageType.__members__:
-      raise errors.ArgumentError(
-        f"average_type must be one of {', '.join(map(str, AverageType))}, not {average_type!r}."
-      )
+    arguments.one_of(name, "average_type", list(AverageType.__members__))
     scheme = Scheme(
       Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY),
       Averaging[name],
-      baseline_rate=_fraction(baseline_rate, "baseline_rate", least=0.0),
+      baseline_rate=arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0),
     )
     super().__init__(game, scheme, **options)
 
@@ -457,10 +496,10 @@ class OutcomeSamplingSolver(SamplingSolver):
       ArgumentError: an argument makes no sense.
     """
     scheme = Scheme(
-      Sampler(Rule.BY_EXPLORING_STRATEGY, Rule.BY_STRATEGY, (_fraction(epsilon, "epsilon"),)),
+      Sampler(Rule.BY_EXPLORING_STRATEGY, Rule.BY_STRATEGY, (_positive_fraction(epsilon),)),
       Averaging.IMPORTANCE,
       averages_own=True,
-      baseline_rate=_fraction(baseline_rate, "baseline_rate", least=0.0),
+      baseline_rate=arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0),
     )
     super().__init__(game, scheme, **options)
 
@@ -515,19 +554,10 @@ class AverageStrategySamplingSolver(SamplingSolver):
       ArgumentError: an argument makes no sense.
     """
     for name, value in (("beta", beta), ("tau", tau)):
-      if not 0 <= value < np.inf:
-        raise errors.ArgumentError(f"{name} must be finite and not negative, not {value!r}.")
-    sampler = Sampler(Rule.BY_AVERAGE, Rule.BY_STRATEGY, (_fraction(epsilon, "epsilon"), beta, tau))
+      arguments.real_number(value, name, 0.0, sys.float_info.max)
+    sampler = Sampler(Rule.BY_AVERAGE, Rule.BY_STRATEGY, (_positive_fraction(epsilon), beta, tau))
     super().__init__(game, Scheme(sampler, Averaging.SIMPLE), **options)
 
 
-def _fraction(value: float, name: str, least: float | None = None) -> float:
-  """Returns a number above 0, or from `least` on, to 1."""
-  try:
-    fits = 0 < value <= 1 or value == least
-  except TypeError:
-    fits = False
-  if not fits:
-    above = "above 0" if least is None else "not negative"
-    raise errors.ArgumentError(f"{name} must be {above} and at most 1, not {value!r}.")
-  return float(value)
+def _positive_fraction(epsilon: float) -> float:
+  return arguments.real_number(arguments.positive_number(epsilon, "epsilon"), "epsilon", 0.0, 1.0)

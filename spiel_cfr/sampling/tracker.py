@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 
 from spiel_cfr import errors
+from spiel_cfr.arguments import positive_integer
 from spiel_cfr.sampling.solvers import SamplingSolver, Snapshot
-from spiel_cfr.solvers.base import positive_integer
 
 
 class Tracker:
@@ -71,14 +71,14 @@ class Tracker:
       ArgumentError: `iterations` is not a positive integer.
       OSError: the file can't be written.
     """
-    end = self._solver.num_iterations + positive_integer(iterations, "iterations")
-    while (done := self._solver.num_iterations) < end:
+    end = self._solver.iteration + positive_integer(iterations, "iterations")
+    while (done := self._solver.iteration) < end:
       self._solver.run(min(self._every - done % self._every, end - done))
-      if self._solver.num_iterations % self._every == 0:
+      if self._solver.iteration % self._every == 0:
         self._note()
 
   def _check_names(self) -> None:
-    if self._solver.compiled_game is None:
+    if self._solver.engine == "states":
       return
     known = set().union(*self._solver.infostates())
     missing = sorted((self._names or frozenset()) - known)
