@@ -27,7 +27,7 @@ def run(name, *flags, fails=False):
   return result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("name", ["solve", "compare_solvers", "kuhn_poker", "benchmark"])
+@pytest.mark.parametrize("name", ["solve", "compare_solvers", "kuhn_poker", "benchmark", "mccfr"])
 def test_help(name):
   # absl's --help exits with 1.
   assert "flags:" in run(name, "--help", fails=True)
@@ -126,3 +126,31 @@ def test_kuhn_poker_says_what_is_wrong():
 def test_benchmark(part):
   output = run("benchmark", "--games=kuhn", "--rounds=1", "--seconds=0.001", f"--only={part}")
   assert " us " in output
+
+
+def test_mccfr(tmp_path):
+  output = run(
+    "mccfr",
+    "--game=kuhn_poker",
+    "--samplers=external,outcome,cfr+",
+    "--seconds=0.3",
+    "--track=^0",
+    "--iterations=2000",
+    f"--output_dir={tmp_path}",
+  )
+  found = {line.split()[0]: line.split() for line in output.splitlines() if line}
+  assert float(found["external"][-1]) < 0.02
+  assert float(found["cfr+"][-1]) < 1e-3
+  lines = (tmp_path / "track_external_kuhn_poker.jsonl").read_text().splitlines()
+  notes = [json.loads(line) for line in lines]
+  assert {note["infostate"] for note in notes} == {"0", "0p", "0b", "0pb"}
+  assert {note["iteration"] for note in notes} == set(range(0, 2001, 10))
+  pictures = sorted(path.name for path in tmp_path.glob("*.png"))
+  assert pictures == ["mccfr_kuhn_poker.png", "track_external_kuhn_poker.png"]
+
+
+def test_mccfr_says_what_is_wrong(tmp_path):
+  folder = f"--output_dir={tmp_path}"
+  assert "unknown samplers" in run("mccfr", "--samplers=magic", folder, fails=True)
+  output = run("mccfr", "--game=kuhn_poker", "--samplers=", "--track=xyz", folder, fails=True)
+  assert "error: 'xyz' is found in no infostate" in output

@@ -22,7 +22,11 @@ from open_spiel.python.algorithms import external_sampling_mccfr
 import spiel_cfr
 from spiel_cfr import errors, policy
 from spiel_cfr.minimizers.base import LocalMinimizer
-from spiel_cfr.minimizers.discounted import DiscountedRegretMatching, discount
+from spiel_cfr.minimizers.discounted import (
+  DiscountedRegretMatching,
+  DiscountedRegretMatchingPlus,
+  discount,
+)
 from spiel_cfr.minimizers.regret_matching import RegretMatching, RegretMatchingPlus
 from spiel_cfr.sampling.loop import fill_uniform
 from spiel_cfr.sampling.solvers import SamplingSolver
@@ -375,6 +379,18 @@ def test_without_chance_chance_sampling_is_the_full_width_solver(
     )
 
 
+def test_discounted_regret_matching_plus_is_that_of_the_full_width_solver() -> None:
+  game = "goofspiel(num_cards=3,imp_info=True,points_order=descending)"
+  minimizer = DiscountedRegretMatchingPlus(1.5)
+  sampled = spiel_cfr.ChanceSamplingSolver(game, minimizer=minimizer, average_power=1.0)
+  exact = spiel_cfr.Solver(game, minimizer, average_power=1.0)
+  sampled.run(50)
+  exact.run(50)
+  np.testing.assert_allclose(
+    sampled.average_probabilities(), exact.average_probabilities(), atol=1e-10
+  )
+
+
 @pytest.mark.parametrize("powers", [(1.5, 0.0), (1.0, 1.0), (2.0, -np.inf), (np.inf, -0.5)])
 def test_discounts_reach_infosets_that_samples_do_not(powers: tuple[float, float]) -> None:
   lazy = spiel_cfr.ExternalSamplingSolver(
@@ -717,3 +733,51 @@ def test_tracker_names_bad_arguments(arguments: Any, message: str) -> None:
     spiel_cfr.Tracker(solver, **arguments)
   with pytest.raises(errors.ArgumentError, match="7pb"):
     solver.snapshot(0, "7pb")
+
+
+@every_variant
+def test_checkpoints_go_on_as_if_nothing_had_stopped(make: Make, tmp_path: Any) -> None:
+  path = tmp_path / "solver.npz"
+  solver = make("leduc_poker", seed=3)
+  solver.run(60)
+  solver.save(path)
+  loaded = spiel_cfr.IterativeSolver.load(path, "leduc_poker")
+  assert isinstance(loaded, type(solver))
+  assert loaded.iteration == 60
+  later = make("leduc_poker", seed=3)
+  later.run(200)
+  later.restore(path)
+  for other in (solver, loaded, later):
+    other.run(60)
+    assert _tables(other) == _tables(solver)
+    assert other.nodes_touched == solver.nodes_touched
+
+
+def test_runs_and_traces(tmp_path: Any) -> None:
+  solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker")
+  path = tmp_path / "trace.jsonl"
+  result = spiel_cfr.run(
+    solver, target_exploitability=0.01, traces=[spiel_cfr.open_trace(path)], progress=False
+  )
+  assert result.reason == "target"
+  rows = spiel_cfr.read_trace(path).rows
+  assert rows[-1].iteration == solver.iteration
+  assert rows[-1].nodes_touched == solver.nodes_touched
+  assert rows[-1].exploitability == solver.exploitability() <= 0.01
+
+
+def test_runs_and_checkpoints_need_a_compiled_game(tmp_path: Any) -> None:
+  solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="states")
+  with pytest.raises(errors.UnsupportedGameError, match="works on states"):
+    spiel_cfr.run(solver, 10, progress=False)
+  with pytest.raises(errors.UnsupportedGameError, match="works on states"):
+    solver.save(tmp_path / "solver.npz")
+
+
+def test_iteration_counts_and_iterates() -> None:
+  solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker")
+  assert solver.iteration == 0
+  solver.iteration()
+  solver.run(4)
+  assert solver.iteration == 5
+  assert f"{solver.iteration:,}" == "5"

@@ -205,6 +205,9 @@ class SamplingSolver(IterativeSolver):
     Raises:
       UnsupportedGameError: the solver works on states.
     """
+    return self._check_compiled()
+
+  def _check_compiled(self) -> CompiledGame:
     if self._compiled is None:
       raise errors.UnsupportedGameError(
         "The solver works on states, and this needs a compiled game: compile the game with "
@@ -278,6 +281,15 @@ class SamplingSolver(IterativeSolver):
   def num_bytes(self) -> int:
     """Memory of what is kept of the infosets, their names not counted."""
     return self._engine.table.num_bytes
+
+  def state_dict(self) -> dict[str, Any]:
+    """Returns a copy of all that changes from one iteration to the next, by name.
+
+    Raises:
+      UnsupportedGameError: the solver works on states.
+    """
+    self._check_compiled()
+    return super().state_dict()
 
   def average_policy(self) -> open_spiel_policy.Policy:
     """Returns a copy of the average policy, uniform where the samples have never been.
