@@ -17,7 +17,6 @@ Pseudorandom Number Generators"), so that all there is to remember of the stream
 """
 
 import enum
-import functools
 from collections.abc import MutableSequence, Sequence
 from typing import Any, NamedTuple
 
@@ -201,11 +200,11 @@ def explore(
 
 
 # The engine that works on states calls the functions themselves.
-_pick = inlined(pick, exact=True)
-_explore = inlined(explore, exact=True)
+_pick = inlined(pick)
+_explore = inlined(explore)
 
 
-@functools.partial(inlined, exact=True)
+@inlined
 def _match_regrets(
   reached: Uint32s, count: int, schedule: Schedule, iteration: int, entries: Entries
 ) -> None:
@@ -234,7 +233,7 @@ def _match_regrets(
       strategy[entry] = strategy[entry] / total if total > 0.0 else 1.0 / (end - begin)
 
 
-@functools.partial(inlined, exact=True)
+@inlined
 def _average_all(num_players: int, num_infosets: int, weight: float, entries: Entries) -> None:
   """Adds every infoset's strategy to its average, weighted by `weight` and own reach."""
   reach, strategy, average = entries.reach, entries.strategy, entries.average
@@ -249,13 +248,13 @@ def _average_all(num_players: int, num_infosets: int, weight: float, entries: En
       average[entry] += weight * reach[entry]
 
 
-@kernel(types.void(COUNT, COUNT, types.float64, ENTRIES), exact=True)
+@kernel(types.void(COUNT, COUNT, types.float64, ENTRIES))
 def average_all(num_players: int, num_infosets: int, weight: float, entries: Entries) -> None:
   """Adds every infoset's strategy to its average, weighted by `weight` and own reach."""
   _average_all(num_players, num_infosets, weight, entries)
 
 
-@kernel(types.void(INDICES, FLOATS, INDICES, FLOATS, INDICES, SCHEDULE, COUNT, ENTRIES), exact=True)
+@kernel(types.void(INDICES, FLOATS, INDICES, FLOATS, INDICES, SCHEDULE, COUNT, ENTRIES))
 def absorb(
   averaged: Uint32s,
   average_weights: Float64s,
@@ -313,7 +312,6 @@ def absorb(
     ENTRIES,
     WORKSPACE,
   ),
-  exact=True,
 )
 def sample_iterations(
   histories: Histories,

@@ -207,6 +207,10 @@ class SamplingSolver(IterativeSolver):
     """
     return self._check_compiled()
 
+  @compiled_game.setter
+  def compiled_game(self, game: CompiledGame) -> None:
+    raise AttributeError("A solver keeps its game.")
+
   def _check_compiled(self) -> CompiledGame:
     if self._compiled is None:
       raise errors.UnsupportedGameError(
@@ -214,10 +218,6 @@ class SamplingSolver(IterativeSolver):
         "compile_game and a large enough max_nodes, if there is the time and the memory."
       )
     return self._compiled
-
-  @compiled_game.setter
-  def compiled_game(self, game: CompiledGame) -> None:
-    raise AttributeError("A solver keeps its game.")
 
   @property
   def iteration(self) -> _Iterations:
