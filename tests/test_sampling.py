@@ -28,7 +28,8 @@ from spiel_cfr.minimizers.discounted import (
   discount,
 )
 from spiel_cfr.minimizers.regret_matching import RegretMatching, RegretMatchingPlus
-from spiel_cfr.sampling.loop import fill_uniform
+from spiel_cfr.sampling.loop import explore, fill_uniform, pick
+from spiel_cfr.sampling.rules import Rule
 from spiel_cfr.sampling.solvers import SamplingSolver
 
 FULL, IMPORTANCE = spiel_cfr.AverageType.FULL, spiel_cfr.AverageType.IMPORTANCE
@@ -311,6 +312,30 @@ def test_a_seed_means_the_same_in_another_process() -> None:
   assert outputs == {f"{solver.nash_conv()!r} {solver.nodes_touched}\n"}
 
 
+def test_picks_nothing_impossible() -> None:
+  almost_one = 1 - 2.0**-53
+  assert pick([0.0, 0.5, 0.5], 0, 3, 0.0) == 1
+  assert pick([0.5, 0.0, 0.5], 0, 3, 0.5) == 2
+  # Rounded probabilities that sum to less than the random number.
+  assert pick([0.3, 0.6, 0.0], 0, 3, almost_one) == 1
+  assert pick([9.0, 0.25, 0.75], 1, 2, 0.2) == 0
+  assert pick([9.0, 0.25, 0.75], 1, 2, 0.3) == 1
+
+
+def test_rules_say_with_what_probability_actions_are_explored() -> None:
+  strategy, average = [9.0, 0.1, 0.7, 0.2], np.array([9.0, 2.0, 0.0, 30.0])
+  explored = [0.0] * 3
+  assert not explore(Rule.BY_STRATEGY, strategy, average, 1, 3, (), explored)
+  assert explored == [0.1, 0.7, 0.2]
+  assert not explore(Rule.BY_EXPLORING_STRATEGY, strategy, average, 1, 3, (0.3,), explored)
+  assert explored == pytest.approx([0.17, 0.59, 0.24])
+  assert explore(Rule.BY_AVERAGE, strategy, average, 1, 3, (0.15, 3.0, 2.0), explored)
+  # (3 + 2 s) / (3 + 32), at least 0.15 and at most 1.
+  assert explored == pytest.approx([7 / 35, 0.15, 1.0])
+  assert explore(Rule.BY_AVERAGE, strategy, 0 * average, 1, 3, (0.15, 0.0, 2.0), explored)
+  assert explored == [1.0] * 3
+
+
 def test_random_numbers_are_uniform() -> None:
   numbers = np.empty(200_000)
   fill_uniform(np.array([12345, 0, 0, 0], np.uint64), numbers)
@@ -353,6 +378,9 @@ def test_mean_regrets_on_leduc_are_exact_within_five_standard_errors(name: str) 
   assert (np.abs(mean - wanted) <= 5 * errors_of_mean + 1e-14)[often].all()
 
 
+WITHOUT_CHANCE = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
+
+
 @pytest.mark.parametrize(
   ("minimizer", "power", "full_width"),
   [
@@ -365,9 +393,8 @@ def test_mean_regrets_on_leduc_are_exact_within_five_standard_errors(name: str) 
 def test_without_chance_chance_sampling_is_the_full_width_solver(
   minimizer: LocalMinimizer | None, power: float, full_width: Any
 ) -> None:
-  game = "goofspiel(num_cards=3,imp_info=True,points_order=descending)"
-  sampled = spiel_cfr.ChanceSamplingSolver(game, minimizer=minimizer, average_power=power)
-  exact = full_width(game)
+  sampled = spiel_cfr.ChanceSamplingSolver(WITHOUT_CHANCE, minimizer=minimizer, average_power=power)
+  exact = full_width(WITHOUT_CHANCE)
   for _ in range(10):
     sampled.run(5)
     exact.run(5)
@@ -380,10 +407,9 @@ def test_without_chance_chance_sampling_is_the_full_width_solver(
 
 
 def test_discounted_regret_matching_plus_is_that_of_the_full_width_solver() -> None:
-  game = "goofspiel(num_cards=3,imp_info=True,points_order=descending)"
   minimizer = DiscountedRegretMatchingPlus(1.5)
-  sampled = spiel_cfr.ChanceSamplingSolver(game, minimizer=minimizer, average_power=1.0)
-  exact = spiel_cfr.Solver(game, minimizer, average_power=1.0)
+  sampled = spiel_cfr.ChanceSamplingSolver(WITHOUT_CHANCE, minimizer=minimizer, average_power=1.0)
+  exact = spiel_cfr.Solver(WITHOUT_CHANCE, minimizer, average_power=1.0)
   sampled.run(50)
   exact.run(50)
   np.testing.assert_allclose(
@@ -692,6 +718,7 @@ def test_tracked_regrets_are_discounted_where_samples_have_not_been() -> None:
   solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", minimizer=minimizer)
   tracker = spiel_cfr.Tracker(solver, every=1)
   tracker.run(60)
+  assert solver.iteration == 60
   by_name = collections.defaultdict(list)
   for note in tracker.snapshots:
     by_name[note.infostate].append(note)
