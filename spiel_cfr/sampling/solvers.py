@@ -156,7 +156,7 @@ class SamplingSolver(IterativeSolver):
       engine: "compiled" samples arrays made of the whole game; "states" samples OpenSpiel's states and remembers the
         infosets met. None compiles a game that has at most `max_nodes` states and perfect recall.
       max_nodes: how many states a game to be compiled here may have.
-      max_infosets: how many infosets the state engine may remember, at about half a kilobyte each.
+      max_infosets: how many infosets the state engine may remember, at about 0.6 kB each.
 
     Raises:
       GameError: the game can't be loaded or sampled; see `compile_game`.
