@@ -7,8 +7,8 @@ Parts: `iterations` times a full iteration of CFR+, all players, against OpenSpi
 against LiteEFG if it is installed, against our own with payoffs in the plainest form, and against the streaming floor;
 `solvers` times an iteration of our solvers against CFR+; `sampling` times Monte Carlo CFR against OpenSpiel's; `states`
 does so on games too large to compile, from the first iteration on, and times what is left to OpenSpiel's states;
-`evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `start` times a first and
-a second start of Python with one iteration of Leduc.
+`evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `start` times a first
+and a second start of Python with one iteration of Leduc.
 
 The streaming floor is the time that reading what an iteration must touch would take at the speed with which this
 machine reads memory of that size: all payoffs, and of every sequence its regret, strategy, reach and average.
