@@ -17,9 +17,9 @@ from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
 from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
 from spiel_cfr.sampling.engines import ImperfectRecallWarning
+from spiel_cfr.sampling.rules import AverageType
 from spiel_cfr.sampling.solvers import (
   AverageStrategySamplingSolver,
-  AverageType,
   ChanceSamplingSolver,
   ExternalSamplingSolver,
   OutcomeSamplingSolver,

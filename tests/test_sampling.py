@@ -1,6 +1,7 @@
 """Monte Carlo CFR: estimates are unbiased, averages are right, and both engines compute the same numbers."""
 
 import collections
+import inspect
 import itertools
 import json
 import re
@@ -648,6 +649,19 @@ def test_compiled_runs_can_be_interrupted() -> None:
   assert _tables(solver) == _tables(reference)
 
 
+def test_histories_too_long_for_python_are_refused() -> None:
+  solver = spiel_cfr.OutcomeSamplingSolver("hearts", engine="states")
+  depth = len(inspect.stack())
+  limit = sys.getrecursionlimit()
+  try:
+    sys.setrecursionlimit(depth + 30)
+    with pytest.raises(errors.GameTooLargeError, match="recursion limit"):
+      solver.run(1)
+  finally:
+    sys.setrecursionlimit(limit)
+  solver.run(1)
+
+
 class _NoRegretMatching(LocalMinimizer):
   observe = RegretMatching.observe
 
@@ -671,6 +685,9 @@ class _NoRegretMatching(LocalMinimizer):
       lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=_NoRegretMatching()),
       "regret matching",
     ),
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer="rm+"), "regret matching"),  # type: ignore[arg-type]
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=-1), "seed"),
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=None), "seed"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker").run(0), "iterations"),
   ],
 )

@@ -6,6 +6,7 @@ numbers, bit for bit.
 
 import dataclasses
 import itertools
+import operator
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -23,7 +24,6 @@ from spiel_cfr.sampling.loop import (
   NUM_COUNTERS,
   POSITION,
   VISITED,
-  Averaging,
   Schedule,
   Workspace,
   absorb,
@@ -33,7 +33,7 @@ from spiel_cfr.sampling.loop import (
   pick,
   sample_iterations,
 )
-from spiel_cfr.sampling.rules import Rule, Sampler
+from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
 from spiel_cfr.sampling.table import Table, table_of
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -57,15 +57,26 @@ class Scheme:
   """
 
   sampler: Sampler
-  averaging: Averaging
+  averaging: AverageType
   averages_own: bool = False
   baseline_rate: float = 0.0
 
 
 def new_counters(seed: int | np.random.Generator) -> Uint64s:
-  """Returns the counters of a solver at its beginning: a key for random numbers, and zeros."""
+  """Returns the counters of a solver at its beginning: a key for random numbers, and zeros.
+
+  Raises:
+    ArgumentError: the seed is neither a number that is not negative nor a generator.
+  """
+  if not isinstance(seed, np.random.Generator):
+    try:
+      seed = np.random.default_rng(operator.index(seed))
+    except (TypeError, ValueError) as error:
+      raise errors.ArgumentError(
+        f"seed must be an integer that is not negative or a numpy.random.Generator, not {seed!r}."
+      ) from error
   counters = np.zeros(NUM_COUNTERS, np.uint64)
-  counters[KEY] = np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64)
+  counters[KEY] = seed.integers(1 << 64, dtype=np.uint64)
   return counters
 
 
@@ -124,7 +135,7 @@ class CompiledEngine:
       np.array(scheme.sampler.parameters, np.float64),
       scheme.sampler.repeats_draws,
       int(not scheme.averages_own),
-      int(scheme.averaging),
+      scheme.averaging.value,
       scheme.baseline_rate,
       schedule,
       self._counters,
@@ -167,8 +178,8 @@ class StateEngine:
     self._rule_parameters = scheme.sampler.parameters
     self._repeats_draws = scheme.sampler.repeats_draws
     self._averaged_after = int(not scheme.averages_own)
-    self._full = scheme.averaging is Averaging.FULL
-    self._importance = scheme.averaging is Averaging.IMPORTANCE
+    self._full = scheme.averaging is AverageType.FULL
+    self._importance = scheme.averaging is AverageType.IMPORTANCE
     self._baseline_rate = scheme.baseline_rate
     self._warned = False
     self._next_player = 0
@@ -203,7 +214,7 @@ class StateEngine:
       self._counters[ITERATIONS] += np.uint64(1)
 
   def _traverse(self, player: int, weight: float, schedule: Schedule, iteration: int) -> None:
-    """Runs one traversal. If it is interrupted, it leaves nothing behind but infosets not seen before."""
+    """Runs one traversal. If it is interrupted, it leaves infosets not seen before, and baselines, but no regrets."""
     num_players = self._game.num_players()
     self._player = player
     self._averaged_player = (player + self._averaged_after) % num_players

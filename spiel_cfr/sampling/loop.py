@@ -16,7 +16,6 @@ Random numbers are a function of a key and a count (SplitMix64; Steele, Lea and 
 Pseudorandom Number Generators"), so that all there is to remember of the stream is a position.
 """
 
-import enum
 from collections.abc import MutableSequence, Sequence
 from typing import Any, NamedTuple
 
@@ -47,7 +46,7 @@ from spiel_cfr.sampling.histories import (
   TERMINAL,
   Histories,
 )
-from spiel_cfr.sampling.rules import Rule
+from spiel_cfr.sampling.rules import AverageType, Rule
 from spiel_cfr.sampling.table import ENTRIES, Entries
 
 _ZERO: Any = np.uint64(0)
@@ -62,24 +61,10 @@ _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 _TO_53_BITS, _FROM_53_BITS = np.uint64(11), 2.0**-53
 
 
-class Averaging(enum.IntEnum):
-  """What a visit to an infoset of player i weighs in its average, on a traversal for player p.
-
-  Attributes:
-    SIMPLE: own reach over the probability of the samples drawn for i and for p.
-    FULL: nothing; every infoset is averaged once an iteration, weighted by own reach.
-    IMPORTANCE: own reach over the probability of all samples, chance's and third players' too.
-  """
-
-  SIMPLE = 0
-  FULL = 1
-  IMPORTANCE = 2
-
-
 # Compiled code knows integers of a fixed size only.
 _EVERY_ACTION, _BY_STRATEGY = int(Rule.EVERY_ACTION), int(Rule.BY_STRATEGY)
 _BY_EXPLORING_STRATEGY = int(Rule.BY_EXPLORING_STRATEGY)
-_FULL, _IMPORTANCE = np.uint64(Averaging.FULL), np.uint64(Averaging.IMPORTANCE)
+_FULL, _IMPORTANCE = np.uint64(AverageType.FULL.value), np.uint64(AverageType.IMPORTANCE.value)
 
 
 class Schedule(NamedTuple):
@@ -336,7 +321,7 @@ def sample_iterations(
     rule_parameters: likewise.
     repeats_draws: likewise.
     averaged_after: a traversal for player p averages strategies of player (p + averaged_after) mod players.
-    averaging: an `Averaging`.
+    averaging: the value of an `AverageType`.
     baseline_rate: how far a baseline moves to a new value; 0 for no baselines.
     schedule: see `Schedule`.
     counters: see `KEY` and the others.

@@ -1,4 +1,4 @@
-"""What a sampler does at a node: which actions a traversal explores, and with what probability.
+"""What a sampler does at a node: which actions a traversal explores, and what a visit weighs in averages.
 
 A sampler is one rule for the player whose regrets a traversal estimates and one for the other players. Chance is always
 sampled by its own probabilities.
@@ -6,6 +6,23 @@ sampled by its own probabilities.
 
 import dataclasses
 import enum
+
+
+class AverageType(enum.Enum):
+  """What it weighs in the average of player i that a traversal for player p meets one of i's infosets.
+
+  The first two are OpenSpiel's, where i = p + 1.
+
+  Attributes:
+    SIMPLE: own reach over the probability of the samples drawn for i and for p. In external sampling that is 1.
+    FULL: nothing; every infoset is averaged once an iteration, weighted by own reach.
+    IMPORTANCE: own reach over the probability of all samples, chance's and third players' too. In external sampling of
+      two-player games whose chance outcomes are equally likely, that is the same throughout an infoset.
+  """
+
+  SIMPLE = 0
+  FULL = 1
+  IMPORTANCE = 2
 
 
 class Rule(enum.IntEnum):

@@ -12,7 +12,6 @@ A solver is a choice of rules in `rules` on the traversal of `loop`. Every itera
 players update in turn.
 """
 
-import enum
 import functools
 import sys
 from collections.abc import Callable
@@ -36,8 +35,8 @@ from spiel_cfr.sampling.engines import (
   StateEngine,
   new_counters,
 )
-from spiel_cfr.sampling.loop import ITERATIONS, VISITED, Averaging, Schedule
-from spiel_cfr.sampling.rules import Rule, Sampler
+from spiel_cfr.sampling.loop import ITERATIONS, VISITED, Schedule
+from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
 from spiel_cfr.solvers.base import AnyGame
 from spiel_cfr.solvers.iterative import IterativeSolver
 
@@ -45,22 +44,6 @@ DEFAULT_MAX_NODES = 500_000
 DEFAULT_MAX_INFOSETS = 2_000_000
 # Stands for the logarithm of 0; its exponential is 0.
 _LEAST_LOGARITHM = -1000.0
-
-
-class AverageType(enum.Enum):
-  """How external sampling averages strategies, with OpenSpiel's names and one more.
-
-  Attributes:
-    SIMPLE: on a traversal for player p, the strategies of player p + 1 count 1 where they are met.
-    FULL: all strategies count once an iteration, weighted by own reach.
-    IMPORTANCE: as SIMPLE, but what is met is weighted by own reach over the probability of being sampled. In two-player
-      games whose chance outcomes are equally likely, that is the same weight throughout an infoset.
-  """
-
-  SIMPLE = 0
-  FULL = 1
-  IMPORTANCE = 2
-
 
 EngineName = Literal["compiled", "states"]
 
@@ -169,7 +152,10 @@ class SamplingSolver(IterativeSolver):
       average_power, "average_power", 0.0, sys.float_info.max
     )
     self.minimizer = RegretMatching() if minimizer is None else minimizer
-    if self.minimizer.discounts(np.arange(1, 2)) is None:
+    if (
+      not isinstance(self.minimizer, LocalMinimizer)
+      or self.minimizer.discounts(np.arange(1, 2)) is None
+    ):
       raise errors.ArgumentError(
         f"{self.minimizer} can't be used with Monte Carlo solvers, which need a variant of regret "
         "matching: RegretMatching, RegretMatchingPlus, DiscountedRegretMatching or "
@@ -478,7 +464,7 @@ class ExternalSamplingSolver(SamplingSolver):
     arguments.one_of(name, "average_type", list(AverageType.__members__))
     scheme = Scheme(
       Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY),
-      Averaging[name],
+      AverageType[name],
       baseline_rate=arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0),
     )
     super().__init__(game, scheme, **options)
@@ -509,7 +495,7 @@ class OutcomeSamplingSolver(SamplingSolver):
     """
     scheme = Scheme(
       Sampler(Rule.BY_EXPLORING_STRATEGY, Rule.BY_STRATEGY, (_positive_fraction(epsilon),)),
-      Averaging.IMPORTANCE,
+      AverageType.IMPORTANCE,
       averages_own=True,
       baseline_rate=arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0),
     )
@@ -531,7 +517,7 @@ class ChanceSamplingSolver(SamplingSolver):
       ArgumentError: an argument makes no sense.
     """
     sampler = Sampler(Rule.EVERY_ACTION, Rule.EVERY_ACTION, repeats_draws=True)
-    super().__init__(game, Scheme(sampler, Averaging.SIMPLE, averages_own=True), **options)
+    super().__init__(game, Scheme(sampler, AverageType.SIMPLE, averages_own=True), **options)
 
 
 class AverageStrategySamplingSolver(SamplingSolver):
@@ -568,7 +554,7 @@ class AverageStrategySamplingSolver(SamplingSolver):
     for name, value in (("beta", beta), ("tau", tau)):
       arguments.real_number(value, name, 0.0, sys.float_info.max)
     sampler = Sampler(Rule.BY_AVERAGE, Rule.BY_STRATEGY, (_positive_fraction(epsilon), beta, tau))
-    super().__init__(game, Scheme(sampler, Averaging.SIMPLE), **options)
+    super().__init__(game, Scheme(sampler, AverageType.SIMPLE), **options)
 
 
 def _positive_fraction(epsilon: float) -> float:
