@@ -52,6 +52,17 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
       compiled.all_action_sequences
     ]
 
+  def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+    """Returns action -> probability.
+
+    Raises:
+      PolicyError: no player is to move, or another one is.
+    """
+    probabilities: dict[int, float] = super().action_probabilities(
+      state, player_to_move(state, player_id)
+    )
+    return probabilities
+
   @functools.cached_property
   def states(self) -> list[Any]:
     """One state of each row's infoset: the first in the order of histories."""
@@ -74,6 +85,21 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     if copy_action_probability_array:
       result.action_probability_array = self.action_probability_array.copy()
     return result
+
+
+def player_to_move(state: Any, player_id: int | None = None) -> int:
+  """Returns who a policy is asked about at a state.
+
+  Raises:
+    PolicyError: no player is to move, or another one is.
+  """
+  player: int = state.current_player()
+  if player < 0 or player_id not in (None, player):
+    mover = f"player {player}" if player >= 0 else "a terminal or chance node, no player"
+    raise errors.PolicyError(
+      f"A policy was asked for at the history [{state.history_str()}], where it is {mover} to move."
+    )
+  return player
 
 
 def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:

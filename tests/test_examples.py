@@ -28,7 +28,8 @@ def run(name, *flags, fails=False):
 
 
 @pytest.mark.parametrize(
-  "name", ["solve", "compare_solvers", "kuhn_poker", "list_games", "plot_traces", "benchmark"]
+  "name",
+  ["solve", "compare_solvers", "kuhn_poker", "mccfr", "list_games", "plot_traces", "benchmark"],
 )
 def test_help(name):
   # absl's --help exits with 1.
@@ -185,3 +186,31 @@ def test_list_games():
   assert "goofspiel: ImperfectRecallError\n  goofspiel(imp_info=true" in output
   assert "chess: GameTooLargeError" in output
   assert "   1 solved with other parameters" in output
+
+
+def test_mccfr(tmp_path):
+  output = run(
+    "mccfr",
+    "--game=kuhn_poker",
+    "--samplers=external,outcome,cfr+",
+    "--seconds=0.3",
+    "--track=^0",
+    "--iterations=2000",
+    f"--output_dir={tmp_path}",
+  )
+  found = {line.split()[0]: line.split() for line in output.splitlines() if line}
+  assert float(found["external"][-1]) < 0.02
+  assert float(found["cfr+"][-1]) < 1e-3
+  lines = (tmp_path / "track_external_kuhn_poker.jsonl").read_text().splitlines()
+  notes = [json.loads(line) for line in lines]
+  assert {note["infostate"] for note in notes} == {"0", "0p", "0b", "0pb"}
+  assert {note["iteration"] for note in notes} == set(range(0, 2001, 10))
+  pictures = sorted(path.name for path in tmp_path.glob("*.png"))
+  assert pictures == ["mccfr_kuhn_poker.png", "track_external_kuhn_poker.png"]
+
+
+def test_mccfr_says_what_is_wrong(tmp_path):
+  folder = f"--output_dir={tmp_path}"
+  assert "unknown samplers" in run("mccfr", "--samplers=magic", folder, fails=True)
+  output = run("mccfr", "--game=kuhn_poker", "--samplers=", "--track=xyz", folder, fails=True)
+  assert "error: 'xyz' is found in no infostate" in output
