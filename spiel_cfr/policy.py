@@ -53,13 +53,13 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     ]
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability.
+    """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player who has no actions.
 
     Raises:
-      PolicyError: no player is to move, or another one is.
+      PolicyError: no `player_id` is given and no player is to move.
     """
     probabilities: dict[int, float] = super().action_probabilities(
-      state, player_to_move(state, player_id)
+      state, player_to_move(state) if player_id is None else player_id
     )
     return probabilities
 
