@@ -103,15 +103,15 @@ def enumerate_game(
       num_states += 1
       # States on the stack count too: they are there, and in games with many moves they are most of the memory.
       if num_states + len(stack) >= next_check:
-        known = num_states + len(stack)
-        if known > max_nodes:
+        num_known = num_states + len(stack)
+        if num_known > max_nodes:
           raise _too_large(f"more than max_nodes={max_nodes:,} states", tables)
         if memory.resident_bytes() - bytes_before > max_bytes:
-          raise _too_large(f"{known:,} states and more, which need over {max_bytes=:,}", tables)
+          raise _too_large(f"{num_known:,} states and more, which need over {max_bytes=:,}", tables)
         if bar is not None:
           bar.update(num_states - bar.n)
         leaves.collect()
-        next_check = min(known + _CHECK_EVERY, max_nodes + 1)
+        next_check = min(num_known + _CHECK_EVERY, max_nodes + 1)
 
       player = state.current_player()
       if player >= 0:
