@@ -273,16 +273,16 @@ class _Player:
     observation = slice(tree.root, tree.end)
     point_regret = (best_below - self.played_below)[observation]
     difference = np.abs(point_regret - sum_of_children[observation])
-    nothing = np.zeros(len(difference))
-    ledger.record("Lemma 1, up to rounding", t, difference, nothing, rounding, self.at_sequence)
+    tolerance = np.full(len(difference), rounding)
+    ledger.record("Lemma 1, up to rounding", t, difference, tolerance, 0.0, self.at_sequence)
     self.regret = float(best[tree.root]) - self.played_total
     whole = np.array([abs(self.regret - point_regret[0])])
     ledger.record(
       "Lemma 1 at the root, by sequence form",
       t,
       whole,
-      np.zeros(1),
-      rounding,
+      tolerance[:1],
+      0.0,
       self.at_player,
     )
     ledger.record("Lemma 2", t, regret, lemma_2, rounding, self.at_infoset)
