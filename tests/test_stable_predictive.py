@@ -4,6 +4,7 @@ import dataclasses
 
 import hypothesis
 import numpy as np
+import pyspiel
 import pytest
 import random_games
 
@@ -270,3 +271,39 @@ def test_steps_as_a_factor_multiply_the_papers():
 def test_bad_arguments_are_named(arguments, message):
   with pytest.raises(errors.ArgumentError, match=message):
     spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", **arguments)
+
+
+def _matrix_game(matrix):
+  return pyspiel.create_matrix_game(matrix, [[-entry for entry in row] for row in matrix])
+
+
+_BIASED = _matrix_game([[0, -1, 2], [1, 0, -1], [-2, 1, 0]])
+
+
+@pytest.mark.parametrize("constants", ["paper", "tight"])
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+@pytest.mark.parametrize("game", ["kuhn_poker", _BIASED], ids=["kuhn", "rock-paper-scissors"])
+def test_gap_falls_as_fast_as_the_theory_says(game, regularizer, constants):
+  """The gap times T^(3/4) stays below one number for horizons 2^6 to 2^14."""
+  scaled = []
+  for power in range(6, 15, 2):
+    horizon = 2**power
+    solver = spiel_cfr.StablePredictiveCFRSolver(
+      game, horizon, regularizer=regularizer, steps=constants
+    )
+    solver.run(horizon)
+    scaled.append(solver.nash_conv() * horizon**0.75)
+  # The bound for the first horizon is one for all: it falls as T^(-3/4).
+  first = spiel_cfr.StablePredictiveCFRSolver(game, 64, regularizer=regularizer, steps=constants)
+  first.run(64)
+  assert max(scaled) <= first.certificate().guarantee * 64**0.75
+  assert scaled[-1] <= 1.3 * max(scaled[:-1])
+
+
+def test_cfr_falls_no_faster_than_one_over_the_root():
+  scaled = []
+  for power in range(8, 15, 2):
+    solver = spiel_cfr.TabularCFRSolver(_BIASED, alternating_updates=False)
+    solver.run(2**power)
+    scaled.append(solver.nash_conv() * 2 ** (power / 2))
+  assert min(scaled) > 0.5 * max(scaled)

@@ -2,7 +2,7 @@
 
 import copy
 import sys
-from typing import Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -38,7 +38,14 @@ class Solver(IterativeSolver):
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
   """
 
-  state_names = ("iteration", "_strategy", "_sequence", "_average", "_state", "_local")
+  state_names: ClassVar[tuple[str, ...]] = (
+    "iteration",
+    "_strategy",
+    "_sequence",
+    "_average",
+    "_state",
+    "_local",
+  )
 
   def __init__(
     self,
