@@ -14,7 +14,7 @@ import numpy as np
 from spiel_cfr import arguments, evaluate, policy
 from spiel_cfr.game.compiled import compile_game
 from spiel_cfr.kernels import Float64s, Int64s, aligned_zeros
-from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent
+from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent, SafeguardedDescent
 from spiel_cfr.solvers.base import AnyGame, Averaged, Solver
 
 Average: TypeAlias = Literal["power", "certified"]
@@ -51,6 +51,7 @@ class AdaptiveOptimisticCFRSolver(Solver):
     forgetting_offset: float = 2.0,
     gamma: float = 2.0,
     average: Average = "power",
+    safeguard: float | None = None,
   ) -> None:
     """Makes the solver.
 
@@ -66,23 +67,28 @@ class AdaptiveOptimisticCFRSolver(Solver):
         averages (with weights 1, 2, 3, ... since the last restart) and current strategies. They are looked for every
         time that iterations have become a tenth more, and when they are asked for. When their NashConv is a fifth of
         that at the last restart, there is another one, from them.
+      safeguard: None, or a limit of at least 1: infosets whose regret passes the limit times the bound of regret
+        matching are handed to regret matching until the next restart, which bounds the NashConv in the worst case.
 
     Raises:
-      ArgumentError: one of the numbers is negative or not finite, the step is 0, or there is no such average.
+      ArgumentError: one of the numbers is negative or not finite, the step is 0, the safeguard is less than 1, or there
+        is no such average.
       GameError: see `compile_game`.
     """
     arguments.one_of(average, "average", get_args(Average))
     self._certifies = average == "certified"
     compiled = compile_game(game)
-    last = compiled.num_players - 1
-    averaged: list[Averaged] = [
-      "after" if player < last else "before" for player in range(last + 1)
-    ]
+    after = tuple(player < compiled.num_players - 1 for player in range(compiled.num_players))
+    averaged: tuple[Averaged, ...] = tuple("after" if is_after else "before" for is_after in after)
+    constants = (step, prediction, forgetting, forgetting_offset)
+    self._safeguarded = safeguard is not None
     super().__init__(
       compiled,
-      AdaptiveOptimisticDescent(step, prediction, forgetting, forgetting_offset),
+      AdaptiveOptimisticDescent(*constants)
+      if safeguard is None
+      else SafeguardedDescent(*constants, safeguard, after),
       average_power=1.0 if self._certifies else gamma,
-      averaged=tuple(averaged),
+      averaged=averaged,
     )
 
   def _start(self) -> None:
@@ -105,6 +111,18 @@ class AdaptiveOptimisticCFRSolver(Solver):
       self._next_check = int(_GROWTH * self.iteration) + 1
       self._best, self._best_scores = self._certified()
       self._restart_if_better()
+
+  def _parameters(self, iterations: Int64s) -> Float64s:
+    parameters = super()._parameters(iterations)
+    if self._safeguarded:
+      weights = self._average_weights(iterations)
+      parameters[:, 4] = self._average_weights(iterations - 1) / weights
+    return parameters
+
+  @property
+  def num_handed_over(self) -> int:
+    """How many infosets the safeguard has handed to regret matching."""
+    return int(self._local[2].sum()) if self._safeguarded else 0
 
   def _average_weights(self, iterations: Int64s) -> Float64s:
     return super()._average_weights(iterations - self._restart_iteration)
@@ -165,3 +183,5 @@ class AdaptiveOptimisticCFRSolver(Solver):
     self._sequence[:] = policy.sequence_form(game, self._strategy)
     self._state[0] = self._strategy
     self._average[:] = 0.0
+    if self._safeguarded:
+      self._local[2] = 0.0

@@ -169,11 +169,15 @@ class Solver(IterativeSolver):
       self._utility,
       self._prediction,
       self._scratch,
-      self.minimizer.parameters(iterations, game),
+      self._parameters(iterations),
       weights * ~self._after,
       weights * self._after,
       self._iteration,
     )
+
+  def _parameters(self, iterations: Int64s) -> Float64s:
+    """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
+    return self.minimizer.parameters(iterations, self.compiled_game)
 
   def _average_weights(self, iterations: Int64s) -> Float64s:
     """Returns what the strategies of these iterations weigh in the average, shape (iterations,)."""
