@@ -1,0 +1,31 @@
+"""A minimizer written in a user's own file is as good as the library's."""
+
+import importlib.util
+import pathlib
+
+import pytest
+
+import spiel_cfr
+
+_EXAMPLE = pathlib.Path(__file__).parents[1] / "examples" / "own_minimizer.py"
+
+
+@pytest.fixture(scope="module")
+def own_regret_matching():
+  specification = importlib.util.spec_from_file_location("own_minimizer", _EXAMPLE)
+  module = importlib.util.module_from_spec(specification)
+  specification.loader.exec_module(module)
+  return module.OwnRegretMatching()
+
+
+@pytest.mark.parametrize("alternating", [False, True])
+@pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker", "leduc_poker(players=3)"])
+def test_it_plays_like_the_librarys_regret_matching(own_regret_matching, game, alternating):
+  game = spiel_cfr.compile_game(game)
+  own = spiel_cfr.Solver(game, own_regret_matching, alternating_updates=alternating)
+  library = spiel_cfr.TabularCFRSolver(game, alternating_updates=alternating)
+  for solver in (own, library):
+    solver.run(20)
+  expected = library.current_probabilities()
+  assert own.current_probabilities() == pytest.approx(expected, abs=1e-10)
+  assert own.nash_conv() == pytest.approx(library.nash_conv(), abs=1e-10)
