@@ -64,7 +64,7 @@ def main(_: list[str]) -> None:
       axes.title.set_fontsize(9)
       axes.grid(which="major", color="0.9")
   figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(games))
-  figure.savefig(path, dpi=100)
+  figure.savefig(path, dpi=80)
   print(f"Wrote {path}")
 
 

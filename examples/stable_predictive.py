@@ -202,7 +202,7 @@ def draw(path: pathlib.Path, order: str, games: dict[str, Curves]) -> None:
   }
   panels[len(games)].legend(handles.values(), handles.keys(), loc="center", fontsize=8)
   figure.suptitle(f"Exploitability of the average strategies, {order} updates")
-  figure.savefig(path, dpi=100)
+  figure.savefig(path, dpi=80)
   plt.close(figure)
 
 

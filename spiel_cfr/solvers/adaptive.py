@@ -65,7 +65,8 @@ class AdaptiveOptimisticCFRSolver(Solver):
       gamma: iteration t weighs t^gamma in the average, if that is "power".
       average: "power", or "certified": the strategies with the smallest NashConv, as best responses certify it, among
         averages (with weights 1, 2, 3, ... since the last restart) and current strategies. They are looked for every
-        time that iterations have become a tenth more, and when they are asked for. When their NashConv is a fifth of
+        time that iterations have become a tenth more, and when they are asked for; only what is found in the first way
+        is kept, so that asking changes nothing. When their NashConv is a fifth of
         that at the last restart, there is another one, from them.
       safeguard: None, or a limit of at least 1: infosets whose regret passes the limit times the bound of regret
         matching are handed to regret matching until the next restart, which bounds the NashConv in the worst case.
