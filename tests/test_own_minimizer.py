@@ -1,21 +1,20 @@
 """A minimizer written in a user's own file is as good as the library's."""
 
-import importlib.util
+import importlib
 import pathlib
 
 import pytest
 
 import spiel_cfr
 
-_EXAMPLE = pathlib.Path(__file__).parents[1] / "examples" / "own_minimizer.py"
+_EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 
 
 @pytest.fixture(scope="module")
 def own_regret_matching():
-  specification = importlib.util.spec_from_file_location("own_minimizer", _EXAMPLE)
-  module = importlib.util.module_from_spec(specification)
-  specification.loader.exec_module(module)
-  return module.OwnRegretMatching()
+  with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(_EXAMPLES)
+    return importlib.import_module("own_minimizer").OwnRegretMatching()
 
 
 @pytest.mark.parametrize("alternating", [False, True])
