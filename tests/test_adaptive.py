@@ -10,6 +10,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.minimizers import adaptive
 from spiel_cfr.minimizers.base import SCRATCH_LINES
+from spiel_cfr.vectors import LANES
 
 
 def _certified(game):
@@ -137,21 +138,22 @@ def _face(minimizer, adversary, rounds, after):
   """
   game = spiel_cfr.compile_game("kuhn_poker")
   rows = minimizer.parameters(np.arange(1, rounds + 1), game)
-  state = np.zeros((minimizer.state_lines, _ACTIONS))
+  state = np.zeros((minimizer.state_lines, _ACTIONS * LANES))
   local = np.zeros((minimizer.local_lines, 1))
   if minimizer.local_lines == 4:
     local[3] = after
-  strategy, scratch = np.full(_ACTIONS, 1 / _ACTIONS), np.zeros((SCRATCH_LINES, 1))
-  sizes = [np.uint64(size) for size in (0, 1, 0, 1, _ACTIONS)]
+  strategy, scratch = np.full(_ACTIONS * LANES, 1 / _ACTIONS), np.zeros((SCRATCH_LINES, LANES))
+  sizes = [np.uint64(size) for size in (0, LANES, 0, 1, _ACTIONS)]
   regret, squares, result = np.zeros(_ACTIONS), 0.0, []
   for t in range(rounds):
-    utility, prediction = (np.array(vector, float) for vector in adversary(t, strategy.copy()))
-    seen, played = utility, strategy.copy()
-    minimizer.observe(state, local, strategy, utility, scratch, rows[t], *sizes)
-    minimizer.predict(state, local, strategy, prediction, scratch, rows[t], *sizes)
-    assert strategy.sum() == pytest.approx(1)
+    played = strategy[::LANES].copy()
+    utility, prediction = (np.array(vector, float) for vector in adversary(t, played))
+    for kernel, vector in ((minimizer.observe, utility), (minimizer.predict, prediction)):
+      kernel(state, local, strategy, np.repeat(vector, LANES), scratch, rows[t], *sizes)
+    assert strategy[::LANES].sum() == pytest.approx(1)
+    seen = utility
     if after:
-      seen, played = prediction, strategy
+      seen, played = prediction, strategy[::LANES]
     added = seen - played @ seen
     regret += added
     squares += added @ added

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spiel_cfr import arguments
+from spiel_cfr import arguments, vectors
 from spiel_cfr.kernels import Float64s, Int64s, Kernel, inlined
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_tolerance
 from spiel_cfr.minimizers.oftrl import project
@@ -26,12 +26,13 @@ from spiel_cfr.minimizers.oftrl import project
 if TYPE_CHECKING:
   from spiel_cfr.game.compiled import CompiledGame
 
+_ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
+
 
 @inlined
 def step_from(
   center: Float64s,
   direction: Float64s,
-  step: Float64s,
   target: Float64s,
   scratch: Float64s,
   first: int,
@@ -39,22 +40,32 @@ def step_from(
   count: int,
   actions: int,
 ) -> None:
-  """Target = projection of center + step * direction on the simplex. Overwrites scratch[1] to scratch[3]."""
-  top = scratch[1]
+  """Target = projection of center + step * direction on the simplex, with the steps in scratch[4]."""
+  least = vectors.full(-1.0)
+  for i in range(_ZERO, count, _LANES):
+    step, top = vectors.load(scratch[4], i), vectors.full(-np.inf)
+    for action in range(actions):
+      row = first + action * stride + i
+      moved = vectors.load(center, row) + step * vectors.load(direction, row)
+      vectors.store(target, row, moved)
+      top = vectors.where_greater(moved, top, moved, top)
+    for action in range(actions):
+      row = first + action * stride + i
+      below = vectors.load(target, row) - top
+      vectors.store(target, row, vectors.where_greater(below, least, below, least))
+    project(target, first + i, stride, actions)
+
+
+@inlined
+def set_steps(
+  local: Float64s, scratch: Float64s, parameters: Float64s, rate: float, infoset: int, count: int
+) -> None:
+  """scratch[4] = rate / sqrt(V)."""
+  smallest = parameters[0] * parameters[0]
   for i in range(count):
-    top[i] = -np.inf
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      moved = center[row + i] + step[i] * direction[row + i]
-      target[row + i] = moved
-      top[i] = moved if moved > top[i] else top[i]
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      below = target[row + i] - top[i]
-      target[row + i] = below if below > -1.0 else -1.0
-  project(target, scratch, first, stride, count, actions)
+    squared_errors = local[0, infoset + i]
+    # Errors that are only rounding must not set the scale of the steps.
+    scratch[4, i] = rate / np.sqrt(squared_errors) if squared_errors > smallest else 0.0
 
 
 @inlined
@@ -73,29 +84,25 @@ def descend(
 ) -> None:
   """Updates V and z, and leaves the value of the last strategy in scratch[0]."""
   center, predicted = state[0], state[1]
-  value, mean, step = scratch[0], scratch[1], scratch[4]
-  smallest, remembered, rate = parameters[0] * parameters[0], parameters[1], parameters[2]
+  zero, share = vectors.full(0.0), vectors.full(1.0 / actions)
+  for i in range(_ZERO, count, _LANES):
+    value = mean = squares = zero
+    for action in range(actions):
+      row = first + action * stride + i
+      seen = vectors.load(utility, row)
+      value = value + vectors.load(strategy, row) * seen
+      mean = mean + (seen - vectors.load(predicted, row))
+    mean = mean * share
+    for action in range(actions):
+      row = first + action * stride + i
+      error = vectors.load(utility, row) - vectors.load(predicted, row) - mean
+      squares = squares + error * error
+    vectors.store(scratch[0], i, value)
+    vectors.store(scratch[1], i, squares)
   for i in range(count):
-    value[i] = 0.0
-    mean[i] = 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      value[i] += strategy[row + i] * utility[row + i]
-      mean[i] += utility[row + i] - predicted[row + i]
-  for i in range(count):
-    mean[i] /= actions
-    local[0, infoset + i] *= remembered
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      error = utility[row + i] - predicted[row + i] - mean[i]
-      local[0, infoset + i] += error * error
-  for i in range(count):
-    squared_errors = local[0, infoset + i]
-    # Errors that are only rounding must not set the scale of the steps.
-    step[i] = rate / np.sqrt(squared_errors) if squared_errors > smallest else 0.0
-  step_from(center, utility, step, center, scratch, first, stride, count, actions)
+    local[0, infoset + i] = local[0, infoset + i] * parameters[1] + scratch[1, i]
+  set_steps(local, scratch, parameters, parameters[2], infoset, count)
+  step_from(center, utility, center, scratch, first, stride, count, actions)
 
 
 @inlined
@@ -113,12 +120,9 @@ def look_ahead(
   actions: int,
 ) -> None:
   """Chooses the next strategy, and keeps the prediction."""
-  center, predicted, step = state[0], state[1], scratch[4]
-  smallest, rate = parameters[0] * parameters[0], parameters[2] * parameters[3]
-  for i in range(count):
-    squared_errors = local[0, infoset + i]
-    step[i] = rate / np.sqrt(squared_errors) if squared_errors > smallest else 0.0
-  step_from(center, utility, step, strategy, scratch, first, stride, count, actions)
+  center, predicted = state[0], state[1]
+  set_steps(local, scratch, parameters, parameters[2] * parameters[3], infoset, count)
+  step_from(center, utility, strategy, scratch, first, stride, count, actions)
   for action in range(actions):
     row = first + action * stride
     for i in range(count):
@@ -136,12 +140,12 @@ def evaluate_block(
   actions: int,
 ) -> None:
   """Value = <strategy, utility>."""
-  for i in range(count):
-    value[i] = 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      value[i] += strategy[row + i] * utility[row + i]
+  for i in range(_ZERO, count, _LANES):
+    total = vectors.full(0.0)
+    for action in range(actions):
+      row = first + action * stride + i
+      total = total + vectors.load(strategy, row) * vectors.load(utility, row)
+    vectors.store(value, i, total)
 
 
 @block_kernel
