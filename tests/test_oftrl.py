@@ -60,7 +60,7 @@ def test_step_satisfies_the_optimality_conditions(regularizer, problem):
   scores = regrets + utilities
   scores = steps[:, None] * (scores - scores.max(axis=1, keepdims=True))
   if regularizer == "entropy":
-    exact = np.exp(np.maximum(scores, -708))
+    exact = np.exp(np.maximum(scores, -100))
     assert strategy == pytest.approx(exact / exact.sum(axis=1, keepdims=True), rel=1e-12)
     return
   gradient = scores - strategy
@@ -91,7 +91,7 @@ def test_step_is_lipschitz_in_the_scores(regularizer, problem, seed):
 def test_huge_scores_give_a_pure_strategy(regularizer):
   regrets = np.array([[1e300, -1e300, 0.0], [0.0, 0.0, -1e308]])
   strategy = _step(regularizer, regrets, np.zeros((2, 3)), [1e3, 1e9])
-  assert strategy == pytest.approx(np.array([[1, 0, 0], [0.5, 0.5, 0]]), abs=1e-300)
+  assert strategy == pytest.approx(np.array([[1, 0, 0], [0.5, 0.5, 0]]), abs=1e-40)
 
 
 def test_step_of_zero_is_uniform():

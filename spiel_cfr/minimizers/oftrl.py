@@ -32,8 +32,9 @@ _LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first has so few bits that its product with an exponent is exact.
 _LN_2_HIGH = 6.93147180369123816490e-01
 _LN_2_LOW = 1.90821492927058770002e-10
-# Below this, 2^k is no normal number.
-_LEAST_EXPONENT = -708.0
+# e^-100 < 4e-44 stands for all smaller probabilities: products of a few of these are still normal numbers, and
+# arithmetic with others is slow.
+_LEAST_EXPONENT = -100.0
 
 _ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
 
@@ -106,18 +107,22 @@ def project(strategy: Float64s, first: int, stride: int, actions: int) -> None:
 
 
 @inlined
-def normalize_exponentials(strategy: Float64s, first: int, stride: int, actions: int) -> None:
-  """Strategy = exp(strategy) / sum of exp(strategy), for a vector of entries between -708 and 0."""
-  total = vectors.full(0.0)
+def normalize_exponentials(
+  strategy: Float64s, utility: Float64s, first: int, stride: int, actions: int
+) -> Any:
+  """Strategy = exp(strategy) / sum of exp(strategy), for a vector of entries between -708 and 0; returns its value."""
+  total = value = vectors.full(0.0)
   for action in range(actions):
     row = first + action * stride
     weight = exponential(vectors.load(strategy, row))
     vectors.store(strategy, row, weight)
     total = total + weight
+    value = value + weight * vectors.load(utility, row)
   share = vectors.full(1.0) / total
   for action in range(actions):
     row = first + action * stride
     vectors.store(strategy, row, vectors.load(strategy, row) * share)
+  return value * share
 
 
 @inlined
@@ -126,7 +131,7 @@ def choose(
   local: Float64s,
   strategy: Float64s,
   utility: Float64s,
-  scratch: Float64s,
+  value: Float64s,
   parameters: Float64s,
   first: int,
   stride: int,
@@ -134,7 +139,7 @@ def choose(
   count: int,
   actions: int,
 ) -> None:
-  """Takes the next strategy; `parameters` are as in `OFTRL.parameters`."""
+  """Takes the next strategy, and leaves its value in `value`; `parameters` are as in `LastLossOFTRL.parameters`."""
   regret = state[0]
   weight, factor, euclidean = parameters[1], vectors.full(parameters[2]), parameters[3] != 0.0
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
@@ -153,8 +158,13 @@ def choose(
       vectors.store(strategy, row, vectors.where_greater(score, least, score, least))
     if euclidean:
       project(strategy, first + i, stride, actions)
+      total = vectors.full(0.0)
+      for action in range(actions):
+        row = first + action * stride + i
+        total = total + vectors.load(strategy, row) * vectors.load(utility, row)
     else:
-      normalize_exponentials(strategy, first + i, stride, actions)
+      total = normalize_exponentials(strategy, utility, first + i, stride, actions)
+    vectors.store(value, i, total)
 
 
 @block_kernel
@@ -195,7 +205,7 @@ def predict_oftrl(
     local,
     strategy,
     utility,
-    scratch,
+    scratch[0],
     parameters,
     first,
     stride,
@@ -203,12 +213,6 @@ def predict_oftrl(
     count,
     actions,
   )
-  for i in range(_ZERO, count, _LANES):
-    value = vectors.full(0.0)
-    for action in range(actions):
-      row = first + action * stride + i
-      value = value + vectors.load(strategy, row) * vectors.load(utility, row)
-    vectors.store(scratch[0], i, value)
 
 
 @block_kernel
@@ -232,7 +236,7 @@ def observe_and_choose(
     local,
     strategy,
     utility,
-    scratch,
+    scratch[1],
     parameters,
     first,
     stride,
