@@ -78,6 +78,9 @@ SOLVERS: dict[str, Factory] = {
   "pdcfr+": _plain(spiel_cfr.PDCFRPlusSolver),
   "sapcfr+": _plain(spiel_cfr.SAPCFRPlusSolver),
   "adaptive": _plain(spiel_cfr.AdaptiveOptimisticCFRSolver),
+  "adaptive_certified": _plain(
+    functools.partial(spiel_cfr.AdaptiveOptimisticCFRSolver, average="certified")
+  ),
   # The theory's step sizes, and the same a few thousand times as large, which give up its guarantee.
   "stable_predictive": _stable_predictive,
   "stable_predictive_euclidean": functools.partial(_stable_predictive, regularizer="euclidean"),

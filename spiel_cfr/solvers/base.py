@@ -1,7 +1,8 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
+import copy
 import sys
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -34,9 +35,17 @@ class Solver(IterativeSolver):
   Attributes:
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
+    alternating_updates: whether a player sees the strategies to which those before it have just updated.
   """
 
-  state_names = ("iteration", "_strategy", "_sequence", "_average", "_state", "_local")
+  state_names: ClassVar[tuple[str, ...]] = (
+    "iteration",
+    "_strategy",
+    "_sequence",
+    "_average",
+    "_state",
+    "_local",
+  )
 
   def __init__(
     self,
@@ -64,16 +73,20 @@ class Solver(IterativeSolver):
     """
     self.compiled_game = compile_game(game)
     self.minimizer = minimizer
-    self._iteration = np.zeros(1, np.uint64)
     self._slices = Slices()
-    self._alternating_updates = bool(alternating_updates)
+    self.alternating_updates = bool(alternating_updates)
     self._average_power = arguments.real_number(
       average_power, "average_power", 0.0, sys.float_info.max
     )
     num_players = self.compiled_game.num_players
     each = (averaged,) * num_players if isinstance(averaged, str) else averaged
     self._after = np.array([which == "after" for which in each])
-    end = self.compiled_game.end
+    self._start()
+
+  def _start(self) -> None:
+    """Sets everything that iterations change to what it is before the first."""
+    minimizer, end = self.minimizer, self.compiled_game.end
+    self._iteration = np.zeros(1, np.uint64)
     self._strategy = policy.uniform(self.compiled_game)
     self._sequence = policy.sequence_form(self.compiled_game, self._strategy)
     self._average = aligned_zeros(end)
@@ -92,6 +105,12 @@ class Solver(IterativeSolver):
   def iteration(self, number: int) -> None:
     self._iteration[0] = number
 
+  def restarted(self) -> Self:
+    """Returns the same solver before its first iteration; this one is left alone."""
+    result = copy.copy(self)
+    result._start()
+    return result
+
   @property
   def game(self) -> pyspiel.Game:
     """The game, sequential, as OpenSpiel has it."""
@@ -100,7 +119,7 @@ class Solver(IterativeSolver):
   @property
   def nodes_touched(self) -> int:
     """How many states a recursive implementation would have visited: all of them, once a player that updates alone."""
-    walks = self.compiled_game.num_players if self._alternating_updates else 1
+    walks = self.compiled_game.num_players if self.alternating_updates else 1
     return self.iteration * walks * self.compiled_game.num_states
 
   def prepare(self) -> None:
@@ -138,7 +157,7 @@ class Solver(IterativeSolver):
       self.minimizer.observe,
       predict,
       self.minimizer.predict is not None,
-      self._alternating_updates,
+      self.alternating_updates,
       game.players,
       game.groups,
       game.parent,
@@ -150,11 +169,15 @@ class Solver(IterativeSolver):
       self._utility,
       self._prediction,
       self._scratch,
-      self.minimizer.parameters(iterations, game),
+      self._parameters(iterations),
       weights * ~self._after,
       weights * self._after,
       self._iteration,
     )
+
+  def _parameters(self, iterations: Int64s) -> Float64s:
+    """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
+    return self.minimizer.parameters(iterations, self.compiled_game)
 
   def _average_weights(self, iterations: Int64s) -> Float64s:
     """Returns what the strategies of these iterations weigh in the average, shape (iterations,)."""
@@ -163,6 +186,10 @@ class Solver(IterativeSolver):
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
     return self._strategy.copy()
+
+  def current_sequence_form(self) -> Float64s:
+    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
+    return self._sequence.copy()
 
   def average_probabilities(self) -> Float64s:
     """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
