@@ -104,7 +104,7 @@ def compare() -> None:
 def draw_comparison(
   game: CompiledGame, results: dict[str, list[spiel_cfr.Row]], quality: str, divisor: int
 ) -> None:
-  import matplotlib.pyplot as plt
+  plt = pyplot()
 
   figure, both = plt.subplots(1, 2, figsize=(11, 5), sharey=True, layout="constrained")
   for axes, column, label in zip(
@@ -142,7 +142,7 @@ def track() -> None:
 
 def draw_infosets(snapshots: list[Snapshot], name: str) -> None:
   """Draws a row of pictures an infoset: strategies on the left, regrets on the right."""
-  import matplotlib.pyplot as plt
+  plt = pyplot()
 
   infosets: dict[tuple[int, str], list[Snapshot]] = {}
   for snapshot in snapshots:
@@ -172,6 +172,14 @@ def draw_infosets(snapshots: list[Snapshot], name: str) -> None:
     + (f"; {left_out:,} more infosets are in the file" if left_out else "")
   )
   save(figure, name)
+
+
+def pyplot() -> Any:
+  try:
+    import matplotlib.pyplot as plt
+  except ImportError:
+    sys.exit("No picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --noplot.")
+  return plt
 
 
 def file_name(name: str) -> str:

@@ -510,14 +510,51 @@ CONVERGENCE = {
 
 
 @pytest.mark.parametrize("name", CONVERGENCE)
-@pytest.mark.parametrize("game", ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "random"])
+@pytest.mark.parametrize(
+  "game", ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "random 5", "random 6", "random 7"]
+)
 def test_average_policies_converge(game: str, name: str) -> None:
-  loaded = random_games.random_game(5) if game == "random" else pyspiel.load_game(game)
-  compiled = spiel_cfr.compile_game(loaded)
+  random = game.startswith("random")
+  compiled = spiel_cfr.compile_game(
+    random_games.random_game(int(game[-1])) if random else pyspiel.load_game(game)
+  )
   solver = VARIANTS[name](compiled, seed=0)
   start = solver.nash_conv()
   solver.run(CONVERGENCE[name])
   assert solver.nash_conv() < (0.25 if game == "leduc_poker" else 0.1) * start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("ours", "theirs"),
+  [
+    (spiel_cfr.ExternalSamplingSolver, pyspiel.ExternalSamplingMCCFRSolver),
+    (
+      _make(spiel_cfr.ExternalSamplingSolver, average_type=FULL),
+      lambda game, seed: pyspiel.ExternalSamplingMCCFRSolver(
+        game, seed, pyspiel.MCCFRAverageType.FULL
+      ),
+    ),
+    (
+      spiel_cfr.OutcomeSamplingSolver,
+      lambda game, seed: pyspiel.OutcomeSamplingMCCFRSolver(game, 0.6, seed),
+    ),
+  ],
+  ids=["external", "full", "outcome"],
+)
+def test_converges_as_fast_as_open_spiel(ours: Any, theirs: Any) -> None:
+  compiled = spiel_cfr.compile_game("leduc_poker")
+  found: list[tuple[float, float]] = []
+  for seed in range(1, 17):
+    solver, other = ours(compiled, seed=seed), theirs(compiled.game, seed)
+    solver.run(1000)
+    for _ in range(1000):
+      other.run_iteration()
+    found.append((solver.nash_conv(), spiel_cfr.nash_conv(compiled, other.average_policy())))
+  mine, wanted = np.array(found).T
+  error = np.sqrt((mine.var() + wanted.var()) / len(found))
+  assert error < 0.05 * wanted.mean()
+  assert abs(mine.mean() - wanted.mean()) < 4 * error
 
 
 def test_average_policy_is_a_policy_of_open_spiel() -> None:
