@@ -228,7 +228,8 @@ class SamplingSolver(IterativeSolver):
   def run(self, iterations: int) -> None:
     """Does many iterations: the same numbers as single ones.
 
-    Ctrl-C raises KeyboardInterrupt; the solver can go on from there as if nothing had happened.
+    Ctrl-C raises KeyboardInterrupt; the solver can go on from there, on the state engine with baselines that may have
+    moved already.
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
