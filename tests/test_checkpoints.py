@@ -313,12 +313,37 @@ def test_resuming_passes_over_damaged_files(kuhn: Any, tmp_path: pathlib.Path) -
   with pytest.warns(UserWarning, match="Passed over"):
     assert checkpoints.resume(solver) == middle
   assert solver.iteration == 8
-  with pytest.raises(errors.CheckpointMismatchError), pytest.warns(UserWarning):
+  with pytest.raises(errors.CheckpointMismatchError):
     checkpoints.resume(spiel_cfr.CFRPlusSolver(kuhn))
-  for path in (middle, oldest):
+  assert sorted(path.name for path in tmp_path.iterdir()) == [
+    oldest.name,
+    middle.name,
+    f"{newest.name}.damaged",
+  ]
+  spiel_cfr.run(solver, 9, checkpoints=checkpoints, progress=False)
+  for path in checkpoints.paths():
     path.write_bytes(b"")
   with pytest.raises(errors.DamagedFileError), pytest.warns(UserWarning):
     checkpoints.resume(solver)
+
+
+def test_later_checkpoints_are_not_replaced(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  """Who forgets to resume must not lose what there is, the trace included."""
+  checkpoints = spiel_cfr.Checkpoints(tmp_path / "folder", every=10)
+  trace = tmp_path / "trace.csv"
+
+  def run(solver: Any) -> None:
+    traces = [spiel_cfr.open_trace(trace)]
+    spiel_cfr.run(solver, 40, checkpoints=checkpoints, traces=traces, progress=False)
+
+  run(spiel_cfr.CFRSolver(kuhn))
+  before = trace.read_bytes(), checkpoints.paths()
+  with pytest.raises(errors.CheckpointMismatchError, match="another folder"):
+    run(spiel_cfr.CFRSolver(kuhn))
+  assert (trace.read_bytes(), checkpoints.paths()) == before
+  solver = spiel_cfr.CFRSolver(kuhn)
+  checkpoints.resume(solver)
+  run(solver)
 
 
 @pytest.mark.parametrize("settings", [{"every": 0}, {"every": 1, "keep": 0}], ids=str)
@@ -364,12 +389,11 @@ def _results(folder: pathlib.Path) -> Any:
 
 
 def test_kill_9_at_any_moment_changes_nothing(tmp_path: pathlib.Path) -> None:
-  calm, hunted = tmp_path / "calm", tmp_path / "hunted"
-  for threads in (1, 2):
-    assert _start(calm, resume=False, threads=threads).wait(60) == 0
-    if threads == 1:
-      once = _results(calm)
-  assert _results(calm) == once
+  hunted = tmp_path / "hunted"
+  once, again = (tmp_path / f"{threads} threads" for threads in (1, 2))
+  assert _start(once, resume=False, threads=1).wait(60) == 0
+  assert _start(again, resume=False, threads=2).wait(60) == 0
+  assert _results(again) == _results(once)
 
   rng = random.Random(1)
   checkpoints = spiel_cfr.Checkpoints(hunted, every=1)
@@ -386,7 +410,7 @@ def test_kill_9_at_any_moment_changes_nothing(tmp_path: pathlib.Path) -> None:
     kills += 1
   assert kills >= 3
   assert _start(hunted, resume=True).wait(60) == 0
-  assert _results(hunted) == once
+  assert _results(hunted) == _results(once)
 
 
 def test_header_can_be_read_with_numpy_alone(checkpoint: bytes, path: pathlib.Path) -> None:

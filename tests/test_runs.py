@@ -172,6 +172,7 @@ def test_nodes_touched(leduc: Any) -> None:
     {"iterations": True},
     {"seconds": -1.0},
     {"seconds": math.nan},
+    {"seconds": "1"},
     {"target_nash_conv": -1e-9},
     {"target_exploitability": math.nan},
     {"iterations": 3, "evaluate_at": lambda iteration: iteration},
