@@ -1,4 +1,4 @@
-"""Every solver there is, by a short name, with arguments other than the defaults where there are any."""
+"""All solvers, full-width and sampling, by a short name, with arguments other than the defaults where there are any."""
 
 from typing import Any
 
@@ -28,4 +28,11 @@ SOLVERS: dict[str, Any] = {
   "minimizer": lambda game: spiel_cfr.Solver(
     game, DiscountedRegretMatching(beta=0.5), averaged=("after", "before")
   ),
+}
+
+SAMPLING_SOLVERS: dict[str, Any] = {
+  "external": lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=3, baseline_rate=0.1),
+  "outcome": lambda game: spiel_cfr.OutcomeSamplingSolver(game, 0.5, seed=4),
+  "chance": lambda game: spiel_cfr.ChanceSamplingSolver(game, seed=5, average_power=1.0),
+  "average strategy": lambda game: spiel_cfr.AverageStrategySamplingSolver(game, seed=6),
 }

@@ -276,6 +276,7 @@ class SamplingSolver(IterativeSolver):
       UnsupportedGameError: the solver works on states.
     """
     self._check_compiled()
+    self._schedule(0)  # Brings sums up to date, wherever slices of iterations have ended.
     return super().state_dict()
 
   def average_policy(self) -> open_spiel_policy.Policy:
