@@ -78,6 +78,11 @@ LEAF_ROWS = "leaf rows"
 _GRADIENTS = {LEAF_ROWS: leaf_row_gradient}
 
 
+def register_gradient(form: str, gradient: Kernel) -> None:
+  """Makes a further payoff form known: its name, and its kernel of `GRADIENT_SIGNATURE`."""
+  _GRADIENTS[form] = gradient
+
+
 @dataclasses.dataclass(frozen=True)
 class Payoff:
   """The payoffs of all players, in one of several forms.
