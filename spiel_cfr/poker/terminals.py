@@ -15,10 +15,9 @@ Eight terminals at a time stand side by side, `[hand][terminal]`, so that the sa
 import numpy as np
 
 from spiel_cfr.game.payoff import GRADIENT_SIGNATURE
-from spiel_cfr.kernels import Float64s, Uint32s, Uint64s, kernel
+from spiel_cfr.kernels import Float64s, Uint32s, Uint64s, inlined, kernel
+from spiel_cfr.lines import WIDTH, add, load, store, subtract
 
-# Terminals at a time.
-WIDTH = 8
 # Columns of the payoff's table from row 2 on, a row a board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
 # of strength are, and how many; the batches of folds and of showdowns. Rows 0 and 1 hold each player's root and end,
@@ -30,6 +29,22 @@ HAND_LINES = 5
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _WIDTH = np.uint64(WIDTH)
+# Hands that are brought side by side at a time: as many lines fit into the level-1 cache many times.
+_TILE = np.uint64(64)
+
+
+@inlined
+def give(held: Float64s, low: int, high: int, line: Float64s) -> None:
+  """Adds a hand's line to the totals of both of its cards."""
+  store(held, np.uint64(low) * _WIDTH, add(load(held, np.uint64(low) * _WIDTH), line))
+  store(held, np.uint64(high) * _WIDTH, add(load(held, np.uint64(high) * _WIDTH), line))
+
+
+@inlined
+def take(total: Float64s, held: Float64s, low: int, high: int) -> Float64s:
+  """Returns the total less what hands with either of two cards hold."""
+  without_low = subtract(total, load(held, np.uint64(low) * _WIDTH))
+  return subtract(without_low, load(held, np.uint64(high) * _WIDTH))
 
 
 @kernel(GRADIENT_SIGNATURE)
@@ -52,7 +67,6 @@ def terminal_gradient(
   reach = np.empty((most + _ONE) * _WIDTH, values.dtype)
   value = np.empty(most * _WIDTH, values.dtype)
   held = np.empty(places * _WIDTH, values.dtype)
-  total = np.empty(_WIDTH, values.dtype)
 
   for board in range(np.uint64(2), np.uint64(table.shape[0])):
     lanes, other_lanes = table[board, player], table[board, opponent]
@@ -66,58 +80,56 @@ def terminal_gradient(
     same = hands + 4 * lanes
     for batch in range(table[board, 8], table[board, 11]):
       is_fold = batch < table[board, 9]
+      for tile in range(_ZERO, other_lanes, _TILE):
+        count = min(_TILE, other_lanes - tile)
+        for k in range(_WIDTH):
+          terminal = batch * _WIDTH + k
+          first = np.uint64(others[opponent, terminal])
+          lane = np.uint64(others[2 + opponent, terminal]) + tile
+          for j in range(count):
+            row = first + rows[lane + j]
+            reach[(tile + j) * _WIDTH + k] = values[other_weights + tile + j] * sequence[row]
       for k in range(_WIDTH):
-        terminal = batch * _WIDTH + k
-        first, lane = np.uint64(others[opponent, terminal]), np.uint64(others[2 + opponent, terminal])
-        for j in range(other_lanes):
-          reach[j * _WIDTH + k] = values[other_weights + j] * sequence[first + rows[lane + j]]
         reach[other_lanes * _WIDTH + k] = 0.0
-
       for i in range(places * _WIDTH):
         held[i] = 0.0
-      for k in range(_WIDTH):
-        total[k] = 0.0
-      for j in range(other_lanes):
-        low, high = rows[give_low + j] * _WIDTH, rows[give_high + j] * _WIDTH
-        for k in range(_WIDTH):
-          held[low + k] += reach[j * _WIDTH + k]
-          held[high + k] += reach[j * _WIDTH + k]
-          total[k] += reach[j * _WIDTH + k]
-
+      total = load(held, _ZERO)
       if is_fold:
+        for j in range(other_lanes):
+          line = load(reach, j * _WIDTH)
+          total = add(total, line)
+          give(held, rows[give_low + j], rows[give_high + j], line)
         for i in range(lanes):
-          low, high = rows[take_low + i] * _WIDTH, rows[take_high + i] * _WIDTH
-          twin = rows[same + i] * _WIDTH
-          for k in range(_WIDTH):
-            value[i * _WIDTH + k] = total[k] - held[low + k] - held[high + k] + reach[twin + k]
+          without = take(total, held, rows[take_low + i], rows[take_high + i])
+          twin = load(reach, np.uint64(rows[same + i]) * _WIDTH)
+          store(value, i * _WIDTH, add(without, twin))
       else:
-        # Weaker less stronger is weaker and weaker-or-equal less all: both counts start at minus half of all.
-        for i in range(places * _WIDTH):
-          held[i] *= -0.5
-        for k in range(_WIDTH):
-          total[k] *= -0.5
         for level in range(num_levels):
           begin, end = np.uint64(rows[own_levels + level]), np.uint64(rows[own_levels + level + _ONE])
           for i in range(begin, end):
-            low, high = rows[take_low + i] * _WIDTH, rows[take_high + i] * _WIDTH
-            for k in range(_WIDTH):
-              value[i * _WIDTH + k] = total[k] - held[low + k] - held[high + k]
+            weaker = take(total, held, rows[take_low + i], rows[take_high + i])
+            store(value, i * _WIDTH, weaker)
           for j in range(
             np.uint64(rows[other_levels + level]), np.uint64(rows[other_levels + level + _ONE])
           ):
-            low, high = rows[give_low + j] * _WIDTH, rows[give_high + j] * _WIDTH
-            for k in range(_WIDTH):
-              held[low + k] += reach[j * _WIDTH + k]
-              held[high + k] += reach[j * _WIDTH + k]
-              total[k] += reach[j * _WIDTH + k]
+            line = load(reach, j * _WIDTH)
+            total = add(total, line)
+            give(held, rows[give_low + j], rows[give_high + j], line)
           for i in range(begin, end):
-            low, high = rows[take_low + i] * _WIDTH, rows[take_high + i] * _WIDTH
-            for k in range(_WIDTH):
-              value[i * _WIDTH + k] += total[k] - held[low + k] - held[high + k]
-
-      for k in range(_WIDTH):
-        terminal = batch * _WIDTH + k
-        first, lane = np.uint64(others[player, terminal]), np.uint64(others[2 + player, terminal])
-        payoff = values[payoffs + terminal] * (sign if is_fold else 1.0)
+            not_stronger = take(total, held, rows[take_low + i], rows[take_high + i])
+            store(value, i * _WIDTH, add(load(value, i * _WIDTH), not_stronger))
+        # Weaker less stronger is weaker and weaker-or-equal less all.
         for i in range(lanes):
-          utility[first + rows[lane + i]] += payoff * values[weights + i] * value[i * _WIDTH + k]
+          everything = take(total, held, rows[take_low + i], rows[take_high + i])
+          store(value, i * _WIDTH, subtract(load(value, i * _WIDTH), everything))
+
+      for tile in range(_ZERO, lanes, _TILE):
+        count = min(_TILE, lanes - tile)
+        for k in range(_WIDTH):
+          terminal = batch * _WIDTH + k
+          first = np.uint64(others[player, terminal])
+          lane = np.uint64(others[2 + player, terminal]) + tile
+          payoff = values[payoffs + terminal] * (sign if is_fold else 1.0)
+          for i in range(count):
+            row = first + rows[lane + i]
+            utility[row] += payoff * values[weights + tile + i] * value[(tile + i) * _WIDTH + k]
