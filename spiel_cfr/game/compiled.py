@@ -18,6 +18,7 @@ from spiel_cfr import arguments, errors, files
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.payoff import Payoff, leaf_rows
+from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
 from spiel_cfr.kernels import Int64s, Uint32s, Uint64s
 
@@ -82,6 +83,11 @@ class CompiledGame:
   def num_infosets(self) -> int:
     """How many infosets all players have."""
     return sum(treeplex.num_infosets for treeplex in self.treeplexes)
+
+  @property
+  def subtrees(self) -> list[Subtree]:
+    """The trunk and the subtrees of a game that solvers are to go through part by part; else none."""
+    return []
 
   @property
   def end(self) -> int:

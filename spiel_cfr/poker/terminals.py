@@ -16,8 +16,9 @@ import numpy as np
 
 from spiel_cfr.game.payoff import GRADIENT_SIGNATURE
 from spiel_cfr.kernels import Float64s, Uint32s, Uint64s, inlined, kernel
-from spiel_cfr.lines import WIDTH, add, load, store, subtract
+from spiel_cfr.vectors import LANES, full, load, store
 
+POKER_TERMINALS = "poker terminals"
 # Columns of the payoff's table from row 2 on, a row a board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
 # of strength are, and how many; the batches of folds and of showdowns. Rows 0 and 1 hold each player's root and end,
@@ -28,7 +29,7 @@ BOARD_COLUMNS = 12
 HAND_LINES = 5
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
-_WIDTH = np.uint64(WIDTH)
+_WIDTH = np.uint64(LANES)
 # Hands that are brought side by side at a time: as many lines fit into the level-1 cache many times.
 _TILE = np.uint64(64)
 
@@ -36,15 +37,14 @@ _TILE = np.uint64(64)
 @inlined
 def give(held: Float64s, low: int, high: int, line: Float64s) -> None:
   """Adds a hand's line to the totals of both of its cards."""
-  store(held, np.uint64(low) * _WIDTH, add(load(held, np.uint64(low) * _WIDTH), line))
-  store(held, np.uint64(high) * _WIDTH, add(load(held, np.uint64(high) * _WIDTH), line))
+  store(held, np.uint64(low) * _WIDTH, load(held, np.uint64(low) * _WIDTH) + line)
+  store(held, np.uint64(high) * _WIDTH, load(held, np.uint64(high) * _WIDTH) + line)
 
 
 @inlined
 def take(total: Float64s, held: Float64s, low: int, high: int) -> Float64s:
   """Returns the total less what hands with either of two cards hold."""
-  without_low = subtract(total, load(held, np.uint64(low) * _WIDTH))
-  return subtract(without_low, load(held, np.uint64(high) * _WIDTH))
+  return total - load(held, np.uint64(low) * _WIDTH) - load(held, np.uint64(high) * _WIDTH)
 
 
 @kernel(GRADIENT_SIGNATURE)
@@ -64,9 +64,9 @@ def terminal_gradient(
   most, places = table[0, 3], table[0, 4]
   for i in range(table[player, 0], table[player, 1]):
     utility[i] = 0.0
-  reach = np.empty((most + _ONE) * _WIDTH, values.dtype)
-  value = np.empty(most * _WIDTH, values.dtype)
-  held = np.empty(places * _WIDTH, values.dtype)
+  reach = np.empty((most + _ONE) * _WIDTH)
+  value = np.empty(most * _WIDTH)
+  held = np.empty(places * _WIDTH)
 
   for board in range(np.uint64(2), np.uint64(table.shape[0])):
     lanes, other_lanes = table[board, player], table[board, opponent]
@@ -93,16 +93,16 @@ def terminal_gradient(
         reach[other_lanes * _WIDTH + k] = 0.0
       for i in range(places * _WIDTH):
         held[i] = 0.0
-      total = load(held, _ZERO)
+      total = full(0.0)
       if is_fold:
         for j in range(other_lanes):
           line = load(reach, j * _WIDTH)
-          total = add(total, line)
+          total = total + line
           give(held, rows[give_low + j], rows[give_high + j], line)
         for i in range(lanes):
           without = take(total, held, rows[take_low + i], rows[take_high + i])
           twin = load(reach, np.uint64(rows[same + i]) * _WIDTH)
-          store(value, i * _WIDTH, add(without, twin))
+          store(value, i * _WIDTH, without + twin)
       else:
         for level in range(num_levels):
           begin, end = np.uint64(rows[own_levels + level]), np.uint64(rows[own_levels + level + _ONE])
@@ -113,15 +113,15 @@ def terminal_gradient(
             np.uint64(rows[other_levels + level]), np.uint64(rows[other_levels + level + _ONE])
           ):
             line = load(reach, j * _WIDTH)
-            total = add(total, line)
+            total = total + line
             give(held, rows[give_low + j], rows[give_high + j], line)
           for i in range(begin, end):
             not_stronger = take(total, held, rows[take_low + i], rows[take_high + i])
-            store(value, i * _WIDTH, add(load(value, i * _WIDTH), not_stronger))
+            store(value, i * _WIDTH, load(value, i * _WIDTH) + not_stronger)
         # Weaker less stronger is weaker and weaker-or-equal less all.
         for i in range(lanes):
           everything = take(total, held, rows[take_low + i], rows[take_high + i])
-          store(value, i * _WIDTH, subtract(load(value, i * _WIDTH), everything))
+          store(value, i * _WIDTH, load(value, i * _WIDTH) - everything)
 
       for tile in range(_ZERO, lanes, _TILE):
         count = min(_TILE, lanes - tile)
