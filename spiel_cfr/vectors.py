@@ -91,6 +91,29 @@ def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any)
   return _VECTOR(_VECTOR, _VECTOR, _VECTOR, _VECTOR), generate
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def transpose(
+  typing_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+) -> Any:
+  """Returns eight vectors of which the first holds the first elements of the eight given, and so on."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    vectors = list(arguments)
+    index = ir.VectorType(ir.IntType(32), LANES)
+    # Blocks of 1, 2 and 4 elements off the diagonal change places.
+    for size in (1, 2, 4):
+      low = [i if not i & size else LANES + i - size for i in range(LANES)]
+      high = [i + size if not i & size else LANES + i for i in range(LANES)]
+      for i in range(LANES):
+        if not i & size:
+          pair = vectors[i], vectors[i + size]
+          vectors[i] = builder.shuffle_vector(*pair, ir.Constant(index, low))
+          vectors[i + size] = builder.shuffle_vector(*pair, ir.Constant(index, high))
+    return context.make_tuple(builder, signature.return_type, vectors)
+
+  return types.UniTuple(_VECTOR, LANES)(a, b, c, d, e, f, g, h), generate
+
+
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
   """Returns where numbers[start] is, as the address of a vector."""
   data = context.make_array(signature.args[0])(context, builder, arguments[0]).data

@@ -23,7 +23,7 @@ from spiel_cfr.kernels import LINE, Int64s, Uint32s, Uint64s
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_tree import Kind, PublicNode
-from spiel_cfr.poker.terminals import BOARD_COLUMNS, POKER_TERMINALS
+from spiel_cfr.poker.terminals import BOARD_COLUMNS, IN_ORDER, POKER_TERMINALS
 from spiel_cfr.vectors import LANES
 
 TERMINALS = Kind.FOLD, Kind.SHOWDOWN
@@ -149,6 +149,8 @@ class Layout:
         self.begins[player, number] = end
         self.first_infosets[player, number] = num_infosets
         end, num_infosets = self._lay_out(player, number, end, num_infosets)
+      # Kernels read and write whole vectors: nothing of another player may follow at once.
+      end += LINE
       self.begins[player, -1] = end
       self.first_infosets[player, -1] = num_infosets
       self.roots.append(end)
@@ -280,7 +282,11 @@ class Layout:
       board = self.boards[number]
       counts = [len(hands) for hands in board.hands]
       described = [rows.add(_describe_hands(player, self.deal, board)) for player in (0, 1)]
-      reaches = [values.add(self.deal.reaches[player][board.hands[player]]) for player in (0, 1)]
+      # Kernels read whole vectors.
+      reaches = [
+        values.add(self.deal.reaches[player][board.hands[player]], np.zeros(LANES))
+        for player in (0, 1)
+      ]
       levels = np.unique(np.concatenate(board.strengths))
       level_starts = [
         np.append(np.searchsorted(board.strengths[player], levels), counts[player])
@@ -290,22 +296,28 @@ class Layout:
       known_lanes: dict[tuple[int, int, int], int] = {}
       for column, kind in zip((8, 10), TERMINALS, strict=True):
         table[line, column] = len(terminals) // LANES
+        # Batches are of one kind: both players have acted on this board, or not.
+        by_kind: dict[bool, list[int]] = {True: [], False: []}
         for node in self.terminals(number, kind):
-          firsts, lanes = [], []
-          for player, numbering in enumerate(parts):
-            row = self.row_above(player, number, node)
-            firsts.append(numbering.first(row))
-            # Rows of one board that are in this part have the same lanes; others differ.
-            key = player, row.board, 0 if numbering.has(row) else row.first
-            if key not in known_lanes:
-              known_lanes[key] = rows.add(numbering.lanes(row))
-            lanes.append(known_lanes[key])
-          terminals.append((*firsts, *lanes))
-          payoffs.append(self.nodes[node].payoff * board.probability / self.deal.total)
-        while len(terminals) % LANES:
-          # Batches are filled up with the last terminal again, at no payoff.
-          terminals.append(terminals[-1])
-          payoffs.append(0.0)
+          above = [self.row_above(player, number, node).board for player in (0, 1)]
+          by_kind[above == [number, number]].append(node)
+        for in_order, own in by_kind.items():
+          for node in own:
+            firsts, lanes = [], []
+            for player, numbering in enumerate(parts):
+              row = self.row_above(player, number, node)
+              firsts.append(numbering.first(row))
+              # Rows of one board that are in this part have the same lanes; others differ.
+              key = player, row.board, 0 if numbering.has(row) else row.first
+              if not in_order and key not in known_lanes:
+                known_lanes[key] = rows.add(numbering.lanes(row))
+              lanes.append(int(IN_ORDER) if in_order else known_lanes[key])
+            terminals.append((*firsts, *lanes))
+            payoffs.append(self.nodes[node].payoff * board.probability / self.deal.total)
+          while len(terminals) % LANES:
+            # Batches are filled up with the last terminal again, at no payoff.
+            terminals.append(terminals[-1])
+            payoffs.append(0.0)
         table[line, column + 1] = len(terminals) // LANES
     for player, numbering in enumerate(parts):
       begin = self.roots[player] - numbering.begin if not boards.start else 0

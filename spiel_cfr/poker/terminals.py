@@ -16,7 +16,7 @@ import numpy as np
 
 from spiel_cfr.game.payoff import GRADIENT_SIGNATURE
 from spiel_cfr.kernels import Float64s, Uint32s, Uint64s, inlined, kernel
-from spiel_cfr.vectors import LANES, full, load, store
+from spiel_cfr.vectors import LANES, full, load, store, transpose
 
 POKER_TERMINALS = "poker terminals"
 # Columns of the payoff's table from row 2 on, a row a board: how many hands each player has; where in `rows` each
@@ -24,14 +24,14 @@ POKER_TERMINALS = "poker terminals"
 # of strength are, and how many; the batches of folds and of showdowns. Rows 0 and 1 hold each player's root and end,
 # and where in `values` the terminals' payoffs are.
 BOARD_COLUMNS = 12
+# Instead of where a row's lanes are: they are 0, 1, 2 and so on. All terminals of a batch have this, or none.
+IN_ORDER = np.uint32(0xFFFFFFFF)
 # Lines of a description of hands: the places of the two cards where totals are added to, those where totals are read
 # from, and the same hand among the opponent's.
 HAND_LINES = 5
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _WIDTH = np.uint64(LANES)
-# Hands that are brought side by side at a time: as many lines fit into the level-1 cache many times.
-_TILE = np.uint64(64)
 
 
 @inlined
@@ -45,6 +45,85 @@ def give(held: Float64s, low: int, high: int, line: Float64s) -> None:
 def take(total: Float64s, held: Float64s, low: int, high: int) -> Float64s:
   """Returns the total less what hands with either of two cards hold."""
   return total - load(held, np.uint64(low) * _WIDTH) - load(held, np.uint64(high) * _WIDTH)
+
+
+@inlined
+def gather(
+  reach: Float64s,
+  others: Uint32s,
+  rows: Uint32s,
+  values: Float64s,
+  sequence: Float64s,
+  player: int,
+  batch: int,
+  lanes: int,
+  weights: int,
+) -> None:
+  """Brings the reaches of a player's hands at the terminals of a batch side by side."""
+  terminal = batch * _WIDTH
+  if others[2 + player, terminal] == IN_ORDER:
+    first = others[player, terminal : terminal + _WIDTH].astype(np.uint64)
+    for j in range(_ZERO, lanes, _WIDTH):
+      weight = load(values, weights + j)
+      lines = transpose(
+        load(sequence, first[0] + j) * weight,
+        load(sequence, first[1] + j) * weight,
+        load(sequence, first[2] + j) * weight,
+        load(sequence, first[3] + j) * weight,
+        load(sequence, first[4] + j) * weight,
+        load(sequence, first[5] + j) * weight,
+        load(sequence, first[6] + j) * weight,
+        load(sequence, first[7] + j) * weight,
+      )
+      for k in range(LANES):
+        store(reach, (j + np.uint64(k)) * _WIDTH, lines[k])
+    return
+  for k in range(_WIDTH):
+    row = np.uint64(others[player, terminal + k])
+    lane = np.uint64(others[2 + player, terminal + k])
+    for j in range(lanes):
+      reach[j * _WIDTH + k] = values[weights + j] * sequence[row + rows[lane + j]]
+
+
+@inlined
+def scatter(
+  utility: Float64s,
+  value: Float64s,
+  payoff: Float64s,
+  others: Uint32s,
+  rows: Uint32s,
+  values: Float64s,
+  player: int,
+  batch: int,
+  lanes: int,
+  weights: int,
+) -> None:
+  """Adds the values of a player's hands at the terminals of a batch to the utilities."""
+  terminal = batch * _WIDTH
+  if others[2 + player, terminal] == IN_ORDER:
+    first = others[player, terminal : terminal + _WIDTH].astype(np.uint64)
+    for i in range(_ZERO, lanes, _WIDTH):
+      weight = load(values, weights + i)
+      start = i * _WIDTH
+      lines = transpose(
+        load(value, start),
+        load(value, start + _WIDTH),
+        load(value, start + _WIDTH * np.uint64(2)),
+        load(value, start + _WIDTH * np.uint64(3)),
+        load(value, start + _WIDTH * np.uint64(4)),
+        load(value, start + _WIDTH * np.uint64(5)),
+        load(value, start + _WIDTH * np.uint64(6)),
+        load(value, start + _WIDTH * np.uint64(7)),
+      )
+      for k in range(LANES):
+        row = first[k] + i
+        store(utility, row, load(utility, row) + lines[k] * weight * full(payoff[k]))
+    return
+  for k in range(_WIDTH):
+    row = np.uint64(others[player, terminal + k])
+    lane = np.uint64(others[2 + player, terminal + k])
+    for i in range(lanes):
+      utility[row + rows[lane + i]] += payoff[k] * values[weights + i] * value[i * _WIDTH + k]
 
 
 @kernel(GRADIENT_SIGNATURE)
@@ -64,9 +143,11 @@ def terminal_gradient(
   most, places = table[0, 3], table[0, 4]
   for i in range(table[player, 0], table[player, 1]):
     utility[i] = 0.0
-  reach = np.empty((most + _ONE) * _WIDTH)
-  value = np.empty(most * _WIDTH)
+  # Whole vectors of hands are read and written: what is beyond the last hand must be finite.
+  reach = np.zeros((most + _WIDTH) * _WIDTH)
+  value = np.zeros((most + _WIDTH) * _WIDTH)
   held = np.empty(places * _WIDTH)
+  payoff = np.empty(_WIDTH)
 
   for board in range(np.uint64(2), np.uint64(table.shape[0])):
     lanes, other_lanes = table[board, player], table[board, opponent]
@@ -80,15 +161,7 @@ def terminal_gradient(
     same = hands + 4 * lanes
     for batch in range(table[board, 8], table[board, 11]):
       is_fold = batch < table[board, 9]
-      for tile in range(_ZERO, other_lanes, _TILE):
-        count = min(_TILE, other_lanes - tile)
-        for k in range(_WIDTH):
-          terminal = batch * _WIDTH + k
-          first = np.uint64(others[opponent, terminal])
-          lane = np.uint64(others[2 + opponent, terminal]) + tile
-          for j in range(count):
-            row = first + rows[lane + j]
-            reach[(tile + j) * _WIDTH + k] = values[other_weights + tile + j] * sequence[row]
+      gather(reach, others, rows, values, sequence, opponent, batch, other_lanes, other_weights)
       for k in range(_WIDTH):
         reach[other_lanes * _WIDTH + k] = 0.0
       for i in range(places * _WIDTH):
@@ -123,13 +196,6 @@ def terminal_gradient(
           everything = take(total, held, rows[take_low + i], rows[take_high + i])
           store(value, i * _WIDTH, load(value, i * _WIDTH) - everything)
 
-      for tile in range(_ZERO, lanes, _TILE):
-        count = min(_TILE, lanes - tile)
-        for k in range(_WIDTH):
-          terminal = batch * _WIDTH + k
-          first = np.uint64(others[player, terminal])
-          lane = np.uint64(others[2 + player, terminal]) + tile
-          payoff = values[payoffs + terminal] * (sign if is_fold else 1.0)
-          for i in range(count):
-            row = first + rows[lane + i]
-            utility[row] += payoff * values[weights + tile + i] * value[(tile + i) * _WIDTH + k]
+      for k in range(_WIDTH):
+        payoff[k] = values[payoffs + batch * _WIDTH + k] * (sign if is_fold else 1.0)
+      scatter(utility, value, payoff, others, rows, values, player, batch, lanes, weights)

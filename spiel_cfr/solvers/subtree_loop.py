@@ -34,6 +34,7 @@ from spiel_cfr.kernels import (
   FLOAT_TABLE,
   FLOATS,
   INDICES,
+  LINE,
   Float64s,
   Kernel,
   Uint32s,
@@ -150,7 +151,8 @@ class _Workspace:
   """
 
   def __init__(self, parts: Sequence[Subtree], minimizer: LocalMinimizer, copies: bool) -> None:
-    lengths = [max(part.lengths[player] for part in parts) for player in _PLAYERS]
+    # Kernels may read and write whole vectors.
+    lengths = [LINE + max(part.lengths[player] for part in parts) for player in _PLAYERS]
     self.sequence = [aligned_zeros(length) for length in lengths]
     self.utility = [aligned_zeros(length) for length in lengths]
     self.prediction = [aligned_zeros(length if minimizer.predict else 0) for length in lengths]
@@ -247,7 +249,8 @@ class SubtreeLoop:
     for player in _PLAYERS:
       other = self._parts[0].sequences[1 - player]
       scale = 1.0 / float(average[other.start])
-      np.multiply(average[other], scale, out=self._trunk.sequence[1 - player])
+      reach = self._trunk.sequence[1 - player]
+      np.multiply(average[other], scale, out=reach[: other.stop - other.start])
 
       def respond(number: int, workspace: _Workspace) -> None:
         part = self._parts[number]
@@ -323,7 +326,8 @@ class SubtreeLoop:
       length = part.lengths[player] - len(part.entries[player])
       values = workspace.utility[player], workspace.prediction[player]
       for kept, swept in zip(self._at_entries[number][player], values, strict=True):
-        kept[: len(swept) - length] = swept[length : length + len(kept)]
+        if len(swept):
+          kept[:] = swept[length : length + len(kept)]
 
   def _update_trunk(
     self,
