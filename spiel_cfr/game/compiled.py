@@ -16,7 +16,7 @@ import pyspiel
 
 from spiel_cfr import arguments, errors, files
 from spiel_cfr.game import loading
-from spiel_cfr.game.enumerate import enumerate_game
+from spiel_cfr.game.enumerate import ActionFilter, enumerate_game
 from spiel_cfr.game.payoff import Payoff, leaf_rows
 from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
@@ -248,8 +248,13 @@ def compile_game(
   max_nodes: int = DEFAULT_MAX_NODES,
   cache_dir: str | os.PathLike[str] | None = None,
   progress: bool | None = None,
+  action_filter: ActionFilter | None = None,
+  vector_form: bool | None = None,
 ) -> CompiledGame:
   """Walks a game's states once and returns it as arrays.
+
+  Poker games of two players with many hands come in vector form: their public states alone are walked, and deals are
+  never listed, see `poker.compile_public_game`.
 
   Args:
     game: an OpenSpiel game or its string, such as `"leduc_poker(players=3)"`. Games with simultaneous moves are
@@ -257,6 +262,10 @@ def compile_game(
     max_nodes: how many states the game may have.
     cache_dir: a folder to keep compiled games in; the second time, the walk is skipped.
     progress: whether to show a progress bar; by default, on a terminal.
+    action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
+      states of an infoset. A game with a filter is not kept in `cache_dir`.
+    vector_form: whether to compile in vector form. By default, that is done for games of `universal_poker` with 50
+      private hands or more; with fewer hands, as in Kuhn and Leduc poker, lists of deals are as fast.
 
   Returns:
     The compiled game.
@@ -267,9 +276,18 @@ def compile_game(
   """
   if isinstance(game, CompiledGame):
     return game
+  # Poker builds on this module.
+  from spiel_cfr.poker import public_game
+
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   loaded = loading.load_game(game)
-  cached = _cache_path(pathlib.Path(cache_dir), loaded) if cache_dir is not None else None
+  if vector_form is None:
+    vector_form = public_game.is_worth_it(loaded)
+  if vector_form:
+    return public_game.compile_public_game(loaded, action_filter)
+  cached = None
+  if cache_dir is not None and action_filter is None:
+    cached = _cache_path(pathlib.Path(cache_dir), loaded)
   if cached is not None and cached.exists():
     try:
       compiled = load_compiled_game(cached)
@@ -280,15 +298,17 @@ def compile_game(
       return dataclasses.replace(compiled, _game=loaded)
     except errors.FileFormatError:
       pass  # A cache may be damaged or of another version: walk again, and write it anew.
-  compiled = _compile(loaded, max_nodes, progress)
+  compiled = _compile(loaded, max_nodes, progress, action_filter)
   if cached is not None:
     cached.parent.mkdir(parents=True, exist_ok=True)
     compiled.save(cached)
   return compiled
 
 
-def _compile(game: Game, max_nodes: int, progress: bool | None) -> CompiledGame:
-  walk = enumerate_game(game, max_nodes, progress)
+def _compile(
+  game: Game, max_nodes: int, progress: bool | None, action_filter: ActionFilter | None
+) -> CompiledGame:
+  walk = enumerate_game(game, max_nodes, progress, action_filter)
   treeplexes: list[Treeplex] = []
   root = first_infoset = 0
   for player, (parents, num_actions) in enumerate(zip(walk.parents, walk.num_actions, strict=True)):

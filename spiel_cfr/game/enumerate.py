@@ -6,8 +6,8 @@ import dataclasses
 import itertools
 import math
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -25,6 +25,9 @@ _CHECK_EVERY = 1 << 10
 _PROBABILITY_TOLERANCE = 1e-6
 # Of the largest return: what sums of returns may differ by and still count as constant.
 _SUM_TOLERANCE = 1e-9
+
+# (state, its legal actions) -> those to keep.
+ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
 
 
 @dataclasses.dataclass
@@ -59,19 +62,26 @@ class Enumeration:
   constant_sum: float | None
 
 
-def enumerate_game(game: pyspiel.Game, max_nodes: int, progress: bool | None = None) -> Enumeration:
+def enumerate_game(
+  game: pyspiel.Game,
+  max_nodes: int,
+  progress: bool | None = None,
+  action_filter: ActionFilter | None = None,
+) -> Enumeration:
   """Walks all states of a sequential game once.
 
   Args:
     game: what `loading.load_game` returns.
     max_nodes: how many states the game may have.
     progress: whether to show a progress bar; by default, on a terminal.
+    action_filter: which legal actions to keep; all by default.
 
   Returns:
     Everything that the solvers need to know of the game.
 
   Raises:
     GameTooLargeError: there are more states than `max_nodes`.
+    ArgumentError: see `kept_actions`.
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
     InvalidPayoffError: a return is NaN or infinite.
@@ -109,6 +119,8 @@ def enumerate_game(game: pyspiel.Game, max_nodes: int, progress: bool | None = N
       if player >= 0:
         infostate = state.information_state_string()
         legal = state.legal_actions()
+        if action_filter is not None:
+          legal = kept_actions(action_filter, state, legal)
         infoset = tables[player].get(infostate)
         if infoset is None:
           infoset = tables[player][infostate] = len(parents[player])
@@ -116,7 +128,9 @@ def enumerate_game(game: pyspiel.Game, max_nodes: int, progress: bool | None = N
           first_sequences[player].append(next_sequence[player])
           next_sequence[player] += len(legal)
           key = tuple(legal)
-          moves[player].append(known_moves.get(key) or known_moves.setdefault(key, _moves(state)))
+          moves[player].append(
+            known_moves.get(key) or known_moves.setdefault(key, _moves(state, legal))
+          )
         elif parents[player][infoset] != sequences[player]:
           raise _imperfect_recall(state)
         known, later, (index, action) = moves[player][infoset]
@@ -166,9 +180,8 @@ def enumerate_game(game: pyspiel.Game, max_nodes: int, progress: bool | None = N
 _Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
 
 
-def _moves(state: Any) -> _Moves:
+def _moves(state: Any, legal: list[int]) -> _Moves:
   """Returns how to explore a decision: in the order in which histories sort as strings."""
-  legal = state.legal_actions()
   if not legal:
     raise errors.UnsupportedGameError(
       f"Player {state.current_player()} is to move and has no legal action after the history "
@@ -188,6 +201,21 @@ def _chance_outcomes(state: Any) -> list[tuple[int, float]]:
       "probabilities must be non-negative and sum to 1."
     )
   return sorted(outcomes, key=lambda outcome: str(outcome[0]), reverse=True)
+
+
+def kept_actions(action_filter: ActionFilter, state: Any, legal: list[int]) -> list[int]:
+  """Returns the actions that a filter keeps, in ascending order.
+
+  Raises:
+    ArgumentError: the filter keeps no action, or one that is not legal, or one twice.
+  """
+  kept = list(action_filter(state, list(legal)))
+  if not kept or len(set(kept)) != len(kept) or not set(kept) <= set(legal):
+    raise errors.ArgumentError(
+      f"The action filter turns the legal actions {legal} after the history "
+      f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
+    )
+  return sorted(kept)
 
 
 class _Leaves:

@@ -217,7 +217,7 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
       return move
     if state.is_chance_node():
       actions, weights = zip(*state.chance_outcomes(), strict=True)
-      if min(weights) <= 0 or not math.isclose(math.fsum(weights), 1, rel_tol=_CHANCE_TOLERANCE):
+      if min(weights) < 0 or not math.isclose(math.fsum(weights), 1, rel_tol=_CHANCE_TOLERANCE):
         raise errors.GameError(
           f"{game} has chance probabilities {weights[:10]} after {state.history()}"
         )

@@ -54,7 +54,7 @@ class Deal:
   @property
   def hand_size(self) -> int:
     """Cards in a hand."""
-    return self.hands.shape[1]
+    return int(self.hands.shape[1])
 
   @functools.cached_property
   def total(self) -> float:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr.game.payoff import Payoff
 from spiel_cfr.game.subtrees import Subtree
-from spiel_cfr.game.treeplex import COLUMNS, DEPTH, FIRST_INFOSET, FIRST_SEQUENCE
-from spiel_cfr.kernels import LINE, Int64s, Uint32s, Uint64s
+from spiel_cfr.game.treeplex import COLUMNS, FIRST_INFOSET, FIRST_SEQUENCE
+from spiel_cfr.kernels import LINE, Int64s, Uint64s
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_tree import Kind, PublicNode
@@ -54,7 +54,10 @@ def list_boards(deal: Deal, nodes: list[PublicNode]) -> list[Board]:
   """Lists the boards of a public tree, parents before children."""
   num_dealt: dict[int, int] = {}
   for node in nodes:
-    if node.kind is Kind.CHANCE and num_dealt.setdefault(node.level, node.num_cards) != node.num_cards:
+    if (
+      node.kind is Kind.CHANCE
+      and num_dealt.setdefault(node.level, node.num_cards) != node.num_cards
+    ):
       raise errors.UnsupportedGameError(
         "The game has no vector form: how many public cards are dealt depends on the betting."
       )
@@ -100,7 +103,9 @@ def _board(
     strengths.append(strength[order])
   if not len(hands[0]):
     return None
-  return Board(known, parent, level, probability, (hands[0], hands[1]), (strengths[0], strengths[1]))
+  return Board(
+    known, parent, level, probability, (hands[0], hands[1]), (strengths[0], strengths[1])
+  )
 
 
 class Row(NamedTuple):
@@ -191,9 +196,7 @@ class Layout:
     """Places the infosets of a board; returns the next free sequence and infoset."""
     hands = len(self.boards[number].hands[player])
     own = self.decisions(player, number)
-    shape = {
-      index: (self.nodes[index].depth, len(self.nodes[index].actions)) for index in own
-    }
+    shape = {index: (self.nodes[index].depth, len(self.nodes[index].actions)) for index in own}
     groups: list[tuple[int, ...]] = []
     order: list[int] = []
     for depth, actions in sorted(set(shape.values())):
@@ -258,9 +261,7 @@ class Layout:
       for number in boards
       for node in [*self.decisions(player, number), *self.terminals(number, *TERMINALS)]
     ]
-    outside = [
-      row.first + row.lanes for row in rows if boards.start and row.board not in boards
-    ]
+    outside = [row.first + row.lanes for row in rows if boards.start and row.board not in boards]
     entries = np.unique(np.concatenate([np.zeros(0, np.int64), *outside]))
     length = int(self.begins[player, boards.stop]) - begin
     return _Numbering(boards, begin, length, entries)

@@ -20,23 +20,23 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr.game import loading
 from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.game.enumerate import ActionFilter
 from spiel_cfr.game.payoff import Payoff, register_gradient
 from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import DEPTH, FIRST_INFOSET, FIRST_SEQUENCE, Treeplex
-from spiel_cfr.kernels import Int64s, Uint32s, Uint64s
-from spiel_cfr.poker.deal import Deal, find_deal
+from spiel_cfr.kernels import Int64s, Uint32s
+from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.layout import TERMINALS, Board, Layout, list_boards
 from spiel_cfr.poker.public_tree import (
   DEALT,
-  ActionFilter,
-  PublicNode,
   check_random_deals,
-  keep_all,
   walk_public_tree,
 )
 from spiel_cfr.poker.terminals import POKER_TERMINALS, terminal_gradient
 
 CHECKED_DEALS = 10_000
+# From this many hands on a player, `compile_game` chooses the vector form.
+WORTHWHILE_HANDS = 50
 # Games with more sequences than this are cut into a trunk and subtrees, if chance deals public cards in them.
 LARGE = 1 << 20
 register_gradient(POKER_TERMINALS, terminal_gradient)
@@ -126,8 +126,10 @@ class PublicGame(CompiledGame):
   """
 
   layout: Layout
-  dtype: npt.DTypeLike
+  dtype: np.dtype[Any]
   num_threads: int
+  _partitioned: bool
+  _discovered: tuple[Callable[[], Discovery], ...]
 
   def __init__(
     self,
@@ -144,15 +146,11 @@ class PublicGame(CompiledGame):
     on_level = [
       [node for node in layout.nodes if node.level == board.level] for board in layout.boards
     ]
+    discovered = [functools.cache(functools.partial(self._discover, player)) for player in (0, 1)]
     fields: dict[str, Any] = {
       "game_string": str(game),
       "open_spiel_version": importlib.metadata.version("open_spiel"),
-      "treeplexes": tuple(
-        PublicTreeplex(
-          player, layout, functools.cache(functools.partial(self._discover, player))
-        )
-        for player in (0, 1)
-      ),
+      "treeplexes": tuple(PublicTreeplex(player, layout, discovered[player]) for player in (0, 1)),
       "num_distinct_actions": game.num_distinct_actions(),
       "payoff_range": (-largest, largest),
       "constant_sum": 0.0,
@@ -163,13 +161,14 @@ class PublicGame(CompiledGame):
       "dtype": np.dtype(dtype),
       "num_threads": num_threads,
       "_partitioned": partitioned,
+      "_discovered": tuple(discovered),
     }
     for name, value in fields.items():
       # The class is frozen, so that nobody changes a game that solvers share.
       object.__setattr__(self, name, value)
 
   @functools.cached_property
-  def payoff(self) -> Payoff:  # type: ignore[override]
+  def payoff(self) -> Payoff:
     """See `CompiledGame`."""
     return self.layout.whole.payoff
 
@@ -188,19 +187,19 @@ class PublicGame(CompiledGame):
     return self.num_terminals
 
   @functools.cached_property
-  def infostates(self) -> tuple[list[str], ...]:  # type: ignore[override]
+  def infostates(self) -> tuple[list[str], ...]:
     """See `CompiledGame`."""
-    return tuple(treeplex._discovered().infostates for treeplex in self.treeplexes)
+    return tuple(discovered().infostates for discovered in self._discovered)
 
   @functools.cached_property
-  def actions(self) -> tuple[Int64s, ...]:  # type: ignore[override]
+  def actions(self) -> tuple[Int64s, ...]:
     """See `CompiledGame`."""
-    return tuple(treeplex._discovered().actions for treeplex in self.treeplexes)
+    return tuple(discovered().actions for discovered in self._discovered)
 
   @functools.cached_property
-  def num_actions(self) -> tuple[Int64s, ...]:  # type: ignore[override]
+  def num_actions(self) -> tuple[Int64s, ...]:
     """See `CompiledGame`."""
-    return tuple(treeplex._discovered().num_actions for treeplex in self.treeplexes)
+    return tuple(discovered().num_actions for discovered in self._discovered)
 
   @functools.cached_property
   def digest(self) -> str:
@@ -248,7 +247,9 @@ class PublicGame(CompiledGame):
       for card in sorted(set(after.cards) - set(before.cards), key=str)
     ]
     remaining = iter(dealt)
-    return [next(remaining) if action == DEALT else action for action in self.layout.nodes[node].path]
+    return [
+      next(remaining) if action == DEALT else action for action in self.layout.nodes[node].path
+    ]
 
   def _discover(self, player: int) -> Discovery:
     """Lists a player's infosets in the order of the first history of each, as strings."""
@@ -272,10 +273,10 @@ class PublicGame(CompiledGame):
       for action in (*first_deal, *path):
         state.apply_action(int(action))
       infostates.append(state.information_state_string(player))
-    board, node, lane = np.array([entry[2:] for entry in found], np.int64).reshape(-1, 3).T
+    boards, nodes, lanes = np.array([entry[2:] for entry in found], np.int64).reshape(-1, 3).T
     moves = [self.layout.nodes[entry[3]].actions for entry in found]
     # An infoset's place in the layout follows from its sequences' place in their group.
-    first_sequence = self.layout.starts[board, node] + lane
+    first_sequence = self.layout.starts[boards, nodes] + lanes
     starts = treeplex.groups[:, FIRST_SEQUENCE].astype(np.int64)
     group = np.searchsorted(starts, first_sequence, side="right") - 1
     laid_out = treeplex.groups[:, FIRST_INFOSET].astype(np.int64) - treeplex.first_infoset
@@ -285,7 +286,7 @@ class PublicGame(CompiledGame):
       num_actions=np.array([len(actions) for actions in moves], np.int64),
       position=(laid_out[group] + first_sequence - starts[group]).astype(np.uint32),
       first_sequence=first_sequence.astype(np.uint32),
-      stride=self.layout.strides[board, node].astype(np.uint32),
+      stride=self.layout.strides[boards, nodes].astype(np.uint32),
     )
 
   def _first_deal(self, player: int, board: Board, hand: int) -> list[int]:
@@ -300,6 +301,15 @@ class PublicGame(CompiledGame):
       left = sorted(set(range(self.layout.deal.num_cards)) - gone, key=str)
       other = left[: self.layout.deal.hand_size]
     return self.layout.deal.actions(*((own, other) if player == 0 else (other, own)))
+
+
+def is_worth_it(game: pyspiel.Game) -> bool:
+  """Returns whether `compile_game` should choose the vector form by itself."""
+  try:
+    deal = find_deal(game)
+  except errors.UnsupportedGameError:
+    return False
+  return len(deal.hands) >= WORTHWHILE_HANDS
 
 
 def compile_public_game(
@@ -336,7 +346,7 @@ def compile_public_game(
   loaded = loading.load_game(game) if isinstance(game, str) else game
   deal = find_deal(loaded)
   deal.check_probabilities(loaded.new_initial_state())
-  nodes = walk_public_tree(loaded, deal, action_filter or keep_all)
+  nodes = walk_public_tree(loaded, deal, action_filter)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   layout = Layout(deal, nodes, list_boards(deal, nodes))
   has_subtrees = len(layout.boards) > 1
@@ -349,6 +359,4 @@ def compile_public_game(
       "float32 and threads are for partitioned games; this one is not, but partitioned=True may "
       "make it one."
     )
-  return PublicGame(
-    loaded, layout, partitioned=partitioned, dtype=dtype, num_threads=num_threads
-  )
+  return PublicGame(loaded, layout, partitioned=partitioned, dtype=dtype, num_threads=num_threads)

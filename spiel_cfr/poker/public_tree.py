@@ -9,19 +9,17 @@ What is taken from two deals is then held against many random ones, see `check_r
 
 import dataclasses
 import enum
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr.game.enumerate import ActionFilter, kept_actions
 from spiel_cfr.kernels import Int64s
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 
-# (state, its legal actions) -> those to keep.
-ActionFilter = Callable[[Any, list[int]], list[int]]
 _TRIALS = 1000
 _TOLERANCE = 1e-9
 
@@ -67,35 +65,15 @@ class PublicNode:
 DEALT = -1
 
 
-def keep_all(state: Any, actions: list[int]) -> list[int]:
-  """The filter that keeps every legal action."""
-  return actions
-
-
-def kept_actions(action_filter: ActionFilter, state: Any, legal: list[int]) -> list[int]:
-  """Applies a filter, and checks what it returns.
-
-  Raises:
-    ArgumentError: the filter keeps no action, or one that is not legal, or one twice.
-  """
-  kept = list(action_filter(state, list(legal)))
-  if not kept or len(set(kept)) != len(kept) or not set(kept) <= set(legal):
-    raise errors.ArgumentError(
-      f"The action filter turns the legal actions {legal} after the history "
-      f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
-    )
-  return sorted(kept)
-
-
 def walk_public_tree(
-  game: pyspiel.Game, deal: Deal, action_filter: ActionFilter = keep_all
+  game: pyspiel.Game, deal: Deal, action_filter: ActionFilter | None = None
 ) -> list[PublicNode]:
   """Walks the public tree.
 
   Args:
     game: a poker game.
     deal: how it deals.
-    action_filter: which actions to keep.
+    action_filter: which legal actions to keep; all by default.
 
   Returns:
     The nodes, parents first, in the order of histories sorted as strings.
@@ -133,12 +111,15 @@ def walk_public_tree(
       legal = state.legal_actions()
       if legal != swapped.legal_actions():
         raise _unsupported(state, "legal actions depend on private cards")
-      kept = kept_actions(action_filter, state, legal)
-      if kept != kept_actions(action_filter, swapped, legal):
-        raise errors.ArgumentError("The action filter looks at private cards.")
-      node = PublicNode(
-        Kind.DECISION, level, path, player, tuple(kept), depths[player], last=last
-      )
+      kept = legal
+      if action_filter is not None:
+        kept = kept_actions(action_filter, state, legal)
+        if kept != kept_actions(action_filter, swapped, legal):
+          raise errors.ArgumentError(
+            "The action filter treats states differently that differ in private cards only, here "
+            f"after the history [{state.history_str()}]."
+          )
+      node = PublicNode(Kind.DECISION, level, path, player, tuple(kept), depths[player], last=last)
       nodes.append(node)
       deeper = tuple(depth + (owner == player) for owner, depth in enumerate(depths))
       children = {}
@@ -147,7 +128,7 @@ def walk_public_tree(
           (number, index) if owner == player else before for owner, before in enumerate(last)
         )
         both = state.child(action), swapped.child(action)
-        children[index] = visit(both, level, (*path, action), after, deeper)  # type: ignore[arg-type]
+        children[index] = visit(both, level, (*path, action), after, deeper)
       node.children = [children[index] for index in range(len(kept))]
     return number
 
@@ -169,7 +150,7 @@ def _decided_pair(game: pyspiel.Game, deal: Deal) -> tuple[Any, Any]:
         state.apply_action(action)
     trial = pair[0].clone()
     while not trial.is_terminal():
-      # The last legal action but folding is the one that keeps most games short; 1 is to check or to call.
+      # Action 1 is to call, to check, or in Kuhn poker to bet: it leads to a showdown in all games here.
       trial.apply_action(trial.legal_actions()[0] if trial.is_chance_node() else 1)
     if trial.returns()[0] != 0:
       return pair[0], pair[1]
@@ -198,7 +179,7 @@ def _first_card(pair: tuple[Any, Any], deal: Deal) -> int:
     cards_left <= set(range(deal.num_cards)) and outcomes == pair[1].chance_outcomes()
   ):
     raise _unsupported(pair[0], "public cards are not dealt uniformly from the rest of the deck")
-  return min(cards_left)
+  return int(min(cards_left))
 
 
 def _unsupported(state: Any, problem: str) -> errors.UnsupportedGameError:
@@ -238,7 +219,8 @@ def check_random_deals(
   gains: list[float] = []
   chosen = [showdowns[index] for index in rng.integers(len(showdowns), size=num_deals).tolist()]
   for (first, second), showdown in zip(deal.hands[pairs].tolist(), chosen, strict=True):
-    state, board, path = root.clone(), list(deal.board), ()
+    state, board = root.clone(), list(deal.board)
+    path: tuple[int, ...] = ()
     for action in deal.actions(first, second):
       state.apply_action(action)
     for action in showdown.path:

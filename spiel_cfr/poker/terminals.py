@@ -178,7 +178,10 @@ def terminal_gradient(
           store(value, i * _WIDTH, without + twin)
       else:
         for level in range(num_levels):
-          begin, end = np.uint64(rows[own_levels + level]), np.uint64(rows[own_levels + level + _ONE])
+          begin, end = (
+            np.uint64(rows[own_levels + level]),
+            np.uint64(rows[own_levels + level + _ONE]),
+          )
           for i in range(begin, end):
             weaker = take(total, held, rows[take_low + i], rows[take_high + i])
             store(value, i * _WIDTH, weaker)

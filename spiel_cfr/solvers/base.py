@@ -142,9 +142,7 @@ class Solver(IterativeSolver):
     if self._subtree_loop is not None:
       gradient = game.subtrees[0].payoff.gradient
       alternating = self._alternating_updates
-      self._subtree_loop.advance(
-        gradient, alternating, parameters, before, after, self._iteration
-      )
+      self._subtree_loop.advance(gradient, alternating, parameters, before, after, self._iteration)
       return
     predict = self.minimizer.predict or no_prediction
     payoff = game.payoff

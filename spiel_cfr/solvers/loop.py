@@ -231,7 +231,10 @@ def run_iterations(
           scratch,
           parameters[iteration],
         )
-      weight_before, weight_after = weights_before[iteration, player], weights_after[iteration, player]
+      weight_before, weight_after = (
+        weights_before[iteration, player],
+        weights_after[iteration, player],
+      )
       average[root] += weight_before + weight_after
       sweep_down(
         begin,

@@ -391,9 +391,7 @@ class SubtreeLoop:
     _close(self.strategy, own, strategy)
     _close(self.state, own, state)
 
-  def _respond(
-    self, gradient: Kernel, number: int, player: int, workspace: _Workspace
-  ) -> None:
+  def _respond(self, gradient: Kernel, number: int, player: int, workspace: _Workspace) -> None:
     """Values a part by a best response."""
     part = self._parts[number]
     _gradient(gradient, part, player, workspace)
