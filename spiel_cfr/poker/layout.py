@@ -34,16 +34,14 @@ class Board:
   """Public cards, and the hands that can be there.
 
   Attributes:
-    cards: in ascending order.
-    parent: number of the board before the last deal of public cards; the first board is its own.
-    level: how many times public cards were dealt.
+    cards: those of the beginning, then those that chance has dealt, in ascending order each.
+    level: 0 for the board at the beginning, 1 for those that chance has dealt.
     probability: that chance deals it, given hands that share no card with it.
     hands: int64 (hands,) a player: rows of `Deal.hands`.
     strengths: int64 (hands,) a player, ascending; all 0 where no showdown can be.
   """
 
   cards: tuple[int, ...]
-  parent: int
   level: int
   probability: float
   hands: tuple[Int64s, Int64s]
@@ -51,44 +49,33 @@ class Board:
 
 
 def list_boards(deal: Deal, nodes: list[PublicNode]) -> list[Board]:
-  """Lists the boards of a public tree, parents before children."""
-  num_dealt: dict[int, int] = {}
-  for node in nodes:
-    if (
-      node.kind is Kind.CHANCE
-      and num_dealt.setdefault(node.level, node.num_cards) != node.num_cards
-    ):
-      raise errors.UnsupportedGameError(
-        "The game has no vector form: how many public cards are dealt depends on the betting."
-      )
+  """Lists the boards of a public tree: the one at the beginning, then all that chance can deal.
+
+  Raises:
+    ImperfectRecallError: public cards are dealt more than once.
+  """
+  num_dealt = {(node.level, node.num_cards) for node in nodes if node.kind is Kind.CHANCE}
+  if len(num_dealt) > 1:
+    raise errors.ImperfectRecallError(
+      "Public cards are dealt more than once, and OpenSpiel's information states don't say in "
+      "which order they came. Solve an endgame that begins before the last of these deals."
+    )
   with_showdown = {node.level for node in nodes if node.kind is Kind.SHOWDOWN}
-  boards: list[Board] = []
-
-  def add(known: tuple[int, ...], parent: int, level: int, probability: float) -> None:
-    board = _board(deal, known, parent, level, probability, level in with_showdown)
-    if board is None:
-      return
-    number = len(boards)
-    boards.append(board)
-    if level in num_dealt:
-      left = [card for card in range(deal.num_cards) if card not in known]
-      ways = math.comb(len(left) - 2 * deal.hand_size, num_dealt[level])
-      for dealt in itertools.combinations(left, num_dealt[level]):
-        add(tuple(sorted((*known, *dealt))), number, level + 1, probability / ways)
-
-  add(deal.board, 0, 0, 1.0)
+  boards = [_board(deal, deal.board, 0, 1.0, 0 in with_showdown)]
+  for _, count in num_dealt:
+    left = [card for card in range(deal.num_cards) if card not in deal.board]
+    probability = 1 / math.comb(len(left) - 2 * deal.hand_size, count)
+    for dealt in itertools.combinations(left, count):
+      board = _board(deal, (*deal.board, *dealt), 1, probability, 1 in with_showdown)
+      if len(board.hands[0]):
+        boards.append(board)
   return boards
 
 
 def _board(
-  deal: Deal,
-  known: tuple[int, ...],
-  parent: int,
-  level: int,
-  probability: float,
-  has_showdown: bool,
-) -> Board | None:
-  """Returns a board, or None where no pair of hands can see it."""
+  deal: Deal, known: tuple[int, ...], level: int, probability: float, has_showdown: bool
+) -> Board:
+  """Returns a board; it has no hands where no pair of hands can see it."""
   possible = (deal.reaches > 0) & ~np.isin(deal.hands, known).any(axis=1)
   hands, strengths = [], []
   for player in (0, 1):
@@ -101,11 +88,7 @@ def _board(
     order = np.argsort(strength, kind="stable")
     hands.append(own[order])
     strengths.append(strength[order])
-  if not len(hands[0]):
-    return None
-  return Board(
-    known, parent, level, probability, (hands[0], hands[1]), (strengths[0], strengths[1])
-  )
+  return Board(known, level, probability, (hands[0], hands[1]), (strengths[0], strengths[1]))
 
 
 class Row(NamedTuple):
@@ -125,7 +108,7 @@ class Layout:
   Attributes:
     deal: how the game deals.
     nodes: its public tree.
-    boards: all boards, parents before children.
+    boards: all boards, the one at the beginning first.
     starts: int64 (boards, nodes): the sequence of the first action of the first hand at a decision; 0 elsewhere.
     strides: int64 (boards, nodes): from there to the sequence of the next action.
     roots: each player's empty sequence, and the end of all.
@@ -173,24 +156,23 @@ class Layout:
 
   def row_above(self, player: int, board: int, node: int) -> Row:
     """Finds the row above a public state: of an earlier board where the player has not acted since."""
-    of_board, last = board, self.nodes[node].last[player]
+    last = self.nodes[node].last[player]
     if last is None:
       return Row(-1, self.roots[player], np.zeros(len(self.boards[board].hands[player]), np.int64))
     decision, action = last
-    while self.boards[board].level > self.nodes[decision].level:
-      board = self.boards[board].parent
-    first = self.starts[board, decision] + action * self.strides[board, decision]
-    return Row(board, int(first), self._lanes(player, board, of_board))
+    acted = board if self.nodes[decision].level == self.boards[board].level else 0
+    first = self.starts[acted, decision] + action * self.strides[acted, decision]
+    return Row(acted, int(first), self._lanes(player, acted, board))
 
   @functools.cached_property
   def whole(self) -> Subtree:
     """Returns all boards as one part, in the game's own numbering of sequences and infosets."""
     return self._part(range(len(self.boards)), np.zeros(2, np.int64), np.zeros(2, np.int64))
 
-  def subtree(self, boards: range) -> Subtree:
-    """Returns consecutive boards as a part in a numbering of its own: board 0 is the trunk."""
-    begins = self.begins[:, boards.start] if boards.start else np.array(self.roots[:2])
-    return self._part(boards, begins, self.first_infosets[:, boards.start])
+  def subtree(self, board: int) -> Subtree:
+    """Returns a board as a part in a numbering of its own: board 0 is the trunk."""
+    begins = self.begins[:, board] if board else np.array(self.roots[:2])
+    return self._part(range(board, board + 1), begins, self.first_infosets[:, board])
 
   def _lay_out(self, player: int, number: int, end: int, num_infosets: int) -> tuple[int, int]:
     """Places the infosets of a board; returns the next free sequence and infoset."""

@@ -177,9 +177,8 @@ class PublicGame(CompiledGame):
     """The trunk and what follows each first deal of public cards, if the game is partitioned; else none."""
     if not self._partitioned:
       return []
-    boards = self.layout.boards
-    starts = [0, *(number for number, board in enumerate(boards) if board.level == 1), len(boards)]
-    return [self.layout.subtree(range(*ends)) for ends in itertools.pairwise(starts)]
+    boards = range(len(self.layout.boards))
+    return [self.layout.subtree(board) for board in boards]
 
   @property
   def num_leaves(self) -> int:
@@ -238,15 +237,9 @@ class PublicGame(CompiledGame):
 
   def public_actions(self, board: int, node: int) -> list[int]:
     """Returns the actions, public cards included, that lead to a public state."""
-    chain = [self.layout.boards[board]]
-    while chain[0].level:
-      chain.insert(0, self.layout.boards[chain[0].parent])
-    dealt = [
-      card
-      for before, after in itertools.pairwise(chain)
-      for card in sorted(set(after.cards) - set(before.cards), key=str)
-    ]
-    remaining = iter(dealt)
+    layout = self.layout
+    dealt = layout.boards[board].cards[len(layout.deal.board) :]
+    remaining = iter(sorted(dealt, key=str))
     return [
       next(remaining) if action == DEALT else action for action in self.layout.nodes[node].path
     ]
@@ -336,6 +329,7 @@ def compile_public_game(
 
   Raises:
     UnsupportedGameError: the game is another, or OpenSpiel plays it in a way that the vector form can't hold.
+    ImperfectRecallError: public cards are dealt more than once, as before the turn.
     ArgumentError: the filter returns no legal action, or another argument makes no sense.
     GameError: the string can't be loaded.
   """
