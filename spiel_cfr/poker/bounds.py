@@ -53,7 +53,9 @@ def payoff_norm(game: PublicGame, player: int) -> float:
       apart = all(row.board == number for row in rows)
       frobenius[node] = np.hypot(before, norm) if apart else before + norm
   row_sum, column_sum = (float(each.max()) for each in sums)
-  return min(float(np.sqrt(sum(norm**2 for norm in frobenius.values()))), (row_sum * column_sum) ** 0.5)
+  return min(
+    float(np.sqrt(sum(norm**2 for norm in frobenius.values()))), (row_sum * column_sum) ** 0.5
+  )
 
 
 def _mass(game: PublicGame, player: int, board: int, power: int) -> Float64s:
