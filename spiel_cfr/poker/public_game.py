@@ -10,7 +10,7 @@ import importlib.metadata
 import itertools
 import os
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.layout import TERMINALS, Board, Layout, list_boards
 from spiel_cfr.poker.public_tree import (
   DEALT,
+  Kind,
   check_random_deals,
   walk_public_tree,
 )
@@ -243,6 +244,53 @@ class PublicGame(CompiledGame):
     return [
       next(remaining) if action == DEALT else action for action in self.layout.nodes[node].path
     ]
+
+  def find_public_state(self, actions: Sequence[int]) -> tuple[int, int]:
+    """Returns the board and the node of a decision.
+
+    Args:
+      actions: those that lead to it from the deal of the hands; for public cards, their numbers as in OpenSpiel.
+
+    Raises:
+      ArgumentError: these actions lead nowhere, or to no decision.
+    """
+    layout, node = self.layout, 0
+    dealt: list[int] = []
+    remaining = list(actions)
+    while remaining:
+      here = layout.nodes[node]
+      if here.kind is Kind.CHANCE and len(remaining) >= here.num_cards:
+        dealt = sorted(remaining[: here.num_cards])
+        del remaining[: here.num_cards]
+        node = here.children[0]
+      elif here.kind is Kind.DECISION and remaining[0] in here.actions:
+        node = here.children[here.actions.index(remaining.pop(0))]
+      else:
+        break
+    cards = (*layout.deal.board, *dealt)
+    boards = [number for number, board in enumerate(layout.boards) if board.cards == cards]
+    if remaining or not boards or layout.nodes[node].kind is not Kind.DECISION:
+      raise errors.ArgumentError(
+        f"The actions {list(actions)} do not lead to a decision. After {len(actions) - len(remaining)} of them "
+        f"there is: {layout.nodes[node]}."
+      )
+    return boards[0], node
+
+  def memory_estimate(self, state_lines: int = 1) -> int:
+    """Returns about how many bytes a solver will take, the game's own arrays included.
+
+    Args:
+      state_lines: numbers that the local minimizer keeps for each action.
+    """
+    sequences = self.layout.roots[-1]
+    if not self._partitioned:
+      # Regrets, strategy, sequence form, average, utilities; parents.
+      return 8 * sequences * (4 + state_lines) + 4 * self.num_infosets
+    largest = int(np.diff(self.layout.begins, axis=1).max())
+    workspaces = (
+      8 * largest * self.num_threads * 2 * (2 if self.dtype == np.float64 else 4 + state_lines)
+    )
+    return self.dtype.itemsize * sequences * (2 + state_lines) + 4 * self.num_infosets + workspaces
 
   def _discover(self, player: int) -> Discovery:
     """Lists a player's infosets in the order of the first history of each, as strings."""
