@@ -73,9 +73,9 @@ for _suffix, _alternates in (("", True), (", simultaneous", False)):
     f"cfr+{_suffix}": _cfr(_alternates, plus=True),
     f"dcfr{_suffix}": _dcfr(_alternates),
     f"oftrl{_suffix}": _oftrl(1.0, _alternates),
-    f"oftrl x10{_suffix}": _oftrl(10.0, _alternates),
-    f"oftrl x100{_suffix}": _oftrl(100.0, _alternates),
-    f"oftrl x1000{_suffix}": _oftrl(1000.0, _alternates),
+    f"oftrl x1e2{_suffix}": _oftrl(1e2, _alternates),
+    f"oftrl x1e4{_suffix}": _oftrl(1e4, _alternates),
+    f"oftrl x1e6{_suffix}": _oftrl(1e6, _alternates),
   }
 _COLORS = ("tab:blue", "tab:green", "tab:red", "0.6", "tab:purple", "tab:orange", "tab:brown")
 _SOLVERS = flags.DEFINE_multi_string(

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import hashlib
 import importlib.metadata
-import itertools
 import os
 import textwrap
 from collections.abc import Callable, Sequence

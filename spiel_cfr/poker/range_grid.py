@@ -14,8 +14,10 @@ from spiel_cfr import errors
 from spiel_cfr.kernels import Float64s
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.public_tree import DEALT, PublicNode
 
-_ACTION_NAMES = {0: "fold", 1: "call", 2: "pot", 3: "all-in", 4: "half pot"}
+_FOLD, _CALL = 0, 1
+_ACTION_NAMES = {_FOLD: "fold", _CALL: "call", 2: "pot", 3: "all-in", 4: "half pot"}
 _COLORS = {0: "#6baed6", 1: "#74c476", 2: "#fd8d3c", 3: "#cb181d", 4: "#fdd0a2"}
 _SIZE = len(cards.RANKS)
 
@@ -114,13 +116,31 @@ def range_grid(game: PublicGame, sequence_form: Float64s, actions: Sequence[int]
   with np.errstate(invalid="ignore"):
     frequencies = mass / weights[:, :, None]
     total = mass.sum(axis=(0, 1)) / weights.sum()
-  words = [f"board {''.join(cards.card_name(card) for card in layout.boards[board].cards)}"]
-  words += [_ACTION_NAMES.get(action, str(action)) for action in decision.path if action >= 0]
+  title = f"Player {player}, board {''.join(map(cards.card_name, layout.boards[board].cards))}"
+  words = [
+    _action_name(layout.nodes[before], action)
+    for before, action in zip(_nodes_above(game, node), decision.path, strict=True)
+    if action != DEALT
+  ]
   return RangeGrid(
-    title=f"Player {player} after " + ", ".join(words),
-    actions=tuple(_ACTION_NAMES.get(action, str(action)) for action in decision.actions),
+    title=", ".join([title, *words]),
+    actions=tuple(_action_name(decision, action) for action in decision.actions),
     colors=tuple(_COLORS.get(action, "#9e9ac8") for action in decision.actions),
     frequencies=frequencies,
     weights=weights / max(weights.max(), 1e-300),
     total=total,
   )
+
+
+def _nodes_above(game: PublicGame, node: int) -> list[int]:
+  """Returns the nodes before each action of a node's path; public cards dealt together count as one each."""
+  nodes, path = game.layout.nodes, game.layout.nodes[node].path
+  by_path = {other.path: index for index, other in enumerate(nodes)}
+  return [by_path.get(path[:length], -1) for length in range(len(path))]
+
+
+def _action_name(node: PublicNode, action: int) -> str:
+  """Returns an action's name in OpenSpiel's betting abstractions; a call of nothing is a check."""
+  if action == _CALL and _FOLD not in node.actions:
+    return "check"
+  return _ACTION_NAMES.get(action, f"action {action}")
