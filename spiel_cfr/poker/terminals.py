@@ -143,9 +143,8 @@ def terminal_gradient(
   most, places = table[0, 3], table[0, 4]
   for i in range(table[player, 0], table[player, 1]):
     utility[i] = 0.0
-  # Whole vectors of hands are read and written: what is beyond the last hand must be finite.
-  reach = np.zeros((most + _WIDTH) * _WIDTH)
-  value = np.zeros((most + _WIDTH) * _WIDTH)
+  reach = np.empty((most + _WIDTH) * _WIDTH)
+  value = np.empty((most + _WIDTH) * _WIDTH)
   held = np.empty(places * _WIDTH)
   payoff = np.empty(_WIDTH)
 
@@ -159,6 +158,9 @@ def terminal_gradient(
     give_low, give_high = other_hands, other_hands + other_lanes
     take_low, take_high = hands + 2 * lanes, hands + 3 * lanes
     same = hands + 4 * lanes
+    # Whole vectors of hands are read: what is beyond the last hand must be finite.
+    for i in range(lanes * _WIDTH, (lanes + _WIDTH) * _WIDTH):
+      value[i] = 0.0
     for batch in range(table[board, 8], table[board, 11]):
       is_fold = batch < table[board, 9]
       gather(reach, others, rows, values, sequence, opponent, batch, other_lanes, other_weights)
