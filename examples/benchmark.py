@@ -4,10 +4,10 @@ r"""Measures speed, always as ratios of things timed in the same run: medians ov
     python examples/benchmark.py --only=iterations --games=leduc
 
 Parts: `iterations` times a full iteration of CFR+, all players, against OpenSpiel's solvers in C++ and in Python,
-against LiteEFG if it is installed, and against the streaming floor; `solvers` times an iteration of our solvers against
-CFR+; `evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `endgames` times
-hold'em in vector form against dense matrix products, OpenSpiel's list of deals and itself; `start` times a first and a
-second start of Python with one iteration of Leduc.
+against LiteEFG if it is installed, against our own with payoffs in the plainest form, and against the streaming floor;
+`solvers` times an iteration of our solvers against CFR+; `evaluation` times NashConv against OpenSpiel's; `compiling`
+times the walk against a bare one; `endgames` times hold'em in vector form against dense matrix products, OpenSpiel's
+list of deals and itself; `start` times a first and a second start of Python with one iteration of Leduc.
 
 `endgames` takes endgames with random reaches, or files in the LibratusEndgames format:
 
@@ -17,6 +17,7 @@ The streaming floor is the time that reading what an iteration must touch would 
 machine reads memory of that size: all payoffs, and of every sequence its regret, strategy, reach and average.
 """
 
+import dataclasses
 import os
 import statistics
 import subprocess
@@ -39,6 +40,7 @@ import spiel_cfr
 from spiel_cfr import policy
 from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.game.enumerate import enumerate_game
+from spiel_cfr.game.payoff import LEAF_ROWS, leaf_rows
 from spiel_cfr.poker import abstraction
 from spiel_cfr.poker.public_tree import Kind
 
@@ -119,6 +121,17 @@ def read_seconds(num_bytes: int) -> float:
   return medians({"read": lambda times: read(array, times)})["read"]
 
 
+def with_leaf_rows(game: CompiledGame) -> CompiledGame:
+  """Returns the game with its payoffs in the plainest form."""
+  sequences, payoffs = [], []
+  for player in range(game.num_players):
+    own, others, values = game.payoff.leaves(player)
+    sequences.append(np.roll(np.vstack([own, others]), player, axis=0))
+    payoffs.append(np.outer(values, np.arange(game.num_players) == player))
+  payoff = leaf_rows(np.hstack(sequences), np.vstack(payoffs), game.treeplexes)
+  return dataclasses.replace(game, payoff=payoff)
+
+
 @part
 def iterations() -> None:
   for name in _GAMES.value:
@@ -129,6 +142,8 @@ def iterations() -> None:
       "spiel_cfr": ours.run,
       "OpenSpiel C++": repeat(theirs.evaluate_and_update_policy),
     }
+    if game.payoff.form != LEAF_ROWS:
+      steps["spiel_cfr, leaf rows"] = spiel_cfr.CFRPlusSolver(with_leaf_rows(game)).run
     if game.num_states < 50_000:
       python = open_spiel_cfr.CFRPlusSolver(game.game)
       steps["OpenSpiel Python"] = repeat(python.evaluate_and_update_policy)
@@ -220,7 +235,7 @@ def compiling() -> None:
     game = spiel_cfr.load_game(GAMES.get(name, name))
     steps = {
       "bare walk": repeat(bare_walk, game),
-      "enumerate_game": repeat(enumerate_game, game, 10**9),
+      "enumerate_game": repeat(enumerate_game, game, 10**9, 10**11),
       "compile_game": repeat(spiel_cfr.compile_game, game),
     }
     show(f"walking {game}, and how many bare walks it takes", medians(steps), "bare walk")

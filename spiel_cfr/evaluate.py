@@ -151,12 +151,12 @@ def evaluate(compiled: CompiledGame, sequence: Float64s) -> Evaluation:
   payoff = compiled.payoff
   responses, values = aligned_zeros(compiled.end), aligned_zeros(compiled.num_players, 2)
   best_responses(
-    payoff.gradient.compiled,
+    payoff.gradient,
     payoff.table,
     payoff.rows,
     payoff.others,
     payoff.values,
-    best_response_block.compiled,
+    best_response_block,
     compiled.players,
     compiled.groups,
     compiled.parent,

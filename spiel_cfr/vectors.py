@@ -1,63 +1,65 @@
 """Eight numbers at once, for kernels that would otherwise spend their time on loads and stores.
 
-The compiler turns a loop over hundreds of numbers into vector instructions by itself. It can't where the inner loop runs
-over the six or eight private types of a small game, and where several loops over the same numbers could be one that
-keeps them in registers. Kernels, and nothing else, can use these functions and +, -, *, / between vectors. Where
-registers are shorter, the compiler splits the operations.
+The compiler turns a loop over hundreds of numbers into vector instructions by itself. It can't where the inner loop
+runs over the six or eight private types of a small game, nor keep numbers in registers from one such loop to the next.
+Kernels, and only kernels, can use these functions and +, -, *, / between vectors. On machines with shorter registers
+the compiler splits the operations.
 """
 
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
+import numba.core.typing.templates
+import numba.extending
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel.models import PrimitiveModel
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, register_model
 
 from spiel_cfr.kernels import LINE
+
+# numba's own annotations don't cover these.
+extending: Any = numba.extending
+templates: Any = numba.core.typing.templates
 
 # Numbers in a vector.
 LANES = LINE
 
 _LLVM_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _BYTES_OF_NUMBER = 8
-# As in all kernels: a product and a sum may be rounded once, and the sign of zero is no matter.
-_FLAGS = ("contract", "nsz")
 
 
-class _VectorType(types.Type):  # type: ignore[misc]
+class _VectorType(types.Type):
   """The type that numba gives a vector."""
 
-  def __init__(self) -> None:
-    super().__init__(name="spiel_cfr.vector")
+
+_VECTOR = cast(Any, _VectorType)("spiel_cfr.vector")
 
 
-_VECTOR = _VectorType()
-
-
-@register_model(_VectorType)
-class _VectorModel(PrimitiveModel):  # type: ignore[misc]
+@extending.register_model(_VectorType)
+class _VectorModel(PrimitiveModel):
   """How a vector is kept: in a register."""
 
   def __init__(self, manager: Any, vector_type: Any) -> None:
-    super().__init__(manager, vector_type, _LLVM_VECTOR)
+    cast(Any, super()).__init__(manager, vector_type, _LLVM_VECTOR)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+def _inside_kernels(function: Callable[..., Any]) -> Any:
+  """Decorator of a function that tells numba the types and how to generate the code of what it stands for."""
+  return extending.intrinsic(function)
+
+
+@_inside_kernels
 def full(typing_context: Any, number: Any) -> Any:
   """Returns a vector whose elements are all this number."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    undefined = ir.Constant(_LLVM_VECTOR, ir.Undefined)
-    first = builder.insert_element(undefined, arguments[0], ir.Constant(ir.IntType(32), 0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
-    return builder.shuffle_vector(first, undefined, zeros)
+    return _repeated(builder, arguments[0])
 
   return _VECTOR(types.float64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_inside_kernels
 def load(typing_context: Any, numbers: Any, start: Any) -> Any:
   """Returns numbers[start : start + LANES], unchecked."""
 
@@ -68,7 +70,7 @@ def load(typing_context: Any, numbers: Any, start: Any) -> Any:
   return _VECTOR(numbers, types.uint64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_inside_kernels
 def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
   """Writes a vector to numbers[start : start + LANES], unchecked."""
 
@@ -80,7 +82,7 @@ def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
   return types.void(numbers, types.uint64, _VECTOR), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_inside_kernels
 def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any) -> Any:
   """Returns a vector of the elements of `yes` where left > right, and of `no` elsewhere."""
 
@@ -91,7 +93,19 @@ def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any)
   return _VECTOR(_VECTOR, _VECTOR, _VECTOR, _VECTOR), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_inside_kernels
+def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> Any:
+  """Returns total + vector * number, rounded once or twice, whichever is faster."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    total, vector, number = arguments
+    product = builder.fmul(vector, _repeated(builder, number), flags=("contract",))
+    return builder.fadd(total, product, flags=("contract",))
+
+  return _VECTOR(_VECTOR, _VECTOR, types.float64), generate
+
+
+@_inside_kernels
 def transpose(
   typing_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
 ) -> Any:
@@ -111,7 +125,16 @@ def transpose(
           vectors[i + size] = builder.shuffle_vector(*pair, ir.Constant(index, high))
     return context.make_tuple(builder, signature.return_type, vectors)
 
-  return types.UniTuple(_VECTOR, LANES)(a, b, c, d, e, f, g, h), generate
+  result: Any = cast(Any, types.UniTuple)(_VECTOR, LANES)
+  return result(a, b, c, d, e, f, g, h), generate
+
+
+def _repeated(builder: Any, number: Any) -> Any:
+  """Returns a vector whose elements are all this number."""
+  undefined = ir.Constant(_LLVM_VECTOR, ir.Undefined)
+  first = builder.insert_element(undefined, number, ir.Constant(ir.IntType(32), 0))
+  zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+  return builder.shuffle_vector(first, undefined, zeros)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -123,13 +146,13 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 def _add_operator(python_operator: Any, instruction: str) -> None:
   """Lets kernels apply an operator to two vectors."""
 
-  @infer_global(python_operator)
-  class _Typing(ConcreteTemplate):  # type: ignore[misc]
-    cases = (signature(_VECTOR, _VECTOR, _VECTOR),)
-
-  @lower_builtin(python_operator, _VectorType, _VectorType)  # type: ignore[untyped-decorator]
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return getattr(builder, instruction)(*arguments, flags=_FLAGS)
+    return getattr(builder, instruction)(*arguments)
+
+  cases = [templates.signature(_VECTOR, _VECTOR, _VECTOR)]
+  typing = templates.make_concrete_template(f"vector {instruction}", python_operator, cases)
+  templates.infer_global(python_operator)(typing)
+  extending.lower_builtin(python_operator, _VECTOR, _VECTOR)(generate)
 
 
 _add_operator(operator.add, "fadd")

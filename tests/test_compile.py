@@ -12,7 +12,7 @@ import random_games
 from hypothesis import given, settings
 
 import spiel_cfr
-from spiel_cfr import errors, evaluate, policy
+from spiel_cfr import errors, evaluate, memory, policy
 from spiel_cfr.game import compiled as compiled_module
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.loading import load_game
@@ -184,14 +184,14 @@ class Wrapped:
 def test_payoffs_must_be_finite(bad):
   game = Wrapped(pyspiel.load_game("kuhn_poker"), returns=[bad, 0.0])
   with pytest.raises(errors.InvalidPayoffError, match="finite"):
-    enumerate_game(game, 1000)
+    enumerate_game(game, 1000, 10**9)
 
 
 @pytest.mark.parametrize("bad", [[(0, 0.5), (1, 0.6)], [(0, 1.5), (1, -0.5)], [(0, math.nan)]])
 def test_chance_must_be_probabilities(bad):
   game = Wrapped(pyspiel.load_game("kuhn_poker"), chance_outcomes=bad)
   with pytest.raises(errors.GameError, match="sum to 1"):
-    enumerate_game(game, 1000)
+    enumerate_game(game, 1000, 10**9)
 
 
 def test_max_nodes():
@@ -199,6 +199,18 @@ def test_max_nodes():
   assert compiled.num_states == 9457
   with pytest.raises(errors.GameTooLargeError, match=r"max_nodes=9,456.*infosets"):
     spiel_cfr.compile_game("leduc_poker", max_nodes=9456)
+
+
+def test_max_bytes(monkeypatch):
+  """Games with large states stop early: without the limit, 10,000 states of this one take 3 GB."""
+  before = memory.resident_bytes()
+  with pytest.raises(errors.GameTooLargeError, match=r"max_bytes=200,000,000"):
+    spiel_cfr.compile_game("crazyhouse", max_bytes=200_000_000)
+  assert memory.resident_bytes() - before < 400_000_000
+  sizes = iter([10**9, 10**9 + 10**6, 10**9 + 10**6 + 1])
+  monkeypatch.setattr(memory, "resident_bytes", lambda: next(sizes))
+  with pytest.raises(errors.GameTooLargeError):
+    spiel_cfr.compile_game("leduc_poker", max_bytes=10**6)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, "many", True, None])

@@ -86,7 +86,7 @@ def test_exploitability_is_that_of_open_spiel(game, partitioned):
 def _endgame_pair(endgame, action_filter, **options):
   game = endgame.load()
   walkable = poker_games.WalkableGame(game, action_filter)
-  enumerated = compiled_module._compile(walkable, 10**7, False, None)
+  enumerated = compiled_module._compile(walkable, 10**7, 2**32, False, None)
   return compile_public_game(game, action_filter, **options), enumerated, walkable
 
 

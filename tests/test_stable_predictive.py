@@ -9,6 +9,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import errors, policy
+from spiel_cfr.game.payoff import TYPED_PATTERNS
 from spiel_cfr.solvers import step_sizes
 
 
@@ -207,7 +208,10 @@ def test_sensitivity_bounds_the_spectral_norm():
 
 def _scaled(game, factor):
   low, high = game.payoff_range
-  payoff = dataclasses.replace(game.payoff, values=game.payoff.values * factor)
+  values = game.payoff.values.copy()
+  # Typed patterns are multiplied by factors that stand behind them.
+  values[int(game.payoff.table[0, 2]) if game.payoff.form == TYPED_PATTERNS else 0 :] *= factor
+  payoff = dataclasses.replace(game.payoff, values=values)
   return dataclasses.replace(game, payoff=payoff, payoff_range=(low * factor, high * factor))
 
 

@@ -247,8 +247,9 @@ def test_example_draws_traces(kuhn: Any, tmp_path: pathlib.Path) -> None:
   run(spiel_cfr.CFRPlusSolver(kuhn), 8, paths[0])
   run(spiel_cfr.CFRSolver(kuhn), 8, paths[1])
   output = tmp_path / "traces.svg"
-  example = pathlib.Path(__file__).parent.parent / "examples" / "plot_traces.py"
-  environment = os.environ | {"MPLBACKEND": "agg"}
+  root = pathlib.Path(__file__).parent.parent
+  example = root / "examples" / "plot_traces.py"
+  environment = os.environ | {"MPLBACKEND": "agg", "PYTHONPATH": str(root)}
   command = [sys.executable, example, "--x=nodes", f"--output={output}"]
   subprocess.run([*command, *paths], check=True, env=environment)
   # Matplotlib draws text as shapes, but says in comments what they spell.

@@ -10,6 +10,7 @@ from spiel_cfr import errors
 from spiel_cfr.minimizers import adaptive, discounted, oftrl
 from spiel_cfr.minimizers.base import SCRATCH_LINES
 from spiel_cfr.solvers import variants
+from spiel_cfr.vectors import LANES
 
 _COUNT, _ACTIONS, _ROUNDS = 4, 3, 12
 
@@ -22,21 +23,26 @@ def _play(minimizer, utilities):
   """Returns the strategies of a block of infosets, shape (rounds + 1, infosets, actions)."""
   game = _game()
   rows = minimizer.parameters(np.arange(1, len(utilities) + 1), game)
-  state = np.zeros((minimizer.state_lines, _COUNT * _ACTIONS))
+  # Rows are padded to whole vectors, and what is there must not matter.
+  state = np.full((minimizer.state_lines, _ACTIONS, LANES), 7.0)
+  state[..., :_COUNT] = 0
   local = np.zeros((minimizer.local_lines, _COUNT))
   if isinstance(minimizer, oftrl.Hedge):
     local[0] = minimizer.rate * math.sqrt(8 * math.log(_ACTIONS)) / np.ptp(game.payoff_range)
-  strategy = np.full(_COUNT * _ACTIONS, 1 / _ACTIONS)
-  scratch = np.zeros((SCRATCH_LINES, _COUNT))
-  sizes = [np.uint64(size) for size in (0, _COUNT, 0, _COUNT, _ACTIONS)]
+  strategy = np.full((_ACTIONS, LANES), 1 / _ACTIONS)
+  scratch = np.zeros((SCRATCH_LINES, LANES))
+  sizes = [np.uint64(size) for size in (0, LANES, 0, _COUNT, _ACTIONS)]
   result = [np.full((_COUNT, _ACTIONS), 1 / _ACTIONS)]
   for row, utility in zip(rows, utilities, strict=True):
-    flat = utility.T.ravel().copy()
-    minimizer.observe(state, local, strategy, flat, scratch, row, *sizes)
-    assert scratch[0] == pytest.approx((result[-1] * utility).sum(axis=1), rel=1e-12, abs=1e-12)
+    padded = np.full((_ACTIONS, LANES), 7.0)
+    padded[:, :_COUNT] = utility.T
+    arrays = state.reshape(-1, _ACTIONS * LANES), local, strategy.ravel(), padded.ravel(), scratch
+    minimizer.observe(*arrays, row, *sizes)
+    value = scratch[0, :_COUNT]
+    assert value == pytest.approx((result[-1] * utility).sum(axis=1), rel=1e-12, abs=1e-12)
     if minimizer.predict:
-      minimizer.predict(state, local, strategy, flat, scratch, row, *sizes)
-    result.append(strategy.reshape(_ACTIONS, _COUNT).T.copy())
+      minimizer.predict(*arrays, row, *sizes)
+    result.append(strategy[:, :_COUNT].T.copy())
   return np.array(result)
 
 

@@ -17,14 +17,16 @@ import pyspiel
 from spiel_cfr import arguments, errors, files
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import ActionFilter, enumerate_game
-from spiel_cfr.game.payoff import Payoff, leaf_rows
+from spiel_cfr.game.payoff import Payoff
 from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
-from spiel_cfr.kernels import Int64s, Uint32s, Uint64s
+from spiel_cfr.game.typed_patterns import build_payoff, public_states
+from spiel_cfr.kernels import Int64s, Uint32s, Uint64s, aligned
 
 _KIND = "compiled game of spiel_cfr"
 _FORMAT = 1
 DEFAULT_MAX_NODES = 20_000_000
+DEFAULT_MAX_BYTES = 1_500_000_000
 
 Game: TypeAlias = "pyspiel.Game"
 
@@ -97,8 +99,7 @@ class CompiledGame:
   @property
   def num_leaves(self) -> int:
     """How many tuples of last sequences have a payoff for player 0."""
-    table, rows = self.payoff.table, self.payoff.rows
-    return int(rows[table[1, 2]]) if self.num_players > 1 else len(self.payoff.values)
+    return self.payoff.num_leaves
 
   @functools.cached_property
   def groups(self) -> Uint64s:
@@ -246,6 +247,7 @@ def compile_game(
   game: "str | Game | CompiledGame",
   *,
   max_nodes: int = DEFAULT_MAX_NODES,
+  max_bytes: int = DEFAULT_MAX_BYTES,
   cache_dir: str | os.PathLike[str] | None = None,
   progress: bool | None = None,
   action_filter: ActionFilter | None = None,
@@ -260,6 +262,7 @@ def compile_game(
     game: an OpenSpiel game or its string, such as `"leduc_poker(players=3)"`. Games with simultaneous moves are
       converted by OpenSpiel's own turn-based transform. A compiled game is returned as it is.
     max_nodes: how many states the game may have.
+    max_bytes: how much the memory of the process may grow during the walk. Some games have states of kilobytes.
     cache_dir: a folder to keep compiled games in; the second time, the walk is skipped.
     progress: whether to show a progress bar; by default, on a terminal.
     action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
@@ -272,7 +275,7 @@ def compile_game(
 
   Raises:
     GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
-    ArgumentError: `max_nodes` is not a positive number, or `game` is no game.
+    ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is no game.
   """
   if isinstance(game, CompiledGame):
     return game
@@ -280,6 +283,7 @@ def compile_game(
   from spiel_cfr.poker import public_game
 
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
   loaded = loading.load_game(game)
   if vector_form is None:
     vector_form = public_game.is_worth_it(loaded)
@@ -298,7 +302,7 @@ def compile_game(
       return dataclasses.replace(compiled, _game=loaded)
     except errors.FileFormatError:
       pass  # A cache may be damaged or of another version: walk again, and write it anew.
-  compiled = _compile(loaded, max_nodes, progress, action_filter)
+  compiled = _compile(loaded, max_nodes, max_bytes, progress, action_filter)
   if cached is not None:
     cached.parent.mkdir(parents=True, exist_ok=True)
     compiled.save(cached)
@@ -306,13 +310,21 @@ def compile_game(
 
 
 def _compile(
-  game: Game, max_nodes: int, progress: bool | None, action_filter: ActionFilter | None
+  game: Game,
+  max_nodes: int,
+  max_bytes: int,
+  progress: bool | None,
+  action_filter: ActionFilter | None,
 ) -> CompiledGame:
-  walk = enumerate_game(game, max_nodes, progress, action_filter)
+  walk = enumerate_game(game, max_nodes, max_bytes, progress, action_filter)
   treeplexes: list[Treeplex] = []
+  states = [
+    public_states(walk.leaf_sequences, player, num_actions)
+    for player, num_actions in enumerate(walk.num_actions)
+  ]
   root = first_infoset = 0
   for player, (parents, num_actions) in enumerate(zip(walk.parents, walk.num_actions, strict=True)):
-    treeplex, placed = build_treeplex(parents, num_actions, root, first_infoset)
+    treeplex, placed = build_treeplex(parents, num_actions, root, first_infoset, states[player])
     walk.leaf_sequences[player] = placed[walk.leaf_sequences[player]]
     treeplexes.append(treeplex)
     root, first_infoset = treeplex.end, first_infoset + len(parents)
@@ -320,7 +332,7 @@ def _compile(
     game_string=str(game),
     open_spiel_version=importlib.metadata.version("open_spiel"),
     treeplexes=tuple(treeplexes),
-    payoff=leaf_rows(walk.leaf_sequences, walk.leaf_payoffs, treeplexes),
+    payoff=build_payoff(walk.leaf_sequences, walk.leaf_payoffs, treeplexes, states),
     infostates=tuple(walk.infostates),
     actions=tuple(walk.actions),
     num_actions=tuple(walk.num_actions),
@@ -386,7 +398,7 @@ def _from_arrays(header: dict[str, Any], arrays: files.Arrays) -> CompiledGame:
       table=arrays["payoff.table"],
       rows=arrays["payoff.rows"],
       others=arrays["payoff.others"],
-      values=arrays["payoff.values"],
+      values=aligned(arrays["payoff.values"]),
     ),
     infostates=tuple(infostates),
     actions=tuple(arrays[f"{player}.actions"] for player in players),

@@ -13,7 +13,7 @@ import numpy as np
 import pyspiel
 import tqdm
 
-from spiel_cfr import errors
+from spiel_cfr import errors, memory
 from spiel_cfr.kernels import Float64s, Int64s, Uint32s
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -65,6 +65,7 @@ class Enumeration:
 def enumerate_game(
   game: pyspiel.Game,
   max_nodes: int,
+  max_bytes: int,
   progress: bool | None = None,
   action_filter: ActionFilter | None = None,
 ) -> Enumeration:
@@ -73,6 +74,7 @@ def enumerate_game(
   Args:
     game: what `loading.load_game` returns.
     max_nodes: how many states the game may have.
+    max_bytes: how much the resident memory of the process may grow.
     progress: whether to show a progress bar; by default, on a terminal.
     action_filter: which legal actions to keep; all by default.
 
@@ -80,7 +82,7 @@ def enumerate_game(
     Everything that the solvers need to know of the game.
 
   Raises:
-    GameTooLargeError: there are more states than `max_nodes`.
+    GameTooLargeError: there are more states than `max_nodes`, or they need more than `max_bytes`.
     ArgumentError: see `kept_actions`.
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
@@ -98,6 +100,7 @@ def enumerate_game(
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
   num_states, next_check = 0, 1
+  bytes_before = memory.resident_bytes()
   stack: list[tuple[Any, tuple[int, ...], float]] = [
     (game.new_initial_state(), (0,) * num_players, 1.0)
   ]
@@ -107,13 +110,17 @@ def enumerate_game(
     while stack:
       state, sequences, reach = pop()
       num_states += 1
-      if num_states >= next_check:
-        if num_states > max_nodes:
-          raise _too_large(max_nodes, tables, leaves)
+      # States on the stack count too: they are there, and in games with many moves they are most of the memory.
+      if num_states + len(stack) >= next_check:
+        known = num_states + len(stack)
+        if known > max_nodes:
+          raise _too_large(f"more than max_nodes={max_nodes:,} states", tables)
+        if memory.resident_bytes() - bytes_before > max_bytes:
+          raise _too_large(f"{known:,} states and more, which need over {max_bytes=:,}", tables)
         if bar is not None:
           bar.update(num_states - bar.n)
         leaves.collect()
-        next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
+        next_check = min(known + _CHECK_EVERY, max_nodes + 1)
 
       player = state.current_player()
       if player >= 0:
@@ -296,14 +303,12 @@ def _progress_bar(progress: bool | None) -> Any:
   return tqdm.tqdm(desc="walking the game", unit=" states", unit_scale=True, delay=1.0, leave=False)
 
 
-def _too_large(
-  max_nodes: int, tables: list[dict[str, int]], leaves: _Leaves
-) -> errors.GameTooLargeError:
+def _too_large(size: str, tables: list[dict[str, int]]) -> errors.GameTooLargeError:
   infosets = sum(map(len, tables))
   return errors.GameTooLargeError(
-    f"The game has more than max_nodes={max_nodes:,} states. So far it had {infosets:,} infosets. "
-    "Choose smaller parameters, or raise max_nodes if there is the time (a few microseconds a "
-    "state) and the memory (about 0.5 kB an infoset and 50 bytes a terminal state)."
+    f"The game has {size}. So far it had {infosets:,} infosets. Choose smaller parameters, or raise "
+    "the limit if there is the time (a few microseconds a state) and the memory (about 0.5 kB an "
+    "infoset and 50 bytes a terminal state)."
   )
 
 

@@ -11,10 +11,12 @@ probability times the return. A solver needs nothing else of the game's historie
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numba import types
 
+from spiel_cfr import vectors
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels import (
   COUNT,
@@ -28,6 +30,11 @@ from spiel_cfr.kernels import (
   Uint64s,
   kernel,
 )
+from spiel_cfr.vectors import LANES
+
+_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(1, 8))
+_NONE = np.uint64(np.iinfo(np.uint64).max)
+_LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 
 # (player, table, rows, others, values, sequence, utility): writes the gradient of `player` into `utility` at all of
 # that player's sequences, padding included, given everybody's sequence-form strategies. What the four arrays after
@@ -74,8 +81,119 @@ def leaf_row_gradient(
       utility[root + own] = total
 
 
+@kernel(GRADIENT_SIGNATURE)
+def typed_pattern_gradient(
+  player: int,
+  table: Uint64s,
+  rows: Uint32s,
+  others: Uint32s,
+  values: Float64s,
+  sequence: Float64s,
+  utility: Float64s,
+) -> None:
+  """Multiplies patterns by the other players' strategies, for a vector of the player's own types at a time.
+
+  See `typed_patterns` for the arrays. What a vector has beyond the types in its row is zero, and falls on sequences
+  that are written later or on padding. What is read beyond the types of the last other player is multiplied by zero.
+  """
+  first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
+  if others.shape[1] == 2:
+    # Neighbouring rows often share a pattern, so it stays in registers.
+    loaded = _NONE
+    c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = vectors.full(0.0)
+    for row in range(first_row, end_row):
+      total = vectors.full(0.0)
+      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
+        pattern, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
+        if pattern != loaded:
+          loaded = pattern
+          c0 = vectors.load(values, pattern)
+          c1 = vectors.load(values, pattern + _LANES)
+          c2 = vectors.load(values, pattern + _LANES * _TWO)
+          c3 = vectors.load(values, pattern + _LANES * _THREE)
+          c4 = vectors.load(values, pattern + _LANES * _FOUR)
+          c5 = vectors.load(values, pattern + _LANES * _FIVE)
+          c6 = vectors.load(values, pattern + _LANES * _SIX)
+          c7 = vectors.load(values, pattern + _LANES * _SEVEN)
+        product = vectors.add_multiple(vectors.full(0.0), c0, sequence[other])
+        product = vectors.add_multiple(product, c1, sequence[other + _ONE])
+        product = vectors.add_multiple(product, c2, sequence[other + _TWO])
+        product = vectors.add_multiple(product, c3, sequence[other + _THREE])
+        product = vectors.add_multiple(product, c4, sequence[other + _FOUR])
+        product = vectors.add_multiple(product, c5, sequence[other + _FIVE])
+        product = vectors.add_multiple(product, c6, sequence[other + _SIX])
+        product = vectors.add_multiple(product, c7, sequence[other + _SEVEN])
+        total = vectors.add_multiple(total, product, values[first_factor + entry])
+      vectors.store(utility, np.uint64(rows[_TWO * row]), total)
+  else:
+    last = np.uint64(others.shape[1] - 1)
+    for row in range(first_row, end_row):
+      total = vectors.full(0.0)
+      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
+        column, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, last])
+        combinations = _ONE
+        for line in range(_ONE, last, _TWO):
+          combinations *= np.uint64(others[entry, line])
+        # All combinations of types of the other players but the last, in lexicographic order.
+        for combination in range(combinations):
+          rest: Any = combination
+          weight = values[first_factor + entry]
+          for back in range(_TWO, last - _ONE, _TWO):
+            width = np.uint64(others[entry, last - back])
+            weight *= sequence[np.uint64(others[entry, last - back + _ONE]) + rest % width]
+            rest = rest // width
+          weight *= sequence[np.uint64(others[entry, 2]) + rest]
+          # Players soon stop playing to most places, so this saves a third of the time or more.
+          if weight == 0.0:
+            column += _SQUARE
+            continue
+          product = vectors.full(0.0)
+          for lane in range(_LANES):
+            block = vectors.load(values, column)
+            product = vectors.add_multiple(product, block, sequence[other + lane])
+            column += _LANES
+          total = vectors.add_multiple(total, product, weight)
+      vectors.store(utility, np.uint64(rows[_TWO * row]), total)
+
+
+def _leaf_row_leaves(payoff: "Payoff", player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+  root, end, first_row = payoff.table[player, :3].astype(np.int64)
+  starts = payoff.rows[first_row : first_row + end - root + 1].astype(np.int64)
+  own = np.repeat(np.arange(root, end, dtype=np.uint32), np.diff(starts))
+  leaves = slice(starts[0], starts[-1])
+  return own, payoff.others[:, leaves], payoff.values[leaves]
+
+
+def _typed_pattern_leaves(payoff: "Payoff", player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+  first_row, end_row, first_factor = payoff.table[player, :3].astype(np.int64)
+  rows, starts = payoff.rows.reshape(-1, 2)[first_row : end_row + 1].astype(np.int64).T
+  own = np.repeat(rows[:-1], np.diff(starts))
+  lines = payoff.others[starts[0] : starts[-1]].astype(np.int64)
+  # From here on, an element a square, and then an element a leaf.
+  squares = lines[:, 1:-1:2].prod(axis=1)
+  entry = np.repeat(np.arange(len(lines)), squares)
+  combination = np.arange(len(entry)) - np.repeat(np.cumsum(squares) - squares, squares)
+  cells = payoff.values[:first_factor].reshape(-1, LANES, LANES)[lines[entry, 0] + combination]
+  cells = cells * payoff.values[first_factor:][starts[0] + entry, None, None]
+  square, last_type, own_type = np.nonzero(cells)
+  entry, combination = entry[square], combination[square]
+  others = [lines[entry, -1] + last_type]
+  for line in range(lines.shape[1] - 3, 0, -2):
+    others.insert(0, lines[entry, line + 1] + combination % lines[entry, line])
+    combination = combination // lines[entry, line]
+  # From ascending order to one that begins with the next player.
+  others = others[player:] + others[:player]
+  return (
+    (own[entry] + own_type).astype(np.uint32),
+    np.stack(others).astype(np.uint32),
+    cells[square, last_type, own_type],
+  )
+
+
 LEAF_ROWS = "leaf rows"
-_GRADIENTS = {LEAF_ROWS: leaf_row_gradient}
+TYPED_PATTERNS = "typed patterns"
+_GRADIENTS = {LEAF_ROWS: leaf_row_gradient, TYPED_PATTERNS: typed_pattern_gradient}
+_LEAVES = {LEAF_ROWS: _leaf_row_leaves, TYPED_PATTERNS: _typed_pattern_leaves}
 
 
 def register_gradient(form: str, gradient: Kernel) -> None:
@@ -89,7 +207,7 @@ class Payoff:
 
   Attributes:
     form: names the kernel that computes gradients from the arrays.
-    table: uint64 of shape (players, columns).
+    table: uint64 of shape (players, columns); the last column is the number of leaves.
     rows: uint32, one-dimensional.
     others: uint32, two-dimensional.
     values: float64, one-dimensional.
@@ -113,11 +231,12 @@ class Payoff:
       The player's last sequence, shape (leaves,); those of the other players, from the next one on, shape
       (players - 1, leaves); and the payoffs weighted by chance, shape (leaves,).
     """
-    root, end, first_row = self.table[player, :3].astype(np.int64)
-    starts = self.rows[first_row : first_row + end - root + 1].astype(np.int64)
-    own = np.repeat(np.arange(root, end, dtype=np.uint32), np.diff(starts))
-    leaves = slice(starts[0], starts[-1])
-    return own, self.others[:, leaves], self.values[leaves]
+    return _LEAVES[self.form](self, player)
+
+  @property
+  def num_leaves(self) -> int:
+    """How many tuples of last sequences have a payoff for player 0."""
+    return int(self.table[0, -1])
 
   @property
   def num_bytes(self) -> int:
@@ -136,17 +255,23 @@ def leaf_rows(
     treeplexes: one a player.
 
   Returns:
-    The payoff with, in `table`, a player's root, end and first row; in `rows`, where each row's leaves begin; in
-    `others`, shape (players - 1, leaves of all players), the other players' sequences; in `values`, the payoffs.
+    The payoff with, in `table`, a player's root, end, first row and number of leaves; in `rows`, where each row's
+    leaves begin; in `others`, shape (players - 1, leaves of all players), the other players' sequences; in `values`,
+    the payoffs.
   """
   num_players = len(treeplexes)
-  table = np.zeros((num_players, 3), np.uint64)
+  table = np.zeros((num_players, 4), np.uint64)
   rows = [np.zeros(1, np.int64)]
   others: list[Uint32s] = []
   values: list[Float64s] = []
   first_row = first_leaf = 0
   for player, treeplex in enumerate(treeplexes):
-    table[player] = treeplex.root, treeplex.end, first_row
+    table[player] = (
+      treeplex.root,
+      treeplex.end,
+      first_row,
+      np.count_nonzero(leaf_payoffs[:, player]),
+    )
     relevant = np.flatnonzero(leaf_payoffs[:, player])
     keys = [leaf_sequences[(player + shift) % num_players] for shift in range(num_players)]
     order = relevant[np.lexsort([key[relevant] for key in reversed(keys)])]

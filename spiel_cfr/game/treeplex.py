@@ -6,7 +6,7 @@ Behavior Strategies" (1996); "treeplex" is from Hoda, Gilpin, Peña and Sandholm
 
 Infosets are grouped by how many infosets of their owner lie above them and by their number of actions. A group of N
 infosets with m actions stores its sequences as m rows of N: `[group][action][infoset]`. Whatever is done at one
-infoset is then done to whole rows at once.
+infoset is then done to whole rows at once. Rows are padded to whole vectors.
 """
 
 import dataclasses
@@ -26,7 +26,8 @@ class Treeplex:
   """The sequences and infosets of one player.
 
   All players share one numbering of sequences and one of infosets, so that a solver's state is one flat array for the
-  whole game. Sequences include padding, which belongs to no infoset and stays zero.
+  whole game. Sequences include padding, which belongs to no infoset: up to a whole vector after each row, and at least
+  one more at the end.
 
   Attributes:
     root: the empty sequence, the first of this player's sequences.
@@ -81,7 +82,11 @@ class Treeplex:
 
 
 def build_treeplex(
-  parents: Int64s, num_actions: Int64s, root: int = 0, first_infoset: int = 0
+  parents: Int64s,
+  num_actions: Int64s,
+  root: int = 0,
+  first_infoset: int = 0,
+  states: Int64s | None = None,
 ) -> tuple[Treeplex, Uint32s]:
   """Lays out a player's infosets.
 
@@ -91,11 +96,15 @@ def build_treeplex(
     num_actions: shape (infosets,), each at least 1.
     root: number of the empty sequence in the numbering of all players.
     first_infoset: number of the first infoset in that of all players.
+    states: shape (infosets,), the public state of each: infosets of one group and one public state are put next to
+      each other. By default, each has its own.
 
   Returns:
     The treeplex and, shape (sequences,), where each sequence as numbered above has gone.
   """
   num_infosets = len(parents)
+  if states is None:
+    states = np.arange(num_infosets)
   starts = 1 + np.cumsum(num_actions) - num_actions
   owner = np.repeat(np.arange(num_infosets), num_actions)
   placed = np.zeros(1 + len(owner), np.int64)
@@ -110,27 +119,33 @@ def build_treeplex(
   end, laid_out = root + 1, 0
   by_depth = np.argsort(depth, kind="stable")
   for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1):
-    # Children in the order of their parents: both sweeps then read and write the parents in order.
-    level = level[np.lexsort((placed[parents[level]], num_actions[level]))]
+    # Public states in the order of their first parents, and infosets there in that of theirs: both sweeps then read
+    # and write the parents more or less in order.
+    parent = placed[parents[level]]
+    _, state = np.unique(states[level], return_inverse=True)
+    first_parent = np.full(len(level), np.iinfo(np.int64).max)
+    np.minimum.at(first_parent, state, parent)
+    level = level[np.lexsort((parent, state, first_parent[state], num_actions[level]))]
     for group in np.split(level, np.flatnonzero(np.diff(num_actions[level])) + 1):
-      count = len(group)
+      count, length = len(group), -(-len(group) // LINE) * LINE
       if not count:
         continue
       actions = int(num_actions[group[0]])
       first = -(-end // LINE) * LINE
       row = np.arange(count)
       first_sequence[group] = first + row
-      stride[group] = count
+      stride[group] = length
       position[group] = laid_out + row
       layout_parent[laid_out : laid_out + count] = placed[parents[group]]
       for action in range(actions):
-        placed[starts[group] + action] = first + action * count + row
-      groups.append((first, count, count, actions, first_infoset + laid_out, int(depth[group[0]])))
-      end = first + actions * count
+        placed[starts[group] + action] = first + action * length + row
+      groups.append((first, length, count, actions, first_infoset + laid_out, int(depth[group[0]])))
+      end = first + actions * length
       laid_out += count
   treeplex = Treeplex(
     root=root,
-    end=-(-end // LINE) * LINE,
+    # Vectors may go beyond the last sequence, but not into the next treeplex.
+    end=(1 - -end // LINE) * LINE,
     first_infoset=first_infoset,
     groups=np.array(groups, np.uint64).reshape(-1, COLUMNS),
     parent=layout_parent,

@@ -24,8 +24,12 @@ which is called when every infoset has observed, deepest infosets first, with th
 next iteration: the last gradient carried up with the strategies that `predict` has chosen below (Farina et al. 2019,
 equation 17). It chooses the next strategy, and leaves its value under the prediction in `scratch[0, i]`.
 
-`parameters` is this iteration's row of what `LocalMinimizer.parameters` returns. Padding has zeros in all arrays and
-is never part of a block.
+`parameters` is this iteration's row of what `LocalMinimizer.parameters` returns.
+
+Loops over i become vector instructions by themselves. A kernel may also work on vectors outright (`spiel_cfr.vectors`):
+`first`, `stride` and the length of `scratch` are multiples of `LANES`, so that in `strategy`, `utility`, `state` and
+`scratch` it may go beyond `count` up to the next multiple. What it finds there is finite, and what it leaves is of no
+consequence. In `local` it may not.
 """
 
 import dataclasses

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr import arguments
+from spiel_cfr import arguments, vectors
 from spiel_cfr.kernels import Float64s, Int64s, Kernel
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_tolerance
 
 if TYPE_CHECKING:
   from spiel_cfr.game.compiled import CompiledGame
 
+_ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
 # When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
 DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
 
@@ -46,37 +47,37 @@ def observe_discounted(
   actions: int,
 ) -> None:
   """See the module's docstring."""
-  regret, value, total, rest = state[0], scratch[0], scratch[1], scratch[2]
-  tie, of_positive, of_negative = parameters[0], parameters[1], parameters[2]
-  kept, carried, weight = parameters[3], parameters[4], parameters[5]
-  for i in range(count):
-    value[i] = 0.0
-    total[i] = 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      value[i] += strategy[row + i] * utility[row + i]
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      before = regret[row + i]
-      added = utility[row + i] - value[i]
-      updated = before * (of_positive if before > tie else of_negative) + added
-      updated = updated if updated > tie else updated * kept
-      regret[row + i] = updated
+  regret, uniform = state[0], vectors.full(1.0 / actions)
+  tie, zero, one = vectors.full(parameters[0]), vectors.full(0.0), vectors.full(1.0)
+  of_positive, of_negative = vectors.full(parameters[1]), vectors.full(parameters[2])
+  kept, carried, weight = (
+    vectors.full(parameters[3]),
+    vectors.full(parameters[4]),
+    vectors.full(parameters[5]),
+  )
+  for i in range(_ZERO, count, _LANES):
+    value = total = zero
+    for action in range(actions):
+      row = first + action * stride + i
+      value = value + vectors.load(strategy, row) * vectors.load(utility, row)
+    vectors.store(scratch[0], i, value)
+    for action in range(actions):
+      row = first + action * stride + i
+      before = vectors.load(regret, row)
+      added = vectors.load(utility, row) - value
+      updated = before * vectors.where_greater(before, tie, of_positive, of_negative) + added
+      updated = updated * vectors.where_greater(updated, tie, one, kept)
+      vectors.store(regret, row, updated)
       score = carried * updated + weight * added
-      score = score if score > tie else 0.0
-      strategy[row + i] = score
-      total[i] += score
-  uniform = 1.0 / actions
-  for i in range(count):
-    none = total[i] == 0.0
-    rest[i] = uniform if none else 0.0
-    total[i] = 1.0 / (1.0 if none else total[i])
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      strategy[row + i] = strategy[row + i] * total[i] + rest[i]
+      score = vectors.where_greater(score, tie, score, zero)
+      vectors.store(strategy, row, score)
+      total = total + score
+    # Where no score is positive, the strategy is uniform.
+    none = vectors.where_greater(total, zero, zero, one)
+    share, rest = one / (total + none), none * uniform
+    for action in range(actions):
+      row = first + action * stride + i
+      vectors.store(strategy, row, vectors.load(strategy, row) * share + rest)
 
 
 @dataclasses.dataclass(frozen=True)

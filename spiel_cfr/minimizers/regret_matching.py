@@ -7,10 +7,13 @@ uniform strategy where there is none. Regret matching+ (Tammelin 2014) forgets n
 import dataclasses
 from typing import ClassVar
 
+import numpy as np
+
+from spiel_cfr import vectors
 from spiel_cfr.kernels import Float64s, Kernel
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel
 
-# Both kernels go over their block action by action and have no branches, so that they become vector instructions.
+_ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
 
 
 @block_kernel
@@ -28,32 +31,27 @@ def observe_regret_matching(
   actions: int,
 ) -> None:
   """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0)."""
-  regret, value, total, rest = state[0], scratch[0], scratch[1], scratch[2]
-  tie = parameters[0]
-  for i in range(count):
-    value[i] = 0.0
-    total[i] = 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      value[i] += strategy[row + i] * utility[row + i]
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      updated = regret[row + i] + utility[row + i] - value[i]
-      regret[row + i] = updated
-      positive = updated if updated > tie else 0.0
-      strategy[row + i] = positive
-      total[i] += positive
-  uniform = 1.0 / actions
-  for i in range(count):
-    none = total[i] == 0.0
-    rest[i] = uniform if none else 0.0
-    total[i] = 1.0 / (1.0 if none else total[i])
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      strategy[row + i] = strategy[row + i] * total[i] + rest[i]
+  regret, uniform = state[0], vectors.full(1.0 / actions)
+  tie, zero, one = vectors.full(parameters[0]), vectors.full(0.0), vectors.full(1.0)
+  for i in range(_ZERO, count, _LANES):
+    value = total = zero
+    for action in range(actions):
+      row = first + action * stride + i
+      value = value + vectors.load(strategy, row) * vectors.load(utility, row)
+    vectors.store(scratch[0], i, value)
+    for action in range(actions):
+      row = first + action * stride + i
+      updated = vectors.load(regret, row) + vectors.load(utility, row) - value
+      positive = vectors.where_greater(updated, tie, updated, zero)
+      vectors.store(regret, row, updated)
+      vectors.store(strategy, row, positive)
+      total = total + positive
+    # Where no regret is positive, the strategy is uniform.
+    none = vectors.where_greater(total, zero, zero, one)
+    share, rest = one / (total + none), none * uniform
+    for action in range(actions):
+      row = first + action * stride + i
+      vectors.store(strategy, row, vectors.load(strategy, row) * share + rest)
 
 
 @block_kernel
@@ -71,31 +69,26 @@ def observe_regret_matching_plus(
   actions: int,
 ) -> None:
   """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret."""
-  regret, value, total, rest = state[0], scratch[0], scratch[1], scratch[2]
-  tie = parameters[0]
-  for i in range(count):
-    value[i] = 0.0
-    total[i] = 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      value[i] += strategy[row + i] * utility[row + i]
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      updated = regret[row + i] + utility[row + i] - value[i]
-      updated = updated if updated > tie else 0.0
-      regret[row + i] = updated
-      total[i] += updated
-  uniform = 1.0 / actions
-  for i in range(count):
-    none = total[i] == 0.0
-    rest[i] = uniform if none else 0.0
-    total[i] = 1.0 / (1.0 if none else total[i])
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      strategy[row + i] = regret[row + i] * total[i] + rest[i]
+  regret, uniform = state[0], vectors.full(1.0 / actions)
+  tie, zero, one = vectors.full(parameters[0]), vectors.full(0.0), vectors.full(1.0)
+  for i in range(_ZERO, count, _LANES):
+    value = total = zero
+    for action in range(actions):
+      row = first + action * stride + i
+      value = value + vectors.load(strategy, row) * vectors.load(utility, row)
+    vectors.store(scratch[0], i, value)
+    for action in range(actions):
+      row = first + action * stride + i
+      updated = vectors.load(regret, row) + vectors.load(utility, row) - value
+      positive = vectors.where_greater(updated, tie, updated, zero)
+      vectors.store(regret, row, positive)
+      total = total + positive
+    # Where no regret is positive, the strategy is uniform.
+    none = vectors.where_greater(total, zero, zero, one)
+    share, rest = one / (total + none), none * uniform
+    for action in range(actions):
+      row = first + action * stride + i
+      vectors.store(strategy, row, vectors.load(regret, row) * share + rest)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -147,13 +147,13 @@ class Solver(IterativeSolver):
     predict = self.minimizer.predict or no_prediction
     payoff = game.payoff
     run_iterations(
-      payoff.gradient.compiled,
+      payoff.gradient,
       payoff.table,
       payoff.rows,
       payoff.others,
       payoff.values,
-      self.minimizer.observe.compiled,
-      predict.compiled,
+      self.minimizer.observe,
+      predict,
       self.minimizer.predict is not None,
       self._alternating_updates,
       game.players,

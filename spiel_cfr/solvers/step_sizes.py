@@ -230,10 +230,12 @@ def _carry_up(
   done: list[tuple[list[Int64s], Float64s]] = []
   for sequences, infosets in _up(tree):
     first, last = sequences[0, 0], sequences[-1, -1]
+    place = np.zeros(last - first + 1, np.int64)
+    place[sequences - first] = np.arange(sequences.shape[1])
     here = (keys[index] >= first) & (keys[index] <= last)
     done.append(_combined([key[here] for key in keys], values[here], np.add))
     level_keys, level = done[-1]
-    infoset = (level_keys[index] - first) % sequences.shape[1]
+    infoset = place[level_keys[index] - first]
     parents = tree.parent[infosets][infoset].astype(np.int64)
     (_, *best_keys), best = _combined(
       [infoset, *level_keys[:index], parents, *level_keys[index + 1 :]], level, np.maximum

@@ -1,0 +1,169 @@
+"""Goes through all games that OpenSpiel knows, and says of each whether it can be solved, or why not.
+
+    python examples/list_games.py
+    python examples/list_games.py --max_nodes=1000000 connect_four "hex(num_cols=3,num_rows=3)"
+
+Each game is compiled with its default parameters and solved by 50 iterations of CFR+. Where the defaults don't allow
+that, smaller or other parameters are tried too, which stand in one table below. A game runs in a process of its own,
+so that whatever it does to that process, the list goes on; there are no such processes on Windows.
+"""
+
+import collections
+import dataclasses
+import math
+import multiprocessing
+import resource
+import time
+import warnings
+from multiprocessing.connection import Connection
+
+import pyspiel
+from absl import app, flags
+
+import spiel_cfr
+from spiel_cfr import errors
+
+ITERATIONS = 50
+
+_MAX_NODES = flags.DEFINE_integer("max_nodes", 100_000, "how many states a game may have")
+_SECONDS = flags.DEFINE_float("seconds", 120.0, "how long a game may take")
+
+# What to try where the default parameters make a game that is too large, or that has no default parameters, or one
+# in which players forget.
+SMALL = {
+  "add_noise": "add_noise(epsilon=1.0,game=kuhn_poker(),seed=1)",
+  "bargaining": "bargaining(max_turns=2,max_num_instances=2)",
+  "battleship": (
+    "battleship(board_height=2,board_width=2,num_shots=2,ship_sizes=[1],ship_values=[1.0])"
+  ),
+  "cached_tree": "cached_tree(game=kuhn_poker())",
+  "clobber": "clobber(columns=3,rows=3)",
+  "connect_four": "connect_four(columns=3,rows=3,x_in_row=3)",
+  "dark_hex": "dark_hex(num_cols=2,num_rows=2)",
+  "dots_and_boxes": "dots_and_boxes(num_cols=2,num_rows=1)",
+  "go": "go(board_size=2,max_game_length=5)",
+  "go_fish": "go_fish(ranks=2,suits=2,initial_cards=1)",
+  "gomoku": "gomoku(connect=2,size=2)",
+  "goofspiel": "goofspiel(imp_info=true,num_cards=4,points_order=descending)",
+  "havannah": "havannah(board_size=2)",
+  "hex": "hex(num_cols=2,num_rows=3)",
+  "liars_dice": "liars_dice(dice_sides=3)",
+  "liars_dice_ir": "liars_dice_ir(dice_sides=2)",
+  "misere": "misere(game=kuhn_poker())",
+  "mnk": "mnk(k=2,m=3,n=2)",
+  "nim": "nim(pile_sizes=1;2;3)",
+  "normal_form_extensive_game": "normal_form_extensive_game(game=kuhn_poker())",
+  "oh_hell": "oh_hell(num_cards_per_suit=2,num_suits=2,num_tricks_fixed=1)",
+  "oshi_zumo": "oshi_zumo(coins=3,size=1,horizon=5)",
+  "repeated_leduc_poker": "repeated_leduc_poker(num_hands=1)",
+  "restricted_nash_response": "restricted_nash_response(game=leduc_poker())",
+  "start_at": "start_at(game=tic_tac_toe(),history=4;0)",
+  "tic_tac_toe": "start_at(game=tic_tac_toe(),history=4;0;1;7)",
+  "trade_comm": "trade_comm(num_items=2)",
+  "turn_based_simultaneous_game": (
+    "turn_based_simultaneous_game("
+    "game=goofspiel(imp_info=true,num_cards=3,points_order=descending))"
+  ),
+  "universal_poker": "universal_poker(numRanks=2,numSuits=2,stack=200 200)",
+  "y": "y(board_size=3)",
+  "zerosum": "zerosum(game=matrix_pd())",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """What became of a game.
+
+  Attributes:
+    game: its string.
+    error: the exception's name, empty if the game was solved.
+    text: what the exception said, or the size of the game.
+    two_player_constant_sum: whether NashConv must go down.
+    nash_convs: of the uniform policy, of the average one after 50 iterations, and what OpenSpiel says of the latter.
+    seconds: wall-clock time.
+    megabytes: the most memory that the process had.
+  """
+
+  game: str
+  error: str = ""
+  text: str = ""
+  two_player_constant_sum: bool = False
+  nash_convs: tuple[float, float, float] = (math.nan, math.nan, math.nan)
+  seconds: float = math.nan
+  megabytes: float = math.nan
+
+  def __str__(self) -> str:
+    """Returns one line."""
+    if self.error:
+      return f"{self.game}: {self.error}"
+    before, after, _ = self.nash_convs
+    return f"{self.game}: solved, {self.text}, NashConv {before:.3g} -> {after:.3g}"
+
+
+def solve(game: str, max_nodes: int) -> Outcome:
+  """Compiles a game, does 50 iterations of CFR+ and has OpenSpiel evaluate the result."""
+  try:
+    compiled = spiel_cfr.compile_game(game, max_nodes=max_nodes, progress=False)
+    solver = spiel_cfr.CFRPlusSolver(compiled)
+    before = solver.nash_conv()
+    solver.run(ITERATIONS)
+    theirs = pyspiel.nash_conv(solver.game, solver.tabular_average_policy())
+  except errors.SpielCFRError as error:
+    return Outcome(game, error=type(error).__name__, text=str(error))
+  return Outcome(
+    game,
+    text=f"{compiled.num_states:,} states, {compiled.num_infosets:,} infosets",
+    two_player_constant_sum=compiled.is_two_player_constant_sum,
+    nash_convs=(before, solver.nash_conv(), theirs),
+  )
+
+
+def solve_in_child(game: str, max_nodes: int, seconds: float) -> Outcome:
+  """Does the same in a forked process. `error` is then also "crash" or "timeout"."""
+
+  def child(connection: Connection) -> None:
+    start = time.perf_counter()
+    outcome = solve(game, max_nodes)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    elapsed = time.perf_counter() - start
+    connection.send(dataclasses.replace(outcome, seconds=elapsed, megabytes=peak))
+
+  spiel_cfr.CFRPlusSolver("kuhn_poker").prepare()  # Loads the kernels once, not in every child.
+  context = multiprocessing.get_context("fork")
+  ours, theirs = context.Pipe(duplex=False)
+  process = context.Process(target=child, args=(theirs,))
+  with warnings.catch_warnings():
+    warnings.simplefilter(
+      "ignore", DeprecationWarning
+    )  # Forking beside threads; the child needs none.
+    process.start()
+  theirs.close()
+  try:
+    return ours.recv() if ours.poll(seconds) else Outcome(game, error="timeout")
+  except EOFError:
+    return Outcome(game, error="crash")
+  finally:
+    process.kill()
+    process.join()
+    ours.close()
+
+
+def main(arguments: list[str]) -> None:
+  counts: collections.Counter[str] = collections.Counter()
+  for name in arguments[1:] or sorted(pyspiel.registered_names()):
+    outcome = solve_in_child(name, _MAX_NODES.value, _SECONDS.value)
+    print(outcome, flush=True)
+    what = outcome.error or "solved"
+    if outcome.error and name in SMALL:
+      outcome = solve_in_child(SMALL[name], _MAX_NODES.value, _SECONDS.value)
+      print(f"  {outcome}", flush=True)
+      if not outcome.error:
+        what = "solved with other parameters"
+    counts[what] += 1
+  print(f"\n{counts.total()} games at --max_nodes={_MAX_NODES.value:,}:")
+  for what, count in counts.most_common():
+    print(f"{count:4} {what}")
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,23 @@
+"""How much memory the process has, so that what grows without a known bound can stop in time."""
+
+import os
+import sys
+
+try:
+  import resource
+except ImportError:  # There is none on Windows.
+  resource = None  # type: ignore[assignment]
+
+_STATM = "/proc/self/statm"
+
+
+def resident_bytes() -> int:
+  """Returns the resident memory of this process; where only its peak can be had, that; 0 where not even that."""
+  try:
+    with open(_STATM, "rb") as file:
+      return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+  except OSError:
+    if resource is None:
+      return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

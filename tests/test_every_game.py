@@ -1,0 +1,88 @@
+"""Every game in OpenSpiel's registry is either solved, or refused for the reason that its type gives."""
+
+import importlib.util
+import pathlib
+import sys
+from typing import Any
+
+import pyspiel
+import pytest
+
+from spiel_cfr import errors
+
+_PATH = pathlib.Path(__file__).parent.parent / "examples" / "list_games.py"
+_SPEC: Any = importlib.util.spec_from_file_location("list_games", _PATH)
+list_games: Any = importlib.util.module_from_spec(_SPEC)
+sys.modules["list_games"] = list_games
+_SPEC.loader.exec_module(list_games)
+
+# Python games may be registered too by now; walking them takes minutes.
+_NAMES = sorted(name for name in pyspiel.registered_names() if not name.startswith("python_"))
+_TYPES = {game_type.short_name: game_type for game_type in pyspiel.registered_games()}
+_MAX_MEGABYTES = 2000
+_SECONDS = 100
+_MAX_NODES = [
+  20_000,
+  pytest.param(1_000_000, marks=pytest.mark.slow),
+]
+
+
+def _reason(name: str) -> str | None:
+  """Returns the refusal that a game's type calls for, None if it has to be walked."""
+  game_type = _TYPES[name]
+  if game_type.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
+    return "MeanFieldGameError"
+  sampled = game_type.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
+  if sampled and game_type.default_loadable:
+    return "SampledChanceError"
+  if game_type.max_num_players == 1:
+    return "SinglePlayerGameError"
+  if not game_type.default_loadable:
+    return "GameParameterError"
+  if pyspiel.load_game(name).num_players() == 1:
+    return "SinglePlayerGameError"
+  if not game_type.provides_information_state_string:
+    return "NoInformationStateError"
+  return None
+
+
+def _check_solved(outcome: Any) -> None:
+  assert not outcome.error, outcome.text
+  before, after, theirs = outcome.nash_convs
+  assert after == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+  if outcome.two_player_constant_sum:
+    assert after <= max(0.5 * before, 1e-9)
+
+
+@pytest.mark.parametrize("max_nodes", _MAX_NODES)
+@pytest.mark.parametrize("name", _NAMES)
+def test_default_parameters(name: str, max_nodes: int) -> None:
+  outcome = list_games.solve_in_child(name, max_nodes, _SECONDS)
+  assert outcome.megabytes < _MAX_MEGABYTES
+  reason = _reason(name)
+  if reason is not None:
+    assert outcome.error == reason, outcome.text
+  elif outcome.error == "GameError":
+    assert name == "go_fish"
+    assert "chance outcomes" in outcome.text
+  elif outcome.error:
+    assert outcome.error in ("GameTooLargeError", "ImperfectRecallError"), outcome.text
+  else:
+    _check_solved(outcome)
+  if outcome.error:
+    assert issubclass(getattr(errors, outcome.error), errors.GameError)
+    assert len(outcome.text) > 40
+
+
+@pytest.mark.parametrize("name", list_games.SMALL)
+def test_small_parameters(name: str) -> None:
+  outcome = list_games.solve_in_child(list_games.SMALL[name], 50_000, _SECONDS)
+  _check_solved(outcome)
+  assert outcome.megabytes < _MAX_MEGABYTES
+
+
+def test_child_that_dies_or_hangs_is_told_from_others(monkeypatch: Any) -> None:
+  monkeypatch.setattr(list_games, "solve", lambda *_: __import__("os")._exit(1))
+  assert list_games.solve_in_child("kuhn_poker", 100, _SECONDS).error == "crash"
+  monkeypatch.setattr(list_games, "solve", lambda *_: __import__("time").sleep(100))
+  assert list_games.solve_in_child("kuhn_poker", 100, 0.1).error == "timeout"
