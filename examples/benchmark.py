@@ -255,8 +255,9 @@ def endgame(path: str | None, board: str) -> pyspiel.Game:
 
 def dense_cfr_plus(game: spiel_cfr.PublicGame) -> Step:
   """Returns CFR+ on a river endgame in plain NumPy: showdowns and folds as products with matrices over hands."""
-  layout, hands, strengths = game.layout, *(
-    getattr(game.layout.boards[0], name) for name in ("hands", "strengths")
+  layout, hands, strengths = (
+    game.layout,
+    *(getattr(game.layout.boards[0], name) for name in ("hands", "strengths")),
   )
   first, second = (layout.deal.hands[own] for own in hands)
   apart = ~(first[:, None, :, None] == second[None, :, None, :]).any(axis=(2, 3))

@@ -44,6 +44,7 @@ _SHOW_STATE = flags.DEFINE_list(
   None,
   "actions that lead to a public state to show: check, call, half, pot, all-in, Ah",
 )
+_TURN = 3
 _ACTIONS = {"fold": 0, "check": 1, "call": 1, "pot": 2, "all-in": 3, "half": 4}
 
 
@@ -100,12 +101,11 @@ def solve(names: list[str]) -> None:
     _SUBGAME_FILE.value, stack=_STACK.value, big_blind=_BIG_BLIND.value
   )
   start = time.perf_counter()
-  options = {"num_threads": _THREADS.value} if endgame.round == 3 else {}
   game = spiel_cfr.compile_public_game(
     endgame.load(),
     abstraction.few_bets,
     dtype="float32" if _FLOAT32.value else "float64",
-    **options,
+    num_threads=_THREADS.value if endgame.round == _TURN else 1,
   )
   print(f"{game}\ncompiled in {time.perf_counter() - start:.2f} s", flush=True)
   print(f"each solver takes about {game.memory_estimate() / 1e6:,.0f} MB", flush=True)
@@ -172,7 +172,7 @@ def draw(gaps: dict[str, dict[int, float]], title: str, path: pathlib.Path) -> N
 def show(game: spiel_cfr.PublicGame, solver: Solver, path: pathlib.Path) -> None:
   """Shows the public state that was asked for, as text and as a picture."""
   actions = []
-  for word in filter(None, _SHOW_STATE.value):
+  for word in filter(None, _SHOW_STATE.value or []):
     actions += [_ACTIONS[word]] if word in _ACTIONS else cards.parse_cards(word)
   grid = range_grid(game, solver.average_sequence_form(), actions)
   print(f"\n{grid}")

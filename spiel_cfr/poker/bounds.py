@@ -4,6 +4,8 @@ Games with lists of payoffs have these bounds exactly, see `solvers.step_sizes`.
 could tie, and all rivers after a player has last acted as if they agreed, so that sums over hands suffice.
 """
 
+import math
+
 import numpy as np
 
 from spiel_cfr.kernels import Float64s
@@ -47,15 +49,13 @@ def payoff_norm(game: PublicGame, player: int) -> float:
       rows = [layout.row_above(each, number, node) for each in (0, 1)]
       for each, row in enumerate(rows):
         np.add.at(sums[each], row.first + row.lanes, payoff * masses[each])
-      norm = payoff * np.sqrt(squares)
+      norm = payoff * math.sqrt(squares)
       before = frobenius.get(node, 0.0)
       # Matrices of different rows add their squares; those of the same rows at most their norms.
       apart = all(row.board == number for row in rows)
-      frobenius[node] = np.hypot(before, norm) if apart else before + norm
+      frobenius[node] = math.hypot(before, norm) if apart else before + norm
   row_sum, column_sum = (float(each.max()) for each in sums)
-  return min(
-    float(np.sqrt(sum(norm**2 for norm in frobenius.values()))), (row_sum * column_sum) ** 0.5
-  )
+  return min(math.hypot(*frobenius.values()), math.sqrt(row_sum * column_sum))
 
 
 def _mass(game: PublicGame, player: int, board: int, power: int) -> Float64s:

@@ -5,6 +5,7 @@ as the player plays them to that state.
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,7 +68,7 @@ class RangeGrid:
     for row, column in np.ndindex(_SIZE, _SIZE):
       weight, left = self.weights[row, column], float(column)
       # Rare hands must still be seen.
-      height = max(np.sqrt(weight), 0.15) if weight > 0 else 0.0
+      height = max(math.sqrt(weight), 0.15) if weight > 0 else 0.0
       for share, color in zip(self.frequencies[row, column], self.colors, strict=True):
         if weight > 0 and share > 0:
           axes.barh(row + 1 - height / 2, share, height, left, color=color, linewidth=0)

@@ -12,6 +12,8 @@ Calculation in Large Extensive Games" (2011).
 Eight terminals at a time stand side by side, `[hand][terminal]`, so that the same pass serves all eight.
 """
 
+from typing import Any
+
 import numpy as np
 
 from spiel_cfr.game.payoff import GRADIENT_SIGNATURE
@@ -35,14 +37,14 @@ _WIDTH = np.uint64(LANES)
 
 
 @inlined
-def give(held: Float64s, low: int, high: int, line: Float64s) -> None:
+def give(held: Float64s, low: int, high: int, line: Any) -> None:
   """Adds a hand's line to the totals of both of its cards."""
   store(held, np.uint64(low) * _WIDTH, load(held, np.uint64(low) * _WIDTH) + line)
   store(held, np.uint64(high) * _WIDTH, load(held, np.uint64(high) * _WIDTH) + line)
 
 
 @inlined
-def take(total: Float64s, held: Float64s, low: int, high: int) -> Float64s:
+def take(total: Any, held: Float64s, low: int, high: int) -> Any:
   """Returns the total less what hands with either of two cards hold."""
   return total - load(held, np.uint64(low) * _WIDTH) - load(held, np.uint64(high) * _WIDTH)
 
