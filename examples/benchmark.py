@@ -27,6 +27,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+# Before NumPy is imported, which is compared with one thread of ours.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -312,7 +315,7 @@ def endgames() -> None:
     "dense matrices in NumPy": dense_cfr_plus(river),
   }
   show(
-    f"one iteration of CFR+ on a river endgame (NumPy may use all cores)\n{river}",
+    f"one iteration of CFR+ on a river endgame\n{river}",
     medians(steps),
     "spiel_cfr",
   )
@@ -339,12 +342,12 @@ def endgames() -> None:
   print("\npeak memory of a process that solves the turn endgame, MB")
   for dtype in ("float64", "float32"):
     program = (
-      "import resource, sys, spiel_cfr; from spiel_cfr.poker import abstraction;"
+      "import sys, spiel_cfr; from spiel_cfr.poker import abstraction;"
       "import pyspiel; game = pyspiel.load_game(sys.stdin.read());"
       f"game = spiel_cfr.compile_public_game(game, abstraction.few_bets, dtype='{dtype}');"
       "solver = spiel_cfr.DCFRSolver(game); solver.run(2); solver.nash_conv();"
-      "print(round(game.memory_estimate() / 1e6),"
-      "round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3))"
+      "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'));"
+      "print(round(game.memory_estimate() / 1e6), int(peak.split()[1]) // 1000)"
     )
     output = subprocess.run(
       [sys.executable, "-c", program],
