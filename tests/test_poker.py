@@ -318,6 +318,20 @@ def test_two_deals_of_public_cards_are_imperfect_recall(vector_form):
     spiel_cfr.compile_game(game, vector_form=vector_form)
 
 
+def test_games_that_are_too_large(monkeypatch):
+  # All flops after a round of betting before them.
+  game = (
+    "universal_poker(betting=nolimit,bettingAbstraction=fchpa,numPlayers=2,numRounds=2,"
+    "blind=100 50,firstPlayer=2 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3,"
+    "stack=20000 20000)"
+  )
+  with pytest.raises(errors.GameTooLargeError, match="sequences"):
+    compile_public_game(pyspiel.load_game(game), abstraction.few_bets)
+  monkeypatch.setattr(public_tree, "MOST_NODES", 20)
+  with pytest.raises(errors.GameTooLargeError, match="public tree"):
+    compile_public_game("leduc_poker")
+
+
 def test_options_that_make_no_sense():
   for options in (
     {"dtype": "int32"},

@@ -9,6 +9,7 @@ where reaches are 1 but in the endgames of `universal_poker`, whose parameter `h
 
 import dataclasses
 import functools
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -113,6 +114,7 @@ def find_deal(game: pyspiel.Game) -> Deal:
 
   Raises:
     UnsupportedGameError: the game is not a poker game of two players that this package knows.
+    ImperfectRecallError: public cards are dealt more than once, as before the turn.
   """
   name, parameters = game.get_type().short_name, game.get_parameters()
   if game.num_players() != 2 or name not in ("kuhn_poker", "leduc_poker", "universal_poker"):
@@ -135,6 +137,12 @@ def find_deal(game: pyspiel.Game) -> Deal:
     )
   num_ranks, num_suits = parameters["numRanks"], parameters["numSuits"]
   board = sorted(cards.parse_cards(parameters["boardCards"], num_suits))
+  dealt = itertools.accumulate(map(int, parameters["numBoardCards"].split()))
+  if len({count for count in dealt if count > len(board)}) > 1:
+    raise errors.ImperfectRecallError(
+      "Public cards are dealt more than once, and OpenSpiel's information states don't say in "
+      "which order they came. Solve an endgame that begins before the last of these deals."
+    )
   if not parameters["handReaches"]:
     if board:
       raise errors.UnsupportedGameError("The vector form takes boardCards with handReaches only.")

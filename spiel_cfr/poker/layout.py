@@ -27,6 +27,8 @@ from spiel_cfr.poker.terminals import BOARD_COLUMNS, IN_ORDER, POKER_TERMINALS
 from spiel_cfr.vectors import LANES
 
 TERMINALS = Kind.FOLD, Kind.SHOWDOWN
+# Sequences are numbered by 32 bits.
+_MOST_SEQUENCES = 1 << 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,17 +54,21 @@ def list_boards(deal: Deal, nodes: list[PublicNode]) -> list[Board]:
   """Lists the boards of a public tree: the one at the beginning, then all that chance can deal.
 
   Raises:
-    ImperfectRecallError: public cards are dealt more than once.
+    GameTooLargeError: there are more sequences than can be numbered.
   """
-  num_dealt = {(node.level, node.num_cards) for node in nodes if node.kind is Kind.CHANCE}
-  if len(num_dealt) > 1:
-    raise errors.ImperfectRecallError(
-      "Public cards are dealt more than once, and OpenSpiel's information states don't say in "
-      "which order they came. Solve an endgame that begins before the last of these deals."
+  num_dealt = {node.num_cards for node in nodes if node.kind is Kind.CHANCE}
+  num_sequences = 0
+  for level, ways in ((0, 1), *((1, math.comb(deal.num_cards, count)) for count in num_dealt)):
+    actions = sum(len(node.actions) for node in nodes if node.level == level)
+    num_sequences += actions * ways * len(deal.hands)
+  if num_sequences > _MOST_SEQUENCES:
+    raise errors.GameTooLargeError(
+      f"The game has about {num_sequences:,} sequences, more than {_MOST_SEQUENCES:,}. Begin "
+      "later, or keep fewer actions with an action filter."
     )
   with_showdown = {node.level for node in nodes if node.kind is Kind.SHOWDOWN}
   boards = [_board(deal, deal.board, 0, 1.0, 0 in with_showdown)]
-  for _, count in num_dealt:
+  for count in num_dealt:
     left = [card for card in range(deal.num_cards) if card not in deal.board]
     probability = 1 / math.comb(len(left) - 2 * deal.hand_size, count)
     for dealt in itertools.combinations(left, count):

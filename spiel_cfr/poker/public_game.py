@@ -377,6 +377,7 @@ def compile_public_game(
   Raises:
     UnsupportedGameError: the game is another, or OpenSpiel plays it in a way that the vector form can't hold.
     ImperfectRecallError: public cards are dealt more than once, as before the turn.
+    GameTooLargeError: the game has too many public states, or sequences.
     ArgumentError: the filter returns no legal action, or another argument makes no sense.
     GameError: the string can't be loaded.
   """

@@ -20,6 +20,7 @@ from spiel_cfr.kernels import Int64s
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 
+MOST_NODES = 100_000
 _TRIALS = 1000
 _TOLERANCE = 1e-9
 
@@ -80,6 +81,7 @@ def walk_public_tree(
 
   Raises:
     UnsupportedGameError: the game does something that the vector form can't hold.
+    GameTooLargeError: there are more than `MOST_NODES` nodes.
     ArgumentError: see `kept_actions`.
   """
   nodes: list[PublicNode] = []
@@ -92,6 +94,11 @@ def walk_public_tree(
     depths: tuple[int, int],
   ) -> int:
     number = len(nodes)
+    if number == MOST_NODES:
+      raise errors.GameTooLargeError(
+        f"The public tree has more than {MOST_NODES:,} nodes. Keep fewer actions with an action "
+        "filter."
+      )
     state, swapped = pair
     player = state.current_player()
     if player != swapped.current_player():
