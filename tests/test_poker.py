@@ -2,6 +2,9 @@
 
 import functools
 import itertools
+import os
+import signal
+import threading
 
 import numpy as np
 import poker_games
@@ -252,6 +255,22 @@ def test_checkpoints_of_partitioned_games(tmp_path):
   other = compile_public_game(endgame.load(), partitioned=False)
   with pytest.raises(errors.CheckpointMismatchError):
     spiel_cfr.PCFRPlusSolver(other).restore(tmp_path / "checkpoint.npz")
+
+
+def test_ctrl_c_leaves_a_whole_number_of_iterations():
+  endgame = poker_games.random_endgame(7, 60, poker_games.TURN)
+  game = compile_public_game(endgame.load(), abstraction.few_bets, partitioned=True)
+  solver, undisturbed = (spiel_cfr.CFRPlusSolver(game) for _ in range(2))
+  solver.run(1)
+  timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+  timer.start()
+  with pytest.raises(KeyboardInterrupt):
+    solver.run(10**6)
+  timer.join()
+  assert 1 < solver.iteration < 10**6
+  undisturbed.run(solver.iteration)
+  for name in ("_state", "_strategy", "_average"):
+    np.testing.assert_array_equal(getattr(solver, name), getattr(undisturbed, name))
 
 
 def test_hand_strengths_are_those_of_the_best_five_cards():

@@ -19,7 +19,7 @@ whoever computed them, so that results don't depend on the number of threads.
 import concurrent.futures
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -173,17 +173,17 @@ class SubtreeLoop:
 
   def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
     """Allocates the arrays, for a game that has the attributes of `PartitionedGame`."""
-    partitioned: Any = game
+    partitioned = cast(PartitionedGame, game)
     self._parts: list[Subtree] = partitioned.subtrees
     self._num_threads: int = partitioned.num_threads
     self._minimizer = minimizer
     dtype = np.dtype(partitioned.dtype)
-    self.strategy = np.zeros(game.end, dtype)
+    self.strategy = _zeros(dtype, game.end)
     for treeplex in game.treeplexes:
       for sequences, _ in treeplex.blocks():
         self.strategy[sequences] = 1.0 / len(sequences)
-    self.average = np.zeros(game.end, dtype)
-    self.state = np.zeros((minimizer.state_lines, game.end), dtype)
+    self.average = _zeros(dtype, game.end)
+    self.state = _zeros(dtype, minimizer.state_lines, game.end)
     self.local = np.zeros((minimizer.local_lines, game.num_infosets))
     initial = minimizer.initial_local(game)
     for part in self._parts:
@@ -461,6 +461,11 @@ class SubtreeLoop:
     copy = workspace.copies[player][line][: block.size].reshape(block.shape)
     copy[:] = block
     return copy
+
+
+def _zeros(dtype: np.dtype[Any], *shape: int) -> AnyFloats:
+  """Returns zeros, aligned where kernels will work on them directly."""
+  return aligned_zeros(*shape) if dtype == np.float64 else np.zeros(shape, dtype)
 
 
 def _close(array: AnyFloats, own: slice, opened: Float64s) -> None:
