@@ -16,8 +16,10 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.game import compiled as compiled_module
+from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.poker import abstraction, cards, deal, public_tree
 from spiel_cfr.poker.public_game import compile_public_game
+from spiel_cfr.solvers.base import Solver
 from spiel_cfr.solvers.cfr import TabularCFRSolver
 
 _GAMES = ("kuhn_poker", "leduc_poker", *poker_games.UNIVERSAL_POKER)
@@ -27,7 +29,8 @@ _SOLVERS = {
   "DCFR": spiel_cfr.DCFRSolver,
   "predictive CFR+": spiel_cfr.PCFRPlusSolver,
   "simultaneous": lambda game: TabularCFRSolver(game, alternating_updates=False),
-  "after": lambda game: spiel_cfr.StablePredictiveCFRSolver(game, kappa=1000.0),
+  "OFTRL": lambda game: spiel_cfr.StablePredictiveCFRSolver(game, kappa=1000.0),
+  "averages after": lambda game: Solver(game, RegretMatching(), averaged="after"),
 }
 
 
