@@ -46,6 +46,7 @@ from spiel_cfr.minimizers.base import BLOCK_SIGNATURE, SCRATCH_LINES, LocalMinim
 from spiel_cfr.solvers.loop import sweep_down, sweep_up
 
 _PLAYERS = (0, 1)
+_ZERO, _CHUNK = np.uint64(0), np.uint64(CHUNK)
 AnyFloats: TypeAlias = npt.NDArray[Any]
 
 
@@ -127,16 +128,27 @@ def subtree_down(
   )
 
 
-@kernel(types.void(COUNT_TABLE, INDICES, FLOATS, FLOATS))
-def subtree_reach(groups: Uint64s, parent: Uint32s, strategy: Float64s, sequence: Float64s) -> None:
+@kernel(types.void(COUNT_TABLE, INDICES, FLOATS, FLOATS, FLOAT_TABLE))
+def subtree_reach(
+  groups: Uint64s,
+  parent: Uint32s,
+  strategy: Float64s,
+  sequence: Float64s,
+  scratch: Float64s,
+) -> None:
   """Turns local strategies into sequence form, nothing more."""
+  reach = scratch[0]
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, count = groups[group, 0], groups[group, 1], groups[group, 2]
-    infoset = groups[group, 4]
-    for action in range(groups[group, 3]):
-      row = first + action * stride
+    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
+    actions, infoset = groups[group, 3], groups[group, 4]
+    for start in range(_ZERO, total, _CHUNK):
+      count = min(_CHUNK, total - start)
       for i in range(count):
-        sequence[row + i] = sequence[parent[infoset + i]] * strategy[row + i]
+        reach[i] = sequence[parent[infoset + start + i]]
+      for action in range(actions):
+        row = first + start + action * stride
+        for i in range(count):
+          sequence[row + i] = reach[i] * strategy[row + i]
 
 
 class _Workspace:
@@ -428,7 +440,7 @@ class SubtreeLoop:
       self._enter(part, player, workspace)
     strategy = self._open(self.strategy, part.sequences[player], workspace, player, 0)
     groups, parent = part.groups[player], part.parent[player]
-    subtree_reach(groups, parent, strategy, workspace.sequence[player])
+    subtree_reach(groups, parent, strategy, workspace.sequence[player], workspace.scratch)
 
   def _add_to_average(
     self, average: AnyFloats, number: int, workspace: _Workspace, player: int, weight: float
