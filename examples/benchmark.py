@@ -5,9 +5,11 @@ r"""Measures speed, always as ratios of things timed in the same run: medians ov
 
 Parts: `iterations` times a full iteration of CFR+, all players, against OpenSpiel's solvers in C++ and in Python,
 against LiteEFG if it is installed, against our own with payoffs in the plainest form, and against the streaming floor;
-`solvers` times an iteration of our solvers against CFR+; `evaluation` times NashConv against OpenSpiel's; `compiling`
-times the walk against a bare one; `endgames` times hold'em in vector form against dense matrix products, OpenSpiel's
-list of deals and itself; `start` times a first and a second start of Python with one iteration of Leduc.
+`solvers` times an iteration of our solvers against CFR+; `sampling` times Monte Carlo CFR against OpenSpiel's; `states`
+does so on games too large to compile, from the first iteration on, and times what is left to OpenSpiel's states;
+`evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `endgames` times hold'em
+in vector form against dense matrix products, OpenSpiel's list of deals and itself; `start` times a first and a second
+start of Python with one iteration of Leduc.
 
 `endgames` takes endgames with random reaches, or files in the LibratusEndgames format:
 
@@ -19,6 +21,7 @@ machine reads memory of that size: all payoffs, and of every sequence its regret
 
 import dataclasses
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -38,6 +41,7 @@ from absl import app, flags
 from named_solvers import SOLVERS
 from open_spiel.python.algorithms import cfr as open_spiel_cfr
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
+from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
 
 import spiel_cfr
 from spiel_cfr import policy
@@ -194,6 +198,91 @@ def solvers() -> None:
     names = [solver for solver in SOLVERS if not solver.startswith("open_spiel")]
     found = medians({solver: SOLVERS[solver](game, 1000).run for solver in names})
     show(f"one iteration on {game.game_string}, and how many of CFR+ it takes", found, "cfr+")
+
+
+@part
+def sampling() -> None:
+  for name in _GAMES.value:
+    game = compiled(name)
+    solver = spiel_cfr.ExternalSamplingSolver(game)
+    # Single iterations soon reach only a part of the game, and then cost less.
+    solver.run(10_000)
+    found = medians(
+      {
+        "spiel_cfr": solver.run,
+        "spiel_cfr, outcome sampling": spiel_cfr.OutcomeSamplingSolver(game).run,
+        "spiel_cfr, chance sampling": spiel_cfr.ChanceSamplingSolver(game).run,
+        "spiel_cfr, average strategy": spiel_cfr.AverageStrategySamplingSolver(game).run,
+        "OpenSpiel C++": repeat(pyspiel.ExternalSamplingMCCFRSolver(game.game).run_iteration),
+        "OpenSpiel C++, outcome sampling": repeat(
+          pyspiel.OutcomeSamplingMCCFRSolver(game.game).run_iteration
+        ),
+        "OpenSpiel Python": repeat(open_spiel_external.ExternalSamplingSolver(game.game).iteration),
+      }
+    )
+    show(
+      f"one iteration of external sampling on {game.game_string}, and how many of ours it takes",
+      found,
+      "spiel_cfr",
+    )
+
+
+LARGE_GAMES = {"liars_dice(numdice=2)": 20, "leduc_poker(players=4)": 300, "phantom_ttt": 1}
+
+
+def bare_traversal(state: pyspiel.State, player: int, rng: random.Random) -> int:
+  """Calls what external sampling must ask of states, with uniform strategies; returns how many nodes it visits."""
+  nodes = 1
+  mover = state.current_player()
+  while mover != player:
+    if mover == pyspiel.PlayerId.TERMINAL:
+      state.player_return(player)
+      return nodes
+    if mover == pyspiel.PlayerId.CHANCE:
+      action = rng.choice(state.chance_outcomes())[0]
+    else:
+      state.information_state_string()
+      action = rng.choice(state.legal_actions())
+    state.apply_action(action)
+    mover = state.current_player()
+    nodes += 1
+  state.information_state_string()
+  actions = state.legal_actions()
+  for action in actions[:-1]:
+    nodes += bare_traversal(state.child(action), player, rng)
+  state.apply_action(actions[-1])
+  return nodes + bare_traversal(state, player, rng)
+
+
+@part
+def states() -> None:
+  spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="states").run(1)
+  for name, count in LARGE_GAMES.items():
+    game = pyspiel.load_game(name)
+    times: dict[str, list[float]] = {}
+    for seed in range(_ROUNDS.value):
+      ours = spiel_cfr.ExternalSamplingSolver(game, seed=seed, engine="states")
+      theirs = open_spiel_external.ExternalSamplingSolver(game)
+      start = time.perf_counter()
+      ours.run(count)
+      times.setdefault("spiel_cfr", []).append((time.perf_counter() - start) / count)
+      start = time.perf_counter()
+      for _ in range(count):
+        theirs.iteration()
+      times.setdefault("OpenSpiel Python", []).append((time.perf_counter() - start) / count)
+      rng, nodes = random.Random(seed), 0
+      start = time.perf_counter()
+      while nodes < ours.nodes_touched / 4:
+        for player in range(game.num_players()):
+          nodes += bare_traversal(game.new_initial_state(), player, rng)
+      seconds = (time.perf_counter() - start) * ours.nodes_touched / nodes / count
+      times.setdefault("pyspiel alone, for as many nodes", []).append(seconds)
+    found = {label: statistics.median(column) for label, column in times.items()}
+    show(
+      f"an iteration of {name}, the first {count}, and how many of ours it takes",
+      found,
+      "spiel_cfr",
+    )
 
 
 @part

@@ -2,11 +2,12 @@
 
 import functools
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyspiel
 
 import spiel_cfr
+from spiel_cfr import errors
 from spiel_cfr.game.compiled import CompiledGame
 
 
@@ -18,6 +19,14 @@ class OpenSpielSolver(spiel_cfr.IterativeSolver):
     self.compiled_game = game
     self.iteration = 0
     self._solver = getattr(pyspiel, name)(game.game)
+
+  def state_dict(self) -> dict[str, Any]:
+    """Refuses: these solvers keep their state to themselves.
+
+    Raises:
+      ArgumentError: always.
+    """
+    raise errors.ArgumentError("OpenSpiel's own solvers can't be kept in checkpoints.")
 
   @property
   def nodes_touched(self) -> int:
@@ -69,6 +78,9 @@ SOLVERS: dict[str, Factory] = {
   "pdcfr+": _plain(spiel_cfr.PDCFRPlusSolver),
   "sapcfr+": _plain(spiel_cfr.SAPCFRPlusSolver),
   "adaptive": _plain(spiel_cfr.AdaptiveOptimisticCFRSolver),
+  "adaptive_certified": _plain(
+    functools.partial(spiel_cfr.AdaptiveOptimisticCFRSolver, average="certified")
+  ),
   # The theory's step sizes, and the same a few thousand times as large, which give up its guarantee.
   "stable_predictive": _stable_predictive,
   "stable_predictive_euclidean": functools.partial(_stable_predictive, regularizer="euclidean"),

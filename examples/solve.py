@@ -4,6 +4,12 @@ r"""Solves one game.
 
 prints a table of iterations, seconds and NashConv, and writes the average policy as JSON: infostate -> action ->
 probability. Ctrl-C stops early and keeps what there is.
+
+    python examples/solve.py --iterations=1000000 --trace=results/leduc.csv \
+      --checkpoint_dir=results/leduc --checkpoint_every=100000 --resume
+
+can be stopped at any moment, by Ctrl-C or worse, and started again: it goes on from the last checkpoint and ends with
+the same policy, bit for bit. `plot_traces.py` draws traces.
 """
 
 import json
@@ -30,6 +36,15 @@ _PICTURE = flags.DEFINE_string("picture", "results/solve.png", "where the pictur
 _MAX_NODES = flags.DEFINE_integer(
   "max_nodes", 20_000_000, "how many states the game may have", lower_bound=1
 )
+_TRACE = flags.DEFINE_multi_string(
+  "trace", [], "write evaluations here: *.csv, *.jsonl or a folder for TensorBoard; any number"
+)
+_CHECKPOINT_DIR = flags.DEFINE_string("checkpoint_dir", None, "keep checkpoints in this folder")
+_CHECKPOINT_EVERY = flags.DEFINE_integer(
+  "checkpoint_every", 10_000, "iterations from one checkpoint to the next", lower_bound=1
+)
+_KEEP = flags.DEFINE_integer("keep", 3, "how many checkpoints to keep", lower_bound=1)
+_RESUME = flags.DEFINE_bool("resume", False, "whether to go on from the last checkpoint, if any")
 _CACHE_DIR = flags.DEFINE_string("cache_dir", None, "keep compiled games here for the next time")
 
 
@@ -46,6 +61,15 @@ def solve() -> None:
   game = spiel_cfr.compile_game(_GAME.value, max_nodes=_MAX_NODES.value, cache_dir=_CACHE_DIR.value)
   print(game, flush=True)
   solver = SOLVERS[_SOLVER.value](game, _ITERATIONS.value)
+  checkpoints = None
+  if _CHECKPOINT_DIR.value is not None:
+    checkpoints = spiel_cfr.Checkpoints(
+      _CHECKPOINT_DIR.value, every=_CHECKPOINT_EVERY.value, keep=_KEEP.value
+    )
+    if _RESUME.value and checkpoints.resume(solver) is not None:
+      print(f"goes on from iteration {solver.iteration:,}", flush=True)
+  elif _RESUME.value:
+    raise app.UsageError("--resume needs --checkpoint_dir")
   every = _EVAL_EVERY.value
   result = spiel_cfr.run(
     solver,
@@ -53,6 +77,8 @@ def solve() -> None:
     target_nash_conv=_TARGET.value,
     seconds=_SECONDS.value,
     evaluate_at=spiel_cfr.Every(every) if every else spiel_cfr.Powers(2),
+    traces=[spiel_cfr.open_trace(path) for path in _TRACE.value],
+    checkpoints=checkpoints,
   )
   print(f"\n{'iteration':>12}{'seconds':>12}{'NashConv':>14}")
   for row in result.rows:

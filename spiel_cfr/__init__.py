@@ -18,6 +18,16 @@ from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
 from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
+from spiel_cfr.sampling.engines import ImperfectRecallWarning
+from spiel_cfr.sampling.rules import AverageType
+from spiel_cfr.sampling.solvers import (
+  AverageStrategySamplingSolver,
+  ChanceSamplingSolver,
+  ExternalSamplingSolver,
+  OutcomeSamplingSolver,
+  SamplingSolver,
+)
+from spiel_cfr.sampling.tracker import Tracker
 from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
 from spiel_cfr.solvers.base import Solver
 from spiel_cfr.solvers.cfr import (
@@ -41,9 +51,12 @@ from spiel_cfr.solvers.variants import (
 
 __all__ = [
   "AdaptiveOptimisticCFRSolver",
+  "AverageStrategySamplingSolver",
+  "AverageType",
   "BestResponse",
   "CFRPlusSolver",
   "CFRSolver",
+  "ChanceSamplingSolver",
   "Checkpoints",
   "CompiledGame",
   "CompiledTabularPolicy",
@@ -51,12 +64,15 @@ __all__ = [
   "DCFRSolver",
   "Endgame",
   "Every",
+  "ExternalSamplingSolver",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
   "HedgeCFRSolver",
+  "ImperfectRecallWarning",
   "IterativeSolver",
   "LCFRSolver",
   "NashConv",
+  "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
   "Powers",
@@ -64,10 +80,12 @@ __all__ = [
   "Row",
   "RunResult",
   "SAPCFRPlusSolver",
+  "SamplingSolver",
   "Solver",
   "StablePredictiveCFRSolver",
   "TabularCFRSolver",
   "Trace",
+  "Tracker",
   "best_response",
   "compile_game",
   "compile_public_game",

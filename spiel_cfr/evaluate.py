@@ -103,7 +103,7 @@ def best_response(
     GameError: see `compile_game`.
   """
   compiled, sequence = _prepare(game, policies)
-  if player not in range(compiled.num_players):
+  if not isinstance(player, int) or player not in range(compiled.num_players):
     raise errors.ArgumentError(
       f"player must be one of 0 to {compiled.num_players - 1}, not {player!r}."
     )

@@ -31,6 +31,13 @@ COUNTS = types.Array(types.uint64, 1, "C")
 COUNT_TABLE = types.Array(types.uint64, 2, "C")
 COUNT = types.uint64
 
+
+def tuple_type(cls: type, *fields: Any) -> Any:
+  """Returns the numba type of a `NamedTuple` class whose fields have these types."""
+  make: Any = types.NamedTuple
+  return make(fields, cls)
+
+
 # Infosets that a block kernel is given at a time: enough to hide the call, few enough for the level-1 cache.
 CHUNK = 256
 # Doubles in a cache line. Blocks begin on one.

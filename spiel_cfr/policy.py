@@ -52,6 +52,17 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
       compiled.all_action_sequences
     ]
 
+  def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+    """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player who has no actions.
+
+    Raises:
+      PolicyError: no `player_id` is given and no player is to move.
+    """
+    probabilities: dict[int, float] = super().action_probabilities(
+      state, player_to_move(state) if player_id is None else player_id
+    )
+    return probabilities
+
   @functools.cached_property
   def states(self) -> list[Any]:
     """One state of each row's infoset: the first in the order of histories."""
@@ -74,6 +85,21 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     if copy_action_probability_array:
       result.action_probability_array = self.action_probability_array.copy()
     return result
+
+
+def player_to_move(state: Any, player_id: int | None = None) -> int:
+  """Returns who a policy is asked about at a state.
+
+  Raises:
+    PolicyError: no player is to move, or another one is.
+  """
+  player: int = state.current_player()
+  if player < 0 or player_id not in (None, player):
+    mover = f"player {player}" if player >= 0 else "a terminal or chance node, no player"
+    raise errors.PolicyError(
+      f"A policy was asked for at the history [{state.history_str()}], where it is {mover} to move."
+    )
+  return player
 
 
 def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
@@ -196,12 +222,14 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
       [_find(policy.state_lookup.__getitem__, key) for key in compiled.rows], np.int64
     )
     cells = compiled.action_cells
-    if array.shape[1] < compiled.legal_actions_mask.shape[1]:
+    try:
+      entries: Float64s = np.asarray(array[rows[cells[0]], cells[1]], np.float64)
+    except (TypeError, ValueError, IndexError) as error:
       raise errors.PolicyError(
-        f"The policy has {array.shape[1]} actions, the game {compiled.num_distinct_actions}. "
+        f"The policy's action_probability_array, of shape {np.shape(array)}, does not have a number "
+        f"for each of the game's {len(rows)} infosets and {compiled.num_distinct_actions} actions. "
         "It is for another game."
-      )
-    entries: Float64s = np.asarray(array[rows[cells[0]], cells[1]], np.float64)
+      ) from error
     return entries
   distributions: Iterable[Any]
   if isinstance(policy, Mapping):
@@ -224,7 +252,7 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     legal = [next(actions) for _ in range(count)]
     try:
       chances = {int(action): float(chance) for action, chance in dict(distribution).items()}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
       raise errors.PolicyError(
         f"At infostate {infostate!r} the policy has {distribution!r} instead of a probability for "
         "each action."

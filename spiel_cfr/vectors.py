@@ -94,6 +94,18 @@ def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any)
 
 
 @_inside_kernels
+def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
+  """Returns whether left > right for any of the elements."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    greater = builder.fcmp_ordered(">", *arguments)
+    mask = builder.bitcast(greater, ir.IntType(LANES))
+    return builder.icmp_unsigned("!=", mask, ir.Constant(ir.IntType(LANES), 0))
+
+  return types.boolean(_VECTOR, _VECTOR), generate
+
+
+@_inside_kernels
 def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> Any:
   """Returns total + vector * number, rounded once or twice, whichever is faster."""
 
@@ -127,6 +139,20 @@ def transpose(
 
   result: Any = cast(Any, types.UniTuple)(_VECTOR, LANES)
   return result(a, b, c, d, e, f, g, h), generate
+
+
+@_inside_kernels
+def power_of_two(typing_context: Any, shifted: Any) -> Any:
+  """Returns 2^k for a vector of numbers 1.5 * 2^52 + k, k an integer from -1022 to 1023."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    # The last bits of the sum are k; a double's exponent is kept with 1023 added, above 52 bits of fraction.
+    integers = ir.VectorType(ir.IntType(64), LANES)
+    bits = builder.bitcast(arguments[0], integers)
+    exponent = builder.add(bits, ir.Constant(integers, [1023] * LANES))
+    return builder.bitcast(builder.shl(exponent, ir.Constant(integers, [52] * LANES)), _LLVM_VECTOR)
+
+  return _VECTOR(_VECTOR), generate
 
 
 def _repeated(builder: Any, number: Any) -> Any:

@@ -11,10 +11,9 @@ import sys
 import time
 from typing import Any
 
-import hypothesis
 import numpy as np
 import pytest
-from hypothesis import strategies as st
+from all_solvers import SOLVERS
 
 import spiel_cfr
 from spiel_cfr import errors, files
@@ -23,17 +22,6 @@ from spiel_cfr.minimizers.regret_matching import RegretMatchingPlus
 from spiel_cfr.solvers import iterative
 
 GAME = "leduc_poker"
-# One of every kind of solver, with arguments other than the defaults where there are any.
-SOLVERS: dict[str, Any] = {
-  "CFR": spiel_cfr.CFRSolver,
-  "CFR+": spiel_cfr.CFRPlusSolver,
-  "LCFR": spiel_cfr.LCFRSolver,
-  "DCFR": lambda game: spiel_cfr.DCFRSolver(game, alpha=2, beta=-np.inf, gamma=np.float64(1.5)),
-  "simultaneous": lambda game: spiel_cfr.TabularCFRSolver(game, False, True, True),
-  "minimizer": lambda game: spiel_cfr.Solver(
-    game, DiscountedRegretMatching(beta=0.5), averaged=("after", "before")
-  ),
-}
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +42,15 @@ def after(solver: Any, iterations: int) -> Any:
 def saved(solver: Any, path: pathlib.Path) -> bytes:
   solver.save(path)
   return path.read_bytes()
+
+
+def test_no_solver_is_left_out(leduc: Any) -> None:
+  solvers = {
+    value
+    for value in vars(spiel_cfr).values()
+    if isinstance(value, type) and issubclass(value, spiel_cfr.IterativeSolver)
+  }
+  assert solvers == {type(make(leduc)) for make in SOLVERS.values()} | {spiel_cfr.IterativeSolver}
 
 
 @pytest.mark.parametrize("make", SOLVERS.values(), ids=SOLVERS)
@@ -228,32 +225,6 @@ def test_no_byte_may_be_missing(checkpoint: bytes, kuhn: Any, path: pathlib.Path
       spiel_cfr.CFRSolver.load(path, kuhn)
 
 
-@hypothesis.settings(
-  max_examples=300, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
-)
-@hypothesis.given(data=st.data())
-def test_a_forged_checksum_leads_to_a_named_error_at_worst(
-  data: Any, checkpoint: bytes, kuhn: Any, path: pathlib.Path
-) -> None:
-  content = bytearray(checkpoint[: -files._DIGEST_BYTES])
-  for _ in range(data.draw(st.integers(1, 8))):
-    # Most of the file are numbers, where a change does nothing.
-    position = data.draw(
-      st.integers(0, len(content) - 1)
-      | st.integers(0, 1000)
-      | st.integers(len(content) - 500, len(content) - 1)
-    )
-    content[position] = data.draw(st.integers(0, 255))
-  with open(path, "w+b") as file:
-    file.write(content)
-    file.write(files._digest(file, len(content)))
-  solver = spiel_cfr.CFRSolver(kuhn)
-  try:
-    solver.restore(path)
-  except (errors.FileFormatError, errors.CheckpointMismatchError):
-    assert solver.iteration == 0
-
-
 def test_foreign_files_are_refused(kuhn: Any, path: pathlib.Path) -> None:
   kuhn.save(path)
   with pytest.raises(errors.FileFormatError, match="compiled game"):
@@ -342,12 +313,37 @@ def test_resuming_passes_over_damaged_files(kuhn: Any, tmp_path: pathlib.Path) -
   with pytest.warns(UserWarning, match="Passed over"):
     assert checkpoints.resume(solver) == middle
   assert solver.iteration == 8
-  with pytest.raises(errors.CheckpointMismatchError), pytest.warns(UserWarning):
+  with pytest.raises(errors.CheckpointMismatchError):
     checkpoints.resume(spiel_cfr.CFRPlusSolver(kuhn))
-  for path in (middle, oldest):
+  assert sorted(path.name for path in tmp_path.iterdir()) == [
+    oldest.name,
+    middle.name,
+    f"{newest.name}.damaged",
+  ]
+  spiel_cfr.run(solver, 9, checkpoints=checkpoints, progress=False)
+  for path in checkpoints.paths():
     path.write_bytes(b"")
   with pytest.raises(errors.DamagedFileError), pytest.warns(UserWarning):
     checkpoints.resume(solver)
+
+
+def test_later_checkpoints_are_not_replaced(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  """Who forgets to resume must not lose what there is, the trace included."""
+  checkpoints = spiel_cfr.Checkpoints(tmp_path / "folder", every=10)
+  trace = tmp_path / "trace.csv"
+
+  def run(solver: Any) -> None:
+    traces = [spiel_cfr.open_trace(trace)]
+    spiel_cfr.run(solver, 40, checkpoints=checkpoints, traces=traces, progress=False)
+
+  run(spiel_cfr.CFRSolver(kuhn))
+  before = trace.read_bytes(), checkpoints.paths()
+  with pytest.raises(errors.CheckpointMismatchError, match="another folder"):
+    run(spiel_cfr.CFRSolver(kuhn))
+  assert (trace.read_bytes(), checkpoints.paths()) == before
+  solver = spiel_cfr.CFRSolver(kuhn)
+  checkpoints.resume(solver)
+  run(solver)
 
 
 @pytest.mark.parametrize("settings", [{"every": 0}, {"every": 1, "keep": 0}], ids=str)
@@ -393,12 +389,11 @@ def _results(folder: pathlib.Path) -> Any:
 
 
 def test_kill_9_at_any_moment_changes_nothing(tmp_path: pathlib.Path) -> None:
-  calm, hunted = tmp_path / "calm", tmp_path / "hunted"
-  for threads in (1, 2):
-    assert _start(calm, resume=False, threads=threads).wait(60) == 0
-    if threads == 1:
-      once = _results(calm)
-  assert _results(calm) == once
+  hunted = tmp_path / "hunted"
+  once, again = (tmp_path / f"{threads} threads" for threads in (1, 2))
+  assert _start(once, resume=False, threads=1).wait(60) == 0
+  assert _start(again, resume=False, threads=2).wait(60) == 0
+  assert _results(again) == _results(once)
 
   rng = random.Random(1)
   checkpoints = spiel_cfr.Checkpoints(hunted, every=1)
@@ -415,7 +410,7 @@ def test_kill_9_at_any_moment_changes_nothing(tmp_path: pathlib.Path) -> None:
     kills += 1
   assert kills >= 3
   assert _start(hunted, resume=True).wait(60) == 0
-  assert _results(hunted) == once
+  assert _results(hunted) == _results(once)
 
 
 def test_header_can_be_read_with_numpy_alone(checkpoint: bytes, path: pathlib.Path) -> None:

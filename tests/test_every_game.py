@@ -16,15 +16,13 @@ list_games: Any = importlib.util.module_from_spec(_SPEC)
 sys.modules["list_games"] = list_games
 _SPEC.loader.exec_module(list_games)
 
-# Python games may be registered too by now; walking them takes minutes.
-_NAMES = sorted(name for name in pyspiel.registered_names() if not name.startswith("python_"))
 _TYPES = {game_type.short_name: game_type for game_type in pyspiel.registered_games()}
 _MAX_MEGABYTES = 2000
-_SECONDS = 100
-_MAX_NODES = [
-  20_000,
-  pytest.param(1_000_000, marks=pytest.mark.slow),
-]
+_SECONDS = 500
+_DEFAULTS = [
+  pytest.param(name, 20_000, marks=pytest.mark.slow if name.startswith("python_") else ())
+  for name in sorted(_TYPES)
+] + [pytest.param(name, 1_000_000, marks=pytest.mark.slow) for name in sorted(_TYPES)]
 
 
 def _reason(name: str) -> str | None:
@@ -54,8 +52,7 @@ def _check_solved(outcome: Any) -> None:
     assert after <= max(0.5 * before, 1e-9)
 
 
-@pytest.mark.parametrize("max_nodes", _MAX_NODES)
-@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize(("name", "max_nodes"), _DEFAULTS)
 def test_default_parameters(name: str, max_nodes: int) -> None:
   outcome = list_games.solve_in_child(name, max_nodes, _SECONDS)
   assert outcome.megabytes < _MAX_MEGABYTES

@@ -29,7 +29,17 @@ def run(name, *flags, fails=False):
 
 
 @pytest.mark.parametrize(
-  "name", ["solve", "compare_solvers", "kuhn_poker", "libratus_endgames", "benchmark"]
+  "name",
+  [
+    "solve",
+    "compare_solvers",
+    "kuhn_poker",
+    "libratus_endgames",
+    "mccfr",
+    "list_games",
+    "plot_traces",
+    "benchmark",
+  ],
 )
 def test_help(name):
   # absl's --help exits with 1.
@@ -159,3 +169,88 @@ def test_libratus_endgames_names_mistakes(tmp_path):
   assert "has no line -board" in run(
     "libratus_endgames", f"--subgame_file={tmp_path / 'bad.txt'}", fails=True
   )
+
+
+def test_solve_goes_on_from_a_checkpoint(tmp_path):
+  def solve(iterations, *flags, name="split", fails=False):
+    flags = (
+      "--game=kuhn_poker",
+      f"--iterations={iterations}",
+      f"--policy={tmp_path / name}.json",
+      f"--trace={tmp_path / name}.csv",
+      f"--checkpoint_dir={tmp_path / name}",
+      "--checkpoint_every=10",
+      *flags,
+    )
+    return run("solve", *flags, fails=fails)
+
+  solve(25)
+  assert "goes on from iteration 25" in solve(64, "--resume", "--keep=2")
+  solve(64, name="whole")
+  for end in ("split.json", "split/iteration-000000000064.npz"):
+    whole = tmp_path / end.replace("split", "whole")
+    assert (tmp_path / end).read_bytes() == whole.read_bytes()
+  assert len(list((tmp_path / "split").iterdir())) == 2
+  assert len(list((tmp_path / "whole").iterdir())) == 3
+  assert "not of CFRSolver" in solve(70, "--resume", "--solver=cfr", name="whole", fails=True)
+  assert "--checkpoint_dir" in run("solve", "--game=kuhn_poker", "--resume", fails=True)
+  refused = run(
+    "solve", "--solver=open_spiel_cfr", f"--checkpoint_dir={tmp_path}/theirs", fails=True
+  )
+  assert "OpenSpiel's own solvers" in refused
+
+
+def test_plot_traces(tmp_path):
+  for solver in ("cfr", "cfr+"):
+    run(
+      "solve",
+      "--game=kuhn_poker",
+      "--iterations=8",
+      f"--solver={solver}",
+      f"--policy={tmp_path / 'policy.json'}",
+      f"--trace={tmp_path / solver}.jsonl",
+    )
+  output = tmp_path / "traces.svg"
+  traces = [str(path) for path in tmp_path.glob("*.jsonl")]
+  run("plot_traces", "--x=nodes", f"--output={output}", *traces)
+  # Matplotlib draws text as shapes, but says in comments what they spell.
+  picture = output.read_text()
+  for text in ("CFRPlusSolver", "CFRSolver", "Nodes touched", "Exploitability", "kuhn_poker"):
+    assert f"<!-- {text} -->" in picture
+  assert "No such file" in run("plot_traces", str(tmp_path / "nowhere.csv"), fails=True)
+
+
+def test_list_games():
+  output = run("list_games", "--max_nodes=20000", "kuhn_poker", "goofspiel", "chess", "2048")
+  assert "kuhn_poker: solved, 58 states, 12 infosets" in output
+  assert "goofspiel: ImperfectRecallError\n  goofspiel(imp_info=true" in output
+  assert "chess: GameTooLargeError" in output
+  assert "   1 solved with other parameters" in output
+
+
+def test_mccfr(tmp_path):
+  output = run(
+    "mccfr",
+    "--game=kuhn_poker",
+    "--samplers=external,outcome,cfr+",
+    "--seconds=0.3",
+    "--track=^0",
+    "--iterations=2000",
+    f"--output_dir={tmp_path}",
+  )
+  found = {line.split()[0]: line.split() for line in output.splitlines() if line}
+  assert float(found["external"][-1]) < 0.02
+  assert float(found["cfr+"][-1]) < 1e-3
+  lines = (tmp_path / "track_external_kuhn_poker.jsonl").read_text().splitlines()
+  notes = [json.loads(line) for line in lines]
+  assert {note["infostate"] for note in notes} == {"0", "0p", "0b", "0pb"}
+  assert {note["iteration"] for note in notes} == set(range(0, 2001, 10))
+  pictures = sorted(path.name for path in tmp_path.glob("*.png"))
+  assert pictures == ["mccfr_kuhn_poker.png", "track_external_kuhn_poker.png"]
+
+
+def test_mccfr_says_what_is_wrong(tmp_path):
+  folder = f"--output_dir={tmp_path}"
+  assert "unknown samplers" in run("mccfr", "--samplers=magic", folder, fails=True)
+  output = run("mccfr", "--game=kuhn_poker", "--samplers=", "--track=xyz", folder, fails=True)
+  assert "error: 'xyz' is found in no infostate" in output

@@ -4,6 +4,7 @@ import dataclasses
 
 import hypothesis
 import numpy as np
+import pyspiel
 import pytest
 import random_games
 
@@ -87,6 +88,11 @@ def _gradient(game, player, sequence):
   return result
 
 
+def _probabilities(solver):
+  """The current policy without padding."""
+  return solver.current_probabilities()[solver.compiled_game.all_action_sequences]
+
+
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
 @pytest.mark.parametrize("alternating", [False, True])
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "kuhn_poker(players=3)", "efg"])
@@ -115,7 +121,8 @@ def test_iterates_are_those_of_the_equations(name, alternating, regularizer):
       seen = policy.sequence_form(game, behavioral()) if alternating else before
       player.update(-_gradient(game, number, seen))
     solver.evaluate_and_update_policy()
-    assert solver.current_probabilities() == pytest.approx(behavioral(), abs=1e-12)
+    expected = behavioral()[game.all_action_sequences]
+    assert _probabilities(solver) == pytest.approx(expected, abs=1e-12)
   assert np.abs(behavioral() - policy.uniform(game)).max() > 1e-2
 
 
@@ -128,7 +135,8 @@ def test_last_prediction_differs_only_where_something_follows():
   )
   for solver in (one, other):
     solver.run(1)
-  difference = one.current_probabilities() - other.current_probabilities()
+  difference = np.zeros(game.end)
+  difference[game.all_action_sequences] = _probabilities(one) - _probabilities(other)
   first, _ = game.treeplexes
   depth_0, _ = next(first.blocks())
   assert np.abs(difference[depth_0]).max() > 1e-6
@@ -222,7 +230,7 @@ def test_chips_or_big_blinds_make_no_difference(constants):
   for factor in (1.0, 1e-6, 1e9):
     solver = spiel_cfr.StablePredictiveCFRSolver(_scaled(game, factor), 100, steps=constants)
     solver.run(50)
-    iterates.append(solver.current_probabilities())
+    iterates.append(_probabilities(solver))
   assert iterates[0] == pytest.approx(iterates[1], abs=1e-12)
   assert iterates[0] == pytest.approx(iterates[2], abs=1e-12)
 
@@ -238,7 +246,8 @@ def test_a_game_without_payoffs_stays_uniform():
   for constants in ("paper", "tight"):
     solver = spiel_cfr.StablePredictiveCFRSolver(game, 100, steps=constants)
     solver.run(10)
-    assert solver.current_probabilities() == pytest.approx(policy.uniform(game))
+    uniform = policy.uniform(game)[game.all_action_sequences]
+    assert _probabilities(solver) == pytest.approx(uniform)
 
 
 def test_steps_as_a_factor_multiply_the_papers():
@@ -270,3 +279,39 @@ def test_steps_as_a_factor_multiply_the_papers():
 def test_bad_arguments_are_named(arguments, message):
   with pytest.raises(errors.ArgumentError, match=message):
     spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", **arguments)
+
+
+def _matrix_game(matrix):
+  return pyspiel.create_matrix_game(matrix, [[-entry for entry in row] for row in matrix])
+
+
+_BIASED = _matrix_game([[0, -1, 2], [1, 0, -1], [-2, 1, 0]])
+
+
+@pytest.mark.parametrize("constants", ["paper", "tight"])
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+@pytest.mark.parametrize("game", ["kuhn_poker", _BIASED], ids=["kuhn", "rock-paper-scissors"])
+def test_gap_falls_as_fast_as_the_theory_says(game, regularizer, constants):
+  """The gap times T^(3/4) stays below one number for horizons 2^6 to 2^14."""
+  scaled = []
+  for power in range(6, 15, 2):
+    horizon = 2**power
+    solver = spiel_cfr.StablePredictiveCFRSolver(
+      game, horizon, regularizer=regularizer, steps=constants
+    )
+    solver.run(horizon)
+    scaled.append(solver.nash_conv() * horizon**0.75)
+  # The bound for the first horizon is one for all: it falls as T^(-3/4).
+  first = spiel_cfr.StablePredictiveCFRSolver(game, 64, regularizer=regularizer, steps=constants)
+  first.run(64)
+  assert max(scaled) <= first.certificate().guarantee * 64**0.75
+  assert scaled[-1] <= 1.3 * max(scaled[:-1])
+
+
+def test_cfr_falls_no_faster_than_one_over_the_root():
+  scaled = []
+  for power in range(8, 15, 2):
+    solver = spiel_cfr.TabularCFRSolver(_BIASED, alternating_updates=False)
+    solver.run(2**power)
+    scaled.append(solver.nash_conv() * 2 ** (power / 2))
+  assert min(scaled) > 0.5 * max(scaled)

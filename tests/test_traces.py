@@ -2,15 +2,10 @@
 
 import dataclasses
 import json
-import os
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import errors
@@ -180,38 +175,6 @@ def test_a_trace_that_was_cut_anywhere_keeps_its_whole_rows(
       assert spiel_cfr.read_trace(path).rows == rows[:whole]
 
 
-@pytest.fixture(scope="module")
-def traces(kuhn: Any, tmp_path_factory: Any) -> dict[str, bytes]:
-  folder = tmp_path_factory.mktemp("traces")
-  paths = [folder / "trace.csv", folder / "trace.jsonl"]
-  run(spiel_cfr.CFRSolver(kuhn), 8, *paths)
-  return {path.suffix: path.read_bytes() for path in paths}
-
-
-@SUFFIXES
-@hypothesis.settings(
-  max_examples=300, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
-)
-@hypothesis.given(data=st.data())
-def test_damage_leads_to_a_named_error_at_worst(
-  suffix: str, data: Any, traces: Any, tmp_path: pathlib.Path
-) -> None:
-  content = bytearray(traces[suffix])
-  for _ in range(data.draw(st.integers(1, 4))):
-    start = data.draw(st.integers(0, len(content)))
-    end = data.draw(st.sampled_from([start, start + 1, start + 30]))
-    content[start:end] = data.draw(
-      st.binary(max_size=5) | st.sampled_from([b"1e999", b"NaN", b"["])
-    )
-  path = tmp_path / f"trace{suffix}"
-  path.write_bytes(content)
-  try:
-    rows = spiel_cfr.read_trace(path).rows
-  except errors.FileFormatError:
-    return
-  assert all(isinstance(row, spiel_cfr.Row) for row in rows)
-
-
 def test_tensorboard(kuhn: Any, tmp_path: pathlib.Path) -> None:
   pytest.importorskip("tensorboard")
   from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -240,22 +203,3 @@ def test_tensorboard_that_is_not_installed_is_asked_for(monkeypatch: Any) -> Non
   monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
   with pytest.raises(errors.ArgumentError, match=r"spiel_cfr\[tensorboard\]"):
     spiel_cfr.open_trace("folder")
-
-
-def test_example_draws_traces(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  paths = [tmp_path / "plus.csv", tmp_path / "plain.jsonl"]
-  run(spiel_cfr.CFRPlusSolver(kuhn), 8, paths[0])
-  run(spiel_cfr.CFRSolver(kuhn), 8, paths[1])
-  output = tmp_path / "traces.svg"
-  root = pathlib.Path(__file__).parent.parent
-  example = root / "examples" / "plot_traces.py"
-  environment = os.environ | {"MPLBACKEND": "agg", "PYTHONPATH": str(root)}
-  command = [sys.executable, example, "--x=nodes", f"--output={output}"]
-  subprocess.run([*command, *paths], check=True, env=environment)
-  # Matplotlib draws text as shapes, but says in comments what they spell.
-  picture = output.read_text()
-  for text in ("CFRPlusSolver", "CFRSolver", "Nodes touched", "Exploitability", "kuhn_poker"):
-    assert f"<!-- {text} -->" in picture
-  done = subprocess.run([*command, "nowhere.csv"], capture_output=True, text=True, env=environment)
-  assert done.returncode == 1
-  assert "No such file" in done.stderr + done.stdout

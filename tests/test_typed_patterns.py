@@ -203,7 +203,7 @@ SOLVERS = [
 @pytest.mark.parametrize("make_solver", SOLVERS)
 @pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker", LIARS_DICE])
 def test_iterates_are_those_of_leaf_rows(make_solver, game):
-  # Where regrets are nearly zero, DCFR on Leduc poker magnifies rounding tenfold in 5 iterations.
+  # Strategies magnify rounding where the sum of regrets is small: DCFR's on Leduc poker tenfold in 5 iterations.
   assert_iterates_agree(make_solver, game, 30)
 
 
@@ -215,9 +215,11 @@ def test_iterates_on_random_types(make_solver, num_types):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", ["leduc_poker(players=3)", "liars_dice"])
-def test_iterates_on_large_games(game):
-  solvers = assert_iterates_agree(spiel_cfr.CFRPlusSolver, game, 30)
+@pytest.mark.parametrize(
+  ("game", "iterations"), [("leduc_poker(players=3)", 20), ("liars_dice", 60)]
+)
+def test_iterates_on_large_games(game, iterations):
+  solvers = assert_iterates_agree(spiel_cfr.CFRPlusSolver, game, iterations)
   assert solvers[1].nash_conv() == pytest.approx(solvers[0].nash_conv(), abs=1e-12)
 
 

@@ -26,7 +26,7 @@ def _play(minimizer, utilities):
   # Rows are padded to whole vectors, and what is there must not matter.
   state = np.full((minimizer.state_lines, _ACTIONS, LANES), 7.0)
   state[..., :_COUNT] = 0
-  local = np.zeros((minimizer.local_lines, _COUNT))
+  local = np.zeros((minimizer.local_lines, LANES))
   if isinstance(minimizer, oftrl.Hedge):
     local[0] = minimizer.rate * math.sqrt(8 * math.log(_ACTIONS)) / np.ptp(game.payoff_range)
   strategy = np.full((_ACTIONS, LANES), 1 / _ACTIONS)

@@ -112,15 +112,15 @@ def enumerate_game(
       num_states += 1
       # States on the stack count too: they are there, and in games with many moves they are most of the memory.
       if num_states + len(stack) >= next_check:
-        known = num_states + len(stack)
-        if known > max_nodes:
+        num_known = num_states + len(stack)
+        if num_known > max_nodes:
           raise _too_large(f"more than max_nodes={max_nodes:,} states", tables)
         if memory.resident_bytes() - bytes_before > max_bytes:
-          raise _too_large(f"{known:,} states and more, which need over {max_bytes=:,}", tables)
+          raise _too_large(f"{num_known:,} states and more, which need over {max_bytes=:,}", tables)
         if bar is not None:
           bar.update(num_states - bar.n)
         leaves.collect()
-        next_check = min(known + _CHECK_EVERY, max_nodes + 1)
+        next_check = min(num_known + _CHECK_EVERY, max_nodes + 1)
 
       player = state.current_player()
       if player >= 0:
@@ -237,8 +237,9 @@ class _Leaves:
     self.new_sequences: list[tuple[int, ...]] = []
     self.new_returns: list[list[float]] = []
     self.new_reaches: list[float] = []
-    self._sequences = [np.zeros((num_players, 0), np.uint32)]
-    self._payoffs = [np.zeros((0, num_players))]
+    # A column a player. Arrays of this kind grow in place, where NumPy's would be copied.
+    self._sequences = [array.array("I") for _ in range(num_players)]
+    self._payoffs = [array.array("d") for _ in range(num_players)]
     self._unmerged = 0
 
   def collect(self) -> None:
@@ -246,14 +247,15 @@ class _Leaves:
     count = len(self.new_reaches)
     if not count:
       return
-    shape = (count, self.num_players)
+    shape, size = (count, self.num_players), count * self.num_players
     flat = itertools.chain.from_iterable
-    sequences = np.fromiter(flat(self.new_sequences), np.uint32, count * self.num_players)
-    returns = np.fromiter(flat(self.new_returns), np.float64, count * self.num_players)
-    returns = returns.reshape(shape)
+    sequences = np.fromiter(flat(self.new_sequences), np.uint32, size).reshape(shape)
+    returns = np.fromiter(flat(self.new_returns), np.float64, size).reshape(shape)
     self._note_returns(returns)
-    self._sequences.append(sequences.reshape(shape).T)
-    self._payoffs.append(returns * np.array(self.new_reaches)[:, None])
+    reaches = np.array(self.new_reaches)
+    for player in range(self.num_players):
+      self._sequences[player].frombytes(sequences[:, player].tobytes())
+      self._payoffs[player].frombytes((returns[:, player] * reaches).tobytes())
     self.num_terminals += count
     self._unmerged += count
     for column in (self.new_sequences, self.new_returns, self.new_reaches):
@@ -262,19 +264,37 @@ class _Leaves:
       self._merge()
 
   def merged(self) -> tuple[Uint32s, Float64s]:
-    """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories."""
+    """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories, and forgets them."""
     self.collect()
     self._merge()
-    return self._sequences[0], self._payoffs[0]
+    sequences = np.empty((self.num_players, len(self._sequences[0])), np.uint32)
+    payoffs = np.empty(sequences.shape)
+    for player in reversed(range(self.num_players)):
+      sequences[player] = self._sequences.pop()
+      payoffs[player] = self._payoffs.pop()
+    return sequences, payoffs.T
 
   def _merge(self) -> None:
-    sequences = np.concatenate(self._sequences, axis=1)
-    payoffs = np.concatenate(self._payoffs)
-    order = np.lexsort(sequences[::-1])
-    sequences = sequences[:, order]
-    starts = np.flatnonzero(np.append(True, (np.diff(sequences, axis=1) != 0).any(axis=0)))
-    self._sequences = [np.ascontiguousarray(sequences[:, starts])]
-    self._payoffs = [np.add.reduceat(payoffs[order], starts)]
+    """Sorts the columns in place, and adds up payoffs with the same sequences."""
+    sequences = [np.frombuffer(column, np.uint32) for column in self._sequences]
+    payoffs = [np.frombuffer(column, np.float64) for column in self._payoffs]
+    order = np.lexsort(sequences[::-1]).astype(np.uint32)
+    first = np.zeros(len(order), bool)
+    first[0] = True
+    for column in sequences:
+      column[:] = column[order]
+      first[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(first)
+    for column in sequences:
+      column[: len(starts)] = column[starts]
+    for values in payoffs:
+      values[:] = values[order]
+      values[: len(starts)] = np.add.reduceat(values, starts)
+    # Arrays that NumPy looks at can't shrink.
+    del sequences, payoffs, column, values
+    for player in range(self.num_players):
+      del self._sequences[player][len(starts) :]
+      del self._payoffs[player][len(starts) :]
     self._unmerged = 0
 
   def _note_returns(self, returns: Float64s) -> None:

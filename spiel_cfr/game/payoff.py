@@ -37,8 +37,8 @@ _NONE = np.uint64(np.iinfo(np.uint64).max)
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 
 # (player, table, rows, others, values, sequence, utility): writes the gradient of `player` into `utility` at all of
-# that player's sequences, padding included, given everybody's sequence-form strategies. What the four arrays after
-# the player hold is the payoff form's own business.
+# that player's sequences, given everybody's sequence-form strategies; padding may become zero. What the four arrays
+# after the player hold is the payoff form's own business.
 GRADIENT_SIGNATURE = types.void(COUNT, COUNT_TABLE, INDICES, INDEX_TABLE, FLOATS, FLOATS, FLOATS)
 
 

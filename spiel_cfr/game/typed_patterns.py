@@ -3,8 +3,8 @@
 Take the leaves that differ in nothing but the types of the players. Their payoffs, chance's probability included, are a
 small tensor with a dimension for each player, and games have few such tensors that are not multiples of each other: who
 wins depends on the types, how much on the rest. So each such pattern is stored once, and for each block of leaves which
-pattern it is, where the types' sequences are, and the factor. Liar's dice with one die has 4,095
-blocks of 36 leaves each, and 12 patterns a player.
+pattern it is, where the types' sequences are, and the factor. Liar's dice with one die a player has 4,095 blocks of 36
+leaves each, and 12 patterns for each player.
 
 Nothing here knows of cards. What is a type is read off the leaves (`public_states`), and whether this form pays is a
 matter of counting (`build_payoff`).
@@ -25,6 +25,7 @@ from spiel_cfr.vectors import LANES
 # Two tensors with a largest element of 1 that agree to these decimals are the same pattern. Chance's probabilities,
 # multiplied in another order, make them differ in later ones.
 _DECIMALS = 13
+# Elements of a tensor that are this much of the largest, or more, are equally large but for rounding.
 _ALMOST_ONE = 1 - 1e-9
 # Bounds the memory that building takes besides that of the game.
 _SQUARES_AT_A_TIME = 1 << 9
@@ -128,7 +129,7 @@ def build_payoff(
   treeplexes: Sequence[Treeplex],
   states: Sequence[Int64s],
 ) -> Payoff:
-  """Builds the payoff in the form that touches less: typed patterns where types are found, leaf rows elsewhere.
+  """Builds the payoff in the form whose gradients read less: typed patterns, or else leaf rows.
 
   Args:
     leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
@@ -279,7 +280,7 @@ def _factorize(
     for batch in np.array_split(members, 1 + len(members) * size // _SQUARES_AT_A_TIME):
       tensors = cells[first_square[batch, None] + np.arange(size)].reshape(len(batch), -1)
       magnitude = np.abs(tensors)
-      # Of elements that are the largest but for rounding, the first becomes 1.
+      # The first of the largest elements becomes 1.
       one = (magnitude >= _ALMOST_ONE * magnitude.max(axis=1, keepdims=True)).argmax(axis=1)
       factors[batch] = tensors[np.arange(len(batch)), one]
       used = factors[batch] != 0

@@ -90,12 +90,14 @@ class LocalMinimizer:
     predict: likewise, or None where `observe` chooses the next strategy itself.
     state_lines: how many numbers it keeps for each action of each infoset.
     local_lines: how many for each infoset.
+    forgets_negative: whether negative cumulative regrets become 0 as soon as the regrets of an iteration are added.
   """
 
   observe: ClassVar[Kernel]
   predict: ClassVar[Kernel | None] = None
   state_lines: ClassVar[int] = 1
   local_lines: ClassVar[int] = 0
+  forgets_negative: ClassVar[bool] = False
 
   def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
     """Returns what the kernels need to know at each of these iterations, shape (iterations, numbers).
@@ -103,6 +105,14 @@ class LocalMinimizer:
     The first number is by convention the tie tolerance: differences of counterfactual utilities below it are rounding.
     """
     return np.full((len(iterations), 1), tie_tolerance(game))
+
+  def discounts(self, iterations: Int64s) -> Float64s | None:
+    """Returns what Monte Carlo solvers need to know: which variant of regret matching this minimizer is.
+
+    That is what positive and negative cumulative regrets are multiplied by at the beginning of each of these
+    iterations; shape (iterations, 2). None for minimizers that are something else.
+    """
+    return None
 
   def initial_local(self, game: "CompiledGame") -> Float64s:
     """Returns the first `local`, shape (local_lines, infosets of all players)."""

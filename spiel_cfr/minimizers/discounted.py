@@ -111,9 +111,14 @@ class DiscountedRegretMatching(LocalMinimizer):
 
   def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
     """Returns the tie tolerance and the five numbers of the module's docstring, shape (iterations, 6)."""
+    positive, negative = self.discounts(iterations).T
+    return _parameters(iterations, game, positive, negative)
+
+  def discounts(self, iterations: Int64s) -> Float64s:
+    """Returns what positive and negative regrets are multiplied by first, shape (iterations, 2)."""
     alpha, beta = self.powers(iterations)
     times = iterations - (self.order == "openspiel")
-    return _parameters(iterations, game, discount(times, alpha), discount(times, beta))
+    return np.column_stack([discount(times, alpha), discount(times, beta)])
 
   def powers(self, iterations: Int64s) -> tuple[float | Float64s, float | Float64s]:
     """Returns alpha and beta at these iterations."""
@@ -164,6 +169,7 @@ class DiscountedRegretMatchingPlus(LocalMinimizer):
   alpha: float = 1.5
   predictive: bool = False
   observe: ClassVar[Kernel] = observe_discounted
+  forgets_negative: ClassVar[bool] = True
 
   def __post_init__(self) -> None:
     """Raises ArgumentError where alpha is negative or no number."""
@@ -179,6 +185,11 @@ class DiscountedRegretMatchingPlus(LocalMinimizer):
       carried=discount(iterations, self.alpha) if self.predictive else 1.0,
       weight=float(self.predictive),
     )
+
+  def discounts(self, iterations: Int64s) -> Float64s | None:
+    """Returns what regrets are multiplied by first, shape (iterations, 2), or None if predictive."""
+    factors = discount(iterations - 1, self.alpha)
+    return None if self.predictive else np.column_stack([factors, factors])
 
 
 def _parameters(

@@ -12,15 +12,11 @@ regret instead of the cumulative utility: it stays small where the utilities hav
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from spiel_cfr import arguments
+from spiel_cfr import arguments, vectors
 from spiel_cfr.kernels import Float64s, Int64s, Kernel, inlined
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_tolerance
 
@@ -36,54 +32,32 @@ _LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first has so few bits that its product with an exponent is exact.
 _LN_2_HIGH = 6.93147180369123816490e-01
 _LN_2_LOW = 1.90821492927058770002e-10
-# Below this, 2^k is no normal number.
-_LEAST_EXPONENT = -708.0
+# e^-100 < 4e-44 stands for all smaller probabilities: products of a few of these are still normal numbers, and
+# arithmetic with others is slow.
+_LEAST_EXPONENT = -100.0
 
-
-def _reinterpret(result: Any, llvm_type: ir.Type) -> Callable[..., Any]:
-  """Makes a compiled function that gives the bits of its argument another type."""
-
-  def typing(context: Any, bits: Any) -> tuple[Any, Callable[..., Any]]:
-    return result(bits), lambda context, builder, signature, arguments: builder.bitcast(
-      arguments[0], llvm_type
-    )
-
-  compiled: Callable[..., Any] = intrinsic(typing)
-  return compiled
-
-
-_bits_of = _reinterpret(types.int64, ir.IntType(64))
-_float_of = _reinterpret(types.float64, ir.DoubleType())
+_ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
 
 
 @inlined
-def exponential(x: float) -> float:
-  """Returns e^x for -708 <= x <= 0, without branches, so that loops over it become vector instructions.
+def exponential(x: Any) -> Any:
+  """Returns e^x for a vector of numbers from -708 to 0.
 
   x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, whose rest after r^13 is below 5e-18.
   """
-  rounded = x * _LOG2_E + _ROUND
-  k = rounded - _ROUND
-  r = (x - k * _LN_2_HIGH) - k * _LN_2_LOW
-  series = 1.0 / 6227020800.0
-  series = series * r + 1.0 / 479001600.0
-  series = series * r + 1.0 / 39916800.0
-  series = series * r + 1.0 / 3628800.0
-  series = series * r + 1.0 / 362880.0
-  series = series * r + 1.0 / 40320.0
-  series = series * r + 1.0 / 5040.0
-  series = series * r + 1.0 / 720.0
-  series = series * r + 1.0 / 120.0
-  series = series * r + 1.0 / 24.0
-  series = series * r + 1.0 / 6.0
-  series = series * r + 0.5
-  series = series * r + 1.0
-  series = series * r + 1.0
-  return series * _float_of((_bits_of(rounded) + 1023) << 52)  # type: ignore[no-any-return]
+  one = vectors.full(1.0)
+  shifted = vectors.add_multiple(vectors.full(_ROUND), x, _LOG2_E)
+  k = shifted - vectors.full(_ROUND)
+  r = vectors.add_multiple(vectors.add_multiple(x, k, -_LN_2_HIGH), k, -_LN_2_LOW)
+  series = one
+  # Horner's rule: ... (1 + r / 11 (1 + r / 12 (1 + r / 13))).
+  for divisor in range(13, 0, -1):
+    series = vectors.add_multiple(one, series * r, 1.0 / divisor)
+  return series * vectors.power_of_two(shifted)
 
 
 @inlined
-def accumulate(
+def observe_block(
   regret: Float64s,
   strategy: Float64s,
   utility: Float64s,
@@ -94,75 +68,61 @@ def accumulate(
   actions: int,
 ) -> None:
   """Value = <strategy, utility>;  regret += utility - value."""
-  for i in range(count):
-    value[i] = 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      value[i] += strategy[row + i] * utility[row + i]
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      regret[row + i] += utility[row + i] - value[i]
+  for i in range(_ZERO, count, _LANES):
+    total = vectors.full(0.0)
+    for action in range(actions):
+      row = first + action * stride + i
+      total = total + vectors.load(strategy, row) * vectors.load(utility, row)
+    vectors.store(value, i, total)
+    for action in range(actions):
+      row = first + action * stride + i
+      vectors.store(regret, row, vectors.load(regret, row) + vectors.load(utility, row) - total)
 
 
 @inlined
-def project(
-  strategy: Float64s, scratch: Float64s, first: int, stride: int, count: int, actions: int
-) -> None:
-  """Projects y = `strategy`, whose largest entries are 0 and smallest at least -1, on the simplex.
+def project(strategy: Float64s, first: int, stride: int, actions: int) -> None:
+  """Projects a vector of y = `strategy` on the simplex, the largest entries 0 and the smallest at least -1.
 
   The projection is max(y - threshold, 0) for the threshold that makes the sum 1. Michelot (1986): take the threshold
   that would be right if all entries above the last one stayed positive, until none drops out any more.
   """
-  threshold, total, positive = scratch[1], scratch[2], scratch[3]
-  for i in range(count):
-    # An entry of -1, the least there is, is 0 under any threshold that is needed.
-    threshold[i] = -1.0
+  zero, one = vectors.full(0.0), vectors.full(1.0)
+  # An entry of -1, the least there is, is 0 under any threshold that is needed.
+  threshold = vectors.full(-1.0)
   for _ in range(actions):
-    for i in range(count):
-      total[i] = -1.0
-      positive[i] = 0.0
+    total, positive = vectors.full(-1.0), zero
     for action in range(actions):
-      row = first + action * stride
-      for i in range(count):
-        entry = strategy[row + i]
-        above = entry > threshold[i]
-        total[i] += entry if above else 0.0
-        positive[i] += 1.0 if above else 0.0
-    raised = 0.0
-    for i in range(count):
-      updated = total[i] / positive[i]
-      raised += 1.0 if updated > threshold[i] else 0.0
-      threshold[i] = updated
-    if raised == 0.0:
+      entry = vectors.load(strategy, first + action * stride)
+      total = total + vectors.where_greater(entry, threshold, entry, zero)
+      positive = positive + vectors.where_greater(entry, threshold, one, zero)
+    updated = total / positive
+    raised = vectors.any_greater(updated, threshold)
+    threshold = updated
+    if not raised:
       break
   for action in range(actions):
     row = first + action * stride
-    for i in range(count):
-      left = strategy[row + i] - threshold[i]
-      strategy[row + i] = left if left > 0.0 else 0.0
+    left = vectors.load(strategy, row) - threshold
+    vectors.store(strategy, row, vectors.where_greater(left, zero, left, zero))
 
 
 @inlined
 def normalize_exponentials(
-  strategy: Float64s, total: Float64s, first: int, stride: int, count: int, actions: int
-) -> None:
-  """Strategy = exp(strategy) / sum of exp(strategy), for entries between -708 and 0."""
-  for i in range(count):
-    total[i] = 0.0
+  strategy: Float64s, utility: Float64s, first: int, stride: int, actions: int
+) -> Any:
+  """Strategy = exp(strategy) / sum of exp(strategy), for a vector of entries between -708 and 0; returns its value."""
+  total = value = vectors.full(0.0)
   for action in range(actions):
     row = first + action * stride
-    for i in range(count):
-      weight = exponential(strategy[row + i])
-      strategy[row + i] = weight
-      total[i] += weight
-  for i in range(count):
-    total[i] = 1.0 / total[i]
+    weight = exponential(vectors.load(strategy, row))
+    vectors.store(strategy, row, weight)
+    total = total + weight
+    value = value + weight * vectors.load(utility, row)
+  share = vectors.full(1.0) / total
   for action in range(actions):
     row = first + action * stride
-    for i in range(count):
-      strategy[row + i] *= total[i]
+    vectors.store(strategy, row, vectors.load(strategy, row) * share)
+  return value * share
 
 
 @inlined
@@ -171,7 +131,7 @@ def choose(
   local: Float64s,
   strategy: Float64s,
   utility: Float64s,
-  scratch: Float64s,
+  value: Float64s,
   parameters: Float64s,
   first: int,
   stride: int,
@@ -179,29 +139,32 @@ def choose(
   count: int,
   actions: int,
 ) -> None:
-  """Takes the next strategy; `parameters` are as in `OFTRL.parameters`."""
-  regret, top, step = state[0], scratch[1], scratch[2]
-  weight, factor, euclidean = parameters[1], parameters[2], parameters[3] != 0.0
+  """Takes the next strategy, and leaves its value in `value`; `parameters` are as in `LastLossOFTRL.parameters`."""
+  regret = state[0]
+  weight, factor, euclidean = parameters[1], vectors.full(parameters[2]), parameters[3] != 0.0
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
-  least = -1.0 if euclidean else _LEAST_EXPONENT
-  for i in range(count):
-    step[i] = local[0, infoset + i] * factor
-    top[i] = -np.inf
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      score = regret[row + i] + weight * utility[row + i]
-      strategy[row + i] = score
-      top[i] = score if score > top[i] else top[i]
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      score = step[i] * (strategy[row + i] - top[i])
-      strategy[row + i] = score if score > least else least
-  if euclidean:
-    project(strategy, scratch, first, stride, count, actions)
-  else:
-    normalize_exponentials(strategy, top, first, stride, count, actions)
+  least = vectors.full(-1.0 if euclidean else _LEAST_EXPONENT)
+  for i in range(_ZERO, count, _LANES):
+    top = vectors.full(-np.inf)
+    for action in range(actions):
+      row = first + action * stride + i
+      score = vectors.add_multiple(vectors.load(regret, row), vectors.load(utility, row), weight)
+      vectors.store(strategy, row, score)
+      top = vectors.where_greater(score, top, score, top)
+    step = vectors.load(local[0], infoset + i) * factor
+    for action in range(actions):
+      row = first + action * stride + i
+      score = step * (vectors.load(strategy, row) - top)
+      vectors.store(strategy, row, vectors.where_greater(score, least, score, least))
+    if euclidean:
+      project(strategy, first + i, stride, actions)
+      total = vectors.full(0.0)
+      for action in range(actions):
+        row = first + action * stride + i
+        total = total + vectors.load(strategy, row) * vectors.load(utility, row)
+    else:
+      total = normalize_exponentials(strategy, utility, first + i, stride, actions)
+    vectors.store(value, i, total)
 
 
 @block_kernel
@@ -219,7 +182,7 @@ def observe_only(
   actions: int,
 ) -> None:
   """Regret += utility - value; the next strategy has to wait for the prediction."""
-  accumulate(state[0], strategy, utility, scratch[0], first, stride, count, actions)
+  observe_block(state[0], strategy, utility, scratch[0], first, stride, count, actions)
 
 
 @block_kernel
@@ -242,7 +205,7 @@ def predict_oftrl(
     local,
     strategy,
     utility,
-    scratch,
+    scratch[0],
     parameters,
     first,
     stride,
@@ -250,13 +213,6 @@ def predict_oftrl(
     count,
     actions,
   )
-  value = scratch[0]
-  for i in range(count):
-    value[i] = 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      value[i] += strategy[row + i] * utility[row + i]
 
 
 @block_kernel
@@ -274,13 +230,13 @@ def observe_and_choose(
   actions: int,
 ) -> None:
   """Regret += utility - value;  strategy = argmax of <x, regret + weight * utility> - R(x) / step."""
-  accumulate(state[0], strategy, utility, scratch[0], first, stride, count, actions)
+  observe_block(state[0], strategy, utility, scratch[0], first, stride, count, actions)
   choose(
     state,
     local,
     strategy,
     utility,
-    scratch,
+    scratch[1],
     parameters,
     first,
     stride,
@@ -310,8 +266,8 @@ class LastLossOFTRL(LocalMinimizer):
     return np.tile(row, (len(iterations), 1))
 
   def initial_local(self, game: "CompiledGame") -> Float64s:
-    """Returns the step sizes, shape (1, infosets)."""
-    return self.steps[None].copy()
+    """Returns the step sizes, shape (1, infosets) and room for a vector at the end."""
+    return padded(self.steps)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -351,9 +307,13 @@ class Hedge(LocalMinimizer):
     return result
 
   def initial_local(self, game: "CompiledGame") -> Float64s:
-    """Returns the steps of the first iteration, shape (1, infosets)."""
+    """Returns the steps of the first iteration, shape (1, infosets) and room for a vector at the end."""
     low, high = game.payoff_range
     scale = self.rate / (high - low) if high > low else 0.0
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
-    result: Float64s = scale * np.sqrt(8.0 * np.log(actions))[None]
-    return result
+    return padded(scale * np.sqrt(8.0 * np.log(actions)))
+
+
+def padded(steps: Float64s) -> Float64s:
+  """Returns a line of `local` that can be read in whole vectors."""
+  return np.pad(steps, (0, vectors.LANES))[None]

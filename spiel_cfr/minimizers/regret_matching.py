@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from spiel_cfr import vectors
-from spiel_cfr.kernels import Float64s, Kernel
+from spiel_cfr.kernels import Float64s, Int64s, Kernel
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel
 
 _ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
@@ -97,9 +97,14 @@ class RegretMatching(LocalMinimizer):
 
   observe: ClassVar[Kernel] = observe_regret_matching
 
+  def discounts(self, iterations: Int64s) -> Float64s:
+    """Returns ones, shape (iterations, 2)."""
+    return np.ones((len(iterations), 2))
+
 
 @dataclasses.dataclass(frozen=True)
-class RegretMatchingPlus(LocalMinimizer):
+class RegretMatchingPlus(RegretMatching):
   """Regret matching+. Its state is the cumulative regret, never negative."""
 
   observe: ClassVar[Kernel] = observe_regret_matching_plus
+  forgets_negative: ClassVar[bool] = True

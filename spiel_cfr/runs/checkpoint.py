@@ -48,12 +48,29 @@ class Checkpoints:
 
   def paths(self) -> list[pathlib.Path]:
     """Returns the files there are, newest first."""
+    return list(self._iterations())
+
+  def _iterations(self) -> dict[pathlib.Path, int]:
+    """Returns the iteration of each file, newest first."""
     numbers = {}
     for path in pathlib.Path(self.folder).glob(f"{_PREFIX}*{_SUFFIX}"):
       number = path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
       if number.isdecimal():
         numbers[path] = int(number)
-    return sorted(numbers, key=lambda path: numbers[path], reverse=True)
+    return dict(sorted(numbers.items(), key=lambda item: item[1], reverse=True))
+
+  def check(self, solver: IterativeSolver) -> None:
+    """Makes sure that the folder is free for the solver: a run does so before it begins.
+
+    Raises:
+      CheckpointMismatchError: there are checkpoints of later iterations, which this run would come to replace.
+    """
+    for path, iteration in self._iterations().items():
+      if iteration > solver.iteration:
+        raise errors.CheckpointMismatchError(
+          f"{path} is of a later iteration than the solver's, which is {solver.iteration:,}. Resume from "
+          "it, or choose another folder."
+        )
 
   def save(self, solver: IterativeSolver) -> pathlib.Path:
     """Adds a checkpoint, and removes those beyond the number to keep.
@@ -75,7 +92,7 @@ class Checkpoints:
   def resume(self, solver: IterativeSolver) -> pathlib.Path | None:
     """Brings a solver to the newest checkpoint, if there is any.
 
-    A damaged file is passed over with a warning, for the one before it.
+    A damaged file is renamed, and passed over with a warning for the one before it.
 
     Returns:
       The file that was read, or None.
@@ -90,6 +107,7 @@ class Checkpoints:
         solver.restore(path)
       except errors.DamagedFileError as error:
         warnings.warn(f"Passed over a checkpoint: {error}", stacklevel=2)
+        path.rename(path.with_name(f"{path.name}.damaged"))
         damage = error
       else:
         return path

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Literal
 
-from spiel_cfr import errors, evaluate
-from spiel_cfr.arguments import positive_integer
+from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
@@ -74,21 +73,21 @@ def run(
   Raises:
     ArgumentError: there is no stopping rule, or one that makes no sense.
     UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
-    FileFormatError, CheckpointMismatchError: there is a file in the place of a trace that is none, or one of another
-      run.
+    FileFormatError: there is a file in the place of a trace that is none.
+    CheckpointMismatchError: there is a trace of another run, or there are checkpoints of later iterations.
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
   """
   if iterations is not None:
-    positive_integer(iterations, "iterations")
+    arguments.positive_integer(iterations, "iterations")
   limits = {
     "target_nash_conv": target_nash_conv,
     "target_exploitability": target_exploitability,
     "seconds": seconds,
   }
   for name, value in limits.items():
-    if value is not None and not value >= 0:
-      raise errors.ArgumentError(f"{name} must be a number that is not negative, not {value!r}.")
+    if value is not None:
+      arguments.real_number(value, name, 0.0, math.inf)
   if iterations is None and all(value is None for value in limits.values()):
     raise errors.ArgumentError(
       "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds; "
@@ -102,6 +101,8 @@ def run(
   )
 
   traces = list(traces)
+  if checkpoints:
+    checkpoints.check(solver)
   solver.prepare()
   solver_seconds = evaluation_seconds = 0.0
   rows: list[Row] = []

@@ -1,8 +1,29 @@
-"""Adaptive optimistic CFR: no horizon, no unit of payoffs, no tuning."""
+"""Adaptive optimistic CFR: no horizon, no unit of payoffs, no tuning.
 
+With a certified average it returns, for each player, the strategy that has done best against its best response so far,
+and starts again from these whenever they have become five times as good. Restarts from averages are from Applegate et
+al., "Faster First-Order Primal-Dual Methods for Linear Programming using Restarts and Sharpness" (2023), where they are
+proved, for other methods, to turn the convergence of averages into a linear one.
+"""
+
+import math
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from spiel_cfr import arguments, evaluate, policy
 from spiel_cfr.game.compiled import compile_game
-from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent
+from spiel_cfr.kernels import Float64s, Int64s, aligned_zeros
+from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent, SafeguardedDescent
 from spiel_cfr.solvers.base import AnyGame, Averaged, Solver
+
+Average: TypeAlias = Literal["power", "certified"]
+
+# Candidates for the certified strategies are looked at whenever there have been this many times as many iterations.
+_GROWTH = 1.1
+_FIRST_CHECK = 4
+# What fraction of the NashConv at the last restart the certified strategies must have for another.
+_IMPROVEMENT = 0.2
 
 
 class AdaptiveOptimisticCFRSolver(Solver):
@@ -12,6 +33,15 @@ class AdaptiveOptimisticCFRSolver(Solver):
   next player is about to face; the last one averages the strategy that the others have just faced.
   """
 
+  state_names = (
+    *Solver.state_names,
+    "_restart_iteration",
+    "_restart_nash_conv",
+    "_next_check",
+    "_best",
+    "_best_scores",
+  )
+
   def __init__(
     self,
     game: AnyGame,
@@ -20,6 +50,8 @@ class AdaptiveOptimisticCFRSolver(Solver):
     forgetting: float = 1.5,
     forgetting_offset: float = 2.0,
     gamma: float = 2.0,
+    average: Average = "power",
+    safeguard: float | None = None,
   ) -> None:
     """Makes the solver.
 
@@ -30,20 +62,127 @@ class AdaptiveOptimisticCFRSolver(Solver):
       forgetting: of early errors; errors of before iteration t are multiplied by
         p / (p + forgetting_offset), p = (t - 1)^forgetting.
       forgetting_offset: likewise; 0 forgets nothing.
-      gamma: iteration t weighs t^gamma in the average.
+      gamma: iteration t weighs t^gamma in the average, if that is "power".
+      average: "power", or "certified": the strategies with the smallest NashConv, as best responses certify it, among
+        averages (with weights 1, 2, 3, ... since the last restart) and current strategies. They are looked for every
+        time that iterations have become a tenth more, and when they are asked for; only what is found in the first way
+        is kept, so that asking changes nothing. When their NashConv is a fifth of
+        that at the last restart, there is another one, from them.
+      safeguard: None, or a limit of at least 1: infosets whose regret passes the limit times the bound of regret
+        matching are handed to regret matching until the next restart, which bounds the NashConv in the worst case.
 
     Raises:
-      ArgumentError: one of these is negative or not finite, or the step is 0.
+      ArgumentError: one of the numbers is negative or not finite, the step is 0, the safeguard is less than 1, or there
+        is no such average.
       GameError: see `compile_game`.
     """
+    arguments.one_of(average, "average", get_args(Average))
+    self._certifies = average == "certified"
     compiled = compile_game(game)
-    last = compiled.num_players - 1
-    averaged: list[Averaged] = [
-      "after" if player < last else "before" for player in range(last + 1)
-    ]
+    after = tuple(player < compiled.num_players - 1 for player in range(compiled.num_players))
+    averaged: tuple[Averaged, ...] = tuple("after" if is_after else "before" for is_after in after)
+    constants = (step, prediction, forgetting, forgetting_offset)
+    self._safeguarded = safeguard is not None
     super().__init__(
       compiled,
-      AdaptiveOptimisticDescent(step, prediction, forgetting, forgetting_offset),
-      average_power=gamma,
-      averaged=tuple(averaged),
+      AdaptiveOptimisticDescent(*constants)
+      if safeguard is None
+      else SafeguardedDescent(*constants, safeguard, after),
+      average_power=1.0 if self._certifies else gamma,
+      averaged=averaged,
     )
+
+  def _start(self) -> None:
+    super()._start()
+    self._restart_iteration = 0
+    self._restart_nash_conv = math.inf
+    self._next_check = _FIRST_CHECK
+    self._best = aligned_zeros(self.compiled_game.end)
+    self._best_scores = np.full(self.compiled_game.num_players, np.inf)
+
+  def _advance(self, count: int) -> None:
+    if not self._certifies:
+      super()._advance(count)
+      return
+    end = self.iteration + count
+    while True:
+      super()._advance(min(end, self._next_check) - self.iteration)
+      if self.iteration < self._next_check:
+        return
+      self._next_check = int(_GROWTH * self.iteration) + 1
+      self._best, self._best_scores = self._certified()
+      self._restart_if_better()
+
+  def _parameters(self, iterations: Int64s) -> Float64s:
+    parameters = super()._parameters(iterations)
+    if self._safeguarded:
+      weights = self._average_weights(iterations)
+      parameters[:, 4] = self._average_weights(iterations - 1) / weights
+    return parameters
+
+  @property
+  def num_handed_over(self) -> int:
+    """How many infosets the safeguard has handed to regret matching."""
+    return int(self._local[2].sum()) if self._safeguarded else 0
+
+  def _average_weights(self, iterations: Int64s) -> Float64s:
+    return super()._average_weights(iterations - self._restart_iteration)
+
+  def average_probabilities(self) -> Float64s:
+    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
+    return policy.behavioral_form(self.compiled_game, self.average_sequence_form())
+
+  def average_sequence_form(self) -> Float64s:
+    """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
+    return self._certified()[0] if self._certifies else super().average_sequence_form()
+
+  def _certified(self) -> tuple[Float64s, Float64s]:
+    """Returns the best strategies so far, in sequence form, and how good each player's is."""
+    best, best_scores = self._best.copy(), self._best_scores.copy()
+    candidates = [self._sequence]
+    if self._average[0] > 0:
+      candidates.append(super().average_sequence_form())
+    for candidate in candidates:
+      scores = self._scores(candidate)
+      for player, treeplex in enumerate(self.compiled_game.treeplexes):
+        if scores[player] < best_scores[player]:
+          best_scores[player] = scores[player]
+          best[treeplex.root : treeplex.end] = candidate[treeplex.root : treeplex.end]
+    return best, best_scores
+
+  def _scores(self, sequence: Float64s) -> Float64s:
+    """What is to be small, for each player's strategy; in all, NashConv.
+
+    In constant-sum games of two players a strategy is as bad as the opponent's best response to it is good, whatever
+    the other strategy is. In other games only all strategies together can be judged.
+    """
+    game = self.compiled_game
+    evaluation = evaluate.evaluate(game, sequence)
+    if game.num_players == 2 and game.constant_sum is not None:
+      result: Float64s = evaluation.best_response_values[::-1] - game.constant_sum / 2
+      return result
+    return np.full(game.num_players, evaluation.nash_conv / game.num_players)
+
+  def _restart_if_better(self) -> None:
+    """Goes on from the best strategies, with a new average, if they have become so much better."""
+    game = self.compiled_game
+    if math.isinf(self._restart_nash_conv):
+      uniform = policy.sequence_form(game, policy.uniform(game))
+      self._restart_nash_conv = float(self._scores(uniform).sum())
+    nash_conv = float(self._best_scores.sum())
+    if nash_conv > _IMPROVEMENT * self._restart_nash_conv:
+      return
+    self._restart_iteration, self._restart_nash_conv = self.iteration, nash_conv
+    for treeplex in game.treeplexes:
+      for sequences, infosets in treeplex.blocks():
+        reach = self._best[treeplex.parent[infosets]]
+        reached = reach > 0
+        # Where its owner does not play to, nothing is known that is better than the current strategy.
+        self._strategy[sequences] = np.where(
+          reached, self._best[sequences] / np.where(reached, reach, 1.0), self._strategy[sequences]
+        )
+    self._sequence[:] = policy.sequence_form(game, self._strategy)
+    self._state[0] = self._strategy
+    self._average[:] = 0.0
+    if self._safeguarded:
+      self._local[2] = 0.0

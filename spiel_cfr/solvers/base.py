@@ -1,7 +1,8 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
+import copy
 import sys
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -35,9 +36,17 @@ class Solver(IterativeSolver):
   Attributes:
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
+    alternating_updates: whether a player sees the strategies to which those before it have just updated.
   """
 
-  state_names = ("iteration", "_strategy", "_sequence", "_average", "_state", "_local")
+  state_names: ClassVar[tuple[str, ...]] = (
+    "iteration",
+    "_strategy",
+    "_sequence",
+    "_average",
+    "_state",
+    "_local",
+  )
 
   def __init__(
     self,
@@ -65,15 +74,20 @@ class Solver(IterativeSolver):
     """
     self.compiled_game = compile_game(game)
     self.minimizer = minimizer
-    self._iteration = np.zeros(1, np.uint64)
     self._slices = Slices()
-    self._alternating_updates = bool(alternating_updates)
+    self.alternating_updates = bool(alternating_updates)
     self._average_power = arguments.real_number(
       average_power, "average_power", 0.0, sys.float_info.max
     )
     num_players = self.compiled_game.num_players
     each = (averaged,) * num_players if isinstance(averaged, str) else averaged
     self._after = np.array([which == "after" for which in each])
+    self._start()
+
+  def _start(self) -> None:
+    """Sets everything that iterations change to what it is before the first."""
+    minimizer, end = self.minimizer, self.compiled_game.end
+    self._iteration = np.zeros(1, np.uint64)
     # Games that are cut into subtrees bring their own loop, and do without arrays for the whole game but these.
     self._subtree_loop = None
     if self.compiled_game.subtrees:
@@ -82,7 +96,6 @@ class Solver(IterativeSolver):
       self._state, self._local = loop.state, loop.local
       self._sequence = np.zeros(0)
       return
-    end = self.compiled_game.end
     self._strategy = policy.uniform(self.compiled_game)
     self._sequence = policy.sequence_form(self.compiled_game, self._strategy)
     self._average = aligned_zeros(end)
@@ -101,6 +114,12 @@ class Solver(IterativeSolver):
   def iteration(self, number: int) -> None:
     self._iteration[0] = number
 
+  def restarted(self) -> Self:
+    """Returns the same solver before its first iteration; this one is left alone."""
+    result = copy.copy(self)
+    result._start()
+    return result
+
   @property
   def game(self) -> pyspiel.Game:
     """The game, sequential, as OpenSpiel has it."""
@@ -109,7 +128,7 @@ class Solver(IterativeSolver):
   @property
   def nodes_touched(self) -> int:
     """How many states a recursive implementation would have visited: all of them, once a player that updates alone."""
-    walks = self.compiled_game.num_players if self._alternating_updates else 1
+    walks = self.compiled_game.num_players if self.alternating_updates else 1
     return self.iteration * walks * self.compiled_game.num_states
 
   def prepare(self) -> None:
@@ -137,11 +156,11 @@ class Solver(IterativeSolver):
     game = self.compiled_game
     iterations = np.arange(self.iteration + 1, self.iteration + count + 1)
     weights = self._average_weights(iterations)[:, None]
-    parameters = self.minimizer.parameters(iterations, game)
+    parameters = self._parameters(iterations)
     before, after = weights * ~self._after, weights * self._after
     if self._subtree_loop is not None:
       gradient = game.subtrees[0].payoff.gradient
-      alternating = self._alternating_updates
+      alternating = self.alternating_updates
       self._subtree_loop.advance(gradient, alternating, parameters, before, after, self._iteration)
       return
     predict = self.minimizer.predict or no_prediction
@@ -155,7 +174,7 @@ class Solver(IterativeSolver):
       self.minimizer.observe,
       predict,
       self.minimizer.predict is not None,
-      self._alternating_updates,
+      self.alternating_updates,
       game.players,
       game.groups,
       game.parent,
@@ -173,6 +192,10 @@ class Solver(IterativeSolver):
       self._iteration,
     )
 
+  def _parameters(self, iterations: Int64s) -> Float64s:
+    """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
+    return self.minimizer.parameters(iterations, self.compiled_game)
+
   def _average_weights(self, iterations: Int64s) -> Float64s:
     """Returns what the strategies of these iterations weigh in the average, shape (iterations,)."""
     return iterations.astype(np.float64) ** self._average_power
@@ -180,6 +203,10 @@ class Solver(IterativeSolver):
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
     return self._strategy.copy()
+
+  def current_sequence_form(self) -> Float64s:
+    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
+    return self._sequence.copy()
 
   def average_probabilities(self) -> Float64s:
     """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""

@@ -3,6 +3,7 @@
 import abc
 import copy
 import dataclasses
+import enum
 import inspect
 import os
 from collections.abc import Mapping
@@ -229,11 +230,13 @@ def _newest_class(base: type[Any], name: str) -> Any:
 
 
 def _to_json(value: Any) -> Any:
-  """Writes an argument as JSON has it; local minimizers become their class and fields."""
+  """Writes an argument as JSON has it; local minimizers become their class and fields, enumerations a name."""
   if isinstance(value, np.generic | np.ndarray):
     return value.tolist()
   if isinstance(value, bool | int | float | str | None):
     return value
+  if isinstance(value, enum.Enum):
+    return value.name
   if isinstance(value, list | tuple):
     return [_to_json(entry) for entry in value]
   if isinstance(value, dict):

@@ -15,13 +15,21 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.game.compiled import compile_game
 from spiel_cfr.minimizers.oftrl import LastLossOFTRL, Prediction, Regularizer, SubtreeOFTRL
 from spiel_cfr.solvers.base import AnyGame, Solver
-from spiel_cfr.solvers.step_sizes import Constants, step_sizes
+from spiel_cfr.solvers.certificate import Certificate, certify
+from spiel_cfr.solvers.step_sizes import Constants, StepSizeTable, step_size_table, step_sizes
 
 Averaging: TypeAlias = Literal["uniform", "linear", "quadratic"]
 
 
 class StablePredictiveCFRSolver(Solver):
-  """CFR with optimistic follow-the-regularized-leader and the step sizes of the theory."""
+  """CFR with optimistic follow-the-regularized-leader and the step sizes of the theory.
+
+  Attributes:
+    constants: the step sizes and all that goes into them.
+    horizon: for how many iterations they are best, None if kappa was given.
+    prediction: as given.
+    averaging: as given.
+  """
 
   def __init__(
     self,
@@ -83,6 +91,8 @@ class StablePredictiveCFRSolver(Solver):
         "Scale the game's payoffs down; equilibria do not change."
       )
     self.horizon = horizon
+    self.prediction = prediction
+    self.averaging = averaging
     self.constants = step_sizes(
       compiled, regularizer, constants, horizon=horizon, kappa_root=kappa
     ).scaled(factor)
@@ -93,3 +103,14 @@ class StablePredictiveCFRSolver(Solver):
       alternating_updates=alternating_updates,
       average_power=float(get_args(Averaging).index(averaging)),
     )
+
+  def step_sizes(self) -> StepSizeTable:
+    """Returns the constants of every infoset; print them for a table."""
+    return step_size_table(self.compiled_game, self.constants)
+
+  def certificate(self) -> Certificate:
+    """Checks the run so far against everything that the theory promises.
+
+    It repeats the run in single steps, at about a thousand times the cost of an iteration of a small game.
+    """
+    return certify(self)

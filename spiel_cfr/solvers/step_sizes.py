@@ -19,12 +19,12 @@ convex in the l1 norm, the Euclidean norm of the losses, replaced by their large
 """
 
 import dataclasses
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from spiel_cfr.game.compiled import CompiledGame
-from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.game.treeplex import COUNT, DEPTH, Treeplex
 from spiel_cfr.kernels import Float64s, Int64s
 from spiel_cfr.minimizers.oftrl import Regularizer
 from spiel_cfr.poker import bounds as poker_bounds
@@ -43,11 +43,13 @@ class StepSizes:
     kappa: the stability of the local strategy that gives it.
     strategy_norm: B, the largest Euclidean norm of a sequence-form strategy from an infoset on.
     loss_norm: D, no counterfactual loss or prediction has a larger norm.
+    diameter: the range of the regularizer on the simplex of each infoset.
     steps: kappa / (3 D).
     alpha: the regret of player p is at most alpha_p / kappa_root + beta_p kappa_root sum of ||l^t - m^t||^2.
     beta: likewise.
     sensitivity: by how much the Euclidean norm of a player's gradient changes at most when each other player's
       sequence-form strategy moves by 1.
+    norms: the orders of the norm of strategies and of the dual norm of losses.
   """
 
   kappa_root: float
@@ -55,10 +57,17 @@ class StepSizes:
   kappa: Float64s
   strategy_norm: Float64s
   loss_norm: Float64s
+  diameter: Float64s
   steps: Float64s
   alpha: Float64s
   beta: Float64s
   sensitivity: Float64s
+  norms: tuple[float, float]
+
+  def regret_bound(self, player: int, errors: float) -> float:
+    """Returns the bound on a player's regret, where `errors` is the sum of the squared errors of the predictions."""
+    result = self.alpha[player] / self.kappa_root + self.beta[player] * self.kappa_root * errors
+    return float(result)
 
   def scaled(self, factor: float) -> "StepSizes":
     """Returns the constants for `factor` times the stability: all but norms, alpha and beta are proportional to it."""
@@ -96,6 +105,7 @@ def step_sizes(
     which makes the sum of all players' regret bounds smallest once every player moves by kappa_root.
   """
   tight = constants == "tight"
+  norms = (1.0, np.inf) if tight and regularizer == "entropy" else (2.0, 2.0)
   low, high = game.payoff_range
   largest = max(abs(low), abs(high))
   gamma, strategy_norm, loss_norm = (np.zeros(game.num_infosets) for _ in range(3))
@@ -110,7 +120,7 @@ def step_sizes(
     diameter[own] = np.log(actions) if regularizer == "entropy" else (1 - 1 / actions) / 2
     if tight:
       bounds = np.minimum(counterfactual_bounds(game, player), largest)
-      loss_norm[own] = _loss_norms(tree, bounds, np.inf if regularizer == "entropy" else 2)
+      loss_norm[own] = _loss_norms(tree, bounds, norms[1])
     else:
       loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
   losses = loss_norm > 0
@@ -132,11 +142,73 @@ def step_sizes(
     kappa=kappa_root * relative_kappa,
     strategy_norm=strategy_norm,
     loss_norm=loss_norm,
+    diameter=diameter,
     steps=kappa_root * rate,
     alpha=alpha,
     beta=beta,
     sensitivity=sensitivity,
+    norms=norms,
   )
+
+
+class StepSize(NamedTuple):
+  """The constants of one infoset; see `StepSizes`.
+
+  Attributes:
+    player: whose infoset it is.
+    infostate: its information state string.
+    depth: how many infosets of the player lie above it.
+    gamma: the stability that is wanted of the strategy from here on.
+    kappa: the stability of the local strategy that gives it.
+    strategy_norm: B.
+    loss_norm: D.
+    step: eta, kappa / (3 D).
+  """
+
+  player: int
+  infostate: str
+  depth: int
+  gamma: float
+  kappa: float
+  strategy_norm: float
+  loss_norm: float
+  step: float
+
+
+class StepSizeTable(tuple[StepSize, ...]):
+  """The constants of every infoset, players and parents first; `print` shows them as a table."""
+
+  def __str__(self) -> str:
+    """Returns the table: infostates are set in by their depth."""
+    lines = [
+      f"{'player':>6} {'depth':>5} {'gamma':>9} {'kappa':>9} {'B':>9} {'D':>9} {'eta':>9}  infostate"
+    ]
+    lines += [
+      f"{row.player:6} {row.depth:5} {row.gamma:9.3g} {row.kappa:9.3g} {row.strategy_norm:9.3g} "
+      f"{row.loss_norm:9.3g} {row.step:9.3g}  {'  ' * row.depth}{row.infostate!r}"
+      for row in self
+    ]
+    return "\n".join(lines)
+
+
+def step_size_table(game: CompiledGame, constants: StepSizes) -> StepSizeTable:
+  """Lists the constants of a game in OpenSpiel's order of infosets."""
+  rows = []
+  for player, tree in enumerate(game.treeplexes):
+    groups = tree.groups.astype(np.int64)
+    depths = np.repeat(groups[:, DEPTH], groups[:, COUNT])
+    for infostate, place in zip(game.infostates[player], tree.position.tolist(), strict=True):
+      j = tree.first_infoset + place
+      columns = (
+        constants.gamma,
+        constants.kappa,
+        constants.strategy_norm,
+        constants.loss_norm,
+        constants.steps,
+      )
+      numbers = (float(column[j]) for column in columns)
+      rows.append(StepSize(player, infostate, int(depths[place]), *numbers))
+  return StepSizeTable(rows)
 
 
 def _up(tree: Treeplex) -> list[tuple[Int64s, slice]]:

@@ -390,7 +390,7 @@ class SubtreeLoop:
           utility[entries] += values
     for block, utility in steps:
       subtree_up(
-        block.compiled,
+        block,
         part.groups[player],
         part.parent[player],
         state,
@@ -412,7 +412,7 @@ class SubtreeLoop:
       for other in range(1, len(self._parts)):
         utility[self._parts[other].entries[player]] += self._at_entries[other][player][0]
     subtree_up(
-      best_response_block.compiled,
+      best_response_block,
       part.groups[player],
       part.parent[player],
       workspace.scratch,

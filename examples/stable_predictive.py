@@ -1,0 +1,236 @@
+r"""Compares stable-predictive optimistic CFR with regret matching and its relatives, on many games.
+
+    python examples/stable_predictive.py --games=kuhn,leduc --iterations=10000 --updates=simultaneous,alternating
+
+For every game and order of updates it runs CFR, CFR+, DCFR, PCFR+, the adaptive rule, and stable-predictive OFTRL with
+both regularizers and the steps of the paper, the tightened ones, and the best multiple 10^k of the paper's. It writes a
+picture and a Markdown table for each order of updates, and a CSV file with every number.
+"""
+
+import csv
+import math
+import pathlib
+import time
+
+import matplotlib.pyplot as plt
+from absl import app, flags
+from matplotlib.axes import Axes
+
+import spiel_cfr
+from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.minimizers import adaptive, discounted, regret_matching
+from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
+
+_NAMED_GAMES = {
+  "kuhn": "kuhn_poker",
+  "leduc": "leduc_poker",
+  "liars_dice_4": "liars_dice(dice_sides=4)",
+  "liars_dice_6": "liars_dice(dice_sides=6)",
+  "goofspiel_4": "goofspiel(imp_info=True,num_cards=4,points_order=descending)",
+  "goofspiel_5": "goofspiel(imp_info=True,num_cards=5,points_order=descending)",
+  "battleship_2x3": (
+    "battleship(board_height=2,board_width=3,ship_sizes=[2],ship_values=[2],num_shots=2,"
+    "allow_repeated_shots=False)"
+  ),
+}
+_REGULARIZERS = ("entropy", "euclidean")
+_FACTORS = [10.0**k for k in range(1, 7)]
+_TABLE_ITERATIONS = (10, 100, 1000, 10000)
+_SLOPES = {"$T^{-1/2}$": -0.5, "$T^{-3/4}$": -0.75, "$T^{-1}$": -1.0}
+_STYLES = {
+  "CFR": ("0.6", "-"),
+  "CFR+": ("tab:blue", "-"),
+  "DCFR": ("tab:green", "-"),
+  "PCFR+": ("tab:cyan", "-"),
+  "adaptive": ("tab:red", "-"),
+  "adaptive, certified": ("tab:red", "--"),
+  "paper": ("tab:purple", None),
+  "tight": ("tab:orange", None),
+  "tuned": ("tab:brown", None),
+}
+
+_GAMES = flags.DEFINE_list(
+  "games",
+  list(_NAMED_GAMES),
+  f"{', '.join(_NAMED_GAMES)}, or OpenSpiel game strings without commas",
+)
+_ITERATIONS = flags.DEFINE_integer(
+  "iterations", 10000, "how many iterations each does", lower_bound=1
+)
+_UPDATES = flags.DEFINE_multi_enum(
+  "updates",
+  ["simultaneous,alternating"],
+  ["simultaneous", "alternating", "simultaneous,alternating"],
+  "orders of updates",
+)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures, tables and CSV go")
+
+# Iteration -> exploitability, by the name of the curve.
+Curves = dict[str, dict[int, float]]
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  folder = pathlib.Path(_OUTPUT_DIR.value)
+  folder.mkdir(parents=True, exist_ok=True)
+  orders = list(dict.fromkeys(",".join(_UPDATES.value).split(",")))
+  results: dict[str, dict[str, Curves]] = {order: {} for order in orders}
+  for name in _GAMES.value:
+    try:
+      game = spiel_cfr.compile_game(_NAMED_GAMES.get(name, name))
+      spiel_cfr.evaluate.check_two_player_constant_sum(game)
+    except spiel_cfr.errors.SpielCFRError as error:
+      raise app.UsageError(str(error)) from error
+    print(game, flush=True)
+    for order in orders:
+      start = time.perf_counter()
+      results[order][name] = compare(game, alternating=order == "alternating")
+      print(f"  {order}: {time.perf_counter() - start:.1f} s", flush=True)
+  write_csv(folder / "stable_predictive.csv", results)
+  for order, games in results.items():
+    draw(folder / f"stable_predictive_{order}.png", order, games)
+    (folder / f"stable_predictive_{order}.md").write_text(table := markdown(games))
+    print(f"\n{order} updates: exploitability\n\n{table}")
+  print(f"Wrote {folder}/stable_predictive*")
+
+
+def compare(game: CompiledGame, alternating: bool) -> Curves:
+  """Runs every solver on one game."""
+  plain = {
+    "CFR": (regret_matching.RegretMatching(), 0.0),
+    "CFR+": (regret_matching.RegretMatchingPlus(), 1.0),
+    "DCFR": (discounted.DiscountedRegretMatching(), 2.0),
+    "PCFR+": (discounted.PredictiveRegretMatchingPlus(), 2.0),
+  }
+  solvers: dict[str, spiel_cfr.Solver] = {
+    name: spiel_cfr.Solver(
+      game, minimizer, alternating_updates=alternating, average_power=average_power
+    )
+    for name, (minimizer, average_power) in plain.items()
+  }
+  if alternating:
+    solvers["adaptive"] = AdaptiveOptimisticCFRSolver(game)
+    solvers["adaptive, certified"] = AdaptiveOptimisticCFRSolver(game, average="certified")
+  else:
+    # Simultaneous updates need the whole prediction.
+    solvers["adaptive"] = spiel_cfr.Solver(
+      game,
+      adaptive.AdaptiveOptimisticDescent(prediction=1.0),
+      alternating_updates=False,
+      average_power=2.0,
+    )
+  curves = {name: curve(solver) for name, solver in solvers.items()}
+  for regularizer in _REGULARIZERS:
+    steps: dict[str, list[str | float]] = {
+      "paper": ["paper"],
+      "tight": ["tight"],
+      "tuned": [*_FACTORS],
+    }
+    for label, choices in steps.items():
+      candidates = {
+        choice: curve(
+          spiel_cfr.StablePredictiveCFRSolver(
+            game,
+            _ITERATIONS.value,
+            regularizer=regularizer,  # type: ignore[arg-type]
+            steps=choice,  # type: ignore[arg-type]
+            alternating_updates=alternating,
+          )
+        )
+        for choice in choices
+      }
+      best = min(candidates, key=lambda choice: candidates[choice][_ITERATIONS.value])
+      factor = f" 10^{round(math.log10(best))}" if isinstance(best, float) else ""
+      curves[f"{label}{factor}, {regularizer}"] = candidates[best]
+  return curves
+
+
+def curve(solver: spiel_cfr.Solver) -> dict[int, float]:
+  """Runs a solver; exploitability at powers of 10^(1/8) and at the iterations of the table."""
+  due = {round(10 ** (k / 8)) for k in range(8 * 9)} | {_ITERATIONS.value}
+  result = {}
+  for iteration in sorted(number for number in due if number <= _ITERATIONS.value):
+    solver.run(iteration - solver.iteration)
+    result[iteration] = solver.exploitability()
+  return result
+
+
+def write_csv(path: pathlib.Path, results: dict[str, dict[str, Curves]]) -> None:
+  """Writes every number."""
+  with path.open("w", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(["updates", "game", "solver", "iteration", "exploitability"])
+    for order, games in results.items():
+      for game, curves in games.items():
+        for solver, points in curves.items():
+          writer.writerows([order, game, solver, *point] for point in points.items())
+
+
+def markdown(games: dict[str, Curves]) -> str:
+  """Returns a table: a row a solver, a column a game, exploitability at 10 / 100 / 1000 / 10000 iterations."""
+  # Tuned factors differ from game to game, and stand in the cells.
+  rows: dict[str, dict[str, str]] = {}
+  for game, curves in games.items():
+    for solver, points in curves.items():
+      label, *factor = solver.split(" 10^")
+      name = f"{label}, {factor[0].split(', ')[1]}" if factor else solver
+      cell = " / ".join(f"{points[i]:.1e}" for i in _TABLE_ITERATIONS if i in points)
+      if factor:
+        cell += f" (10^{factor[0].split(',')[0]})"
+      rows.setdefault(name, {})[game] = cell
+  lines = [f"| solver | {' | '.join(games)} |", "| --- " * (len(games) + 1) + "|"]
+  for name, cells in rows.items():
+    lines.append(f"| {name} | {' | '.join(cells.get(game, '') for game in games)} |")
+  return "\n".join(lines) + "\n"
+
+
+def draw(path: pathlib.Path, order: str, games: dict[str, Curves]) -> None:
+  """Draws a panel a game, and the legend in the last one."""
+  columns = min(4, len(games) + 1)
+  rows = -(-(len(games) + 1) // columns)
+  figure, grid = plt.subplots(
+    rows, columns, figsize=(4.2 * columns, 3.6 * rows), layout="constrained", squeeze=False
+  )
+  panels = list(grid.flat)
+  for axes, (game, curves) in zip(panels, games.items(), strict=False):
+    draw_panel(axes, game, curves)
+  for axes in panels[len(games) :]:
+    axes.axis("off")
+  handles = {
+    handle.get_label(): handle for axes in panels for handle in axes.get_legend_handles_labels()[0]
+  }
+  panels[len(games)].legend(handles.values(), handles.keys(), loc="center", fontsize=8)
+  figure.suptitle(f"Exploitability of the average strategies, {order} updates")
+  figure.savefig(path, dpi=80)
+  plt.close(figure)
+
+
+def draw_panel(axes: Axes, game: str, curves: Curves) -> None:
+  """Draws one game."""
+  axes.set(xscale="log", yscale="log", title=game, xlabel="iterations")
+  # Below this there is rounding only.
+  floor = 1e-15
+  for solver, points in curves.items():
+    label, _, regularizer = solver.partition(", ") if solver not in _STYLES else (solver, "", "")
+    label = label.split(" 10^")[0]
+    color, line = _STYLES[label]
+    axes.plot(
+      list(points),
+      [max(value, floor) for value in points.values()],
+      color=color,
+      linestyle=line or {"entropy": "-.", "euclidean": ":"}[regularizer],
+      label=f"OFTRL {label}, {regularizer}" if regularizer else label,
+      linewidth=1.2,
+    )
+  start, top = 1.0, max(value for points in curves.values() for value in points.values())
+  end = max(max(points) for points in curves.values())
+  for text, slope in _SLOPES.items():
+    axes.plot(
+      [start, end], [top, top * (end / start) ** slope], color="0.85", linewidth=0.8, zorder=0
+    )
+    axes.annotate(text, (end, top * (end / start) ** slope), fontsize=6, color="0.6", ha="right")
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,59 @@
+"""What a sampler does at a node: which actions a traversal explores, and what a visit weighs in averages.
+
+A sampler is one rule for the player whose regrets a traversal estimates and one for the other players. Chance is always
+sampled by its own probabilities.
+"""
+
+import dataclasses
+import enum
+
+
+class AverageType(enum.Enum):
+  """What it weighs in the average of player i that a traversal for player p meets one of i's infosets.
+
+  The first two are OpenSpiel's, where i = p + 1.
+
+  Attributes:
+    SIMPLE: own reach over the probability of the samples drawn for i and for p. In external sampling that is 1.
+    FULL: nothing; every infoset is averaged once an iteration, weighted by own reach.
+    IMPORTANCE: own reach over the probability of all samples, chance's and third players' too. In external sampling of
+      two-player games whose chance outcomes are equally likely, that is the same throughout an infoset.
+  """
+
+  SIMPLE = 0
+  FULL = 1
+  IMPORTANCE = 2
+
+
+class Rule(enum.IntEnum):
+  """How many actions are explored, and which.
+
+  Attributes:
+    EVERY_ACTION: all of them.
+    BY_STRATEGY: one, drawn from the current strategy.
+    BY_EXPLORING_STRATEGY: one, drawn uniformly with probability epsilon, otherwise from the current strategy.
+    BY_AVERAGE: each by itself with probability max(epsilon, min(1, (beta + tau s(a)) / (beta + sum of s))), where s are
+      the sums of the average strategy.
+  """
+
+  EVERY_ACTION = 0
+  BY_STRATEGY = 1
+  BY_EXPLORING_STRATEGY = 2
+  BY_AVERAGE = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampler:
+  """What a Monte Carlo solver samples.
+
+  Attributes:
+    own: the rule for the player whose regrets a traversal estimates.
+    others: the rule for the other players.
+    parameters: of the rules: epsilon, beta, tau, as far as they use them.
+    repeats_draws: whether the traversals of all players in an iteration draw the same random numbers.
+  """
+
+  own: Rule
+  others: Rule
+  parameters: tuple[float, ...] = ()
+  repeats_draws: bool = False

@@ -1,0 +1,104 @@
+r"""Fuzzes what reads input, guided by coverage, until Ctrl-C or as long as libFuzzer's options say.
+
+    python tests/fuzz.py trace -max_total_time=600
+
+Targets: trace, checkpoint, policy, efg, game. An input that gets past the named errors is left in a file whose name
+begins with crash-, for a test in test_hostile.py.
+"""
+
+import pathlib
+import sys
+import tempfile
+from collections.abc import Callable
+
+import atheris
+import hostile
+import random_games
+
+import spiel_cfr
+from spiel_cfr import files, policy
+from spiel_cfr.game import loading
+from spiel_cfr.runs import trace
+from spiel_cfr.solvers import iterative
+
+
+def _trace(content: bytes) -> None:
+  hostile.reads_trace(content, ".csv")
+  hostile.reads_trace(content, ".jsonl")
+
+
+def _checkpoint(content: bytes) -> None:
+  hostile.restores(content + bytes(files._DIGEST_BYTES), forge=True)
+
+
+def _policy(content: bytes) -> None:
+  data = atheris.FuzzedDataProvider(content)
+  rows = list(hostile.kuhn().rows)
+  entries = {}
+  for infostate in rows[: data.ConsumeIntInRange(0, len(rows))]:
+    first = data.ConsumeRegularFloat() if data.ConsumeBool() else data.ConsumeProbability()
+    second = 1 - first if data.ConsumeBool() else data.ConsumeFloat()
+    entries[infostate] = {0: first, data.ConsumeIntInRange(-1, 2): second}
+  hostile.evaluates(entries)
+
+
+def _game(content: bytes) -> None:
+  hostile.compiles(atheris.FuzzedDataProvider(content).ConsumeUnicodeNoSurrogates(200))
+
+
+def _seeds() -> dict[str, list[bytes]]:
+  """Returns good input for each target, from which the fuzzer sets out."""
+  solver = spiel_cfr.CFRSolver(hostile.kuhn())
+  paths = [hostile.file(f"seed{suffix}", b"") for suffix in (".csv", ".jsonl", ".npz")]
+  for path in paths:
+    path.unlink()
+  traces = [spiel_cfr.open_trace(path) for path in paths[:2]]
+  spiel_cfr.run(solver, 4, traces=traces, progress=False)
+  solver.save(paths[2])
+  *files_of_traces, checkpoint = [path.read_bytes() for path in paths]
+  return {
+    "trace": files_of_traces,
+    "checkpoint": [checkpoint[: -files._DIGEST_BYTES]],
+    "policy": [bytes(range(200))],
+    "efg": [random_games.random_efg(seed, max_histories=12).encode() for seed in range(10)],
+    # The provider of text wants a first byte that says what it is: 1 is ASCII.
+    "game": [b"\x01kuhn_poker(players=3)", b"\x01misere(game=leduc_poker())"],
+  }
+
+
+_TARGETS: dict[str, Callable[[bytes], object]] = {
+  "trace": _trace,
+  "checkpoint": _checkpoint,
+  "policy": _policy,
+  "efg": hostile.compiles_efg,
+  "game": _game,
+}
+# Not whole modules: kernels that are instrumented can't be compiled.
+_INSTRUMENTED = (
+  trace.read_trace,
+  trace._to_row,
+  files.read,
+  iterative.IterativeSolver._restore,
+  iterative.IterativeSolver.load_state_dict,
+  policy._entries,
+  policy._check,
+  loading.load_game,
+)
+
+
+def main() -> None:
+  if len(sys.argv) < 2 or sys.argv[1] not in _TARGETS:
+    sys.exit(__doc__)
+  name = sys.argv.pop(1)
+  seeds = _seeds()[name]
+  for function in _INSTRUMENTED:
+    atheris.instrument_func(function)
+  with tempfile.TemporaryDirectory() as corpus:
+    for number, seed in enumerate(seeds):
+      (pathlib.Path(corpus) / str(number)).write_bytes(seed)
+    atheris.Setup([*sys.argv, corpus], _TARGETS[name])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,172 @@
+"""The certificate holds where the theory says so, and not where a constant is wrong."""
+
+import dataclasses
+
+import hypothesis
+import pytest
+import random_games
+from hypothesis import strategies as st
+
+import spiel_cfr
+
+_REGULARIZERS = ("entropy", "euclidean")
+
+
+def _solver(game, **settings):
+  return spiel_cfr.StablePredictiveCFRSolver(game, **{"horizon": 100, **settings})
+
+
+@pytest.mark.parametrize("regularizer", _REGULARIZERS)
+@pytest.mark.parametrize("steps", ["paper", "tight", 10.0])
+@pytest.mark.parametrize(("game", "iterations"), [("kuhn_poker", 150), ("leduc_poker", 40)])
+def test_theory_holds_on_poker(game, iterations, steps, regularizer):
+  solver = _solver(game, steps=steps, regularizer=regularizer)
+  solver.run(iterations)
+  certificate = solver.certificate()
+  assert certificate.holds, str(certificate)
+  assert {check.name for check in certificate.checks} == {
+    "local stability (5)",
+    "stability from an infoset on",
+    "stability of the whole strategy",
+    "norm of the losses",
+    "norm of the predictions",
+    "local regret (6)",
+    "regret (6)",
+    "Lemma 1, up to rounding",
+    "Lemma 1 at the root, by sequence form",
+    "Lemma 2",
+    "change of the gradient",
+    "gap <= sum of regrets / T",
+  }
+  assert certificate.gap <= certificate.guarantee
+  # The bounds are bounds, not infinities: something comes within a few orders of magnitude.
+  assert max(check.ratio for check in certificate.checks) > 1e-2
+
+
+@hypothesis.settings(max_examples=25)
+@hypothesis.given(
+  random_games.games(max_histories=120),
+  st.sampled_from(_REGULARIZERS),
+  st.sampled_from(["paper", "tight"]),
+  st.booleans(),
+  st.sampled_from(["subtree", "last"]),
+  st.sampled_from([1e-3, 1.0, 100.0]),
+)
+def test_theory_holds_on_random_games(game, regularizer, steps, alternating, prediction, kappa):
+  solver = spiel_cfr.StablePredictiveCFRSolver(
+    game,
+    kappa=kappa,
+    regularizer=regularizer,
+    steps=steps,
+    alternating_updates=alternating,
+    prediction=prediction,
+  )
+  solver.run(25)
+  certificate = solver.certificate()
+  assert certificate.holds, str(certificate)
+
+
+# What is claimed, made false by a factor, and the checks one of which must notice.
+_BROKEN = [
+  ("kappa", 1e-3, "local stability (5)"),
+  ("gamma", 1e-4, "stability from an infoset on"),
+  ("loss_norm", 0.05, "norm of the losses"),
+  ("loss_norm", 0.05, "norm of the predictions"),
+  ("sensitivity", 1e-4, "change of the gradient"),
+  ("alpha", 1e-6, "regret (6)"),
+  ("kappa_root", 1e-4, "stability of the whole strategy"),
+  ("diameter", 1e-6, "local regret (6)"),
+]
+
+
+@pytest.mark.parametrize(("field", "factor", "name"), _BROKEN, ids=str)
+@pytest.mark.parametrize("regularizer", _REGULARIZERS)
+def test_a_broken_constant_is_noticed(field, factor, name, regularizer):
+  solver = _solver("kuhn_poker", steps="tight", regularizer=regularizer)
+  solver.run(60)
+  assert solver.certificate().holds
+  wrong = {field: factor * getattr(solver.constants, field)}
+  if field == "alpha":
+    wrong["beta"] = factor * solver.constants.beta
+  solver.constants = dataclasses.replace(solver.constants, **wrong)
+  certificate = solver.certificate()
+  assert not certificate.holds
+  (check,) = (check for check in certificate.broken if check.name == name)
+  assert check.value > check.bound
+  assert "player" in check.where
+  assert 1 <= check.iteration <= 60
+  assert f"BROKEN {name}" in str(certificate)
+  assert check.where in str(certificate)
+
+
+def test_steps_that_are_too_long_are_noticed_where_they_are():
+  """The steps themselves, not what is claimed of them: one infoset of the second player."""
+  solver = _solver("leduc_poker", regularizer="euclidean")
+  tree = solver.compiled_game.treeplexes[1]
+  infostate = solver.compiled_game.infostates[1][7]
+  wrong = tree.first_infoset + int(tree.position[7])
+  solver.minimizer.steps[wrong] *= 1e7
+  solver = solver.restarted()
+  solver.run(5)
+  broken = {check.name: check for check in solver.certificate().broken}
+  assert broken["local stability (5)"].where == f"player 1's infostate {infostate!r}"
+
+
+def test_certifying_changes_nothing():
+  solver = _solver("kuhn_poker")
+  solver.run(50)
+  before = solver.current_probabilities(), solver.average_probabilities(), solver.iteration
+  solver.certificate()
+  assert (solver.current_probabilities() == before[0]).all()
+  assert (solver.average_probabilities() == before[1]).all()
+  assert solver.iteration == before[2]
+
+
+def test_a_run_of_no_iterations_promises_nothing():
+  certificate = _solver("kuhn_poker").certificate()
+  assert certificate.holds
+  assert certificate.checks == ()
+
+
+@pytest.mark.parametrize(
+  ("settings", "note"),
+  [
+    ({"alternating_updates": True}, "alternate"),
+    ({"averaging": "linear"}, "uniform"),
+    ({"prediction": "last"}, "subtree"),
+    ({"game": "kuhn_poker(players=3)"}, "two players"),
+    ({"horizon": 5}, "Past the horizon"),
+  ],
+)
+def test_what_the_theory_does_not_cover_is_said(settings, note):
+  solver = _solver(**{"game": "kuhn_poker", **settings})
+  solver.run(10)
+  certificate = solver.certificate()
+  assert certificate.holds
+  assert any(note in text for text in certificate.notes)
+  assert (certificate.guarantee is None) == ("horizon" not in settings)
+
+
+def test_guarantee_falls_with_the_horizon_as_the_theory_says():
+  guarantees = []
+  for horizon in (64, 64 * 16):
+    solver = _solver("kuhn_poker", horizon=horizon)
+    solver.run(horizon)
+    guarantees.append(solver.certificate().guarantee)
+  assert guarantees[1] == pytest.approx(guarantees[0] / 16**0.75, rel=0.2)
+
+
+def test_step_size_table():
+  solver = _solver("leduc_poker")
+  table = solver.step_sizes()
+  infostates = [text for texts in solver.compiled_game.infostates for text in texts]
+  assert [row.infostate for row in table] == infostates
+  assert {row.player for row in table} == {0, 1}
+  for row in table:
+    assert row.step == pytest.approx(row.kappa / (3 * row.loss_norm))
+    assert row.strategy_norm >= 1
+  leaf = min(table, key=lambda row: (row.strategy_norm, row.infostate))
+  assert leaf.strategy_norm == 1
+  lines = str(table).splitlines()
+  assert len(lines) == len(table) + 1
+  assert all(repr(row.infostate) in line for row, line in zip(table, lines[1:], strict=True))

@@ -1,0 +1,86 @@
+"""Numbers that last: strategies stay probability vectors, sums of weights stay finite, and iterations stay fast."""
+
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from all_solvers import SOLVERS
+
+import spiel_cfr
+
+_EVERY_SOLVER = pytest.mark.parametrize("make", SOLVERS.values(), ids=SOLVERS)
+_TOLERANCE = 1e-12
+
+
+def assert_probability_vectors(solver: Any) -> None:
+  for probabilities in (solver.current_probabilities(), solver.average_probabilities()):
+    assert np.isfinite(probabilities).all()
+    for treeplex in solver.compiled_game.treeplexes:
+      for sequences, _ in treeplex.blocks():
+        assert (probabilities[sequences] >= 0).all()
+        assert np.abs(probabilities[sequences].sum(axis=0) - 1).max() <= _TOLERANCE
+  for name, array in solver.state_dict().items():
+    assert np.isfinite(array).all(), name
+
+
+def iterations_per_second(solver: Any, iterations: int) -> float:
+  """Returns the median over five parts, in processor time, of which other processes take nothing."""
+  rates = []
+  for _ in range(5):
+    start = time.process_time()
+    solver.run(iterations // 5)
+    rates.append(iterations // 5 / (time.process_time() - start))
+  return statistics.median(rates)
+
+
+@_EVERY_SOLVER
+@pytest.mark.parametrize(
+  ("game", "iterations"),
+  [
+    ("kuhn_poker", 100_000),
+    ("leduc_poker", 5000),
+    pytest.param("kuhn_poker", 10_000_000, marks=pytest.mark.slow),
+    pytest.param("leduc_poker", 1_000_000, marks=pytest.mark.slow),
+  ],
+)
+def test_long_runs(make: Any, game: str, iterations: int) -> None:
+  solver = make(spiel_cfr.compile_game(game))
+  solver.prepare()
+  uniform = solver.nash_conv()
+  part = iterations // 50
+  first = iterations_per_second(solver, part)
+  solver.run(iterations - 2 * part)
+  last = iterations_per_second(solver, part)
+  assert solver.iteration == iterations
+  assert_probability_vectors(solver)
+  assert solver.nash_conv() < uniform
+  print(f"\n{game}, {iterations:,}: {first:,.0f}/s, then {last:,.0f}/s")
+  if iterations >= 1_000_000:
+    assert last > 0.7 * first
+
+
+@_EVERY_SOLVER
+@pytest.mark.parametrize("iteration", [10**7, 10**9])
+def test_late_iterations(make: Any, iteration: int) -> None:
+  """What iterations weigh after so many others, without waiting for those."""
+  solver = make(spiel_cfr.compile_game("kuhn_poker"))
+  solver.run(10)
+  solver.load_state_dict(solver.state_dict() | {"iteration": iteration})
+  solver.run(1000)
+  assert solver.iteration == iteration + 1000
+  assert_probability_vectors(solver)
+
+
+def test_vanishing_probabilities_are_not_slow() -> None:
+  """Steps this large make probabilities of 1e-308, and products of them that are not even normal numbers."""
+  compiled = spiel_cfr.compile_game("leduc_poker")
+  solver = spiel_cfr.StablePredictiveCFRSolver(compiled, horizon=10**6, steps=1e5)
+  solver.prepare()
+  fresh = iterations_per_second(solver, 500)
+  solver.run(5000)
+  sequence = solver.state_dict()["_sequence"]
+  assert ((sequence > 0) & (sequence < np.finfo(np.float64).tiny)).any()
+  assert_probability_vectors(solver)
+  assert iterations_per_second(solver, 2500) > 0.5 * fresh
