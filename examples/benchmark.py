@@ -7,8 +7,13 @@ Parts: `iterations` times a full iteration of CFR+, all players, against OpenSpi
 against LiteEFG if it is installed, against our own with payoffs in the plainest form, and against the streaming floor;
 `solvers` times an iteration of our solvers against CFR+; `sampling` times Monte Carlo CFR against OpenSpiel's; `states`
 does so on games too large to compile, from the first iteration on, and times what is left to OpenSpiel's states;
-`evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `start` times a first
-and a second start of Python with one iteration of Leduc.
+`evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `endgames` times hold'em
+in vector form against dense matrix products, OpenSpiel's list of deals and itself; `start` times a first and a second
+start of Python with one iteration of Leduc.
+
+`endgames` takes endgames with random reaches, or files in the LibratusEndgames format:
+
+    python examples/benchmark.py --only=endgames --river=subgame3.txt --turn=subgame1.txt
 
 The streaming floor is the time that reading what an iteration must touch would take at the speed with which this
 machine reads memory of that size: all payoffs, and of every sequence its regret, strategy, reach and average.
@@ -25,6 +30,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+# Before NumPy is imported, which is compared with one thread of ours.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +44,12 @@ from open_spiel.python.algorithms import exploitability as open_spiel_exploitabi
 from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
 
 import spiel_cfr
+from spiel_cfr import policy
 from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.payoff import LEAF_ROWS, leaf_rows
+from spiel_cfr.poker import abstraction
+from spiel_cfr.poker.public_tree import Kind
 
 GAMES = {
   "kuhn": "kuhn_poker",
@@ -320,6 +331,122 @@ def compiling() -> None:
       "compile_game": repeat(spiel_cfr.compile_game, game),
     }
     show(f"walking {game}, and how many bare walks it takes", medians(steps), "bare walk")
+
+
+_RIVER = flags.DEFINE_string("river", None, "a river endgame in the LibratusEndgames format")
+_TURN = flags.DEFINE_string("turn", None, "a turn endgame in that format")
+
+
+def endgame(path: str | None, board: str) -> pyspiel.Game:
+  """Loads an endgame, or makes one where every hand has a random reach."""
+  if path is not None:
+    return spiel_cfr.load_endgame(path).load()
+  reaches = np.random.default_rng(0).random((2, 1326))
+  return spiel_cfr.Endgame(3 if len(board) == 8 else 4, board, 500, reaches).load()
+
+
+def dense_cfr_plus(game: spiel_cfr.PublicGame) -> Step:
+  """Returns CFR+ on a river endgame in plain NumPy: showdowns and folds as products with matrices over hands."""
+  layout, hands, strengths = (
+    game.layout,
+    *(getattr(game.layout.boards[0], name) for name in ("hands", "strengths")),
+  )
+  first, second = (layout.deal.hands[own] for own in hands)
+  apart = ~(first[:, None, :, None] == second[None, :, None, :]).any(axis=(2, 3))
+  weights = apart * np.outer(*(layout.deal.reaches[player, hands[player]] for player in (0, 1)))
+  fold = weights / layout.deal.total
+  showdown = fold * np.sign(strengths[0][:, None] - strengths[1])
+  terminals: list[tuple[npt.NDArray[np.float64], list[list[int]], npt.NDArray[np.float64]]] = []
+  for kind, matrix in ((Kind.FOLD, fold), (Kind.SHOWDOWN, showdown)):
+    nodes = layout.terminals(0, kind)
+    above = [[layout.row_above(player, 0, node).first for node in nodes] for player in (0, 1)]
+    payoffs = np.array([layout.nodes[node].payoff for node in nodes])
+    terminals.append((matrix, above, payoffs[:, None]))
+  regret, average = np.zeros(game.end), np.zeros(game.end)
+  strategy = policy.uniform(game)
+  sequence = policy.sequence_form(game, strategy)
+  count = 0
+
+  def iterate() -> None:
+    nonlocal count
+    count += 1
+    for player, tree in enumerate(game.treeplexes):
+      lanes = [np.arange(len(own)) for own in hands]
+      utility = np.zeros(game.end)
+      for matrix, above, payoffs in terminals:
+        reach = sequence[np.add.outer(above[1 - player], lanes[1 - player])]
+        values = payoffs * (reach @ matrix.T if player == 0 else -(reach @ matrix))
+        for row, value in zip(above[player], values, strict=True):
+          utility[row : row + len(value)] += value
+      for block, infosets in reversed(list(tree.blocks())):
+        value = (strategy[block] * utility[block]).sum(axis=0)
+        regret[block] = np.maximum(regret[block] + utility[block] - value, 0)
+        total = regret[block].sum(axis=0)
+        shares = regret[block] / np.where(total > 0, total, 1)
+        strategy[block] = np.where(total > 0, shares, 1 / len(block))
+        np.add.at(utility, tree.parent[infosets], value)
+      own = slice(tree.root, tree.end)
+      average[own] += count * sequence[own]
+      for block, infosets in tree.blocks():
+        sequence[block] = sequence[tree.parent[infosets]] * strategy[block]
+
+  return repeat(iterate)
+
+
+@part
+def endgames() -> None:
+  river_game, turn_game = endgame(_RIVER.value, "4s8hTc9h2s"), endgame(_TURN.value, "7s9h9cTc")
+  river = spiel_cfr.compile_public_game(river_game, abstraction.few_bets)
+  solver = spiel_cfr.CFRPlusSolver(river)
+  steps = {
+    "spiel_cfr": solver.run,
+    "spiel_cfr, DCFR": spiel_cfr.DCFRSolver(river).run,
+    "dense matrices in NumPy": dense_cfr_plus(river),
+  }
+  show(
+    f"one iteration of CFR+ on a river endgame\n{river}",
+    medians(steps),
+    "spiel_cfr",
+  )
+
+  turn = spiel_cfr.compile_public_game(turn_game, abstraction.few_bets)
+  steps = {"river": solver.run, "turn": spiel_cfr.CFRPlusSolver(turn).run}
+  for name, options in {"two threads": {"num_threads": 2}, "float32": {"dtype": "float32"}}.items():
+    other = spiel_cfr.compile_public_game(turn_game, abstraction.few_bets, **options)  # type: ignore[arg-type]
+    steps[f"turn, {name}"] = spiel_cfr.CFRPlusSolver(other).run
+  show(f"one iteration of CFR+ on a turn endgame\n{turn}", medians(steps), "river")
+
+  root = turn_game.new_initial_state()
+  steps = {
+    "OpenSpiel lists the deals": repeat(root.chance_outcomes),
+    "compile_public_game, turn": repeat(
+      spiel_cfr.compile_public_game, turn_game, abstraction.few_bets
+    ),
+    "compile_public_game, river": repeat(
+      spiel_cfr.compile_public_game, river_game, abstraction.few_bets
+    ),
+  }
+  show("compiling endgames", medians(steps), "OpenSpiel lists the deals")
+
+  print("\npeak memory of a process that solves the turn endgame, MB")
+  for dtype in ("float64", "float32"):
+    program = (
+      "import sys, spiel_cfr; from spiel_cfr.poker import abstraction;"
+      "import pyspiel; game = pyspiel.load_game(sys.stdin.read());"
+      f"game = spiel_cfr.compile_public_game(game, abstraction.few_bets, dtype='{dtype}');"
+      "solver = spiel_cfr.DCFRSolver(game); solver.run(2); solver.nash_conv();"
+      "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'));"
+      "print(round(game.memory_estimate() / 1e6), int(peak.split()[1]) // 1000)"
+    )
+    output = subprocess.run(
+      [sys.executable, "-c", program],
+      check=True,
+      input=str(turn_game),
+      capture_output=True,
+      text=True,
+    ).stdout
+    estimate, peak = output.split()
+    print(f"  {dtype}: {peak}, of which {estimate} were foreseen for solver and game")
 
 
 @part

@@ -11,6 +11,8 @@ from spiel_cfr.evaluate import (
 )
 from spiel_cfr.game.compiled import CompiledGame, compile_game, load_compiled_game
 from spiel_cfr.game.loading import load_game
+from spiel_cfr.poker.endgames import Endgame, load_endgame
+from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policy import CompiledTabularPolicy
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
@@ -60,6 +62,7 @@ __all__ = [
   "CompiledTabularPolicy",
   "DCFRPlusSolver",
   "DCFRSolver",
+  "Endgame",
   "Every",
   "ExternalSamplingSolver",
   "HSDCFRSolver",
@@ -73,6 +76,7 @@ __all__ = [
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
   "Powers",
+  "PublicGame",
   "Row",
   "RunResult",
   "SAPCFRPlusSolver",
@@ -84,10 +88,12 @@ __all__ = [
   "Tracker",
   "best_response",
   "compile_game",
+  "compile_public_game",
   "errors",
   "expected_values",
   "exploitability",
   "load_compiled_game",
+  "load_endgame",
   "load_game",
   "nash_conv",
   "open_trace",

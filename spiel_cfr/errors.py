@@ -61,6 +61,10 @@ class GameTooLargeError(GameError):
   """The game has more states than the limit allows."""
 
 
+class EndgameError(GameError):
+  """An endgame file is not one, or describes an impossible deal."""
+
+
 class PolicyError(SpielCFRError, ValueError):
   """A policy does not fit the game, or its probabilities are not any."""
 

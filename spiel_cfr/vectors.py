@@ -118,6 +118,30 @@ def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> A
 
 
 @_inside_kernels
+def transpose(
+  typing_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+) -> Any:
+  """Returns eight vectors of which the first holds the first elements of the eight given, and so on."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    vectors = list(arguments)
+    index = ir.VectorType(ir.IntType(32), LANES)
+    # Blocks of 1, 2 and 4 elements off the diagonal change places.
+    for size in (1, 2, 4):
+      low = [i if not i & size else LANES + i - size for i in range(LANES)]
+      high = [i + size if not i & size else LANES + i for i in range(LANES)]
+      for i in range(LANES):
+        if not i & size:
+          pair = vectors[i], vectors[i + size]
+          vectors[i] = builder.shuffle_vector(*pair, ir.Constant(index, low))
+          vectors[i + size] = builder.shuffle_vector(*pair, ir.Constant(index, high))
+    return context.make_tuple(builder, signature.return_type, vectors)
+
+  result: Any = cast(Any, types.UniTuple)(_VECTOR, LANES)
+  return result(a, b, c, d, e, f, g, h), generate
+
+
+@_inside_kernels
 def power_of_two(typing_context: Any, shifted: Any) -> Any:
   """Returns 2^k for a vector of numbers 1.5 * 2^52 + k, k an integer from -1022 to 1023."""
 

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import poker_games
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -29,7 +30,16 @@ def run(name, *flags, fails=False):
 
 @pytest.mark.parametrize(
   "name",
-  ["solve", "compare_solvers", "kuhn_poker", "mccfr", "list_games", "plot_traces", "benchmark"],
+  [
+    "solve",
+    "compare_solvers",
+    "kuhn_poker",
+    "libratus_endgames",
+    "mccfr",
+    "list_games",
+    "plot_traces",
+    "benchmark",
+  ],
 )
 def test_help(name):
   # absl's --help exits with 1.
@@ -129,6 +139,36 @@ def test_kuhn_poker_says_what_is_wrong():
 def test_benchmark(part):
   output = run("benchmark", "--games=kuhn", "--rounds=1", "--seconds=0.001", f"--only={part}")
   assert " us " in output
+
+
+def test_libratus_endgames(tmp_path):
+  endgame = poker_games.random_endgame(0, 40)
+  endgame.save(tmp_path / "river.txt")
+  output = run(
+    "libratus_endgames",
+    f"--subgame_file={tmp_path / 'river.txt'}",
+    "--stack=1600",
+    "--iterations=20",
+    "--solvers=dcfr",
+    "--solvers=oftrl x1e4, simultaneous",
+    f"--output_dir={tmp_path}",
+    "--show_state=check,half",
+  )
+  assert "each solver takes about" in output
+  assert "exploitability" in output
+  assert "F fold" in output
+  gaps = json.loads((tmp_path / "endgame_river.json").read_text())
+  assert set(gaps) == {"dcfr", "oftrl x1e4, simultaneous"}
+  assert gaps["dcfr"]["20"] < gaps["dcfr"]["1"]
+  for picture in ("endgame_river.png", "range_river.png"):
+    assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_libratus_endgames_names_mistakes(tmp_path):
+  (tmp_path / "bad.txt").write_text("-round 4\n")
+  assert "has no line -board" in run(
+    "libratus_endgames", f"--subgame_file={tmp_path / 'bad.txt'}", fails=True
+  )
 
 
 def test_solve_goes_on_from_a_checkpoint(tmp_path):

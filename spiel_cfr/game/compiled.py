@@ -16,8 +16,9 @@ import pyspiel
 
 from spiel_cfr import arguments, errors, files
 from spiel_cfr.game import loading
-from spiel_cfr.game.enumerate import enumerate_game
+from spiel_cfr.game.enumerate import ActionFilter, enumerate_game
 from spiel_cfr.game.payoff import Payoff
+from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
 from spiel_cfr.game.typed_patterns import build_payoff, public_states
 from spiel_cfr.kernels import Int64s, Uint32s, Uint64s, aligned
@@ -84,6 +85,11 @@ class CompiledGame:
   def num_infosets(self) -> int:
     """How many infosets all players have."""
     return sum(treeplex.num_infosets for treeplex in self.treeplexes)
+
+  @property
+  def subtrees(self) -> list[Subtree]:
+    """The trunk and the subtrees of a game that solvers are to go through part by part; else none."""
+    return []
 
   @property
   def end(self) -> int:
@@ -244,8 +250,13 @@ def compile_game(
   max_bytes: int = DEFAULT_MAX_BYTES,
   cache_dir: str | os.PathLike[str] | None = None,
   progress: bool | None = None,
+  action_filter: ActionFilter | None = None,
+  vector_form: bool | None = None,
 ) -> CompiledGame:
   """Walks a game's states once and returns it as arrays.
+
+  Poker games of two players with many hands come in vector form: their public states alone are walked, and deals are
+  never listed, see `poker.compile_public_game`.
 
   Args:
     game: an OpenSpiel game or its string, such as `"leduc_poker(players=3)"`. Games with simultaneous moves are
@@ -254,6 +265,10 @@ def compile_game(
     max_bytes: how much the memory of the process may grow during the walk. Some games have states of kilobytes.
     cache_dir: a folder to keep compiled games in; the second time, the walk is skipped.
     progress: whether to show a progress bar; by default, on a terminal.
+    action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
+      states of an infoset. A game with a filter is not kept in `cache_dir`.
+    vector_form: whether to compile in vector form. By default, that is done for games of `universal_poker` with 50
+      private hands or more; with fewer hands, as in Kuhn and Leduc poker, lists of deals are as fast.
 
   Returns:
     The compiled game.
@@ -264,10 +279,19 @@ def compile_game(
   """
   if isinstance(game, CompiledGame):
     return game
+  # Poker builds on this module.
+  from spiel_cfr.poker import public_game
+
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
   loaded = loading.load_game(game)
-  cached = _cache_path(pathlib.Path(cache_dir), loaded) if cache_dir is not None else None
+  if vector_form is None:
+    vector_form = public_game.is_worth_it(loaded)
+  if vector_form:
+    return public_game.compile_public_game(loaded, action_filter)
+  cached = None
+  if cache_dir is not None and action_filter is None:
+    cached = _cache_path(pathlib.Path(cache_dir), loaded)
   if cached is not None and cached.exists():
     try:
       compiled = load_compiled_game(cached)
@@ -278,15 +302,21 @@ def compile_game(
       return dataclasses.replace(compiled, _game=loaded)
     except errors.FileFormatError:
       pass  # A cache may be damaged or of another version: walk again, and write it anew.
-  compiled = _compile(loaded, max_nodes, max_bytes, progress)
+  compiled = _compile(loaded, max_nodes, max_bytes, progress, action_filter)
   if cached is not None:
     cached.parent.mkdir(parents=True, exist_ok=True)
     compiled.save(cached)
   return compiled
 
 
-def _compile(game: Game, max_nodes: int, max_bytes: int, progress: bool | None) -> CompiledGame:
-  walk = enumerate_game(game, max_nodes, max_bytes, progress)
+def _compile(
+  game: Game,
+  max_nodes: int,
+  max_bytes: int,
+  progress: bool | None,
+  action_filter: ActionFilter | None,
+) -> CompiledGame:
+  walk = enumerate_game(game, max_nodes, max_bytes, progress, action_filter)
   treeplexes: list[Treeplex] = []
   states = [
     public_states(walk.leaf_sequences, player, num_actions)

@@ -6,8 +6,8 @@ import dataclasses
 import itertools
 import math
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -25,6 +25,9 @@ _CHECK_EVERY = 1 << 10
 _PROBABILITY_TOLERANCE = 1e-6
 # Of the largest return: what sums of returns may differ by and still count as constant.
 _SUM_TOLERANCE = 1e-9
+
+# (state, its legal actions) -> those to keep.
+ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
 
 
 @dataclasses.dataclass
@@ -60,7 +63,11 @@ class Enumeration:
 
 
 def enumerate_game(
-  game: pyspiel.Game, max_nodes: int, max_bytes: int, progress: bool | None = None
+  game: pyspiel.Game,
+  max_nodes: int,
+  max_bytes: int,
+  progress: bool | None = None,
+  action_filter: ActionFilter | None = None,
 ) -> Enumeration:
   """Walks all states of a sequential game once.
 
@@ -69,12 +76,14 @@ def enumerate_game(
     max_nodes: how many states the game may have.
     max_bytes: how much the resident memory of the process may grow.
     progress: whether to show a progress bar; by default, on a terminal.
+    action_filter: which legal actions to keep; all by default.
 
   Returns:
     Everything that the solvers need to know of the game.
 
   Raises:
     GameTooLargeError: there are more states than `max_nodes`, or they need more than `max_bytes`.
+    ArgumentError: see `kept_actions`.
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
     InvalidPayoffError: a return is NaN or infinite.
@@ -117,6 +126,8 @@ def enumerate_game(
       if player >= 0:
         infostate = state.information_state_string()
         legal = state.legal_actions()
+        if action_filter is not None:
+          legal = kept_actions(action_filter, state, legal)
         infoset = tables[player].get(infostate)
         if infoset is None:
           infoset = tables[player][infostate] = len(parents[player])
@@ -124,7 +135,9 @@ def enumerate_game(
           first_sequences[player].append(next_sequence[player])
           next_sequence[player] += len(legal)
           key = tuple(legal)
-          moves[player].append(known_moves.get(key) or known_moves.setdefault(key, _moves(state)))
+          moves[player].append(
+            known_moves.get(key) or known_moves.setdefault(key, _moves(state, legal))
+          )
         elif parents[player][infoset] != sequences[player]:
           raise _imperfect_recall(state)
         known, later, (index, action) = moves[player][infoset]
@@ -174,9 +187,8 @@ def enumerate_game(
 _Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
 
 
-def _moves(state: Any) -> _Moves:
+def _moves(state: Any, legal: list[int]) -> _Moves:
   """Returns how to explore a decision: in the order in which histories sort as strings."""
-  legal = state.legal_actions()
   if not legal:
     raise errors.UnsupportedGameError(
       f"Player {state.current_player()} is to move and has no legal action after the history "
@@ -196,6 +208,21 @@ def _chance_outcomes(state: Any) -> list[tuple[int, float]]:
       "probabilities must be non-negative and sum to 1."
     )
   return sorted(outcomes, key=lambda outcome: str(outcome[0]), reverse=True)
+
+
+def kept_actions(action_filter: ActionFilter, state: Any, legal: list[int]) -> list[int]:
+  """Returns the actions that a filter keeps, in ascending order.
+
+  Raises:
+    ArgumentError: the filter keeps no action, or one that is not legal, or one twice.
+  """
+  kept = list(action_filter(state, list(legal)))
+  if not kept or len(set(kept)) != len(kept) or not set(kept) <= set(legal):
+    raise errors.ArgumentError(
+      f"The action filter turns the legal actions {legal} after the history "
+      f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
+    )
+  return sorted(kept)
 
 
 class _Leaves:

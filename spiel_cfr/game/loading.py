@@ -217,7 +217,11 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
       return move
     if state.is_chance_node():
       actions, weights = zip(*state.chance_outcomes(), strict=True)
-      if min(weights) <= 0 or not math.isclose(math.fsum(weights), 1, rel_tol=_CHANCE_TOLERANCE):
+      if (
+        min(weights) < 0
+        or (min(weights) == 0 and not _is_endgame(game))
+        or not math.isclose(math.fsum(weights), 1, rel_tol=_CHANCE_TOLERANCE)
+      ):
         raise errors.GameError(
           f"{game} has chance probabilities {weights[:10]} after {state.history()}"
         )
@@ -228,6 +232,12 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
       raise errors.GameError(f"{game} has no legal action after {state.history()}")
     state.apply_action(rng.choices(actions, weights)[0])
   return max_moves
+
+
+def _is_endgame(game: pyspiel.Game) -> bool:
+  """Returns whether OpenSpiel lists all deals of hands at the root, impossible ones with probability 0."""
+  name, parameters = game.get_type().short_name, game.get_parameters()
+  return name == "universal_poker" and bool(parameters["handReaches"])
 
 
 def _probe(string: str) -> None:

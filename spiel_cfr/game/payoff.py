@@ -196,6 +196,11 @@ _GRADIENTS = {LEAF_ROWS: leaf_row_gradient, TYPED_PATTERNS: typed_pattern_gradie
 _LEAVES = {LEAF_ROWS: _leaf_row_leaves, TYPED_PATTERNS: _typed_pattern_leaves}
 
 
+def register_gradient(form: str, gradient: Kernel) -> None:
+  """Makes a further payoff form known: its name, and its kernel of `GRADIENT_SIGNATURE`."""
+  _GRADIENTS[form] = gradient
+
+
 @dataclasses.dataclass(frozen=True)
 class Payoff:
   """The payoffs of all players, in one of several forms.

@@ -14,6 +14,7 @@ from spiel_cfr.minimizers.base import SCRATCH_LINES, LocalMinimizer, no_predicti
 from spiel_cfr.runs.slices import Slices
 from spiel_cfr.solvers.iterative import IterativeSolver
 from spiel_cfr.solvers.loop import run_iterations
+from spiel_cfr.solvers.subtree_loop import SubtreeLoop
 
 AnyGame: TypeAlias = "str | pyspiel.Game | CompiledGame"
 # Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
@@ -87,6 +88,14 @@ class Solver(IterativeSolver):
     """Sets everything that iterations change to what it is before the first."""
     minimizer, end = self.minimizer, self.compiled_game.end
     self._iteration = np.zeros(1, np.uint64)
+    # Games that are cut into subtrees bring their own loop, and do without arrays for the whole game but these.
+    self._subtree_loop = None
+    if self.compiled_game.subtrees:
+      loop = self._subtree_loop = SubtreeLoop(self.compiled_game, minimizer)
+      self._strategy, self._average = loop.strategy, loop.average
+      self._state, self._local = loop.state, loop.local
+      self._sequence = np.zeros(0)
+      return
     self._strategy = policy.uniform(self.compiled_game)
     self._sequence = policy.sequence_form(self.compiled_game, self._strategy)
     self._average = aligned_zeros(end)
@@ -144,10 +153,18 @@ class Solver(IterativeSolver):
 
   def _advance(self, count: int) -> None:
     """Does `count` iterations in one call of compiled code."""
-    game, payoff = self.compiled_game, self.compiled_game.payoff
+    game = self.compiled_game
     iterations = np.arange(self.iteration + 1, self.iteration + count + 1)
     weights = self._average_weights(iterations)[:, None]
+    parameters = self._parameters(iterations)
+    before, after = weights * ~self._after, weights * self._after
+    if self._subtree_loop is not None:
+      gradient = game.subtrees[0].payoff.gradient
+      alternating = self.alternating_updates
+      self._subtree_loop.advance(gradient, alternating, parameters, before, after, self._iteration)
+      return
     predict = self.minimizer.predict or no_prediction
+    payoff = game.payoff
     run_iterations(
       payoff.gradient,
       payoff.table,
@@ -169,9 +186,9 @@ class Solver(IterativeSolver):
       self._utility,
       self._prediction,
       self._scratch,
-      self._parameters(iterations),
-      weights * ~self._after,
-      weights * self._after,
+      parameters,
+      before,
+      after,
       self._iteration,
     )
 
@@ -224,13 +241,23 @@ class Solver(IterativeSolver):
 
   def average_sequence_form(self) -> Float64s:
     """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
-    result = np.empty_like(self._average)
+    result = np.empty(len(self._average))
     for treeplex in self.compiled_game.treeplexes:
       own = slice(treeplex.root, treeplex.end)
-      source = self._average if self.iteration else self._sequence
+      source = self._average if self.iteration else self._current_sequence_form()
       np.divide(source[own], source[treeplex.root], out=result[own])
     return result
 
+  def _current_sequence_form(self) -> Float64s:
+    """Returns the current policy in sequence form, shape (sequences,)."""
+    if self._subtree_loop is None:
+      return self._sequence
+    return policy.sequence_form(self.compiled_game, self._strategy)
+
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays."""
+    if self._subtree_loop is not None:
+      gradient = self.compiled_game.subtrees[0].payoff.gradient
+      values = self._subtree_loop.best_response_values(gradient, of_uniform=not self.iteration)
+      return sum(values) - (self.compiled_game.constant_sum or 0.0)
     return evaluate.evaluate(self.compiled_game, self.average_sequence_form()).nash_conv

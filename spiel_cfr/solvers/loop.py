@@ -78,7 +78,6 @@ def sweep_up(
 def sweep_down(
   begin: int,
   end: int,
-  root: int,
   groups: Uint64s,
   parent: Uint32s,
   strategy: Float64s,
@@ -89,8 +88,6 @@ def sweep_down(
   weight_after: float,
 ) -> None:
   """Brings `sequence` up to date, and adds both what it was and what it becomes to `average`."""
-  average[root] += weight_before + weight_after
-  sequence[root] = 1.0
   reach = scratch[0]
   for group in range(begin, end):
     first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
@@ -234,18 +231,22 @@ def run_iterations(
           scratch,
           parameters[iteration],
         )
+      weight_before, weight_after = (
+        weights_before[iteration, player],
+        weights_after[iteration, player],
+      )
+      average[root] += weight_before + weight_after
       sweep_down(
         begin,
         end,
-        root,
         groups,
         parent,
         strategy,
         sequence,
         average,
         scratch,
-        weights_before[iteration, player],
-        weights_after[iteration, player],
+        weight_before,
+        weight_after,
       )
     done[0] += _ONE
 

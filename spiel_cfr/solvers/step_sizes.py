@@ -27,6 +27,8 @@ from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.game.treeplex import COUNT, DEPTH, Treeplex
 from spiel_cfr.kernels import Float64s, Int64s
 from spiel_cfr.minimizers.oftrl import Regularizer
+from spiel_cfr.poker import bounds as poker_bounds
+from spiel_cfr.poker.public_game import PublicGame
 
 Constants: TypeAlias = Literal["paper", "tight"]
 
@@ -266,6 +268,8 @@ def counterfactual_bounds(game: CompiledGame, player: int) -> Float64s:
   Returns:
     Shape (end - root,), from the empty sequence on.
   """
+  if isinstance(game, PublicGame):
+    return poker_bounds.counterfactual_bounds(game, player)
   own, others, values = game.payoff.leaves(player)
   keys = [key.astype(np.int64) for key in (own, *others)]
   keys, values = _carry_up(game.treeplexes[player], 0, keys, np.abs(values))
@@ -337,6 +341,8 @@ def _sensitivity(game: CompiledGame, player: int) -> float:
   The spectral norm is at most the Frobenius norm, and at most the root of the largest row sum times the largest column
   sum. Players besides the two count as playing to all their sequences.
   """
+  if isinstance(game, PublicGame):
+    return poker_bounds.payoff_norm(game, player)
   own, others, values = game.payoff.leaves(player)
   total = 0.0
   for theirs in others:

@@ -1,0 +1,189 @@
+r"""Solves an endgame of no-limit hold'em with the solvers of Farina et al. (2019), and draws their figure for it.
+
+    python examples/libratus_endgames.py --subgame_file=subgame3.txt --iterations=1000
+
+The file is in the format of https://github.com/Sandholm-Lab/LibratusEndgames, where the four endgames of the paper are.
+Bets are the paper's: the first of a round half the pot, the pot or all-in, later ones the pot or all-in. The program
+prints and draws the saddle-point gap (NashConv) of the average strategies in thousandths of a big blind a game (mbb/g)
+against iterations; exploitability is half of it.
+
+    python examples/libratus_endgames.py --subgame_file=subgame3.txt --solvers=dcfr --show_state=check,half
+
+also shows what the player to move does with each hand after a check and a bet of half the pot. On the turn, the river
+is named like the bets, as in --show_state=check,check,Ah.
+"""
+
+import json
+import pathlib
+import sys
+import time
+from collections.abc import Callable
+
+from absl import app, flags
+
+import spiel_cfr
+from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.minimizers.discounted import DiscountedRegretMatching
+from spiel_cfr.poker import abstraction, cards
+from spiel_cfr.poker.range_grid import range_grid
+from spiel_cfr.solvers.base import Solver
+from spiel_cfr.solvers.cfr import TabularCFRSolver
+
+_SUBGAME_FILE = flags.DEFINE_string(
+  "subgame_file", None, "a file in the LibratusEndgames format", required=True
+)
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many each solver does", lower_bound=1)
+_STACK = flags.DEFINE_integer("stack", 20_000, "chips that each player began the match with")
+_BIG_BLIND = flags.DEFINE_integer("big_blind", 100, "chips of the big blind")
+_FLOAT32 = flags.DEFINE_bool("float32", False, "whether turn endgames take half the memory")
+_THREADS = flags.DEFINE_integer("threads", 1, "threads that share the rivers of turn endgames")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures and numbers go")
+_PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
+_SHOW_STATE = flags.DEFINE_list(
+  "show_state",
+  None,
+  "actions that lead to a public state to show: check, call, half, pot, all-in, Ah",
+)
+_TURN = 3
+_ACTIONS = {"fold": 0, "check": 1, "call": 1, "pot": 2, "all-in": 3, "half": 4}
+
+
+def _oftrl(factor: float, alternating: bool) -> Callable[[CompiledGame, int], Solver]:
+  """Returns what makes stable-predictive OFTRL with the theory's step sizes times a factor."""
+  return lambda game, iterations: spiel_cfr.StablePredictiveCFRSolver(
+    game, horizon=iterations, steps=factor, alternating_updates=alternating
+  )
+
+
+def _dcfr(alternating: bool) -> Callable[[CompiledGame, int], Solver]:
+  return lambda game, _: Solver(
+    game, DiscountedRegretMatching(), alternating_updates=alternating, average_power=2.0
+  )
+
+
+def _cfr(alternating: bool, plus: bool) -> Callable[[CompiledGame, int], Solver]:
+  return lambda game, _: TabularCFRSolver(
+    game, alternating, linear_averaging=plus, regret_matching_plus=plus
+  )
+
+
+SOLVERS: dict[str, Callable[[CompiledGame, int], Solver]] = {}
+for _suffix, _alternates in (("", True), (", simultaneous", False)):
+  SOLVERS |= {
+    f"cfr{_suffix}": _cfr(_alternates, plus=False),
+    f"cfr+{_suffix}": _cfr(_alternates, plus=True),
+    f"dcfr{_suffix}": _dcfr(_alternates),
+    f"oftrl{_suffix}": _oftrl(1.0, _alternates),
+    f"oftrl x1e2{_suffix}": _oftrl(1e2, _alternates),
+    f"oftrl x1e4{_suffix}": _oftrl(1e4, _alternates),
+    f"oftrl x1e6{_suffix}": _oftrl(1e6, _alternates),
+  }
+_COLORS = ("tab:blue", "tab:green", "tab:red", "0.6", "tab:purple", "tab:orange", "tab:brown")
+_SOLVERS = flags.DEFINE_multi_string(
+  "solvers", None, f"which solver to run, repeat for several, from: {'; '.join(SOLVERS)}"
+)
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  names = _SOLVERS.value or list(SOLVERS)
+  if not set(names) <= set(SOLVERS):
+    raise app.UsageError(f"unknown solvers {sorted(set(names) - set(SOLVERS))}; see --help")
+  try:
+    solve(names)
+  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
+    sys.exit(f"error: {error}")
+
+
+def solve(names: list[str]) -> None:
+  endgame = spiel_cfr.load_endgame(
+    _SUBGAME_FILE.value, stack=_STACK.value, big_blind=_BIG_BLIND.value
+  )
+  start = time.perf_counter()
+  game = spiel_cfr.compile_public_game(
+    endgame.load(),
+    abstraction.few_bets,
+    dtype="float32" if _FLOAT32.value else "float64",
+    num_threads=_THREADS.value if endgame.round == _TURN else 1,
+  )
+  print(f"{game}\ncompiled in {time.perf_counter() - start:.2f} s", flush=True)
+  print(f"each solver takes about {game.memory_estimate() / 1e6:,.0f} MB", flush=True)
+
+  folder = pathlib.Path(_OUTPUT_DIR.value)
+  folder.mkdir(parents=True, exist_ok=True)
+  stem = pathlib.Path(_SUBGAME_FILE.value).stem
+  gaps: dict[str, dict[int, float]] = {}
+  best: tuple[float, str, Solver] | None = None
+  print(f"\n{'saddle-point gap (NashConv), mbb/g, after iterations':52} ms an iteration")
+  for name in names:
+    solver = SOLVERS[name](game, _ITERATIONS.value)
+    result = spiel_cfr.run(
+      solver, _ITERATIONS.value, evaluate_at=spiel_cfr.Powers(10 ** (1 / 8)), progress=False
+    )
+    gaps[name] = {row.iteration: endgame.milli_big_blinds(row.nash_conv) for row in result.rows}
+    milliseconds = 1000 * result.last.solver_seconds / _ITERATIONS.value
+    shown = {
+      iteration: gap
+      for iteration, gap in gaps[name].items()
+      if iteration in (10, 100, 1000, _ITERATIONS.value)
+    }
+    cells = "  ".join(f"{iteration}: {gap:.4g}" for iteration, gap in shown.items())
+    print(f"{name:26} {cells:50} {milliseconds:10.2f}", flush=True)
+    if best is None or result.last.nash_conv < best[0]:
+      best = result.last.nash_conv, name, solver
+    del solver
+    (folder / f"endgame_{stem}.json").write_text(json.dumps(gaps, indent=1))
+  if best is None:
+    return
+  print(
+    f"\nbest: {best[1]}, NashConv {endgame.milli_big_blinds(best[0]):.4g} mbb/g, that is exploitability "
+    f"{endgame.milli_big_blinds(best[0] / 2):.4g} mbb/g, {best[0] / 2:.4g} chips or "
+    f"{endgame.big_blinds(best[0] / 2):.4g} big blinds a game"
+  )
+  if _PLOT.value:
+    draw(gaps, f"{stem}: board {endgame.board}, pot {endgame.pot}", folder / f"endgame_{stem}.png")
+  if _SHOW_STATE.value is not None:
+    show(game, best[2], folder / f"range_{stem}.png")
+
+
+def draw(gaps: dict[str, dict[int, float]], title: str, path: pathlib.Path) -> None:
+  """Draws gaps against iterations, simultaneous updates on the left and alternating ones on the right."""
+  import matplotlib.pyplot as plt
+
+  figure, both = plt.subplots(1, 2, figsize=(12, 5), sharey=True, layout="constrained")
+  colors = dict(zip([name for name in SOLVERS if "," not in name], _COLORS, strict=True))
+  for axes, suffix in zip(both, (", simultaneous", ""), strict=True):
+    for name, column in gaps.items():
+      base, _, order = name.partition(", ")
+      if bool(order) == bool(suffix):
+        axes.plot(list(column), list(column.values()), label=base, color=colors[base])
+    axes.set(xscale="log", yscale="log", xlabel="iterations")
+    axes.set_title("simultaneous updates" if suffix else "alternating updates")
+    axes.grid(which="major", color="0.9")
+    if axes.lines:
+      axes.legend()
+  both[0].set_ylabel("saddle-point gap (NashConv), mbb/g")
+  figure.suptitle(title)
+  figure.savefig(path, dpi=110)
+  print(f"wrote {path}")
+
+
+def show(game: spiel_cfr.PublicGame, solver: Solver, path: pathlib.Path) -> None:
+  """Shows the public state that was asked for, as text and as a picture."""
+  actions = []
+  for word in filter(None, _SHOW_STATE.value or []):
+    actions += [_ACTIONS[word]] if word in _ACTIONS else cards.parse_cards(word)
+  grid = range_grid(game, solver.average_sequence_form(), actions)
+  print(f"\n{grid}")
+  if _PLOT.value:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7.5, 8), layout="constrained")
+    grid.draw(axes)
+    figure.savefig(path, dpi=110)
+    print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,1 @@
+"""Poker in vector form: one vector over private hands at each public state, and no list of deals."""

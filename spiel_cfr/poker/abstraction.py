@@ -1,0 +1,27 @@
+"""Betting abstractions as action filters, on top of OpenSpiel's `bettingAbstraction=fchpa`."""
+
+import re
+from typing import Any
+
+_FOLD, _CALL, _POT, _ALL_IN, _HALF_POT = range(5)
+
+
+def few_bets(state: Any, actions: list[int]) -> list[int]:
+  """The abstraction of Farina et al. (2019), for states of `universal_poker(..., bettingAbstraction=fchpa)`.
+
+  The first bet of a round is half the pot, the pot or all-in, later ones are the pot or all-in, and nobody folds when
+  there is nothing to call.
+  """
+  removed = set()
+  if "r" in _this_round(state):
+    removed.add(_HALF_POT)
+  spent = re.findall(r"Spent: \[P0: (\d+)\s+P1: (\d+)", str(state))
+  if spent and spent[0][0] == spent[0][1]:
+    removed.add(_FOLD)
+  return [action for action in actions if action not in removed]
+
+
+def _this_round(state: Any) -> str:
+  """Returns the betting of the current round as OpenSpiel writes it: c for a check or call, r for a bet or raise."""
+  sequences: str = re.findall(r"\[Sequences: (.*)\]$", state.information_state_string())[0]
+  return sequences.rpartition("|")[2]

@@ -1,0 +1,176 @@
+"""How a poker game of OpenSpiel deals its cards.
+
+All games here deal private hands first, then nothing but public cards. A deal has probability
+
+    reach_0(hand 0) * reach_1(hand 1) / sum of that product over all pairs of hands that share no card
+
+where reaches are 1 but in the endgames of `universal_poker`, whose parameter `handReaches` gives them.
+"""
+
+import dataclasses
+import functools
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr.kernels import Float64s, Int64s
+from spiel_cfr.poker import cards
+
+NUM_SUITS = len(cards.SUITS)
+NUM_CARDS = NUM_SUITS * len(cards.RANKS)
+# How the probabilities that OpenSpiel gives may differ from the formula above, relative to the largest.
+_PROBABILITY_TOLERANCE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Deal:
+  """The cards of a game, and how chance deals them.
+
+  Attributes:
+    num_ranks: ranks in the deck.
+    num_suits: suits in the deck.
+    hands: int64 of shape (hands, cards a hand): every private hand, in lexicographic order.
+    reaches: float64 of shape (2, hands), what each hand weighs.
+    board: the public cards that are there from the beginning.
+    one_action: whether one action of chance deals both hands, as in endgames, or one card each.
+  """
+
+  num_ranks: int
+  num_suits: int
+  hands: Int64s
+  reaches: Float64s
+  board: tuple[int, ...] = ()
+  one_action: bool = False
+
+  @property
+  def num_cards(self) -> int:
+    """Cards in the deck."""
+    return self.num_ranks * self.num_suits
+
+  @property
+  def hand_size(self) -> int:
+    """Cards in a hand."""
+    return int(self.hands.shape[1])
+
+  @functools.cached_property
+  def total(self) -> float:
+    """The sum of the products of reaches over all pairs of hands that share no card."""
+    return float(self.reaches[0] @ self.compatible_mass(self.reaches[1]))
+
+  def compatible_mass(self, weights: Float64s) -> Float64s:
+    """Returns, for each hand, the sum of the weights of the hands that share no card with it; shape (hands,)."""
+    weights = np.asarray(weights)
+    of_card = np.zeros(self.num_cards, weights.dtype)
+    for column in self.hands.T:
+      np.add.at(of_card, column, weights)
+    result = weights.sum() - of_card[self.hands].sum(axis=1)
+    # The hand itself was taken off once for each of its cards.
+    return np.asarray(result + (self.hand_size - 1) * weights)
+
+  def actions(self, first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """Returns the actions of chance that deal these two hands from the root."""
+    dealt = [*first, *second]
+    if not self.one_action:
+      return dealt
+    return [functools.reduce(lambda code, card: code * NUM_CARDS + card, dealt)]
+
+  def check_probabilities(self, root: Any) -> None:
+    """Compares the probabilities of this class with those of OpenSpiel's chance node at the root.
+
+    Raises:
+      UnsupportedGameError: they differ.
+    """
+    outcomes = root.chance_outcomes()
+    if self.one_action:
+      actions = np.fromiter(map(operator.itemgetter(0), outcomes), np.int64, len(outcomes))
+      found = np.fromiter(map(operator.itemgetter(1), outcomes), np.float64, len(outcomes))
+      dealt = np.stack([actions // NUM_CARDS**power % NUM_CARDS for power in range(3, -1, -1)])
+      index = np.full((NUM_CARDS, NUM_CARDS), len(self.hands))
+      index[tuple(self.hands.T)] = np.arange(len(self.hands))
+      # Hands that the board makes impossible come last, with no reach.
+      reach = np.pad(self.reaches, ((0, 0), (0, 1))) / np.sqrt(self.total)
+      expected = reach[0, index[*dealt[:2]]] * reach[1, index[*dealt[2:]]]
+    else:
+      found = np.array([probability for _, probability in outcomes])
+      expected = np.full(self.num_cards, 1 / self.num_cards)
+    if (
+      len(found) != len(expected)
+      or np.abs(found - expected).max() > _PROBABILITY_TOLERANCE * expected.max()
+      or abs(expected.sum() - 1) > _PROBABILITY_TOLERANCE
+    ):
+      raise errors.UnsupportedGameError(
+        "The first chance node of the game does not deal cards as its parameters say. Compile "
+        "the game with compile_game(game, vector_form=False)."
+      )
+
+
+def find_deal(game: pyspiel.Game) -> Deal:
+  """Reads from a game's parameters how it deals.
+
+  Raises:
+    UnsupportedGameError: the game is not a poker game of two players that this package knows.
+    ImperfectRecallError: public cards are dealt more than once, as before the turn.
+  """
+  name, parameters = game.get_type().short_name, game.get_parameters()
+  if game.num_players() != 2 or name not in ("kuhn_poker", "leduc_poker", "universal_poker"):
+    raise errors.UnsupportedGameError(
+      "The vector form is for kuhn_poker, leduc_poker and universal_poker with two players, not "
+      f"for {name} with {game.num_players()}."
+    )
+  if name == "kuhn_poker":
+    return _uniform(3, 1, 1)
+  if name == "leduc_poker":
+    if parameters["suit_isomorphism"]:
+      raise errors.UnsupportedGameError(
+        "The vector form needs Leduc's suits: it does not take suit_isomorphism=True."
+      )
+    return _uniform(3, 2, 1)
+  hand_size = parameters["numHoleCards"]
+  if hand_size not in (1, 2):
+    raise errors.UnsupportedGameError(
+      f"The vector form takes one or two hole cards, not {hand_size}."
+    )
+  num_ranks, num_suits = parameters["numRanks"], parameters["numSuits"]
+  board = sorted(cards.parse_cards(parameters["boardCards"], num_suits))
+  dealt = itertools.accumulate(map(int, parameters["numBoardCards"].split()))
+  if len({count for count in dealt if count > len(board)}) > 1:
+    raise errors.ImperfectRecallError(
+      "Public cards are dealt more than once, and OpenSpiel's information states don't say in "
+      "which order they came. Solve an endgame that begins before the last of these deals."
+    )
+  if not parameters["handReaches"]:
+    if board:
+      raise errors.UnsupportedGameError("The vector form takes boardCards with handReaches only.")
+    return _uniform(num_ranks, num_suits, hand_size)
+  given = np.array(parameters["handReaches"].split(), np.float64).reshape(2, -1)
+  everything = cards.all_hands(NUM_CARDS, 2)
+  live = ~np.isin(everything, board).any(axis=1)
+  return Deal(
+    num_ranks,
+    num_suits,
+    everything[live],
+    np.ascontiguousarray(given[:, reach_order(everything)][:, live]),
+    tuple(board),
+    one_action=True,
+  )
+
+
+def reach_order(hands: Int64s) -> Int64s:
+  """Returns where in a list of 1,326 hand reaches each hand of two cards stands, shape (hands,).
+
+  That list, of the public LibratusEndgames files and of OpenSpiel's `handReaches`, is in lexicographic order too, but
+  of cards whose suits go spades, hearts, diamonds, clubs.
+  """
+  reordered = np.sort(hands + (NUM_SUITS - 1) - 2 * (hands % NUM_SUITS), axis=1)
+  low, high = reordered.T
+  return np.asarray(low * (2 * NUM_CARDS - low - 3) // 2 + high - 1)
+
+
+def _uniform(num_ranks: int, num_suits: int, hand_size: int) -> Deal:
+  hands = cards.all_hands(num_ranks * num_suits, hand_size)
+  return Deal(num_ranks, num_suits, hands, np.ones((2, len(hands))))

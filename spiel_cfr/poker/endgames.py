@@ -1,0 +1,174 @@
+"""Endgames of no-limit hold'em in the public LibratusEndgames format, as games of OpenSpiel.
+
+The format is that of github.com/Sandholm-Lab/LibratusEndgames: a line each for `-round` (3 turn, 4 river), `-board`
+(cards), `-pot` (chips; each player has put in half) and `-reach` (1,326 weights of the hands of the player who acts
+first in the round, then 1,326 of the other; hands in lexicographic order of cards, whose ranks ascend and whose suits
+go spades, hearts, diamonds, clubs).
+"""
+
+import dataclasses
+import math
+import os
+import pathlib
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr.kernels import Float64s
+from spiel_cfr.poker import cards
+
+NUM_HANDS = 1326
+_KEYS = ("round", "board", "pot", "reach")
+_BOARD_SIZES = {3: 4, 4: 5}
+
+
+@dataclasses.dataclass(frozen=True)
+class Endgame:
+  """What an endgame file says, and the stakes of the match it is from.
+
+  Attributes:
+    round: 3 for the turn, 4 for the river.
+    board: the public cards, as in `"7s9h9cTc"`.
+    pot: chips in the pot, half of it from each player.
+    reaches: float64 of shape (2, 1326), in the order of the file.
+    stack: chips of each player when the match began, those in the pot included.
+    big_blind: chips of the big blind, the unit of `big_blinds` and `milli_big_blinds`.
+  """
+
+  round: int
+  board: str
+  pot: int
+  reaches: Float64s
+  stack: int = 20_000
+  big_blind: int = 100
+
+  def __post_init__(self) -> None:
+    """Checks the endgame.
+
+    Raises:
+      EndgameError: it is none; the message says why.
+    """
+    if self.round not in _BOARD_SIZES:
+      raise errors.EndgameError(f"The round must be 3 (turn) or 4 (river), not {self.round!r}.")
+    try:
+      board = cards.parse_cards(self.board)
+    except errors.ArgumentError as error:
+      raise errors.EndgameError(f"Bad board: {error}") from None
+    if len(board) != _BOARD_SIZES[self.round]:
+      raise errors.EndgameError(
+        f"The board {self.board} has {len(board)} cards; round {self.round} has "
+        f"{_BOARD_SIZES[self.round]}."
+      )
+    if not (self.pot > 0 and self.pot % 2 == 0 and self.pot // 2 < self.stack):
+      raise errors.EndgameError(
+        f"The pot must be an even number of chips and leave players with a stack of {self.stack} "
+        f"something to bet, not {self.pot}."
+      )
+    if self.big_blind <= 0:
+      raise errors.EndgameError(f"The big blind must be positive, not {self.big_blind}.")
+    if self.reaches.shape != (2, NUM_HANDS):
+      raise errors.EndgameError(
+        f"There must be 2 x {NUM_HANDS} = {2 * NUM_HANDS} hand reaches, not {self.reaches.size}."
+      )
+    bad = np.argwhere(~(np.isfinite(self.reaches) & (self.reaches >= 0)))
+    if len(bad):
+      player, hand = bad[0].tolist()
+      raise errors.EndgameError(
+        f"Reach {hand + 1} of player {player} is {self.reaches[player, hand]}; reaches must be "
+        "finite and not negative."
+      )
+    hands = file_hands()
+    live = (self.reaches > 0) & ~np.isin(hands, board).any(axis=1)
+    shares = (hands[:, None, :, None] == hands[live[1]][None, :, None, :]).any(axis=(2, 3))
+    if not (~shares[live[0]]).any():
+      raise errors.EndgameError(
+        "No pair of hands can be dealt: every two with a reach above 0 share a card with each "
+        "other or with the board."
+      )
+
+  def game_string(self) -> str:
+    """Returns OpenSpiel's string for the endgame, with `bettingAbstraction=fchpa`.
+
+    OpenSpiel's `potSize` alone does not count as chips that players have spent, so that payoffs and bets come out
+    wrong. Blinds of half the pot each put the chips where they belong.
+    """
+    half = self.pot // 2
+    return (
+      "universal_poker(betting=nolimit,bettingAbstraction=fchpa,numPlayers=2,numRounds=4,"
+      f"blind={half} {half},firstPlayer=1 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,"
+      f"numBoardCards=0 3 1 1,stack={self.stack} {self.stack},potSize={self.pot},"
+      f"boardCards={self.board},handReaches={' '.join(map(repr, self.reaches.ravel().tolist()))})"
+    )
+
+  def load(self) -> pyspiel.Game:
+    """Returns the endgame as a game of OpenSpiel. Player 0 acts first in the round."""
+    return pyspiel.load_game(self.game_string())
+
+  def big_blinds(self, chips: float) -> float:
+    """Converts chips to big blinds."""
+    return chips / self.big_blind
+
+  def milli_big_blinds(self, chips: float) -> float:
+    """Converts chips a game to thousandths of a big blind a game (mbb/g)."""
+    return 1000 * chips / self.big_blind
+
+  def save(self, path: str | os.PathLike[str]) -> None:
+    """Writes the endgame in the format that `load_endgame` reads."""
+    reach = " ".join(map(repr, self.reaches.ravel().tolist()))
+    pathlib.Path(path).write_text(
+      f"-round {self.round}\n-board {self.board}\n-pot {self.pot}\n-reach {reach}\n"
+    )
+
+
+def load_endgame(
+  path: str | os.PathLike[str], *, stack: int = 20_000, big_blind: int = 100
+) -> Endgame:
+  """Reads an endgame file.
+
+  Args:
+    path: the file.
+    stack: chips of each player when the match began; the file does not say.
+    big_blind: likewise.
+
+  Raises:
+    EndgameError: the file is no endgame, or not a possible one.
+    OSError: the file can't be read.
+  """
+  fields: dict[str, str] = {}
+  for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
+    key, _, value = line.strip().partition(" ")
+    if not key:
+      continue
+    if not key.startswith("-") or key[1:] not in _KEYS or key[1:] in fields:
+      raise errors.EndgameError(
+        f"{path}, line {number}: expected one line each of {', '.join('-' + key for key in _KEYS)}, "
+        f"not {key[:40]!r}."
+      )
+    fields[key[1:]] = value
+  missing = [key for key in _KEYS if key not in fields]
+  if missing:
+    raise errors.EndgameError(f"{path} has no line -{missing[0]}.")
+  try:
+    reaches = np.array(fields["reach"].split(), np.float64)
+    pot = float(fields["pot"])
+    if not math.isfinite(pot) or pot != int(pot):
+      raise ValueError(f"{fields['pot']} is not a whole number of chips")
+    return Endgame(
+      round=int(fields["round"]),
+      board=fields["board"],
+      pot=int(pot),
+      reaches=reaches.reshape(2, -1) if reaches.size == 2 * NUM_HANDS else reaches,
+      stack=stack,
+      big_blind=big_blind,
+    )
+  except errors.EndgameError as error:
+    raise errors.EndgameError(f"{path}: {error}") from None
+  except ValueError as error:
+    raise errors.EndgameError(f"{path}: {error}.") from None
+
+
+def file_hands() -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
+  """Returns the hands in the order of the file's reaches, as cards of OpenSpiel; shape (1326, 2)."""
+  order = [rank * 4 + suit for rank in range(13) for suit in reversed(range(4))]
+  return np.sort(np.array(order)[cards.all_hands(52, 2)], axis=1)

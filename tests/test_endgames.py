@@ -1,0 +1,191 @@
+"""Endgame files, units, and what is shown of a solution."""
+
+import numpy as np
+import poker_games
+import pytest
+
+import spiel_cfr
+from spiel_cfr import errors
+from spiel_cfr.poker import abstraction, cards, deal, endgames
+from spiel_cfr.poker.range_grid import range_grid
+
+
+def _write(path, **changes):
+  """Writes an endgame file, with some lines changed; None leaves one out."""
+  endgame = poker_games.random_endgame(0, 30)
+  fields = {
+    "round": "4",
+    "board": endgame.board,
+    "pot": "400",
+    "reach": " ".join(map(repr, endgame.reaches.ravel().tolist())),
+  } | changes
+  lines = [f"-{key} {value}" for key, value in fields.items() if value is not None]
+  path.write_text("\n".join(lines) + "\n")
+  return path
+
+
+def test_files_are_read_and_written(tmp_path):
+  endgame = poker_games.random_endgame(1, 30, poker_games.TURN, pot=500, stack=20_000)
+  endgame.save(tmp_path / "endgame.txt")
+  again = spiel_cfr.load_endgame(tmp_path / "endgame.txt")
+  assert (again.round, again.board, again.pot) == (3, poker_games.TURN, 500)
+  np.testing.assert_array_equal(again.reaches, endgame.reaches)
+  assert again.game_string() == endgame.game_string()
+
+
+def test_hands_are_in_the_order_of_the_files():
+  names = [
+    "".join(
+      cards.card_name(card) for card in sorted(hand, key=lambda card: (card // 4, 3 - card % 4))
+    )
+    for hand in endgames.file_hands().tolist()
+  ]
+  # The beginning and the end, as the description of the files has them.
+  assert names[:5] == ["2s2h", "2s2d", "2s2c", "2s3s", "2s3h"]
+  assert [names[50], names[51], names[-1]] == ["2sAc", "2h2d", "AdAc"]
+  order = deal.reach_order(endgames.file_hands())
+  np.testing.assert_array_equal(order, np.arange(endgames.NUM_HANDS))
+
+
+def test_reaches_are_those_of_open_spiel():
+  """A deal's probability in OpenSpiel is proportional to the reaches that the file gives for both hands."""
+  endgame = poker_games.random_endgame(2, 12)
+  game = endgame.load()
+  hands = [tuple(hand) for hand in endgames.file_hands().tolist()]
+  root = game.new_initial_state()
+  outcomes = {action: chance for action, chance in root.chance_outcomes() if chance > 0}
+  ratios = []
+  for action, chance in outcomes.items():
+    state = root.child(action)
+    reach = 1.0
+    for player in (0, 1):
+      text = state.information_state_string(player).partition("[Private: ")[2][:4]
+      reach *= endgame.reaches[player, hands.index(tuple(sorted(cards.parse_cards(text))))]
+    ratios.append(chance / reach)
+  assert len(ratios) > 20
+  np.testing.assert_allclose(ratios, ratios[0])
+
+
+@pytest.mark.parametrize(
+  ("changes", "message"),
+  [
+    ({"reach": "0.5 " * 2651}, "2651"),
+    ({"reach": "0.5 " * 2653}, "2653"),
+    ({"reach": "0.5 " * 2651 + "-0.5"}, "Reach 1326 of player 1 is -0.5"),
+    ({"reach": "nan " + "0.5 " * 2651}, "Reach 1 of player 0 is nan"),
+    ({"reach": "inf " + "0.5 " * 2651}, "Reach 1 of player 0 is inf"),
+    ({"reach": "x " * 2652}, "x"),
+    ({"reach": "0 " * 2652}, "No pair of hands"),
+    # Only 2s2h and 2s2d, which share a card.
+    ({"reach": "1 " + "0 " * 1325 + "0 1 " + "0 " * 1324}, "No pair of hands"),
+    # Only 4s4h against 4d4c, where 4s is on the board.
+    ({"reach": " ".join("1" if i in (2 * 1326 - 1, 0) else "0" for i in range(2652))}, "No pair"),
+    ({"board": "4s8hTc9h4s"}, "twice"),
+    ({"board": "4s8hTc9x2s"}, "9x"),
+    ({"board": "4s8hTc9h"}, "4 cards"),
+    ({"round": "3"}, "5 cards"),
+    ({"round": "2"}, "round"),
+    ({"round": "river"}, "river"),
+    ({"pot": "401"}, "even"),
+    ({"pot": "-400"}, "even"),
+    ({"pot": "0"}, "even"),
+    ({"pot": "40000"}, "something to bet"),
+    ({"pot": "400.5"}, "whole number"),
+    ({"pot": "nan"}, "whole number"),
+    ({"pot": None}, "no line -pot"),
+    ({"blind": "1"}, "-blind"),
+  ],
+  ids=lambda value: str(value)[:40],
+)
+def test_bad_files_are_named(tmp_path, changes, message):
+  path = _write(tmp_path / "bad.txt", **changes)
+  with pytest.raises(errors.EndgameError, match=message) as error:
+    spiel_cfr.load_endgame(path)
+  assert "bad.txt" in str(error.value)
+  assert isinstance(error.value, errors.GameError)
+
+
+def test_good_file(tmp_path):
+  assert spiel_cfr.load_endgame(_write(tmp_path / "good.txt")).pot == 400
+
+
+def test_units():
+  endgame = poker_games.random_endgame(0, 10, big_blind=100)
+  assert endgame.big_blinds(250) == 2.5
+  assert endgame.milli_big_blinds(250) == 2500
+
+
+def test_memory_estimate():
+  endgame = poker_games.random_endgame(3, 60, poker_games.TURN)
+  game = endgame.load()
+  for options in ({"dtype": "float64"}, {"dtype": "float32"}, {"partitioned": False}):
+    options = {"partitioned": True} | options
+    compiled = spiel_cfr.compile_public_game(game, abstraction.few_bets, **options)
+    estimate = compiled.memory_estimate()
+    solver = spiel_cfr.DCFRSolver(compiled)
+    arrays = [value for value in vars(solver).values() if isinstance(value, np.ndarray)]
+    kept = sum(array.nbytes for array in arrays)
+    assert kept < estimate < 2 * kept
+
+
+@pytest.fixture(scope="module")
+def solved():
+  game = spiel_cfr.compile_public_game(
+    poker_games.random_endgame(4, 60, poker_games.TURN).load(), abstraction.few_bets
+  )
+  solver = spiel_cfr.DCFRSolver(game)
+  solver.run(3)
+  return game, solver.average_sequence_form()
+
+
+def test_range_grid(solved):
+  game, sequence_form = solved
+  river = cards.parse_cards("Ah")
+  for actions in ([], [1], [1, 1, *river], [4, 1, *river, 2]):
+    grid = range_grid(game, sequence_form, actions)
+    here = ~np.isnan(grid.frequencies).any(axis=2)
+    np.testing.assert_array_equal(here, grid.weights > 0)
+    np.testing.assert_allclose(grid.frequencies[here].sum(axis=1), 1)
+    assert grid.total.sum() == pytest.approx(1)
+    text = str(grid)
+    assert len(text.splitlines()) == 3 + len(grid.actions) + 13
+  assert grid.title == "Player 1, board 7s9cTc9hAh, half pot, call, pot".replace(
+    "7s9cTc9hAh", "".join(cards.card_name(card) for card in game.layout.boards[0].cards) + "Ah"
+  )
+  # Aces on a board with an ace: a pair of aces is on the diagonal, at the upper left.
+  own = game.layout.boards[0].hands[0]
+  hand = game.layout.deal.hands[own[0]]
+  alone = np.zeros_like(sequence_form)
+  alone[game.sequences(0, 0)[0, 0]] = 1.0
+  row, column = np.argwhere(range_grid(game, alone, []).weights > 0)[0]
+  high, low = 12 - hand[::-1] // 4
+  assert {row, column} == {high, low}
+  assert (row < column) == (hand[0] % 4 == hand[1] % 4 and high != low)
+
+
+def test_range_grid_as_a_picture(solved, tmp_path):
+  matplotlib = pytest.importorskip("matplotlib")
+  matplotlib.use("agg")
+  import matplotlib.pyplot as plt
+
+  game, sequence_form = solved
+  figure, axes = plt.subplots()
+  range_grid(game, sequence_form, [1]).draw(axes)
+  figure.savefig(tmp_path / "grid.png")
+  plt.close(figure)
+  # Bars fill the cells of hands in the range with as much width as there are such cells, and legend entries with none.
+  widths = sum(patch.get_width() for patch in axes.patches)
+  assert widths == pytest.approx((range_grid(game, sequence_form, [1]).weights > 0).sum())
+
+
+@pytest.mark.parametrize("actions", [[7], [1, 1], [1, 1, 1000], [1, 0], [3, 1]])
+def test_range_grid_of_no_decision(solved, actions):
+  game, sequence_form = solved
+  with pytest.raises(errors.ArgumentError, match="lead"):
+    range_grid(game, sequence_form, actions)
+
+
+def test_range_grid_of_another_game():
+  game = spiel_cfr.compile_public_game("leduc_poker")
+  with pytest.raises(errors.ArgumentError, match="13 ranks"):
+    range_grid(game, np.ones(game.end), [])
