@@ -24,6 +24,16 @@ SOLVERS: dict[str, Any] = {
   "last utilities": lambda game: spiel_cfr.StablePredictiveCFRSolver(
     game, kappa=0.1, regularizer="euclidean", prediction="last", averaging="linear"
   ),
+  "certified": lambda game: spiel_cfr.AdaptiveOptimisticCFRSolver(game, average="certified"),
+  "safeguarded": lambda game: spiel_cfr.AdaptiveOptimisticCFRSolver(game, safeguard=2),
+  "external sampling": lambda game: spiel_cfr.ExternalSamplingSolver(
+    game, spiel_cfr.AverageType.FULL, seed=1, baseline_rate=0.1
+  ),
+  "outcome sampling": lambda game: spiel_cfr.OutcomeSamplingSolver(game, epsilon=0.5, seed=2),
+  "chance sampling": lambda game: spiel_cfr.ChanceSamplingSolver(game, seed=3),
+  "average-strategy sampling": lambda game: spiel_cfr.AverageStrategySamplingSolver(
+    game, beta=1, seed=4
+  ),
   "simultaneous": lambda game: spiel_cfr.TabularCFRSolver(game, False, True, True),
   "minimizer": lambda game: spiel_cfr.Solver(
     game, DiscountedRegretMatching(beta=0.5), averaged=("after", "before")

@@ -50,7 +50,8 @@ def test_no_solver_is_left_out(leduc: Any) -> None:
     for value in vars(spiel_cfr).values()
     if isinstance(value, type) and issubclass(value, spiel_cfr.IterativeSolver)
   }
-  assert solvers == {type(make(leduc)) for make in SOLVERS.values()} | {spiel_cfr.IterativeSolver}
+  bases = {spiel_cfr.IterativeSolver, spiel_cfr.SamplingSolver}
+  assert solvers == {type(make(leduc)) for make in SOLVERS.values()} | bases
 
 
 @pytest.mark.parametrize("make", SOLVERS.values(), ids=SOLVERS)

@@ -22,7 +22,9 @@ def assert_probability_vectors(solver: Any) -> None:
         assert (probabilities[sequences] >= 0).all()
         assert np.abs(probabilities[sequences].sum(axis=0) - 1).max() <= _TOLERANCE
   for name, array in solver.state_dict().items():
-    assert np.isfinite(array).all(), name
+    # The best NashConv certified so far, which is infinite as long as there is none.
+    if name not in ("_best_scores", "_restart_nash_conv"):
+      assert np.isfinite(array).all(), name
 
 
 def iterations_per_second(solver: Any, iterations: int) -> float:
@@ -61,26 +63,31 @@ def test_long_runs(make: Any, game: str, iterations: int) -> None:
     assert last > 0.7 * first
 
 
-@_EVERY_SOLVER
+@pytest.mark.parametrize("name", [name for name in SOLVERS if "sampling" not in name])
 @pytest.mark.parametrize("iteration", [10**7, 10**9])
-def test_late_iterations(make: Any, iteration: int) -> None:
-  """What iterations weigh after so many others, without waiting for those."""
+def test_late_iterations(name: str, iteration: int) -> None:
+  """What iterations weigh after so many others, without waiting for those.
+
+  Monte Carlo solvers can't jump: what they remember of discounts is a sum over all iterations.
+  """
+  make = SOLVERS[name]
   solver = make(spiel_cfr.compile_game("kuhn_poker"))
   solver.run(10)
-  solver.load_state_dict(solver.state_dict() | {"iteration": iteration})
+  solver.iteration = iteration
   solver.run(1000)
   assert solver.iteration == iteration + 1000
   assert_probability_vectors(solver)
 
 
 def test_vanishing_probabilities_are_not_slow() -> None:
-  """Steps this large make probabilities of 1e-308, and products of them that are not even normal numbers."""
+  """Steps this large make probabilities vanish; numbers too small to be normal ones would be slow."""
   compiled = spiel_cfr.compile_game("leduc_poker")
   solver = spiel_cfr.StablePredictiveCFRSolver(compiled, horizon=10**6, steps=1e5)
   solver.prepare()
   fresh = iterations_per_second(solver, 500)
   solver.run(5000)
   sequence = solver.state_dict()["_sequence"]
-  assert ((sequence > 0) & (sequence < np.finfo(np.float64).tiny)).any()
+  assert not ((sequence > 0) & (sequence < np.finfo(np.float64).tiny)).any()
+  assert (sequence < 1e-100).any()
   assert_probability_vectors(solver)
   assert iterations_per_second(solver, 2500) > 0.5 * fresh

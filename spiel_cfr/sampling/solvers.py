@@ -276,6 +276,8 @@ class SamplingSolver(IterativeSolver):
       UnsupportedGameError: the solver works on states.
     """
     self._check_compiled()
+    # Brings the sums of logarithms up to the iterations done, however those were divided into runs.
+    self._schedule(0)
     return super().state_dict()
 
   def average_policy(self) -> open_spiel_policy.Policy:
