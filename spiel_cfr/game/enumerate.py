@@ -21,7 +21,7 @@ _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Terminal histories that are kept apart before those with the same sequences are merged: bounds the memory of games
 # whose chance nodes multiply histories (Leduc's suits) without merging often.
 _MERGE_EVERY = 1 << 20
-_CHECK_EVERY = 1 << 10
+_CHECK_EVERY = 1 << 12
 _PROBABILITY_TOLERANCE = 1e-6
 # Of the largest return: what sums of returns may differ by and still count as constant.
 _SUM_TOLERANCE = 1e-9
@@ -90,39 +90,42 @@ def enumerate_game(
     GameError: probabilities of chance are not any, or a state has no action.
   """
   num_players = game.num_players()
-  tables: list[dict[str, int]] = [{} for _ in range(num_players)]
-  parents = [array.array("q") for _ in range(num_players)]
-  first_sequences = [array.array("q") for _ in range(num_players)]
-  moves: list[list[_Moves]] = [[] for _ in range(num_players)]
+  tables: list[dict[str, _Infoset]] = [{} for _ in range(num_players)]
   known_moves: dict[tuple[int, ...], _Moves] = {}
   next_sequence = [1] * num_players
   leaves = _Leaves(num_players)
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
-  num_states, next_check = 0, 1
+  # States count as soon as they are on the stack: in games with many moves those are most of the memory.
+  num_states, next_check = 1, 0
   bytes_before = memory.resident_bytes()
   stack: list[tuple[Any, tuple[int, ...], float]] = [
     (game.new_initial_state(), (0,) * num_players, 1.0)
   ]
-  push, pop = stack.append, stack.pop
+  push, pop, terminal = stack.append, stack.pop, _TERMINAL
 
   with _progress_bar(progress) as bar:
     while stack:
       state, sequences, reach = pop()
-      num_states += 1
-      # States on the stack count too: they are there, and in games with many moves they are most of the memory.
-      if num_states + len(stack) >= next_check:
-        num_known = num_states + len(stack)
-        if num_known > max_nodes:
+      player = state.current_player()
+      if player == terminal:
+        add_sequences(sequences)
+        add_returns(state.returns())
+        add_reach(reach)
+        continue
+
+      if num_states >= next_check:
+        if num_states > max_nodes:
           raise _too_large(f"more than max_nodes={max_nodes:,} states", tables)
         if memory.resident_bytes() - bytes_before > max_bytes:
-          raise _too_large(f"{num_known:,} states and more, which need over {max_bytes=:,}", tables)
+          raise _too_large(
+            f"{num_states:,} states and more, which need over {max_bytes=:,}", tables
+          )
         if bar is not None:
           bar.update(num_states - bar.n)
         leaves.collect()
-        next_check = min(num_known + _CHECK_EVERY, max_nodes + 1)
+        next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 
-      player = state.current_player()
       if player >= 0:
         infostate = state.information_state_string()
         legal = state.legal_actions()
@@ -130,20 +133,17 @@ def enumerate_game(
           legal = kept_actions(action_filter, state, legal)
         infoset = tables[player].get(infostate)
         if infoset is None:
-          infoset = tables[player][infostate] = len(parents[player])
-          parents[player].append(sequences[player])
-          first_sequences[player].append(next_sequence[player])
-          next_sequence[player] += len(legal)
           key = tuple(legal)
-          moves[player].append(
-            known_moves.get(key) or known_moves.setdefault(key, _moves(state, legal))
-          )
-        elif parents[player][infoset] != sequences[player]:
+          moves = known_moves.get(key) or known_moves.setdefault(key, _moves(state, legal))
+          infoset = sequences[player], next_sequence[player], moves
+          tables[player][infostate] = infoset
+          next_sequence[player] += len(legal)
+        parent, first, (known, later, (index, action)) = infoset
+        if parent != sequences[player]:
           raise _imperfect_recall(state)
-        known, later, (index, action) = moves[player][infoset]
         if known != legal:
           raise _inconsistent(state, known)
-        first = first_sequences[player][infoset]
+        num_states += len(legal)
         before, after = sequences[:player], sequences[player + 1 :]
         for later_index, later_action in later:
           push((state.child(later_action), (*before, first + later_index, *after), reach))
@@ -151,13 +151,10 @@ def enumerate_game(
         state.apply_action(action)
         push((state, (*before, first + index, *after), reach))
 
-      elif player == _TERMINAL:
-        add_sequences(sequences)
-        add_returns(state.returns())
-        add_reach(reach)
-
       elif player == _CHANCE:
-        for action, probability in _chance_outcomes(state):
+        outcomes = _chance_outcomes(state)
+        num_states += len(outcomes)
+        for action, probability in outcomes:
           push((state.child(action), sequences, reach * probability))
 
       else:
@@ -165,15 +162,20 @@ def enumerate_game(
           f"After the history [{state.history_str()}], player {player} is to move, which is "
           "neither a player nor chance."
         )
+  if num_states > max_nodes:
+    raise _too_large(f"more than max_nodes={max_nodes:,} states", tables)
 
   merged_sequences, merged_payoffs = leaves.merged()
   return Enumeration(
     infostates=[list(table) for table in tables],
-    parents=[np.array(column, np.int64) for column in parents],
+    parents=[np.array([parent for parent, _, _ in table.values()], np.int64) for table in tables],
     actions=[
-      np.array([action for known, _, _ in column for action in known], np.int64) for column in moves
+      np.array([action for _, _, (known, _, _) in table.values() for action in known], np.int64)
+      for table in tables
     ],
-    num_actions=[np.array([len(known) for known, _, _ in column], np.int64) for column in moves],
+    num_actions=[
+      np.array([len(known) for _, _, (known, _, _) in table.values()], np.int64) for table in tables
+    ],
     leaf_sequences=merged_sequences,
     leaf_payoffs=merged_payoffs,
     num_states=num_states,
@@ -185,6 +187,8 @@ def enumerate_game(
 
 # Legal actions; (index, action) pairs but the first to explore, last to explore first; that first one.
 _Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
+# The sequence above, the sequence of the first action, the moves.
+_Infoset = tuple[int, int, _Moves]
 
 
 def _moves(state: Any, legal: list[int]) -> _Moves:
@@ -323,7 +327,7 @@ def _progress_bar(progress: bool | None) -> Any:
   return tqdm.tqdm(desc="walking the game", unit=" states", unit_scale=True, delay=1.0, leave=False)
 
 
-def _too_large(size: str, tables: list[dict[str, int]]) -> errors.GameTooLargeError:
+def _too_large(size: str, tables: list[dict[str, _Infoset]]) -> errors.GameTooLargeError:
   infosets = sum(map(len, tables))
   return errors.GameTooLargeError(
     f"The game has {size}. So far it had {infosets:,} infosets. Choose smaller parameters, or raise "
