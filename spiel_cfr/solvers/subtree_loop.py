@@ -278,10 +278,11 @@ class SubtreeLoop:
     return values
 
   def _for_each_subtree(self, work: Callable[[int, _Workspace], None]) -> None:
-    numbers = np.array_split(np.arange(1, len(self._parts)), self._num_threads)
+    # Each thread takes the next subtree when it is done with one; what it leaves does not depend on who took it.
+    numbers = iter(range(1, len(self._parts)))
 
     def share(thread: int) -> None:
-      for number in numbers[thread].tolist():
+      for number in numbers:
         work(number, self._workspaces[thread])
 
     if self._num_threads == 1:
