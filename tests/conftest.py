@@ -1,11 +1,15 @@
 """Settings that every test shares."""
 
+import os
 import signal
 
 import hypothesis
 
-# The first example may have to compile a kernel, so the time of an example says nothing.
-hypothesis.settings.register_profile("spiel_cfr", deadline=None)
+# The first example may have to compile a kernel, so the time of an example says nothing. Where a change is judged, the
+# examples are always the same; elsewhere new ones are tried every time.
+hypothesis.settings.register_profile(
+  "spiel_cfr", deadline=None, derandomize=bool(os.environ.get("CI"))
+)
 hypothesis.settings.load_profile("spiel_cfr")
 
 # Where the tests were started in the background, Ctrl-C is ignored, and tests of Ctrl-C would wait for ever.
