@@ -137,6 +137,19 @@ def test_returned_policies_are_copies():
   )
 
 
+def test_solvers_hand_out_every_kind():
+  solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  solver.run(3)
+  for tabular, in_cpp, table in (
+    (solver.current_policy(), solver.tabular_current_policy(), solver.current_policy_dict()),
+    (solver.average_policy(), solver.tabular_average_policy(), solver.average_policy_dict()),
+  ):
+    for infostate, entries in table.items():
+      assert in_cpp.action_probabilities(infostate) == entries
+      row = tabular.policy_for_key(infostate)
+      assert {action: row[action] for action in entries} == entries
+
+
 def test_making_a_policy_walks_nothing(monkeypatch):
   compiled = spiel_cfr.compile_game("leduc_poker")
   monkeypatch.setattr(

@@ -228,7 +228,7 @@ class Solver(IterativeSolver):
     return policy.to_pyspiel(self.compiled_game, self.average_probabilities())
 
   def tabular_current_policy(self) -> pyspiel.TabularPolicy:
-    """Returns a copy of the current policy as OpenSpiel's C++ class; also the name there."""
+    """Returns a copy of the current policy as OpenSpiel's C++ class."""
     return policy.to_pyspiel(self.compiled_game, self._strategy)
 
   def average_policy_dict(self) -> policy.PolicyDict:
