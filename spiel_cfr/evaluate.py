@@ -11,7 +11,8 @@ import pyspiel
 
 from spiel_cfr import errors, policy
 from spiel_cfr.game.compiled import CompiledGame, compile_game
-from spiel_cfr.kernels import CHUNK, Float64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
+from spiel_cfr.kernels.compile import CHUNK
 from spiel_cfr.minimizers.base import SCRATCH_LINES, block_kernel
 from spiel_cfr.solvers.loop import best_responses
 

@@ -16,7 +16,7 @@ from open_spiel.python import policy as open_spiel_policy
 from spiel_cfr import errors
 from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.game.enumerate import first_states
-from spiel_cfr.kernels import Float64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
 
 PolicyDict = dict[str, dict[int, float]]
 # How far the probabilities at an infoset may sum from 1.

@@ -21,7 +21,7 @@ from spiel_cfr.game.payoff import Payoff
 from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
 from spiel_cfr.game.typed_patterns import build_payoff, public_states
-from spiel_cfr.kernels import Int64s, Uint32s, Uint64s, aligned
+from spiel_cfr.kernels.arrays import Int64s, Uint32s, Uint64s, aligned
 
 _KIND = "compiled game of spiel_cfr"
 _FORMAT = 1

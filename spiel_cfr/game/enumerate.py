@@ -14,7 +14,7 @@ import pyspiel
 import tqdm
 
 from spiel_cfr import errors, memory
-from spiel_cfr.kernels import Float64s, Int64s, Uint32s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)

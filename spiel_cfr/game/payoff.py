@@ -16,21 +16,20 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from spiel_cfr import vectors
 from spiel_cfr.game.treeplex import Treeplex
-from spiel_cfr.kernels import (
+from spiel_cfr.kernels import simd
+from spiel_cfr.kernels.arrays import (
   COUNT,
   COUNT_TABLE,
   FLOATS,
   INDEX_TABLE,
   INDICES,
   Float64s,
-  Kernel,
   Uint32s,
   Uint64s,
-  kernel,
 )
-from spiel_cfr.vectors import LANES
+from spiel_cfr.kernels.compile import Kernel, kernel
+from spiel_cfr.kernels.simd import LANES
 
 _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(1, 8))
 _NONE = np.uint64(np.iinfo(np.uint64).max)
@@ -100,35 +99,35 @@ def typed_pattern_gradient(
   if others.shape[1] == 2:
     # Neighbouring rows often share a pattern, so it stays in registers.
     loaded = _NONE
-    c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = vectors.full(0.0)
+    c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = simd.full(0.0)
     for row in range(first_row, end_row):
-      total = vectors.full(0.0)
+      total = simd.full(0.0)
       for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
         pattern, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
         if pattern != loaded:
           loaded = pattern
-          c0 = vectors.load(values, pattern)
-          c1 = vectors.load(values, pattern + _LANES)
-          c2 = vectors.load(values, pattern + _LANES * _TWO)
-          c3 = vectors.load(values, pattern + _LANES * _THREE)
-          c4 = vectors.load(values, pattern + _LANES * _FOUR)
-          c5 = vectors.load(values, pattern + _LANES * _FIVE)
-          c6 = vectors.load(values, pattern + _LANES * _SIX)
-          c7 = vectors.load(values, pattern + _LANES * _SEVEN)
-        product = vectors.add_multiple(vectors.full(0.0), c0, sequence[other])
-        product = vectors.add_multiple(product, c1, sequence[other + _ONE])
-        product = vectors.add_multiple(product, c2, sequence[other + _TWO])
-        product = vectors.add_multiple(product, c3, sequence[other + _THREE])
-        product = vectors.add_multiple(product, c4, sequence[other + _FOUR])
-        product = vectors.add_multiple(product, c5, sequence[other + _FIVE])
-        product = vectors.add_multiple(product, c6, sequence[other + _SIX])
-        product = vectors.add_multiple(product, c7, sequence[other + _SEVEN])
-        total = vectors.add_multiple(total, product, values[first_factor + entry])
-      vectors.store(utility, np.uint64(rows[_TWO * row]), total)
+          c0 = simd.load(values, pattern)
+          c1 = simd.load(values, pattern + _LANES)
+          c2 = simd.load(values, pattern + _LANES * _TWO)
+          c3 = simd.load(values, pattern + _LANES * _THREE)
+          c4 = simd.load(values, pattern + _LANES * _FOUR)
+          c5 = simd.load(values, pattern + _LANES * _FIVE)
+          c6 = simd.load(values, pattern + _LANES * _SIX)
+          c7 = simd.load(values, pattern + _LANES * _SEVEN)
+        product = simd.add_multiple(simd.full(0.0), c0, sequence[other])
+        product = simd.add_multiple(product, c1, sequence[other + _ONE])
+        product = simd.add_multiple(product, c2, sequence[other + _TWO])
+        product = simd.add_multiple(product, c3, sequence[other + _THREE])
+        product = simd.add_multiple(product, c4, sequence[other + _FOUR])
+        product = simd.add_multiple(product, c5, sequence[other + _FIVE])
+        product = simd.add_multiple(product, c6, sequence[other + _SIX])
+        product = simd.add_multiple(product, c7, sequence[other + _SEVEN])
+        total = simd.add_multiple(total, product, values[first_factor + entry])
+      simd.store(utility, np.uint64(rows[_TWO * row]), total)
   else:
     last = np.uint64(others.shape[1] - 1)
     for row in range(first_row, end_row):
-      total = vectors.full(0.0)
+      total = simd.full(0.0)
       for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
         column, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, last])
         combinations = _ONE
@@ -147,13 +146,13 @@ def typed_pattern_gradient(
           if weight == 0.0:
             column += _SQUARE
             continue
-          product = vectors.full(0.0)
+          product = simd.full(0.0)
           for lane in range(_LANES):
-            block = vectors.load(values, column)
-            product = vectors.add_multiple(product, block, sequence[other + lane])
+            block = simd.load(values, column)
+            product = simd.add_multiple(product, block, sequence[other + lane])
             column += _LANES
-          total = vectors.add_multiple(total, product, weight)
-      vectors.store(utility, np.uint64(rows[_TWO * row]), total)
+          total = simd.add_multiple(total, product, weight)
+      simd.store(utility, np.uint64(rows[_TWO * row]), total)
 
 
 def _leaf_row_leaves(payoff: "Payoff", player: int) -> tuple[Uint32s, Uint32s, Float64s]:

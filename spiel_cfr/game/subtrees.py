@@ -7,7 +7,7 @@ many subtrees, a solver can go through them one at a time with the same small wo
 import dataclasses
 
 from spiel_cfr.game.payoff import Payoff
-from spiel_cfr.kernels import Int64s, Uint32s, Uint64s
+from spiel_cfr.kernels.arrays import Int64s, Uint32s, Uint64s
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spiel_cfr.kernels import LINE, Int64s, Uint32s, Uint64s
+from spiel_cfr.kernels.arrays import LINE, Int64s, Uint32s, Uint64s
 
 # Columns of `Treeplex.groups`.
 FIRST_SEQUENCE, STRIDE, COUNT, ACTIONS, FIRST_INFOSET, DEPTH = range(6)

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from spiel_cfr.game.payoff import TYPED_PATTERNS, Payoff, leaf_rows
 from spiel_cfr.game.treeplex import Treeplex
-from spiel_cfr.kernels import Float64s, Int64s, Uint32s, aligned
-from spiel_cfr.vectors import LANES
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s, aligned
+from spiel_cfr.kernels.simd import LANES
 
 # Two tensors with a largest element of 1 that agree to these decimals are the same pattern. Chance's probabilities,
 # multiplied in another order, make them differ in later ones.

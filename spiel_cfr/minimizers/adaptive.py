@@ -18,15 +18,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spiel_cfr import arguments, vectors
-from spiel_cfr.kernels import Float64s, Int64s, Kernel, inlined
+from spiel_cfr import arguments
+from spiel_cfr.kernels import simd
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.compile import Kernel, inlined
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_tolerance
 from spiel_cfr.minimizers.oftrl import project
 
 if TYPE_CHECKING:
   from spiel_cfr.game.compiled import CompiledGame
 
-_ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
+_ZERO, _LANES = np.uint64(0), np.uint64(simd.LANES)
 
 
 @inlined
@@ -41,18 +43,18 @@ def step_from(
   actions: int,
 ) -> None:
   """Target = projection of center + step * direction on the simplex, with the steps in scratch[4]."""
-  least = vectors.full(-1.0)
+  least = simd.full(-1.0)
   for i in range(_ZERO, count, _LANES):
-    step, top = vectors.load(scratch[4], i), vectors.full(-np.inf)
+    step, top = simd.load(scratch[4], i), simd.full(-np.inf)
     for action in range(actions):
       row = first + action * stride + i
-      moved = vectors.load(center, row) + step * vectors.load(direction, row)
-      vectors.store(target, row, moved)
-      top = vectors.where_greater(moved, top, moved, top)
+      moved = simd.load(center, row) + step * simd.load(direction, row)
+      simd.store(target, row, moved)
+      top = simd.where_greater(moved, top, moved, top)
     for action in range(actions):
       row = first + action * stride + i
-      below = vectors.load(target, row) - top
-      vectors.store(target, row, vectors.where_greater(below, least, below, least))
+      below = simd.load(target, row) - top
+      simd.store(target, row, simd.where_greater(below, least, below, least))
     project(target, first + i, stride, actions)
 
 
@@ -84,21 +86,21 @@ def descend(
 ) -> None:
   """Updates V and z, and leaves the value of the last strategy in scratch[0]."""
   center, predicted = state[0], state[1]
-  zero, share = vectors.full(0.0), vectors.full(1.0 / actions)
+  zero, share = simd.full(0.0), simd.full(1.0 / actions)
   for i in range(_ZERO, count, _LANES):
     value = mean = squares = zero
     for action in range(actions):
       row = first + action * stride + i
-      seen = vectors.load(utility, row)
-      value = value + vectors.load(strategy, row) * seen
-      mean = mean + (seen - vectors.load(predicted, row))
+      seen = simd.load(utility, row)
+      value = value + simd.load(strategy, row) * seen
+      mean = mean + (seen - simd.load(predicted, row))
     mean = mean * share
     for action in range(actions):
       row = first + action * stride + i
-      error = vectors.load(utility, row) - vectors.load(predicted, row) - mean
+      error = simd.load(utility, row) - simd.load(predicted, row) - mean
       squares = squares + error * error
-    vectors.store(scratch[0], i, value)
-    vectors.store(scratch[1], i, squares)
+    simd.store(scratch[0], i, value)
+    simd.store(scratch[1], i, squares)
   for i in range(count):
     local[0, infoset + i] = local[0, infoset + i] * parameters[1] + scratch[1, i]
   set_steps(local, scratch, parameters, parameters[2], infoset, count)
@@ -141,11 +143,11 @@ def evaluate_block(
 ) -> None:
   """Value = <strategy, utility>."""
   for i in range(_ZERO, count, _LANES):
-    total = vectors.full(0.0)
+    total = simd.full(0.0)
     for action in range(actions):
       row = first + action * stride + i
-      total = total + vectors.load(strategy, row) * vectors.load(utility, row)
-    vectors.store(value, i, total)
+      total = total + simd.load(strategy, row) * simd.load(utility, row)
+    simd.store(value, i, total)
 
 
 @block_kernel

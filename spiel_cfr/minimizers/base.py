@@ -26,7 +26,7 @@ equation 17). It chooses the next strategy, and leaves its value under the predi
 
 `parameters` is this iteration's row of what `LocalMinimizer.parameters` returns.
 
-Loops over i become vector instructions by themselves. A kernel may also work on vectors outright (`spiel_cfr.vectors`):
+Loops over i become vector instructions by themselves. A kernel may also work on vectors outright (`kernels.simd`):
 `first`, `stride` and the length of `scratch` are multiples of `LANES`, so that in `strategy`, `utility`, `state` and
 `scratch` it may go beyond `count` up to the next multiple. What it finds there is finite, and what it leaves is of no
 consequence. In `local` it may not.
@@ -39,15 +39,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numba import types
 
-from spiel_cfr.kernels import (
-  COUNT,
-  FLOAT_TABLE,
-  FLOATS,
-  TIE,
-  Float64s,
-  Int64s,
-  Kernel,
-)
+from spiel_cfr.kernels.arrays import COUNT, FLOAT_TABLE, FLOATS, Float64s, Int64s
+from spiel_cfr.kernels.compile import TIE, Kernel
 
 if TYPE_CHECKING:
   from spiel_cfr.game.compiled import CompiledGame

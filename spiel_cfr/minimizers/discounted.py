@@ -20,14 +20,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr import arguments, vectors
-from spiel_cfr.kernels import Float64s, Int64s, Kernel
+from spiel_cfr import arguments
+from spiel_cfr.kernels import simd
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_tolerance
 
 if TYPE_CHECKING:
   from spiel_cfr.game.compiled import CompiledGame
 
-_ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
+_ZERO, _LANES = np.uint64(0), np.uint64(simd.LANES)
 # When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
 DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
 
@@ -47,37 +49,37 @@ def observe_discounted(
   actions: int,
 ) -> None:
   """See the module's docstring."""
-  regret, uniform = state[0], vectors.full(1.0 / actions)
-  tie, zero, one = vectors.full(parameters[0]), vectors.full(0.0), vectors.full(1.0)
-  of_positive, of_negative = vectors.full(parameters[1]), vectors.full(parameters[2])
+  regret, uniform = state[0], simd.full(1.0 / actions)
+  tie, zero, one = simd.full(parameters[0]), simd.full(0.0), simd.full(1.0)
+  of_positive, of_negative = simd.full(parameters[1]), simd.full(parameters[2])
   kept, carried, weight = (
-    vectors.full(parameters[3]),
-    vectors.full(parameters[4]),
-    vectors.full(parameters[5]),
+    simd.full(parameters[3]),
+    simd.full(parameters[4]),
+    simd.full(parameters[5]),
   )
   for i in range(_ZERO, count, _LANES):
     value = total = zero
     for action in range(actions):
       row = first + action * stride + i
-      value = value + vectors.load(strategy, row) * vectors.load(utility, row)
-    vectors.store(scratch[0], i, value)
+      value = value + simd.load(strategy, row) * simd.load(utility, row)
+    simd.store(scratch[0], i, value)
     for action in range(actions):
       row = first + action * stride + i
-      before = vectors.load(regret, row)
-      added = vectors.load(utility, row) - value
-      updated = before * vectors.where_greater(before, tie, of_positive, of_negative) + added
-      updated = updated * vectors.where_greater(updated, tie, one, kept)
-      vectors.store(regret, row, updated)
+      before = simd.load(regret, row)
+      added = simd.load(utility, row) - value
+      updated = before * simd.where_greater(before, tie, of_positive, of_negative) + added
+      updated = updated * simd.where_greater(updated, tie, one, kept)
+      simd.store(regret, row, updated)
       score = carried * updated + weight * added
-      score = vectors.where_greater(score, tie, score, zero)
-      vectors.store(strategy, row, score)
+      score = simd.where_greater(score, tie, score, zero)
+      simd.store(strategy, row, score)
       total = total + score
     # Where no score is positive, the strategy is uniform.
-    none = vectors.where_greater(total, zero, zero, one)
+    none = simd.where_greater(total, zero, zero, one)
     share, rest = one / (total + none), none * uniform
     for action in range(actions):
       row = first + action * stride + i
-      vectors.store(strategy, row, vectors.load(strategy, row) * share + rest)
+      simd.store(strategy, row, simd.load(strategy, row) * share + rest)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from spiel_cfr import arguments, vectors
-from spiel_cfr.kernels import Float64s, Int64s, Kernel, inlined
+from spiel_cfr import arguments
+from spiel_cfr.kernels import simd
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.compile import Kernel, inlined
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_tolerance
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ _LN_2_LOW = 1.90821492927058770002e-10
 # arithmetic with others is slow.
 _LEAST_EXPONENT = -100.0
 
-_ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
+_ZERO, _LANES = np.uint64(0), np.uint64(simd.LANES)
 
 
 @inlined
@@ -45,15 +47,15 @@ def exponential(x: Any) -> Any:
 
   x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, whose rest after r^13 is below 5e-18.
   """
-  one = vectors.full(1.0)
-  shifted = vectors.add_multiple(vectors.full(_ROUND), x, _LOG2_E)
-  k = shifted - vectors.full(_ROUND)
-  r = vectors.add_multiple(vectors.add_multiple(x, k, -_LN_2_HIGH), k, -_LN_2_LOW)
+  one = simd.full(1.0)
+  shifted = simd.add_multiple(simd.full(_ROUND), x, _LOG2_E)
+  k = shifted - simd.full(_ROUND)
+  r = simd.add_multiple(simd.add_multiple(x, k, -_LN_2_HIGH), k, -_LN_2_LOW)
   series = one
   # Horner's rule: ... (1 + r / 11 (1 + r / 12 (1 + r / 13))).
   for divisor in range(13, 0, -1):
-    series = vectors.add_multiple(one, series * r, 1.0 / divisor)
-  return series * vectors.power_of_two(shifted)
+    series = simd.add_multiple(one, series * r, 1.0 / divisor)
+  return series * simd.power_of_two(shifted)
 
 
 @inlined
@@ -69,14 +71,14 @@ def observe_block(
 ) -> None:
   """Value = <strategy, utility>;  regret += utility - value."""
   for i in range(_ZERO, count, _LANES):
-    total = vectors.full(0.0)
+    total = simd.full(0.0)
     for action in range(actions):
       row = first + action * stride + i
-      total = total + vectors.load(strategy, row) * vectors.load(utility, row)
-    vectors.store(value, i, total)
+      total = total + simd.load(strategy, row) * simd.load(utility, row)
+    simd.store(value, i, total)
     for action in range(actions):
       row = first + action * stride + i
-      vectors.store(regret, row, vectors.load(regret, row) + vectors.load(utility, row) - total)
+      simd.store(regret, row, simd.load(regret, row) + simd.load(utility, row) - total)
 
 
 @inlined
@@ -86,24 +88,24 @@ def project(strategy: Float64s, first: int, stride: int, actions: int) -> None:
   The projection is max(y - threshold, 0) for the threshold that makes the sum 1. Michelot (1986): take the threshold
   that would be right if all entries above the last one stayed positive, until none drops out any more.
   """
-  zero, one = vectors.full(0.0), vectors.full(1.0)
+  zero, one = simd.full(0.0), simd.full(1.0)
   # An entry of -1, the least there is, is 0 under any threshold that is needed.
-  threshold = vectors.full(-1.0)
+  threshold = simd.full(-1.0)
   for _ in range(actions):
-    total, positive = vectors.full(-1.0), zero
+    total, positive = simd.full(-1.0), zero
     for action in range(actions):
-      entry = vectors.load(strategy, first + action * stride)
-      total = total + vectors.where_greater(entry, threshold, entry, zero)
-      positive = positive + vectors.where_greater(entry, threshold, one, zero)
+      entry = simd.load(strategy, first + action * stride)
+      total = total + simd.where_greater(entry, threshold, entry, zero)
+      positive = positive + simd.where_greater(entry, threshold, one, zero)
     updated = total / positive
-    raised = vectors.any_greater(updated, threshold)
+    raised = simd.any_greater(updated, threshold)
     threshold = updated
     if not raised:
       break
   for action in range(actions):
     row = first + action * stride
-    left = vectors.load(strategy, row) - threshold
-    vectors.store(strategy, row, vectors.where_greater(left, zero, left, zero))
+    left = simd.load(strategy, row) - threshold
+    simd.store(strategy, row, simd.where_greater(left, zero, left, zero))
 
 
 @inlined
@@ -111,17 +113,17 @@ def normalize_exponentials(
   strategy: Float64s, utility: Float64s, first: int, stride: int, actions: int
 ) -> Any:
   """Strategy = exp(strategy) / sum of exp(strategy), for a vector of entries between -708 and 0; returns its value."""
-  total = value = vectors.full(0.0)
+  total = value = simd.full(0.0)
   for action in range(actions):
     row = first + action * stride
-    weight = exponential(vectors.load(strategy, row))
-    vectors.store(strategy, row, weight)
+    weight = exponential(simd.load(strategy, row))
+    simd.store(strategy, row, weight)
     total = total + weight
-    value = value + weight * vectors.load(utility, row)
-  share = vectors.full(1.0) / total
+    value = value + weight * simd.load(utility, row)
+  share = simd.full(1.0) / total
   for action in range(actions):
     row = first + action * stride
-    vectors.store(strategy, row, vectors.load(strategy, row) * share)
+    simd.store(strategy, row, simd.load(strategy, row) * share)
   return value * share
 
 
@@ -141,30 +143,30 @@ def choose(
 ) -> None:
   """Takes the next strategy, and leaves its value in `value`; `parameters` are as in `LastLossOFTRL.parameters`."""
   regret = state[0]
-  weight, factor, euclidean = parameters[1], vectors.full(parameters[2]), parameters[3] != 0.0
+  weight, factor, euclidean = parameters[1], simd.full(parameters[2]), parameters[3] != 0.0
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
-  least = vectors.full(-1.0 if euclidean else _LEAST_EXPONENT)
+  least = simd.full(-1.0 if euclidean else _LEAST_EXPONENT)
   for i in range(_ZERO, count, _LANES):
-    top = vectors.full(-np.inf)
+    top = simd.full(-np.inf)
     for action in range(actions):
       row = first + action * stride + i
-      score = vectors.add_multiple(vectors.load(regret, row), vectors.load(utility, row), weight)
-      vectors.store(strategy, row, score)
-      top = vectors.where_greater(score, top, score, top)
-    step = vectors.load(local[0], infoset + i) * factor
+      score = simd.add_multiple(simd.load(regret, row), simd.load(utility, row), weight)
+      simd.store(strategy, row, score)
+      top = simd.where_greater(score, top, score, top)
+    step = simd.load(local[0], infoset + i) * factor
     for action in range(actions):
       row = first + action * stride + i
-      score = step * (vectors.load(strategy, row) - top)
-      vectors.store(strategy, row, vectors.where_greater(score, least, score, least))
+      score = step * (simd.load(strategy, row) - top)
+      simd.store(strategy, row, simd.where_greater(score, least, score, least))
     if euclidean:
       project(strategy, first + i, stride, actions)
-      total = vectors.full(0.0)
+      total = simd.full(0.0)
       for action in range(actions):
         row = first + action * stride + i
-        total = total + vectors.load(strategy, row) * vectors.load(utility, row)
+        total = total + simd.load(strategy, row) * simd.load(utility, row)
     else:
       total = normalize_exponentials(strategy, utility, first + i, stride, actions)
-    vectors.store(value, i, total)
+    simd.store(value, i, total)
 
 
 @block_kernel
@@ -316,4 +318,4 @@ class Hedge(LocalMinimizer):
 
 def padded(steps: Float64s) -> Float64s:
   """Returns a line of `local` that can be read in whole vectors."""
-  return np.pad(steps, (0, vectors.LANES))[None]
+  return np.pad(steps, (0, simd.LANES))[None]

@@ -9,11 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from spiel_cfr import vectors
-from spiel_cfr.kernels import Float64s, Int64s, Kernel
+from spiel_cfr.kernels import simd
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel
 
-_ZERO, _LANES = np.uint64(0), np.uint64(vectors.LANES)
+_ZERO, _LANES = np.uint64(0), np.uint64(simd.LANES)
 
 
 @block_kernel
@@ -31,27 +32,27 @@ def observe_regret_matching(
   actions: int,
 ) -> None:
   """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0)."""
-  regret, uniform = state[0], vectors.full(1.0 / actions)
-  tie, zero, one = vectors.full(parameters[0]), vectors.full(0.0), vectors.full(1.0)
+  regret, uniform = state[0], simd.full(1.0 / actions)
+  tie, zero, one = simd.full(parameters[0]), simd.full(0.0), simd.full(1.0)
   for i in range(_ZERO, count, _LANES):
     value = total = zero
     for action in range(actions):
       row = first + action * stride + i
-      value = value + vectors.load(strategy, row) * vectors.load(utility, row)
-    vectors.store(scratch[0], i, value)
+      value = value + simd.load(strategy, row) * simd.load(utility, row)
+    simd.store(scratch[0], i, value)
     for action in range(actions):
       row = first + action * stride + i
-      updated = vectors.load(regret, row) + vectors.load(utility, row) - value
-      positive = vectors.where_greater(updated, tie, updated, zero)
-      vectors.store(regret, row, updated)
-      vectors.store(strategy, row, positive)
+      updated = simd.load(regret, row) + simd.load(utility, row) - value
+      positive = simd.where_greater(updated, tie, updated, zero)
+      simd.store(regret, row, updated)
+      simd.store(strategy, row, positive)
       total = total + positive
     # Where no regret is positive, the strategy is uniform.
-    none = vectors.where_greater(total, zero, zero, one)
+    none = simd.where_greater(total, zero, zero, one)
     share, rest = one / (total + none), none * uniform
     for action in range(actions):
       row = first + action * stride + i
-      vectors.store(strategy, row, vectors.load(strategy, row) * share + rest)
+      simd.store(strategy, row, simd.load(strategy, row) * share + rest)
 
 
 @block_kernel
@@ -69,26 +70,26 @@ def observe_regret_matching_plus(
   actions: int,
 ) -> None:
   """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret."""
-  regret, uniform = state[0], vectors.full(1.0 / actions)
-  tie, zero, one = vectors.full(parameters[0]), vectors.full(0.0), vectors.full(1.0)
+  regret, uniform = state[0], simd.full(1.0 / actions)
+  tie, zero, one = simd.full(parameters[0]), simd.full(0.0), simd.full(1.0)
   for i in range(_ZERO, count, _LANES):
     value = total = zero
     for action in range(actions):
       row = first + action * stride + i
-      value = value + vectors.load(strategy, row) * vectors.load(utility, row)
-    vectors.store(scratch[0], i, value)
+      value = value + simd.load(strategy, row) * simd.load(utility, row)
+    simd.store(scratch[0], i, value)
     for action in range(actions):
       row = first + action * stride + i
-      updated = vectors.load(regret, row) + vectors.load(utility, row) - value
-      positive = vectors.where_greater(updated, tie, updated, zero)
-      vectors.store(regret, row, positive)
+      updated = simd.load(regret, row) + simd.load(utility, row) - value
+      positive = simd.where_greater(updated, tie, updated, zero)
+      simd.store(regret, row, positive)
       total = total + positive
     # Where no regret is positive, the strategy is uniform.
-    none = vectors.where_greater(total, zero, zero, one)
+    none = simd.where_greater(total, zero, zero, one)
     share, rest = one / (total + none), none * uniform
     for action in range(actions):
       row = first + action * stride + i
-      vectors.store(strategy, row, vectors.load(regret, row) * share + rest)
+      simd.store(strategy, row, simd.load(regret, row) * share + rest)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from spiel_cfr.kernels import Float64s
+from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.poker.layout import TERMINALS
 from spiel_cfr.poker.public_game import PublicGame
 

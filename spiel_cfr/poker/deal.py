@@ -18,7 +18,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.kernels import Float64s, Int64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.poker import cards
 
 NUM_SUITS = len(cards.SUITS)

@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.kernels import Float64s
+from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.poker import cards
 
 NUM_HANDS = 1326

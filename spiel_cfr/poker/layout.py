@@ -19,12 +19,12 @@ from spiel_cfr import errors
 from spiel_cfr.game.payoff import Payoff
 from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import COLUMNS, FIRST_INFOSET, FIRST_SEQUENCE
-from spiel_cfr.kernels import LINE, Int64s, Uint64s
+from spiel_cfr.kernels.arrays import LINE, Int64s, Uint64s
+from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_tree import Kind, PublicNode
 from spiel_cfr.poker.terminals import BOARD_COLUMNS, IN_ORDER, POKER_TERMINALS
-from spiel_cfr.vectors import LANES
 
 TERMINALS = Kind.FOLD, Kind.SHOWDOWN
 # Sequences are numbered by 32 bits.

@@ -23,7 +23,7 @@ from spiel_cfr.game.enumerate import ActionFilter
 from spiel_cfr.game.payoff import Payoff, register_gradient
 from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import DEPTH, FIRST_INFOSET, FIRST_SEQUENCE, Treeplex
-from spiel_cfr.kernels import Int64s, Uint32s
+from spiel_cfr.kernels.arrays import Int64s, Uint32s
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.layout import TERMINALS, Board, Layout, list_boards
 from spiel_cfr.poker.public_tree import (

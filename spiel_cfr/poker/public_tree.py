@@ -16,7 +16,7 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.game.enumerate import ActionFilter, kept_actions
-from spiel_cfr.kernels import Int64s
+from spiel_cfr.kernels.arrays import Int64s
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr.game.payoff import GRADIENT_SIGNATURE
-from spiel_cfr.kernels import Float64s, Uint32s, Uint64s, inlined, kernel
-from spiel_cfr.vectors import LANES, full, load, store, transpose
+from spiel_cfr.kernels.arrays import Float64s, Uint32s, Uint64s
+from spiel_cfr.kernels.compile import inlined, kernel
+from spiel_cfr.kernels.simd import LANES, full, load, store, transpose
 
 POKER_TERMINALS = "poker terminals"
 # Columns of the payoff's table from row 2 on, a row a board: how many hands each player has; where in `rows` each

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from spiel_cfr.kernels import (
+from spiel_cfr.kernels.arrays import (
   COUNT,
   COUNT_TABLE,
   COUNTS,
@@ -32,10 +32,9 @@ from spiel_cfr.kernels import (
   Float64s,
   Uint32s,
   Uint64s,
-  inlined,
-  kernel,
   tuple_type,
 )
+from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.sampling.histories import (
   CHANCE,
   CHILDREN,

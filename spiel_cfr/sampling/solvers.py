@@ -24,7 +24,8 @@ from open_spiel.python import policy as open_spiel_policy
 from spiel_cfr import arguments, errors, evaluate, policy
 from spiel_cfr.game.compiled import CompiledGame, compile_game
 from spiel_cfr.game.loading import load_game
-from spiel_cfr.kernels import TIE, Float64s, Uint32s
+from spiel_cfr.kernels.arrays import Float64s, Uint32s
+from spiel_cfr.kernels.compile import TIE
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.runs.slices import Slices

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr.game.compiled import CompiledGame
-from spiel_cfr.kernels import FLOAT_TABLE, FLOATS, INDICES, Float64s, Uint32s, tuple_type
+from spiel_cfr.kernels.arrays import FLOAT_TABLE, FLOATS, INDICES, Float64s, Uint32s, tuple_type
 
 
 class Entries(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 
 from spiel_cfr import arguments, evaluate, policy
 from spiel_cfr.game.compiled import compile_game
-from spiel_cfr.kernels import Float64s, Int64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent, SafeguardedDescent
 from spiel_cfr.solvers.base import AnyGame, Averaged, Solver
 

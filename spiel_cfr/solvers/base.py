@@ -9,7 +9,8 @@ import pyspiel
 
 from spiel_cfr import arguments, evaluate, policy
 from spiel_cfr.game.compiled import CompiledGame, compile_game
-from spiel_cfr.kernels import CHUNK, Float64s, Int64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros
+from spiel_cfr.kernels.compile import CHUNK
 from spiel_cfr.minimizers.base import SCRATCH_LINES, LocalMinimizer, no_prediction
 from spiel_cfr.runs.slices import Slices
 from spiel_cfr.solvers.iterative import IterativeSolver

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spiel_cfr import policy
-from spiel_cfr.kernels import Float64s, Int64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros
 
 if TYPE_CHECKING:
   from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver

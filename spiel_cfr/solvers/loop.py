@@ -15,8 +15,7 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.game.payoff import GRADIENT_SIGNATURE
-from spiel_cfr.kernels import (
-  CHUNK,
+from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
   COUNTS,
   FLOAT_TABLE,
@@ -24,12 +23,10 @@ from spiel_cfr.kernels import (
   INDEX_TABLE,
   INDICES,
   Float64s,
-  Kernel,
   Uint32s,
   Uint64s,
-  inlined,
-  kernel,
 )
+from spiel_cfr.kernels.compile import CHUNK, Kernel, inlined, kernel
 from spiel_cfr.minimizers.base import BLOCK_SIGNATURE
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)

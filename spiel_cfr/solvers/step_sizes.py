@@ -25,7 +25,7 @@ import numpy as np
 
 from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.game.treeplex import COUNT, DEPTH, Treeplex
-from spiel_cfr.kernels import Float64s, Int64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.minimizers.oftrl import Regularizer
 from spiel_cfr.poker import bounds as poker_bounds
 from spiel_cfr.poker.public_game import PublicGame

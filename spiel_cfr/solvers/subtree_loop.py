@@ -28,20 +28,18 @@ from numba import types
 from spiel_cfr.evaluate import best_response_block
 from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.game.subtrees import Subtree
-from spiel_cfr.kernels import (
-  CHUNK,
+from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
   FLOAT_TABLE,
   FLOATS,
   INDICES,
   LINE,
   Float64s,
-  Kernel,
   Uint32s,
   Uint64s,
   aligned_zeros,
-  kernel,
 )
+from spiel_cfr.kernels.compile import CHUNK, Kernel, kernel
 from spiel_cfr.minimizers.base import BLOCK_SIGNATURE, SCRATCH_LINES, LocalMinimizer
 from spiel_cfr.solvers.loop import sweep_down, sweep_up
 

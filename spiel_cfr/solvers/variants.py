@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from spiel_cfr import arguments
-from spiel_cfr.kernels import Float64s, Int64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.minimizers.discounted import (
   DiscountedRegretMatchingPlus,
   DiscountOrder,

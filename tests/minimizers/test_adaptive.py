@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.minimizers import adaptive
 from spiel_cfr.minimizers.base import SCRATCH_LINES
-from spiel_cfr.vectors import LANES
 
 
 def _certified(game):

@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.datamodel.models import PrimitiveModel
 
-from spiel_cfr.kernels import LINE
+from spiel_cfr.kernels.arrays import LINE
 
 # numba's own annotations don't cover these.
 extending: Any = numba.extending

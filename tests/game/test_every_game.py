@@ -10,7 +10,7 @@ import pytest
 
 from spiel_cfr import errors
 
-_PATH = pathlib.Path(__file__).parent.parent / "examples" / "list_games.py"
+_PATH = pathlib.Path(__file__).parents[2] / "examples" / "list_games.py"
 _SPEC: Any = importlib.util.spec_from_file_location("list_games", _PATH)
 list_games: Any = importlib.util.module_from_spec(_SPEC)
 sys.modules["list_games"] = list_games

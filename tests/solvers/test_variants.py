@@ -7,10 +7,10 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.minimizers import adaptive, discounted, oftrl
 from spiel_cfr.minimizers.base import SCRATCH_LINES
 from spiel_cfr.solvers import variants
-from spiel_cfr.vectors import LANES
 
 _COUNT, _ACTIONS, _ROUNDS = 4, 3, 12
 

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import strategies as st
 from numba import types
 
-from spiel_cfr import errors, vectors
-from spiel_cfr.kernels import FLOATS, kernel
+from spiel_cfr import errors
+from spiel_cfr.kernels import simd
+from spiel_cfr.kernels.arrays import FLOATS
+from spiel_cfr.kernels.compile import kernel
+from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.minimizers import oftrl
 from spiel_cfr.minimizers.base import SCRATCH_LINES
-from spiel_cfr.vectors import LANES
 
 _REGULARIZERS = ("entropy", "euclidean")
 _SCALES = st.sampled_from([10.0**power for power in range(-9, 10, 3)])
@@ -103,7 +105,7 @@ def test_step_of_zero_is_uniform():
 @kernel(types.void(FLOATS, FLOATS))
 def _exponentials(numbers, results):
   for start in range(np.uint64(0), np.uint64(numbers.size), np.uint64(LANES)):
-    vectors.store(results, start, oftrl.exponential(vectors.load(numbers, start)))
+    simd.store(results, start, oftrl.exponential(simd.load(numbers, start)))
 
 
 def test_exponential_is_within_two_units_in_the_last_place():

@@ -14,8 +14,8 @@ import spiel_cfr
 from spiel_cfr.game import compiled as compiled_module
 from spiel_cfr.game import payoff as payoffs
 from spiel_cfr.game import typed_patterns
-from spiel_cfr.kernels import aligned_zeros
-from spiel_cfr.vectors import LANES
+from spiel_cfr.kernels.arrays import aligned_zeros
+from spiel_cfr.kernels.simd import LANES
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"
 

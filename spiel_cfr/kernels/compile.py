@@ -14,34 +14,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
-import numpy as np
-import numpy.typing as npt
 from numba import extending, types
-
-Float64s = npt.NDArray[np.float64]
-Uint32s = npt.NDArray[np.uint32]
-Uint64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-
-FLOATS = types.Array(types.float64, 1, "C")
-FLOAT_TABLE = types.Array(types.float64, 2, "C")
-INDICES = types.Array(types.uint32, 1, "C")
-INDEX_TABLE = types.Array(types.uint32, 2, "C")
-COUNTS = types.Array(types.uint64, 1, "C")
-COUNT_TABLE = types.Array(types.uint64, 2, "C")
-COUNT = types.uint64
-
-
-def tuple_type(cls: type, *fields: Any) -> Any:
-  """Returns the numba type of a `NamedTuple` class whose fields have these types."""
-  make: Any = types.NamedTuple
-  return make(fields, cls)
-
 
 # Infosets that a block kernel is given at a time: enough to hide the call, few enough for the level-1 cache.
 CHUNK = 256
-# Doubles in a cache line. Blocks begin on one.
-LINE = 8
 # Infosets with a regret of this much of the payoff range, or less, are tied: see `minimizers.regret_matching`.
 TIE = 1e-12
 
@@ -63,7 +39,7 @@ class Kernel(types.WrapperAddressProtocol):
   function, faster than numba does with functions that it has compiled.
 
   Attributes:
-    function: the plain Python function; it runs uncompiled too, slowly, unless it uses `spiel_cfr.vectors`.
+    function: the plain Python function; it runs uncompiled too, slowly, unless it uses `spiel_cfr.kernels.simd`.
     numba_type: its type in numba.
   """
 
@@ -127,21 +103,3 @@ def _announce_slow_compilation() -> Iterator[None]:
     yield
   finally:
     timer.cancel()
-
-
-def aligned_zeros(*shape: int) -> Float64s:
-  """Zeros of dtype float64 whose first element begins a cache line.
-
-  `np.zeros` promises 16 bytes only; loops over vectors that cross cache lines are up to 1.3 times slower.
-  """
-  count = int(np.prod(shape))
-  raw = np.zeros(count + LINE, np.float64)
-  start = (-raw.ctypes.data // raw.itemsize) % LINE
-  return raw[start : start + count].reshape(shape)
-
-
-def aligned(array: Float64s) -> Float64s:
-  """Returns a copy that begins a cache line, like `aligned_zeros`."""
-  result = aligned_zeros(*array.shape)
-  result[...] = array
-  return result

@@ -7,7 +7,7 @@ import pytest
 
 import spiel_cfr
 
-_EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+_EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
