@@ -1,6 +1,9 @@
 """Counterfactual regret minimization and its family, for any OpenSpiel game."""
 
 from spiel_cfr import errors
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
+from spiel_cfr.compiling import compile_game
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -9,8 +12,11 @@ from spiel_cfr.evaluate import (
   exploitability,
   nash_conv,
 )
-from spiel_cfr.game.compiled import CompiledGame, compile_game, load_compiled_game
+from spiel_cfr.game.blocks import Block, block_kernel
 from spiel_cfr.game.loading import load_game
+from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.regret_matching import RegretMatching
+from spiel_cfr.minimizers.schedules import Schedule
 from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policy import CompiledTabularPolicy
@@ -29,7 +35,6 @@ from spiel_cfr.sampling.solvers import (
 )
 from spiel_cfr.sampling.tracker import Tracker
 from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
-from spiel_cfr.solvers.base import Solver
 from spiel_cfr.solvers.cfr import (
   CFRPlusSolver,
   CFRSolver,
@@ -37,7 +42,8 @@ from spiel_cfr.solvers.cfr import (
   LCFRSolver,
   TabularCFRSolver,
 )
-from spiel_cfr.solvers.iterative import IterativeSolver
+from spiel_cfr.solvers.full_width import Solver
+from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.variants import (
   DCFRPlusSolver,
@@ -54,6 +60,7 @@ __all__ = [
   "AverageStrategySamplingSolver",
   "AverageType",
   "BestResponse",
+  "Block",
   "CFRPlusSolver",
   "CFRSolver",
   "ChanceSamplingSolver",
@@ -63,6 +70,7 @@ __all__ = [
   "DCFRPlusSolver",
   "DCFRSolver",
   "Endgame",
+  "EnumeratedGame",
   "Every",
   "ExternalSamplingSolver",
   "HSDCFRSolver",
@@ -71,22 +79,26 @@ __all__ = [
   "ImperfectRecallWarning",
   "IterativeSolver",
   "LCFRSolver",
+  "LocalMinimizer",
   "NashConv",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
   "Powers",
   "PublicGame",
+  "RegretMatching",
   "Row",
   "RunResult",
   "SAPCFRPlusSolver",
   "SamplingSolver",
+  "Schedule",
   "Solver",
   "StablePredictiveCFRSolver",
   "TabularCFRSolver",
   "Trace",
   "Tracker",
   "best_response",
+  "block_kernel",
   "compile_game",
   "compile_public_game",
   "errors",

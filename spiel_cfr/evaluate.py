@@ -5,16 +5,31 @@ Unified Game-Theoretic Approach to Multiagent Reinforcement Learning" (2017). Al
 expected per game, and exact for any number of players: a best response costs one gradient and one sweep.
 """
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyspiel
+from numba import types
 
-from spiel_cfr import errors, policy
-from spiel_cfr.game.compiled import CompiledGame, compile_game
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
-from spiel_cfr.kernels.compile import CHUNK
-from spiel_cfr.minimizers.base import SCRATCH_LINES, block_kernel
-from spiel_cfr.solvers.loop import best_responses
+from spiel_cfr import errors
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.parts import PLAYERS, Partition, PartWalk, Workspace
+from spiel_cfr.compiling import compile_game
+from spiel_cfr.game.blocks import BLOCK_KERNEL, Block, block_kernel, rows
+from spiel_cfr.game.sweeps import SCRATCH, TREE, Scratch, Tree, new_scratch, sweep_up, tree_up
+from spiel_cfr.kernels.arrays import (
+  COUNT_TABLE,
+  FLOAT_TABLE,
+  FLOATS,
+  Float64s,
+  Uint64s,
+  aligned_zeros,
+)
+from spiel_cfr.kernels.compile import Kernel, kernel
+from spiel_cfr.payoffs.base import GRADIENT, PAYOFF_ARRAYS, PayoffArrays
+from spiel_cfr.policy import forms, open_spiel
 
 
 class NashConv(NamedTuple):
@@ -43,7 +58,7 @@ class BestResponse(NamedTuple):
 
 
 def expected_values(
-  game: str | pyspiel.Game | CompiledGame, policies: policy.AnyPolicy
+  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
 ) -> Float64s:
   """Returns what each player expects when all play by a policy, shape (players,).
 
@@ -60,7 +75,7 @@ def expected_values(
 
 def nash_conv(
   game: str | pyspiel.Game | CompiledGame,
-  policies: policy.AnyPolicy,
+  policies: open_spiel.AnyPolicy,
   return_only_nash_conv: bool = True,
 ) -> float | NashConv:
   """Returns the sum over the players of what a best response would gain.
@@ -80,7 +95,9 @@ def nash_conv(
   return NashConv(result.nash_conv, result.best_response_values - result.expected_values)
 
 
-def exploitability(game: str | pyspiel.Game | CompiledGame, policies: policy.AnyPolicy) -> float:
+def exploitability(
+  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
+) -> float:
   """Returns NashConv / 2: what the policy loses to its worst opponent, averaged over both seats.
 
   Raises:
@@ -94,7 +111,7 @@ def exploitability(game: str | pyspiel.Game | CompiledGame, policies: policy.Any
 
 
 def best_response(
-  game: str | pyspiel.Game | CompiledGame, policies: policy.AnyPolicy, player: int
+  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy, player: int
 ) -> BestResponse:
   """Returns a best response of `player`, and its value.
 
@@ -108,7 +125,7 @@ def best_response(
     raise errors.ArgumentError(
       f"player must be one of 0 to {compiled.num_players - 1}, not {player!r}."
     )
-  result = evaluate(compiled, sequence)
+  result = evaluate(compiled, sequence, responses=True)
   first = sum(map(len, compiled.actions[:player]))
   own = slice(first, first + len(compiled.actions[player]))
   chosen = result.best_responses[compiled.all_action_sequences[own]] > 0
@@ -134,7 +151,7 @@ class Evaluation(NamedTuple):
   Attributes:
     expected_values: each player's expected utility, shape (players,).
     best_response_values: the same if that player alone played a best response, shape (players,).
-    best_responses: the best responses in behavioural form, shape (sequences,).
+    best_responses: the best responses in behavioural form, shape (sequences,), if they were asked for.
   """
 
   expected_values: Float64s
@@ -147,62 +164,168 @@ class Evaluation(NamedTuple):
     return float((self.best_response_values - self.expected_values).sum())
 
 
-def evaluate(compiled: CompiledGame, sequence: Float64s) -> Evaluation:
-  """Evaluates a policy in sequence form, shape (sequences,), without leaving the arrays."""
-  payoff = compiled.payoff
-  responses, values = aligned_zeros(compiled.end), aligned_zeros(compiled.num_players, 2)
-  best_responses(
-    payoff.gradient,
-    payoff.table,
-    payoff.rows,
-    payoff.others,
-    payoff.values,
-    best_response_block,
-    compiled.players,
-    compiled.groups,
-    compiled.parent,
-    sequence,
-    responses,
-    aligned_zeros(compiled.end),
-    aligned_zeros(SCRATCH_LINES, CHUNK),
-    values,
-  )
-  return Evaluation(values[:, 0].copy(), values[:, 1].copy(), responses)
-
-
 def _prepare(
-  game: str | pyspiel.Game | CompiledGame, policies: policy.AnyPolicy
+  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
 ) -> tuple[CompiledGame, Float64s]:
   compiled = compile_game(game)
-  return compiled, policy.sequence_form(compiled, policy.from_policy(compiled, policies))
+  return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
 
 
 @block_kernel
-def best_response_block(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def respond(block: Block) -> None:
   """An infoset is worth its best action; `strategy` becomes the first of those."""
-  value, chosen = scratch[0], scratch[1]
-  for i in range(count):
-    value[i] = utility[first + i]
+  value, chosen = block.value, block.scratch[0]
+  for i in range(block.size):
+    value[i] = block.utility[block.first + i]
     chosen[i] = 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      value[i] = max(value[i], utility[row + i])
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      best = 1.0 - chosen[i] if utility[row + i] == value[i] else 0.0
-      strategy[row + i] = best
+  for row in rows(block, np.uint64(0)):
+    for i in range(block.size):
+      value[i] = max(value[i], block.utility[row + i])
+  for row in rows(block, np.uint64(0)):
+    for i in range(block.size):
+      best = 1.0 - chosen[i] if block.utility[row + i] == value[i] else 0.0
+      block.strategy[row + i] = best
       chosen[i] += best
+
+
+@kernel(
+  types.void(
+    types.FunctionType(GRADIENT),
+    PAYOFF_ARRAYS,
+    types.FunctionType(BLOCK_KERNEL),
+    COUNT_TABLE,
+    TREE,
+    FLOATS,
+    FLOATS,
+    FLOATS,
+    SCRATCH,
+    FLOAT_TABLE,
+  )
+)
+def best_responses(
+  gradient: Kernel,
+  payoff: PayoffArrays,
+  block_kernel: Kernel,
+  players: Uint64s,
+  tree: Tree,
+  sequence_form: Float64s,
+  responses: Float64s,
+  utility: Float64s,
+  scratch: Scratch,
+  values: Float64s,
+) -> None:
+  """Finds every player's best response.
+
+  Args:
+    gradient: the payoff's kernel.
+    payoff: its arrays.
+    block_kernel: writes the response at each infoset, and values it by that.
+    players: see `CompiledGame.players`.
+    tree: of all players.
+    sequence_form: what is responded to.
+    responses: filled with the best responses in behavioural form.
+    utility: workspace, shape (sequences,).
+    scratch: workspace.
+    values: filled with, a row a player, the expected utility and that of the best response.
+  """
+  for player in range(np.uint64(players.shape[0])):
+    root, stop = players[player, 2], players[player, 3]
+    gradient(player, payoff, sequence_form, utility)
+    expected = 0.0
+    for i in range(root, stop):
+      expected += utility[i] * sequence_form[i]
+    values[player, 0] = expected
+    sweep_up(
+      block_kernel,
+      players[player, 0],
+      players[player, 1],
+      tree,
+      responses,
+      utility,
+      scratch.lines,
+      scratch.lines,
+      scratch.value,
+      scratch,
+    )
+    values[player, 1] = utility[root]
+
+
+def evaluate(
+  compiled: CompiledGame, sequence_form: npt.NDArray[Any], *, responses: bool = False
+) -> Evaluation:
+  """Evaluates a policy, without leaving the arrays.
+
+  Args:
+    compiled: the game.
+    sequence_form: shape (sequences,), float64 or float32; each player's may be multiplied by a positive number.
+    responses: whether the best responses themselves are wanted.
+  """
+  if compiled.partition is not None:
+    return _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
+  chosen, values = aligned_zeros(compiled.end), aligned_zeros(compiled.num_players, 2)
+  best_responses(
+    compiled.payoff.gradient,
+    compiled.payoff.arrays,
+    respond,
+    compiled.players,
+    Tree(compiled.groups, compiled.parent),
+    forms.normalized(compiled, sequence_form),
+    chosen,
+    aligned_zeros(compiled.end),
+    new_scratch(),
+    values,
+  )
+  return Evaluation(values[:, 0].copy(), values[:, 1].copy(), chosen)
+
+
+def _evaluate_by_parts(
+  compiled: CompiledGame,
+  partition: Partition,
+  sequence_form: npt.NDArray[Any],
+  responses: bool,
+) -> Evaluation:
+  """Does the same part by part; only the responses take an array as long as the game."""
+  chosen, values = aligned_zeros(compiled.end if responses else 0), np.zeros((2, 2))
+  walk = PartWalk(partition, functools.partial(Workspace, predicts=False))
+  expected = np.zeros(len(partition.parts))
+  scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
+
+  def value(player: int, number: int, workspace: Workspace) -> None:
+    part, utility = partition.parts[number], workspace.utility[player][0]
+    for each, scale in enumerate(scales):
+      own = part.sequences[each]
+      reach = workspace.sequence_form[each][: part.own_length(each)]
+      np.multiply(sequence_form[own], scale, out=reach)
+      if number:
+        walk.enter(number, each, workspace)
+    walk.gradient(number, player, workspace)
+    # What is at sequences of the trunk is added up for all parts in the trunk.
+    length = part.length(player)
+    expected[number] = utility[:length] @ workspace.sequence_form[player][:length]
+    if number == 0:
+      walk.add_kept(player)
+    tree_up(
+      respond,
+      part.trees[player],
+      # Where nobody wants the response, it is written over what has been used.
+      chosen[part.sequences[player]] if responses else workspace.sequence_form[player],
+      utility,
+      workspace.scratch.lines,
+      workspace.scratch.lines,
+      workspace.scratch.value,
+      workspace.scratch,
+    )
+    walk.keep(number, player, workspace)
+
+  for player in PLAYERS:
+    for each, scale in enumerate(scales):
+      trunk = partition.parts[0]
+      np.multiply(
+        sequence_form[trunk.sequences[each]],
+        scale,
+        out=walk.trunk.sequence_form[each][: trunk.own_length(each)],
+      )
+    walk.for_each_subtree(functools.partial(value, player))
+    value(player, 0, walk.trunk)
+    values[player] = sum(expected.tolist()), walk.trunk.utility[player][0][0]
+  return Evaluation(values[:, 0].copy(), values[:, 1].copy(), chosen)

@@ -9,8 +9,9 @@ infosets with m actions stores its sequences as m rows of N: `[group][action][in
 infoset is then done to whole rows at once. Rows are padded to whole vectors.
 """
 
-import dataclasses
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,6 @@ FIRST_SEQUENCE, STRIDE, COUNT, ACTIONS, FIRST_INFOSET, DEPTH = range(6)
 COLUMNS = 6
 
 
-@dataclasses.dataclass(frozen=True)
 class Treeplex:
   """The sequences and infosets of one player.
 
@@ -36,25 +36,32 @@ class Treeplex:
     groups: uint64 of shape (groups, 6), parents before children, columns `FIRST_SEQUENCE` (of action 0 of the group's
       first infoset), `STRIDE` (from one action's row to the next), `COUNT` (infosets), `ACTIONS` (of each infoset),
       `FIRST_INFOSET` and `DEPTH` (infosets of the player above each).
-    parent: uint32 of shape (infosets,), in layout order: the sequence above each infoset.
-    position: uint32 of shape (infosets,), in order of discovery: each infoset's place in the layout.
-    first_sequence: uint32 of shape (infosets,), in order of discovery: the sequence of each infoset's action 0.
-    stride: uint32 of shape (infosets,), in order of discovery: from there to the sequence of the next action.
   """
 
-  root: int
-  end: int
-  first_infoset: int
-  groups: Uint64s
-  parent: Uint32s
-  position: Uint32s
-  first_sequence: Uint32s
-  stride: Uint32s
+  def __init__(
+    self,
+    root: int,
+    end: int,
+    first_infoset: int,
+    groups: Uint64s,
+    parent: Uint32s | Callable[[], Uint32s],
+  ) -> None:
+    """Takes the attributes; `parent` may be a function that makes it when it is first asked for."""
+    self.root = root
+    self.end = end
+    self.first_infoset = first_infoset
+    self.groups = groups
+    self._parent = parent
+
+  @functools.cached_property
+  def parent(self) -> Uint32s:
+    """The sequence above each infoset: uint32 of shape (infosets,), in layout order."""
+    return self._parent() if callable(self._parent) else self._parent
 
   @property
   def num_infosets(self) -> int:
     """How many infosets the player has."""
-    return len(self.parent)
+    return int(self.groups[:, COUNT].sum())
 
   @property
   def num_sequences(self) -> int:
@@ -64,7 +71,7 @@ class Treeplex:
   @property
   def depth(self) -> int:
     """The largest number of the player's infosets on one path."""
-    return 1 + int(self.groups[-1, DEPTH]) if len(self.groups) else 0
+    return 1 + int(self.groups[:, DEPTH].max()) if len(self.groups) else 0
 
   @property
   def infoset_actions(self) -> Int64s:
@@ -81,13 +88,31 @@ class Treeplex:
       yield sequences, slice(start, start + count)
 
 
+class Placement(NamedTuple):
+  """A treeplex, and where all that was numbered in order of discovery has gone.
+
+  Attributes:
+    treeplex: the treeplex.
+    sequences: uint32 of shape (sequences,): each sequence, in the numbering of `build_treeplex`'s arguments.
+    position: uint32 of shape (infosets,): each infoset's place in the layout.
+    first_sequence: uint32 of shape (infosets,): the sequence of each infoset's action 0.
+    stride: uint32 of shape (infosets,): from there to the sequence of the next action.
+  """
+
+  treeplex: Treeplex
+  sequences: Uint32s
+  position: Uint32s
+  first_sequence: Uint32s
+  stride: Uint32s
+
+
 def build_treeplex(
   parents: Int64s,
   num_actions: Int64s,
   root: int = 0,
   first_infoset: int = 0,
   states: Int64s | None = None,
-) -> tuple[Treeplex, Uint32s]:
+) -> Placement:
   """Lays out a player's infosets.
 
   Args:
@@ -100,7 +125,7 @@ def build_treeplex(
       each other. By default, each has its own.
 
   Returns:
-    The treeplex and, shape (sequences,), where each sequence as numbered above has gone.
+    The treeplex, and where everything has gone.
   """
   num_infosets = len(parents)
   if states is None:
@@ -149,11 +174,10 @@ def build_treeplex(
     first_infoset=first_infoset,
     groups=np.array(groups, np.uint64).reshape(-1, COLUMNS),
     parent=layout_parent,
-    position=position.astype(np.uint32),
-    first_sequence=first_sequence.astype(np.uint32),
-    stride=stride.astype(np.uint32),
   )
-  return treeplex, placed.astype(np.uint32)
+  return Placement(
+    treeplex, *(array.astype(np.uint32) for array in (placed, position, first_sequence, stride))
+  )
 
 
 def _depths(parents: Int64s, owner: Int64s) -> Int64s:

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
+from llvmlite import ir
+from numba import extending, types
 
 Float64s = npt.NDArray[np.float64]
 Uint32s = npt.NDArray[np.uint32]
@@ -25,8 +26,10 @@ LINE = 8
 
 def tuple_type(cls: type, *fields: Any) -> Any:
   """Returns the numba type of a `NamedTuple` class whose fields have these types."""
-  make: Any = types.NamedTuple
-  return make(fields, cls)
+  # Numba tells tuples of one type from others.
+  alike = len(set(fields)) == 1
+  make: Any = types.NamedUniTuple if alike else types.NamedTuple
+  return make(fields[0], len(fields), cls) if alike else make(fields, cls)
 
 
 def aligned_zeros(*shape: int) -> Float64s:
@@ -45,3 +48,22 @@ def aligned(array: Float64s) -> Float64s:
   result = aligned_zeros(*array.shape)
   result[...] = array
   return result
+
+
+def _borrowed(typing_context: Any, array: Any) -> Any:
+  """Returns, inside kernels, the same array without ownership; the caller keeps it alive.
+
+  A tuple of owned arrays counts references, atomically, whenever it is made or taken apart; one of borrowed arrays
+  costs as little as its pointers.
+  """
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    result = context.make_array(signature.args[0])(context, builder, arguments[0])
+    for owner in ("meminfo", "parent"):
+      setattr(result, owner, ir.Constant(getattr(result, owner).type, None))
+    return result._getvalue()
+
+  return array(array), generate
+
+
+borrowed: Any = extending.intrinsic(_borrowed)

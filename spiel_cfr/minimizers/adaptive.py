@@ -14,333 +14,150 @@ Neither the unit of the payoffs nor the number of iterations enters.
 
 import dataclasses
 import sys
-from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from spiel_cfr import arguments
-from spiel_cfr.kernels import simd
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, rows
 from spiel_cfr.kernels.arrays import Float64s, Int64s
-from spiel_cfr.kernels.compile import Kernel, inlined
-from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_tolerance
+from spiel_cfr.kernels.compile import inlined
+from spiel_cfr.kernels.simd import full, load, store, where_greater
+from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
 from spiel_cfr.minimizers.oftrl import project
 
-if TYPE_CHECKING:
-  from spiel_cfr.game.compiled import CompiledGame
-
-_ZERO, _LANES = np.uint64(0), np.uint64(simd.LANES)
+# Lines of `Block.scratch`: the steps, squared errors and positive regrets.
+_STEPS, _SQUARES = 0, 1
 
 
 @inlined
-def step_from(
-  center: Float64s,
-  direction: Float64s,
-  target: Float64s,
-  scratch: Float64s,
-  first: int,
-  stride: int,
-  count: int,
-  actions: int,
-) -> None:
-  """Target = projection of center + step * direction on the simplex, with the steps in scratch[4]."""
-  least = simd.full(-1.0)
-  for i in range(_ZERO, count, _LANES):
-    step, top = simd.load(scratch[4], i), simd.full(-np.inf)
-    for action in range(actions):
-      row = first + action * stride + i
-      moved = simd.load(center, row) + step * simd.load(direction, row)
-      simd.store(target, row, moved)
-      top = simd.where_greater(moved, top, moved, top)
-    for action in range(actions):
-      row = first + action * stride + i
-      below = simd.load(target, row) - top
-      simd.store(target, row, simd.where_greater(below, least, below, least))
-    project(target, first + i, stride, actions)
+def step_from(block: Block, center: Float64s, target: Float64s) -> None:
+  """Target = projection of center + step * utility on the simplex, with the steps in scratch."""
+  least = full(-1.0)
+  for i in lanes(block):
+    step, top = load(block.scratch[_STEPS], i), full(-np.inf)
+    for row in rows(block, i):
+      moved = load(center, row) + step * load(block.utility, row)
+      store(target, row, moved)
+      top = where_greater(moved, top, moved, top)
+    for row in rows(block, i):
+      below = load(target, row) - top
+      store(target, row, where_greater(below, least, below, least))
+    project(target, block.first + i, block.stride, block.actions)
 
 
 @inlined
-def set_steps(
-  local: Float64s, scratch: Float64s, parameters: Float64s, rate: float, infoset: int, count: int
-) -> None:
-  """scratch[4] = rate / sqrt(V)."""
-  smallest = parameters[0] * parameters[0]
-  for i in range(count):
-    squared_errors = local[0, infoset + i]
+def set_steps(block: Block, rate: float) -> None:
+  """Steps = rate / sqrt(V)."""
+  smallest = block.parameters[0] * block.parameters[0]
+  for i in range(block.size):
+    squared_errors = block.local[0, block.infoset + i]
     # Errors that are only rounding must not set the scale of the steps.
-    scratch[4, i] = rate / np.sqrt(squared_errors) if squared_errors > smallest else 0.0
+    step = rate / np.sqrt(squared_errors) if squared_errors > smallest else 0.0
+    block.scratch[_STEPS, i] = step
 
 
 @inlined
-def descend(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
-  """Updates V and z, and leaves the value of the last strategy in scratch[0]."""
-  center, predicted = state[0], state[1]
-  zero, share = simd.full(0.0), simd.full(1.0 / actions)
-  for i in range(_ZERO, count, _LANES):
-    value = mean = squares = zero
-    for action in range(actions):
-      row = first + action * stride + i
-      seen = simd.load(utility, row)
-      value = value + simd.load(strategy, row) * seen
-      mean = mean + (seen - simd.load(predicted, row))
+def descend(block: Block) -> None:
+  """Updates V and z, and leaves the value of the last strategy in `value`."""
+  center, predicted, squares = block.state[0], block.state[1], block.scratch[_SQUARES]
+  share = full(1.0 / block.actions)
+  for i in lanes(block):
+    expected_value(block, i)
+    mean = square = full(0.0)
+    for row in rows(block, i):
+      mean = mean + (load(block.utility, row) - load(predicted, row))
     mean = mean * share
-    for action in range(actions):
-      row = first + action * stride + i
-      error = simd.load(utility, row) - simd.load(predicted, row) - mean
-      squares = squares + error * error
-    simd.store(scratch[0], i, value)
-    simd.store(scratch[1], i, squares)
-  for i in range(count):
-    local[0, infoset + i] = local[0, infoset + i] * parameters[1] + scratch[1, i]
-  set_steps(local, scratch, parameters, parameters[2], infoset, count)
-  step_from(center, utility, center, scratch, first, stride, count, actions)
+    for row in rows(block, i):
+      error = load(block.utility, row) - load(predicted, row) - mean
+      square = square + error * error
+    store(squares, i, square)
+  for i in range(block.size):
+    infoset = block.infoset + i
+    block.local[0, infoset] = block.local[0, infoset] * block.parameters[1] + squares[i]
+  set_steps(block, block.parameters[2])
+  step_from(block, center, center)
 
 
 @inlined
-def look_ahead(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def look_ahead(block: Block) -> None:
   """Chooses the next strategy, and keeps the prediction."""
-  center, predicted = state[0], state[1]
-  set_steps(local, scratch, parameters, parameters[2] * parameters[3], infoset, count)
-  step_from(center, utility, strategy, scratch, first, stride, count, actions)
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      predicted[row + i] = utility[row + i]
+  center, predicted = block.state[0], block.state[1]
+  set_steps(block, block.parameters[2] * block.parameters[3])
+  step_from(block, center, block.strategy)
+  for first in rows(block, np.uint64(0)):
+    for i in range(block.size):
+      predicted[first + i] = block.utility[first + i]
 
 
 @inlined
-def evaluate_block(
-  strategy: Float64s,
-  utility: Float64s,
-  value: Float64s,
-  first: int,
-  stride: int,
-  count: int,
-  actions: int,
-) -> None:
+def evaluate(block: Block) -> None:
   """Value = <strategy, utility>."""
-  for i in range(_ZERO, count, _LANES):
-    total = simd.full(0.0)
-    for action in range(actions):
-      row = first + action * stride + i
-      total = total + simd.load(strategy, row) * simd.load(utility, row)
-    simd.store(value, i, total)
+  for i in lanes(block):
+    expected_value(block, i)
 
 
 @block_kernel
-def observe_adaptive(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def observe_adaptive(block: Block) -> None:
   """Updates V and z; the next strategy has to wait for the prediction."""
-  descend(
-    state,
-    local,
-    strategy,
-    utility,
-    scratch,
-    parameters,
-    first,
-    stride,
-    infoset,
-    count,
-    actions,
-  )
+  descend(block)
 
 
 @block_kernel
-def predict_adaptive(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def predict_adaptive(block: Block) -> None:
   """Chooses the next strategy."""
-  look_ahead(
-    state,
-    local,
-    strategy,
-    utility,
-    scratch,
-    parameters,
-    first,
-    stride,
-    infoset,
-    count,
-    actions,
-  )
-  evaluate_block(strategy, utility, scratch[0], first, stride, count, actions)
+  look_ahead(block)
+  evaluate(block)
 
 
 @inlined
-def follow_regret(
-  regret: Float64s,
-  local: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
-  """Updates R and S with the utilities of a strategy whose value is scratch[0], and hands over what is too high."""
-  value, positive = scratch[0], scratch[1]
-  ratio, limit = parameters[4], parameters[5]
-  for i in range(count):
+def follow_regret(block: Block) -> None:
+  """Updates R and S with the utilities of strategies whose values are known, and hands over what is too high."""
+  regret, value, positive = block.state[2], block.value, block.scratch[_SQUARES]
+  ratio, limit = block.parameters[4], block.parameters[5]
+  for i in range(block.size):
     positive[i] = 0.0
-    local[1, infoset + i] *= ratio * ratio
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      added = utility[row + i] - value[i]
-      updated = ratio * regret[row + i] + added
-      regret[row + i] = updated
-      local[1, infoset + i] += added * added
+    block.local[1, block.infoset + i] *= ratio * ratio
+  for first in rows(block, np.uint64(0)):
+    for i in range(block.size):
+      added = block.utility[first + i] - value[i]
+      updated = ratio * regret[first + i] + added
+      regret[first + i] = updated
+      block.local[1, block.infoset + i] += added * added
       positive[i] += updated * updated if updated > 0.0 else 0.0
-  for i in range(count):
-    over = positive[i] > limit * limit * local[1, infoset + i]
-    local[2, infoset + i] = 1.0 if over else local[2, infoset + i]
+  for i in range(block.size):
+    infoset = block.infoset + i
+    over = positive[i] > limit * limit * block.local[1, infoset]
+    block.local[2, infoset] = 1.0 if over else block.local[2, infoset]
 
 
 @block_kernel
-def observe_safeguarded(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def observe_safeguarded(block: Block) -> None:
   """As `observe_adaptive`; follows the regret of the strategies before their update."""
-  descend(
-    state,
-    local,
-    strategy,
-    utility,
-    scratch,
-    parameters,
-    first,
-    stride,
-    infoset,
-    count,
-    actions,
-  )
-  if count > 0 and local[3, infoset] == 0.0:
-    follow_regret(
-      state[2],
-      local,
-      utility,
-      scratch,
-      parameters,
-      first,
-      stride,
-      infoset,
-      count,
-      actions,
-    )
+  descend(block)
+  if block.size > 0 and block.local[3, block.infoset] == 0.0:
+    follow_regret(block)
 
 
 @block_kernel
-def predict_safeguarded(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def predict_safeguarded(block: Block) -> None:
   """As `predict_adaptive`, and regret matching where that was handed over; follows the regret after the update."""
-  look_ahead(
-    state,
-    local,
-    strategy,
-    utility,
-    scratch,
-    parameters,
-    first,
-    stride,
-    infoset,
-    count,
-    actions,
-  )
-  regret, total = state[2], scratch[1]
-  for i in range(count):
+  look_ahead(block)
+  regret, total, strategy = block.state[2], block.scratch[_SQUARES], block.strategy
+  for i in range(block.size):
     total[i] = 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      total[i] += regret[row + i] if regret[row + i] > 0.0 else 0.0
-  for action in range(actions):
-    row = first + action * stride
-    for i in range(count):
-      matched = regret[row + i] / total[i] if regret[row + i] > 0.0 else 0.0
-      matched = matched if total[i] > 0.0 else 1.0 / actions
-      strategy[row + i] = matched if local[2, infoset + i] != 0.0 else strategy[row + i]
-  evaluate_block(strategy, utility, scratch[0], first, stride, count, actions)
-  if count > 0 and local[3, infoset] != 0.0:
-    follow_regret(
-      state[2],
-      local,
-      utility,
-      scratch,
-      parameters,
-      first,
-      stride,
-      infoset,
-      count,
-      actions,
-    )
+  for first in rows(block, np.uint64(0)):
+    for i in range(block.size):
+      total[i] += regret[first + i] if regret[first + i] > 0.0 else 0.0
+  for first in rows(block, np.uint64(0)):
+    for i in range(block.size):
+      row = first + i
+      matched = regret[row] / total[i] if regret[row] > 0.0 else 0.0
+      matched = matched if total[i] > 0.0 else 1.0 / block.actions
+      strategy[row] = matched if block.local[2, block.infoset + i] != 0.0 else strategy[row]
+  evaluate(block)
+  if block.size > 0 and block.local[3, block.infoset] != 0.0:
+    follow_regret(block)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -358,10 +175,10 @@ class AdaptiveOptimisticDescent(LocalMinimizer):
   prediction: float = 0.2
   forgetting: float = 1.5
   forgetting_offset: float = 2.0
-  observe: ClassVar[Kernel] = observe_adaptive
-  predict: ClassVar[Kernel | None] = predict_adaptive
-  state_lines: ClassVar[int] = 2
-  local_lines: ClassVar[int] = 1
+  observe = observe_adaptive
+  predict = predict_adaptive
+  state_lines = 2
+  local_lines = 1
 
   def __post_init__(self) -> None:
     """Raises ArgumentError where a constant is outside its range."""
@@ -369,7 +186,7 @@ class AdaptiveOptimisticDescent(LocalMinimizer):
     for name in ("prediction", "forgetting", "forgetting_offset"):
       arguments.real_number(getattr(self, name), name, 0.0, sys.float_info.max)
 
-  def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, d_t^2, the factor on the steps, the factor of the prediction; (iterations, 4)."""
     power = (iterations - 1.0) ** self.forgetting
     total = power + self.forgetting_offset
@@ -397,22 +214,22 @@ class SafeguardedDescent(AdaptiveOptimisticDescent):
 
   limit: float = 2.0
   after: tuple[bool, ...] = (True, False)
-  observe: ClassVar[Kernel] = observe_safeguarded
-  predict: ClassVar[Kernel | None] = predict_safeguarded
-  state_lines: ClassVar[int] = 3
-  local_lines: ClassVar[int] = 4
+  observe = observe_safeguarded
+  predict = predict_safeguarded
+  state_lines = 3
+  local_lines = 4
 
   def __post_init__(self) -> None:
     """Raises ArgumentError where a constant is outside its range."""
     super().__post_init__()
     arguments.real_number(self.limit, "limit", 1.0, sys.float_info.max)
 
-  def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns those of the base class, w_{t-1} / w_t, for the solver to fill in, and the limit; (iterations, 6)."""
     base = super().parameters(iterations, game)
     return np.column_stack([base, np.ones(len(base)), np.full(len(base), self.limit)])
 
-  def initial_local(self, game: "CompiledGame") -> Float64s:
+  def initial_local(self, game: CompiledGame) -> Float64s:
     """Returns zeros, and in the last line which infosets' owners average after the update; (4, infosets)."""
     result = super().initial_local(game)
     for tree, after in zip(game.treeplexes, self.after, strict=True):

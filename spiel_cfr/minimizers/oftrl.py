@@ -12,18 +12,18 @@ regret instead of the cumulative utility: it stays small where the utilities hav
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from spiel_cfr import arguments
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, rows
 from spiel_cfr.kernels import simd
 from spiel_cfr.kernels.arrays import Float64s, Int64s
-from spiel_cfr.kernels.compile import Kernel, inlined
-from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel, tie_tolerance
-
-if TYPE_CHECKING:
-  from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.kernels.compile import inlined
+from spiel_cfr.kernels.simd import add_multiple, full, load, store, where_greater
+from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
 
 Regularizer: TypeAlias = Literal["entropy", "euclidean"]
 Prediction: TypeAlias = Literal["subtree", "last"]
@@ -38,8 +38,6 @@ _LN_2_LOW = 1.90821492927058770002e-10
 # arithmetic with others is slow.
 _LEAST_EXPONENT = -100.0
 
-_ZERO, _LANES = np.uint64(0), np.uint64(simd.LANES)
-
 
 @inlined
 def exponential(x: Any) -> Any:
@@ -47,38 +45,15 @@ def exponential(x: Any) -> Any:
 
   x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, whose rest after r^13 is below 5e-18.
   """
-  one = simd.full(1.0)
-  shifted = simd.add_multiple(simd.full(_ROUND), x, _LOG2_E)
-  k = shifted - simd.full(_ROUND)
-  r = simd.add_multiple(simd.add_multiple(x, k, -_LN_2_HIGH), k, -_LN_2_LOW)
+  one = full(1.0)
+  shifted = add_multiple(full(_ROUND), x, _LOG2_E)
+  k = shifted - full(_ROUND)
+  r = add_multiple(add_multiple(x, k, -_LN_2_HIGH), k, -_LN_2_LOW)
   series = one
   # Horner's rule: ... (1 + r / 11 (1 + r / 12 (1 + r / 13))).
   for divisor in range(13, 0, -1):
-    series = simd.add_multiple(one, series * r, 1.0 / divisor)
+    series = add_multiple(one, series * r, 1.0 / divisor)
   return series * simd.power_of_two(shifted)
-
-
-@inlined
-def observe_block(
-  regret: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  value: Float64s,
-  first: int,
-  stride: int,
-  count: int,
-  actions: int,
-) -> None:
-  """Value = <strategy, utility>;  regret += utility - value."""
-  for i in range(_ZERO, count, _LANES):
-    total = simd.full(0.0)
-    for action in range(actions):
-      row = first + action * stride + i
-      total = total + simd.load(strategy, row) * simd.load(utility, row)
-    simd.store(value, i, total)
-    for action in range(actions):
-      row = first + action * stride + i
-      simd.store(regret, row, simd.load(regret, row) + simd.load(utility, row) - total)
 
 
 @inlined
@@ -88,15 +63,15 @@ def project(strategy: Float64s, first: int, stride: int, actions: int) -> None:
   The projection is max(y - threshold, 0) for the threshold that makes the sum 1. Michelot (1986): take the threshold
   that would be right if all entries above the last one stayed positive, until none drops out any more.
   """
-  zero, one = simd.full(0.0), simd.full(1.0)
+  zero, one = full(0.0), full(1.0)
   # An entry of -1, the least there is, is 0 under any threshold that is needed.
-  threshold = simd.full(-1.0)
+  threshold = full(-1.0)
   for _ in range(actions):
-    total, positive = simd.full(-1.0), zero
+    total, positive = full(-1.0), zero
     for action in range(actions):
-      entry = simd.load(strategy, first + action * stride)
-      total = total + simd.where_greater(entry, threshold, entry, zero)
-      positive = positive + simd.where_greater(entry, threshold, one, zero)
+      entry = load(strategy, first + action * stride)
+      total = total + where_greater(entry, threshold, entry, zero)
+      positive = positive + where_greater(entry, threshold, one, zero)
     updated = total / positive
     raised = simd.any_greater(updated, threshold)
     threshold = updated
@@ -104,148 +79,80 @@ def project(strategy: Float64s, first: int, stride: int, actions: int) -> None:
       break
   for action in range(actions):
     row = first + action * stride
-    left = simd.load(strategy, row) - threshold
-    simd.store(strategy, row, simd.where_greater(left, zero, left, zero))
+    left = load(strategy, row) - threshold
+    store(strategy, row, where_greater(left, zero, left, zero))
 
 
 @inlined
-def normalize_exponentials(
-  strategy: Float64s, utility: Float64s, first: int, stride: int, actions: int
-) -> Any:
+def normalize_exponentials(block: Block, i: int) -> Any:
   """Strategy = exp(strategy) / sum of exp(strategy), for a vector of entries between -708 and 0; returns its value."""
-  total = value = simd.full(0.0)
-  for action in range(actions):
-    row = first + action * stride
-    weight = exponential(simd.load(strategy, row))
-    simd.store(strategy, row, weight)
+  total = value = full(0.0)
+  for row in rows(block, i):
+    weight = exponential(load(block.strategy, row))
+    store(block.strategy, row, weight)
     total = total + weight
-    value = value + weight * simd.load(utility, row)
-  share = simd.full(1.0) / total
-  for action in range(actions):
-    row = first + action * stride
-    simd.store(strategy, row, simd.load(strategy, row) * share)
+    value = value + weight * load(block.utility, row)
+  share = full(1.0) / total
+  for row in rows(block, i):
+    store(block.strategy, row, load(block.strategy, row) * share)
   return value * share
 
 
 @inlined
-def choose(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  value: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
-  """Takes the next strategy, and leaves its value in `value`; `parameters` are as in `LastLossOFTRL.parameters`."""
-  regret = state[0]
-  weight, factor, euclidean = parameters[1], simd.full(parameters[2]), parameters[3] != 0.0
+def add_regrets(block: Block) -> None:
+  """Value = <strategy, utility>;  regret += utility - value."""
+  regret = block.state[0]
+  for i in lanes(block):
+    value = expected_value(block, i)
+    for row in rows(block, i):
+      store(regret, row, load(regret, row) + load(block.utility, row) - value)
+
+
+@inlined
+def choose(block: Block, value: Float64s) -> None:
+  """Takes the next strategy, and leaves its value in `value`; parameters as in `LastLossOFTRL.parameters`."""
+  regret, strategy = block.state[0], block.strategy
+  weight, factor = block.parameters[1], full(block.parameters[2])
+  euclidean = block.parameters[3] != 0.0
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
-  least = simd.full(-1.0 if euclidean else _LEAST_EXPONENT)
-  for i in range(_ZERO, count, _LANES):
-    top = simd.full(-np.inf)
-    for action in range(actions):
-      row = first + action * stride + i
-      score = simd.add_multiple(simd.load(regret, row), simd.load(utility, row), weight)
-      simd.store(strategy, row, score)
-      top = simd.where_greater(score, top, score, top)
-    step = simd.load(local[0], infoset + i) * factor
-    for action in range(actions):
-      row = first + action * stride + i
-      score = step * (simd.load(strategy, row) - top)
-      simd.store(strategy, row, simd.where_greater(score, least, score, least))
+  least = full(-1.0 if euclidean else _LEAST_EXPONENT)
+  for i in lanes(block):
+    top = full(-np.inf)
+    for row in rows(block, i):
+      score = add_multiple(load(regret, row), load(block.utility, row), weight)
+      store(strategy, row, score)
+      top = where_greater(score, top, score, top)
+    step = load(block.local[0], block.infoset + i) * factor
+    for row in rows(block, i):
+      score = step * (load(strategy, row) - top)
+      store(strategy, row, where_greater(score, least, score, least))
     if euclidean:
-      project(strategy, first + i, stride, actions)
-      total = simd.full(0.0)
-      for action in range(actions):
-        row = first + action * stride + i
-        total = total + simd.load(strategy, row) * simd.load(utility, row)
+      project(strategy, block.first + i, block.stride, block.actions)
+      total = full(0.0)
+      for row in rows(block, i):
+        total = total + load(strategy, row) * load(block.utility, row)
     else:
-      total = normalize_exponentials(strategy, utility, first + i, stride, actions)
-    simd.store(value, i, total)
+      total = normalize_exponentials(block, i)
+    store(value, i, total)
 
 
 @block_kernel
-def observe_only(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def observe_only(block: Block) -> None:
   """Regret += utility - value; the next strategy has to wait for the prediction."""
-  observe_block(state[0], strategy, utility, scratch[0], first, stride, count, actions)
+  add_regrets(block)
 
 
 @block_kernel
-def predict_oftrl(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def predict_oftrl(block: Block) -> None:
   """Strategy = argmax of <x, regret + prediction> - R(x) / step."""
-  choose(
-    state,
-    local,
-    strategy,
-    utility,
-    scratch[0],
-    parameters,
-    first,
-    stride,
-    infoset,
-    count,
-    actions,
-  )
+  choose(block, block.value)
 
 
 @block_kernel
-def observe_and_choose(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def observe_and_choose(block: Block) -> None:
   """Regret += utility - value;  strategy = argmax of <x, regret + weight * utility> - R(x) / step."""
-  observe_block(state[0], strategy, utility, scratch[0], first, stride, count, actions)
-  choose(
-    state,
-    local,
-    strategy,
-    utility,
-    scratch[1],
-    parameters,
-    first,
-    stride,
-    infoset,
-    count,
-    actions,
-  )
+  add_regrets(block)
+  choose(block, block.scratch[0])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -259,25 +166,25 @@ class LastLossOFTRL(LocalMinimizer):
 
   steps: Float64s
   regularizer: Regularizer = "entropy"
-  observe: ClassVar[Kernel] = observe_and_choose
-  local_lines: ClassVar[int] = 1
+  observe = observe_and_choose
+  local_lines = 1
 
-  def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer; (iterations, 4)."""
     row = [tie_tolerance(game), 1.0, 1.0, float(self.regularizer == "euclidean")]
     return np.tile(row, (len(iterations), 1))
 
-  def initial_local(self, game: "CompiledGame") -> Float64s:
-    """Returns the step sizes, shape (1, infosets) and room for a vector at the end."""
-    return padded(self.steps)
+  def initial_local(self, game: CompiledGame) -> Float64s:
+    """Returns the step sizes, shape (1, infosets)."""
+    return self.steps[None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SubtreeOFTRL(LastLossOFTRL):
   """OFTRL that predicts the last gradient carried up with the new strategies below (Farina et al. 2019, (17))."""
 
-  observe: ClassVar[Kernel] = observe_only
-  predict: ClassVar[Kernel | None] = predict_oftrl
+  observe = observe_only
+  predict = predict_oftrl
 
 
 @dataclasses.dataclass(frozen=True)
@@ -293,14 +200,14 @@ class Hedge(LocalMinimizer):
   """
 
   rate: float = 1.0
-  observe: ClassVar[Kernel] = observe_and_choose
-  local_lines: ClassVar[int] = 1
+  observe = observe_and_choose
+  local_lines = 1
 
   def __post_init__(self) -> None:
     """Raises ArgumentError where the rate is not positive and finite."""
     arguments.positive_number(self.rate, "rate")
 
-  def parameters(self, iterations: Int64s, game: "CompiledGame") -> Float64s:
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, no prediction, 1 / sqrt(t), entropy; shape (iterations, 4)."""
     result = np.zeros((len(iterations), 4))
     result[:, 0] = tie_tolerance(game)
@@ -308,14 +215,9 @@ class Hedge(LocalMinimizer):
     result[:, 2] = 1.0 / np.sqrt(iterations)
     return result
 
-  def initial_local(self, game: "CompiledGame") -> Float64s:
-    """Returns the steps of the first iteration, shape (1, infosets) and room for a vector at the end."""
+  def initial_local(self, game: CompiledGame) -> Float64s:
+    """Returns the steps of the first iteration, shape (1, infosets)."""
     low, high = game.payoff_range
     scale = self.rate / (high - low) if high > low else 0.0
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
-    return padded(scale * np.sqrt(8.0 * np.log(actions)))
-
-
-def padded(steps: Float64s) -> Float64s:
-  """Returns a line of `local` that can be read in whole vectors."""
-  return np.pad(steps, (0, simd.LANES))[None]
+    return np.asarray(scale * np.sqrt(8.0 * np.log(actions)))[None]

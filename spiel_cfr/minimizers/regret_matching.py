@@ -1,111 +1,230 @@
-"""Regret matching and regret matching+, the minimizers of CFR and CFR+.
+"""Regret matching, with or without discounts, predictions and negative regrets: one family of minimizers.
 
-Regret matching (Hart and Mas-Colell 2000) plays each action in proportion to its cumulative positive regret, and the
-uniform strategy where there is none. Regret matching+ (Tammelin 2014) forgets negative cumulative regrets at once.
+With r = utility - value the regrets of an iteration, and R the cumulative regrets, it keeps and plays
+
+    R = max(R, 0) * positive + min(R, 0) * negative + r,    then  R = max(R, 0) + min(R, 0) * kept
+    strategy proportional to max(carried * R + prediction * r, 0), uniform where that is 0
+
+where the five numbers may depend on the iteration. Any mixture of them is a minimizer; those with a name are
+
+- regret matching: Hart and Mas-Colell, "A Simple Adaptive Procedure Leading to Correlated Equilibrium" (2000).
+- regret matching+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
+- of DCFR: Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
+- of PCFR+: Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability" (2021).
+- of SAPCFR+: Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
+- of DCFR+ and PDCFR+: Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online Mirror Descent"
+  (2024).
+- of HS-DCFR: Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024).
 """
 
 import dataclasses
-from typing import ClassVar
+import math
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from spiel_cfr.kernels import simd
+from spiel_cfr import arguments
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, normalize, rows
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
-from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel
+from spiel_cfr.kernels.simd import full, load, store, where_greater
+from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
+from spiel_cfr.minimizers.schedules import Discount, Numbers, checked, evaluated
 
-_ZERO, _LANES = np.uint64(0), np.uint64(simd.LANES)
+# When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
+DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
 
 
 @block_kernel
-def observe_regret_matching(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def match_regrets(block: Block) -> None:
   """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0)."""
-  regret, uniform = state[0], simd.full(1.0 / actions)
-  tie, zero, one = simd.full(parameters[0]), simd.full(0.0), simd.full(1.0)
-  for i in range(_ZERO, count, _LANES):
-    value = total = zero
-    for action in range(actions):
-      row = first + action * stride + i
-      value = value + simd.load(strategy, row) * simd.load(utility, row)
-    simd.store(scratch[0], i, value)
-    for action in range(actions):
-      row = first + action * stride + i
-      updated = simd.load(regret, row) + simd.load(utility, row) - value
-      positive = simd.where_greater(updated, tie, updated, zero)
-      simd.store(regret, row, updated)
-      simd.store(strategy, row, positive)
+  regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
+  for i in lanes(block):
+    value, total = expected_value(block, i), zero
+    for row in rows(block, i):
+      updated = load(regret, row) + load(block.utility, row) - value
+      positive = where_greater(updated, tie, updated, zero)
+      store(regret, row, updated)
+      store(block.strategy, row, positive)
       total = total + positive
-    # Where no regret is positive, the strategy is uniform.
-    none = simd.where_greater(total, zero, zero, one)
-    share, rest = one / (total + none), none * uniform
-    for action in range(actions):
-      row = first + action * stride + i
-      simd.store(strategy, row, simd.load(strategy, row) * share + rest)
+    normalize(block, i, total)
 
 
 @block_kernel
-def observe_regret_matching_plus(
-  state: Float64s,
-  local: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  scratch: Float64s,
-  parameters: Float64s,
-  first: int,
-  stride: int,
-  infoset: int,
-  count: int,
-  actions: int,
-) -> None:
+def match_regrets_plus(block: Block) -> None:
   """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret."""
-  regret, uniform = state[0], simd.full(1.0 / actions)
-  tie, zero, one = simd.full(parameters[0]), simd.full(0.0), simd.full(1.0)
-  for i in range(_ZERO, count, _LANES):
-    value = total = zero
-    for action in range(actions):
-      row = first + action * stride + i
-      value = value + simd.load(strategy, row) * simd.load(utility, row)
-    simd.store(scratch[0], i, value)
-    for action in range(actions):
-      row = first + action * stride + i
-      updated = simd.load(regret, row) + simd.load(utility, row) - value
-      positive = simd.where_greater(updated, tie, updated, zero)
-      simd.store(regret, row, positive)
+  regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
+  for i in lanes(block):
+    value, total = expected_value(block, i), zero
+    for row in rows(block, i):
+      updated = load(regret, row) + load(block.utility, row) - value
+      positive = where_greater(updated, tie, updated, zero)
+      store(regret, row, positive)
+      store(block.strategy, row, positive)
       total = total + positive
-    # Where no regret is positive, the strategy is uniform.
-    none = simd.where_greater(total, zero, zero, one)
-    share, rest = one / (total + none), none * uniform
-    for action in range(actions):
-      row = first + action * stride + i
-      simd.store(strategy, row, simd.load(regret, row) * share + rest)
+    normalize(block, i, total)
+
+
+@block_kernel
+def match_weighted_regrets(block: Block) -> None:
+  """All that the module's docstring says."""
+  regret, tie, zero, one = block.state[0], full(block.parameters[0]), full(0.0), full(1.0)
+  of_positive, of_negative = full(block.parameters[1]), full(block.parameters[2])
+  kept, carried = full(block.parameters[3]), full(block.parameters[4])
+  weight = full(block.parameters[5])
+  for i in lanes(block):
+    value, total = expected_value(block, i), zero
+    for row in rows(block, i):
+      before, added = load(regret, row), load(block.utility, row) - value
+      updated = before * where_greater(before, tie, of_positive, of_negative) + added
+      updated = updated * where_greater(updated, tie, one, kept)
+      store(regret, row, updated)
+      score = carried * updated + weight * added
+      score = where_greater(score, tie, score, zero)
+      store(block.strategy, row, score)
+      total = total + score
+    normalize(block, i, total)
 
 
 @dataclasses.dataclass(frozen=True)
 class RegretMatching(LocalMinimizer):
-  """Regret matching. Its state is the cumulative regret."""
+  """A minimizer of the family. Its state is the cumulative regret.
 
-  observe: ClassVar[Kernel] = observe_regret_matching
+      >>> RegretMatching()                                    # the minimizer of CFR
+      RegretMatching()
+      >>> RegretMatching(kept=0.0, prediction=1.0)            # of PCFR+
+      RegretMatching(kept=0.0, prediction=1.0)
 
-  def discounts(self, iterations: Int64s) -> Float64s:
-    """Returns ones, shape (iterations, 2)."""
-    return np.ones((len(iterations), 2))
+  Attributes:
+    positive: what positive regrets are multiplied by before those of the iteration are added, not negative.
+    negative: likewise, negative ones.
+    kept: what negative regrets are multiplied by afterwards: 1 keeps, 0 forgets them.
+    carried: what regrets are multiplied by once more where the next strategy is chosen, not negative.
+    prediction: how often the last regrets are added once more where the next strategy is chosen, not negative.
+  """
+
+  positive: Numbers = 1.0
+  negative: Numbers = 1.0
+  kept: float = 1.0
+  carried: Numbers = 1.0
+  prediction: Numbers = 0.0
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where a number is negative or not finite, or `kept` is not between 0 and 1."""
+    arguments.real_number(self.kept, "kept", 0.0, 1.0)
+    for name in ("positive", "negative", "carried", "prediction"):
+      checked(getattr(self, name), name, 0.0, math.nextafter(math.inf, 0.0))
+
+  def __repr__(self) -> str:
+    """Returns the numbers that are not those of plain regret matching."""
+    chosen = (
+      f"{field.name}={getattr(self, field.name)!r}"
+      for field in dataclasses.fields(self)
+      if getattr(self, field.name) != field.default
+    )
+    return f"{type(self).__name__}({', '.join(chosen)})"
+
+  @property
+  def observe(self) -> Kernel:
+    """The fastest kernel that does it."""
+    if (self.positive, self.negative, self.carried, self.prediction) != (1.0, 1.0, 1.0, 0.0):
+      return match_weighted_regrets
+    return {1.0: match_regrets, 0.0: match_regrets_plus}.get(self.kept, match_weighted_regrets)
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns the tie tolerance and the five numbers, shape (iterations, 6); only the former if these are constant."""
+    tie = np.full(len(iterations), tie_tolerance(game))
+    if self.observe is not match_weighted_regrets:
+      return tie[:, None]
+    numbers = (self.positive, self.negative, self.kept, self.carried, self.prediction)
+    return np.stack([tie, *(evaluated(number, iterations) for number in numbers)], axis=1)
+
+  @property
+  def forgets_negative(self) -> bool:
+    """Whether negative cumulative regrets become 0 as soon as the regrets of an iteration are added."""
+    return self.kept == 0.0
+
+  def discounts(self, iterations: Int64s) -> Float64s | None:
+    """Returns what positive and negative regrets are multiplied by first, shape (iterations, 2).
+
+    That, and whether it forgets negative regrets, is all of it, or None is returned.
+    """
+    if self.kept not in (0.0, 1.0) or (self.carried, self.prediction) != (1.0, 0.0):
+      return None
+    numbers = (self.positive, self.negative)
+    return np.column_stack([evaluated(number, iterations) for number in numbers])
+
+  @classmethod
+  def plus(cls) -> "RegretMatching":
+    """Returns regret matching+, the minimizer of CFR+."""
+    return cls(kept=0.0)
+
+  @classmethod
+  def discounted(
+    cls, alpha: float = 1.5, beta: float = 0.0, order: DiscountOrder = "openspiel"
+  ) -> "RegretMatching":
+    """Returns the minimizer of DCFR.
+
+    OpenSpiel's order, adding the regrets of iteration t and then multiplying by t^power / (t^power + 1), plays the same
+    as multiplying by (t - 1)^power / ((t - 1)^power + 1) first, which is how later papers write it. The paper's own
+    order is to multiply by t^power / (t^power + 1) first.
+
+    Args:
+      alpha: the power for positive regrets, not negative; infinity keeps them whole.
+      beta: the power for negative regrets; minus infinity forgets them.
+      order: "openspiel" or "paper".
+
+    Raises:
+      ArgumentError: alpha is negative, one of the powers is no number, or there is no such order.
+    """
+    alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
+    beta = arguments.real_number(beta, "beta")
+    delay = _delay(order)
+    return cls(Discount(alpha, delay=delay), Discount(beta, delay=delay))
+
+  @classmethod
+  def scheduled(cls, horizon: int, order: DiscountOrder = "openspiel") -> "RegretMatching":
+    """Returns the minimizer of HS-DCFR: alpha = 1 + 3 t / horizon and beta = -1 - 2 t / horizon.
+
+    Args:
+      horizon: past it, the powers stay where they are.
+      order: as for `discounted`.
+
+    Raises:
+      ArgumentError: the horizon is not a positive integer, or there is no such order.
+    """
+    horizon = arguments.positive_integer(horizon, "horizon")
+    delay = _delay(order)
+    return cls(Discount(1.0, 3.0, horizon, delay), Discount(-1.0, -2.0, horizon, delay))
+
+  @classmethod
+  def predictive_plus(cls, weight: float = 1.0) -> "RegretMatching":
+    """Returns the minimizer of PCFR+, or with a smaller weight of the prediction, of SAPCFR+.
+
+    Raises:
+      ArgumentError: the weight is not between 0 and 1.
+    """
+    return cls(kept=0.0, prediction=arguments.real_number(weight, "weight", 0.0, 1.0))
+
+  @classmethod
+  def discounted_plus(cls, alpha: float = 1.5, predictive: bool = False) -> "RegretMatching":
+    """Returns the minimizer of DCFR+ or, with a prediction, of PDCFR+.
+
+    Args:
+      alpha: at iteration t regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1); not negative.
+      predictive: whether the last regrets are added once more before it plays, to regrets discounted once more.
+
+    Raises:
+      ArgumentError: alpha is negative or no number.
+    """
+    alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
+    plus = cls(Discount(alpha, delay=1), kept=0.0)
+    return (
+      dataclasses.replace(plus, carried=Discount(alpha), prediction=1.0) if predictive else plus
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class RegretMatchingPlus(RegretMatching):
-  """Regret matching+. Its state is the cumulative regret, never negative."""
-
-  observe: ClassVar[Kernel] = observe_regret_matching_plus
-  forgets_negative: ClassVar[bool] = True
+def _delay(order: DiscountOrder) -> int:
+  arguments.one_of(order, "order", get_args(DiscountOrder))
+  return int(order == "openspiel")

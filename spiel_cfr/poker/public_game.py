@@ -3,112 +3,36 @@
 See `layout` for where things are, `terminals` for how payoffs are computed.
 """
 
-import dataclasses
 import functools
 import hashlib
 import importlib.metadata
 import os
-import textwrap
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from spiel_cfr import errors
+from spiel_cfr import arguments, errors
+from spiel_cfr.compiled.base import CompiledGame, Infosets
+from spiel_cfr.compiled.parts import PLAYERS, Partition
 from spiel_cfr.game import loading
-from spiel_cfr.game.compiled import CompiledGame
-from spiel_cfr.game.enumerate import ActionFilter
-from spiel_cfr.game.payoff import Payoff, register_gradient
-from spiel_cfr.game.subtrees import Subtree
-from spiel_cfr.game.treeplex import DEPTH, FIRST_INFOSET, FIRST_SEQUENCE, Treeplex
-from spiel_cfr.kernels.arrays import Int64s, Uint32s
+from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.game.view import ActionFilter, GameView
+from spiel_cfr.kernels.arrays import Uint32s
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.poker.layout import TERMINALS, Board, Layout, list_boards
-from spiel_cfr.poker.public_tree import (
-  DEALT,
-  Kind,
-  check_random_deals,
-  walk_public_tree,
-)
-from spiel_cfr.poker.terminals import POKER_TERMINALS, terminal_gradient
+from spiel_cfr.poker.infosets import list_infosets, name_infoset
+from spiel_cfr.poker.layout import TERMINALS, Layout, list_boards
+from spiel_cfr.poker.numbering import number_all
+from spiel_cfr.poker.parts import parts_of
+from spiel_cfr.poker.payoff import PokerTerminals
+from spiel_cfr.poker.public_tree import Kind, check_random_deals, walk_public_tree
 
 CHECKED_DEALS = 10_000
 # From this many hands on a player, `compile_game` chooses the vector form.
 WORTHWHILE_HANDS = 50
-# Games with more sequences than this are cut into a trunk and subtrees, if chance deals public cards in them.
+# Games with more sequences than this are cut into parts, if chance deals public cards in them.
 LARGE = 1 << 20
-register_gradient(POKER_TERMINALS, terminal_gradient)
-
-
-@dataclasses.dataclass(frozen=True)
-class Discovery:
-  """A player's infosets in order of discovery: what `CompiledGame` and `Treeplex` hold in that order."""
-
-  infostates: list[str]
-  actions: Int64s
-  num_actions: Int64s
-  position: Uint32s
-  first_sequence: Uint32s
-  stride: Uint32s
-
-
-class PublicTreeplex(Treeplex):
-  """A treeplex whose infosets are pairs of a public state and a hand.
-
-  Arrays that not every solver needs are made when they are first asked for.
-  """
-
-  _player: int
-  _layout: Layout
-  _discovered: Callable[[], Discovery]
-
-  def __init__(self, player: int, layout: Layout, discovered: Callable[[], Discovery]) -> None:
-    """Takes the layout of both players, and what lists a player's infosets."""
-    fields = {
-      "root": layout.roots[player],
-      "end": layout.roots[player + 1],
-      "first_infoset": int(layout.first_infosets[player, 0]),
-      "groups": np.concatenate(layout.groups[player]),
-      "_player": player,
-      "_layout": layout,
-      "_discovered": discovered,
-    }
-    for name, value in fields.items():
-      # The class is frozen, so that nobody changes a treeplex that solvers share.
-      object.__setattr__(self, name, value)
-
-  @property
-  def num_infosets(self) -> int:
-    """How many infosets the player has."""
-    first, *_, end = self._layout.first_infosets[self._player].tolist()
-    return int(end - first)
-
-  @property
-  def depth(self) -> int:
-    """The largest number of the player's infosets on one path."""
-    return 1 + int(self.groups[:, DEPTH].max()) if len(self.groups) else 0
-
-  @functools.cached_property
-  def parent(self) -> Uint32s:
-    """See `Treeplex`."""
-    return self._layout.whole.parent[self._player]
-
-  @functools.cached_property
-  def position(self) -> Uint32s:
-    """See `Treeplex`."""
-    return self._discovered().position
-
-  @functools.cached_property
-  def first_sequence(self) -> Uint32s:
-    """See `Treeplex`."""
-    return self._discovered().first_sequence
-
-  @functools.cached_property
-  def stride(self) -> Uint32s:
-    """See `Treeplex`."""
-    return self._discovered().stride
 
 
 class PublicGame(CompiledGame):
@@ -119,66 +43,61 @@ class PublicGame(CompiledGame):
 
   Attributes:
     layout: where the sequences of its public states are.
-    subtrees: the trunk and what follows each deal of public cards, where solvers are to go through these one at a
-      time; else none.
-    dtype: of the arrays that solvers keep. They compute in float64 in any case.
-    num_threads: how many subtrees solvers go through at once.
   """
 
-  layout: Layout
-  dtype: np.dtype[Any]
-  num_threads: int
-  _partitioned: bool
-  _discovered: tuple[Callable[[], Discovery], ...]
-
   def __init__(
-    self,
-    game: pyspiel.Game,
-    layout: Layout,
-    *,
-    partitioned: bool,
-    dtype: npt.DTypeLike,
-    num_threads: int,
+    self, view: GameView, layout: Layout, dtype: npt.DTypeLike, num_threads: int, partitioned: bool
   ) -> None:
-    """Describes the game as `CompiledGame` does."""
-    payoffs = [node.payoff for node in layout.nodes if node.kind in TERMINALS]
-    largest = max(map(abs, payoffs))
+    """Describes the game as `CompiledGame` does; the other arguments are those of `compile_public_game`."""
+    self.layout = layout
+    self.game_string = str(view.game)
+    self.open_spiel_version = importlib.metadata.version("open_spiel")
+    self.num_distinct_actions = view.game.num_distinct_actions()
+    self.payoff_range = (-layout.largest_payoff, layout.largest_payoff)
+    self.constant_sum = 0.0
     on_level = [
       [node for node in layout.nodes if node.level == board.level] for board in layout.boards
     ]
-    discovered = [functools.cache(functools.partial(self._discover, player)) for player in (0, 1)]
-    fields: dict[str, Any] = {
-      "game_string": str(game),
-      "open_spiel_version": importlib.metadata.version("open_spiel"),
-      "treeplexes": tuple(PublicTreeplex(player, layout, discovered[player]) for player in (0, 1)),
-      "num_distinct_actions": game.num_distinct_actions(),
-      "payoff_range": (-largest, largest),
-      "constant_sum": 0.0,
-      "num_states": sum(map(len, on_level)),
-      "num_terminals": sum(node.kind in TERMINALS for nodes in on_level for node in nodes),
-      "_game": game,
-      "layout": layout,
-      "dtype": np.dtype(dtype),
-      "num_threads": num_threads,
-      "_partitioned": partitioned,
-      "_discovered": tuple(discovered),
-    }
-    for name, value in fields.items():
-      # The class is frozen, so that nobody changes a game that solvers share.
-      object.__setattr__(self, name, value)
+    self.num_states = sum(map(len, on_level))
+    self.num_terminals = sum(node.kind in TERMINALS for nodes in on_level for node in nodes)
+    self.treeplexes = tuple(
+      Treeplex(
+        root=layout.roots[player],
+        end=layout.roots[player + 1],
+        first_infoset=int(layout.first_infosets[player, 0]),
+        groups=np.concatenate(layout.groups[player]),
+        parent=functools.partial(_parents, layout, player),
+      )
+      for player in PLAYERS
+    )
+    self._view = view
+    self._partition = Partition(parts_of(layout), dtype, num_threads) if partitioned else None
+
+  @property
+  def view(self) -> GameView:
+    """See the base class."""
+    return self._view
 
   @functools.cached_property
-  def payoff(self) -> Payoff:
-    """See `CompiledGame`."""
-    return self.layout.whole.payoff
+  def payoff(self) -> PokerTerminals:
+    """See the base class; solvers of a game in parts use those of the parts."""
+    return PokerTerminals.build(
+      self.layout, [number_all(self.layout, player) for player in PLAYERS]
+    )
 
   @functools.cached_property
-  def subtrees(self) -> list[Subtree]:
-    """The trunk and what follows each first deal of public cards, if the game is partitioned; else none."""
-    if not self._partitioned:
-      return []
-    boards = range(len(self.layout.boards))
-    return [self.layout.subtree(board) for board in boards]
+  def infosets(self) -> tuple[Infosets, ...]:
+    """See the base class."""
+    return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
+
+  def infostate(self, player: int, place: int) -> str:
+    """See the base class."""
+    return name_infoset(self.layout, self.view, player, place)
+
+  @property
+  def partition(self) -> Partition | None:
+    """See the base class."""
+    return self._partition
 
   @property
   def num_leaves(self) -> int:
@@ -186,25 +105,11 @@ class PublicGame(CompiledGame):
     return self.num_terminals
 
   @functools.cached_property
-  def infostates(self) -> tuple[list[str], ...]:
-    """See `CompiledGame`."""
-    return tuple(discovered().infostates for discovered in self._discovered)
-
-  @functools.cached_property
-  def actions(self) -> tuple[Int64s, ...]:
-    """See `CompiledGame`."""
-    return tuple(discovered().actions for discovered in self._discovered)
-
-  @functools.cached_property
-  def num_actions(self) -> tuple[Int64s, ...]:
-    """See `CompiledGame`."""
-    return tuple(discovered().num_actions for discovered in self._discovered)
-
-  @functools.cached_property
   def digest(self) -> str:
-    """See `CompiledGame`."""
-    layout = self.layout
-    digest = hashlib.sha256(repr((layout.nodes, self._partitioned, self.dtype)).encode())
+    """See the base class."""
+    layout, partition = self.layout, self.partition
+    dtype = np.dtype(partition.dtype if partition else np.float64)
+    digest = hashlib.sha256(repr((layout.nodes, partition is not None, dtype)).encode())
     digest.update(layout.deal.reaches.tobytes())
     for board in layout.boards:
       digest.update(repr(board.cards).encode())
@@ -212,11 +117,11 @@ class PublicGame(CompiledGame):
         digest.update(hands.tobytes())
     return digest.hexdigest()
 
-  def __str__(self) -> str:
-    """Returns the size in words."""
-    name = textwrap.shorten(self.game_string, 100, placeholder="...")
+  @property
+  def size(self) -> str:
+    """See the base class."""
     infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
-    return f"{name}: {self.num_states:,} public states, {infosets} infosets in vector form"
+    return f"{self.num_states:,} public states, {infosets} infosets in vector form"
 
   def save(self, path: str | os.PathLike[str]) -> None:
     """Does not save: compiling again takes about a second.
@@ -227,22 +132,6 @@ class PublicGame(CompiledGame):
     raise errors.UnsupportedGameError(
       "A game in vector form is not saved: compiling it again takes about a second."
     )
-
-  def sequences(self, board: int, node: int) -> Int64s:
-    """Returns the sequences of a decision, shape (actions, hands); hands as in `Board.hands`."""
-    decision = self.layout.nodes[node]
-    hands = len(self.layout.boards[board].hands[decision.player])
-    rows = np.arange(len(decision.actions))[:, None] * self.layout.strides[board, node]
-    return np.asarray(self.layout.starts[board, node] + rows + np.arange(hands))
-
-  def public_actions(self, board: int, node: int) -> list[int]:
-    """Returns the actions, public cards included, that lead to a public state."""
-    layout = self.layout
-    dealt = layout.boards[board].cards[len(layout.deal.board) :]
-    remaining = iter(sorted(dealt, key=str))
-    return [
-      next(remaining) if action == DEALT else action for action in self.layout.nodes[node].path
-    ]
 
   def find_public_state(self, actions: Sequence[int]) -> tuple[int, int]:
     """Returns the board and the node of a decision.
@@ -282,65 +171,17 @@ class PublicGame(CompiledGame):
       state_lines: numbers that the local minimizer keeps for each action.
     """
     sequences = self.layout.roots[-1]
-    if not self._partitioned:
+    if self.partition is None:
       # Regrets, strategy, sequence form, average, utilities; parents.
       return 8 * sequences * (4 + state_lines) + 4 * self.num_infosets
+    dtype, threads = np.dtype(self.partition.dtype), self.partition.num_threads
     largest = int(np.diff(self.layout.begins, axis=1).max())
-    workspaces = (
-      8 * largest * self.num_threads * 2 * (2 if self.dtype == np.float64 else 4 + state_lines)
-    )
-    return self.dtype.itemsize * sequences * (2 + state_lines) + 4 * self.num_infosets + workspaces
+    workspaces = 8 * largest * threads * 2 * (2 if dtype == np.float64 else 4 + state_lines)
+    return dtype.itemsize * sequences * (2 + state_lines) + 4 * self.num_infosets + workspaces
 
-  def _discover(self, player: int) -> Discovery:
-    """Lists a player's infosets in the order of the first history of each, as strings."""
-    treeplex = self.treeplexes[player]
-    found: list[tuple[tuple[str, ...], tuple[str, ...], int, int, int]] = []
-    for number, board in enumerate(self.layout.boards):
-      first_deals = [
-        tuple(map(str, self._first_deal(player, board, hand)))
-        for hand in board.hands[player].tolist()
-      ]
-      for node in self.layout.decisions(player, number):
-        path = tuple(map(str, self.public_actions(number, node)))
-        found.extend(
-          (first_deal, path, number, node, lane) for lane, first_deal in enumerate(first_deals)
-        )
-    found.sort()
-    root = self.game.new_initial_state()
-    infostates = []
-    for first_deal, path, *_ in found:
-      state = root.clone()
-      for action in (*first_deal, *path):
-        state.apply_action(int(action))
-      infostates.append(state.information_state_string(player))
-    boards, nodes, lanes = np.array([entry[2:] for entry in found], np.int64).reshape(-1, 3).T
-    moves = [self.layout.nodes[entry[3]].actions for entry in found]
-    # An infoset's place in the layout follows from its sequences' place in their group.
-    first_sequence = self.layout.starts[boards, nodes] + lanes
-    starts = treeplex.groups[:, FIRST_SEQUENCE].astype(np.int64)
-    group = np.searchsorted(starts, first_sequence, side="right") - 1
-    laid_out = treeplex.groups[:, FIRST_INFOSET].astype(np.int64) - treeplex.first_infoset
-    return Discovery(
-      infostates=infostates,
-      actions=np.array([action for actions in moves for action in actions], np.int64),
-      num_actions=np.array([len(actions) for actions in moves], np.int64),
-      position=(laid_out[group] + first_sequence - starts[group]).astype(np.uint32),
-      first_sequence=first_sequence.astype(np.uint32),
-      stride=self.layout.strides[boards, nodes].astype(np.uint32),
-    )
 
-  def _first_deal(self, player: int, board: Board, hand: int) -> list[int]:
-    """Returns actions of chance that deal a player this hand and leave the board in the deck."""
-    own = self.layout.deal.hands[hand].tolist()
-    gone = {*own, *board.cards}
-    if self.layout.deal.one_action:
-      candidates = self.layout.deal.hands[board.hands[1 - player]].tolist()
-      other = next(cards for cards in candidates if not gone & set(cards))
-    else:
-      own.sort(key=str)
-      left = sorted(set(range(self.layout.deal.num_cards)) - gone, key=str)
-      other = left[: self.layout.deal.hand_size]
-    return self.layout.deal.actions(*((own, other) if player == 0 else (other, own)))
+def _parents(layout: Layout, player: int) -> Uint32s:
+  return number_all(layout, player).parents(layout)
 
 
 def is_worth_it(game: pyspiel.Game) -> bool:
@@ -383,12 +224,12 @@ def compile_public_game(
   """
   if np.dtype(dtype) not in (np.float32, np.float64):
     raise errors.ArgumentError(f"dtype must be float64 or float32, not {dtype!r}.")
-  if isinstance(num_threads, bool) or not isinstance(num_threads, int) or num_threads < 1:
-    raise errors.ArgumentError(f"num_threads must be a positive integer, not {num_threads!r}.")
+  num_threads = arguments.positive_integer(num_threads, "num_threads")
   loaded = loading.load_game(game) if isinstance(game, str) else game
   deal = find_deal(loaded)
   deal.check_probabilities(loaded.new_initial_state())
-  nodes = walk_public_tree(loaded, deal, action_filter)
+  view = GameView(loaded, action_filter, possible_only=True)
+  nodes = walk_public_tree(view, deal)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   layout = Layout(deal, nodes, list_boards(deal, nodes))
   has_subtrees = len(layout.boards) > 1
@@ -401,4 +242,4 @@ def compile_public_game(
       "float32 and threads are for partitioned games; this one is not, but partitioned=True may "
       "make it one."
     )
-  return PublicGame(loaded, layout, partitioned=partitioned, dtype=dtype, num_threads=num_threads)
+  return PublicGame(view, layout, dtype, num_threads, partitioned)

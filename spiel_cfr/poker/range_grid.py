@@ -105,7 +105,7 @@ def range_grid(game: PublicGame, sequence_form: Float64s, actions: Sequence[int]
   board, node = game.find_public_state(actions)
   decision = layout.nodes[node]
   player, own = decision.player, layout.boards[board].hands[decision.player]
-  played = sequence_form[game.sequences(board, node)] * layout.deal.reaches[player, own]
+  played = sequence_form[game.layout.sequences(board, node)] * layout.deal.reaches[player, own]
   low, high = layout.deal.hands[own].T
   suited = low % layout.deal.num_suits == high % layout.deal.num_suits
   ranks = _SIZE - 1 - np.stack([high, low]) // layout.deal.num_suits

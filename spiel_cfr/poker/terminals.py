@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr.game.payoff import GRADIENT_SIGNATURE
-from spiel_cfr.kernels.arrays import Float64s, Uint32s, Uint64s
+from spiel_cfr.kernels.arrays import Float64s, Uint32s
 from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.kernels.simd import LANES, full, load, store, transpose
+from spiel_cfr.payoffs.base import GRADIENT, PayoffArrays
 
-POKER_TERMINALS = "poker terminals"
 # Columns of the payoff's table from row 2 on, a row a board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
 # of strength are, and how many; the batches of folds and of showdowns. Rows 0 and 1 hold each player's root and end,
@@ -129,17 +128,12 @@ def scatter(
       utility[row + rows[lane + i]] += payoff[k] * values[weights + i] * value[i * _WIDTH + k]
 
 
-@kernel(GRADIENT_SIGNATURE)
+@kernel(GRADIENT)
 def terminal_gradient(
-  player: int,
-  table: Uint64s,
-  rows: Uint32s,
-  others: Uint32s,
-  values: Float64s,
-  sequence: Float64s,
-  utility: Float64s,
+  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
   """Adds up the terminals of every board, eight at a time."""
+  table, rows, others, values = arrays
   opponent = _ONE - player
   sign = 1.0 - 2.0 * player
   payoffs = table[0, 2]
@@ -166,7 +160,9 @@ def terminal_gradient(
       value[i] = 0.0
     for batch in range(table[board, 8], table[board, 11]):
       is_fold = batch < table[board, 9]
-      gather(reach, others, rows, values, sequence, opponent, batch, other_lanes, other_weights)
+      gather(
+        reach, others, rows, values, sequence_form, opponent, batch, other_lanes, other_weights
+      )
       for k in range(_WIDTH):
         reach[other_lanes * _WIDTH + k] = 0.0
       for i in range(places * _WIDTH):

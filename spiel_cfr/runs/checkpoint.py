@@ -8,7 +8,7 @@ import warnings
 from spiel_cfr import errors, files
 from spiel_cfr.arguments import positive_integer
 from spiel_cfr.runs.schedule import Every, Schedule
-from spiel_cfr.solvers.iterative import IterativeSolver
+from spiel_cfr.solvers.interface import IterativeSolver
 
 _PREFIX, _SUFFIX = "iteration-", ".npz"
 

@@ -12,9 +12,9 @@ from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
 from spiel_cfr.runs.schedule import Powers, Schedule
-from spiel_cfr.runs.slices import Slices
 from spiel_cfr.runs.trace import Row, Trace
-from spiel_cfr.solvers.iterative import IterativeSolver
+from spiel_cfr.slices import Slices
+from spiel_cfr.solvers.interface import IterativeSolver
 
 StopReason = Literal["iterations", "target", "seconds", "interrupt"]
 

@@ -6,7 +6,7 @@ import time
 from typing import TextIO
 
 from spiel_cfr.runs.trace import Row
-from spiel_cfr.solvers.iterative import IterativeSolver
+from spiel_cfr.solvers.interface import IterativeSolver
 
 _SECONDS_BETWEEN_UPDATES = 0.1
 _CLEAR_LINE = "\r\x1b[K"

@@ -16,8 +16,8 @@ import time
 from typing import Any, NamedTuple, TextIO
 
 from spiel_cfr import errors, files
-from spiel_cfr.runs.environment import machine, versions
-from spiel_cfr.solvers.iterative import IterativeSolver
+from spiel_cfr.environment import machine, versions
+from spiel_cfr.solvers.interface import IterativeSolver
 
 _KIND = "trace of spiel_cfr"
 _FORMAT = 1

@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Uint64s
 from spiel_cfr.sampling.histories import compile_histories
 from spiel_cfr.sampling.loop import (

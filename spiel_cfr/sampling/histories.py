@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import FLOAT_TABLE, FLOATS, INDEX_TABLE, Float64s, Uint32s, tuple_type
 
 # Columns of `Histories.nodes`.

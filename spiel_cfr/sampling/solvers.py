@@ -22,13 +22,12 @@ import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import arguments, errors, evaluate, policy
-from spiel_cfr.game.compiled import CompiledGame, compile_game
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.kernels.arrays import Float64s, Uint32s
-from spiel_cfr.kernels.compile import TIE
-from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.base import TIE, LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
-from spiel_cfr.runs.slices import Slices
 from spiel_cfr.sampling.engines import (
   CompiledEngine,
   Engine,
@@ -38,8 +37,8 @@ from spiel_cfr.sampling.engines import (
 )
 from spiel_cfr.sampling.loop import ITERATIONS, VISITED, Schedule
 from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
-from spiel_cfr.solvers.base import AnyGame
-from spiel_cfr.solvers.iterative import IterativeSolver
+from spiel_cfr.slices import Slices
+from spiel_cfr.solvers.interface import IterativeSolver
 
 DEFAULT_MAX_NODES = 500_000
 DEFAULT_MAX_INFOSETS = 2_000_000

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import FLOAT_TABLE, FLOATS, INDICES, Float64s, Uint32s, tuple_type
 
 
@@ -126,8 +126,8 @@ def table_of(compiled: CompiledGame, has_baseline: bool = False) -> Table:
   entry[sequences] = num_players + np.arange(len(sequences))
   table = Table(num_players, has_baseline)
   table.reserve(compiled.num_infosets, num_players + len(sequences))
-  for treeplex, num_actions in zip(compiled.treeplexes, compiled.num_actions, strict=True):
-    parents = entry[treeplex.parent[treeplex.position]]
-    for actions, parent in zip(num_actions.tolist(), parents.tolist(), strict=True):
+  for treeplex, own in zip(compiled.treeplexes, compiled.infosets, strict=True):
+    parents = entry[treeplex.parent[own.position]]
+    for actions, parent in zip(own.num_actions.tolist(), parents.tolist(), strict=True):
       table.add(actions, parent)
   return table

@@ -11,11 +11,12 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from spiel_cfr import arguments, evaluate, policy
-from spiel_cfr.game.compiled import compile_game
+from spiel_cfr import arguments, evaluate
+from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent, SafeguardedDescent
-from spiel_cfr.solvers.base import AnyGame, Averaged, Solver
+from spiel_cfr.policy import forms
+from spiel_cfr.solvers.full_width import Averaged, Solver
 
 Average: TypeAlias = Literal["power", "certified"]
 
@@ -88,7 +89,7 @@ class AdaptiveOptimisticCFRSolver(Solver):
       AdaptiveOptimisticDescent(*constants)
       if safeguard is None
       else SafeguardedDescent(*constants, safeguard, after),
-      average_power=1.0 if self._certifies else gamma,
+      average_weights=1.0 if self._certifies else gamma,
       averaged=averaged,
     )
 
@@ -123,14 +124,14 @@ class AdaptiveOptimisticCFRSolver(Solver):
   @property
   def num_handed_over(self) -> int:
     """How many infosets the safeguard has handed to regret matching."""
-    return int(self._local[2].sum()) if self._safeguarded else 0
+    return int(self._loop.local_line(2).sum()) if self._safeguarded else 0
 
   def _average_weights(self, iterations: Int64s) -> Float64s:
     return super()._average_weights(iterations - self._restart_iteration)
 
   def average_probabilities(self) -> Float64s:
     """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
-    return policy.behavioral_form(self.compiled_game, self.average_sequence_form())
+    return forms.behavioral_form(self.compiled_game, self.average_sequence_form())
 
   def average_sequence_form(self) -> Float64s:
     """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
@@ -139,8 +140,8 @@ class AdaptiveOptimisticCFRSolver(Solver):
   def _certified(self) -> tuple[Float64s, Float64s]:
     """Returns the best strategies so far, in sequence form, and how good each player's is."""
     best, best_scores = self._best.copy(), self._best_scores.copy()
-    candidates = [self._sequence]
-    if self._average[0] > 0:
+    candidates = [self._loop.current_sequence_form()]
+    if self._cumulative[0] > 0:
       candidates.append(super().average_sequence_form())
     for candidate in candidates:
       scores = self._scores(candidate)
@@ -150,14 +151,20 @@ class AdaptiveOptimisticCFRSolver(Solver):
           best[treeplex.root : treeplex.end] = candidate[treeplex.root : treeplex.end]
     return best, best_scores
 
-  def _scores(self, sequence: Float64s) -> Float64s:
+  def nash_conv(self) -> float:
+    """Returns the NashConv of the average policy, without leaving the arrays."""
+    if not self._certifies:
+      return super().nash_conv()
+    return evaluate.evaluate(self.compiled_game, self.average_sequence_form()).nash_conv
+
+  def _scores(self, sequence_form: Float64s) -> Float64s:
     """What is to be small, for each player's strategy; in all, NashConv.
 
     In constant-sum games of two players a strategy is as bad as the opponent's best response to it is good, whatever
     the other strategy is. In other games only all strategies together can be judged.
     """
     game = self.compiled_game
-    evaluation = evaluate.evaluate(game, sequence)
+    evaluation = evaluate.evaluate(game, sequence_form)
     if game.num_players == 2 and game.constant_sum is not None:
       result: Float64s = evaluation.best_response_values[::-1] - game.constant_sum / 2
       return result
@@ -167,22 +174,23 @@ class AdaptiveOptimisticCFRSolver(Solver):
     """Goes on from the best strategies, with a new average, if they have become so much better."""
     game = self.compiled_game
     if math.isinf(self._restart_nash_conv):
-      uniform = policy.sequence_form(game, policy.uniform(game))
+      uniform = forms.sequence_form(game, forms.uniform(game))
       self._restart_nash_conv = float(self._scores(uniform).sum())
     nash_conv = float(self._best_scores.sum())
     if nash_conv > _IMPROVEMENT * self._restart_nash_conv:
       return
     self._restart_iteration, self._restart_nash_conv = self.iteration, nash_conv
+    strategy = self.current_probabilities()
     for treeplex in game.treeplexes:
       for sequences, infosets in treeplex.blocks():
         reach = self._best[treeplex.parent[infosets]]
         reached = reach > 0
         # Where its owner does not play to, nothing is known that is better than the current strategy.
-        self._strategy[sequences] = np.where(
-          reached, self._best[sequences] / np.where(reached, reach, 1.0), self._strategy[sequences]
+        strategy[sequences] = np.where(
+          reached, self._best[sequences] / np.where(reached, reach, 1.0), strategy[sequences]
         )
-    self._sequence[:] = policy.sequence_form(game, self._strategy)
-    self._state[0] = self._strategy
-    self._average[:] = 0.0
+    self._loop.set_strategy(strategy)
+    self._loop.set_state_line(0, strategy)
+    self._cumulative[:] = 0.0
     if self._safeguarded:
-      self._local[2] = 0.0
+      self._loop.set_local_line(2, np.zeros(game.num_infosets))

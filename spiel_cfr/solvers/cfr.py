@@ -11,9 +11,9 @@ the one before that player's update, and DCFR discounts after adding unless said
 import sys
 
 from spiel_cfr import arguments
-from spiel_cfr.minimizers.discounted import DiscountedRegretMatching, DiscountOrder
-from spiel_cfr.minimizers.regret_matching import RegretMatching, RegretMatchingPlus
-from spiel_cfr.solvers.base import AnyGame, Solver
+from spiel_cfr.compiling import AnyGame
+from spiel_cfr.minimizers.regret_matching import DiscountOrder, RegretMatching
+from spiel_cfr.solvers.full_width import Solver
 
 
 class TabularCFRSolver(Solver):
@@ -39,9 +39,9 @@ class TabularCFRSolver(Solver):
     """
     super().__init__(
       game,
-      RegretMatchingPlus() if regret_matching_plus else RegretMatching(),
+      RegretMatching.plus() if regret_matching_plus else RegretMatching(),
       alternating_updates=alternating_updates,
-      average_power=1.0 if linear_averaging else 0.0,
+      average_weights=1.0 if linear_averaging else 0.0,
     )
 
 
@@ -87,7 +87,7 @@ class DCFRSolver(Solver):
       GameError: see `compile_game`.
     """
     gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
-    super().__init__(game, DiscountedRegretMatching(alpha, beta, order), average_power=gamma)
+    super().__init__(game, RegretMatching.discounted(alpha, beta, order), average_weights=gamma)
 
 
 class LCFRSolver(DCFRSolver):

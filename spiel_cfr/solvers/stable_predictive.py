@@ -12,11 +12,11 @@ import math
 from typing import Literal, TypeAlias, get_args
 
 from spiel_cfr import arguments, errors
-from spiel_cfr.game.compiled import compile_game
+from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.minimizers.oftrl import LastLossOFTRL, Prediction, Regularizer, SubtreeOFTRL
-from spiel_cfr.solvers.base import AnyGame, Solver
-from spiel_cfr.solvers.certificate import Certificate, certify
-from spiel_cfr.solvers.step_sizes import Constants, StepSizeTable, step_size_table, step_sizes
+from spiel_cfr.solvers.full_width import Solver
+from spiel_cfr.theory.certificate import Certificate, certify
+from spiel_cfr.theory.step_sizes import Constants, StepSizeTable, step_size_table, step_sizes
 
 Averaging: TypeAlias = Literal["uniform", "linear", "quadratic"]
 
@@ -101,7 +101,7 @@ class StablePredictiveCFRSolver(Solver):
       compiled,
       minimizer(self.constants.steps, regularizer),
       alternating_updates=alternating_updates,
-      average_power=float(get_args(Averaging).index(averaging)),
+      average_weights=float(get_args(Averaging).index(averaging)),
     )
 
   def step_sizes(self) -> StepSizeTable:

@@ -3,21 +3,11 @@
 As in their papers, updates alternate, and averages take the strategy of iteration t before its owner's update.
 """
 
-import math
-import sys
-
-import numpy as np
-
-from spiel_cfr import arguments
-from spiel_cfr.kernels.arrays import Float64s, Int64s
-from spiel_cfr.minimizers.discounted import (
-  DiscountedRegretMatchingPlus,
-  DiscountOrder,
-  PredictiveRegretMatchingPlus,
-  ScheduledRegretMatching,
-)
+from spiel_cfr.compiling import AnyGame
 from spiel_cfr.minimizers.oftrl import Hedge
-from spiel_cfr.solvers.base import AnyGame, Solver
+from spiel_cfr.minimizers.regret_matching import DiscountOrder, RegretMatching
+from spiel_cfr.minimizers.schedules import FallingPower
+from spiel_cfr.solvers.full_width import Solver
 
 
 class PCFRPlusSolver(Solver):
@@ -37,7 +27,7 @@ class PCFRPlusSolver(Solver):
       ArgumentError: gamma is negative or not finite.
       GameError: see `compile_game`.
     """
-    super().__init__(game, PredictiveRegretMatchingPlus(), average_power=gamma)
+    super().__init__(game, RegretMatching.predictive_plus(), average_weights=gamma)
 
 
 class SAPCFRPlusSolver(Solver):
@@ -58,7 +48,7 @@ class SAPCFRPlusSolver(Solver):
       ArgumentError: the weight is not between 0 and 1, or gamma is negative or not finite.
       GameError: see `compile_game`.
     """
-    super().__init__(game, PredictiveRegretMatchingPlus(weight), average_power=gamma)
+    super().__init__(game, RegretMatching.predictive_plus(weight), average_weights=gamma)
 
 
 class DCFRPlusSolver(Solver):
@@ -80,7 +70,7 @@ class DCFRPlusSolver(Solver):
       ArgumentError: alpha or gamma is negative or NaN.
       GameError: see `compile_game`.
     """
-    super().__init__(game, DiscountedRegretMatchingPlus(alpha), average_power=gamma)
+    super().__init__(game, RegretMatching.discounted_plus(alpha), average_weights=gamma)
 
 
 class PDCFRPlusSolver(Solver):
@@ -99,7 +89,7 @@ class PDCFRPlusSolver(Solver):
       GameError: see `compile_game`.
     """
     super().__init__(
-      game, DiscountedRegretMatchingPlus(alpha, predictive=True), average_power=gamma
+      game, RegretMatching.discounted_plus(alpha, predictive=True), average_weights=gamma
     )
 
 
@@ -129,15 +119,11 @@ class HSDCFRSolver(Solver):
       ArgumentError: the horizon is not a positive integer, first_gamma is less than 5, or there is no such order.
       GameError: see `compile_game`.
     """
-    self.horizon = arguments.positive_integer(horizon, "horizon")
-    self._first_gamma = arguments.real_number(first_gamma, "first_gamma", 5.0, sys.float_info.max)
-    super().__init__(game, ScheduledRegretMatching(order=order, horizon=self.horizon))
-
-  def _average_weights(self, iterations: Int64s) -> Float64s:
-    return scheduled_weights(iterations, self.horizon, self._first_gamma)
+    weights = FallingPower(first_gamma, horizon)
+    super().__init__(game, RegretMatching.scheduled(horizon, order), average_weights=weights)
 
 
-class HSPCFRPlusSolver(PCFRPlusSolver):
+class HSPCFRPlusSolver(Solver):
   """PCFR+ with the average of `HSDCFRSolver`, from the same paper."""
 
   def __init__(self, game: AnyGame, horizon: int, first_gamma: float = 30.0) -> None:
@@ -152,30 +138,8 @@ class HSPCFRPlusSolver(PCFRPlusSolver):
       ArgumentError: the horizon is not a positive integer, or first_gamma is less than 5.
       GameError: see `compile_game`.
     """
-    self.horizon = arguments.positive_integer(horizon, "horizon")
-    self._first_gamma = arguments.real_number(first_gamma, "first_gamma", 5.0, sys.float_info.max)
-    super().__init__(game)
-
-  def _average_weights(self, iterations: Int64s) -> Float64s:
-    return scheduled_weights(iterations, self.horizon, self._first_gamma)
-
-
-def scheduled_weights(iterations: Int64s, horizon: int, first_gamma: float) -> Float64s:
-  """Returns what iterations weigh if after iteration s all that came before is multiplied by (s / (s + 1))^gamma_s.
-
-  With gamma_s = g - 5 s / horizon, the weight of iteration t is the product of ((s + 1) / s)^gamma_s over s < t:
-
-    log weight = g log t - 5 / horizon * ((t - 1) log t - log (t - 1)!)
-
-  Past the horizon gamma stays at g - 5.
-  """
-  within = np.minimum(iterations, horizon)
-  logarithms = np.log(within)
-  factorials = np.array([math.lgamma(t) for t in within.tolist()])
-  within_horizon = first_gamma * logarithms - 5 / horizon * ((within - 1) * logarithms - factorials)
-  past = (first_gamma - 5) * (np.log(iterations) - logarithms)
-  result: Float64s = np.exp(within_horizon + past)
-  return result
+    weights = FallingPower(first_gamma, horizon)
+    super().__init__(game, RegretMatching.predictive_plus(), average_weights=weights)
 
 
 class HedgeCFRSolver(Solver):

@@ -18,7 +18,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.runs.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
-from spiel_cfr.runs.slices import Slices
+from spiel_cfr.slices import Slices
 
 
 @pytest.fixture(scope="module")

@@ -12,18 +12,37 @@ sequence. The regret of a point is that of the strategies from there on:
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from spiel_cfr import policy
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros
-
-if TYPE_CHECKING:
-  from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
+from spiel_cfr.minimizers.oftrl import Prediction
+from spiel_cfr.policy import forms
+from spiel_cfr.theory.step_sizes import StepSizes
 
 # What rounding may add to sums of many numbers, relative to the bound and to the sum of the payoffs so far.
 _ROUNDING = 1e-12
+
+
+class StablePredictiveRun(Protocol):
+  """What is certified: a `StablePredictiveCFRSolver`, whose attributes these are."""
+
+  compiled_game: CompiledGame
+  constants: StepSizes
+  horizon: int | None
+  prediction: Prediction
+  averaging: Any
+  alternating_updates: bool
+
+  @property
+  def iteration(self) -> int: ...  # noqa: D102
+  def restarted(self) -> Self: ...  # noqa: D102
+  def evaluate_and_update_policy(self) -> None: ...  # noqa: D102
+  def current_probabilities(self) -> Float64s: ...  # noqa: D102
+  def current_sequence_form(self) -> Float64s: ...  # noqa: D102
+  def nash_conv(self) -> float: ...  # noqa: D102
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +154,7 @@ class _Ledger:
 class _Player:
   """One player's strategies, losses and regrets, point by point."""
 
-  def __init__(self, solver: "StablePredictiveCFRSolver", player: int) -> None:
+  def __init__(self, solver: StablePredictiveRun, player: int) -> None:
     game = solver.compiled_game
     self.game, self.tree, self.player = game, game.treeplexes[player], player
     self.solver = solver
@@ -159,8 +178,7 @@ class _Player:
 
   def at_infoset(self, infoset: int) -> str:
     """Names an infoset, numbered in layout order."""
-    number = int(np.flatnonzero(self.tree.position == infoset)[0])
-    return f"player {self.player}'s infostate {self.game.infostates[self.player][number]!r}"
+    return f"player {self.player}'s infostate {self.game.infostate(self.player, infoset)!r}"
 
   def at_sequence(self, sequence: int) -> str:
     """Names the observation point after a sequence, numbered from the empty one."""
@@ -197,17 +215,8 @@ class _Player:
     primal, dual = constants.norms
     low, high = self.game.payoff_range
     rounding = _ROUNDING * t * max(abs(low), abs(high))
-    payoff = self.game.payoff
     self.gradient[:] = 0.0
-    payoff.gradient(
-      np.uint64(self.player),
-      payoff.table,
-      payoff.rows,
-      payoff.others,
-      payoff.values,
-      seen,
-      self.gradient,
-    )
+    self.game.payoff.gradient_into(self.player, seen, self.gradient)
     gradient = self.gradient.copy()
     utility, value = self.carried_up(old, gradient)
 
@@ -256,7 +265,7 @@ class _Player:
     self.played += value
     for _, infosets, parents in self.blocks:
       np.add.at(self.played_below, parents, value[infosets])
-    sequence_value = float(gradient @ policy.sequence_form(self.game, old))
+    sequence_value = float(gradient @ forms.sequence_form(self.game, old))
     self.played_total += sequence_value
     best, best_below = self.total_gradient.copy(), np.zeros(self.game.end)
     regret = np.zeros(tree.num_infosets)
@@ -337,7 +346,7 @@ class _Player:
     return result, float(np.sqrt(max(moved[tree.root], 0)))
 
 
-def certify(solver: "StablePredictiveCFRSolver") -> Certificate:
+def certify(solver: StablePredictiveRun) -> Certificate:
   """Repeats a run and checks it; see `StablePredictiveCFRSolver.certificate`."""
   game = solver.compiled_game
   replica = solver.restarted()
@@ -384,9 +393,7 @@ def certify(solver: "StablePredictiveCFRSolver") -> Certificate:
   return Certificate(tuple(ledger.checks.values()), solver.iteration, gap, guarantee, tuple(notes))
 
 
-def _guarantee(
-  solver: "StablePredictiveCFRSolver", first_gradients: list[float]
-) -> tuple[float, float]:
+def _guarantee(solver: StablePredictiveRun, first_gradients: list[float]) -> tuple[float, float]:
   """Bounds the gap after the iterations that were done, and after any number of them."""
   constants, t = solver.constants, solver.iteration
   changes = (constants.sensitivity * constants.kappa_root) ** 2

@@ -23,12 +23,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.treeplex import COUNT, DEPTH, Treeplex
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.minimizers.oftrl import Regularizer
-from spiel_cfr.poker import bounds as poker_bounds
-from spiel_cfr.poker.public_game import PublicGame
 
 Constants: TypeAlias = Literal["paper", "tight"]
 
@@ -119,7 +117,7 @@ def step_sizes(
     relative_kappa[own] = gamma[own] / (2 * slack * strategy_norm[own])
     diameter[own] = np.log(actions) if regularizer == "entropy" else (1 - 1 / actions) / 2
     if tight:
-      bounds = np.minimum(counterfactual_bounds(game, player), largest)
+      bounds = np.minimum(game.payoff.counterfactual_bounds(game.treeplexes, player), largest)
       loss_norm[own] = _loss_norms(tree, bounds, norms[1])
     else:
       loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
@@ -131,7 +129,9 @@ def step_sizes(
   second_terms = rate * strategy_norm**2
   alpha = np.array([_largest_sum(tree, first_terms, np.add) for tree in game.treeplexes])
   beta = np.array([_largest_sum(tree, second_terms, np.maximum) for tree in game.treeplexes])
-  sensitivity = np.array([_sensitivity(game, player) for player in range(game.num_players)])
+  sensitivity = np.array(
+    [game.payoff.sensitivity(game.treeplexes, player) for player in range(game.num_players)]
+  )
   if kappa_root is None:
     assert horizon is not None
     spread = 3 * horizon * float((beta * sensitivity**2).sum())
@@ -197,7 +197,9 @@ def step_size_table(game: CompiledGame, constants: StepSizes) -> StepSizeTable:
   for player, tree in enumerate(game.treeplexes):
     groups = tree.groups.astype(np.int64)
     depths = np.repeat(groups[:, DEPTH], groups[:, COUNT])
-    for infostate, place in zip(game.infostates[player], tree.position.tolist(), strict=True):
+    for infostate, place in zip(
+      game.infosets[player].infostates, game.infosets[player].position.tolist(), strict=True
+    ):
       j = tree.first_infoset + place
       columns = (
         constants.gamma,
@@ -256,99 +258,3 @@ def _loss_norms(tree: Treeplex, bounds: Float64s, order: float) -> Float64s:
   for sequences, infosets in tree.blocks():
     result[infosets] = np.linalg.norm(bounds[sequences - tree.root], ord=order, axis=0)
   return result
-
-
-def counterfactual_bounds(game: CompiledGame, player: int) -> Float64s:
-  """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
-
-  For each tuple of the others' last sequences, the player's own best continuation is taken on its own; then each other
-  player's best strategy against these, one player after the other. All payoffs count as positive. Each step can only
-  raise the result.
-
-  Returns:
-    Shape (end - root,), from the empty sequence on.
-  """
-  if isinstance(game, PublicGame):
-    return poker_bounds.counterfactual_bounds(game, player)
-  own, others, values = game.payoff.leaves(player)
-  keys = [key.astype(np.int64) for key in (own, *others)]
-  keys, values = _carry_up(game.treeplexes[player], 0, keys, np.abs(values))
-  for shift in reversed(range(1, game.num_players)):
-    tree = game.treeplexes[(player + shift) % game.num_players]
-    keys, values = _carry_up(tree, shift, keys, values)
-    # Only there has the whole of this player's tree been seen.
-    at_root = keys[shift] == tree.root
-    keys, values = [key[at_root] for key in keys[:shift]], values[at_root]
-  root, end = game.treeplexes[player].root, game.treeplexes[player].end
-  bounds = np.zeros(end - root)
-  bounds[keys[0] - root] = values
-  return bounds
-
-
-def _carry_up(
-  tree: Treeplex, index: int, keys: list[Int64s], values: Float64s
-) -> tuple[list[Int64s], Float64s]:
-  """Adds to each entry of a sparse tensor the best that can follow in one player's tree.
-
-  Args:
-    tree: the player's tree.
-    index: which of the keys is the player's sequence.
-    keys: of each entry.
-    values: not negative, of each entry; entries that are left out are 0.
-
-  Returns:
-    The same for all sequences from which an entry can be reached.
-  """
-  done: list[tuple[list[Int64s], Float64s]] = []
-  for sequences, infosets in _up(tree):
-    first, last = sequences[0, 0], sequences[-1, -1]
-    place = np.zeros(last - first + 1, np.int64)
-    place[sequences - first] = np.arange(sequences.shape[1])
-    here = (keys[index] >= first) & (keys[index] <= last)
-    done.append(_combined([key[here] for key in keys], values[here], np.add))
-    level_keys, level = done[-1]
-    infoset = place[level_keys[index] - first]
-    parents = tree.parent[infosets][infoset].astype(np.int64)
-    (_, *best_keys), best = _combined(
-      [infoset, *level_keys[:index], parents, *level_keys[index + 1 :]], level, np.maximum
-    )
-    keys = [np.concatenate([key[~here], more]) for key, more in zip(keys, best_keys, strict=True)]
-    values = np.concatenate([values[~here], best])
-  done.append(_combined(keys, values, np.add))
-  return (
-    [np.concatenate(parts) for parts in zip(*(keys for keys, _ in done), strict=True)],
-    np.concatenate([values for _, values in done]),
-  )
-
-
-def _combined(
-  keys: list[Int64s], values: Float64s, operation: np.ufunc
-) -> tuple[list[Int64s], Float64s]:
-  """Reduces the values of equal keys to one."""
-  if not len(values):
-    return keys, values
-  order = np.lexsort(keys)
-  keys = [key[order] for key in keys]
-  new = np.any([np.diff(key) != 0 for key in keys], axis=0)
-  starts = np.flatnonzero(np.concatenate([[True], new]))
-  combined: Float64s = operation.reduceat(values[order], starts)
-  return [key[starts] for key in keys], combined
-
-
-def _sensitivity(game: CompiledGame, player: int) -> float:
-  """Sum over the other players of a bound on the norm of the payoff matrix of their and this player's sequences.
-
-  The spectral norm is at most the Frobenius norm, and at most the root of the largest row sum times the largest column
-  sum. Players besides the two count as playing to all their sequences.
-  """
-  if isinstance(game, PublicGame):
-    return poker_bounds.payoff_norm(game, player)
-  own, others, values = game.payoff.leaves(player)
-  total = 0.0
-  for theirs in others:
-    (rows, columns), entries = _combined(
-      [own.astype(np.int64), theirs.astype(np.int64)], np.abs(values), np.add
-    )
-    largest_sums = [np.bincount(key, entries).max(initial=0.0) for key in (rows, columns)]
-    total += min(float(np.linalg.norm(entries)), float(np.sqrt(np.prod(largest_sums))))
-  return total

@@ -1,8 +1,4 @@
-"""Between the arrays of the solvers and OpenSpiel's policies.
-
-Inside, a policy is a float64 array over the sequences of all players: the probability of each sequence's action at its
-infoset (behavioural form), or the probability that the owner plays to the sequence (sequence form).
-"""
+"""Between the arrays of the solvers and OpenSpiel's policies, both ways."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,9 +10,9 @@ import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import errors
-from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.enumerate import first_states
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s
 
 PolicyDict = dict[str, dict[int, float]]
 # How far the probabilities at an infoset may sum from 1.
@@ -66,7 +62,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
   @functools.cached_property
   def states(self) -> list[Any]:
     """One state of each row's infoset: the first in the order of histories."""
-    return first_states(self.game, self._compiled.infostates)
+    return first_states(self._compiled.view, self._compiled.infostates)
 
   @functools.cached_property
   def state_in(self) -> npt.NDArray[np.float64] | None:
@@ -132,45 +128,6 @@ def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.Tabul
   return pyspiel.TabularPolicy(
     {infostate: list(entries.items()) for infostate, entries in table.items()}
   )
-
-
-def uniform(compiled: CompiledGame) -> Float64s:
-  """Returns the uniform policy in behavioural form, aligned."""
-  result = aligned_zeros(compiled.end)
-  for treeplex in compiled.treeplexes:
-    for sequences, _ in treeplex.blocks():
-      result[sequences] = 1.0 / len(sequences)
-  return result
-
-
-def behavioral_form(compiled: CompiledGame, sums: Float64s) -> Float64s:
-  """Normalizes non-negative sums at each infoset; where they are all zero, the strategy is uniform.
-
-  Args:
-    compiled: the game.
-    sums: shape (sequences,).
-
-  Returns:
-    Behavioural form, shape (sequences,).
-  """
-  result = np.zeros(compiled.end)
-  for treeplex in compiled.treeplexes:
-    for sequences, _ in treeplex.blocks():
-      block = sums[sequences]
-      total = block.sum(axis=0)
-      some = total > 0
-      result[sequences] = np.where(some, block / np.where(some, total, 1.0), 1.0 / len(sequences))
-  return result
-
-
-def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
-  """Turns behavioural form into sequence form, both of shape (sequences,). The result is aligned."""
-  result = aligned_zeros(compiled.end)
-  for treeplex in compiled.treeplexes:
-    result[treeplex.root] = 1.0
-    for sequences, infosets in treeplex.blocks():
-      result[sequences] = probabilities[sequences] * result[treeplex.parent[infosets]]
-  return result
 
 
 # What can be read as a policy: OpenSpiel's in Python or C++, a dictionary, or one of these for each player.
@@ -277,7 +234,7 @@ def _find(look_up: Callable[[str], Any], infostate: str) -> Any:
 
 
 def _states(compiled: CompiledGame) -> list[Any]:
-  return first_states(compiled.game, compiled.infostates)
+  return first_states(compiled.view, compiled.infostates)
 
 
 def _check(compiled: CompiledGame, entries: Float64s) -> None:

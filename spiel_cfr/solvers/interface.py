@@ -1,4 +1,4 @@
-"""What every solver is to a run: it iterates, can be measured, can be kept in a file and go on from there."""
+"""What every solver is: it iterates, hands out policies, and can be measured, copied, kept in a file and resumed."""
 
 import abc
 import copy
@@ -6,27 +6,34 @@ import dataclasses
 import enum
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors, evaluate, files
-from spiel_cfr.game.compiled import CompiledGame, compile_game
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.environment import versions
+from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.minimizers.base import LocalMinimizer
-from spiel_cfr.runs.environment import versions
+from spiel_cfr.minimizers.schedules import Schedule
+from spiel_cfr.policy import forms, open_spiel
 
 _KIND = "checkpoint of spiel_cfr"
-_FORMAT = 1
+_FORMAT = 2
 _CLASS = "class"
+_STATE = "state"
+# What an argument may be that a checkpoint describes by class and fields.
+_DESCRIBED = (LocalMinimizer, Schedule)
 
 
 class IterativeSolver(abc.ABC):
   """Base class of all solvers.
 
-  A subclass says in `state_names` which of its attributes change from one iteration to the next. Together with the
-  game and the arguments of its constructor, which are noted here, they are all that it is.
+  A subclass says in `state_names` which of its attributes change from one iteration to the next, and makes them anew in
+  `_start`. Together with the game and the arguments of its constructor, which are noted here, they are all that it is.
 
   Attributes:
     compiled_game: the game as arrays.
@@ -37,6 +44,8 @@ class IterativeSolver(abc.ABC):
   compiled_game: CompiledGame
   iteration: int
   state_names: ClassVar[tuple[str, ...]] = ("iteration",)
+  # Attributes that `_start` makes and that hold nothing which is not in those of `state_names` too.
+  _workspaces: ClassVar[tuple[str, ...]] = ()
   _arguments: dict[str, Any]
 
   def __new__(cls, *arguments: Any, **named_arguments: Any) -> Self:
@@ -45,12 +54,13 @@ class IterativeSolver(abc.ABC):
     try:
       bound = inspect.signature(cls.__init__).bind(self, *arguments, **named_arguments)
     except TypeError:
-      return (
-        self  # The constructor itself will say what is wrong; copying a solver does not call it.
-      )
+      return self  # The constructor itself will say what is wrong; copying a solver calls none.
     bound.apply_defaults()
     self._arguments = dict(list(bound.arguments.items())[2:])
     return self
+
+  def _start(self) -> None:  # noqa: B027
+    """Sets everything that iterations change to what it is before the first."""
 
   @abc.abstractmethod
   def run(self, iterations: int) -> None:
@@ -60,10 +70,6 @@ class IterativeSolver(abc.ABC):
       ArgumentError: `iterations` is not a positive integer.
     """
 
-  @abc.abstractmethod
-  def nash_conv(self) -> float:
-    """Returns the NashConv of the average policy."""
-
   @property
   @abc.abstractmethod
   def nodes_touched(self) -> int:
@@ -71,6 +77,53 @@ class IterativeSolver(abc.ABC):
 
   def prepare(self) -> None:  # noqa: B027
     """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
+
+  @abc.abstractmethod
+  def current_probabilities(self) -> Float64s:
+    """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
+
+  @abc.abstractmethod
+  def average_probabilities(self) -> Float64s:
+    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
+
+  def current_sequence_form(self) -> Float64s:
+    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
+    return forms.sequence_form(self.compiled_game, self.current_probabilities())
+
+  def average_sequence_form(self) -> Float64s:
+    """Returns the average policy in sequence form, shape (sequences,)."""
+    return forms.sequence_form(self.compiled_game, self.average_probabilities())
+
+  def current_policy(self) -> Any:
+    """Returns a copy of the current policy, which need not converge, as OpenSpiel's Python class."""
+    return open_spiel.CompiledTabularPolicy(self.compiled_game, self.current_probabilities())
+
+  def average_policy(self) -> Any:
+    """Returns a copy of the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
+
+    It is OpenSpiel's Python class. Where its owner has never played to, it is uniform, as in OpenSpiel.
+    """
+    return open_spiel.CompiledTabularPolicy(self.compiled_game, self.average_probabilities())
+
+  def tabular_average_policy(self) -> pyspiel.TabularPolicy:
+    """Returns a copy of the average policy as OpenSpiel's C++ class; also the name there."""
+    return open_spiel.to_pyspiel(self.compiled_game, self.average_probabilities())
+
+  def tabular_current_policy(self) -> pyspiel.TabularPolicy:
+    """Returns a copy of the current policy as OpenSpiel's C++ class."""
+    return open_spiel.to_pyspiel(self.compiled_game, self.current_probabilities())
+
+  def average_policy_dict(self) -> open_spiel.PolicyDict:
+    """Returns a copy of the average policy as infostate -> action -> probability."""
+    return open_spiel.to_dict(self.compiled_game, self.average_probabilities())
+
+  def current_policy_dict(self) -> open_spiel.PolicyDict:
+    """Returns a copy of the current policy as infostate -> action -> probability."""
+    return open_spiel.to_dict(self.compiled_game, self.current_probabilities())
+
+  def nash_conv(self) -> float:
+    """Returns the NashConv of the average policy, without leaving the arrays."""
+    return evaluate.evaluate(self.compiled_game, self.average_sequence_form()).nash_conv
 
   def exploitability(self) -> float:
     """Returns the exploitability of the average policy: NashConv / 2.
@@ -80,6 +133,40 @@ class IterativeSolver(abc.ABC):
     """
     evaluate.check_two_player_constant_sum(self.compiled_game)
     return self.nash_conv() / 2
+
+  def __repr__(self) -> str:
+    """Returns one line: class, game, iterations done."""
+    return f"<{type(self).__name__} of {self.compiled_game}, iteration {int(self.iteration):,}>"
+
+  def restarted(self) -> Self:
+    """Returns the same solver before its first iteration; this one is left alone."""
+    result = type(self).__new__(type(self))
+    result.__dict__.update(self.__dict__)
+    result._start()
+    return result
+
+  def __copy__(self) -> Self:
+    """Returns a solver that goes on by itself from where this one is; they share the compiled game."""
+    result = self.restarted()
+    result.load_state_dict(self.state_dict())
+    return result
+
+  def __deepcopy__(self, memo: Any) -> Self:
+    """Returns the same as `copy.copy`: what two solvers share never changes."""
+    return self.__copy__()
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Returns what is pickled: the attributes that never change, and a copy of the others."""
+    left_out = {*self.state_names, *self._workspaces}
+    constants = {name: value for name, value in self.__dict__.items() if name not in left_out}
+    return constants | {_STATE: self.state_dict()}
+
+  def __setstate__(self, attributes: dict[str, Any]) -> None:
+    """Takes over what `__getstate__` has returned."""
+    state = attributes.pop(_STATE)
+    self.__dict__.update(attributes)
+    self._start()
+    self.load_state_dict(state)
 
   def description(self) -> dict[str, Any]:
     """Returns the name of the class and the arguments of its constructor, as JSON has them.
@@ -129,6 +216,10 @@ class IterativeSolver(abc.ABC):
         value.bit_generator.state = state[name]
       else:
         setattr(self, name, state[name])
+    self._loaded()
+
+  def _loaded(self) -> None:  # noqa: B027
+    """Brings everything else up to date after the attributes of `state_names` have been written to."""
 
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes a checkpoint, from which this solver can go on as if it had never stopped, bit for bit.
@@ -181,7 +272,7 @@ class IterativeSolver(abc.ABC):
     self.load_state_dict(state)
 
   @classmethod
-  def load(cls, path: str | os.PathLike[str], game: str | pyspiel.Game | CompiledGame) -> Self:
+  def load(cls, path: str | os.PathLike[str], game: AnyGame) -> Self:
     """Makes the solver of a checkpoint anew.
 
     Only solvers of this class and its subclasses are made; `IterativeSolver.load` makes any. Classes of your own must
@@ -201,7 +292,7 @@ class IterativeSolver(abc.ABC):
     header, arrays = files.read(path, _KIND, _FORMAT)
     try:
       name, described = header["solver"][_CLASS], header["solver"]["arguments"]
-      found = _newest_class(cls, name)
+      found = _newest_class([cls], name)
       bound = inspect.signature(found.__init__).bind_partial(None, compiled)
       bound.arguments.update(_from_json(described))
       solver: Self = found(*bound.args[1:], **bound.kwargs)
@@ -214,14 +305,14 @@ class IterativeSolver(abc.ABC):
     return solver
 
 
-def _newest_class(base: type[Any], name: str) -> Any:
-  """Returns the class of that name, `base` or one derived from it; of several the one defined last, as in notebooks.
+def _newest_class(bases: Sequence[type[Any]], name: str) -> Any:
+  """Returns the class of that name, of `bases` or derived from one; of several the one defined last, as in notebooks.
 
   Raises:
     KeyError: there is none.
   """
-  known = {base.__name__: base}
-  unseen = [base]
+  known = {base.__name__: base for base in bases}
+  unseen = [*bases]
   while unseen:
     children = unseen.pop().__subclasses__()
     known.update((child.__name__, child) for child in children)
@@ -230,7 +321,7 @@ def _newest_class(base: type[Any], name: str) -> Any:
 
 
 def _to_json(value: Any) -> Any:
-  """Writes an argument as JSON has it; local minimizers become their class and fields, enumerations a name."""
+  """Writes an argument as JSON has it; minimizers and schedules become class and fields, enumerations a name."""
   if isinstance(value, np.generic | np.ndarray):
     return value.tolist()
   if isinstance(value, bool | int | float | str | None):
@@ -241,7 +332,7 @@ def _to_json(value: Any) -> Any:
     return [_to_json(entry) for entry in value]
   if isinstance(value, dict):
     return {name: _to_json(entry) for name, entry in value.items()}
-  if isinstance(value, LocalMinimizer):
+  if isinstance(value, LocalMinimizer | Schedule) and dataclasses.is_dataclass(value):
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {_CLASS: type(value).__name__} | _to_json(fields)
   raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.")
@@ -253,7 +344,7 @@ def _from_json(value: Any) -> Any:
     return [_from_json(entry) for entry in value]
   if isinstance(value, dict):
     fields = {name: _from_json(entry) for name, entry in value.items() if name != _CLASS}
-    return _newest_class(LocalMinimizer, value[_CLASS])(**fields) if _CLASS in value else fields
+    return _newest_class(_DESCRIBED, value[_CLASS])(**fields) if _CLASS in value else fields
   return value
 
 

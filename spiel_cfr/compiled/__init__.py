@@ -1,0 +1,1 @@
+"""A game as arrays: what every solver works on."""

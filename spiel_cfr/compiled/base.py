@@ -1,0 +1,255 @@
+"""The interface of compiled games, of which there are two kinds: enumerated ones and public trees of poker games."""
+
+import abc
+import dataclasses
+import functools
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr.compiled.parts import Partition
+from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.game.view import GameView
+from spiel_cfr.kernels.arrays import Int64s, Uint32s, Uint64s
+from spiel_cfr.payoffs.base import Payoff
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Infosets:
+  """A player's infosets in order of discovery, which is the order of OpenSpiel's `TabularPolicy`.
+
+  Attributes:
+    infostates: the information state strings.
+    actions: int64, legal actions, infoset by infoset, in one flat array.
+    num_actions: int64 of shape (infosets,).
+    position: uint32 of shape (infosets,): each infoset's place in the layout of the player's treeplex.
+    first_sequence: uint32 of shape (infosets,): the sequence of each infoset's action 0.
+    stride: uint32 of shape (infosets,): from there to the sequence of the next action.
+  """
+
+  infostates: list[str]
+  actions: Int64s
+  num_actions: Int64s
+  position: Uint32s
+  first_sequence: Uint32s
+  stride: Uint32s
+
+
+class CompiledGame(abc.ABC):
+  """A game in sequence form. Make one with `compile_game`.
+
+  Attributes:
+    game_string: OpenSpiel's string for the game; of the turn-based form where the game was simultaneous.
+    open_spiel_version: the release that walked the game.
+    treeplexes: each player's decision space.
+    num_distinct_actions: OpenSpiel's number of the same name.
+    payoff_range: the smallest and the largest return of any player at any terminal state.
+    constant_sum: what the players' returns always sum to, None where that differs.
+    num_states: how many states the game has, chance and terminal ones included.
+    num_terminals: how many of them are terminal.
+  """
+
+  game_string: str
+  open_spiel_version: str
+  treeplexes: tuple[Treeplex, ...]
+  num_distinct_actions: int
+  payoff_range: tuple[float, float]
+  constant_sum: float | None
+  num_states: int
+  num_terminals: int
+
+  @property
+  @abc.abstractmethod
+  def view(self) -> GameView:
+    """How the game was walked, for whoever walks it again."""
+
+  @property
+  @abc.abstractmethod
+  def payoff(self) -> Payoff:
+    """The players' payoffs."""
+
+  @property
+  @abc.abstractmethod
+  def infosets(self) -> tuple[Infosets, ...]:
+    """Each player's infosets, in order of discovery."""
+
+  @property
+  @abc.abstractmethod
+  def digest(self) -> str:
+    """Hexadecimal SHA-256 of the game: the same for two compiled games only if solvers can't tell them apart."""
+
+  @property
+  @abc.abstractmethod
+  def size(self) -> str:
+    """How large the game is, in words."""
+
+  @abc.abstractmethod
+  def save(self, path: str | os.PathLike[str]) -> None:
+    """Writes the game to one `.npz` file without pickles, whole or not at all.
+
+    Raises:
+      UnsupportedGameError: games of this kind are not saved.
+      OSError: the file can't be written.
+    """
+
+  @property
+  def partition(self) -> Partition | None:
+    """The parts that solvers are to go through one by one; None where they take the game as a whole."""
+    return None
+
+  @property
+  def num_leaves(self) -> int:
+    """How many tuples of last sequences have a payoff for player 0."""
+    return self.payoff.num_leaves
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, as OpenSpiel has it."""
+    return self.view.game
+
+  @property
+  def num_players(self) -> int:
+    """How many players there are."""
+    return len(self.treeplexes)
+
+  @property
+  def is_two_player_constant_sum(self) -> bool:
+    """Whether exploitability is defined."""
+    return self.num_players == 2 and self.constant_sum is not None
+
+  @property
+  def num_infosets(self) -> int:
+    """How many infosets all players have."""
+    return sum(treeplex.num_infosets for treeplex in self.treeplexes)
+
+  @property
+  def end(self) -> int:
+    """Length of an array over the sequences of all players, padding included."""
+    return self.treeplexes[-1].end
+
+  @property
+  def infostates(self) -> tuple[list[str], ...]:
+    """Each player's information state strings, in order of discovery."""
+    return tuple(own.infostates for own in self.infosets)
+
+  @property
+  def actions(self) -> tuple[Int64s, ...]:
+    """Each player's legal actions, infoset by infoset in order of discovery, in one flat array."""
+    return tuple(own.actions for own in self.infosets)
+
+  @property
+  def num_actions(self) -> tuple[Int64s, ...]:
+    """How many actions each infoset has, shape (infosets,) a player, in order of discovery."""
+    return tuple(own.num_actions for own in self.infosets)
+
+  def infostate(self, player: int, place: int) -> str:
+    """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""
+    own = self.infosets[player]
+    return own.infostates[int(np.flatnonzero(own.position == place)[0])]
+
+  @functools.cached_property
+  def groups(self) -> Uint64s:
+    """`Treeplex.groups` of all players, one below the other."""
+    return np.concatenate([treeplex.groups for treeplex in self.treeplexes])
+
+  @functools.cached_property
+  def parent(self) -> Uint32s:
+    """`Treeplex.parent` of all players, end to end."""
+    return np.concatenate([treeplex.parent for treeplex in self.treeplexes])
+
+  @functools.cached_property
+  def players(self) -> Uint64s:
+    """A row a player: first group, one past the last, root, one past the last sequence."""
+    ends = np.cumsum([len(treeplex.groups) for treeplex in self.treeplexes])
+    return np.array(
+      [
+        (end - len(treeplex.groups), end, treeplex.root, treeplex.end)
+        for end, treeplex in zip(ends, self.treeplexes, strict=True)
+      ],
+      np.uint64,
+    )
+
+  @functools.cached_property
+  def all_action_sequences(self) -> Int64s:
+    """The sequence of every entry of `actions`, of all players end to end."""
+    result = [np.zeros(0, np.int64)]
+    for own in self.infosets:
+      starts = np.cumsum(own.num_actions) - own.num_actions
+      index = np.arange(own.num_actions.sum()) - np.repeat(starts, own.num_actions)
+      first = np.repeat(own.first_sequence.astype(np.int64), own.num_actions)
+      result.append(first + index * np.repeat(own.stride.astype(np.int64), own.num_actions))
+    return np.concatenate(result)
+
+  @functools.cached_property
+  def rows(self) -> dict[str, int]:
+    """The row of each infostate in OpenSpiel's tabular policies.
+
+    Raises:
+      PolicyError: two players share an information state string.
+    """
+    rows: dict[str, int] = {}
+    for infostates in self.infostates:
+      for infostate in infostates:
+        if infostate in rows:
+          raise errors.PolicyError(
+            f"Two players share the information state string {infostate!r}. OpenSpiel's policies "
+            "know infosets by that string alone, so they can't hold a policy for this game."
+          )
+        rows[infostate] = len(rows)
+    return rows
+
+  @functools.cached_property
+  def action_cells(self) -> tuple[Int64s, Int64s]:
+    """The row and the column, in OpenSpiel's tabular policies, of every entry of `actions`."""
+    num_actions = np.concatenate(self.num_actions)
+    return np.repeat(np.arange(len(num_actions)), num_actions), np.concatenate(self.actions)
+
+  @functools.cached_property
+  def legal_actions_mask(self) -> Int64s:
+    """1 for each of `action_cells`, 0 elsewhere; read-only, shape (infosets, num_distinct_actions)."""
+    mask = np.zeros((self.num_infosets, self.num_distinct_actions), np.int64)
+    mask[self.action_cells] = 1
+    mask.flags.writeable = False
+    return mask
+
+  def __str__(self) -> str:
+    """Returns what game it is, and its size in words."""
+    name = self.game_string
+    return f"{name if len(name) <= 100 else name[:97] + '...'}: {self.size}"
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return f"<{type(self).__name__} {self}>"
+
+  def __copy__(self) -> "CompiledGame":
+    """Returns the game itself: nobody changes it."""
+    return self
+
+  def __deepcopy__(self, memo: Any) -> "CompiledGame":
+    """Returns the game itself: nobody changes it."""
+    return self
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Returns what is pickled: all that is not made again when it is asked for.
+
+    Raises:
+      UnsupportedGameError: the action filter can't be pickled.
+    """
+    filtered = self.view.action_filter
+    try:
+      pickle.dumps(filtered)
+    except Exception as error:
+      raise errors.UnsupportedGameError(
+        f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top level of a module."
+      ) from error
+    made = {
+      name
+      for cls in type(self).__mro__
+      for name, value in vars(cls).items()
+      if isinstance(value, functools.cached_property)
+    }
+    return {name: value for name, value in vars(self).items() if name not in made}

@@ -1,0 +1,245 @@
+"""Games of which every state was walked."""
+
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import errors, files
+from spiel_cfr.compiled.base import CompiledGame, Infosets
+from spiel_cfr.game import loading
+from spiel_cfr.game.enumerate import enumerate_game
+from spiel_cfr.game.treeplex import Treeplex, build_treeplex
+from spiel_cfr.game.view import GameView
+from spiel_cfr.kernels.arrays import aligned
+from spiel_cfr.payoffs.base import Payoff, PayoffArrays
+from spiel_cfr.payoffs.build import FORMS, build_payoff
+from spiel_cfr.payoffs.private_types import public_states
+
+_KIND = "compiled game of spiel_cfr"
+_FORMAT = 1
+_FIELDS = (
+  "game_string",
+  "num_distinct_actions",
+  "payoff_range",
+  "constant_sum",
+  "num_states",
+  "num_terminals",
+)
+_OF_TREEPLEX = ("groups", "parent")
+_OF_INFOSETS = ("actions", "num_actions", "position", "first_sequence", "stride")
+
+
+class EnumeratedGame(CompiledGame):
+  """A game of which every state was walked. Make one with `compile_game` or `load_compiled_game`."""
+
+  def __init__(
+    self,
+    *,
+    game_string: str,
+    open_spiel_version: str,
+    treeplexes: tuple[Treeplex, ...],
+    infosets: tuple[Infosets, ...],
+    payoff: Payoff,
+    num_distinct_actions: int,
+    payoff_range: tuple[float, float],
+    constant_sum: float | None,
+    num_states: int,
+    num_terminals: int,
+    view: GameView | None = None,
+  ) -> None:
+    """Takes the attributes; without a view, the game is loaded from its string when it is needed."""
+    self.game_string = game_string
+    self.open_spiel_version = open_spiel_version
+    self.treeplexes = treeplexes
+    self.num_distinct_actions = num_distinct_actions
+    self.payoff_range = payoff_range
+    self.constant_sum = constant_sum
+    self.num_states = num_states
+    self.num_terminals = num_terminals
+    self._infosets = infosets
+    self._payoff = payoff
+    self._view = view
+
+  @property
+  def view(self) -> GameView:
+    """See the base class."""
+    if self._view is None:
+      self._view = GameView(loading.load_game(self.game_string))
+    return self._view
+
+  @property
+  def payoff(self) -> Payoff:
+    """See the base class."""
+    return self._payoff
+
+  @property
+  def infosets(self) -> tuple[Infosets, ...]:
+    """See the base class."""
+    return self._infosets
+
+  @property
+  def size(self) -> str:
+    """See the base class."""
+    infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
+    return f"{self.num_states:,} states, {infosets} infosets, {self.num_leaves:,} leaves"
+
+  @property
+  def num_bytes(self) -> int:
+    """Memory of the arrays, the infostate strings not counted."""
+    arrays: list[npt.NDArray[Any]] = []
+    for treeplex, own in zip(self.treeplexes, self.infosets, strict=True):
+      arrays += [getattr(treeplex, name) for name in _OF_TREEPLEX]
+      arrays += [getattr(own, name) for name in _OF_INFOSETS]
+    return self.payoff.num_bytes + sum(array.nbytes for array in arrays)
+
+  def save(self, path: str | os.PathLike[str]) -> None:
+    """See the base class.
+
+    Raises:
+      OSError: the file can't be written.
+    """
+    header, arrays = self._contents
+    header["open_spiel_version"] = self.open_spiel_version
+    files.write(path, _KIND, _FORMAT, header, arrays)
+
+  @functools.cached_property
+  def digest(self) -> str:
+    """See the base class."""
+    header, arrays = self._contents
+    del header["game_string"]  # The same game can be named in several ways.
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, array in arrays.items():
+      digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+      digest.update(array.tobytes())
+    return digest.hexdigest()
+
+  @property
+  def _contents(self) -> tuple[dict[str, Any], files.Arrays]:
+    """Everything but OpenSpiel's version, as header and arrays of a file."""
+    arrays: files.Arrays = {
+      f"payoff.{name}": array for name, array in self.payoff.arrays._asdict().items()
+    }
+    for player, (treeplex, own) in enumerate(zip(self.treeplexes, self.infosets, strict=True)):
+      encoded = [infostate.encode() for infostate in own.infostates]
+      arrays[f"{player}.infostates"] = np.frombuffer(b"".join(encoded), np.uint8)
+      arrays[f"{player}.infostate_lengths"] = np.array([len(text) for text in encoded], np.uint32)
+      for source, names in ((treeplex, _OF_TREEPLEX), (own, _OF_INFOSETS)):
+        arrays |= {f"{player}.{name}": getattr(source, name) for name in names}
+    roots = [(treeplex.root, treeplex.end, treeplex.first_infoset) for treeplex in self.treeplexes]
+    header = {"payoff_form": self.payoff.form, "roots": roots}
+    return header | {name: getattr(self, name) for name in _FIELDS}, arrays
+
+
+def enumerated_game(
+  view: GameView, max_nodes: int, max_bytes: int, progress: bool | None
+) -> EnumeratedGame:
+  """Walks a game and lays it out; see `compile_game`."""
+  walk = enumerate_game(view, max_nodes, max_bytes, progress)
+  treeplexes: list[Treeplex] = []
+  infosets: list[Infosets] = []
+  states = []
+  root = first_infoset = 0
+  for player, (parents, num_actions) in enumerate(zip(walk.parents, walk.num_actions, strict=True)):
+    found = public_states(walk.leaf_sequences, player, num_actions)
+    placed = build_treeplex(parents, num_actions, root, first_infoset, found)
+    treeplexes.append(placed.treeplex)
+    laid_out = np.empty_like(found)
+    laid_out[placed.position] = found
+    states.append(laid_out)
+    infosets.append(
+      Infosets(
+        walk.infostates[player],
+        walk.actions[player],
+        num_actions,
+        placed.position,
+        placed.first_sequence,
+        placed.stride,
+      )
+    )
+    walk.leaf_sequences[player] = placed.sequences[walk.leaf_sequences[player]]
+    root, first_infoset = placed.treeplex.end, first_infoset + len(parents)
+  return EnumeratedGame(
+    game_string=str(view.game),
+    open_spiel_version=importlib.metadata.version("open_spiel"),
+    treeplexes=tuple(treeplexes),
+    infosets=tuple(infosets),
+    payoff=build_payoff(walk.leaf_sequences, walk.leaf_payoffs, treeplexes, states),
+    num_distinct_actions=view.game.num_distinct_actions(),
+    payoff_range=walk.payoff_range,
+    constant_sum=walk.constant_sum,
+    num_states=walk.num_states,
+    num_terminals=walk.num_terminals,
+    view=view,
+  )
+
+
+def cache_path(folder: Path, view: GameView) -> Path | None:
+  """Returns where a game's compiled form is kept: its name tells all that the form depends on.
+
+  Returns None for a game that its string does not describe, such as one read from a text or a file, or a filtered one.
+  """
+  game = view.game
+  if view.action_filter is not None or "filename" in game.get_parameters():
+    return None
+  try:
+    loading.load_game(str(game))
+  except errors.GameError:
+    return None
+  version = importlib.metadata.version("open_spiel")
+  key = json.dumps([str(game), version, _FORMAT])
+  digest = hashlib.sha256(key.encode()).hexdigest()[:32]
+  name = re.sub(r"\W+", "_", game.get_type().short_name)
+  return folder / f"{name}-{digest}.npz"
+
+
+def load_compiled_game(
+  path: str | os.PathLike[str], view: GameView | None = None
+) -> EnumeratedGame:
+  """Reads a game that `CompiledGame.save` has written.
+
+  Args:
+    path: the file.
+    view: the game, if it is loaded already.
+
+  Raises:
+    FileFormatError: the file is not such a file, is damaged, or is of a newer version.
+    OSError: the file can't be read.
+  """
+  header, arrays = files.read(path, _KIND, _FORMAT)
+  try:
+    return _from_arrays(header, arrays, view)
+  except (ValueError, KeyError, TypeError, IndexError) as error:
+    raise errors.FileFormatError(f"{path} is not a {_KIND}: {error}.") from error
+
+
+def _from_arrays(
+  header: dict[str, Any], arrays: files.Arrays, view: GameView | None
+) -> EnumeratedGame:
+  treeplexes, infosets = [], []
+  for player, (root, end, first_infoset) in enumerate(header["roots"]):
+    tree = {name: arrays[f"{player}.{name}"] for name in _OF_TREEPLEX}
+    treeplexes.append(Treeplex(root, end, first_infoset, **tree))
+    text = arrays[f"{player}.infostates"].tobytes()
+    ends = np.cumsum(arrays[f"{player}.infostate_lengths"], dtype=np.int64).tolist()
+    infostates = [text[begin:end].decode() for begin, end in zip([0, *ends], ends, strict=False)]
+    columns = {name: arrays[f"{player}.{name}"] for name in _OF_INFOSETS}
+    infosets.append(Infosets(infostates, **columns))
+  payoff = {name: arrays[f"payoff.{name}"] for name in PayoffArrays._fields}
+  payoff["values"] = aligned(payoff["values"])
+  fields = {name: header[name] for name in _FIELDS}
+  return EnumeratedGame(
+    **fields | {"payoff_range": tuple(header["payoff_range"])},
+    open_spiel_version=header["open_spiel_version"],
+    treeplexes=tuple(treeplexes),
+    infosets=tuple(infosets),
+    payoff=FORMS[header["payoff_form"]](PayoffArrays(**payoff)),
+    view=view,
+  )

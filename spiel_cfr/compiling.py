@@ -1,0 +1,82 @@
+"""The front door: a game, or its string, becomes arrays."""
+
+import os
+import pathlib
+from typing import TypeAlias
+
+import pyspiel
+
+from spiel_cfr import arguments, errors
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.enumerated import cache_path, enumerated_game, load_compiled_game
+from spiel_cfr.game import loading
+from spiel_cfr.game.view import ActionFilter, GameView
+from spiel_cfr.poker import public_game
+
+DEFAULT_MAX_NODES = 20_000_000
+DEFAULT_MAX_BYTES = 1_500_000_000
+
+AnyGame: TypeAlias = "str | pyspiel.Game | CompiledGame"
+
+
+def compile_game(
+  game: AnyGame,
+  *,
+  max_nodes: int = DEFAULT_MAX_NODES,
+  max_bytes: int = DEFAULT_MAX_BYTES,
+  cache_dir: str | os.PathLike[str] | None = None,
+  progress: bool | None = None,
+  action_filter: ActionFilter | None = None,
+  vector_form: bool | None = None,
+) -> CompiledGame:
+  """Walks a game's states once and returns it as arrays.
+
+  Poker games of two players with many hands come in vector form: their public states alone are walked, and deals are
+  never listed, see `poker.compile_public_game`.
+
+      >>> compile_game("kuhn_poker")
+      <EnumeratedGame kuhn_poker(): 58 states, 6 + 6 infosets, 30 leaves>
+
+  Args:
+    game: an OpenSpiel game or its string, such as `"leduc_poker(players=3)"`. Games with simultaneous moves are
+      converted by OpenSpiel's own turn-based transform. A compiled game is returned as it is.
+    max_nodes: how many states the game may have.
+    max_bytes: how much the memory of the process may grow during the walk. Some games have states of kilobytes.
+    cache_dir: a folder to keep compiled games in; the second time, the walk is skipped.
+    progress: whether to show a progress bar; by default, on a terminal.
+    action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
+      states of an infoset. A game with a filter is not kept in `cache_dir`.
+    vector_form: whether to compile in vector form. By default, that is done for games of `universal_poker` with 50
+      private hands or more; with fewer hands, as in Kuhn and Leduc poker, lists of deals are as fast.
+
+  Returns:
+    The compiled game.
+
+  Raises:
+    GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
+    ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is no game.
+  """
+  if isinstance(game, CompiledGame):
+    return game
+  max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
+  loaded = loading.load_game(game)
+  if public_game.is_worth_it(loaded) if vector_form is None else vector_form:
+    return public_game.compile_public_game(loaded, action_filter)
+  view = GameView(loaded, action_filter)
+  cached = None if cache_dir is None else cache_path(pathlib.Path(cache_dir), view)
+  if cached is not None and cached.exists():
+    try:
+      compiled = load_compiled_game(cached, view)
+      if compiled.num_states > max_nodes:
+        raise errors.GameTooLargeError(
+          f"The game has {compiled.num_states:,} states, more than max_nodes={max_nodes:,}."
+        )
+      return compiled
+    except errors.FileFormatError:
+      pass  # A cache may be damaged or of another version: walk again, and write it anew.
+  compiled = enumerated_game(view, max_nodes, max_bytes, progress)
+  if cached is not None:
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    compiled.save(cached)
+  return compiled

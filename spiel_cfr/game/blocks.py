@@ -1,0 +1,123 @@
+"""What is done at one infoset is done to a block of them at once: the contract of block kernels, and help with them.
+
+A block is infosets with the same number of actions, independent of each other. A block kernel takes one argument, a
+`Block`, and decides what they do. With
+
+    row = block.first + action * block.stride
+
+element `row + i` of `strategy`, of `utility` and of each line of `state` belongs to infoset i of the block, i from 0 to
+`size - 1`; element `block.infoset + i` of each line of `local` does too, and element i of `value`.
+
+Eight infosets fit in a vector of `kernels.simd`, and regret matching, say, reads
+
+    @block_kernel
+    def regret_matching(block):
+      regret, tie = block.state[0], block.parameters[0]
+      for i in lanes(block):
+        value, total = expected_value(block, i), full(0.0)
+        for row in rows(block, i):
+          updated = load(regret, row) + load(block.utility, row) - value
+          positive = where_greater(updated, full(tie), updated, full(0.0))
+          store(regret, row, updated)
+          store(block.strategy, row, positive)
+          total = total + positive
+        normalize(block, i, total)
+
+A kernel may also loop over single infosets; the compiler makes vectors of such loops where it can. `first`, `stride`
+and the length of `value` and `scratch` are multiples of `simd.LANES`, so that in `strategy`, `utility`, `state`,
+`value` and `scratch` a kernel may go beyond `size` up to the next multiple. What it finds there is finite, and what it
+leaves is of no consequence. In `local` it may only read there.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from spiel_cfr.kernels.arrays import COUNT, FLOAT_TABLE, FLOATS, Float64s, tuple_type
+from spiel_cfr.kernels.compile import Kernel, inlined
+from spiel_cfr.kernels.simd import LANES, full, load, store, where_greater
+
+# Infosets that a block kernel is given at a time: enough to hide the call, few enough for the level-1 cache.
+CHUNK = 256
+# Lines of `Block.scratch`.
+SCRATCH_LINES = 5
+
+
+class Block(NamedTuple):
+  """Infosets with the same number of actions, and all that a kernel may know of them.
+
+  Attributes:
+    strategy: probability of each action at its infoset, shape (sequences,).
+    utility: counterfactual utility of each sequence, shape (sequences,).
+    state: what a minimizer keeps for each action, shape (lines, sequences).
+    local: what it keeps for each infoset, shape (lines, infosets).
+    value: where a kernel leaves what each infoset is worth to what is above, shape (`CHUNK`,).
+    scratch: free to use, shape (`SCRATCH_LINES`, `CHUNK`).
+    parameters: what the minimizer's kernels are told in this iteration, shape (numbers,).
+    first: the sequence of action 0 at the first infoset.
+    stride: from there to the sequence of the next action.
+    infoset: the first infoset.
+    size: how many infosets there are.
+    actions: how many actions each has.
+  """
+
+  strategy: Float64s
+  utility: Float64s
+  state: Float64s
+  local: Float64s
+  value: Float64s
+  scratch: Float64s
+  parameters: Float64s
+  first: int
+  stride: int
+  infoset: int
+  size: int
+  actions: int
+
+
+BLOCK = tuple_type(
+  Block, FLOATS, FLOATS, FLOAT_TABLE, FLOAT_TABLE, FLOATS, FLOAT_TABLE, FLOATS, *[COUNT] * 5
+)
+BLOCK_KERNEL = types.void(BLOCK)
+
+_ZERO, _LANES = np.uint64(0), np.uint64(LANES)
+
+
+def block_kernel(function: Callable[[Any], None]) -> Kernel:
+  """Decorator that compiles a block kernel, here or in a user's own file."""
+  return Kernel(function, BLOCK_KERNEL)
+
+
+@inlined
+def lanes(block: Block) -> Any:
+  """Returns the first infoset of each vector of a block."""
+  return range(_ZERO, block.size, _LANES)
+
+
+@inlined
+def rows(block: Block, i: int) -> Any:
+  """Returns, action by action, the sequence of infoset i of a block."""
+  first = block.first + i
+  return range(first, first + block.actions * block.stride, block.stride)
+
+
+@inlined
+def expected_value(block: Block, i: int) -> Any:
+  """Returns what each infoset of vector i is worth under its strategy, and leaves it in `value`."""
+  value = full(0.0)
+  for row in rows(block, i):
+    value = value + load(block.strategy, row) * load(block.utility, row)
+  store(block.value, i, value)
+  return value
+
+
+@inlined
+def normalize(block: Block, i: int, total: Any) -> None:
+  """Divides the strategies of vector i, which sum to `total`, by that; uniform where it is not positive."""
+  zero, one = full(0.0), full(1.0)
+  none = where_greater(total, zero, zero, one)
+  share, rest = one / (total + none), none * full(1.0 / block.actions)
+  for row in rows(block, i):
+    store(block.strategy, row, load(block.strategy, row) * share + rest)

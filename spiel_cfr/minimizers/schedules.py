@@ -1,0 +1,128 @@
+"""Numbers that depend on the iteration: discounts of regrets, weights of predictions, weights of averages.
+
+Wherever such a number is asked for, a plain number will do, or one of these, or one's own: a frozen dataclass that is
+derived from `Schedule` and has a `__call__`.
+
+    >>> import numpy as np
+    >>> Discount(1.5)(np.array([1, 4]))
+    array([0.5       , 0.88888889])
+"""
+
+import abc
+import dataclasses
+import math
+import sys
+from typing import TypeAlias
+
+import numpy as np
+
+from spiel_cfr import arguments
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+
+
+class Schedule(abc.ABC):
+  """A function from iterations, counted from 1, to numbers."""
+
+  @abc.abstractmethod
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, both of shape (iterations,)."""
+
+
+Numbers: TypeAlias = float | Schedule
+
+
+def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
+  """Returns the numbers of these iterations, shape (iterations,)."""
+  if isinstance(numbers, Schedule):
+    return numbers(iterations)
+  return np.full(len(iterations), float(numbers))
+
+
+def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
+  """Checks a number; a schedule may be anything.
+
+  Raises:
+    ArgumentError: it is neither a schedule nor a number from `minimum` to `maximum`.
+  """
+  if not isinstance(value, Schedule):
+    arguments.real_number(value, name, minimum, maximum)
+
+
+@dataclasses.dataclass(frozen=True)
+class Power(Schedule):
+  """t^power.
+
+  Attributes:
+    power: not negative.
+  """
+
+  power: float
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where the power is negative or not finite."""
+    arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    result: Float64s = iterations.astype(np.float64) ** self.power
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Discount(Schedule):
+  """t^alpha / (t^alpha + 1), of Brown and Sandholm (2019); alpha may grow from iteration to iteration.
+
+  Attributes:
+    alpha: the power; infinity discounts nothing, minus infinity forgets.
+    growth: alpha at iteration t is alpha + growth * min(t / horizon, 1).
+    horizon: see there.
+    delay: how many iterations later: t stands for t - delay.
+  """
+
+  alpha: float
+  growth: float = 0.0
+  horizon: int = 1
+  delay: int = 0
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    alpha = self.alpha + self.growth * np.minimum(iterations / self.horizon, 1.0)
+    # In a form that does not overflow.
+    with np.errstate(over="ignore", divide="ignore"):
+      result: Float64s = 1.0 / (1.0 + (iterations - self.delay).astype(np.float64) ** -alpha)
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class FallingPower(Schedule):
+  """What iterations weigh if after iteration s all that came before is multiplied by (s / (s + 1))^gamma_s.
+
+  With gamma_s = gamma - 5 s / horizon, the weight of iteration t is the product of ((s + 1) / s)^gamma_s over s < t:
+
+      log weight = gamma log t - 5 / horizon * ((t - 1) log t - log (t - 1)!)
+
+  Past the horizon gamma_s stays at gamma - 5. Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter
+  Schedules" (2024).
+
+  Attributes:
+    gamma: the power at first, at least 5.
+    horizon: for how many iterations it falls.
+  """
+
+  gamma: float
+  horizon: int
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where gamma is less than 5 or the horizon is not a positive integer."""
+    arguments.real_number(self.gamma, "gamma", 5.0, sys.float_info.max)
+    arguments.positive_integer(self.horizon, "horizon")
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    within = np.minimum(iterations, self.horizon)
+    logarithms = np.log(within)
+    factorials = np.array([math.lgamma(t) for t in within.tolist()])
+    fallen = 5 / self.horizon * ((within - 1) * logarithms - factorials)
+    past = (self.gamma - 5) * (np.log(iterations) - logarithms)
+    result: Float64s = np.exp(self.gamma * logarithms - fallen + past)
+    return result

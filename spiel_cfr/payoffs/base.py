@@ -1,0 +1,111 @@
+"""What a payoff is to solvers: a gradient.
+
+With x_q the sequence-form strategy of player q, the expected utility of player p is multilinear, and its gradient in
+x_p is, at each sequence s of p,
+
+    u_p(s) = sum over leaves with sequence s of p:  payoff_p(leaf) * product over q != p of x_q(sequence of q)
+
+where a leaf is one tuple of last sequences, and its payoff the sum over the histories that end with it of chance's
+probability times the return. A solver needs nothing else of the game's histories.
+
+Each form of payoffs is a class with its kernel, what builds it, its leaves and its bounds.
+"""
+
+import abc
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numba import types
+
+from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.kernels.arrays import (
+  COUNT,
+  COUNT_TABLE,
+  FLOATS,
+  INDEX_TABLE,
+  INDICES,
+  Float64s,
+  Uint32s,
+  Uint64s,
+  tuple_type,
+)
+from spiel_cfr.kernels.compile import Kernel
+from spiel_cfr.payoffs import bounds
+
+
+class PayoffArrays(NamedTuple):
+  """What a form's kernel works on; what the arrays hold is the form's own business.
+
+  Attributes:
+    table: uint64 of shape (players, columns), or longer.
+    rows: uint32, one-dimensional.
+    others: uint32, two-dimensional.
+    values: float64, one-dimensional.
+  """
+
+  table: Uint64s
+  rows: Uint32s
+  others: Uint32s
+  values: Float64s
+
+
+PAYOFF_ARRAYS = tuple_type(PayoffArrays, COUNT_TABLE, INDICES, INDEX_TABLE, FLOATS)
+# (player, arrays, sequence_form, utility): writes the gradient of `player` into `utility` at all of that player's
+# sequences, given everybody's sequence-form strategies; padding may become zero.
+GRADIENT = types.void(COUNT, PAYOFF_ARRAYS, FLOATS, FLOATS)
+
+
+class Payoff(abc.ABC):
+  """The payoffs of all players.
+
+  Attributes:
+    form: the name of the form.
+    gradient: its kernel, of type `GRADIENT`.
+    arrays: what the kernel works on.
+  """
+
+  form: ClassVar[str]
+  gradient: ClassVar[Kernel]
+
+  def __init__(self, arrays: PayoffArrays) -> None:
+    """Takes arrays that one of the form's builders has made."""
+    self.arrays = arrays
+
+  @abc.abstractmethod
+  def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+    """Lists the leaves where a player's payoff is not zero, for analysis rather than speed.
+
+    Returns:
+      The player's last sequence, shape (leaves,); those of the other players, from the next one on, shape
+      (players - 1, leaves); and the payoffs weighted by chance, shape (leaves,).
+    """
+
+  @property
+  def num_leaves(self) -> int:
+    """How many tuples of last sequences have a payoff for player 0."""
+    return int(self.arrays.table[0, -1])
+
+  @property
+  def num_bytes(self) -> int:
+    """Memory of the arrays."""
+    return sum(array.nbytes for array in self.arrays)
+
+  def gradient_into(self, player: int, sequence_form: Float64s, utility: Float64s) -> None:
+    """Writes the gradient of `player` into `utility`, both of shape (sequences,), at that player's sequences."""
+    self.gradient(np.uint64(player), self.arrays, sequence_form, utility)
+
+  def counterfactual_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+    """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
+
+    Returns:
+      Shape (end - root,), from the empty sequence on.
+    """
+    return bounds.counterfactual_bounds(self.leaves(player), treeplexes, player)
+
+  def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
+    """Bounds by how much the norm of a player's gradient changes when each other's sequence form moves by 1.
+
+    Norms are Euclidean.
+    """
+    return bounds.sensitivity(self.leaves(player))

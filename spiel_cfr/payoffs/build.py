@@ -1,0 +1,42 @@
+"""Which form the payoffs of an enumerated game take."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr.payoffs.base import Payoff
+from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.payoffs.private_types import find_blocks
+from spiel_cfr.payoffs.typed_patterns import TypedPatterns
+
+# By name, as files keep it.
+FORMS: dict[str, type[Payoff]] = {form.form: form for form in (LeafRows, TypedPatterns)}
+
+
+def build_payoff(
+  leaf_sequences: Uint32s,
+  leaf_payoffs: Float64s,
+  treeplexes: Sequence[Treeplex],
+  states: Sequence[Int64s],
+) -> Payoff:
+  """Builds the payoff in the form whose gradients read less: typed patterns, or else leaf rows.
+
+  Args:
+    leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
+    leaf_payoffs: shape (leaves, players).
+    treeplexes: one a player, built with the `public_states`.
+    states: of each player, the public state of each infoset, in layout order.
+
+  Returns:
+    The payoff.
+  """
+  blocks = find_blocks(leaf_sequences, treeplexes, states)
+  num_leaves = np.count_nonzero(leaf_payoffs)
+  # A vector of a pattern takes about as long as a leaf, from the cache. Patterns that hardly repeat don't fit there.
+  if blocks.num_vectors <= num_leaves:
+    payoff: Payoff = TypedPatterns.build(blocks, leaf_payoffs, treeplexes)
+    if payoff.num_bytes <= num_leaves * (8 + 4 * (len(treeplexes) - 1)):
+      return payoff
+  return LeafRows.build(leaf_sequences, leaf_payoffs, treeplexes)

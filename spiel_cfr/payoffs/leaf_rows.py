@@ -1,0 +1,108 @@
+"""The plainest form of payoffs: for each player, a sparse row of leaves a sequence."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.kernels.arrays import Float64s, Uint32s
+from spiel_cfr.kernels.compile import kernel
+from spiel_cfr.payoffs.base import GRADIENT, Payoff, PayoffArrays
+
+
+@kernel(GRADIENT)
+def leaf_row_gradient(
+  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+) -> None:
+  """Sums each sequence's leaves: gathers only, so the order of the sums never changes."""
+  table, rows, others, values = arrays
+  root, end, first_row = table[player, 0], table[player, 1], table[player, 2]
+  num_others = others.shape[0]
+  if num_others == 1:
+    for own in range(end - root):
+      row = first_row + own
+      total = 0.0
+      for leaf in range(np.uint64(rows[row]), np.uint64(rows[row + np.uint64(1)])):
+        total += values[leaf] * sequence_form[others[0, leaf]]
+      utility[root + own] = total
+  elif num_others == 2:
+    for own in range(end - root):
+      row = first_row + own
+      total = 0.0
+      for leaf in range(np.uint64(rows[row]), np.uint64(rows[row + np.uint64(1)])):
+        total += values[leaf] * sequence_form[others[0, leaf]] * sequence_form[others[1, leaf]]
+      utility[root + own] = total
+  else:
+    for own in range(end - root):
+      row = first_row + own
+      total = 0.0
+      for leaf in range(np.uint64(rows[row]), np.uint64(rows[row + np.uint64(1)])):
+        product = values[leaf]
+        for other in range(np.uint64(num_others)):
+          product *= sequence_form[others[other, leaf]]
+        total += product
+      utility[root + own] = total
+
+
+class LeafRows(Payoff):
+  """Payoffs as sparse rows of leaves; it takes any game."""
+
+  form = "leaf rows"
+  gradient = leaf_row_gradient
+
+  @classmethod
+  def build(
+    cls, leaf_sequences: Uint32s, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
+  ) -> "LeafRows":
+    """Builds it.
+
+    Args:
+      leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
+      leaf_payoffs: shape (leaves, players).
+      treeplexes: one a player.
+
+    Returns:
+      The payoff with, in `table`, a player's root, end, first row and number of leaves; in `rows`, where each row's
+      leaves begin; in `others`, shape (players - 1, leaves of all players), the other players' sequences; in `values`,
+      the payoffs.
+    """
+    num_players = len(treeplexes)
+    table = np.zeros((num_players, 4), np.uint64)
+    rows = [np.zeros(1, np.int64)]
+    others: list[Uint32s] = []
+    values: list[Float64s] = []
+    first_row = first_leaf = 0
+    for player, treeplex in enumerate(treeplexes):
+      table[player] = (
+        treeplex.root,
+        treeplex.end,
+        first_row,
+        np.count_nonzero(leaf_payoffs[:, player]),
+      )
+      relevant = np.flatnonzero(leaf_payoffs[:, player])
+      keys = [leaf_sequences[(player + shift) % num_players] for shift in range(num_players)]
+      order = relevant[np.lexsort([key[relevant] for key in reversed(keys)])]
+      others.append(np.stack([key[order] for key in keys[1:]]))
+      values.append(leaf_payoffs[order, player])
+      counts = np.bincount(
+        keys[0][order].astype(np.int64) - treeplex.root, minlength=treeplex.end - treeplex.root
+      )
+      rows.append(first_leaf + np.cumsum(counts))
+      first_row += len(counts)
+      first_leaf += len(order)
+    arrays = PayoffArrays(
+      table=table,
+      rows=np.concatenate(rows).astype(np.uint32),
+      others=np.concatenate(others, axis=1),
+      values=np.concatenate(values),
+    )
+    return cls(arrays)
+
+  def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+    """See the base class."""
+    table, rows, others, values = self.arrays
+    root, end, first_row = table[player, :3].astype(np.int64)
+    starts = rows[first_row : first_row + end - root + 1].astype(np.int64)
+    own = np.repeat(np.arange(root, end, dtype=np.uint32), np.diff(starts))
+    leaves = slice(starts[0], starts[-1])
+    return own, others[:, leaves], values[leaves]

@@ -1,0 +1,280 @@
+"""Payoffs of games with private types (cards, dice, hands), in a form that exploits them.
+
+Take the leaves that differ in nothing but the types of the players. Their payoffs, chance's probability included, are a
+small tensor with a dimension for each player, and games have few such tensors that are not multiples of each other: who
+wins depends on the types, how much on the rest. So each such pattern is stored once, and for each block of leaves which
+pattern it is, where the types' sequences are, and the factor. Liar's dice with one die a player has 4,095 blocks of 36
+leaves each, and 12 patterns for each player.
+
+Nothing here knows of cards. What is a type is read off the leaves (`private_types`), and whether this form pays is a
+matter of counting (`build.build_payoff`).
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s, aligned
+from spiel_cfr.kernels.compile import kernel
+from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, store
+from spiel_cfr.payoffs.base import GRADIENT, Payoff, PayoffArrays
+from spiel_cfr.payoffs.private_types import Blocks, parts
+
+_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(1, 8))
+_NONE = np.uint64(np.iinfo(np.uint64).max)
+_LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
+# Two tensors with a largest element of 1 that agree to these decimals are the same pattern. Chance's probabilities,
+# multiplied in another order, make them differ in later ones.
+_DECIMALS = 13
+# Elements of a tensor that are this much of the largest, or more, are equally large but for rounding.
+_ALMOST_ONE = 1 - 1e-9
+# Bounds the memory that building takes besides that of the game.
+_SQUARES_AT_A_TIME = 1 << 9
+
+
+@kernel(GRADIENT)
+def typed_pattern_gradient(
+  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+) -> None:
+  """Multiplies patterns by the other players' strategies, for a vector of the player's own types at a time.
+
+  See `TypedPatterns.build` for the arrays. What a vector has beyond the types in its row is zero, and falls on
+  sequences that are written later or on padding. What is read beyond the types of the last other player is multiplied
+  by zero.
+  """
+  table, rows, others, values = arrays
+  first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
+  if others.shape[1] == 2:
+    # Neighbouring rows often share a pattern, so it stays in registers.
+    loaded = _NONE
+    c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = full(0.0)
+    for row in range(first_row, end_row):
+      total = full(0.0)
+      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
+        pattern, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
+        if pattern != loaded:
+          loaded = pattern
+          c0 = load(values, pattern)
+          c1 = load(values, pattern + _LANES)
+          c2 = load(values, pattern + _LANES * _TWO)
+          c3 = load(values, pattern + _LANES * _THREE)
+          c4 = load(values, pattern + _LANES * _FOUR)
+          c5 = load(values, pattern + _LANES * _FIVE)
+          c6 = load(values, pattern + _LANES * _SIX)
+          c7 = load(values, pattern + _LANES * _SEVEN)
+        product = add_multiple(full(0.0), c0, sequence_form[other])
+        product = add_multiple(product, c1, sequence_form[other + _ONE])
+        product = add_multiple(product, c2, sequence_form[other + _TWO])
+        product = add_multiple(product, c3, sequence_form[other + _THREE])
+        product = add_multiple(product, c4, sequence_form[other + _FOUR])
+        product = add_multiple(product, c5, sequence_form[other + _FIVE])
+        product = add_multiple(product, c6, sequence_form[other + _SIX])
+        product = add_multiple(product, c7, sequence_form[other + _SEVEN])
+        total = add_multiple(total, product, values[first_factor + entry])
+      store(utility, np.uint64(rows[_TWO * row]), total)
+  else:
+    last = np.uint64(others.shape[1] - 1)
+    for row in range(first_row, end_row):
+      total = full(0.0)
+      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
+        column, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, last])
+        combinations = _ONE
+        for line in range(_ONE, last, _TWO):
+          combinations *= np.uint64(others[entry, line])
+        # All combinations of types of the other players but the last, in lexicographic order.
+        for combination in range(combinations):
+          rest: Any = combination
+          weight = values[first_factor + entry]
+          for back in range(_TWO, last - _ONE, _TWO):
+            width = np.uint64(others[entry, last - back])
+            weight *= sequence_form[np.uint64(others[entry, last - back + _ONE]) + rest % width]
+            rest = rest // width
+          weight *= sequence_form[np.uint64(others[entry, 2]) + rest]
+          # Players soon stop playing to most places, so this saves a third of the time or more.
+          if weight == 0.0:
+            column += _SQUARE
+            continue
+          product = full(0.0)
+          for lane in range(_LANES):
+            block = load(values, column)
+            product = add_multiple(product, block, sequence_form[other + lane])
+            column += _LANES
+          total = add_multiple(total, product, weight)
+      store(utility, np.uint64(rows[_TWO * row]), total)
+
+
+class TypedPatterns(Payoff):
+  """Payoffs as multiples of few patterns over private types."""
+
+  form = "typed patterns"
+  gradient = typed_pattern_gradient
+
+  @classmethod
+  def build(
+    cls, blocks: Blocks, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
+  ) -> "TypedPatterns":
+    """Builds it.
+
+    Rows longer than a vector are cut. Whatever part of a player's own row meets a part of a row of the last other
+    player, and full rows of the others, is an entry.
+
+    Args:
+      blocks: the leaves by block.
+      leaf_payoffs: shape (leaves, players).
+      treeplexes: one a player.
+
+    Returns:
+      The payoff with, in `table`, a player's first row, one past its last, where the factors of all players begin in
+      `values`, and the number of leaves; in `rows`, for each row, its first sequence and its first entry; in `others`,
+      shape (entries, 2 * (players - 1)), the pattern, as a multiple of the size of a square, then for each other player
+      but the last, the width and the first sequence of its row, then the first sequence of the last one's; in `values`,
+      the patterns and then a factor an entry. A pattern is a tensor whose last dimension is the player's own, and the
+      one before the last other player's, both padded to `LANES`: a square for each combination of the others' types.
+    """
+    table = np.zeros((len(treeplexes), 4), np.uint64)
+    rows: list[Int64s] = []
+    others: list[Int64s] = []
+    patterns: list[Float64s] = []
+    factors: list[Float64s] = []
+    num_rows = num_entries = num_squares = 0
+    for player, treeplex in enumerate(treeplexes):
+      own = np.arange(treeplex.root, treeplex.end)
+      starts = own[(blocks.width[own] > 0) & ((own - blocks.first[own]) % LANES == 0)]
+      entries = _entries(blocks, player, leaf_payoffs[:, player])
+      entries.lines[:, 0] += num_squares
+      rows.append(np.stack([starts, num_entries + np.searchsorted(entries.rows, starts)], axis=1))
+      others.append(entries.lines)
+      patterns.append(entries.patterns)
+      factors.append(entries.factors)
+      table[player] = num_rows, num_rows + len(starts), 0, np.count_nonzero(leaf_payoffs[:, player])
+      num_rows += len(starts)
+      num_entries += len(entries.rows)
+      num_squares += len(entries.patterns) // LANES**2
+    rows.append(np.array([[treeplexes[-1].end, num_entries]]))
+    table[:, 2] = num_squares * LANES**2
+    arrays = PayoffArrays(
+      table=table,
+      rows=np.concatenate(rows).astype(np.uint32).reshape(-1),
+      others=np.concatenate(others).astype(np.uint32, order="C"),
+      values=aligned(np.concatenate([*patterns, *factors])),
+    )
+    return cls(arrays)
+
+  def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+    """See the base class."""
+    table, rows, columns, values = self.arrays
+    first_row, end_row, first_factor = table[player, :3].astype(np.int64)
+    rows, starts = rows.reshape(-1, 2)[first_row : end_row + 1].astype(np.int64).T
+    own = np.repeat(rows[:-1], np.diff(starts))
+    lines = columns[starts[0] : starts[-1]].astype(np.int64)
+    # From here on, an element a square, and then an element a leaf.
+    squares = lines[:, 1:-1:2].prod(axis=1)
+    entry = np.repeat(np.arange(len(lines)), squares)
+    combination = np.arange(len(entry)) - np.repeat(np.cumsum(squares) - squares, squares)
+    cells = values[:first_factor].reshape(-1, LANES, LANES)[lines[entry, 0] + combination]
+    cells = cells * values[first_factor:][starts[0] + entry, None, None]
+    square, last_type, own_type = np.nonzero(cells)
+    entry, combination = entry[square], combination[square]
+    others = [lines[entry, -1] + last_type]
+    for line in range(lines.shape[1] - 3, 0, -2):
+      others.insert(0, lines[entry, line + 1] + combination % lines[entry, line])
+      combination = combination // lines[entry, line]
+    # From ascending order to one that begins with the next player.
+    others = others[player:] + others[:player]
+    return (
+      (own[entry] + own_type).astype(np.uint32),
+      np.stack(others).astype(np.uint32),
+      cells[square, last_type, own_type],
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Entries:
+  """One player's entries, sorted by row.
+
+  Attributes:
+    rows: the first sequence of each entry's own part of a row.
+    lines: what `typed_patterns` says of `others`.
+    factors: one an entry.
+    patterns: the player's patterns, end to end.
+  """
+
+  rows: Int64s
+  lines: Int64s
+  factors: Float64s
+  patterns: Float64s
+
+
+def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
+  own_row, own_type = blocks.rows[player], blocks.types[player]
+  *outer_rows, last_row = np.delete(blocks.rows, player, axis=0)
+  *outer_types, last_type = np.delete(blocks.types, player, axis=0)
+  # An entry for each pair of parts of the two rows that are cut.
+  last_parts = parts(blocks.width[last_row])
+  num_entries = parts(blocks.width[own_row]) * last_parts
+  first_entry = np.cumsum(num_entries) - num_entries
+  block = np.repeat(np.arange(len(num_entries)), num_entries)
+  own_part, last_part = np.divmod(np.arange(len(block)) - first_entry[block], last_parts[block])
+
+  squares = np.ones_like(block)
+  for outer_row in outer_rows:
+    squares *= blocks.width[outer_row[block]]
+  first_square = np.cumsum(squares) - squares
+  entry = first_entry[blocks.block] + last_type // LANES
+  entry += own_type // LANES * last_parts[blocks.block]
+  square = np.zeros_like(entry)
+  for outer_row, outer_type in zip(outer_rows, outer_types, strict=True):
+    square = square * blocks.width[outer_row[blocks.block]] + outer_type
+  cells = np.zeros((int(squares.sum()), LANES, LANES))
+  cells[first_square[entry] + square, last_type % LANES, own_type % LANES] = payoffs
+
+  pattern, factors, patterns = _factorize(cells.reshape(-1, LANES**2), first_square, squares)
+  lines = [pattern]
+  for outer_row in outer_rows:
+    lines += [blocks.width[outer_row[block]], outer_row[block]]
+  lines.append(last_row[block] + LANES * last_part)
+  rows = own_row[block] + LANES * own_part
+  used = np.flatnonzero(factors)
+  used = used[np.argsort(rows[used], kind="stable")]
+  return _Entries(rows[used], np.stack(lines, axis=1)[used], factors[used], patterns)
+
+
+def _factorize(
+  cells: Float64s, first_square: Int64s, squares: Int64s
+) -> tuple[Int64s, Float64s, Float64s]:
+  """Writes tensors as multiples of as few as possible.
+
+  Args:
+    cells: the tensors end to end, as squares of shape (squares, LANES * LANES).
+    first_square: where each begins.
+    squares: how many each has.
+
+  Returns:
+    For each tensor, the first square of its pattern and its factor, 0 if it has nothing but zeros; and the patterns.
+  """
+  pattern = np.zeros(len(squares), np.int64)
+  factors = np.zeros(len(squares))
+  patterns = [np.zeros(0)]
+  num_squares = 0
+  known: dict[bytes, int] = {}
+  for size in np.unique(squares).tolist():
+    members = np.flatnonzero(squares == size)
+    for batch in np.array_split(members, 1 + len(members) * size // _SQUARES_AT_A_TIME):
+      tensors = cells[first_square[batch, None] + np.arange(size)].reshape(len(batch), -1)
+      magnitude = np.abs(tensors)
+      # The first of the largest elements becomes 1.
+      one = (magnitude >= _ALMOST_ONE * magnitude.max(axis=1, keepdims=True)).argmax(axis=1)
+      factors[batch] = tensors[np.arange(len(batch)), one]
+      used = factors[batch] != 0
+      batch, tensors = batch[used], tensors[used] / factors[batch][used, None]
+      for tensor, rounded in enumerate(tensors.round(_DECIMALS) + 0.0):
+        key = rounded.tobytes()
+        if key not in known:
+          known[key] = num_squares
+          patterns.append(tensors[tensor].copy())
+          num_squares += size
+        pattern[batch[tensor]] = known[key]
+  return pattern, factors, np.concatenate(patterns)

@@ -1,0 +1,81 @@
+"""The infosets of a poker game in vector form, by the names that OpenSpiel gives them."""
+
+import numpy as np
+
+from spiel_cfr.compiled.base import Infosets
+from spiel_cfr.game.treeplex import FIRST_INFOSET, FIRST_SEQUENCE
+from spiel_cfr.game.view import GameView
+from spiel_cfr.poker.layout import Board, Layout
+
+
+def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
+  """Lists a player's infosets in the order of the first history of each, as strings."""
+  found: list[tuple[tuple[str, ...], tuple[str, ...], int, int, int]] = []
+  for number, board in enumerate(layout.boards):
+    first_deals = [
+      tuple(map(str, first_deal(layout, player, board, hand)))
+      for hand in board.hands[player].tolist()
+    ]
+    for node in layout.decisions(player, number):
+      path = tuple(map(str, layout.public_actions(number, node)))
+      found.extend((dealt, path, number, node, lane) for lane, dealt in enumerate(first_deals))
+  found.sort()
+  root = view.new_initial_state()
+  infostates = []
+  for dealt, path, *_ in found:
+    state = root.clone()
+    for action in (*dealt, *path):
+      state.apply_action(int(action))
+    infostates.append(view.infostate(state))
+  boards, nodes, lanes = np.array([entry[2:] for entry in found], np.int64).reshape(-1, 3).T
+  moves = [layout.nodes[entry[3]].actions for entry in found]
+  # An infoset's place in the layout follows from its sequences' place in their group.
+  first_sequence = layout.starts[boards, nodes] + lanes
+  groups = np.concatenate(layout.groups[player]).astype(np.int64)
+  starts = groups[:, FIRST_SEQUENCE]
+  group = np.searchsorted(starts, first_sequence, side="right") - 1
+  laid_out = groups[:, FIRST_INFOSET] - layout.first_infosets[player, 0]
+  return Infosets(
+    infostates=infostates,
+    actions=np.array([action for actions in moves for action in actions], np.int64),
+    num_actions=np.array([len(actions) for actions in moves], np.int64),
+    position=(laid_out[group] + first_sequence - starts[group]).astype(np.uint32),
+    first_sequence=first_sequence.astype(np.uint32),
+    stride=layout.strides[boards, nodes].astype(np.uint32),
+  )
+
+
+def first_deal(layout: Layout, player: int, board: Board, hand: int) -> list[int]:
+  """Returns actions of chance that deal a player this hand and leave the board in the deck."""
+  own = layout.deal.hands[hand].tolist()
+  gone = {*own, *board.cards}
+  if layout.deal.one_action:
+    candidates = layout.deal.hands[board.hands[1 - player]].tolist()
+    other = next(cards for cards in candidates if not gone & set(cards))
+  else:
+    own.sort(key=str)
+    left = sorted(set(range(layout.deal.num_cards)) - gone, key=str)
+    other = left[: layout.deal.hand_size]
+  return layout.deal.actions(*((own, other) if player == 0 else (other, own)))
+
+
+def name_infoset(layout: Layout, view: GameView, player: int, place: int) -> str:
+  """Returns the infostate of the infoset at a place in the layout of a player's treeplex, without listing others."""
+  infoset = place + int(layout.first_infosets[player, 0])
+  number = int(np.searchsorted(layout.first_infosets[player], infoset, side="right")) - 1
+  board = layout.boards[number]
+  groups = layout.groups[player][number].astype(np.int64)
+  group = groups[np.searchsorted(groups[:, FIRST_INFOSET], infoset, side="right") - 1]
+  sequence = int(group[FIRST_SEQUENCE] + infoset - group[FIRST_INFOSET])
+  hands = board.hands[player]
+  node = next(
+    node
+    for node in layout.decisions(player, number)
+    if 0 <= sequence - layout.starts[number, node] < len(hands)
+  )
+  hand = int(hands[sequence - layout.starts[number, node]])
+  state = view.new_initial_state()
+  dealt = first_deal(layout, player, board, hand)
+  for action in (*dealt, *layout.public_actions(number, node)):
+    state.apply_action(action)
+  return view.infostate(state)

@@ -1,0 +1,25 @@
+"""Policies: as arrays, and as OpenSpiel has them."""
+
+from spiel_cfr.policy.forms import behavioral_form, sequence_form, uniform
+from spiel_cfr.policy.open_spiel import (
+  AnyPolicy,
+  CompiledTabularPolicy,
+  PolicyDict,
+  from_policy,
+  player_to_move,
+  to_dict,
+  to_pyspiel,
+)
+
+__all__ = [
+  "AnyPolicy",
+  "CompiledTabularPolicy",
+  "PolicyDict",
+  "behavioral_form",
+  "from_policy",
+  "player_to_move",
+  "sequence_form",
+  "to_dict",
+  "to_pyspiel",
+  "uniform",
+]

@@ -1,0 +1,171 @@
+"""What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import arguments, evaluate
+from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
+from spiel_cfr.policy import forms
+from spiel_cfr.slices import Slices
+from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.loops import IterationNumbers, make_loop
+
+# Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
+Averaged = Literal["before", "after"]
+
+
+class Solver(IterativeSolver):
+  """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
+
+  It is used as OpenSpiel's solvers are:
+
+      solver = CFRPlusSolver(pyspiel.load_game("leduc_poker"))
+      for _ in range(1000):
+        solver.evaluate_and_update_policy()
+      solver.average_policy()
+
+  and `run(1000)` does the same, faster.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    minimizer: what every infoset does.
+    alternating_updates: whether a player sees the strategies to which those before it have just updated.
+  """
+
+  state_names: ClassVar[tuple[str, ...]] = (
+    "iteration",
+    "_strategy",
+    "_cumulative",
+    "_state",
+    "_local",
+  )
+  _workspaces = ("_loop", "_iteration", "_slices")
+
+  def __init__(
+    self,
+    game: AnyGame,
+    minimizer: LocalMinimizer,
+    *,
+    alternating_updates: bool = True,
+    average_weights: Numbers = 0.0,
+    averaged: tuple[Averaged, ...] | Averaged = "before",
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes; compile it yourself to share it or to cache it.
+      minimizer: the local minimizer at every infoset.
+      alternating_updates: whether a player sees the strategies to which those before it have just updated, or all see
+        those of the last iteration.
+      average_weights: what the strategy of iteration t weighs in the average, times the reach of its owner: a schedule,
+        or a power of t.
+      averaged: which strategies of an iteration the averages take, OpenSpiel's "before" or "after" the update; one for
+        all players, or one a player.
+
+    Raises:
+      GameError: see `compile_game`.
+      ArgumentError: the power is not a finite number, or negative.
+    """
+    self.compiled_game = compile_game(game)
+    self.minimizer = minimizer
+    self.alternating_updates = bool(alternating_updates)
+    self._weights = (
+      average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
+    )
+    num_players = self.compiled_game.num_players
+    each = (averaged,) * num_players if isinstance(averaged, str) else averaged
+    self._after = np.array([which == "after" for which in each])
+    self._start()
+
+  def _start(self) -> None:
+    self._slices = Slices()
+    self._iteration = np.zeros(1, np.uint64)
+    self._loop = make_loop(self.compiled_game, self.minimizer)
+    self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
+    self._state, self._local = self._loop.state, self._loop.local
+
+  def _loaded(self) -> None:
+    self._loop.refresh()
+
+  @property
+  def iteration(self) -> int:
+    """How many iterations have been done."""
+    return int(self._iteration[0])
+
+  @iteration.setter
+  def iteration(self, number: int) -> None:
+    self._iteration[0] = number
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, as OpenSpiel has it."""
+    return self.compiled_game.game
+
+  @property
+  def nodes_touched(self) -> int:
+    """How many states a recursive implementation would have visited: all of them, once a player that updates alone."""
+    walks = self.compiled_game.num_players if self.alternating_updates else 1
+    return self.iteration * walks * self.compiled_game.num_states
+
+  def prepare(self) -> None:
+    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
+    self._advance(0)
+    self.nash_conv()
+
+  def evaluate_and_update_policy(self) -> None:
+    """Does one iteration: every player evaluates the current policies and updates its own."""
+    self._advance(1)
+
+  def run(self, iterations: int) -> None:
+    """Does many iterations: the same numbers as single steps, bit for bit.
+
+    Ctrl-C raises KeyboardInterrupt after a whole number of them, `self.iteration`.
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
+    """
+    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
+      self._advance(count)
+
+  def _advance(self, count: int) -> None:
+    """Does `count` iterations in one call of compiled code."""
+    iterations = np.arange(self.iteration + 1, self.iteration + count + 1)
+    weights = self._average_weights(iterations)[:, None]
+    numbers = IterationNumbers(
+      self._parameters(iterations), weights * ~self._after, weights * self._after
+    )
+    self._loop.advance(self.alternating_updates, numbers, self._iteration)
+
+  def _parameters(self, iterations: Int64s) -> Float64s:
+    """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
+    return self.minimizer.parameters(iterations, self.compiled_game)
+
+  def _average_weights(self, iterations: Int64s) -> Float64s:
+    """Returns what the strategies of these iterations weigh in the average, shape (iterations,)."""
+    return self._weights(iterations)
+
+  def current_probabilities(self) -> Float64s:
+    """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
+    return self._strategy.astype(np.float64)
+
+  def current_sequence_form(self) -> Float64s:
+    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
+    return self._loop.current_sequence_form()
+
+  def average_probabilities(self) -> Float64s:
+    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
+    return forms.behavioral_form(self.compiled_game, self._cumulative)
+
+  def average_sequence_form(self) -> Float64s:
+    """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
+    return self._loop.average_sequence_form()
+
+  def nash_conv(self) -> float:
+    """Returns the NashConv of the average policy, without leaving the arrays."""
+    sums = self._cumulative if self.iteration else self._loop.current_sequence_form()
+    return evaluate.evaluate(self.compiled_game, sums).nash_conv

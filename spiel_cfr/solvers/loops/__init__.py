@@ -1,0 +1,16 @@
+"""The iterations of full-width solvers: one interface, and an implementation for each way to go through a game."""
+
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
+from spiel_cfr.solvers.loops.flat import FlatLoop
+from spiel_cfr.solvers.loops.parts import PartsLoop
+
+__all__ = ["IterationNumbers", "Loop", "make_loop"]
+
+
+def make_loop(game: CompiledGame, minimizer: LocalMinimizer) -> Loop:
+  """Returns the loop for a game, before its first iteration."""
+  if game.partition is None:
+    return FlatLoop(game, minimizer)
+  return PartsLoop(game, minimizer, game.partition)

@@ -1,0 +1,111 @@
+"""What a loop is: the arrays of a full-width solver, and iterations on them.
+
+An iteration of one player:
+
+1. The gradient of the player's expected utility: what each sequence is worth, given how the others play now.
+2. A sweep from the leaves to the root. Each block of infosets observes its counterfactual utilities, and adds its
+   values to the sequences above. Minimizers that predict need a second sweep of the same kind.
+3. A sweep from the root to the leaves turns local strategies into sequence form, and adds to the average.
+
+With alternating updates a player sees what those before it have just become; with simultaneous ones all gradients are
+taken first.
+"""
+
+import abc
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.kernels.arrays import Float64s, Uint64s
+from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.policy import forms
+
+AnyFloats = npt.NDArray[Any]
+
+
+class IterationNumbers(NamedTuple):
+  """What depends on the iteration, a row each.
+
+  Attributes:
+    parameters: the minimizer's, shape (iterations, numbers).
+    weights_before: what the strategy before its owner's update weighs in the average, shape (iterations, players).
+    weights_after: likewise, the strategy after it.
+  """
+
+  parameters: Float64s
+  weights_before: Float64s
+  weights_after: Float64s
+
+
+class Loop(abc.ABC):
+  """The arrays of one solver. Those named here are all that it remembers; whoever writes to them calls `refresh`.
+
+  Attributes:
+    strategy: probability of each sequence's action at its infoset, shape (sequences,).
+    cumulative: weighted sum of sequence forms, shape (sequences,).
+    state: the minimizer's, shape (lines, sequences), in an order of the loop's own.
+    local: the minimizer's, shape (lines, infosets), likewise.
+  """
+
+  strategy: AnyFloats
+  cumulative: AnyFloats
+  state: AnyFloats
+  local: Float64s
+
+  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
+    """Takes what the iterations are about."""
+    self._game = game
+    self._minimizer = minimizer
+
+  @abc.abstractmethod
+  def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
+    """Runs as many iterations as there are rows of numbers.
+
+    Args:
+      alternating: whether a player sees the new strategies of those before it.
+      numbers: see `IterationNumbers`.
+      done: shape (1,), the number of iterations done. It is counted where no interruption can come between an iteration
+        and its number.
+    """
+
+  @abc.abstractmethod
+  def refresh(self) -> None:
+    """Brings everything else up to date after the arrays have been written to."""
+
+  @abc.abstractmethod
+  def state_line(self, line: int) -> Float64s:
+    """Returns a line of `state` in the game's order, a view or a copy; shape (sequences,)."""
+
+  @abc.abstractmethod
+  def set_state_line(self, line: int, values: Float64s) -> None:
+    """Writes a line of `state`, given in the game's order."""
+
+  @abc.abstractmethod
+  def local_line(self, line: int) -> Float64s:
+    """Returns a line of `local` in the game's order, a view or a copy; shape (infosets,)."""
+
+  @abc.abstractmethod
+  def set_local_line(self, line: int, values: Float64s) -> None:
+    """Writes a line of `local`, given in the game's order."""
+
+  def current_sequence_form(self) -> Float64s:
+    """Returns the current policy in sequence form, a copy of shape (sequences,)."""
+    return forms.sequence_form(self._game, self.strategy)
+
+  def average_sequence_form(self) -> Float64s:
+    """Returns the average policy in sequence form, shape (sequences,); before any iteration, the current one."""
+    sums: AnyFloats = self.cumulative
+    if not sums[self._game.treeplexes[0].root]:
+      return self.current_sequence_form()
+    result = np.empty(len(sums))
+    for treeplex in self._game.treeplexes:
+      own = slice(treeplex.root, treeplex.end)
+      np.divide(sums[own], sums[treeplex.root], out=result[own])
+    return result
+
+  def set_strategy(self, probabilities: Float64s) -> None:
+    """Makes a behavioural form, shape (sequences,), the current policy."""
+    self.strategy[:] = probabilities
+    self.refresh()
