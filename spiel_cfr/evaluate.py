@@ -17,7 +17,7 @@ from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.compiling import compile_game
-from spiel_cfr.game.blocks import BLOCK_KERNEL, Block, block_kernel, rows
+from spiel_cfr.game.blocks import BLOCK_KERNEL, Block, block_kernel, sequence
 from spiel_cfr.game.sweeps import SCRATCH, TREE, Scratch, Tree, new_scratch, sweep_up, tree_up
 from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
@@ -178,10 +178,12 @@ def respond(block: Block) -> None:
   for i in range(block.size):
     value[i] = block.utility[block.first + i]
     chosen[i] = 0.0
-  for row in rows(block, np.uint64(0)):
+  for action in range(block.actions):
+    row = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       value[i] = max(value[i], block.utility[row + i])
-  for row in rows(block, np.uint64(0)):
+  for action in range(block.actions):
+    row = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       best = 1.0 - chosen[i] if block.utility[row + i] == value[i] else 0.0
       block.strategy[row + i] = best

@@ -15,7 +15,8 @@ Eight infosets fit in a vector of `kernels.simd`, and regret matching, say, read
       regret, tie = block.state[0], block.parameters[0]
       for i in lanes(block):
         value, total = expected_value(block, i), full(0.0)
-        for row in rows(block, i):
+        for action in range(block.actions):
+          row = sequence(block, action, i)
           updated = load(regret, row) + load(block.utility, row) - value
           positive = where_greater(updated, full(tie), updated, full(0.0))
           store(regret, row, updated)
@@ -35,7 +36,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from spiel_cfr.kernels.arrays import COUNT, FLOAT_TABLE, FLOATS, Float64s, tuple_type
+from spiel_cfr.kernels.arrays import (
+  BORROWED_FLOAT_TABLE,
+  BORROWED_FLOATS,
+  COUNT,
+  Float64s,
+  tuple_type,
+)
 from spiel_cfr.kernels.compile import Kernel, inlined
 from spiel_cfr.kernels.simd import LANES, full, load, store, where_greater
 
@@ -78,7 +85,13 @@ class Block(NamedTuple):
 
 
 BLOCK = tuple_type(
-  Block, FLOATS, FLOATS, FLOAT_TABLE, FLOAT_TABLE, FLOATS, FLOAT_TABLE, FLOATS, *[COUNT] * 5
+  Block,
+  *[BORROWED_FLOATS] * 2,
+  *[BORROWED_FLOAT_TABLE] * 2,
+  BORROWED_FLOATS,
+  BORROWED_FLOAT_TABLE,
+  BORROWED_FLOATS,
+  *[COUNT] * 5,
 )
 BLOCK_KERNEL = types.void(BLOCK)
 
@@ -97,17 +110,17 @@ def lanes(block: Block) -> Any:
 
 
 @inlined
-def rows(block: Block, i: int) -> Any:
-  """Returns, action by action, the sequence of infoset i of a block."""
-  first = block.first + i
-  return range(first, first + block.actions * block.stride, block.stride)
+def sequence(block: Block, action: int, i: int) -> int:
+  """Returns the sequence of an action at infoset i of a block."""
+  return block.first + action * block.stride + i
 
 
 @inlined
 def expected_value(block: Block, i: int) -> Any:
   """Returns what each infoset of vector i is worth under its strategy, and leaves it in `value`."""
   value = full(0.0)
-  for row in rows(block, i):
+  for action in range(block.actions):
+    row = sequence(block, action, i)
     value = value + load(block.strategy, row) * load(block.utility, row)
   store(block.value, i, value)
   return value
@@ -119,5 +132,6 @@ def normalize(block: Block, i: int, total: Any) -> None:
   zero, one = full(0.0), full(1.0)
   none = where_greater(total, zero, zero, one)
   share, rest = one / (total + none), none * full(1.0 / block.actions)
-  for row in rows(block, i):
+  for action in range(block.actions):
+    row = sequence(block, action, i)
     store(block.strategy, row, load(block.strategy, row) * share + rest)

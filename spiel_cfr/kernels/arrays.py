@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import extending, types
+from numba.core.datamodel.models import ArrayModel, StructModel
 
 Float64s = npt.NDArray[np.float64]
 Uint32s = npt.NDArray[np.uint32]
@@ -50,20 +51,51 @@ def aligned(array: Float64s) -> Float64s:
   return result
 
 
+class _Borrowed(types.Array):  # type: ignore[misc]
+  """The type of an array inside kernels that does not own its memory, so that nobody counts references to it."""
+
+  def __init__(self, dimensions: int) -> None:
+    super().__init__(types.float64, dimensions, "C", name=f"borrowed({dimensions}d)")
+
+
+@extending.register_model(_Borrowed)
+class _BorrowedModel(StructModel):  # type: ignore[misc]
+  """The struct of an array, with plain pointers where that has counted ones."""
+
+  def __init__(self, manager: Any, array_type: Any) -> None:
+    members = ArrayModel(manager, array_type)
+    counted = ("meminfo", "parent")
+    super().__init__(
+      manager,
+      array_type,
+      [
+        (name, types.voidptr if name in counted else members.get_type(name))
+        for name in members._fields
+      ],
+    )
+
+
+BORROWED_FLOATS = _Borrowed(1)
+BORROWED_FLOAT_TABLE = _Borrowed(2)
+
+
 def _borrowed(typing_context: Any, array: Any) -> Any:
-  """Returns, inside kernels, the same array without ownership; the caller keeps it alive.
+  """Returns, inside kernels, the same array of float64 without ownership; the caller keeps it alive.
 
   A tuple of owned arrays counts references, atomically, whenever it is made or taken apart; one of borrowed arrays
   costs as little as its pointers.
   """
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    result = context.make_array(signature.args[0])(context, builder, arguments[0])
-    for owner in ("meminfo", "parent"):
-      setattr(result, owner, ir.Constant(getattr(result, owner).type, None))
+    owned = context.make_array(signature.args[0])(context, builder, arguments[0])
+    result = context.make_array(signature.return_type)(context, builder)
+    for name in ("nitems", "itemsize", "data", "shape", "strides"):
+      setattr(result, name, getattr(owned, name))
+    for name in ("meminfo", "parent"):
+      setattr(result, name, ir.Constant(getattr(result, name).type, None))
     return result._getvalue()
 
-  return array(array), generate
+  return _Borrowed(array.ndim)(array), generate
 
 
 borrowed: Any = extending.intrinsic(_borrowed)

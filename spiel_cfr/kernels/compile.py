@@ -28,7 +28,7 @@ _announced = threading.Event()
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
   """Marks a helper that only other kernels of the same file call."""
-  compiled: Callable[..., Any] = numba.njit(**_OPTIONS)(function)
+  compiled: Callable[..., Any] = numba.njit(forceinline=True, **_OPTIONS)(function)
   return compiled
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, rows
+from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import inlined
 from spiel_cfr.kernels.simd import full, load, store, where_greater
@@ -36,11 +36,13 @@ def step_from(block: Block, center: Float64s, target: Float64s) -> None:
   least = full(-1.0)
   for i in lanes(block):
     step, top = load(block.scratch[_STEPS], i), full(-np.inf)
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       moved = load(center, row) + step * load(block.utility, row)
       store(target, row, moved)
       top = where_greater(moved, top, moved, top)
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       below = load(target, row) - top
       store(target, row, where_greater(below, least, below, least))
     project(target, block.first + i, block.stride, block.actions)
@@ -65,10 +67,12 @@ def descend(block: Block) -> None:
   for i in lanes(block):
     expected_value(block, i)
     mean = square = full(0.0)
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       mean = mean + (load(block.utility, row) - load(predicted, row))
     mean = mean * share
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       error = load(block.utility, row) - load(predicted, row) - mean
       square = square + error * error
     store(squares, i, square)
@@ -85,7 +89,8 @@ def look_ahead(block: Block) -> None:
   center, predicted = block.state[0], block.state[1]
   set_steps(block, block.parameters[2] * block.parameters[3])
   step_from(block, center, block.strategy)
-  for first in rows(block, np.uint64(0)):
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       predicted[first + i] = block.utility[first + i]
 
@@ -118,7 +123,8 @@ def follow_regret(block: Block) -> None:
   for i in range(block.size):
     positive[i] = 0.0
     block.local[1, block.infoset + i] *= ratio * ratio
-  for first in rows(block, np.uint64(0)):
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       added = block.utility[first + i] - value[i]
       updated = ratio * regret[first + i] + added
@@ -146,10 +152,12 @@ def predict_safeguarded(block: Block) -> None:
   regret, total, strategy = block.state[2], block.scratch[_SQUARES], block.strategy
   for i in range(block.size):
     total[i] = 0.0
-  for first in rows(block, np.uint64(0)):
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       total[i] += regret[first + i] if regret[first + i] > 0.0 else 0.0
-  for first in rows(block, np.uint64(0)):
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       row = first + i
       matched = regret[row] / total[i] if regret[row] > 0.0 else 0.0

@@ -18,7 +18,7 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, rows
+from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
 from spiel_cfr.kernels import simd
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import inlined
@@ -87,13 +87,15 @@ def project(strategy: Float64s, first: int, stride: int, actions: int) -> None:
 def normalize_exponentials(block: Block, i: int) -> Any:
   """Strategy = exp(strategy) / sum of exp(strategy), for a vector of entries between -708 and 0; returns its value."""
   total = value = full(0.0)
-  for row in rows(block, i):
+  for action in range(block.actions):
+    row = sequence(block, action, i)
     weight = exponential(load(block.strategy, row))
     store(block.strategy, row, weight)
     total = total + weight
     value = value + weight * load(block.utility, row)
   share = full(1.0) / total
-  for row in rows(block, i):
+  for action in range(block.actions):
+    row = sequence(block, action, i)
     store(block.strategy, row, load(block.strategy, row) * share)
   return value * share
 
@@ -104,7 +106,8 @@ def add_regrets(block: Block) -> None:
   regret = block.state[0]
   for i in lanes(block):
     value = expected_value(block, i)
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       store(regret, row, load(regret, row) + load(block.utility, row) - value)
 
 
@@ -118,18 +121,21 @@ def choose(block: Block, value: Float64s) -> None:
   least = full(-1.0 if euclidean else _LEAST_EXPONENT)
   for i in lanes(block):
     top = full(-np.inf)
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       score = add_multiple(load(regret, row), load(block.utility, row), weight)
       store(strategy, row, score)
       top = where_greater(score, top, score, top)
     step = load(block.local[0], block.infoset + i) * factor
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       score = step * (load(strategy, row) - top)
       store(strategy, row, where_greater(score, least, score, least))
     if euclidean:
       project(strategy, block.first + i, block.stride, block.actions)
       total = full(0.0)
-      for row in rows(block, i):
+      for action in range(block.actions):
+        row = sequence(block, action, i)
         total = total + load(strategy, row) * load(block.utility, row)
     else:
       total = normalize_exponentials(block, i)

@@ -25,7 +25,7 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, normalize, rows
+from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, normalize, sequence
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.kernels.simd import full, load, store, where_greater
@@ -42,7 +42,8 @@ def match_regrets(block: Block) -> None:
   regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
   for i in lanes(block):
     value, total = expected_value(block, i), zero
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       updated = load(regret, row) + load(block.utility, row) - value
       positive = where_greater(updated, tie, updated, zero)
       store(regret, row, updated)
@@ -57,7 +58,8 @@ def match_regrets_plus(block: Block) -> None:
   regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
   for i in lanes(block):
     value, total = expected_value(block, i), zero
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       updated = load(regret, row) + load(block.utility, row) - value
       positive = where_greater(updated, tie, updated, zero)
       store(regret, row, positive)
@@ -75,7 +77,8 @@ def match_weighted_regrets(block: Block) -> None:
   weight = full(block.parameters[5])
   for i in lanes(block):
     value, total = expected_value(block, i), zero
-    for row in rows(block, i):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
       before, added = load(regret, row), load(block.utility, row) - value
       updated = before * where_greater(before, tie, of_positive, of_negative) + added
       updated = updated * where_greater(updated, tie, one, kept)
