@@ -1,6 +1,6 @@
 """Counterfactual regret minimization and its family, for any OpenSpiel game."""
 
-from spiel_cfr import errors
+from spiel_cfr import catalogue, errors
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -87,6 +87,7 @@ __all__ = [
   "Trace",
   "Tracker",
   "best_response",
+  "catalogue",
   "compile_game",
   "compile_public_game",
   "errors",

@@ -44,16 +44,6 @@ def saved(solver: Any, path: pathlib.Path) -> bytes:
   return path.read_bytes()
 
 
-def test_no_solver_is_left_out(leduc: Any) -> None:
-  solvers = {
-    value
-    for value in vars(spiel_cfr).values()
-    if isinstance(value, type) and issubclass(value, spiel_cfr.IterativeSolver)
-  }
-  bases = {spiel_cfr.IterativeSolver, spiel_cfr.SamplingSolver}
-  assert solvers == {type(make(leduc)) for make in SOLVERS.values()} | bases
-
-
 @pytest.mark.parametrize("make", SOLVERS.values(), ids=SOLVERS)
 def test_every_solver_goes_on_bit_for_bit(make: Any, leduc: Any, path: pathlib.Path) -> None:
   whole = saved(after(make(leduc), 20), path)
