@@ -43,8 +43,7 @@ from open_spiel.python.algorithms import exploitability as open_spiel_exploitabi
 from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
 
 import spiel_cfr
-from spiel_cfr import catalogue
-from spiel_cfr import policy
+from spiel_cfr import catalogue, policy
 from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.payoff import LEAF_ROWS, leaf_rows
