@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test lint benchmark clean
+.PHONY: help demo test lint composition benchmark clean
 
 help:
 	@echo "make demo       compare the solvers on a few games and draw the result"
 	@echo "make test       run the tests"
 	@echo "make lint       check format, style and types"
+	@echo "make composition  run every solver on every form of game and write docs/composition.md"
 	@echo "make benchmark  measure speed"
 	@echo "make clean      remove .venv and everything else that was built; keeps results/"
 	@echo "Use another Python with: make PYTHON=/path/to/python3 ..."
@@ -25,6 +26,9 @@ lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff format --check
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
+
+composition: $(VENV)/dev.stamp
+	@PYTHONPATH=tests/support $(BIN)/python -m composition
 
 benchmark: $(VENV)/plot.stamp
 	@$(BIN)/python examples/benchmark.py

@@ -38,16 +38,14 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 from absl import app, flags
-from named_solvers import SOLVERS
 from open_spiel.python.algorithms import cfr as open_spiel_cfr
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
+from spiel_cfr.game.payoff import LEAF_ROWS, leaf_rows
 
 import spiel_cfr
-from spiel_cfr import policy
-from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr import CompiledGame, catalogue, policy
 from spiel_cfr.game.enumerate import enumerate_game
-from spiel_cfr.game.payoff import LEAF_ROWS, leaf_rows
 from spiel_cfr.poker import abstraction
 from spiel_cfr.poker.public_tree import Kind
 
@@ -195,8 +193,12 @@ def solvers() -> None:
     game = compiled(name)
     if game.num_players > 2:
       continue
-    names = [solver for solver in SOLVERS if not solver.startswith("open_spiel")]
-    found = medians({solver: SOLVERS[solver](game, 1000).run for solver in names})
+    full_width = {
+      solver: make
+      for solver, make in catalogue.SOLVERS.items()
+      if issubclass(make.solver, spiel_cfr.Solver)
+    }
+    found = medians({solver: make(game, 1000).run for solver, make in full_width.items()})
     show(f"one iteration on {game.game_string}, and how many of CFR+ it takes", found, "cfr+")
 
 

@@ -12,11 +12,11 @@ import sys
 import time
 
 from absl import app, flags
-from named_solvers import SOLVERS, AnySolver
+from named_solvers import SOLVERS
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 
 import spiel_cfr
-from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr import CompiledGame
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
 _SOLVERS = flags.DEFINE_list(
@@ -81,7 +81,7 @@ def compare() -> None:
     draw(game, table, seconds, quality)
 
 
-def judge(game: CompiledGame, solvers: dict[str, AnySolver]) -> None:
+def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.IterativeSolver]) -> None:
   """Prints what OpenSpiel's own NashConv is, beside ours, and how alike the policies of twin solvers are."""
   print("\nOpenSpiel's NashConv of the final average policies, and how far ours is from it")
   policies = {}

@@ -13,6 +13,7 @@ also shows what the player to move does with each hand after a check and a bet o
 is named like the bets, as in --show_state=check,check,Ah.
 """
 
+import functools
 import json
 import pathlib
 import sys
@@ -22,12 +23,9 @@ from collections.abc import Callable
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr.game.compiled import CompiledGame
-from spiel_cfr.minimizers.discounted import DiscountedRegretMatching
+from spiel_cfr import catalogue
 from spiel_cfr.poker import abstraction, cards
 from spiel_cfr.poker.range_grid import range_grid
-from spiel_cfr.solvers.base import Solver
-from spiel_cfr.solvers.cfr import TabularCFRSolver
 
 _SUBGAME_FILE = flags.DEFINE_string(
   "subgame_file", None, "a file in the LibratusEndgames format", required=True
@@ -48,36 +46,17 @@ _TURN = 3
 _ACTIONS = {"fold": 0, "check": 1, "call": 1, "pot": 2, "all-in": 3, "half": 4}
 
 
-def _oftrl(factor: float, alternating: bool) -> Callable[[CompiledGame, int], Solver]:
-  """Returns what makes stable-predictive OFTRL with the theory's step sizes times a factor."""
-  return lambda game, iterations: spiel_cfr.StablePredictiveCFRSolver(
-    game, horizon=iterations, steps=factor, alternating_updates=alternating
-  )
-
-
-def _dcfr(alternating: bool) -> Callable[[CompiledGame, int], Solver]:
-  return lambda game, _: Solver(
-    game, DiscountedRegretMatching(), alternating_updates=alternating, average_power=2.0
-  )
-
-
-def _cfr(alternating: bool, plus: bool) -> Callable[[CompiledGame, int], Solver]:
-  return lambda game, _: TabularCFRSolver(
-    game, alternating, linear_averaging=plus, regret_matching_plus=plus
-  )
-
-
-SOLVERS: dict[str, Callable[[CompiledGame, int], Solver]] = {}
+SOLVERS: dict[str, Callable[..., spiel_cfr.IterativeSolver]] = {}
 for _suffix, _alternates in (("", True), (", simultaneous", False)):
-  SOLVERS |= {
-    f"cfr{_suffix}": _cfr(_alternates, plus=False),
-    f"cfr+{_suffix}": _cfr(_alternates, plus=True),
-    f"dcfr{_suffix}": _dcfr(_alternates),
-    f"oftrl{_suffix}": _oftrl(1.0, _alternates),
-    f"oftrl x1e2{_suffix}": _oftrl(1e2, _alternates),
-    f"oftrl x1e4{_suffix}": _oftrl(1e4, _alternates),
-    f"oftrl x1e6{_suffix}": _oftrl(1e6, _alternates),
-  }
+  for _name in ("cfr", "cfr+", "dcfr"):
+    SOLVERS[_name + _suffix] = functools.partial(
+      catalogue.SOLVERS[f"{_name}_simultaneous"], alternating_updates=_alternates
+    )
+  # Stable-predictive OFTRL with the theory's step sizes times a factor.
+  for _name, _factor in (("", 1.0), (" x1e2", 1e2), (" x1e4", 1e4), (" x1e6", 1e6)):
+    SOLVERS[f"oftrl{_name}{_suffix}"] = functools.partial(
+      catalogue.SOLVERS["stable_predictive"], steps=_factor, alternating_updates=_alternates
+    )
 _COLORS = ("tab:blue", "tab:green", "tab:red", "0.6", "tab:purple", "tab:orange", "tab:brown")
 _SOLVERS = flags.DEFINE_multi_string(
   "solvers", None, f"which solver to run, repeat for several, from: {'; '.join(SOLVERS)}"
@@ -114,7 +93,7 @@ def solve(names: list[str]) -> None:
   folder.mkdir(parents=True, exist_ok=True)
   stem = pathlib.Path(_SUBGAME_FILE.value).stem
   gaps: dict[str, dict[int, float]] = {}
-  best: tuple[float, str, Solver] | None = None
+  best: tuple[float, str, spiel_cfr.IterativeSolver] | None = None
   print(f"\n{'saddle-point gap (NashConv), mbb/g, after iterations':52} ms an iteration")
   for name in names:
     solver = SOLVERS[name](game, _ITERATIONS.value)
@@ -169,7 +148,7 @@ def draw(gaps: dict[str, dict[int, float]], title: str, path: pathlib.Path) -> N
   print(f"wrote {path}")
 
 
-def show(game: spiel_cfr.PublicGame, solver: Solver, path: pathlib.Path) -> None:
+def show(game: spiel_cfr.PublicGame, solver: spiel_cfr.IterativeSolver, path: pathlib.Path) -> None:
   """Shows the public state that was asked for, as text and as a picture."""
   actions = []
   for word in filter(None, _SHOW_STATE.value or []):

@@ -1,14 +1,12 @@
-"""The solvers that the example programs know by name. This is a module of theirs, not a program."""
+"""The catalogue of solvers, and OpenSpiel's own. This is a module of the example programs, not a program."""
 
-import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyspiel
 
 import spiel_cfr
-from spiel_cfr import errors
-from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr import CompiledGame, catalogue, errors
 
 
 class OpenSpielSolver(spiel_cfr.IterativeSolver):
@@ -55,36 +53,10 @@ class OpenSpielSolver(spiel_cfr.IterativeSolver):
     return {infostate: dict(entries) for infostate, entries in table.items()}
 
 
-AnySolver: TypeAlias = spiel_cfr.Solver | OpenSpielSolver
 # A solver is made for a game and for the number of iterations that it is going to run.
-Factory = Callable[[CompiledGame, int], AnySolver]
-
-
-def _plain(solver: Callable[[CompiledGame], spiel_cfr.Solver]) -> Factory:
-  return lambda game, iterations: solver(game)
-
-
-def _stable_predictive(game: CompiledGame, iterations: int, **choices: object) -> spiel_cfr.Solver:
-  return spiel_cfr.StablePredictiveCFRSolver(game, horizon=iterations, **choices)  # type: ignore[arg-type]
-
-
+Factory = Callable[[CompiledGame, int], spiel_cfr.IterativeSolver]
 SOLVERS: dict[str, Factory] = {
-  "cfr": _plain(spiel_cfr.CFRSolver),
-  "cfr+": _plain(spiel_cfr.CFRPlusSolver),
-  "lcfr": _plain(spiel_cfr.LCFRSolver),
-  "dcfr": _plain(spiel_cfr.DCFRSolver),
-  "pcfr+": _plain(spiel_cfr.PCFRPlusSolver),
-  "dcfr+": _plain(spiel_cfr.DCFRPlusSolver),
-  "pdcfr+": _plain(spiel_cfr.PDCFRPlusSolver),
-  "sapcfr+": _plain(spiel_cfr.SAPCFRPlusSolver),
-  "adaptive": _plain(spiel_cfr.AdaptiveOptimisticCFRSolver),
-  "adaptive_certified": _plain(
-    functools.partial(spiel_cfr.AdaptiveOptimisticCFRSolver, average="certified")
-  ),
-  # The theory's step sizes, and the same a few thousand times as large, which give up its guarantee.
-  "stable_predictive": _stable_predictive,
-  "stable_predictive_euclidean": functools.partial(_stable_predictive, regularizer="euclidean"),
-  "stable_predictive_x10000": functools.partial(_stable_predictive, steps=1e4),
+  **catalogue.SOLVERS,
   "open_spiel_cfr": lambda game, iterations: OpenSpielSolver(game, "CFRSolver"),
   "open_spiel_cfr+": lambda game, iterations: OpenSpielSolver(game, "CFRPlusSolver"),
 }

@@ -17,9 +17,7 @@ from absl import app, flags
 from matplotlib.axes import Axes
 
 import spiel_cfr
-from spiel_cfr.game.compiled import CompiledGame
-from spiel_cfr.minimizers import adaptive, discounted, regret_matching
-from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
+from spiel_cfr import CompiledGame, catalogue
 
 _NAMED_GAMES = {
   "kuhn": "kuhn_poker",
@@ -97,30 +95,20 @@ def main(arguments: list[str]) -> None:
 
 def compare(game: CompiledGame, alternating: bool) -> Curves:
   """Runs every solver on one game."""
-  plain = {
-    "CFR": (regret_matching.RegretMatching(), 0.0),
-    "CFR+": (regret_matching.RegretMatchingPlus(), 1.0),
-    "DCFR": (discounted.DiscountedRegretMatching(), 2.0),
-    "PCFR+": (discounted.PredictiveRegretMatchingPlus(), 2.0),
+  names = {
+    "CFR": "cfr",
+    "CFR+": "cfr+",
+    "DCFR": "dcfr",
+    "PCFR+": "pcfr+",
+    "adaptive": "adaptive",
+    "adaptive, certified": "adaptive_certified",
   }
-  solvers: dict[str, spiel_cfr.Solver] = {
-    name: spiel_cfr.Solver(
-      game, minimizer, alternating_updates=alternating, average_power=average_power
-    )
-    for name, (minimizer, average_power) in plain.items()
+  if not alternating:
+    del names["adaptive, certified"]
+    names = {label: f"{name}_simultaneous" for label, name in names.items()}
+  curves = {
+    label: curve(catalogue.make(name, game, _ITERATIONS.value)) for label, name in names.items()
   }
-  if alternating:
-    solvers["adaptive"] = AdaptiveOptimisticCFRSolver(game)
-    solvers["adaptive, certified"] = AdaptiveOptimisticCFRSolver(game, average="certified")
-  else:
-    # Simultaneous updates need the whole prediction.
-    solvers["adaptive"] = spiel_cfr.Solver(
-      game,
-      adaptive.AdaptiveOptimisticDescent(prediction=1.0),
-      alternating_updates=False,
-      average_power=2.0,
-    )
-  curves = {name: curve(solver) for name, solver in solvers.items()}
   for regularizer in _REGULARIZERS:
     steps: dict[str, list[str | float]] = {
       "paper": ["paper"],
@@ -146,7 +134,7 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
   return curves
 
 
-def curve(solver: spiel_cfr.Solver) -> dict[int, float]:
+def curve(solver: spiel_cfr.IterativeSolver) -> dict[int, float]:
   """Runs a solver; exploitability at powers of 10^(1/8) and at the iterations of the table."""
   due = {round(10 ** (k / 8)) for k in range(8 * 9)} | {_ITERATIONS.value}
   result = {}

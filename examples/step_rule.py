@@ -9,12 +9,11 @@ eight iterations, are not counted as iterations; the last column is the time it 
 """
 
 import time
-from collections.abc import Callable
 
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr.game.compiled import CompiledGame
+from spiel_cfr import catalogue
 
 _UNIVERSAL_POKER = (
   "universal_poker(numPlayers=2,numRounds=2,firstPlayer=1 1,numSuits=2,numRanks=4,numHoleCards=1,"
@@ -48,34 +47,30 @@ _HANDICAP = flags.DEFINE_integer(
 _GAME_NUMBERS = flags.DEFINE_list("game_numbers", [], "which of the ten, from 0; all by default")
 
 
-def solvers(iterations: int) -> dict[str, Callable[[CompiledGame], spiel_cfr.Solver]]:
-  """The columns of the table."""
-  return {
-    "CFR+": spiel_cfr.CFRPlusSolver,
-    "DCFR": spiel_cfr.DCFRSolver,
-    "PCFR+": spiel_cfr.PCFRPlusSolver,
-    "PDCFR+": spiel_cfr.PDCFRPlusSolver,
-    "SAPCFR+": spiel_cfr.SAPCFRPlusSolver,
-    "HS-DCFR": lambda game: spiel_cfr.HSDCFRSolver(game, iterations),
-    "rule": spiel_cfr.AdaptiveOptimisticCFRSolver,
-    "rule, certified": lambda game: spiel_cfr.AdaptiveOptimisticCFRSolver(
-      game, average="certified"
-    ),
-  }
+# The columns of the table, and their names in the catalogue.
+COLUMNS = {
+  "CFR+": "cfr+",
+  "DCFR": "dcfr",
+  "PCFR+": "pcfr+",
+  "PDCFR+": "pdcfr+",
+  "SAPCFR+": "sapcfr+",
+  "HS-DCFR": "hsdcfr",
+  "rule": "adaptive",
+  "rule, certified": "adaptive_certified",
+}
 
 
 def main(_: list[str]) -> None:
   chosen = [list(GAMES)[int(number)] for number in _GAME_NUMBERS.value] or list(GAMES)
-  columns = solvers(_ITERATIONS.value * _HANDICAP.value)
-  print(f"| game | {' | '.join(columns)} | best | time |")
-  print("| --- " * (len(columns) + 3) + "|")
+  print(f"| game | {' | '.join(COLUMNS)} | best | time |")
+  print("| --- " * (len(COLUMNS) + 3) + "|")
   wins = 0
   for name in chosen:
     game = spiel_cfr.compile_game(GAMES[name])
     low, high = game.payoff_range
     values, seconds = [], []
-    for column, make in columns.items():
-      solver = make(game)
+    for column, solver_name in COLUMNS.items():
+      solver = catalogue.make(solver_name, game, _ITERATIONS.value * _HANDICAP.value)
       handicap = 1 if column.startswith("rule") else _HANDICAP.value
       solver.prepare()
       start = time.perf_counter()
@@ -87,7 +82,7 @@ def main(_: list[str]) -> None:
     best = max(min(others), 1e-12 * (high - low)) >= certified
     wins += best
     cells = " | ".join(f"{value:.1e}" for value in values)
-    ratio = seconds[-1] / seconds[list(columns).index("DCFR")]
+    ratio = seconds[-1] / seconds[list(COLUMNS).index("DCFR")]
     print(f"| {name} | {cells} | {'yes' if best else 'no'} | {ratio:.1f} |", flush=True)
   print(f"\nat or below all others: {wins} of {len(chosen)}")
 

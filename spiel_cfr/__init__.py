@@ -1,6 +1,6 @@
 """Counterfactual regret minimization and its family, for any OpenSpiel game."""
 
-from spiel_cfr import errors
+from spiel_cfr import catalogue, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game
@@ -99,6 +99,7 @@ __all__ = [
   "Tracker",
   "best_response",
   "block_kernel",
+  "catalogue",
   "compile_game",
   "compile_public_game",
   "errors",

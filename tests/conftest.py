@@ -4,6 +4,10 @@ import os
 import signal
 
 import hypothesis
+import pytest
+
+# What these modules assert is shown as in a test.
+pytest.register_assert_rewrite("composition.operations")
 
 # The first example may have to compile a kernel, so the time of an example says nothing. Where a change is judged, the
 # examples are always the same; elsewhere new ones are tried every time.

@@ -14,12 +14,9 @@ from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
-from spiel_cfr import errors
-from spiel_cfr.game import compiled as compiled_module
-from spiel_cfr.minimizers.regret_matching import RegretMatching
+from spiel_cfr import RegretMatching, Solver, errors
 from spiel_cfr.poker import abstraction, cards, deal, public_tree
 from spiel_cfr.poker.public_game import compile_public_game
-from spiel_cfr.solvers.base import Solver
 from spiel_cfr.solvers.cfr import TabularCFRSolver
 
 _GAMES = ("kuhn_poker", "leduc_poker", *poker_games.UNIVERSAL_POKER)
@@ -92,7 +89,7 @@ def test_exploitability_is_that_of_open_spiel(game, partitioned):
 def _endgame_pair(endgame, action_filter, **options):
   game = endgame.load()
   walkable = poker_games.WalkableGame(game, action_filter)
-  enumerated = compiled_module._compile(walkable, 10**7, 2**32, False, None)
+  enumerated = poker_games.enumerate_histories(game, action_filter)
   return compile_public_game(game, action_filter, **options), enumerated, walkable
 
 

@@ -19,16 +19,13 @@ import pytest
 import random_games
 from hypothesis import strategies as st
 from open_spiel.python.algorithms import external_sampling_mccfr
-
-import spiel_cfr
-from spiel_cfr import errors, policy
-from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.discounted import (
-  DiscountedRegretMatching,
-  DiscountedRegretMatchingPlus,
   discount,
 )
-from spiel_cfr.minimizers.regret_matching import RegretMatching, RegretMatchingPlus
+
+import spiel_cfr
+from spiel_cfr import RegretMatching, errors, policy
+from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.sampling.loop import explore, fill_uniform, pick
 from spiel_cfr.sampling.rules import Rule
 from spiel_cfr.sampling.solvers import SamplingSolver
@@ -54,9 +51,9 @@ SAMPLERS: dict[str, Make] = {
 VARIANTS = SAMPLERS | {
   "full average": _make(spiel_cfr.ExternalSamplingSolver, average_type=FULL),
   "importance": _make(spiel_cfr.ExternalSamplingSolver, average_type=IMPORTANCE, average_power=1.0),
-  "regret matching+": _make(spiel_cfr.ExternalSamplingSolver, minimizer=RegretMatchingPlus()),
+  "regret matching+": _make(spiel_cfr.ExternalSamplingSolver, minimizer=RegretMatching.plus()),
   "discounted": _make(
-    spiel_cfr.OutcomeSamplingSolver, minimizer=DiscountedRegretMatching(), average_power=2.0
+    spiel_cfr.OutcomeSamplingSolver, minimizer=RegretMatching.discounted(), average_power=2.0
   ),
 }
 every_sampler = pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS)
@@ -386,9 +383,9 @@ WITHOUT_CHANCE = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
   ("minimizer", "power", "full_width"),
   [
     (None, 0.0, spiel_cfr.CFRSolver),
-    (RegretMatchingPlus(), 1.0, spiel_cfr.CFRPlusSolver),
-    (DiscountedRegretMatching(1.5, 0.0), 2.0, spiel_cfr.DCFRSolver),
-    (DiscountedRegretMatching(1.0, 1.0), 1.0, spiel_cfr.LCFRSolver),
+    (RegretMatching.plus(), 1.0, spiel_cfr.CFRPlusSolver),
+    (RegretMatching.discounted(1.5, 0.0), 2.0, spiel_cfr.DCFRSolver),
+    (RegretMatching.discounted(1.0, 1.0), 1.0, spiel_cfr.LCFRSolver),
   ],
 )
 def test_without_chance_chance_sampling_is_the_full_width_solver(
@@ -409,7 +406,7 @@ def test_without_chance_chance_sampling_is_the_full_width_solver(
 
 
 def test_discounted_regret_matching_plus_is_that_of_the_full_width_solver() -> None:
-  minimizer = DiscountedRegretMatchingPlus(1.5)
+  minimizer = RegretMatching.discounted_plus(1.5)
   sampled = spiel_cfr.ChanceSamplingSolver(WITHOUT_CHANCE, minimizer=minimizer, average_power=1.0)
   exact = spiel_cfr.Solver(WITHOUT_CHANCE, minimizer, average_power=1.0)
   sampled.run(50)
@@ -422,7 +419,7 @@ def test_discounted_regret_matching_plus_is_that_of_the_full_width_solver() -> N
 @pytest.mark.parametrize("powers", [(1.5, 0.0), (1.0, 1.0), (2.0, -np.inf), (np.inf, -0.5)])
 def test_discounts_reach_infosets_that_samples_do_not(powers: tuple[float, float]) -> None:
   lazy = spiel_cfr.ExternalSamplingSolver(
-    "leduc_poker", minimizer=DiscountedRegretMatching(*powers), seed=2
+    "leduc_poker", minimizer=RegretMatching.discounted(*powers), seed=2
   )
   dense = spiel_cfr.ExternalSamplingSolver("leduc_poker", minimizer=RegretMatching(), seed=2)
   regret = dense._engine.table.entries.regret
@@ -747,7 +744,7 @@ def test_sampled_chance_is_refused(engine: Any) -> None:
 @pytest.mark.parametrize("engine", ["compiled", "states"])
 def test_tracker_notes_what_infosets_do(engine: Any, tmp_path: Any) -> None:
   path = tmp_path / "notes.jsonl"
-  options: Any = {"minimizer": DiscountedRegretMatching(1.0, 1.0), "seed": 4, "engine": engine}
+  options: Any = {"minimizer": RegretMatching.discounted(1.0, 1.0), "seed": 4, "engine": engine}
   solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", **options)
   tracker = spiel_cfr.Tracker(solver, r"Private: 5.*Round 1", every=40, path=path)
   tracker.run(30)
@@ -774,7 +771,7 @@ def test_tracker_notes_what_infosets_do(engine: Any, tmp_path: Any) -> None:
 
 
 def test_tracked_regrets_are_discounted_where_samples_have_not_been() -> None:
-  minimizer = DiscountedRegretMatching(1.0, 1.0)
+  minimizer = RegretMatching.discounted(1.0, 1.0)
   solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", minimizer=minimizer)
   tracker = spiel_cfr.Tracker(solver, every=1)
   tracker.run(60)

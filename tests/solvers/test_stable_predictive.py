@@ -7,11 +7,11 @@ import numpy as np
 import pyspiel
 import pytest
 import random_games
+from spiel_cfr.game.payoff import TYPED_PATTERNS
 
 import spiel_cfr
 from spiel_cfr import errors, policy
-from spiel_cfr.game.payoff import TYPED_PATTERNS
-from spiel_cfr.solvers import step_sizes
+from spiel_cfr.theory import step_sizes
 
 
 def _children(tree, sequence):

@@ -130,17 +130,17 @@ def _adaptive(utilities):
 
 
 _RULES = [
-  (discounted.DiscountedRegretMatching(), _dcfr(lambda t: 1.5, lambda t: 0.0, "openspiel")),
+  (discounted.RegretMatching.discounted(), _dcfr(lambda t: 1.5, lambda t: 0.0, "openspiel")),
   (
-    discounted.DiscountedRegretMatching(1.2, -0.5, order="paper"),
+    discounted.RegretMatching.discounted(1.2, -0.5, order="paper"),
     _dcfr(lambda t: 1.2, lambda t: -0.5, "paper"),
   ),
-  (discounted.PredictiveRegretMatchingPlus(), _pcfr_plus(1.0)),
-  (discounted.PredictiveRegretMatchingPlus(1 / 3), _pcfr_plus(1 / 3)),
-  (discounted.DiscountedRegretMatchingPlus(1.5), _dcfr_plus(1.5, False)),
-  (discounted.DiscountedRegretMatchingPlus(2.3, predictive=True), _dcfr_plus(2.3, True)),
+  (discounted.RegretMatching.predictive_plus(), _pcfr_plus(1.0)),
+  (discounted.RegretMatching.predictive_plus(1 / 3), _pcfr_plus(1 / 3)),
+  (discounted.RegretMatching.discounted_plus(1.5), _dcfr_plus(1.5, False)),
+  (discounted.RegretMatching.discounted_plus(2.3, predictive=True), _dcfr_plus(2.3, True)),
   (
-    discounted.ScheduledRegretMatching(order="paper", horizon=8),
+    discounted.RegretMatching.scheduled(order="paper", horizon=8),
     _dcfr(lambda t: 1 + 3 * min(t / 8, 1), lambda t: -1 - 2 * min(t / 8, 1), "paper"),
   ),
   (oftrl.Hedge(), _hedge),
@@ -161,7 +161,7 @@ def test_strategies_are_those_of_the_formulas(minimizer, rule, seed):
 def test_the_two_orders_of_dcfr_differ():
   utilities = np.random.default_rng(0).normal(size=(_ROUNDS, _COUNT, _ACTIONS))
   one, other = (
-    _play(discounted.DiscountedRegretMatching(order=order), utilities)
+    _play(discounted.RegretMatching.discounted(order=order), utilities)
     for order in ("openspiel", "paper")
   )
   assert np.abs(one - other).max() > 1e-3
@@ -249,10 +249,10 @@ def test_convergence_on_other_games_is_as_published(key, published):
 @pytest.mark.parametrize(
   "make",
   [
-    lambda: discounted.DiscountedRegretMatching(order="ours"),
-    lambda: discounted.DiscountedRegretMatching(alpha=-1.0),
-    lambda: discounted.DiscountedRegretMatchingPlus(alpha=math.nan),
-    lambda: discounted.PredictiveRegretMatchingPlus(weight=1.5),
+    lambda: discounted.RegretMatching.discounted(order="ours"),
+    lambda: discounted.RegretMatching.discounted(alpha=-1.0),
+    lambda: discounted.RegretMatching.discounted_plus(alpha=math.nan),
+    lambda: discounted.RegretMatching.predictive_plus(weight=1.5),
     lambda: adaptive.AdaptiveOptimisticDescent(step=0.0),
     lambda: adaptive.AdaptiveOptimisticDescent(prediction=-0.1),
     lambda: adaptive.AdaptiveOptimisticDescent(forgetting=math.inf),

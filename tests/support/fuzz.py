@@ -19,7 +19,7 @@ import spiel_cfr
 from spiel_cfr import files, policy
 from spiel_cfr.game import loading
 from spiel_cfr.runs import trace
-from spiel_cfr.solvers import iterative
+from spiel_cfr.solvers import interface
 
 
 def _trace(content: bytes) -> None:
@@ -78,8 +78,8 @@ _INSTRUMENTED = (
   trace.read_trace,
   trace._to_row,
   files.read,
-  iterative.IterativeSolver._restore,
-  iterative.IterativeSolver.load_state_dict,
+  interface.IterativeSolver._restore,
+  interface.IterativeSolver.load_state_dict,
   policy._entries,
   policy._check,
   loading.load_game,

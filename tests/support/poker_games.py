@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cfr import Endgame
+from spiel_cfr import CompiledGame, Endgame
+from spiel_cfr.game import compiled as compiled_module
 from spiel_cfr.poker import cards, endgames
 
 RIVER, TURN = "4s8hTc9h2s", "7s9h9cTc"
@@ -47,6 +48,12 @@ def check_or_pot(state: Any, actions: list[int]) -> list[int]:
   """An action filter with very few bets: one a round, of the pot."""
   betting = state.information_state_string().rpartition("[Sequences: ")[2].rpartition("|")[2]
   return [action for action in actions if action in ((0, 1) if "r" in betting else (1, 2))]
+
+
+def enumerate_histories(game: pyspiel.Game, action_filter: Any = None) -> CompiledGame:
+  """Compiles a poker game by listing all its histories, for what is in vector form to be compared with."""
+  walkable = WalkableGame(game, action_filter)
+  return compiled_module._compile(walkable, 10**7, 2**32, False, None)
 
 
 class WalkableGame:

@@ -1,0 +1,219 @@
+"""Every solver by name: one catalogue for programs, examples and tests.
+
+    >>> from spiel_cfr import catalogue
+    >>> solver = catalogue.SOLVERS["hsdcfr"]("kuhn_poker", 1000)
+    >>> solver.run(1000)
+    >>> solver.nash_conv() < 0.01
+    True
+
+An entry is a class and the arguments of its constructor. Called with a game and the number of iterations that the
+solver is going to run, it makes the solver; only solvers with a horizon look at that number.
+"""
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from spiel_cfr import errors
+from spiel_cfr.compiling import AnyGame
+from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent
+from spiel_cfr.minimizers.regret_matching import RegretMatching
+from spiel_cfr.sampling.rules import AverageType
+from spiel_cfr.sampling.solvers import (
+  AverageStrategySamplingSolver,
+  ChanceSamplingSolver,
+  ExternalSamplingSolver,
+  OutcomeSamplingSolver,
+)
+from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
+from spiel_cfr.solvers.cfr import (
+  CFRPlusSolver,
+  CFRSolver,
+  DCFRSolver,
+  LCFRSolver,
+  TabularCFRSolver,
+)
+from spiel_cfr.solvers.full_width import Solver
+from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
+from spiel_cfr.solvers.variants import (
+  DCFRPlusSolver,
+  HedgeCFRSolver,
+  HSDCFRSolver,
+  HSPCFRPlusSolver,
+  PCFRPlusSolver,
+  PDCFRPlusSolver,
+  SAPCFRPlusSolver,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+  """A class of solvers with arguments, to be called with a game and a number of iterations.
+
+  Attributes:
+    solver: the class.
+    summary: what it is, in a line.
+    arguments: what the constructor is given besides the game.
+    horizon: the constructor's argument for the number of iterations, None if it has none.
+  """
+
+  solver: type[IterativeSolver]
+  summary: str
+  arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  horizon: str | None = None
+
+  def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes.
+      iterations: how many the solver is going to run.
+      **arguments: more arguments of the constructor, which go before those of the entry.
+
+    Raises:
+      ArgumentError: an argument makes no sense.
+      GameError: see `compile_game`; or the solver can't take the game.
+    """
+    horizon = {} if self.horizon is None else {self.horizon: iterations}
+    make: Any = self.solver
+    result: IterativeSolver = make(game, **horizon | dict(self.arguments) | arguments)
+    return result
+
+
+def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
+  """Makes the solver of this name, see `Entry.__call__`.
+
+  Raises:
+    ArgumentError: there is no such solver, or an argument makes no sense.
+    GameError: see `compile_game`; or the solver can't take the game.
+  """
+  if name not in SOLVERS:
+    raise errors.ArgumentError(f"There is no solver {name!r}; there are: {', '.join(SOLVERS)}.")
+  return SOLVERS[name](game, iterations, **arguments)
+
+
+def _simultaneous(minimizer: Any, gamma: float) -> dict[str, Any]:
+  return {"minimizer": minimizer, "alternating_updates": False, "average_weights": gamma}
+
+
+SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
+  {
+    "cfr": Entry(CFRSolver, "CFR: regret matching, a uniform average"),
+    "cfr+": Entry(CFRPlusSolver, "CFR+: regret matching+, a linear average"),
+    "lcfr": Entry(LCFRSolver, "linear CFR: iteration t weighs t"),
+    "dcfr": Entry(DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
+    "dcfr_paper": Entry(
+      DCFRSolver, "discounted CFR, discounts before adding as in the paper", {"order": "paper"}
+    ),
+    "pcfr+": Entry(PCFRPlusSolver, "predictive CFR+"),
+    "dcfr+": Entry(DCFRPlusSolver, "discounted CFR+"),
+    "pdcfr+": Entry(PDCFRPlusSolver, "predictive discounted CFR+"),
+    "sapcfr+": Entry(SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
+    "hsdcfr": Entry(
+      HSDCFRSolver, "discounted CFR with hyperparameter schedules", horizon="horizon"
+    ),
+    "hspcfr+": Entry(
+      HSPCFRPlusSolver, "predictive CFR+ with a scheduled average", horizon="horizon"
+    ),
+    "hedge": Entry(HedgeCFRSolver, "CFR with multiplicative weights"),
+    "cfr_simultaneous": Entry(
+      TabularCFRSolver, "CFR, all players update at once", {"alternating_updates": False}
+    ),
+    "cfr+_simultaneous": Entry(
+      TabularCFRSolver,
+      "CFR+, all players update at once",
+      {"alternating_updates": False, "linear_averaging": True, "regret_matching_plus": True},
+    ),
+    "dcfr_simultaneous": Entry(
+      Solver,
+      "discounted CFR, all players update at once",
+      _simultaneous(RegretMatching.discounted(), 2.0),
+    ),
+    "pcfr+_simultaneous": Entry(
+      Solver,
+      "predictive CFR+, all players update at once",
+      _simultaneous(RegretMatching.predictive_plus(), 2.0),
+    ),
+    "adaptive": Entry(AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
+    "adaptive_certified": Entry(
+      AdaptiveOptimisticCFRSolver,
+      "adaptive optimistic CFR, best certified strategies and restarts from them",
+      {"average": "certified"},
+    ),
+    "adaptive_safeguarded": Entry(
+      AdaptiveOptimisticCFRSolver,
+      "adaptive optimistic CFR, with a bound in the worst case",
+      {"safeguard": 2.0},
+    ),
+    "adaptive_simultaneous": Entry(
+      Solver,
+      "adaptive optimistic CFR, all players update at once",
+      # Simultaneous updates need the whole prediction.
+      _simultaneous(AdaptiveOptimisticDescent(prediction=1.0), 2.0),
+    ),
+    "stable_predictive": Entry(
+      StablePredictiveCFRSolver,
+      "stable-predictive optimistic CFR, entropy, the paper's steps",
+      horizon="horizon",
+    ),
+    "stable_predictive_euclidean": Entry(
+      StablePredictiveCFRSolver,
+      "stable-predictive optimistic CFR, Euclidean regularizer",
+      {"regularizer": "euclidean"},
+      "horizon",
+    ),
+    "stable_predictive_tight": Entry(
+      StablePredictiveCFRSolver,
+      "stable-predictive optimistic CFR, steps without the paper's slacks",
+      {"steps": "tight"},
+      "horizon",
+    ),
+    "stable_predictive_x10000": Entry(
+      StablePredictiveCFRSolver,
+      "stable-predictive optimistic CFR, 10,000 times the paper's steps",
+      {"steps": 1e4},
+      "horizon",
+    ),
+    "stable_predictive_last": Entry(
+      StablePredictiveCFRSolver,
+      "stable-predictive optimistic CFR, predicts the last counterfactual utilities",
+      {"prediction": "last"},
+      "horizon",
+    ),
+    "stable_predictive_alternating": Entry(
+      StablePredictiveCFRSolver,
+      "stable-predictive optimistic CFR, players update in turn, a quadratic average",
+      {"alternating_updates": True, "averaging": "quadratic"},
+      "horizon",
+    ),
+    "external_sampling": Entry(ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),
+    "external_sampling_full": Entry(
+      ExternalSamplingSolver,
+      "external sampling, averages of full trees",
+      {"average_type": AverageType.FULL},
+    ),
+    "external_sampling_linear": Entry(
+      ExternalSamplingSolver,
+      "external sampling with the weights of linear CFR",
+      {"minimizer": RegretMatching.discounted(1.0, 1.0), "average_power": 1.0},
+    ),
+    "external_sampling_plus": Entry(
+      ExternalSamplingSolver,
+      "external sampling with regret matching+ and a linear average",
+      {"minimizer": RegretMatching.plus(), "average_power": 1.0},
+    ),
+    "external_sampling_baseline": Entry(
+      ExternalSamplingSolver, "external sampling with baselines", {"baseline_rate": 0.1}
+    ),
+    "outcome_sampling": Entry(OutcomeSamplingSolver, "outcome-sampling Monte Carlo CFR"),
+    "outcome_sampling_baseline": Entry(
+      OutcomeSamplingSolver, "outcome sampling with baselines", {"baseline_rate": 0.1}
+    ),
+    "chance_sampling": Entry(ChanceSamplingSolver, "chance-sampling Monte Carlo CFR"),
+    "average_strategy_sampling": Entry(
+      AverageStrategySamplingSolver, "average-strategy-sampling Monte Carlo CFR"
+    ),
+  }
+)

@@ -1,0 +1,152 @@
+"""Small games, one for each form in which solvers meet a game."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import poker_games
+import pyspiel
+import random_games
+
+import spiel_cfr
+
+# Four cards of one suit, a bet a round, one public card: the smallest poker with a trunk and subtrees.
+_POKER = (
+  "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=1,"
+  "numRanks=4,numHoleCards=1,numBoardCards=0 1,raiseSize=2 2,maxRaises=1 1)"
+)
+
+
+def never_fold_early(state: Any, actions: Sequence[int]) -> list[int]:
+  """An action filter: nobody folds who may raise."""
+  return list(actions[-2:])
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+  """A form and a game that has it.
+
+  Attributes:
+    name: of the form.
+    game: the game in words.
+    load: returns the game.
+    options: of `compile_public_game`; None for a game whose histories are listed.
+    action_filter: which actions the game keeps, None for all.
+    payoff: what `CompiledGame.payoff.form` must be.
+    tolerance: how far numbers may differ from those of the enumerated game, as a fraction of the range of payoffs.
+    is_large: whether its cells take so long that not all are checked every time.
+  """
+
+  name: str
+  game: str
+  load: Callable[[], pyspiel.Game]
+  options: dict[str, Any] | None = None
+  action_filter: Callable[[Any, Sequence[int]], list[int]] | None = None
+  payoff: str | None = None
+  tolerance: float = 1e-9
+  is_large: bool = False
+
+  def __str__(self) -> str:
+    return self.name
+
+  def __hash__(self) -> int:
+    return hash(self.name)
+
+  @property
+  def is_vector(self) -> bool:
+    """Whether the game is in vector form."""
+    return self.options is not None
+
+  @functools.cached_property
+  def open_spiel_game(self) -> Any:
+    """The game that is solved, as OpenSpiel's Python algorithms can walk it."""
+    if hasattr(self.compiled, "view"):
+      return self.compiled.view.open_spiel_game()
+    if self.action_filter is None:
+      return self.compiled.game
+    return poker_games.WalkableGame(self.compiled.game, self.action_filter)
+
+  @functools.cached_property
+  def compiled(self) -> spiel_cfr.CompiledGame:
+    """The game in this form."""
+    if self.options is None:
+      result = spiel_cfr.compile_game(
+        self.load(), action_filter=self.action_filter, vector_form=False
+      )
+    else:
+      result = spiel_cfr.compile_public_game(self.load(), self.action_filter, **self.options)
+    assert self.payoff in (None, result.payoff.form)
+    return result
+
+  @functools.cached_property
+  def enumerated(self) -> spiel_cfr.CompiledGame:
+    """The same game with all its histories listed."""
+    if self.options is None:
+      return self.compiled
+    return poker_games.enumerate_histories(self.load(), self.action_filter)
+
+  @property
+  def scale(self) -> float:
+    """The range of payoffs, at least 1."""
+    low, high = self.enumerated.payoff_range
+    return max(1.0, high - low)
+
+
+def _endgame() -> pyspiel.Game:
+  return poker_games.random_endgame(1, 3, poker_games.TURN).load()
+
+
+def _poker() -> pyspiel.Game:
+  return pyspiel.load_game(_POKER)
+
+
+_FOUR_CARDS = "poker of four cards, a card of them public"
+FORMS = (
+  Form(
+    "leaf rows",
+    "random, zero-sum, several first infosets a player, up to 4 actions",
+    lambda: random_games.random_game(2, max_histories=100),
+    payoff="leaf rows",
+  ),
+  Form(
+    "typed patterns",
+    "liar's dice, 1 die of 3 sides",
+    lambda: pyspiel.load_game("liars_dice(dice_sides=3)"),
+    payoff="typed patterns",
+  ),
+  Form(
+    "action filter",
+    f"{_FOUR_CARDS}, where nobody folds who may raise",
+    _poker,
+    action_filter=never_fold_early,
+  ),
+  Form(
+    "three players",
+    "random, zero-sum",
+    lambda: random_games.random_game(1, num_players=3, max_histories=100),
+  ),
+  Form(
+    "general-sum",
+    "random",
+    lambda: random_games.random_game(3, zero_sum=False, max_histories=100),
+  ),
+  Form("vector form", _FOUR_CARDS, _poker, {"partitioned": False}),
+  Form("parts, 1 thread", _FOUR_CARDS, _poker, {"partitioned": True}),
+  Form("parts, 2 threads", _FOUR_CARDS, _poker, {"partitioned": True, "num_threads": 2}),
+  Form(
+    "parts, float32",
+    _FOUR_CARDS,
+    _poker,
+    {"partitioned": True, "dtype": "float32"},
+    tolerance=1e-5,
+  ),
+  Form(
+    "parts, endgame",
+    "turn endgame of 3 hands a side, with an action filter",
+    _endgame,
+    {"partitioned": True, "num_threads": 2},
+    poker_games.check_or_pot,
+    is_large=True,
+  ),
+)

@@ -1,0 +1,285 @@
+"""What can be done with a solver, and what must then hold."""
+
+import copy
+import dataclasses
+import pathlib
+import pickle
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as open_spiel_policy
+from open_spiel.python.algorithms import exploitability
+
+import spiel_cfr
+from composition.forms import Form
+from spiel_cfr import IterativeSolver, catalogue, policy
+
+ITERATIONS = 12
+# Rounding of what should be the same number, and of what solvers keep in float32.
+_ROUNDING = 1e-12
+_SINGLE = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+  """A form and a solver for it.
+
+  Attributes:
+    form: the form of the game.
+    name: of the solver in the catalogue.
+  """
+
+  form: Form
+  name: str
+
+  def solver(self, iterations: int = 0, game: spiel_cfr.CompiledGame | None = None) -> Any:
+    """Returns a new solver of the form's game, or of another, after so many iterations."""
+    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS)
+    if iterations:
+      result.run(iterations)
+    return result
+
+  def close(self, value: float) -> Any:
+    """Returns what equals a number in the game's units."""
+    return pytest.approx(value, abs=self.form.tolerance * self.form.scale)
+
+
+def _assert_equal(solver: IterativeSolver, other: IterativeSolver) -> None:
+  """Asserts that two solvers are the same, bit for bit."""
+  assert type(solver) is type(other)
+  assert solver.iteration == other.iteration
+  for name in ("current_probabilities", "average_probabilities"):
+    found, expected = getattr(solver, name)(), getattr(other, name)()
+    assert found.tobytes() == expected.tobytes(), name
+  state, expected_state = solver.state_dict(), other.state_dict()
+  assert state.keys() == expected_state.keys()
+  for name, value in state.items():
+    if isinstance(value, np.ndarray):
+      assert value.tobytes() == expected_state[name].tobytes(), name
+    else:
+      assert value == expected_state[name], name
+
+
+def pieces(context: Context) -> None:
+  """Runs in pieces equal a run at once, bit for bit."""
+  whole = context.solver(ITERATIONS)
+  solver = context.solver()
+  for count in (1, 4, ITERATIONS - 5):
+    solver.run(count)
+  _assert_equal(solver, whole)
+
+
+def policies(context: Context) -> None:
+  """Current and average policy are the same in all forms: behavioural, sequence form, dict, OpenSpiel's two classes."""
+  for solver in (context.solver(), context.solver(ITERATIONS)):
+    for which in ("current", "average"):
+      _check_policy(context, solver, which)
+
+
+def _check_policy(context: Context, solver: Any, which: str) -> None:
+  game = solver.compiled_game
+  probabilities = getattr(solver, f"{which}_probabilities")()
+  assert probabilities.dtype == np.float64
+  assert probabilities.shape == (game.end,)
+  rounding = _ROUNDING if context.form.tolerance < _SINGLE else _SINGLE
+  for treeplex in game.treeplexes:
+    for sequences, _ in treeplex.blocks():
+      assert (probabilities[sequences] >= 0).all()
+      sums = probabilities[sequences].sum(axis=0)
+      np.testing.assert_allclose(sums, 1, atol=rounding)
+
+  sequence_form = getattr(solver, f"{which}_sequence_form")()
+  assert sequence_form.dtype == np.float64
+  assert sequence_form.shape == (game.end,)
+  expected = policy.sequence_form(game, probabilities)
+  np.testing.assert_allclose(sequence_form, expected, atol=rounding)
+
+  dictionary = getattr(solver, f"{which}_policy_dict")()
+  in_python = getattr(solver, f"{which}_policy")()
+  in_cpp = getattr(solver, f"tabular_{which}_policy")()
+  assert isinstance(in_python, open_spiel_policy.TabularPolicy)
+  assert isinstance(in_cpp, pyspiel.TabularPolicy)
+  cells = policy.to_dict(game, probabilities)
+  assert list(dictionary) == list(in_python.state_lookup) == list(cells)
+  assert dictionary == cells
+  assert {key: dict(entries) for key, entries in in_cpp.policy_table().items()} == cells
+  for key, distribution in cells.items():
+    row = in_python.policy_for_key(key)
+    assert {action: row[action] for action in distribution} == distribution
+    assert sum(row) == pytest.approx(1, abs=rounding)
+
+  # What is handed out is the caller's.
+  probabilities[:] = sequence_form[:] = in_python.action_probability_array[:] = np.nan
+  assert np.isfinite(getattr(solver, f"{which}_probabilities")()).all()
+  assert np.isfinite(getattr(solver, f"{which}_sequence_form")()).all()
+  assert np.isfinite(getattr(solver, f"{which}_policy")().action_probability_array).all()
+
+
+def nash_conv(context: Context) -> None:
+  """NashConv is that of the same policy on the enumerated game."""
+  for solver in (context.solver(), context.solver(1), context.solver(ITERATIONS)):
+    by_dict = spiel_cfr.nash_conv(context.form.enumerated, solver.average_policy_dict())
+    assert solver.nash_conv() == context.close(by_dict)
+    own = spiel_cfr.nash_conv(context.form.compiled, solver.average_policy())
+    assert own == context.close(by_dict)
+    if context.form.enumerated.is_two_player_constant_sum:
+      assert solver.exploitability() == context.close(by_dict / 2)
+
+
+def iterates(context: Context) -> None:
+  """The same solver of the enumerated game has the same policies; not with tight steps, which differ."""
+  game = context.form.enumerated
+  solver, expected = context.solver(), context.solver(game=game)
+  for _ in range(3):
+    solver.run(ITERATIONS // 3)
+    expected.run(ITERATIONS // 3)
+    for name in ("current_policy_dict", "average_policy_dict"):
+      # In sequence form, because where a player hardly ever plays to, rounding decides.
+      found, wanted = (
+        policy.sequence_form(game, policy.from_policy(game, getattr(each, name)()))
+        for each in (solver, expected)
+      )
+      np.testing.assert_allclose(found, wanted, atol=10 * context.form.tolerance, err_msg=name)
+
+
+def open_spiel(context: Context) -> None:
+  """OpenSpiel's own `nash_conv` of the average policy is the solver's."""
+  solver = context.solver(ITERATIONS)
+  game = context.form.open_spiel_game
+  found = exploitability.nash_conv(game, solver.average_policy(), use_cpp_br=False)
+  assert solver.nash_conv() == context.close(found)
+  if isinstance(game, pyspiel.Game):
+    in_cpp = pyspiel.nash_conv(game, solver.tabular_average_policy())
+    assert in_cpp == context.close(found)
+
+
+def files(context: Context) -> None:
+  """A solver that was saved and restored, or loaded, goes on bit for bit."""
+  whole = context.solver(ITERATIONS)
+  stopped = context.solver(5)
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "solver.npz")
+    stopped.save(path)
+    restored = context.solver()
+    restored.restore(path)
+    loaded = IterativeSolver.load(path, context.form.compiled)
+    same_class = type(stopped).load(path, context.form.compiled)
+  for solver in (stopped, restored, loaded, same_class):
+    assert solver.compiled_game is context.form.compiled
+    solver.run(ITERATIONS - 5)
+    _assert_equal(solver, whole)
+
+
+def copies(context: Context) -> None:
+  """`copy.copy`, `copy.deepcopy` and `pickle` give independent solvers that go on bit for bit."""
+  whole = context.solver(ITERATIONS)
+  for make in (copy.copy, copy.deepcopy, lambda solver: pickle.loads(pickle.dumps(solver))):
+    solver, stopped = context.solver(5), context.solver(5)
+    duplicate = make(solver)
+    if make in (copy.copy, copy.deepcopy):
+      assert duplicate.compiled_game is solver.compiled_game
+    assert duplicate.compiled_game.digest == solver.compiled_game.digest
+    solver.run(ITERATIONS - 5)
+    _assert_equal(duplicate, stopped)
+    duplicate.run(ITERATIONS - 5)
+    _assert_equal(duplicate, whole)
+    _assert_equal(solver, whole)
+    duplicate.run(1)
+    _assert_equal(solver, whole)
+
+
+def certificate(context: Context) -> None:
+  """The certificate finds the theory kept, and on the enumerated game says the same."""
+  solver = context.solver(ITERATIONS)
+  found = solver.certificate()
+  assert found.iterations == ITERATIONS
+  assert found.gap == context.close(solver.nash_conv())
+  assert found.checks
+  for check in found.checks:
+    assert np.isfinite([check.ratio, check.value, check.bound]).all(), check
+    assert check.holds, check
+  if context.form.is_vector and _has_the_same_steps(catalogue.SOLVERS[context.name]):
+    expected = context.solver(ITERATIONS, context.form.enumerated).certificate()
+    assert [check.name for check in found.checks] == [check.name for check in expected.checks]
+    assert found.gap == context.close(expected.gap)
+    assert (found.guarantee is None) == (expected.guarantee is None)
+
+
+def certified(context: Context) -> None:
+  """The certified average is at least as good as the current policy, and never gets worse."""
+  solver = context.solver()
+  best = np.inf
+  for _ in range(8):
+    solver.run(5)
+    current = spiel_cfr.nash_conv(context.form.enumerated, solver.current_policy_dict())
+    nash_conv = solver.nash_conv()
+    rounding = context.form.tolerance * context.form.scale
+    assert nash_conv <= min(best, current) + rounding
+    best = nash_conv
+  found = spiel_cfr.nash_conv(context.form.enumerated, solver.average_policy_dict())
+  assert best == context.close(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+  """Something to do with a solver.
+
+  Attributes:
+    name: of the operation.
+    check: does it; raises AssertionError if what must hold does not.
+    solvers: the entries of the catalogue that it is for.
+    forms: the forms that it is for.
+  """
+
+  name: str
+  check: Callable[[Context], None]
+  solvers: Callable[[catalogue.Entry], bool] = lambda _: True
+  forms: Callable[[Form], bool] = lambda _: True
+
+  def __str__(self) -> str:
+    return self.name
+
+  @property
+  def summary(self) -> str:
+    """What must hold, in a sentence."""
+    assert self.check.__doc__ is not None
+    return self.check.__doc__
+
+  def applies(self, form: Form, entry: catalogue.Entry) -> bool:
+    """Whether there is such an operation."""
+    return self.forms(form) and self.solvers(entry)
+
+
+def _is_stable_predictive(entry: catalogue.Entry) -> bool:
+  return issubclass(entry.solver, spiel_cfr.StablePredictiveCFRSolver)
+
+
+def _computes_the_same(form: Form) -> bool:
+  """Whether it is a vector form, but not in float32, whose rounding decides ties of predicted regrets."""
+  return form.is_vector and form.tolerance < _SINGLE
+
+
+def _has_the_same_steps(entry: catalogue.Entry) -> bool:
+  """Whether it is not one with tight steps: of a game in vector form the losses are known less exactly."""
+  return entry.arguments.get("steps") != "tight"
+
+
+def _certifies(entry: catalogue.Entry) -> bool:
+  return entry.arguments.get("average") == "certified"
+
+
+OPERATIONS = (
+  Operation("run in pieces", pieces),
+  Operation("policies", policies),
+  Operation("NashConv", nash_conv),
+  Operation("iterates", iterates, _has_the_same_steps, _computes_the_same),
+  Operation("OpenSpiel's NashConv", open_spiel),
+  Operation("save, restore, load", files),
+  Operation("copy, deepcopy, pickle", copies),
+  Operation("certificate", certificate, _is_stable_predictive),
+  Operation("certified average", certified, _certifies),
+)

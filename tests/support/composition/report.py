@@ -1,0 +1,110 @@
+"""The table as Markdown."""
+
+from collections.abc import Iterable, Mapping
+
+from composition.forms import FORMS
+from composition.operations import OPERATIONS
+from composition.table import REFUSALS, WORKS, Cell
+from spiel_cfr import catalogue
+
+_HEAD = """# What works with what
+
+Every solver of `spiel_cfr.catalogue`, on every form of game, with every operation: {num_cells:,} cells, each of which
+works and agrees with the same game with all its histories listed, or raises a named error that says what to do instead.
+`make test` checks them and this page; `make composition` runs them and writes it.
+"""
+
+
+def render(found: Mapping[Cell, str]) -> str:
+  """Returns the page for what was found in each cell: that it works, or the name of an error."""
+  num_cells = len(found)
+  sections = [_HEAD.format(num_cells=num_cells), *_forms(), *_operations(found), *_solvers(found)]
+  return "\n".join([*sections, *_refusals()])
+
+
+def _row(cells: Iterable[str]) -> str:
+  return f"| {' | '.join(cells)} |"
+
+
+def _table(head: list[str], rows: Iterable[Iterable[str]]) -> list[str]:
+  return [_row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
+
+
+def _forms() -> list[str]:
+  rows = ([form.name, form.game] for form in FORMS)
+  return ["## Forms of games", "", *_table(["form", "game of the tests"], rows)]
+
+
+def _operations(found: Mapping[Cell, str]) -> list[str]:
+  """How many solvers an operation works with, on each form."""
+  rows = []
+  for operation in OPERATIONS:
+    row = [f"**{operation}**. {operation.summary}"]
+    for form in FORMS:
+      here = [
+        outcome
+        for cell, outcome in found.items()
+        if (cell.form, cell.operation) == (form, operation)
+      ]
+      works = here.count(WORKS)
+      row.append(
+        "" if not here else f"{works}" if works == len(here) else f"{works} of {len(here)}"
+      )
+    rows.append(row)
+  return [
+    "## Operations",
+    "",
+    "With how many solvers each works, of those that have it.",
+    "",
+    *_table(["operation", *map(str, FORMS)], rows),
+  ]
+
+
+def _solvers(found: Mapping[Cell, str]) -> list[str]:
+  rows = []
+  for name, entry in catalogue.SOLVERS.items():
+    row = [f"**{name}**: {entry.summary}"]
+    for form in FORMS:
+      here = {
+        cell: outcome for cell, outcome in found.items() if (cell.form, cell.solver) == (form, name)
+      }
+      row.append(_in_words(here))
+    rows.append(row)
+  return [
+    "## Solvers",
+    "",
+    "`yes` where every operation works; otherwise the number of the refusal below.",
+    "",
+    *_table(["solver", *map(str, FORMS)], rows),
+  ]
+
+
+def _in_words(found: Mapping[Cell, str]) -> str:
+  """Says of the operations of a solver on a form which are refused."""
+  refused = {
+    cell.operation.name: _number(cell, outcome)
+    for cell, outcome in found.items()
+    if outcome != WORKS
+  }
+  numbers = sorted(set(refused.values()))
+  if not refused:
+    return "yes"
+  if len(refused) == len(found) and len(numbers) == 1:
+    return f"no [{numbers[0]}]"
+  return "; ".join(f"no {operation} [{number}]" for operation, number in refused.items())
+
+
+def _number(cell: Cell, outcome: str) -> str:
+  """The number of the refusal, or what came instead."""
+  if cell.refusal is not None and outcome == cell.refusal.error.__name__:
+    return str(1 + REFUSALS.index(cell.refusal))
+  return outcome
+
+
+def _refusals() -> list[str]:
+  lines = [
+    f"{number}. `{refusal.error.__name__}`: {refusal.why} The message names what to do: "
+    f"`{refusal.advice}`."
+    for number, refusal in enumerate(REFUSALS, 1)
+  ]
+  return ["## What is refused", "", *lines, ""]

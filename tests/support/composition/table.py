@@ -1,0 +1,109 @@
+"""Every cell of the table, and which of them are refused."""
+
+import collections
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Iterator
+
+import spiel_cfr
+from composition.forms import FORMS, Form
+from composition.operations import OPERATIONS, Context, Operation
+from spiel_cfr import catalogue, errors
+
+WORKS = "works"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+  """A form of game, a solver, an operation."""
+
+  form: Form
+  solver: str
+  operation: Operation
+
+  def __str__(self) -> str:
+    return f"{self.form}; {self.solver}; {self.operation}"
+
+  @property
+  def refusal(self) -> "Refusal | None":
+    """Why the cell is refused, None if it is to work."""
+    return next((refusal for refusal in REFUSALS if refusal.cells(self)), None)
+
+  @property
+  def expected(self) -> str:
+    """What `found` is to return."""
+    return WORKS if self.refusal is None else self.refusal.error.__name__
+
+  def check(self) -> None:
+    """Raises what the operation raises, and AssertionError if something does not hold."""
+    self.operation.check(Context(self.form, self.solver))
+
+  def found(self) -> str:
+    """Returns that the cell works, or the name of the error that refuses it.
+
+    Raises:
+      Exception: neither is so.
+    """
+    try:
+      self.check()
+    except errors.SpielCFRError as error:
+      refusal = self.refusal
+      if refusal is not None and not re.search(re.escape(refusal.advice), str(error)):
+        raise AssertionError(f"{error!r} does not say {refusal.advice!r}.") from error
+      if refusal is None or type(error) is not refusal.error:
+        raise
+      return type(error).__name__
+    return WORKS
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+  """Cells that are refused.
+
+  Attributes:
+    error: what is raised, this class and no other.
+    why: a sentence.
+    advice: what the message says to do instead; a part of it.
+    cells: which cells are.
+  """
+
+  error: type[errors.SpielCFRError]
+  why: str
+  advice: str
+  cells: Callable[[Cell], bool]
+
+
+REFUSALS = (
+  Refusal(
+    errors.UnsupportedGameError,
+    "Monte Carlo solvers sample histories, and a game in vector form lists none.",
+    "vector_form=False",
+    lambda cell: (
+      cell.form.is_vector
+      and issubclass(catalogue.SOLVERS[cell.solver].solver, spiel_cfr.SamplingSolver)
+    ),
+  ),
+)
+
+
+def cells() -> Iterator[Cell]:
+  """Returns every cell that there is."""
+  for form in FORMS:
+    for solver, entry in catalogue.SOLVERS.items():
+      for operation in OPERATIONS:
+        if operation.applies(form, entry):
+          yield Cell(form, solver, operation)
+
+
+def selected_cells() -> set[Cell]:
+  """Returns all cells of small games; of large ones, each solver and each operation at least once."""
+  result = set()
+  used: collections.Counter[tuple[Form, Operation]] = collections.Counter()
+  for (form, _), group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver)):
+    chosen = list(group)
+    if form.is_large:
+      chosen = [min(chosen, key=lambda cell: used[cell.form, cell.operation])]
+    used.update((cell.form, cell.operation) for cell in chosen)
+    result.update(chosen)
+  return result

@@ -1,0 +1,174 @@
+"""The package is a house whose rooms are built one after the other: arrows between modules go one way."""
+
+import ast
+import functools
+import pathlib
+import tomllib
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).parent.parent
+_PACKAGE = "spiel_cfr"
+
+# The modules and folders of the package. Each imports those above it, and modules of its own folder.
+ORDER = (
+  "errors",  # what a user's mistake raises
+  "arguments",  # checks of what users pass
+  "files",  # files that are whole or not there
+  "memory",  # how much the process takes
+  "kernels",  # compiling, and arrays that kernels take
+  "game",  # a game of OpenSpiel, what of it is seen, and its tree as sequences
+  "payoffs",  # the forms in which payoffs are kept, and their gradients
+  "compiled",  # a game as arrays
+  "poker",  # the same for poker, over vectors of hands
+  "compiling",  # the front door: from any game to a compiled one
+  "policy",  # between arrays and OpenSpiel's policies
+  "evaluate",  # best responses and NashConv
+  "minimizers",  # what an infoset does
+  "theory",  # step sizes, and certificates that they keep their promises
+  "solvers",  # full-width solvers
+  "sampling",  # Monte Carlo solvers
+  "runs",  # long runs: stopping, traces, checkpoints
+  "catalogue",  # every solver by name
+  "__init__",  # what is public
+)
+# Packages that need not be installed are imported where they are used.
+_OPTIONAL = ("matplotlib", "tensorboard")
+_MOST_LINES = 400
+
+
+@functools.cache
+def modules():
+  """Returns the path of every module by its dotted name; a package goes by the name of its folder."""
+  result = {}
+  for path in sorted((_ROOT / _PACKAGE).rglob("*.py")):
+    parts = path.relative_to(_ROOT).with_suffix("").parts
+    result[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+  return result
+
+
+@functools.cache
+def tree(module):
+  return ast.parse(modules()[module].read_text())
+
+
+def room(module):
+  """Returns which entry of ORDER a module is in."""
+  parts = module.split(".")
+  return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imported(node, module):
+  """Returns the dotted names that an import statement reads, as precisely as the statement says."""
+  if isinstance(node, ast.Import):
+    return [alias.name for alias in node.names]
+  prefix = ""
+  if node.level:
+    is_package = modules()[module].name == "__init__.py"
+    parts = module.split(".")
+    prefix = ".".join(parts[: len(parts) + is_package - node.level])
+  source = ".".join(filter(None, (prefix, node.module)))
+  names = [f"{source}.{alias.name}" for alias in node.names]
+  return [name if name in modules() else source for name in names]
+
+
+def import_statements(module):
+  """Returns every import of a module wherever it is, those for type checkers alone included."""
+  return [node for node in ast.walk(tree(module)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@functools.cache
+def arrows():
+  """Returns which modules of the package each module imports."""
+  return {
+    module: sorted(
+      {
+        name
+        for node in import_statements(module)
+        for name in imported(node, module)
+        if name.split(".")[0] == _PACKAGE
+      }
+    )
+    for module in modules()
+  }
+
+
+def test_every_room_has_a_place():
+  rooms = {room(module) for module in modules()}
+  assert rooms == set(ORDER)
+
+
+@pytest.mark.parametrize("module", modules())
+def test_imports_go_one_way(module):
+  place = {name: index for index, name in enumerate(ORDER)}
+  upward = [
+    name
+    for name in arrows()[module]
+    if place.get(room(name), -1) > place.get(room(module), len(ORDER))
+  ]
+  assert not upward, f"{module} imports what is built after it: {upward}"
+
+
+def test_no_module_is_imported_that_is_not_there():
+  missing = [
+    (module, name) for module, names in arrows().items() for name in names if name not in modules()
+  ]
+  assert not missing
+
+
+def test_no_circles():
+  """Also none between modules of one folder, nor through imports for type checkers alone."""
+  done, path, circles = set(), [], []
+
+  def visit(module):
+    if module in path:
+      circles.append(" -> ".join([*path[path.index(module) :], module]))
+      return
+    if module in done:
+      return
+    path.append(module)
+    for name in arrows().get(module, []):
+      visit(name)
+    done.add(path.pop())
+
+  for module in modules():
+    visit(module)
+  assert not circles, circles
+
+
+@pytest.mark.parametrize("module", modules())
+def test_imports_stand_at_the_top(module):
+  hidden = []
+  for function in ast.walk(tree(module)):
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+      continue
+    for node in ast.walk(function):
+      if isinstance(node, ast.Import | ast.ImportFrom):
+        names = imported(node, module)
+        if any(name.split(".")[0] not in _OPTIONAL for name in names):
+          hidden.append((node.lineno, names))
+  assert not hidden, f"{modules()[module]} imports inside a function: {hidden}"
+
+
+@pytest.mark.parametrize("module", modules())
+def test_nothing_is_imported_by_name(module):
+  """No `importlib.import_module` or `__import__`, which this test could not follow."""
+  names = {node.id for node in ast.walk(tree(module)) if isinstance(node, ast.Name)}
+  names |= {node.attr for node in ast.walk(tree(module)) if isinstance(node, ast.Attribute)}
+  assert not names & {"import_module", "__import__"}
+
+
+def test_optional_packages_are_extras():
+  project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+  for name in _OPTIONAL:
+    assert (
+      name
+      in project["optional-dependencies"]["plot"]
+      + (project["optional-dependencies"]["tensorboard"])
+    )
+
+
+@pytest.mark.parametrize("module", modules())
+def test_files_are_short(module):
+  lines = len(modules()[module].read_text().splitlines())
+  assert lines <= _MOST_LINES, f"{modules()[module]} has {lines} lines, more than {_MOST_LINES}"

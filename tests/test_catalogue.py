@@ -1,0 +1,62 @@
+"""The catalogue has every solver there is."""
+
+import doctest
+
+import pytest
+
+import spiel_cfr
+from spiel_cfr import catalogue, errors
+
+
+def test_no_public_solver_is_missing():
+  public = {
+    value
+    for value in vars(spiel_cfr).values()
+    if isinstance(value, type) and issubclass(value, spiel_cfr.IterativeSolver)
+  }
+  # Nothing can be made of these without more arguments than a game.
+  bases = {spiel_cfr.IterativeSolver, spiel_cfr.SamplingSolver}
+  assert {entry.solver for entry in catalogue.SOLVERS.values()} == public - bases
+
+
+@pytest.mark.parametrize("name", catalogue.SOLVERS)
+def test_entries_make_what_they_say(name):
+  entry = catalogue.SOLVERS[name]
+  solver = catalogue.make(name, "kuhn_poker", 30)
+  assert type(solver) is entry.solver
+  assert entry.horizon is None or getattr(solver, entry.horizon) == 30
+  solver.run(30)
+  assert 0 < solver.nash_conv() < 2.0
+  assert entry.summary
+  assert not entry.summary.endswith(".")
+
+
+def test_names_and_summaries_differ():
+  assert len({entry.summary for entry in catalogue.SOLVERS.values()}) == len(catalogue.SOLVERS)
+  calls = [
+    (entry.solver, sorted(entry.arguments.items(), key=str)) for entry in catalogue.SOLVERS.values()
+  ]
+  assert all(calls.count(call) == 1 for call in calls)
+
+
+def test_arguments_go_before_those_of_the_entry():
+  solver = catalogue.make("hsdcfr", "kuhn_poker", 30, horizon=7)
+  assert solver.horizon == 7
+  one, other = (catalogue.make("outcome_sampling", "kuhn_poker", 9, seed=seed) for seed in (1, 2))
+  for solver in (one, other):
+    solver.run(9)
+  assert one.average_policy_dict() != other.average_policy_dict()
+
+
+def test_unknown_names_are_an_error():
+  with pytest.raises(errors.ArgumentError, match=r"'cfrr'.*cfr\+"):
+    catalogue.make("cfrr", "kuhn_poker", 1)
+
+
+def test_nobody_changes_the_catalogue():
+  with pytest.raises(TypeError):
+    catalogue.SOLVERS["mine"] = catalogue.SOLVERS["cfr"]
+
+
+def test_examples_in_docstrings():
+  assert doctest.testmod(catalogue) == (0, 4)
