@@ -4,13 +4,13 @@ import hypothesis
 import numpy as np
 import pytest
 import random_games
+from block_driver import run_kernel
 from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.minimizers import adaptive
-from spiel_cfr.minimizers.base import SCRATCH_LINES
 
 
 def _certified(game):
@@ -142,14 +142,13 @@ def _face(minimizer, adversary, rounds, after):
   local = np.zeros((minimizer.local_lines, 1))
   if minimizer.local_lines == 4:
     local[3] = after
-  strategy, scratch = np.full(_ACTIONS * LANES, 1 / _ACTIONS), np.zeros((SCRATCH_LINES, LANES))
-  sizes = [np.uint64(size) for size in (0, LANES, 0, 1, _ACTIONS)]
+  strategy = np.full(_ACTIONS * LANES, 1 / _ACTIONS)
   regret, squares, result = np.zeros(_ACTIONS), 0.0, []
   for t in range(rounds):
     played = strategy[::LANES].copy()
     utility, prediction = (np.array(vector, float) for vector in adversary(t, played))
     for kernel, vector in ((minimizer.observe, utility), (minimizer.predict, prediction)):
-      kernel(state, local, strategy, np.repeat(vector, LANES), scratch, rows[t], *sizes)
+      run_kernel(kernel, 1, strategy, np.repeat(vector, LANES), state, local, rows[t])
     assert strategy[::LANES].sum() == pytest.approx(1)
     seen = utility
     if after:

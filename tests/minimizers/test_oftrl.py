@@ -3,6 +3,7 @@
 import hypothesis
 import numpy as np
 import pytest
+from block_driver import run_kernel
 from hypothesis import strategies as st
 from numba import types
 
@@ -12,7 +13,6 @@ from spiel_cfr.kernels.arrays import FLOATS
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.minimizers import oftrl
-from spiel_cfr.minimizers.base import SCRATCH_LINES
 
 _REGULARIZERS = ("entropy", "euclidean")
 _SCALES = st.sampled_from([10.0**power for power in range(-9, 10, 3)])
@@ -29,14 +29,14 @@ def _step(regularizer, regrets, utilities, steps):
     return padded.ravel()
 
   strategy = rows(np.full(regrets.shape, 1 / actions))
-  scratch = np.zeros((SCRATCH_LINES, LANES))
   parameters = np.array([0.0, 1.0, 1.0, float(regularizer == "euclidean")])
-  sizes = [np.uint64(size) for size in (0, LANES, 0, count, actions)]
-  arrays = rows(regrets)[None], oftrl.padded(np.array(steps, np.float64)), strategy
-  oftrl.predict_oftrl(*arrays, rows(utilities), scratch, parameters, *sizes)
+  local = np.pad(np.array(steps, np.float64), (0, LANES))[None]
+  value = run_kernel(
+    oftrl.predict_oftrl, count, strategy, rows(utilities), rows(regrets)[None], local, parameters
+  )
   result = strategy.reshape(actions, LANES)[:, :count].T
   terms = result * utilities
-  assert (np.abs(scratch[0, :count] - terms.sum(axis=1)) <= 1e-14 * np.abs(terms).sum(axis=1)).all()
+  assert (np.abs(value - terms.sum(axis=1)) <= 1e-14 * np.abs(terms).sum(axis=1)).all()
   return result
 
 

@@ -11,11 +11,12 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr.game import compiled as compiled_module
-from spiel_cfr.game import payoff as payoffs
-from spiel_cfr.game import typed_patterns
+from spiel_cfr.compiled import enumerated
 from spiel_cfr.kernels.arrays import aligned_zeros
 from spiel_cfr.kernels.simd import LANES
+from spiel_cfr.payoffs import private_types
+from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"
 
@@ -24,17 +25,17 @@ def compile_as(form, game):
   """Compiles a game with its payoff in the form asked for, not the one that is expected to be faster."""
 
   def build(leaf_sequences, leaf_payoffs, treeplexes, states):
-    if form == payoffs.LEAF_ROWS:
-      return payoffs.leaf_rows(leaf_sequences, leaf_payoffs, treeplexes)
-    blocks = typed_patterns.find_blocks(leaf_sequences, treeplexes, states)
-    return typed_patterns.typed_patterns(blocks, leaf_payoffs, treeplexes)
+    if form == LeafRows.form:
+      return LeafRows.build(leaf_sequences, leaf_payoffs, treeplexes)
+    blocks = private_types.find_blocks(leaf_sequences, treeplexes, states)
+    return TypedPatterns.build(blocks, leaf_payoffs, treeplexes)
 
-  with unittest.mock.patch.object(compiled_module, "build_payoff", build):
+  with unittest.mock.patch.object(enumerated, "build_payoff", build):
     return spiel_cfr.compile_game(game)
 
 
 def compile_both(game):
-  result = [compile_as(form, game) for form in (payoffs.LEAF_ROWS, payoffs.TYPED_PATTERNS)]
+  result = [compile_as(form, game) for form in (LeafRows.form, TypedPatterns.form)]
   assert [compiled.payoff.form for compiled in result] == ["leaf rows", "typed patterns"]
   return result
 
@@ -129,9 +130,7 @@ def random_strategy(compiled, seed):
 
 
 def gradient(compiled, player, sequence, utility):
-  payoff = compiled.payoff
-  arrays = payoff.table, payoff.rows, payoff.others, payoff.values
-  payoff.gradient(np.uint64(player), *arrays, sequence, utility)
+  compiled.payoff.gradient_into(player, sequence, utility)
   return utility
 
 
@@ -225,7 +224,7 @@ def test_iterates_on_large_games(game, iterations):
 
 @pytest.mark.parametrize("game", ["kuhn_poker(players=3)", "leduc_poker"])
 def test_evaluation_agrees_with_open_spiel(game):
-  solver = spiel_cfr.CFRPlusSolver(compile_as(payoffs.TYPED_PATTERNS, game))
+  solver = spiel_cfr.CFRPlusSolver(compile_as(TypedPatterns.form, game))
   solver.run(10)
   in_cpp = pyspiel.nash_conv(solver.game, solver.tabular_average_policy())
   assert solver.nash_conv() == pytest.approx(in_cpp, abs=1e-12)
@@ -262,21 +261,21 @@ def test_public_states_are_the_classes_of_infosets_that_share_sequences_of_other
         merged = classes[first] | classes[second]
         for infoset in merged:
           classes[infoset] = merged
-    found = typed_patterns.public_states(leaves, player, counts)
+    found = private_types.public_states(leaves, player, counts)
     assert found.tolist() == [min(members) for members in classes]
   chain = np.array([[3, 1, 2, 1, 4, 2], [1, 1, 2, 2, 3, 3]], np.uint32)
-  assert typed_patterns.public_states(chain[:, :4], 0, np.ones(4, np.int64)).tolist() == [
+  assert private_types.public_states(chain[:, :4], 0, np.ones(4, np.int64)).tolist() == [
     0,
     0,
     0,
     3,
   ]
-  assert typed_patterns.public_states(chain, 0, np.ones(4, np.int64)).tolist() == [0, 0, 0, 0]
+  assert private_types.public_states(chain, 0, np.ones(4, np.int64)).tolist() == [0, 0, 0, 0]
 
 
 def num_patterns(compiled):
   """How many squares of payoffs there are, which is how many patterns if there are two players."""
-  return int(compiled.payoff.table[0, 2]) // LANES**2
+  return int(compiled.payoff.arrays.table[0, 2]) // LANES**2
 
 
 def test_liars_dice_has_one_pattern_a_bid():
@@ -287,7 +286,7 @@ def test_liars_dice_has_one_pattern_a_bid():
 
 def test_factors_share_patterns():
   compiled = compile_as("typed patterns", typed_game(11, (6, 5), num_matrices=3, impossible=0.0))
-  ends = len(np.unique(compiled.payoff.others[:, 1]))
+  ends = len(np.unique(compiled.payoff.arrays.others[:, 1]))
   # A player who never gets to move has no types, and thus patterns of its own.
   assert num_patterns(compiled) <= 3 * compiled.num_players + 2 < ends
 
@@ -302,9 +301,9 @@ def test_payoffs_that_differ_a_little_are_told_apart():
 def test_types_of_leduc_poker_are_neighbours():
   # Before the public card six cards can be one's own, and five afterwards.
   compiled = spiel_cfr.compile_game("leduc_poker")
-  for treeplex, infostates in zip(compiled.treeplexes, compiled.infostates, strict=True):
-    in_layout = np.empty(len(infostates), object)
-    in_layout[treeplex.position] = infostates
+  for treeplex, own in zip(compiled.treeplexes, compiled.infosets, strict=True):
+    in_layout = np.empty(len(own.infostates), object)
+    in_layout[own.position] = own.infostates
     for _, infosets in treeplex.blocks():
       publics, cards = [], []
       for infostate in in_layout[infosets]:

@@ -171,9 +171,9 @@ def test_state_of_another_shape_is_refused(leduc: Any) -> None:
   state = solver.state_dict()
   before = solver.average_probabilities()
   for wrong in (
-    {"_average": state["_average"][:-1]},
-    {"_average": state["_average"].astype(np.float32)},
-    {"_average": None},
+    {"_cumulative": state["_cumulative"][:-1]},
+    {"_cumulative": state["_cumulative"].astype(np.float32)},
+    {"_cumulative": None},
     {"iteration": "3"},
     {"more": 1},
   ):
@@ -241,7 +241,7 @@ class Trap:
 def test_pickles_are_not_opened(kuhn: Any, path: pathlib.Path) -> None:
   trap = np.array([Trap()], dtype=object)
   header: dict[str, Any] = {"solver": {"class": "CFRSolver", "arguments": {}}}
-  files.write(path, interface._KIND, interface._FORMAT, header, {"_average": trap})
+  files.write(path, interface._KIND, interface._FORMAT, header, {"_cumulative": trap})
   with pytest.raises(errors.FileFormatError, match="allow_pickle"):
     spiel_cfr.CFRSolver.load(path, kuhn)
   assert not hasattr(errors, "trapped")
@@ -406,7 +406,7 @@ def test_header_can_be_read_with_numpy_alone(checkpoint: bytes, path: pathlib.Pa
   path.write_bytes(checkpoint)
   with np.load(path) as archive:
     header = json.loads(archive["header"].tobytes())
-    assert archive["_average"].dtype == np.float64
+    assert archive["_cumulative"].dtype == np.float64
   assert header["game"] == "kuhn_poker()"
   assert header["state"] == {"iteration": 10}
   assert set(header["versions"]) == {"python", "spiel_cfr", "open_spiel", "numpy", "numba"}

@@ -86,7 +86,7 @@ def test_vanishing_probabilities_are_not_slow() -> None:
   solver.prepare()
   fresh = iterations_per_second(solver, 500)
   solver.run(5000)
-  sequence = solver.state_dict()["_sequence"]
+  sequence = solver.current_sequence_form()
   assert not ((sequence > 0) & (sequence < np.finfo(np.float64).tiny)).any()
   assert (sequence < 1e-100).any()
   assert_probability_vectors(solver)

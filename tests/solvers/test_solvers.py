@@ -25,7 +25,7 @@ SOLVERS = {
 
 def arrays(solver):
   """Returns everything that later iterations depend on."""
-  return [solver._state, solver._local, solver._strategy, solver._sequence, solver._average]
+  return [*solver.state_dict().values(), solver.current_sequence_form()]
 
 
 @pytest.mark.parametrize(

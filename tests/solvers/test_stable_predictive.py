@@ -1,13 +1,12 @@
 """Stable-predictive CFR against a plain transcription of its equations."""
 
-import dataclasses
+import pickle
 
 import hypothesis
 import numpy as np
 import pyspiel
 import pytest
 import random_games
-from spiel_cfr.game.payoff import TYPED_PATTERNS
 
 import spiel_cfr
 from spiel_cfr import errors, policy
@@ -149,7 +148,7 @@ def test_last_prediction_differs_only_where_something_follows():
 def test_counterfactual_utilities_never_exceed_their_bounds(game):
   game = spiel_cfr.compile_game(game)
   rng = np.random.default_rng(0)
-  bounds = [step_sizes.counterfactual_bounds(game, p) for p in range(game.num_players)]
+  bounds = [game.payoff.counterfactual_bounds(game.treeplexes, p) for p in range(game.num_players)]
   for _ in range(20):
     pure = policy.uniform(game)
     for tree in game.treeplexes:
@@ -169,7 +168,7 @@ def test_bounds_of_kuhn_poker():
   """Whoever holds a card meets each other card with probability 1/6, for 2 chips at most."""
   game = spiel_cfr.compile_game("kuhn_poker")
   for player, tree in enumerate(game.treeplexes):
-    bounds = step_sizes.counterfactual_bounds(game, player)
+    bounds = game.payoff.counterfactual_bounds(game.treeplexes, player)
     for sequences, infosets in tree.blocks():
       if player == 0 and infosets.start == 0:
         assert bounds[sequences[1] - tree.root] == pytest.approx(2 * 2 / 6)  # bet, and be called
@@ -216,11 +215,14 @@ def test_sensitivity_bounds_the_spectral_norm():
 
 def _scaled(game, factor):
   low, high = game.payoff_range
-  values = game.payoff.values.copy()
+  arrays = game.payoff.arrays
+  values = arrays.values.copy()
   # Typed patterns are multiplied by factors that stand behind them.
-  values[int(game.payoff.table[0, 2]) if game.payoff.form == TYPED_PATTERNS else 0 :] *= factor
-  payoff = dataclasses.replace(game.payoff, values=values)
-  return dataclasses.replace(game, payoff=payoff, payoff_range=(low * factor, high * factor))
+  values[int(arrays.table[0, 2]) if game.payoff.form == "typed patterns" else 0 :] *= factor
+  scaled = pickle.loads(pickle.dumps(game))
+  scaled._payoff = type(game.payoff)(arrays._replace(values=values))
+  scaled.payoff_range = (low * factor, high * factor)
+  return scaled
 
 
 @pytest.mark.parametrize("constants", ["paper", "tight", 50.0])

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from block_driver import run_kernel
 
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.kernels.simd import LANES
-from spiel_cfr.minimizers import adaptive, discounted, oftrl
-from spiel_cfr.minimizers.base import SCRATCH_LINES
-from spiel_cfr.solvers import variants
+from spiel_cfr.minimizers import adaptive, oftrl
+from spiel_cfr.minimizers.regret_matching import RegretMatching
+from spiel_cfr.minimizers.schedules import FallingPower
 
 _COUNT, _ACTIONS, _ROUNDS = 4, 3, 12
 
@@ -30,18 +31,15 @@ def _play(minimizer, utilities):
   if isinstance(minimizer, oftrl.Hedge):
     local[0] = minimizer.rate * math.sqrt(8 * math.log(_ACTIONS)) / np.ptp(game.payoff_range)
   strategy = np.full((_ACTIONS, LANES), 1 / _ACTIONS)
-  scratch = np.zeros((SCRATCH_LINES, LANES))
-  sizes = [np.uint64(size) for size in (0, LANES, 0, _COUNT, _ACTIONS)]
   result = [np.full((_COUNT, _ACTIONS), 1 / _ACTIONS)]
   for row, utility in zip(rows, utilities, strict=True):
     padded = np.full((_ACTIONS, LANES), 7.0)
     padded[:, :_COUNT] = utility.T
-    arrays = state.reshape(-1, _ACTIONS * LANES), local, strategy.ravel(), padded.ravel(), scratch
-    minimizer.observe(*arrays, row, *sizes)
-    value = scratch[0, :_COUNT]
+    arrays = strategy.ravel(), padded.ravel(), state.reshape(-1, _ACTIONS * LANES), local
+    value = run_kernel(minimizer.observe, _COUNT, *arrays, row)
     assert value == pytest.approx((result[-1] * utility).sum(axis=1), rel=1e-12, abs=1e-12)
     if minimizer.predict:
-      minimizer.predict(*arrays, row, *sizes)
+      run_kernel(minimizer.predict, _COUNT, *arrays, row)
     result.append(strategy[:, :_COUNT].T.copy())
   return np.array(result)
 
@@ -130,17 +128,17 @@ def _adaptive(utilities):
 
 
 _RULES = [
-  (discounted.RegretMatching.discounted(), _dcfr(lambda t: 1.5, lambda t: 0.0, "openspiel")),
+  (RegretMatching.discounted(), _dcfr(lambda t: 1.5, lambda t: 0.0, "openspiel")),
   (
-    discounted.RegretMatching.discounted(1.2, -0.5, order="paper"),
+    RegretMatching.discounted(1.2, -0.5, order="paper"),
     _dcfr(lambda t: 1.2, lambda t: -0.5, "paper"),
   ),
-  (discounted.RegretMatching.predictive_plus(), _pcfr_plus(1.0)),
-  (discounted.RegretMatching.predictive_plus(1 / 3), _pcfr_plus(1 / 3)),
-  (discounted.RegretMatching.discounted_plus(1.5), _dcfr_plus(1.5, False)),
-  (discounted.RegretMatching.discounted_plus(2.3, predictive=True), _dcfr_plus(2.3, True)),
+  (RegretMatching.predictive_plus(), _pcfr_plus(1.0)),
+  (RegretMatching.predictive_plus(1 / 3), _pcfr_plus(1 / 3)),
+  (RegretMatching.discounted_plus(1.5), _dcfr_plus(1.5, False)),
+  (RegretMatching.discounted_plus(2.3, predictive=True), _dcfr_plus(2.3, True)),
   (
-    discounted.RegretMatching.scheduled(order="paper", horizon=8),
+    RegretMatching.scheduled(order="paper", horizon=8),
     _dcfr(lambda t: 1 + 3 * min(t / 8, 1), lambda t: -1 - 2 * min(t / 8, 1), "paper"),
   ),
   (oftrl.Hedge(), _hedge),
@@ -161,8 +159,7 @@ def test_strategies_are_those_of_the_formulas(minimizer, rule, seed):
 def test_the_two_orders_of_dcfr_differ():
   utilities = np.random.default_rng(0).normal(size=(_ROUNDS, _COUNT, _ACTIONS))
   one, other = (
-    _play(discounted.RegretMatching.discounted(order=order), utilities)
-    for order in ("openspiel", "paper")
+    _play(RegretMatching.discounted(order=order), utilities) for order in ("openspiel", "paper")
   )
   assert np.abs(one - other).max() > 1e-3
 
@@ -172,9 +169,9 @@ def test_scheduled_weights_are_products_of_the_discounts():
   weights = [1.0]
   for s in range(1, 50):
     weights.append(weights[-1] * ((s + 1) / s) ** (30 - 5 * min(s / horizon, 1)))
-  computed = variants.scheduled_weights(np.arange(1, 51), horizon, 30.0)
+  computed = FallingPower(30.0, horizon)(np.arange(1, 51))
   assert computed == pytest.approx(np.array(weights), rel=1e-10)
-  assert np.isfinite(variants.scheduled_weights(np.array([10**9]), 10**9, 30.0)).all()
+  assert np.isfinite(FallingPower(30.0, 10**9)(np.array([10**9]))).all()
 
 
 def test_adaptive_minimizer_stays_put_while_nothing_is_at_stake():
@@ -249,10 +246,10 @@ def test_convergence_on_other_games_is_as_published(key, published):
 @pytest.mark.parametrize(
   "make",
   [
-    lambda: discounted.RegretMatching.discounted(order="ours"),
-    lambda: discounted.RegretMatching.discounted(alpha=-1.0),
-    lambda: discounted.RegretMatching.discounted_plus(alpha=math.nan),
-    lambda: discounted.RegretMatching.predictive_plus(weight=1.5),
+    lambda: RegretMatching.discounted(order="ours"),
+    lambda: RegretMatching.discounted(alpha=-1.0),
+    lambda: RegretMatching.discounted_plus(alpha=math.nan),
+    lambda: RegretMatching.predictive_plus(weight=1.5),
     lambda: adaptive.AdaptiveOptimisticDescent(step=0.0),
     lambda: adaptive.AdaptiveOptimisticDescent(prediction=-0.1),
     lambda: adaptive.AdaptiveOptimisticDescent(forgetting=math.inf),

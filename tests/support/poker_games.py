@@ -6,7 +6,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import CompiledGame, Endgame
-from spiel_cfr.game import compiled as compiled_module
+from spiel_cfr.compiled import enumerated
+from spiel_cfr.game.view import GameView
 from spiel_cfr.poker import cards, endgames
 
 RIVER, TURN = "4s8hTc9h2s", "7s9h9cTc"
@@ -53,7 +54,7 @@ def check_or_pot(state: Any, actions: list[int]) -> list[int]:
 def enumerate_histories(game: pyspiel.Game, action_filter: Any = None) -> CompiledGame:
   """Compiles a poker game by listing all its histories, for what is in vector form to be compared with."""
   walkable = WalkableGame(game, action_filter)
-  return compiled_module._compile(walkable, 10**7, 2**32, False, None)
+  return enumerated.enumerated_game(GameView(walkable, possible_only=False), 10**7, 2**32, False)
 
 
 class WalkableGame:

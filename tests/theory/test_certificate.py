@@ -104,7 +104,7 @@ def test_steps_that_are_too_long_are_noticed_where_they_are():
   solver = _solver("leduc_poker", regularizer="euclidean")
   tree = solver.compiled_game.treeplexes[1]
   infostate = solver.compiled_game.infostates[1][7]
-  wrong = tree.first_infoset + int(tree.position[7])
+  wrong = tree.first_infoset + int(solver.compiled_game.infosets[1].position[7])
   solver.minimizer.steps[wrong] *= 1e7
   solver = solver.restarted()
   solver.run(5)

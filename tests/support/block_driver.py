@@ -1,0 +1,24 @@
+"""Runs a minimizer's kernel on one block of infosets, outside of any game."""
+
+import numpy as np
+
+from spiel_cfr.game.sweeps import Tree, new_scratch, tree_up
+from spiel_cfr.kernels.simd import LANES
+
+
+def run_kernel(kernel, count, strategy, utility, state, local, parameters):
+  """Runs a kernel on `count` infosets; sequences are laid out as one row of `LANES` an action.
+
+  Returns:
+    The value that it has left for each infoset, shape (count,).
+  """
+  actions = len(strategy) // LANES
+  above = actions * LANES
+  tree = Tree(
+    np.array([[0, LANES, count, actions, 0, 0]], np.uint64), np.full(count, above, np.uint32)
+  )
+  scratch = new_scratch()
+  seen = np.append(utility, np.zeros(LANES))
+  tree_up(kernel, tree, strategy, seen, state, local, parameters, scratch)
+  np.testing.assert_allclose(seen[above], scratch.value[:count].sum(), rtol=1e-9, atol=1e-300)
+  return scratch.value[:count].copy()
