@@ -1,10 +1,16 @@
 """Arrays that kernels work on: their types in Python and in numba, and how they lie in memory."""
 
+from collections.abc import Callable
 from typing import Any
 
+import numba.extending
 import numpy as np
 import numpy.typing as npt
 from numba import types
+
+# numba's own annotations don't cover these.
+extending: Any = numba.extending
+cgutils: Any = numba.core.cgutils
 
 Float64s = npt.NDArray[np.float64]
 Uint32s = npt.NDArray[np.uint32]
@@ -45,3 +51,26 @@ def aligned(array: Float64s) -> Float64s:
   result = aligned_zeros(*array.shape)
   result[...] = array
   return result
+
+
+def inside_kernels(function: Callable[..., Any]) -> Any:
+  """Decorator of a function that tells numba the types and how to generate the code of what it stands for."""
+  return extending.intrinsic(function)
+
+
+@inside_kernels
+def borrowed(typing_context: Any, array: Any) -> Any:
+  """Returns the same array without its owner, inside kernels only.
+
+  numba counts references to the owner of every array that it puts into a tuple, with an atomic operation each, more
+  than a small block kernel costs. Borrowed arrays cost none. They must not live longer than the array: pass them to
+  other kernels, loose or in a `NamedTuple`, and don't return or keep them.
+  """
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    result = context.make_array(signature.args[0])(context, builder, arguments[0])
+    for owner in ("meminfo", "parent"):
+      setattr(result, owner, cgutils.get_null_value(getattr(result, owner).type))
+    return result._getvalue()
+
+  return array(array), generate
