@@ -37,9 +37,9 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.kernels.arrays import (
-  BORROWED_FLOAT_TABLE,
-  BORROWED_FLOATS,
   COUNT,
+  FLOAT_TABLE,
+  FLOATS,
   Float64s,
   tuple_type,
 )
@@ -86,11 +86,11 @@ class Block(NamedTuple):
 
 BLOCK = tuple_type(
   Block,
-  *[BORROWED_FLOATS] * 2,
-  *[BORROWED_FLOAT_TABLE] * 2,
-  BORROWED_FLOATS,
-  BORROWED_FLOAT_TABLE,
-  BORROWED_FLOATS,
+  *[FLOATS] * 2,
+  *[FLOAT_TABLE] * 2,
+  FLOATS,
+  FLOAT_TABLE,
+  FLOATS,
   *[COUNT] * 5,
 )
 BLOCK_KERNEL = types.void(BLOCK)

@@ -1,12 +1,16 @@
 """Arrays that kernels work on: their types in Python and in numba, and how they lie in memory."""
 
+from collections.abc import Callable
 from typing import Any
 
+import numba.extending
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import extending, types
-from numba.core.datamodel.models import ArrayModel, StructModel
+from numba import types
+
+# numba's own annotations don't cover these.
+extending: Any = numba.extending
+cgutils: Any = numba.core.cgutils
 
 Float64s = npt.NDArray[np.float64]
 Uint32s = npt.NDArray[np.uint32]
@@ -51,51 +55,24 @@ def aligned(array: Float64s) -> Float64s:
   return result
 
 
-class _Borrowed(types.Array):  # type: ignore[misc]
-  """The type of an array inside kernels that does not own its memory, so that nobody counts references to it."""
-
-  def __init__(self, dimensions: int) -> None:
-    super().__init__(types.float64, dimensions, "C", name=f"borrowed({dimensions}d)")
+def inside_kernels(function: Callable[..., Any]) -> Any:
+  """Decorator of a function that tells numba the types and how to generate the code of what it stands for."""
+  return extending.intrinsic(function)
 
 
-@extending.register_model(_Borrowed)
-class _BorrowedModel(StructModel):  # type: ignore[misc]
-  """The struct of an array, with plain pointers where that has counted ones."""
+@inside_kernels
+def borrowed(typing_context: Any, array: Any) -> Any:
+  """Returns the same array without its owner, inside kernels only.
 
-  def __init__(self, manager: Any, array_type: Any) -> None:
-    members = ArrayModel(manager, array_type)
-    counted = ("meminfo", "parent")
-    super().__init__(
-      manager,
-      array_type,
-      [
-        (name, types.voidptr if name in counted else members.get_type(name))
-        for name in members._fields
-      ],
-    )
-
-
-BORROWED_FLOATS = _Borrowed(1)
-BORROWED_FLOAT_TABLE = _Borrowed(2)
-
-
-def _borrowed(typing_context: Any, array: Any) -> Any:
-  """Returns, inside kernels, the same array of float64 without ownership; the caller keeps it alive.
-
-  A tuple of owned arrays counts references, atomically, whenever it is made or taken apart; one of borrowed arrays
-  costs as little as its pointers.
+  numba counts references to the owner of every array that it puts into a tuple, with an atomic operation each, more
+  than a small block kernel costs. Borrowed arrays cost none. They must not live longer than the array: pass them to
+  other kernels, loose or in a `NamedTuple`, and don't return or keep them.
   """
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    owned = context.make_array(signature.args[0])(context, builder, arguments[0])
-    result = context.make_array(signature.return_type)(context, builder)
-    for name in ("nitems", "itemsize", "data", "shape", "strides"):
-      setattr(result, name, getattr(owned, name))
-    for name in ("meminfo", "parent"):
-      setattr(result, name, ir.Constant(getattr(result, name).type, None))
+    result = context.make_array(signature.args[0])(context, builder, arguments[0])
+    for owner in ("meminfo", "parent"):
+      setattr(result, owner, cgutils.get_null_value(getattr(result, owner).type))
     return result._getvalue()
 
-  return _Borrowed(array.ndim)(array), generate
-
-
-borrowed: Any = extending.intrinsic(_borrowed)
+  return array(array), generate

@@ -1,20 +1,36 @@
 """Compiled code: how a Python function becomes machine code here, and the arrays it works on.
 
-Kernels are compiled by numba the first time they are used, not at import, and kept on disk beside their source, so
-that only the very first start of the library on a machine compiles anything. Each has an explicit signature. That
+Kernels are compiled by numba the first time they are used, not at import, and kept on disk, see `cache`, so that only
+the very first start of the library on a machine compiles anything. Each has an explicit signature. That
 makes it a first-class function: a loop takes the kernels it calls as arguments, through a pointer, and is itself
 compiled once, whatever it is given. Called on blocks of hundreds of infosets, the pointer costs about a nanosecond.
 """
 
 import contextlib
 import functools
+import operator
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, cast
 
 import numba
-from numba import extending, types
+import numba.extending
+import numpy as np
+from numba import types
+from numba._dispatcher import compute_fingerprint
+from numba.core import errors
+from numba.core.compiler_lock import global_compiler_lock
+from numba.experimental.function_type import FunctionModel
+from numba.np.numpy_support import as_dtype
+
+from spiel_cfr.kernels.cache import MachineCode, machine_code
+
+# numba's own annotations don't cover these.
+extending: Any = numba.extending
+cgutils: Any = numba.core.cgutils
+typeof: Any = numba.typeof
+tuples: Any = types.BaseTuple
 
 # Infosets that a block kernel is given at a time: enough to hide the call, few enough for the level-1 cache.
 CHUNK = 256
@@ -27,59 +43,137 @@ _announced = threading.Event()
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-  """Marks a helper that only other kernels of the same file call."""
+  """Marks a helper that only kernels call, of whatever file; its code becomes a part of theirs."""
   compiled: Callable[..., Any] = numba.njit(forceinline=True, **_OPTIONS)(function)
   return compiled
+
+
+class _KernelType(types.FunctionType):
+  """The type of a kernel: a first-class function of numba's, of which nothing but the address is read from Python."""
+
+
+@extending.register_model(_KernelType)
+class _KernelModel(FunctionModel):
+  """In memory it is what numba's are, so that numba generates the calls."""
+
+
+def _unbox_kernel(kernel_type: Any, value: Any, c: Any) -> Any:
+  """Generates code that reads the address of a `Kernel`."""
+  function = cgutils.create_struct_proxy(kernel_type)(c.context, c.builder)
+  number = c.pyapi.object_getattr_string(value, "address")
+  failed = cgutils.is_null(c.builder, number)
+  with c.builder.if_then(c.builder.not_(failed), likely=True):
+    function.c_addr = c.pyapi.long_as_voidptr(number)
+    c.pyapi.decref(number)
+  return extending.NativeValue(function._getvalue(), is_error=failed)
+
+
+extending.unbox(_KernelType)(_unbox_kernel)
 
 
 class Kernel(types.WrapperAddressProtocol):
   """A function that is compiled for one signature when it is first used.
 
-  It can be called, and passed to other compiled functions: numba's wrapper address protocol makes it a first-class
-  function, faster than numba does with functions that it has compiled.
+  It can be called, and passed to other compiled functions, as an argument or in a `NamedTuple`: numba's wrapper address
+  protocol makes it a first-class function, faster than numba does with functions that it has compiled. A call from
+  Python takes some microseconds; tens, if there are kernels in a tuple or tuples without names.
 
   Attributes:
     function: the plain Python function; it runs uncompiled too, slowly, unless it uses `spiel_cfr.kernels.simd`.
     numba_type: its type in numba.
   """
 
+  __qualname__: str
+
   def __init__(self, function: Callable[..., Any], signature: Any) -> None:
     """Wraps `function`; nothing is compiled yet."""
     functools.update_wrapper(self, function)
     self.function = function
-    self._signature = signature
-    self.numba_type = types.FunctionType(signature)
+    self.numba_type: Any = _with_kernels(types.FunctionType(signature))
+    self._signature = self.numba_type.signature
+    # What was found to fit. numba's hash of types has no word for kernels, and none for the order of bytes.
+    expected = self._signature.args
+    is_kernel = [isinstance(one, types.FunctionType) for one in expected]
+    self._kernels = _selector([i for i, found in enumerate(is_kernel) if found])
+    self._others = _selector([i for i, found in enumerate(is_kernel) if not found])
+    self._dtypes = [
+      (i, operator.attrgetter(*names), _dtypes(one) if len(names) > 1 else _dtypes(one)[0])
+      for i, one in enumerate(expected)
+      if (names := list(_dtype_names(one)))
+    ]
+    self._accepted: set[Any] = set()
 
   @functools.cached_property
-  def compiled(self) -> Any:
-    """The machine code, from disk if this version of the source was compiled before."""
-    with _announce_slow_compilation():
-      return numba.njit(self._signature, cache=True, **_OPTIONS)(self.function)
+  def compiled(self) -> MachineCode:
+    """The machine code, from disk if nothing that it was made of has changed."""
+    with global_compiler_lock, _announce_slow_compilation():
+      return machine_code(self.function, self._signature, _OPTIONS)
 
   def __call__(self, *arguments: Any) -> Any:
-    """Calls the compiled function."""
-    return self.compiled(*arguments)
+    """Calls the compiled function.
+
+    Raises:
+      TypeError: an argument has another type, number of dimensions or layout than the signature says, or is an array
+        that can't be written.
+    """
+    try:
+      known = compute_fingerprint(self._others(arguments)), self._kernels(arguments)
+      fits = known in self._accepted and len(arguments) == len(self._signature.args)
+    except (IndexError, NotImplementedError, TypeError):
+      known, fits = None, False
+    if fits:
+      for i, dtypes, expected in self._dtypes:
+        if dtypes(arguments[i]) != expected:
+          fits = False
+    if not fits:
+      self._check(arguments)
+      if known is not None:
+        self._accepted.add(known)
+    return self._entry(*arguments)
+
+  def _check(self, arguments: Sequence[Any]) -> None:
+    """Checks the types of arguments, which compiled code relies on."""
+    expected = self._signature.args
+    if len(arguments) != len(expected):
+      raise TypeError(
+        f"{self.__qualname__}() takes {len(expected)} arguments but {len(arguments)} were given"
+      )
+    for i, (value, wanted) in enumerate(zip(arguments, expected, strict=True)):
+      if not _fits(value, wanted):
+        raise TypeError(
+          f"argument {i} of {self.__qualname__}() must be {wanted}, not {_said(value)}"
+        )
 
   @functools.cached_property
-  def _address(self) -> int:
-    address: int = types.CompileResultWAP(
-      self.compiled.get_compile_result(self._signature)
-    ).__wrapper_address__()
-    return address
+  def _entry(self) -> Callable[..., Any]:
+    return self.compiled.entry
+
+  @functools.cached_property
+  def address(self) -> int:
+    """Where the machine code is."""
+    return self.compiled.address
 
   def __wrapper_address__(self) -> int:
     """Returns where the machine code is; numba asks for it."""
-    return self._address
+    return self.address
 
   def signature(self) -> Any:
     """Returns the numba signature."""
     return self._signature
 
+  def __copy__(self) -> Self:
+    return self
 
-@extending.typeof_impl.register(Kernel)
-def _type_of_kernel(value: Kernel, context: Any) -> Any:
-  """Spares numba making the type anew at every call."""
-  return value.numba_type
+  def __deepcopy__(self, memo: Any) -> Self:
+    return self
+
+  def __reduce__(self) -> str:
+    # Pickled, like a function, as the name under which its module has it.
+    return self.__qualname__
+
+
+# Spares numba making the type anew at every call.
+extending.typeof_impl.register(Kernel)(lambda value, context: value.numba_type)
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
@@ -103,3 +197,69 @@ def _announce_slow_compilation() -> Iterator[None]:
     yield
   finally:
     timer.cancel()
+
+
+def _with_kernels(numba_type: Any) -> Any:
+  """Returns a type in which every first-class function, in a tuple or as an argument too, is a `_KernelType`."""
+  if isinstance(numba_type, types.FunctionType):
+    signature = numba_type.signature
+    arguments = [_with_kernels(argument) for argument in signature.args]
+    return _KernelType(_with_kernels(signature.return_type)(*arguments))
+  if isinstance(numba_type, tuples):
+    items = [_with_kernels(item) for item in numba_type.types]
+    return tuples.from_types(items, getattr(numba_type, "instance_class", None))
+  return numba_type
+
+
+def _selector(places: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
+  """Returns a function that returns the items at these places: a tuple, or the item if it is one place."""
+  return operator.itemgetter(*places) if places else lambda arguments: ()
+
+
+def _dtype_names(numba_type: Any) -> Iterator[str]:
+  """Yields how to get at the dtypes of the arrays in an argument, such as "field.dtype"."""
+  if isinstance(numba_type, types.Array):
+    yield "dtype"
+  elif isinstance(numba_type, types.BaseNamedTuple):
+    for field, item in zip(cast(Any, numba_type).fields, cast(Any, numba_type), strict=True):
+      yield from (f"{field}.{name}" for name in _dtype_names(item))
+
+
+def _dtypes(numba_type: Any) -> tuple[Any, ...]:
+  """Returns the dtypes that these should be."""
+  if isinstance(numba_type, types.Array):
+    return (as_dtype(numba_type.dtype),)
+  if isinstance(numba_type, types.BaseNamedTuple):
+    return tuple(dtype for item in cast(Any, numba_type) for dtype in _dtypes(item))
+  return ()
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+  """Returns whether compiled code can be given a value where its signature has this type."""
+  if isinstance(wanted, tuples):
+    fields = getattr(getattr(wanted, "instance_class", None), "_fields", None)
+    return (
+      isinstance(value, tuple)
+      and getattr(value, "_fields", None) == fields
+      and len(value) == len(wanted.types)
+      and all(map(_fits, value, wanted.types))
+    )
+  if isinstance(wanted, types.Integer):
+    return isinstance(value, bool | int | np.bool_ | np.integer)
+  if isinstance(wanted, types.Float | types.Boolean):
+    return isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating)
+  try:
+    actual = typeof(value)
+  except (ValueError, errors.NumbaError):
+    return False
+  if isinstance(wanted, types.Array) and isinstance(actual, types.Array):
+    return actual == wanted or cast(Any, actual).can_convert_to(None, wanted) is not None
+  return bool(actual == wanted)
+
+
+def _said(value: Any) -> str:
+  """Returns how an error message calls the type of a value."""
+  try:
+    return str(typeof(value))
+  except (ValueError, errors.NumbaError):
+    return type(value).__qualname__

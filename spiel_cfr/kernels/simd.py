@@ -7,7 +7,6 @@ the compiler splits the operations.
 """
 
 import operator
-from collections.abc import Callable
 from typing import Any, cast
 
 import numba.core.typing.templates
@@ -16,7 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.datamodel.models import PrimitiveModel
 
-from spiel_cfr.kernels.arrays import LINE
+from spiel_cfr.kernels.arrays import LINE, inside_kernels
 
 # numba's own annotations don't cover these.
 extending: Any = numba.extending
@@ -44,12 +43,7 @@ class _VectorModel(PrimitiveModel):
     cast(Any, super()).__init__(manager, vector_type, _LLVM_VECTOR)
 
 
-def _inside_kernels(function: Callable[..., Any]) -> Any:
-  """Decorator of a function that tells numba the types and how to generate the code of what it stands for."""
-  return extending.intrinsic(function)
-
-
-@_inside_kernels
+@inside_kernels
 def full(typing_context: Any, number: Any) -> Any:
   """Returns a vector whose elements are all this number."""
 
@@ -59,7 +53,7 @@ def full(typing_context: Any, number: Any) -> Any:
   return _VECTOR(types.float64), generate
 
 
-@_inside_kernels
+@inside_kernels
 def load(typing_context: Any, numbers: Any, start: Any) -> Any:
   """Returns numbers[start : start + LANES], unchecked."""
 
@@ -70,7 +64,7 @@ def load(typing_context: Any, numbers: Any, start: Any) -> Any:
   return _VECTOR(numbers, types.uint64), generate
 
 
-@_inside_kernels
+@inside_kernels
 def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
   """Writes a vector to numbers[start : start + LANES], unchecked."""
 
@@ -82,7 +76,7 @@ def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
   return types.void(numbers, types.uint64, _VECTOR), generate
 
 
-@_inside_kernels
+@inside_kernels
 def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any) -> Any:
   """Returns a vector of the elements of `yes` where left > right, and of `no` elsewhere."""
 
@@ -93,7 +87,7 @@ def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any)
   return _VECTOR(_VECTOR, _VECTOR, _VECTOR, _VECTOR), generate
 
 
-@_inside_kernels
+@inside_kernels
 def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
   """Returns whether left > right for any of the elements."""
 
@@ -105,7 +99,7 @@ def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
   return types.boolean(_VECTOR, _VECTOR), generate
 
 
-@_inside_kernels
+@inside_kernels
 def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> Any:
   """Returns total + vector * number, rounded once or twice, whichever is faster."""
 
@@ -117,7 +111,7 @@ def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> A
   return _VECTOR(_VECTOR, _VECTOR, types.float64), generate
 
 
-@_inside_kernels
+@inside_kernels
 def transpose(
   typing_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
 ) -> Any:
@@ -141,7 +135,7 @@ def transpose(
   return result(a, b, c, d, e, f, g, h), generate
 
 
-@_inside_kernels
+@inside_kernels
 def power_of_two(typing_context: Any, shifted: Any) -> Any:
   """Returns 2^k for a vector of numbers 1.5 * 2^52 + k, k an integer from -1022 to 1023."""
 
