@@ -48,6 +48,7 @@ from spiel_cfr import policy
 from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.payoff import LEAF_ROWS, leaf_rows
+from spiel_cfr.game.view import GameView
 from spiel_cfr.poker import abstraction
 from spiel_cfr.poker.public_tree import Kind
 
@@ -327,7 +328,7 @@ def compiling() -> None:
     game = spiel_cfr.load_game(GAMES.get(name, name))
     steps = {
       "bare walk": repeat(bare_walk, game),
-      "enumerate_game": repeat(enumerate_game, game, 10**9, 10**11),
+      "enumerate_game": repeat(enumerate_game, GameView(game), 10**9, 10**11),
       "compile_game": repeat(spiel_cfr.compile_game, game),
     }
     show(f"walking {game}, and how many bare walks it takes", medians(steps), "bare walk")

@@ -23,7 +23,7 @@ import spiel_cfr
 from spiel_cfr.game.compiled import CompiledGame
 from spiel_cfr.minimizers.discounted import DiscountedRegretMatching
 from spiel_cfr.minimizers.regret_matching import RegretMatchingPlus
-from spiel_cfr.sampling.solvers import Snapshot
+from spiel_cfr.sampling.base import Snapshot
 
 Factory = Callable[[Any, int], Any]
 SOLVERS: dict[str, Factory] = {

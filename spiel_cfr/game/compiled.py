@@ -16,11 +16,12 @@ import pyspiel
 
 from spiel_cfr import arguments, errors, files
 from spiel_cfr.game import loading
-from spiel_cfr.game.enumerate import ActionFilter, enumerate_game
+from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.payoff import Payoff
 from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
 from spiel_cfr.game.typed_patterns import build_payoff, public_states
+from spiel_cfr.game.view import ActionFilter, GameView
 from spiel_cfr.kernels.arrays import Int64s, Uint32s, Uint64s, aligned
 
 _KIND = "compiled game of spiel_cfr"
@@ -64,12 +65,17 @@ class CompiledGame:
   constant_sum: float | None
   num_states: int
   num_terminals: int
-  _game: "Game | None" = dataclasses.field(default=None, repr=False)
+  _view: GameView | None = dataclasses.field(default=None, repr=False)
 
   @functools.cached_property
+  def view(self) -> GameView:
+    """How the game is walked. A game from a file is shown whole: files keep no action filter."""
+    return self._view or GameView(loading.load_game(self.game_string))
+
+  @property
   def game(self) -> Game:
-    """The game, sequential, as OpenSpiel has it."""
-    return self._game or loading.load_game(self.game_string)
+    """The game, sequential, as OpenSpiel has it; without the action filter."""
+    return self.view.game
 
   @property
   def num_players(self) -> int:
@@ -289,6 +295,7 @@ def compile_game(
     vector_form = public_game.is_worth_it(loaded)
   if vector_form:
     return public_game.compile_public_game(loaded, action_filter)
+  view = GameView(loaded, action_filter)
   cached = None
   if cache_dir is not None and action_filter is None:
     cached = _cache_path(pathlib.Path(cache_dir), loaded)
@@ -299,24 +306,18 @@ def compile_game(
         raise errors.GameTooLargeError(
           f"The game has {compiled.num_states:,} states, more than max_nodes={max_nodes:,}."
         )
-      return dataclasses.replace(compiled, _game=loaded)
+      return dataclasses.replace(compiled, _view=view)
     except errors.FileFormatError:
       pass  # A cache may be damaged or of another version: walk again, and write it anew.
-  compiled = _compile(loaded, max_nodes, max_bytes, progress, action_filter)
+  compiled = _compile(view, max_nodes, max_bytes, progress)
   if cached is not None:
     cached.parent.mkdir(parents=True, exist_ok=True)
     compiled.save(cached)
   return compiled
 
 
-def _compile(
-  game: Game,
-  max_nodes: int,
-  max_bytes: int,
-  progress: bool | None,
-  action_filter: ActionFilter | None,
-) -> CompiledGame:
-  walk = enumerate_game(game, max_nodes, max_bytes, progress, action_filter)
+def _compile(view: GameView, max_nodes: int, max_bytes: int, progress: bool | None) -> CompiledGame:
+  walk = enumerate_game(view, max_nodes, max_bytes, progress)
   treeplexes: list[Treeplex] = []
   states = [
     public_states(walk.leaf_sequences, player, num_actions)
@@ -329,19 +330,19 @@ def _compile(
     treeplexes.append(treeplex)
     root, first_infoset = treeplex.end, first_infoset + len(parents)
   return CompiledGame(
-    game_string=str(game),
+    game_string=str(view.game),
     open_spiel_version=importlib.metadata.version("open_spiel"),
     treeplexes=tuple(treeplexes),
     payoff=build_payoff(walk.leaf_sequences, walk.leaf_payoffs, treeplexes, states),
     infostates=tuple(walk.infostates),
     actions=tuple(walk.actions),
     num_actions=tuple(walk.num_actions),
-    num_distinct_actions=game.num_distinct_actions(),
+    num_distinct_actions=view.game.num_distinct_actions(),
     payoff_range=walk.payoff_range,
     constant_sum=walk.constant_sum,
     num_states=walk.num_states,
     num_terminals=walk.num_terminals,
-    _game=game,
+    _view=view,
   )
 
 

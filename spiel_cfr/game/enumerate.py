@@ -6,14 +6,15 @@ import dataclasses
 import itertools
 import math
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
 import tqdm
 
 from spiel_cfr import errors, memory
+from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -25,9 +26,6 @@ _CHECK_EVERY = 1 << 12
 _PROBABILITY_TOLERANCE = 1e-6
 # Of the largest return: what sums of returns may differ by and still count as constant.
 _SUM_TOLERANCE = 1e-9
-
-# (state, its legal actions) -> those to keep.
-ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
 
 
 @dataclasses.dataclass
@@ -63,33 +61,29 @@ class Enumeration:
 
 
 def enumerate_game(
-  game: pyspiel.Game,
-  max_nodes: int,
-  max_bytes: int,
-  progress: bool | None = None,
-  action_filter: ActionFilter | None = None,
+  view: GameView, max_nodes: int, max_bytes: int, progress: bool | None = None
 ) -> Enumeration:
   """Walks all states of a sequential game once.
 
   Args:
-    game: what `loading.load_game` returns.
+    view: the game.
     max_nodes: how many states the game may have.
     max_bytes: how much the resident memory of the process may grow.
     progress: whether to show a progress bar; by default, on a terminal.
-    action_filter: which legal actions to keep; all by default.
 
   Returns:
     Everything that the solvers need to know of the game.
 
   Raises:
     GameTooLargeError: there are more states than `max_nodes`, or they need more than `max_bytes`.
-    ArgumentError: see `kept_actions`.
+    ArgumentError: see `GameView.legal_actions`.
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
     InvalidPayoffError: a return is NaN or infinite.
-    GameError: probabilities of chance are not any, or a state has no action.
+    GameError: chance outcomes do not have probabilities, or a state has no action.
   """
-  num_players = game.num_players()
+  num_players = view.num_players
+  infostate_of, legal_actions_of = view.infostate, view.legal_actions
   tables: list[dict[str, _Infoset]] = [{} for _ in range(num_players)]
   known_moves: dict[tuple[int, ...], _Moves] = {}
   next_sequence = [1] * num_players
@@ -100,7 +94,7 @@ def enumerate_game(
   num_states, next_check = 1, 0
   bytes_before = memory.resident_bytes()
   stack: list[tuple[Any, tuple[int, ...], float]] = [
-    (game.new_initial_state(), (0,) * num_players, 1.0)
+    (view.new_initial_state(), (0,) * num_players, 1.0)
   ]
   push, pop, terminal = stack.append, stack.pop, _TERMINAL
 
@@ -127,10 +121,8 @@ def enumerate_game(
         next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 
       if player >= 0:
-        infostate = state.information_state_string()
-        legal = state.legal_actions()
-        if action_filter is not None:
-          legal = kept_actions(action_filter, state, legal)
+        infostate = infostate_of(state)
+        legal = legal_actions_of(state)
         infoset = tables[player].get(infostate)
         if infoset is None:
           key = tuple(legal)
@@ -140,9 +132,9 @@ def enumerate_game(
           next_sequence[player] += len(legal)
         parent, first, (known, later, (index, action)) = infoset
         if parent != sequences[player]:
-          raise _imperfect_recall(state)
+          raise _imperfect_recall(view, state)
         if known != legal:
-          raise _inconsistent(state, known)
+          raise inconsistent_actions(view, state, known)
         num_states += len(legal)
         before, after = sequences[:player], sequences[player + 1 :]
         for later_index, later_action in later:
@@ -152,7 +144,8 @@ def enumerate_game(
         push((state, (*before, first + index, *after), reach))
 
       elif player == _CHANCE:
-        outcomes = _chance_outcomes(state)
+        outcomes = chance_outcomes(view, state)
+        outcomes.sort(key=_name_of_action, reverse=True)
         num_states += len(outcomes)
         for action, probability in outcomes:
           push((state.child(action), sequences, reach * probability))
@@ -202,31 +195,24 @@ def _moves(state: Any, legal: list[int]) -> _Moves:
   return legal, order[:0:-1], order[0]
 
 
-def _chance_outcomes(state: Any) -> list[tuple[int, float]]:
-  """Returns the outcomes and probabilities of a chance node, last to explore first."""
-  outcomes: list[tuple[int, float]] = state.chance_outcomes()
+def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
+  """Returns a list of the outcomes and probabilities of a chance node, the caller's to change.
+
+  Raises:
+    GameError: the probabilities are negative, or don't sum to 1.
+  """
+  outcomes = list(view.chance_outcomes(state))
   total = math.fsum(probability for _, probability in outcomes)
   if not (abs(total - 1) < _PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
     raise errors.GameError(
       f"The chance outcomes after the history [{state.history_str()}] are {outcomes}; their "
       "probabilities must be non-negative and sum to 1."
     )
-  return sorted(outcomes, key=lambda outcome: str(outcome[0]), reverse=True)
+  return outcomes
 
 
-def kept_actions(action_filter: ActionFilter, state: Any, legal: list[int]) -> list[int]:
-  """Returns the actions that a filter keeps, in ascending order.
-
-  Raises:
-    ArgumentError: the filter keeps no action, or one that is not legal, or one twice.
-  """
-  kept = list(action_filter(state, list(legal)))
-  if not kept or len(set(kept)) != len(kept) or not set(kept) <= set(legal):
-    raise errors.ArgumentError(
-      f"The action filter turns the legal actions {legal} after the history "
-      f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
-    )
-  return sorted(kept)
+def _name_of_action(outcome: tuple[int, float]) -> str:
+  return str(outcome[0])
 
 
 class _Leaves:
@@ -336,50 +322,61 @@ def _too_large(size: str, tables: list[dict[str, _Infoset]]) -> errors.GameTooLa
   )
 
 
-def _imperfect_recall(state: Any) -> errors.ImperfectRecallError:
+def _imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
   player = state.current_player()
   return errors.ImperfectRecallError(
-    f"Player {player}'s infostate {state.information_state_string()!r} can be reached by "
+    f"Player {player}'s infostate {view.infostate(state)!r} can be reached by "
     f"different sequences of that player's own actions (one history: [{state.history_str()}]). The "
     "player forgets what it did, and solvers in sequence form need perfect recall."
   )
 
 
-def _inconsistent(state: Any, known: list[int]) -> errors.InconsistentInfosetError:
+def inconsistent_actions(
+  view: GameView, state: Any, known: list[int]
+) -> errors.InconsistentInfosetError:
+  """Returns the error for a state whose legal actions are not those known of its infoset."""
   return errors.InconsistentInfosetError(
-    f"States of player {state.current_player()}'s infostate {state.information_state_string()!r} "
-    f"have different legal actions: {known}, and {state.legal_actions()} after the history "
-    f"[{state.history_str()}]. The game's information_state_string must tell them apart."
+    f"States of player {state.current_player()}'s infostate {view.infostate(state)!r} "
+    f"have different legal actions: {known}, and {view.legal_actions(state)} after the history "
+    f"[{state.history_str()}]. Infostates must tell such states apart, and an action filter must "
+    "keep the same actions at all of them."
   )
 
 
-def first_states(game: pyspiel.Game, infostates: Sequence[Sequence[str]]) -> list[Any]:
+def first_states(view: GameView, infostates: Sequence[Sequence[str]]) -> list[Any]:
   """Finds a state of every infoset: the first in the order of histories, as in OpenSpiel's `TabularPolicy`.
 
   Args:
-    game: the game.
+    view: the game.
     infostates: each player's, as `enumerate_game` returns them.
 
   Returns:
     The states, player by player in the order of `infostates`.
+
+  Raises:
+    InconsistentInfosetError: the game has no such infostate.
   """
-  found: list[dict[str, Any]] = [{} for _ in infostates]
+  found: list[dict[str, Any]] = [dict.fromkeys(own) for own in infostates]
   missing = sum(map(len, infostates))
-  stack = [game.new_initial_state()]
-  while missing:
+  stack = [view.new_initial_state()]
+  while missing and stack:
     state = stack.pop()
     if state.is_terminal():
       continue
     if state.is_chance_node():
-      actions = [action for action, _ in state.chance_outcomes()]
+      actions = [action for action, _ in view.chance_outcomes(state)]
     else:
-      actions = state.legal_actions()
+      actions = view.legal_actions(state)
       known = found[state.current_player()]
-      infostate = state.information_state_string()
-      if infostate not in known:
+      infostate = view.infostate(state)
+      if infostate in known and known[infostate] is None:
         known[infostate] = state
         missing -= 1
     stack.extend(state.child(action) for action in sorted(actions, key=str, reverse=True))
-  return [
-    states[infostate] for states, own in zip(found, infostates, strict=True) for infostate in own
-  ]
+  for player, states in enumerate(found):
+    for infostate, state in states.items() if missing else ():
+      if state is None:
+        raise errors.InconsistentInfosetError(
+          f"{view.game} has no infostate {infostate!r} of player {player}."
+        )
+  return [state for states in found for state in states.values()]

@@ -219,7 +219,7 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
       actions, weights = zip(*state.chance_outcomes(), strict=True)
       if (
         min(weights) < 0
-        or (min(weights) == 0 and not _is_endgame(game))
+        or (min(weights) == 0 and not is_endgame(game))
         or not math.isclose(math.fsum(weights), 1, rel_tol=_CHANCE_TOLERANCE)
       ):
         raise errors.GameError(
@@ -234,7 +234,7 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
   return max_moves
 
 
-def _is_endgame(game: pyspiel.Game) -> bool:
+def is_endgame(game: pyspiel.Game) -> bool:
   """Returns whether OpenSpiel lists all deals of hands at the root, impossible ones with probability 0."""
   name, parameters = game.get_type().short_name, game.get_parameters()
   return name == "universal_poker" and bool(parameters["handReaches"])

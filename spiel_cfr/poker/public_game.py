@@ -19,10 +19,10 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr.game import loading
 from spiel_cfr.game.compiled import CompiledGame
-from spiel_cfr.game.enumerate import ActionFilter
 from spiel_cfr.game.payoff import Payoff, register_gradient
 from spiel_cfr.game.subtrees import Subtree
 from spiel_cfr.game.treeplex import DEPTH, FIRST_INFOSET, FIRST_SEQUENCE, Treeplex
+from spiel_cfr.game.view import ActionFilter, GameView
 from spiel_cfr.kernels.arrays import Int64s, Uint32s
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.layout import TERMINALS, Board, Layout, list_boards
@@ -133,7 +133,7 @@ class PublicGame(CompiledGame):
 
   def __init__(
     self,
-    game: pyspiel.Game,
+    view: GameView,
     layout: Layout,
     *,
     partitioned: bool,
@@ -148,15 +148,15 @@ class PublicGame(CompiledGame):
     ]
     discovered = [functools.cache(functools.partial(self._discover, player)) for player in (0, 1)]
     fields: dict[str, Any] = {
-      "game_string": str(game),
+      "game_string": str(view.game),
       "open_spiel_version": importlib.metadata.version("open_spiel"),
       "treeplexes": tuple(PublicTreeplex(player, layout, discovered[player]) for player in (0, 1)),
-      "num_distinct_actions": game.num_distinct_actions(),
+      "num_distinct_actions": view.game.num_distinct_actions(),
       "payoff_range": (-largest, largest),
       "constant_sum": 0.0,
       "num_states": sum(map(len, on_level)),
       "num_terminals": sum(node.kind in TERMINALS for nodes in on_level for node in nodes),
-      "_game": game,
+      "_view": view,
       "layout": layout,
       "dtype": np.dtype(dtype),
       "num_threads": num_threads,
@@ -306,13 +306,13 @@ class PublicGame(CompiledGame):
           (first_deal, path, number, node, lane) for lane, first_deal in enumerate(first_deals)
         )
     found.sort()
-    root = self.game.new_initial_state()
+    root = self.view.new_initial_state()
     infostates = []
     for first_deal, path, *_ in found:
       state = root.clone()
       for action in (*first_deal, *path):
         state.apply_action(int(action))
-      infostates.append(state.information_state_string(player))
+      infostates.append(self.view.infostate(state))
     boards, nodes, lanes = np.array([entry[2:] for entry in found], np.int64).reshape(-1, 3).T
     moves = [self.layout.nodes[entry[3]].actions for entry in found]
     # An infoset's place in the layout follows from its sequences' place in their group.
@@ -388,7 +388,8 @@ def compile_public_game(
   loaded = loading.load_game(game) if isinstance(game, str) else game
   deal = find_deal(loaded)
   deal.check_probabilities(loaded.new_initial_state())
-  nodes = walk_public_tree(loaded, deal, action_filter)
+  view = GameView(loaded, action_filter)
+  nodes = walk_public_tree(view, deal)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   layout = Layout(deal, nodes, list_boards(deal, nodes))
   has_subtrees = len(layout.boards) > 1
@@ -401,4 +402,4 @@ def compile_public_game(
       "float32 and threads are for partitioned games; this one is not, but partitioned=True may "
       "make it one."
     )
-  return PublicGame(loaded, layout, partitioned=partitioned, dtype=dtype, num_threads=num_threads)
+  return PublicGame(view, layout, partitioned=partitioned, dtype=dtype, num_threads=num_threads)

@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.game.enumerate import ActionFilter, kept_actions
+from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Int64s
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
@@ -66,15 +66,12 @@ class PublicNode:
 DEALT = -1
 
 
-def walk_public_tree(
-  game: pyspiel.Game, deal: Deal, action_filter: ActionFilter | None = None
-) -> list[PublicNode]:
+def walk_public_tree(view: GameView, deal: Deal) -> list[PublicNode]:
   """Walks the public tree.
 
   Args:
-    game: a poker game.
+    view: a poker game.
     deal: how it deals.
-    action_filter: which legal actions to keep; all by default.
 
   Returns:
     The nodes, parents first, in the order of histories sorted as strings.
@@ -82,7 +79,7 @@ def walk_public_tree(
   Raises:
     UnsupportedGameError: the game does something that the vector form can't hold.
     GameTooLargeError: there are more than `MOST_NODES` nodes.
-    ArgumentError: see `kept_actions`.
+    ArgumentError: see `GameView.legal_actions`; or the filter looks at private cards.
   """
   nodes: list[PublicNode] = []
 
@@ -115,17 +112,14 @@ def walk_public_tree(
       nodes.append(node)
       node.children.append(visit(pair, level + 1, (*path, *[DEALT] * count), last, depths))
     else:
-      legal = state.legal_actions()
-      if legal != swapped.legal_actions():
+      if state.legal_actions() != swapped.legal_actions():
         raise _unsupported(state, "legal actions depend on private cards")
-      kept = legal
-      if action_filter is not None:
-        kept = kept_actions(action_filter, state, legal)
-        if kept != kept_actions(action_filter, swapped, legal):
-          raise errors.ArgumentError(
-            "The action filter treats states differently that differ in private cards only, here "
-            f"after the history [{state.history_str()}]."
-          )
+      kept = view.legal_actions(state)
+      if kept != view.legal_actions(swapped):
+        raise errors.ArgumentError(
+          "The action filter treats states differently that differ in private cards only, here "
+          f"after the history [{state.history_str()}]."
+        )
       node = PublicNode(Kind.DECISION, level, path, player, tuple(kept), depths[player], last=last)
       nodes.append(node)
       deeper = tuple(depth + (owner == player) for owner, depth in enumerate(depths))
@@ -139,13 +133,13 @@ def walk_public_tree(
       node.children = [children[index] for index in range(len(kept))]
     return number
 
-  visit(_decided_pair(game, deal), 0, (), (None, None), (0, 0))
+  visit(_decided_pair(view, deal), 0, (), (None, None), (0, 0))
   return nodes
 
 
-def _decided_pair(game: pyspiel.Game, deal: Deal) -> tuple[Any, Any]:
+def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
   """Returns the states after a deal and after the swapped one, such that the showdown is no tie."""
-  root = game.new_initial_state()
+  root = view.new_initial_state()
   rng = np.random.default_rng(0)
   for _ in range(_TRIALS):
     first, second = deal.hands[rng.choice(len(deal.hands), 2)].tolist()

@@ -1,0 +1,240 @@
+"""How a game is looked at by everybody who walks it.
+
+Enumeration, histories for sampling, the state engine, the public tree and look-ups of policies all ask a `GameView`
+what is legal, what chance does and how an infostate is called, never the game itself. So a game that is compiled with
+an action filter is sampled and evaluated with it.
+"""
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr.game import loading
+
+# (state, its legal actions) -> those to keep.
+ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
+# A state at which a player is to move -> the name of its infoset among that player's.
+InfostateFunction: TypeAlias = Callable[[Any], str]
+
+
+class GameView:
+  """A sequential game, which of its actions count, and how its infostates are named. It never changes.
+
+  Three questions are attributes, to be asked of states that descend from `new_initial_state`. Where there is nothing to
+  add they are OpenSpiel's own functions, with nothing in between:
+
+      view = GameView(pyspiel.load_game("leduc_poker"), lambda state, actions: actions[:2])
+      state = view.new_initial_state()
+      view.chance_outcomes(state)
+
+  Attributes:
+    game: the game, as `loading.load_game` returns it.
+    action_filter: which legal actions of players are kept; None keeps all.
+    possible_only: whether chance outcomes of probability 0 are left out.
+    num_players: how many players there are.
+    infostate: takes a state at which a player is to move; returns the name of that player's infoset.
+    legal_actions: takes a state at which a player is to move; returns the kept actions in ascending order. Raises
+      ArgumentError if the filter keeps no action, or one that is not legal, or one twice.
+    chance_outcomes: takes a chance node; returns (action, probability) pairs.
+  """
+
+  def __init__(
+    self,
+    game: pyspiel.Game,
+    action_filter: ActionFilter | None = None,
+    *,
+    infostate: InfostateFunction | None = None,
+    possible_only: bool | None = None,
+  ) -> None:
+    """Makes the view.
+
+    Args:
+      game: a sequential game.
+      action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
+        states of an infoset.
+      infostate: how infostates are named; by default, by OpenSpiel's `information_state_string`.
+      possible_only: whether to leave out chance outcomes of probability 0. By default, that is done in endgames of
+        `universal_poker`: they list every deal, and OpenSpiel does not go on from an impossible one.
+    """
+    self.game = game
+    self.action_filter = action_filter
+    self.possible_only = loading.is_endgame(game) if possible_only is None else possible_only
+    self.num_players = int(game.num_players())
+    self._infostate = infostate
+    root_type = type(game.new_initial_state())
+    self.infostate: InfostateFunction = infostate or _method(root_type, "information_state_string")
+    self.legal_actions: Callable[[Any], list[int]] = (
+      self._kept_actions if action_filter else _method(root_type, "legal_actions")
+    )
+    self.chance_outcomes: Callable[[Any], list[tuple[int, float]]] = (
+      self._possible_outcomes if self.possible_only else _method(root_type, "chance_outcomes")
+    )
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
+    return _make_view, (self.game, self.action_filter, self._infostate, self.possible_only)
+
+  def new_initial_state(self) -> Any:
+    """Returns the root."""
+    return self.game.new_initial_state()
+
+  def open_spiel_game(self) -> "pyspiel.Game | RestrictedGame":
+    """Returns the game as OpenSpiel's own Python algorithms can walk it.
+
+    That is the game itself, or where the view leaves something out or names infostates, a `RestrictedGame`.
+    """
+    whole = self.action_filter is None and self._infostate is None and not self.possible_only
+    return self.game if whole else RestrictedGame(self)
+
+  def look_up(self, state: Any) -> tuple[str, list[int]]:
+    """Returns infostate and legal actions of any state at which a player is to move, a `RestrictedState` too."""
+    if isinstance(state, pyspiel.State):
+      return self.infostate(state), self.legal_actions(state)
+    return state.information_state_string(), state.legal_actions()
+
+  def _kept_actions(self, state: Any) -> list[int]:
+    return kept_actions(self.action_filter, state, state.legal_actions())
+
+  def _possible_outcomes(self, state: Any) -> list[tuple[int, float]]:
+    # An endgame lists a million deals at its root.
+    if state.is_initial_state():
+      return self._first_outcomes
+    return [outcome for outcome in state.chance_outcomes() if outcome[1] > 0]
+
+  @functools.cached_property
+  def _first_outcomes(self) -> list[tuple[int, float]]:
+    root = self.new_initial_state()
+    return [outcome for outcome in root.chance_outcomes() if outcome[1] > 0]
+
+
+def _make_view(
+  game: pyspiel.Game,
+  action_filter: ActionFilter | None,
+  infostate: InfostateFunction | None,
+  possible_only: bool,
+) -> GameView:
+  return GameView(game, action_filter, infostate=infostate, possible_only=possible_only)
+
+
+def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
+  """Returns a method as a function of a state.
+
+  Taken from OpenSpiel's class it is faster than a method call, unless a state has a class that overrides it.
+  """
+  function: Callable[[Any], Any] = getattr(pyspiel.State, name)
+  if getattr(state_type, name, None) is not function:
+    return operator.methodcaller(name)
+  # What pybind11 wraps, a function of C, is faster still.
+  inner: Callable[[Any], Any] = getattr(function, "__func__", function)
+  return inner
+
+
+def kept_actions(action_filter: ActionFilter | None, state: Any, legal: list[int]) -> list[int]:
+  """Returns the actions that a filter keeps, in ascending order.
+
+  Raises:
+    ArgumentError: the filter keeps no action, or one that is not legal, or one twice.
+  """
+  if action_filter is None:
+    return legal
+  kept = list(action_filter(state, list(legal)))
+  if not kept or len(set(kept)) != len(kept) or not set(kept) <= set(legal):
+    raise errors.ArgumentError(
+      f"The action filter turns the legal actions {legal} after the history "
+      f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
+    )
+  return sorted(kept)
+
+
+class RestrictedGame:
+  """A game without what a `GameView` leaves out, for algorithms that ask OpenSpiel's game and states in Python.
+
+  OpenSpiel's C++ algorithms see the whole game, so leave them out: `exploitability.nash_conv(game, policy,
+  use_cpp_br=False)`. What is not restricted is answered by the game itself.
+  """
+
+  def __init__(self, view: GameView) -> None:
+    """Makes the game that a view shows."""
+    self._view = view
+
+  def new_initial_state(self) -> "RestrictedState":
+    """Returns the root."""
+    return RestrictedState(self, self._view, self._view.new_initial_state())
+
+  def new_initial_states(self) -> "list[RestrictedState]":
+    """Returns the root alone: a game that can be compiled has one."""
+    return [self.new_initial_state()]
+
+  def __getattr__(self, name: str) -> Any:
+    return _passed_on(self, "_view", name, lambda view: view.game)
+
+  def __str__(self) -> str:
+    return str(self._view.game)
+
+
+class RestrictedState:
+  """A state of a `RestrictedGame`."""
+
+  def __init__(self, game: RestrictedGame, view: GameView, state: Any) -> None:
+    """Restricts a state of OpenSpiel's."""
+    self._game = game
+    self._view = view
+    self._state = state
+
+  def get_game(self) -> RestrictedGame:
+    """Returns the game."""
+    return self._game
+
+  def clone(self) -> "RestrictedState":
+    """Returns a copy."""
+    return RestrictedState(self._game, self._view, self._state.clone())
+
+  def child(self, action: int) -> "RestrictedState":
+    """Returns the state after an action."""
+    return RestrictedState(self._game, self._view, self._state.child(action))
+
+  def chance_outcomes(self) -> list[tuple[int, float]]:
+    """Returns the (action, probability) pairs that the view shows."""
+    return self._view.chance_outcomes(self._state)
+
+  def legal_actions(self, player: int | None = None) -> list[int]:
+    """Returns the actions that the view shows; none for a player who is not to move."""
+    state = self._state
+    if state.is_terminal() or player not in (None, state.current_player()):
+      return []
+    if state.is_chance_node():
+      return [action for action, _ in self.chance_outcomes()]
+    return self._view.legal_actions(state)
+
+  def legal_actions_mask(self, player: int | None = None) -> list[int]:
+    """Returns 1 for each of `legal_actions`, 0 for the others."""
+    game = self._view.game
+    chance = self._state.is_chance_node()
+    mask = [0] * (game.max_chance_outcomes() if chance else game.num_distinct_actions())
+    for action in self.legal_actions(player):
+      mask[action] = 1
+    return mask
+
+  def information_state_string(self, player: int | None = None) -> str:
+    """Returns the view's name of the infostate, OpenSpiel's for a player who is not to move."""
+    if player in (None, self._state.current_player()):
+      return self._view.infostate(self._state)
+    name: str = self._state.information_state_string(player)
+    return name
+
+  def __getattr__(self, name: str) -> Any:
+    return _passed_on(self, "_state", name, lambda state: state)
+
+  def __str__(self) -> str:
+    return str(self._state)
+
+
+def _passed_on(own: Any, field: str, name: str, target: Callable[[Any], Any]) -> Any:
+  """Looks an attribute up in what is wrapped; `copy` and `pickle` ask before there is anything wrapped."""
+  if name.startswith("_"):
+    raise AttributeError(f"{type(own).__name__} has no attribute {name!r}.")
+  return getattr(target(own.__dict__[field]), name)
