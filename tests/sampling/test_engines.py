@@ -20,24 +20,6 @@ import spiel_cfr
 from spiel_cfr import errors
 
 
-def _assert_engines_agree(
-  make: samplers.Make, game: Any, iterations: int, tolerance: float = 0.0
-) -> None:
-  compiled = make(game, seed=11)
-  states = make(game, seed=11, engine="states")
-  assert compiled.engine == "compiled"
-  assert states.engine == "states"
-  compiled.run(iterations)
-  states.run(iterations)
-  assert compiled.nodes_touched == states.nodes_touched
-  assert compiled._counters.tolist() == states._counters.tolist()
-  everything = samplers.tables(compiled)
-  for name, mine in samplers.tables(states).items():
-    for found, wanted in zip(mine, everything[name], strict=True):
-      np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
-  assert states.average_policy_dict().items() <= compiled.average_policy_dict().items() or tolerance
-
-
 @samplers.every_variant
 @pytest.mark.parametrize(
   "game",
@@ -45,7 +27,9 @@ def _assert_engines_agree(
 )
 def test_engines_compute_the_same_numbers(game: str, make: samplers.Make) -> None:
   # Averages that are done infoset by infoset start at another time, so they round differently.
-  _assert_engines_agree(make, game, 30, 1e-13 if make is samplers.VARIANTS["full average"] else 0.0)
+  samplers.assert_engines_agree(
+    make, game, 30, 1e-13 if make is samplers.VARIANTS["full average"] else 0.0
+  )
 
 
 @hypothesis.given(
@@ -53,7 +37,7 @@ def test_engines_compute_the_same_numbers(game: str, make: samplers.Make) -> Non
 )
 @hypothesis.settings(max_examples=60)
 def test_engines_compute_the_same_numbers_on_random_games(game: pyspiel.Game, variant: str) -> None:
-  _assert_engines_agree(
+  samplers.assert_engines_agree(
     samplers.VARIANTS[variant], game, 25, 1e-13 if variant == "full average" else 0.0
   )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyspiel
 import pytest
 import random_games
@@ -84,3 +85,19 @@ def tables(solver: SamplingSolver) -> dict[str, list[list[float]]]:
         )
       ]
   return result
+
+
+def assert_engines_agree(make: Make, game: Any, iterations: int, tolerance: float = 0.0) -> None:
+  compiled = make(game, seed=11)
+  states = make(game, seed=11, engine="states")
+  assert compiled.engine == "compiled"
+  assert states.engine == "states"
+  compiled.run(iterations)
+  states.run(iterations)
+  assert compiled.nodes_touched == states.nodes_touched
+  assert compiled._counters.tolist() == states._counters.tolist()
+  everything = tables(compiled)
+  for name, mine in tables(states).items():
+    for found, wanted in zip(mine, everything[name], strict=True):
+      np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+  assert states.average_policy_dict().items() <= compiled.average_policy_dict().items() or tolerance
