@@ -19,7 +19,6 @@ The streaming floor is the time that reading what an iteration must touch would 
 machine reads memory of that size: all payoffs, and of every sequence its regret, strategy, reach and average.
 """
 
-import dataclasses
 import os
 import random
 import statistics
@@ -38,14 +37,16 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 from absl import app, flags
+from named_solvers import SOLVERS
 from open_spiel.python.algorithms import cfr as open_spiel_cfr
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
-from spiel_cfr.game.payoff import LEAF_ROWS, leaf_rows
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, catalogue, policy
+from spiel_cfr import CompiledGame, EnumeratedGame, policy
 from spiel_cfr.game.enumerate import enumerate_game
+from spiel_cfr.game.view import GameView
+from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.poker import abstraction
 from spiel_cfr.poker.public_tree import Kind
 
@@ -126,15 +127,15 @@ def read_seconds(num_bytes: int) -> float:
   return medians({"read": lambda times: read(array, times)})["read"]
 
 
-def with_leaf_rows(game: CompiledGame) -> CompiledGame:
+def with_leaf_rows(game: EnumeratedGame) -> EnumeratedGame:
   """Returns the game with its payoffs in the plainest form."""
   sequences, payoffs = [], []
   for player in range(game.num_players):
     own, others, values = game.payoff.leaves(player)
     sequences.append(np.roll(np.vstack([own, others]), player, axis=0))
     payoffs.append(np.outer(values, np.arange(game.num_players) == player))
-  payoff = leaf_rows(np.hstack(sequences), np.vstack(payoffs), game.treeplexes)
-  return dataclasses.replace(game, payoff=payoff)
+  payoff = LeafRows.build(np.hstack(sequences), np.vstack(payoffs), game.treeplexes)
+  return game.with_payoff(payoff)
 
 
 @part
@@ -147,7 +148,7 @@ def iterations() -> None:
       "spiel_cfr": ours.run,
       "OpenSpiel C++": repeat(theirs.evaluate_and_update_policy),
     }
-    if game.payoff.form != LEAF_ROWS:
+    if game.payoff.form != LeafRows.form:
       steps["spiel_cfr, leaf rows"] = spiel_cfr.CFRPlusSolver(with_leaf_rows(game)).run
     if game.num_states < 50_000:
       python = open_spiel_cfr.CFRPlusSolver(game.game)
@@ -193,12 +194,8 @@ def solvers() -> None:
     game = compiled(name)
     if game.num_players > 2:
       continue
-    full_width = {
-      solver: make
-      for solver, make in catalogue.SOLVERS.items()
-      if issubclass(make.solver, spiel_cfr.Solver)
-    }
-    found = medians({solver: make(game, 1000).run for solver, make in full_width.items()})
+    names = [solver for solver in SOLVERS if not solver.startswith("open_spiel")]
+    found = medians({solver: SOLVERS[solver](game, 1000).run for solver in names})
     show(f"one iteration on {game.game_string}, and how many of CFR+ it takes", found, "cfr+")
 
 
@@ -329,7 +326,7 @@ def compiling() -> None:
     game = spiel_cfr.load_game(GAMES.get(name, name))
     steps = {
       "bare walk": repeat(bare_walk, game),
-      "enumerate_game": repeat(enumerate_game, game, 10**9, 10**11),
+      "enumerate_game": repeat(enumerate_game, GameView(game), 10**9, 10**11),
       "compile_game": repeat(spiel_cfr.compile_game, game),
     }
     show(f"walking {game}, and how many bare walks it takes", medians(steps), "bare walk")

@@ -14,30 +14,46 @@ and writes them to a file, one JSON object a line. It also takes games too large
 import pathlib
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, catalogue
-from spiel_cfr.sampling.solvers import Snapshot
+from spiel_cfr import CompiledGame, RegretMatching
+from spiel_cfr.sampling.base import Snapshot
 
-# The catalogue's Monte Carlo solvers, and one to compare them with.
-SOLVERS = {
-  name.replace("_sampling", ""): entry
-  for name, entry in catalogue.SOLVERS.items()
-  if issubclass(entry.solver, spiel_cfr.SamplingSolver)
+Factory = Callable[[Any, int], Any]
+SOLVERS: dict[str, Factory] = {
+  "external": lambda game, seed: spiel_cfr.ExternalSamplingSolver(game, seed=seed),
+  "external_linear": lambda game, seed: spiel_cfr.ExternalSamplingSolver(
+    game, seed=seed, minimizer=RegretMatching.discounted(1.0, 1.0), average_weights=1.0
+  ),
+  "external_plus": lambda game, seed: spiel_cfr.ExternalSamplingSolver(
+    game, seed=seed, minimizer=RegretMatching.plus(), average_weights=1.0
+  ),
+  "external_baseline": lambda game, seed: spiel_cfr.ExternalSamplingSolver(
+    game, seed=seed, baseline_rate=0.1
+  ),
+  "chance": lambda game, seed: spiel_cfr.ChanceSamplingSolver(game, seed=seed),
+  "average_strategy": lambda game, seed: spiel_cfr.AverageStrategySamplingSolver(game, seed=seed),
+  "outcome": lambda game, seed: spiel_cfr.OutcomeSamplingSolver(game, seed=seed),
+  "outcome_baseline": lambda game, seed: spiel_cfr.OutcomeSamplingSolver(
+    game, seed=seed, baseline_rate=0.1
+  ),
+  "cfr+": lambda game, seed: spiel_cfr.CFRPlusSolver(game),
 }
-_FULL_WIDTH = "cfr+"
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
 _SAMPLERS = flags.DEFINE_list(
   "samplers",
   ["external", "external_linear", "chance", "average_strategy", "outcome", "cfr+"],
-  f"which to compare, from: {', '.join([*SOLVERS, _FULL_WIDTH])}",
+  f"which to compare, from: {', '.join(SOLVERS)}",
 )
 _SECONDS = flags.DEFINE_float("seconds", 3.0, "how long each runs, evaluations included", 0.0)
 _TRACK = flags.DEFINE_string("track", None, "a regular expression: which infosets to follow")
-_TRACKED = flags.DEFINE_enum("tracked_sampler", "external", list(SOLVERS), "under which sampler")
+_TRACKED = flags.DEFINE_enum(
+  "tracked_sampler", "external", [name for name in SOLVERS if name != "cfr+"], "under which sampler"
+)
 _ITERATIONS = flags.DEFINE_integer(
   "iterations", 10_000, "how many iterations to follow them", lower_bound=1
 )
@@ -51,10 +67,9 @@ _MOST_INFOSETS = 6
 def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
-  known = [*SOLVERS, _FULL_WIDTH]
-  unknown = sorted(set(_SAMPLERS.value) - set(known))
+  unknown = sorted(set(_SAMPLERS.value) - set(SOLVERS))
   if unknown:
-    raise app.UsageError(f"unknown samplers {unknown}; there are {', '.join(known)}")
+    raise app.UsageError(f"unknown samplers {unknown}; there are {', '.join(SOLVERS)}")
   pathlib.Path(_OUTPUT_DIR.value).mkdir(parents=True, exist_ok=True)
   try:
     if _SAMPLERS.value:
@@ -65,13 +80,6 @@ def main(arguments: list[str]) -> None:
     sys.exit(f"error: {error}")
 
 
-def make(name: str, game: str | CompiledGame) -> spiel_cfr.SamplingSolver:
-  """Makes a Monte Carlo solver, which has no horizon."""
-  solver = SOLVERS[name](game, 1, seed=_SEED.value)
-  assert isinstance(solver, spiel_cfr.SamplingSolver)
-  return solver
-
-
 def compare() -> None:
   game = spiel_cfr.compile_game(_GAME.value)
   quality, divisor = ("exploitability", 2) if game.is_two_player_constant_sum else ("NashConv", 1)
@@ -79,8 +87,7 @@ def compare() -> None:
   print(f"{'':18} {'iterations':>12} {'nodes touched':>16} {'seconds':>8}   {quality}")
   results = {}
   for name in _SAMPLERS.value:
-    solver = make(name, game) if name in SOLVERS else catalogue.make(name, game, 1)
-    result = spiel_cfr.run(solver, seconds=_SECONDS.value, progress=False)
+    result = spiel_cfr.run(SOLVERS[name](game, _SEED.value), seconds=_SECONDS.value, progress=False)
     results[name] = result.rows
     last = result.last
     print(
@@ -118,7 +125,7 @@ def draw_comparison(
 
 
 def track() -> None:
-  solver = make(_TRACKED.value, _GAME.value)
+  solver = SOLVERS[_TRACKED.value](_GAME.value, _SEED.value)
   name = f"track_{_TRACKED.value}_{solver.game}"
   path = pathlib.Path(_OUTPUT_DIR.value, file_name(name)).with_suffix(".jsonl")
   every = max(1, _ITERATIONS.value // 200)

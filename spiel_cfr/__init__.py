@@ -24,14 +24,14 @@ from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
 from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
-from spiel_cfr.sampling.engines import ImperfectRecallWarning
+from spiel_cfr.sampling.base import SamplingSolver
+from spiel_cfr.sampling.engines.states import ImperfectRecallWarning
 from spiel_cfr.sampling.rules import AverageType
 from spiel_cfr.sampling.solvers import (
   AverageStrategySamplingSolver,
   ChanceSamplingSolver,
   ExternalSamplingSolver,
   OutcomeSamplingSolver,
-  SamplingSolver,
 )
 from spiel_cfr.sampling.tracker import Tracker
 from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver

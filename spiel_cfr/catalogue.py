@@ -197,12 +197,12 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "external_sampling_linear": Entry(
       ExternalSamplingSolver,
       "external sampling with the weights of linear CFR",
-      {"minimizer": RegretMatching.discounted(1.0, 1.0), "average_power": 1.0},
+      {"minimizer": RegretMatching.discounted(1.0, 1.0), "average_weights": 1.0},
     ),
     "external_sampling_plus": Entry(
       ExternalSamplingSolver,
       "external sampling with regret matching+ and a linear average",
-      {"minimizer": RegretMatching.plus(), "average_power": 1.0},
+      {"minimizer": RegretMatching.plus(), "average_weights": 1.0},
     ),
     "external_sampling_baseline": Entry(
       ExternalSamplingSolver, "external sampling with baselines", {"baseline_rate": 0.1}

@@ -100,6 +100,21 @@ class EnumeratedGame(CompiledGame):
       arrays += [getattr(own, name) for name in _OF_INFOSETS]
     return self.payoff.num_bytes + sum(array.nbytes for array in arrays)
 
+  def with_payoff(
+    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None
+  ) -> "EnumeratedGame":
+    """Returns the game with other payoffs on the same treeplexes, or with the same ones in another form.
+
+    Args:
+      payoff: the payoffs.
+      payoff_range: the smallest and the largest return of any player; by default, what it was.
+    """
+    result = EnumeratedGame.__new__(EnumeratedGame)
+    result.__dict__.update(self.__getstate__())
+    result._payoff = payoff
+    result.payoff_range = payoff_range or self.payoff_range
+    return result
+
   def save(self, path: str | os.PathLike[str]) -> None:
     """See the base class.
 

@@ -20,19 +20,12 @@ ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
 # A state at which a player is to move -> the name of its infoset among that player's.
 InfostateFunction: TypeAlias = Callable[[Any], str]
 
-# As fast as a method call written out; walks make millions of them.
-_INFORMATION_STATE_STRING: InfostateFunction = operator.methodcaller("information_state_string")
-_LEGAL_ACTIONS: Callable[[Any], list[int]] = operator.methodcaller("legal_actions")
-_CHANCE_OUTCOMES: Callable[[Any], list[tuple[int, float]]] = operator.methodcaller(
-  "chance_outcomes"
-)
-
 
 class GameView:
   """A sequential game, which of its actions count, and how its infostates are named. It never changes.
 
-  States are OpenSpiel's own. The three questions are attributes, so that where there is nothing to add the answer is
-  OpenSpiel's with no call in between:
+  Three questions are attributes, to be asked of states that descend from `new_initial_state`. Where there is nothing to
+  add they are OpenSpiel's own functions, with nothing in between:
 
       view = GameView(pyspiel.load_game("leduc_poker"), lambda state, actions: actions[:2])
       state = view.new_initial_state()
@@ -42,6 +35,7 @@ class GameView:
     game: the game, as `loading.load_game` returns it.
     action_filter: which legal actions of players are kept; None keeps all.
     possible_only: whether chance outcomes of probability 0 are left out.
+    num_players: how many players there are.
     infostate: takes a state at which a player is to move; returns the name of that player's infoset.
     legal_actions: takes a state at which a player is to move; returns the kept actions in ascending order. Raises
       ArgumentError if the filter keeps no action, or one that is not legal, or one twice.
@@ -69,29 +63,44 @@ class GameView:
     self.game = game
     self.action_filter = action_filter
     self.possible_only = loading.is_endgame(game) if possible_only is None else possible_only
-    self.infostate = infostate or _INFORMATION_STATE_STRING
-    self.legal_actions = _LEGAL_ACTIONS if action_filter is None else self._kept_actions
-    self.chance_outcomes = self._possible_outcomes if self.possible_only else _CHANCE_OUTCOMES
+    self.num_players = int(game.num_players())
+    self._infostate = infostate
+    root_type = type(game.new_initial_state())
+    self.infostate: InfostateFunction = infostate or _method(root_type, "information_state_string")
+    self.legal_actions: Callable[[Any], list[int]] = (
+      self._kept_actions if action_filter else _method(root_type, "legal_actions")
+    )
+    self.chance_outcomes: Callable[[Any], list[tuple[int, float]]] = (
+      self._possible_outcomes if self.possible_only else _method(root_type, "chance_outcomes")
+    )
 
-  @property
-  def num_players(self) -> int:
-    """How many players there are."""
-    return int(self.game.num_players())
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
+    return _make_view, (self.game, self.action_filter, self._infostate, self.possible_only)
 
   def new_initial_state(self) -> Any:
     """Returns the root."""
     return self.game.new_initial_state()
+
+  def __deepcopy__(self, memo: Any) -> "GameView":
+    """Returns the view itself: nobody changes it."""
+    return self
 
   def open_spiel_game(self) -> "pyspiel.Game | RestrictedGame":
     """Returns the game as OpenSpiel's own Python algorithms can walk it.
 
     That is the game itself, or where the view leaves something out or names infostates, a `RestrictedGame`.
     """
-    plain = self.action_filter is None and self.infostate is _INFORMATION_STATE_STRING
-    return self.game if plain and not self.possible_only else RestrictedGame(self)
+    whole = self.action_filter is None and self._infostate is None and not self.possible_only
+    return self.game if whole else RestrictedGame(self)
+
+  def look_up(self, state: Any) -> tuple[str, list[int]]:
+    """Returns infostate and legal actions of any state at which a player is to move, a `RestrictedState` too."""
+    if isinstance(state, pyspiel.State):
+      return self.infostate(state), self.legal_actions(state)
+    return state.information_state_string(), state.legal_actions()
 
   def _kept_actions(self, state: Any) -> list[int]:
-    state = _unrestricted(state)
     return kept_actions(self.action_filter, state, state.legal_actions())
 
   def _possible_outcomes(self, state: Any) -> list[tuple[int, float]]:
@@ -104,6 +113,28 @@ class GameView:
   def _first_outcomes(self) -> list[tuple[int, float]]:
     root = self.new_initial_state()
     return [outcome for outcome in root.chance_outcomes() if outcome[1] > 0]
+
+
+def _make_view(
+  game: pyspiel.Game,
+  action_filter: ActionFilter | None,
+  infostate: InfostateFunction | None,
+  possible_only: bool,
+) -> GameView:
+  return GameView(game, action_filter, infostate=infostate, possible_only=possible_only)
+
+
+def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
+  """Returns a method as a function of a state.
+
+  Taken from OpenSpiel's class it is faster than a method call, unless a state has a class that overrides it.
+  """
+  function: Callable[[Any], Any] = getattr(pyspiel.State, name)
+  if getattr(state_type, name, None) is not function:
+    return operator.methodcaller(name)
+  # What pybind11 wraps, a function of C, is faster still.
+  inner: Callable[[Any], Any] = getattr(function, "__func__", function)
+  return inner
 
 
 def kept_actions(action_filter: ActionFilter | None, state: Any, legal: list[int]) -> list[int]:
@@ -211,8 +242,3 @@ def _passed_on(own: Any, field: str, name: str, target: Callable[[Any], Any]) ->
   if name.startswith("_"):
     raise AttributeError(f"{type(own).__name__} has no attribute {name!r}.")
   return getattr(target(own.__dict__[field]), name)
-
-
-def _unrestricted(state: Any) -> Any:
-  """Returns OpenSpiel's state: filters are made for those, and may not be applied twice."""
-  return state._state if isinstance(state, RestrictedState) else state

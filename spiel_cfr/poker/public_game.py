@@ -228,7 +228,7 @@ def compile_public_game(
   loaded = loading.load_game(game) if isinstance(game, str) else game
   deal = find_deal(loaded)
   deal.check_probabilities(loaded.new_initial_state())
-  view = GameView(loaded, action_filter, possible_only=True)
+  view = GameView(loaded, action_filter)
   nodes = walk_public_tree(view, deal)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   layout = Layout(deal, nodes, list_boards(deal, nodes))

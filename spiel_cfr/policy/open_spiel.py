@@ -37,7 +37,8 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
       PolicyError: two players share an information state string.
     """
     # The base class's own constructor would walk the game.
-    open_spiel_policy.Policy.__init__(self, compiled.game, list(range(compiled.num_players)))
+    players = list(range(compiled.num_players))
+    open_spiel_policy.Policy.__init__(self, compiled.view.open_spiel_game(), players)
     self._compiled = compiled
     self.game_type = compiled.game.get_type()
     self.state_lookup = dict(compiled.rows)
@@ -52,12 +53,30 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player who has no actions.
 
     Raises:
-      PolicyError: no `player_id` is given and no player is to move.
+      PolicyError: no `player_id` is given and no player is to move, or the state is not in the compiled game.
     """
-    probabilities: dict[int, float] = super().action_probabilities(
-      state, player_to_move(state) if player_id is None else player_id
-    )
-    return probabilities
+    player = player_to_move(state) if player_id is None else player_id
+    if not state.legal_actions(player):
+      return {0: 1.0}
+    infostate, actions = self._compiled.view.look_up(state)
+    row = self.state_lookup.get(infostate)
+    if row is None:
+      raise errors.PolicyError(
+        f"The state after the history [{state.history_str()}] is not in the game that was compiled: "
+        + (
+          f"{self.game} has no such infostate."
+          if self._compiled.view.action_filter is None
+          else "the game's action filter removed an action that leads there."
+        )
+      )
+    return dict(zip(actions, self.action_probability_array[row, actions], strict=True))
+
+  def _state_key(self, state: Any, player: int | None) -> str:
+    """Returns the name of the state's infoset; OpenSpiel's class looks rows up by it."""
+    if player in (None, state.current_player()):
+      return self._compiled.view.look_up(state)[0]
+    name: str = state.information_state_string(player)
+    return name
 
   @functools.cached_property
   def states(self) -> list[Any]:
@@ -215,12 +234,23 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
         "each action."
       ) from None
     result.extend(chances.pop(action, 0.0) for action in legal)
-    if any(chances.values()):
+    removed = sorted(action for action, chance in chances.items() if chance)
+    if removed:
       raise errors.PolicyError(
-        f"At infostate {infostate!r} the policy plays {sorted(chances)}, which are not among the "
-        f"legal actions {legal}."
+        f"At infostate {infostate!r} the policy plays {removed}, which are not among the legal actions "
+        f"{legal}.{_note_on_filter(compiled)}"
       )
   return np.array(result, np.float64)
+
+
+def _note_on_filter(compiled: CompiledGame) -> str:
+  """Returns what to add to an error about a policy's actions where the game has an action filter."""
+  if compiled.view.action_filter is None:
+    return ""
+  return (
+    " The game's action filter removed others; give a policy that does without those, such as one "
+    "made for compiled.view.open_spiel_game()."
+  )
 
 
 def _find(look_up: Callable[[str], Any], infostate: str) -> Any:
@@ -252,5 +282,5 @@ def _check(compiled: CompiledGame, entries: Float64s) -> None:
     probabilities = entries[starts[worst] : starts[worst] + counts[worst]].tolist()
     raise errors.PolicyError(
       f"At infostate {infostate!r} the policy's probabilities are {probabilities}; they must be "
-      "non-negative and sum to 1."
+      f"non-negative and sum to 1.{_note_on_filter(compiled)}"
     )

@@ -21,11 +21,11 @@ class Entries(NamedTuple):
     parent: the sequence of the infoset's owner above.
     regret: cumulative regrets, as the minimizer has discounted them.
     strategy: the current strategy.
-    average: weighted sum of strategies.
+    cumulative: weighted sum of strategies; the average strategy in proportion.
     increment: regrets that the traversal under way has estimated.
     touched: at action 0, how many actions the infoset has if that traversal has valued them, otherwise 0.
     reach: workspace.
-    caught_up: shape (2, sequences), at action 0: the logarithms in `Schedule` up to which `regret` is discounted.
+    caught_up: shape (2, sequences), at action 0: the logarithms in `updates.Batch` up to which `regret` is discounted.
     baseline: shape (players, sequences): what the action is expected to bring each player.
   """
 
@@ -34,7 +34,7 @@ class Entries(NamedTuple):
   parent: Uint32s
   regret: Float64s
   strategy: Float64s
-  average: Float64s
+  cumulative: Float64s
   increment: Float64s
   touched: Uint32s
   reach: Float64s
@@ -74,7 +74,7 @@ class Table:
       parent=no_infosets,
       regret=floats,
       strategy=floats + 1.0,
-      average=floats.copy(),
+      cumulative=floats.copy(),
       increment=floats.copy(),
       touched=np.zeros(num_players, np.uint32),
       reach=floats.copy(),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from spiel_cfr import errors
 from spiel_cfr.arguments import positive_integer
-from spiel_cfr.sampling.solvers import SamplingSolver, Snapshot
+from spiel_cfr.sampling.base import SamplingSolver, Snapshot
 
 
 class Tracker:

@@ -163,8 +163,10 @@ class IterativeSolver(abc.ABC):
 
   def __setstate__(self, attributes: dict[str, Any]) -> None:
     """Takes over what `__getstate__` has returned."""
-    state = attributes.pop(_STATE)
+    state = attributes.pop(_STATE, None)
     self.__dict__.update(attributes)
+    if state is None:
+      return
     self._start()
     self.load_state_dict(state)
 

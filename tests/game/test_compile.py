@@ -16,6 +16,7 @@ from spiel_cfr import errors, evaluate, memory, policy
 from spiel_cfr.game import compiled as compiled_module
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.loading import load_game
+from spiel_cfr.game.view import GameView
 
 
 def efg(body):
@@ -184,14 +185,14 @@ class Wrapped:
 def test_payoffs_must_be_finite(bad):
   game = Wrapped(pyspiel.load_game("kuhn_poker"), returns=[bad, 0.0])
   with pytest.raises(errors.InvalidPayoffError, match="finite"):
-    enumerate_game(game, 1000, 10**9)
+    enumerate_game(GameView(game), 1000, 10**9)
 
 
 @pytest.mark.parametrize("bad", [[(0, 0.5), (1, 0.6)], [(0, 1.5), (1, -0.5)], [(0, math.nan)]])
 def test_chance_must_be_probabilities(bad):
   game = Wrapped(pyspiel.load_game("kuhn_poker"), chance_outcomes=bad)
   with pytest.raises(errors.GameError, match="sum to 1"):
-    enumerate_game(game, 1000, 10**9)
+    enumerate_game(GameView(game), 1000, 10**9)
 
 
 def test_max_nodes():
@@ -242,7 +243,7 @@ def same_game(ours, other):
     elif field.name == "payoff":
       for part in dataclasses.fields(mine):
         np.testing.assert_equal(getattr(mine, part.name), getattr(theirs, part.name))
-    elif field.name != "_game":
+    elif field.name != "_view":
       np.testing.assert_equal(mine, theirs)
 
 

@@ -15,6 +15,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, Solver, errors
+from spiel_cfr.game.view import GameView
 from spiel_cfr.poker import abstraction, cards, deal, public_tree
 from spiel_cfr.poker.public_game import compile_public_game
 from spiel_cfr.solvers.cfr import TabularCFRSolver
@@ -88,17 +89,8 @@ def test_exploitability_is_that_of_open_spiel(game, partitioned):
 
 def _endgame_pair(endgame, action_filter, **options):
   game = endgame.load()
-  walkable = poker_games.WalkableGame(game, action_filter)
-  enumerated = poker_games.enumerate_histories(game, action_filter)
-  return compile_public_game(game, action_filter, **options), enumerated, walkable
-
-
-def _open_spiel_nash_conv(walkable, policy_dict):
-  class DictPolicy(open_spiel_policy.Policy):
-    def action_probabilities(self, state, player_id=None):
-      return policy_dict[state.information_state_string()]
-
-  return exploitability.nash_conv(walkable, DictPolicy(walkable, [0, 1]), use_cpp_br=False)
+  enumerated = spiel_cfr.compile_game(game, action_filter=action_filter, vector_form=False)
+  return compile_public_game(game, action_filter, **options), enumerated
 
 
 _ENDGAMES = [
@@ -121,11 +113,12 @@ _ENDGAMES = [
 @pytest.mark.parametrize(("board", "num_hands", "action_filter", "options"), _ENDGAMES)
 def test_endgames_are_those_of_open_spiel(board, num_hands, action_filter, options):
   endgame = poker_games.random_endgame(1, num_hands, board)
-  vector, enumerated, walkable = _endgame_pair(endgame, action_filter, **options)
+  vector, enumerated = _endgame_pair(endgame, action_filter, **options)
   for name in ("CFR+", "simultaneous"):
     solver = _SOLVERS[name](vector)
     _compare(solver, _SOLVERS[name](enumerated), iterations=20)
-    expected = _open_spiel_nash_conv(walkable, solver.average_policy_dict())
+    game = vector.view.open_spiel_game()
+    expected = exploitability.nash_conv(game, solver.average_policy(), use_cpp_br=False)
     assert solver.nash_conv() == pytest.approx(expected, abs=1e-7)
 
 
@@ -415,7 +408,7 @@ def test_compile_game_chooses_the_vector_form_where_it_pays():
 def test_public_tree_checks_random_deals():
   game = pyspiel.load_game("leduc_poker")
   found = deal.find_deal(game)
-  nodes = public_tree.walk_public_tree(game, found)
+  nodes = public_tree.walk_public_tree(GameView(game), found)
   rng = np.random.default_rng(0)
   public_tree.check_random_deals(game, found, nodes, 100, rng)
   for node in nodes:

@@ -266,3 +266,41 @@ def _after(compiled, iterations):
   solver = spiel_cfr.CFRSolver(compiled)
   solver.run(iterations)
   return solver.nash_conv()
+
+
+def _without_raises(state, actions):
+  return [action for action in actions if action != 2]
+
+
+@pytest.mark.parametrize("vector_form", [False, True])
+def test_policies_that_play_what_a_filter_removed_are_named(vector_form):
+  compiled = spiel_cfr.compile_game(
+    "leduc_poker", action_filter=_without_raises, vector_form=vector_form
+  )
+  raising = spiel_cfr.compile_game("leduc_poker")
+  for other in (
+    open_spiel_policy.UniformRandomPolicy(compiled.game),
+    pyspiel.UniformRandomPolicy(compiled.game),
+    open_spiel_policy.TabularPolicy(compiled.game),
+    policy.to_pyspiel(raising, policy.uniform(raising)),
+    policy.to_dict(raising, policy.uniform(raising)),
+  ):
+    with pytest.raises(errors.PolicyError, match="action filter removed"):
+      spiel_cfr.nash_conv(compiled, other)
+  # It is the actions played that count, not those listed.
+  passive = policy.to_dict(raising, policy.uniform(raising))
+  for distribution in passive.values():
+    distribution.update(dict.fromkeys(distribution, 0.0) | {1: 1.0})
+  assert spiel_cfr.nash_conv(compiled, passive) >= 0
+
+
+def test_states_that_a_filter_cut_off_are_named():
+  solver = spiel_cfr.CFRSolver(spiel_cfr.compile_game("leduc_poker", action_filter=_without_raises))
+  average = solver.average_policy()
+  state = solver.game.new_initial_state().child(0).child(1)
+  assert average(state) == {1: 1.0}
+  with pytest.raises(errors.PolicyError, match="action filter removed"):
+    average(state.child(2))
+  other = spiel_cfr.compile_game("leduc_poker").game.new_initial_state().child(0).child(1)
+  with pytest.raises(errors.PolicyError, match="no such infostate"):
+    spiel_cfr.CFRSolver("kuhn_poker").average_policy()(other)

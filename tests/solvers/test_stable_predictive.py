@@ -1,7 +1,5 @@
 """Stable-predictive CFR against a plain transcription of its equations."""
 
-import pickle
-
 import hypothesis
 import numpy as np
 import pyspiel
@@ -219,10 +217,8 @@ def _scaled(game, factor):
   values = arrays.values.copy()
   # Typed patterns are multiplied by factors that stand behind them.
   values[int(arrays.table[0, 2]) if game.payoff.form == "typed patterns" else 0 :] *= factor
-  scaled = pickle.loads(pickle.dumps(game))
-  scaled._payoff = type(game.payoff)(arrays._replace(values=values))
-  scaled.payoff_range = (low * factor, high * factor)
-  return scaled
+  payoff = type(game.payoff)(arrays._replace(values=values))
+  return game.with_payoff(payoff, (low * factor, high * factor))
 
 
 @pytest.mark.parametrize("constants", ["paper", "tight", 50.0])

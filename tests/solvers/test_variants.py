@@ -7,10 +7,9 @@ import pytest
 from block_driver import run_kernel
 
 import spiel_cfr
-from spiel_cfr import errors
+from spiel_cfr import RegretMatching, errors
 from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.minimizers import adaptive, oftrl
-from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import FallingPower
 
 _COUNT, _ACTIONS, _ROUNDS = 4, 3, 12

@@ -1,40 +1,20 @@
-"""The two ways to run traversals: in compiled code over a tree of histories, or over OpenSpiel's states.
+"""Samples a game through OpenSpiel's states, so that it need not fit into memory: for games too large to compile."""
 
-Given the same random numbers both draw the same samples in the same order and round alike, so they compute the same
-numbers, bit for bit.
-"""
-
-import dataclasses
-import itertools
-import operator
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Uint64s
-from spiel_cfr.sampling.histories import compile_histories
-from spiel_cfr.sampling.loop import (
-  ITERATIONS,
-  KEY,
-  NUM_COUNTERS,
-  POSITION,
-  VISITED,
-  Schedule,
-  Workspace,
-  absorb,
-  average_all,
-  explore,
-  fill_uniform,
-  pick,
-  sample_iterations,
-)
-from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
-from spiel_cfr.sampling.table import Table, table_of
+from spiel_cfr.sampling.draws import ITERATIONS, POSITION, VISITED, explore, fill_uniform, pick
+from spiel_cfr.sampling.engines.base import Scheme
+from spiel_cfr.sampling.rules import AverageType, Rule
+from spiel_cfr.sampling.table import Table
+from spiel_cfr.sampling.updates import Batch, absorb, average_all
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -43,113 +23,6 @@ _NUMBERS_AT_A_TIME = 1024
 
 class ImperfectRecallWarning(UserWarning):
   """A player forgets something, so no theorem says that the average policy converges."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Scheme:
-  """What a Monte Carlo solver does, whatever the game and the minimizer.
-
-  Attributes:
-    sampler: what is explored.
-    averaging: how visits are weighted.
-    averages_own: whether a traversal averages the strategies of its own player, or of the next one.
-    baseline_rate: how far a baseline moves to a new value, 0 for none.
-  """
-
-  sampler: Sampler
-  averaging: AverageType
-  averages_own: bool = False
-  baseline_rate: float = 0.0
-
-
-def new_counters(seed: int | np.random.Generator) -> Uint64s:
-  """Returns the counters of a solver at its beginning: a key for random numbers, and zeros.
-
-  Raises:
-    ArgumentError: the seed is neither a number that is not negative nor a generator.
-  """
-  if not isinstance(seed, np.random.Generator):
-    try:
-      seed = np.random.default_rng(operator.index(seed))
-    except (TypeError, ValueError) as error:
-      raise errors.ArgumentError(
-        f"seed must be an integer that is not negative or a numpy.random.Generator, not {seed!r}."
-      ) from error
-  counters = np.zeros(NUM_COUNTERS, np.uint64)
-  counters[KEY] = seed.integers(1 << 64, dtype=np.uint64)
-  return counters
-
-
-class Engine(Protocol):
-  """What runs iterations.
-
-  Attributes:
-    table: what is kept of each infoset.
-    infostates: a player's information state strings -> the infoset's number in `table`.
-  """
-
-  table: Table
-  infostates: list[dict[str, int]]
-
-  def run(self, schedule: Schedule) -> None:
-    """Does the iterations of the schedule."""
-
-  def legal_actions(self, infoset: int) -> Sequence[int]:
-    """Returns the legal actions at an infoset in the table."""
-
-
-class CompiledEngine:
-  """Samples a compiled game.
-
-  Attributes:
-    table: what is kept of each infoset of the game.
-    infostates: a player's information state strings -> the infoset's number in `table`.
-  """
-
-  def __init__(self, compiled: CompiledGame, scheme: Scheme, counters: Uint64s) -> None:
-    """Walks the game's histories."""
-    self._compiled = compiled
-    self._actions = np.concatenate(compiled.actions)
-    self._scheme = scheme
-    numbers = itertools.count()
-    self.infostates = [dict(zip(own, numbers, strict=False)) for own in compiled.infostates]
-    self._counters = counters
-    self._histories, depth = compile_histories(compiled)
-    self.table = table_of(compiled, scheme.baseline_rate > 0)
-    actions = int(self.table.entries.num_actions.max(initial=1))
-    self._workspace = Workspace(
-      frames=np.zeros((depth, 3), np.uint64),
-      weights=np.zeros((depth, 2)),
-      explored=np.zeros((depth, actions)),
-      values=np.zeros((depth, actions)),
-      reached=np.zeros(self.table.num_infosets, np.uint32),
-    )
-
-  def run(self, schedule: Schedule) -> None:
-    """Does the iterations of the schedule."""
-    scheme = self._scheme
-    sample_iterations(
-      self._histories,
-      int(scheme.sampler.own),
-      int(scheme.sampler.others),
-      np.array(scheme.sampler.parameters, np.float64),
-      scheme.sampler.repeats_draws,
-      int(not scheme.averages_own),
-      scheme.averaging.value,
-      scheme.baseline_rate,
-      schedule,
-      self._counters,
-      self.table.entries,
-      self._workspace,
-    )
-
-  def legal_actions(self, infoset: int) -> Sequence[int]:
-    """Returns the legal actions at an infoset in the table."""
-    first = self.table.entries.first.item(infoset) - self._compiled.num_players
-    actions: list[int] = self._actions[
-      first : first + self.table.entries.num_actions[infoset]
-    ].tolist()
-    return actions
 
 
 class StateEngine:
@@ -161,16 +34,24 @@ class StateEngine:
     actions: the legal actions at each infoset.
   """
 
-  def __init__(
-    self, game: pyspiel.Game, scheme: Scheme, counters: Uint64s, max_infosets: int
-  ) -> None:
-    """Starts with an empty table."""
-    self.table = Table(game.num_players(), scheme.baseline_rate > 0)
-    self.infostates: list[dict[str, int]] = [{} for _ in range(game.num_players())]
+  def __init__(self, view: GameView, scheme: Scheme, counters: Uint64s, max_infosets: int) -> None:
+    """Starts with an empty table.
+
+    Args:
+      view: the game.
+      scheme: what to sample and how to average.
+      counters: see `draws.new_counters`; the engine advances them.
+      max_infosets: how many infosets may be remembered.
+    """
+    self.table = Table(view.num_players, scheme.baseline_rate > 0)
+    self.infostates: list[dict[str, int]] = [{} for _ in range(view.num_players)]
     self.actions: list[list[int]] = []
     # Most infosets share their list of actions with others.
     self._known_actions: dict[tuple[int, ...], list[int]] = {}
-    self._game = game
+    self._view = view
+    self._scheme = scheme
+    self._legal_actions, self._infostate_of = view.legal_actions, view.infostate
+    self._chance_outcomes = view.chance_outcomes
     self._counters = counters
     self._max_infosets = max_infosets
     self._own = int(scheme.sampler.own)
@@ -178,8 +59,8 @@ class StateEngine:
     self._rule_parameters = scheme.sampler.parameters
     self._repeats_draws = scheme.sampler.repeats_draws
     self._averaged_after = int(not scheme.averages_own)
-    self._full = scheme.averaging is AverageType.FULL
-    self._importance = scheme.averaging is AverageType.IMPORTANCE
+    self._full = scheme.average_type is AverageType.FULL
+    self._importance = scheme.average_type is AverageType.IMPORTANCE
     self._baseline_rate = scheme.baseline_rate
     self._warned = False
     self._next_player = 0
@@ -187,35 +68,39 @@ class StateEngine:
     self._numbers: list[float] = []
     self._ahead = counters.copy()
 
+  def fresh(self, counters: Uint64s) -> "StateEngine":
+    """Returns an engine for the same game before its first iteration, which advances these counters."""
+    return StateEngine(self._view, self._scheme, counters, self._max_infosets)
+
   def legal_actions(self, infoset: int) -> Sequence[int]:
     """Returns the legal actions at an infoset in the table."""
     return self.actions[infoset]
 
-  def run(self, schedule: Schedule) -> None:
-    """Does the iterations of the schedule.
+  def run(self, batch: Batch) -> None:
+    """Does the iterations of a batch.
 
     Raises:
       GameTooLargeError: there are more than `max_infosets` infosets, or histories are too long for Python's stack.
       InconsistentInfosetError: two states of an infoset have different legal actions.
     """
-    num_players = self._game.num_players()
-    for iteration, weight in enumerate(schedule.weights.tolist()):
+    num_players = self._view.num_players
+    for iteration, weight in enumerate(batch.weights.tolist()):
       # Not 0 where an iteration was interrupted.
       while self._next_player < num_players:
         if self._next_player == 0:
           self._start = self._counters[POSITION]
         elif self._repeats_draws:
           self._counters[POSITION] = self._start
-        self._traverse(self._next_player, weight, schedule, iteration)
+        self._traverse(self._next_player, weight, batch, iteration)
         self._next_player += 1
       self._next_player = 0
       if self._full:
         average_all(num_players, self.table.num_infosets, weight, self.table.entries)
       self._counters[ITERATIONS] += np.uint64(1)
 
-  def _traverse(self, player: int, weight: float, schedule: Schedule, iteration: int) -> None:
+  def _traverse(self, player: int, weight: float, batch: Batch, iteration: int) -> None:
     """Runs one traversal. If it is interrupted, it leaves infosets not seen before, and baselines, but no regrets."""
-    num_players = self._game.num_players()
+    num_players = self._view.num_players
     self._player = player
     self._averaged_player = (player + self._averaged_after) % num_players
     self._visited = 0
@@ -227,7 +112,7 @@ class StateEngine:
     if self._counters[POSITION] + np.uint64(len(self._numbers)) != self._ahead[POSITION]:
       self._numbers, self._ahead = [], self._counters.copy()
     try:
-      self._value(self._game.new_initial_state(), 1.0, weight)
+      self._value(self._view.new_initial_state(), 1.0, weight)
     except RecursionError:
       raise errors.GameTooLargeError(
         "A history of the game is longer than Python's recursion limit allows. Raise it with "
@@ -239,7 +124,7 @@ class StateEngine:
       np.array(self._valued, np.uint32),
       np.array(self._estimates, np.float64),
       np.empty(len(self._valued), np.uint32),
-      schedule,
+      batch,
       iteration,
       self.table.entries,
     )
@@ -258,7 +143,7 @@ class StateEngine:
     self._visited += 1
     mover = state.current_player()
     while mover == _CHANCE:
-      outcomes = state.chance_outcomes()
+      outcomes = self._chance_outcomes(state)
       action, chance = outcomes[self._pick([probability for _, probability in outcomes])]
       if importance:
         average_weight /= chance
@@ -269,7 +154,7 @@ class StateEngine:
       result: float = state.player_return(player)
       return result
 
-    actions = state.legal_actions()
+    actions = self._legal_actions(state)
     infoset = self._infoset(state, mover, actions)
     entries, count = self.table.entries, len(actions)
     first = entries.first.item(infoset)
@@ -296,7 +181,7 @@ class StateEngine:
     values = entries.baseline[player, here].tolist() if self._baseline_rate else [0.0] * count
     candidates: Iterable[int] = range(count)
     each = rule == Rule.EVERY_ACTION or explore(
-      rule, strategy, entries.average[here], 0, count, self._rule_parameters, explored
+      rule, strategy, entries.cumulative[here], 0, count, self._rule_parameters, explored
     )
     if not each:
       candidates = (self._pick(explored),)
@@ -336,7 +221,7 @@ class StateEngine:
 
   def _infoset(self, state: Any, player: int, legal: list[int]) -> int:
     """Returns the number of the infoset of a state, and adds it to the table if it is new."""
-    infostate = state.information_state_string()
+    infostate = self._infostate_of(state)
     infoset = self.infostates[player].get(infostate)
     parent = self._sequences[player]
     if infoset is None:
@@ -370,8 +255,8 @@ class StateEngine:
     self.actions.append(self._known_actions.setdefault(tuple(legal), legal))
     if self._full:
       # What it would have added to its average had it been known from the start.
-      first, average = table.entries.first.item(infoset), table.entries.average
-      average[first : first + len(legal)] = average[parent] / len(legal)
+      first, cumulative = table.entries.first.item(infoset), table.entries.cumulative
+      cumulative[first : first + len(legal)] = cumulative[parent] / len(legal)
     return infoset
 
   def _pick(self, probabilities: Sequence[float]) -> int:

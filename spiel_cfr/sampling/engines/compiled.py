@@ -1,0 +1,140 @@
+"""Samples a compiled game: traversals are compiled code over a tree of its histories."""
+
+import copy
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.game.histories import compile_histories
+from spiel_cfr.kernels.arrays import Uint64s
+from spiel_cfr.sampling.engines.base import Scheme
+from spiel_cfr.sampling.table import table_of
+from spiel_cfr.sampling.traversal import Workspace, sample_iterations
+from spiel_cfr.sampling.updates import Batch
+
+
+class CompiledEngine:
+  """Samples a compiled game.
+
+  Attributes:
+    compiled_game: the game.
+    table: what is kept of each infoset of the game.
+    infostates: a player's information state strings -> the infoset's number in `table`.
+  """
+
+  def __init__(
+    self, compiled: CompiledGame, scheme: Scheme, counters: Uint64s, max_nodes: int
+  ) -> None:
+    """Walks the game's histories.
+
+    Args:
+      compiled: the game, in any form.
+      scheme: what to sample and how to average.
+      counters: see `draws.new_counters`; the engine advances them.
+      max_nodes: how many histories the game may have. A compiled game that lists its states may have as many as those.
+
+    Raises:
+      GameTooLargeError: it has more.
+      InconsistentInfosetError: its states are not those that were compiled.
+    """
+    # A game in vector form counts public states, far fewer than it has histories.
+    max_nodes = max(max_nodes, compiled.num_states)
+    if compiled.num_infosets > max_nodes:
+      raise errors.GameTooLargeError(
+        f"The game has {compiled.num_infosets:,} infosets, and so more than {max_nodes=:,} histories."
+      )
+    self.compiled_game = compiled
+    self._actions = np.concatenate(compiled.actions)
+    self._scheme = scheme
+    numbers = itertools.count()
+    self.infostates = [dict(zip(own, numbers, strict=False)) for own in compiled.infostates]
+    self._counters = counters
+    self._histories, depth = compile_histories(
+      compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
+    )
+    self._depth = depth
+    self._start()
+
+  def _start(self) -> None:
+    self.table = table_of(self.compiled_game, self._scheme.baseline_rate > 0)
+    actions = int(self.table.entries.num_actions.max(initial=1))
+    self._workspace = Workspace(
+      frames=np.zeros((self._depth, 3), np.uint64),
+      weights=np.zeros((self._depth, 2)),
+      explored=np.zeros((self._depth, actions)),
+      values=np.zeros((self._depth, actions)),
+      reached=np.zeros(self.table.num_infosets, np.uint32),
+    )
+
+  def fresh(self, counters: Uint64s) -> "CompiledEngine":
+    """Returns an engine for the same game before its first iteration, which advances these counters."""
+    result = copy.copy(self)
+    result._counters = counters
+    result._start()
+    return result
+
+  def run(self, batch: Batch) -> None:
+    """Does the iterations of a batch."""
+    scheme = self._scheme
+    sample_iterations(
+      self._histories,
+      int(scheme.sampler.own),
+      int(scheme.sampler.others),
+      np.array(scheme.sampler.parameters, np.float64),
+      scheme.sampler.repeats_draws,
+      int(not scheme.averages_own),
+      scheme.average_type.value,
+      scheme.baseline_rate,
+      batch,
+      self._counters,
+      self.table.entries,
+      self._workspace,
+    )
+
+  def legal_actions(self, infoset: int) -> Sequence[int]:
+    """Returns the legal actions at an infoset in the table."""
+    first = self.table.entries.first.item(infoset) - self.compiled_game.num_players
+    actions: list[int] = self._actions[
+      first : first + self.table.entries.num_actions[infoset]
+    ].tolist()
+    return actions
+
+
+def compile_engine(
+  game: AnyGame,
+  scheme: Scheme,
+  counters: Uint64s,
+  max_nodes: int,
+  required: bool,
+) -> CompiledEngine | None:
+  """Returns the engine for any game, or None where the game does not fit and the engine is not required.
+
+  Args:
+    game: what `compile_game` takes.
+    scheme: see `CompiledEngine`.
+    counters: likewise.
+    max_nodes: how many histories the game may have.
+    required: whether to raise an error instead of returning None.
+
+  Raises:
+    GameTooLargeError: there are more histories, and the engine is required.
+    ImperfectRecallError: a player forgets something, and the engine is required.
+    GameError: see `compile_game`.
+  """
+  try:
+    # Histories are needed anyway, so that the vector form would save nothing.
+    compiled = compile_game(game, max_nodes=max_nodes, vector_form=False)
+    return CompiledEngine(compiled, scheme, counters, max_nodes)
+  except errors.GameTooLargeError as error:
+    if required:
+      raise errors.GameTooLargeError(
+        f'{error} Or sample OpenSpiel\'s states, with engine="states".'
+      ) from error
+  except errors.ImperfectRecallError:
+    if required:
+      raise
+  return None

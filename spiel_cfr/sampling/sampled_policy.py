@@ -1,0 +1,56 @@
+"""Policies for the infosets that samples have met, in a game that may be too large to list."""
+
+from typing import Any
+
+import numpy as np
+from open_spiel.python import policy as open_spiel_policy
+
+from spiel_cfr.game.view import GameView
+from spiel_cfr.kernels.arrays import Float64s, Uint32s
+from spiel_cfr.policy import open_spiel
+
+
+def normalized(sums: Float64s) -> Float64s:
+  """Returns what is in proportion to sums that are not negative; uniform where they are all zero."""
+  total = sums.sum()
+  return sums / total if total > 0 else np.full(len(sums), 1.0 / len(sums))
+
+
+class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
+  """A policy for the infosets that a solver has met; uniform elsewhere."""
+
+  def __init__(
+    self,
+    view: GameView,
+    infostates: list[dict[str, int]],
+    first: Uint32s,
+    sums: Float64s,
+  ) -> None:
+    """Keeps its arguments.
+
+    Args:
+      view: the game.
+      infostates: a player's information state strings -> number of the infoset.
+      first: where each infoset's actions are in `sums`.
+      sums: in proportion to the probabilities.
+    """
+    super().__init__(view.open_spiel_game(), list(range(view.num_players)))
+    self._view = view
+    self._infostates = infostates
+    self._first = first
+    self._sums = sums
+
+  def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+    """Returns action -> probability.
+
+    Raises:
+      PolicyError: no player is to move, or another one is.
+    """
+    player = open_spiel.player_to_move(state, player_id)
+    infostate, actions = self._view.look_up(state)
+    infoset = self._infostates[player].get(infostate)
+    sums = np.zeros(len(actions))
+    if infoset is not None:
+      first = self._first.item(infoset)
+      sums = self._sums[first : first + len(actions)]
+    return dict(zip(actions, normalized(sums).tolist(), strict=True))
