@@ -106,9 +106,11 @@ def show(title: str, found: dict[str, float], base: str) -> None:
     print(f"  {name:34} {seconds * 1e6:14,.2f} us {seconds / found[base]:12,.2f}", flush=True)
 
 
-def compiled(name: str) -> CompiledGame:
+def compiled(name: str) -> EnumeratedGame:
   """Compiles a game of the list, or one given by OpenSpiel's string."""
-  return spiel_cfr.compile_game(GAMES.get(name, name))
+  game = spiel_cfr.compile_game(GAMES.get(name, name), vector_form=False)
+  assert isinstance(game, EnumeratedGame)
+  return game
 
 
 @numba.njit(fastmath=True)

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, catalogue, errors
+from spiel_cfr import CompiledGame, catalogue, errors, policy
 
 
 class OpenSpielSolver(spiel_cfr.IterativeSolver):
@@ -37,20 +39,17 @@ class OpenSpielSolver(spiel_cfr.IterativeSolver):
       self._solver.evaluate_and_update_policy()
       self.iteration += 1
 
-  def nash_conv(self) -> float:
-    """Returns the NashConv of the average policy, found on the compiled game."""
-    result = spiel_cfr.nash_conv(self.compiled_game, self.average_policy())
-    assert isinstance(result, float)
-    return result
+  def current_probabilities(self) -> npt.NDArray[np.float64]:
+    """Returns the current policy in behavioural form."""
+    return policy.from_policy(self.compiled_game, self._solver.tabular_current_policy())
+
+  def average_probabilities(self) -> npt.NDArray[np.float64]:
+    """Returns the average policy in behavioural form."""
+    return policy.from_policy(self.compiled_game, self.average_policy())
 
   def average_policy(self) -> pyspiel.TabularPolicy:
     """Returns the average policy."""
     return self._solver.tabular_average_policy()
-
-  def average_policy_dict(self) -> dict[str, dict[int, float]]:
-    """Returns the average policy as infostate -> action -> probability."""
-    table = self.average_policy().policy_table()
-    return {infostate: dict(entries) for infostate, entries in table.items()}
 
 
 # A solver is made for a game and for the number of iterations that it is going to run.

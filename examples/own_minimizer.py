@@ -1,9 +1,8 @@
-# ruff: noqa: ANN001, ANN201
 r"""Regret matching as a user would write it: a local minimizer in the user's own file, at the speed of the library's.
 
     python examples/own_minimizer.py --game=leduc_poker --iterations=1000
 
-`spiel_cfr.minimizers.base` says what the arguments of a kernel are. `block_kernel` is numba's `njit` with their types.
+`spiel_cfr.game.blocks` says what a block is, and `spiel_cfr.minimizers.base` what a minimizer has to do.
 """
 
 import time
@@ -11,42 +10,32 @@ import time
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel
+from spiel_cfr.game.blocks import Block, expected_value, lanes, normalize, sequence
+from spiel_cfr.kernels.simd import full, load, store, where_greater
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many", lower_bound=1)
 
 
-@block_kernel
-def own_regret_matching(  # type: ignore[no-untyped-def]
-  state, local, strategy, utility, scratch, parameters, first, stride, infoset, count, actions
-):
-  regret, value, total, tie, uniform = (
-    state[0],
-    scratch[0],
-    scratch[1],
-    parameters[0],
-    1.0 / actions,
-  )
-  for i in range(count):
-    value[i] = total[i] = 0.0
-  for row in range(first, first + actions * stride, stride):
-    for i in range(count):
-      value[i] += strategy[row + i] * utility[row + i]
-  for row in range(first, first + actions * stride, stride):
-    for i in range(count):
-      regret[row + i] += utility[row + i] - value[i]
-      strategy[row + i] = regret[row + i] if regret[row + i] > tie else 0.0
-      total[i] += strategy[row + i]
-  for row in range(first, first + actions * stride, stride):
-    for i in range(count):
-      strategy[row + i] = strategy[row + i] / total[i] if total[i] > 0.0 else uniform
+@spiel_cfr.block_kernel
+def match_regrets(block: Block) -> None:
+  regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
+  for i in lanes(block):
+    value, total = expected_value(block, i), zero
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      updated = load(regret, row) + load(block.utility, row) - value
+      positive = where_greater(updated, tie, updated, zero)
+      store(regret, row, updated)
+      store(block.strategy, row, positive)
+      total = total + positive
+    normalize(block, i, total)
 
 
-class OwnRegretMatching(LocalMinimizer):
-  """Its state is one line, the cumulative regrets, which is what a minimizer has unless it says otherwise."""
+class OwnRegretMatching(spiel_cfr.LocalMinimizer):
+  """It keeps one line, the cumulative regrets, which is what a minimizer keeps unless it says otherwise."""
 
-  observe = own_regret_matching
+  observe = match_regrets
 
 
 def main(_: list[str]) -> None:

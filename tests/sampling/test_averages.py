@@ -9,6 +9,7 @@ import samplers
 import spiel_cfr
 from spiel_cfr import RegretMatching, policy
 from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.schedules import Discount
 
 WITHOUT_CHANCE = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
 
@@ -62,7 +63,7 @@ def test_discounts_reach_infosets_that_samples_do_not(powers: tuple[float, float
   for iteration in range(1, 101):
     lazy.iteration()
     dense.iteration()
-    of_positive, of_negative = (discount(np.array([iteration]), power)[0] for power in powers)
+    of_positive, of_negative = (Discount(power)(np.array([iteration]))[0] for power in powers)
     regret *= np.where(regret > 0, of_positive, of_negative)
   np.testing.assert_allclose(lazy.current_probabilities(), dense.current_probabilities(), atol=1e-9)
 
