@@ -1,6 +1,7 @@
 """Policies go to OpenSpiel and come back: its own methods work on ours, and ours read all of its kinds."""
 
 import copy
+import dataclasses
 
 import numpy as np
 import pyspiel
@@ -155,7 +156,7 @@ def test_making_a_policy_walks_nothing(monkeypatch):
   monkeypatch.setattr(
     open_spiel_policy.get_all_states, "get_all_states", lambda *_, **__: pytest.fail("walked")
   )
-  monkeypatch.setattr(policy, "first_states", lambda *_: pytest.fail("walked"))
+  monkeypatch.setattr(policy.open_spiel, "first_states", lambda *_: pytest.fail("walked"))
   solver = spiel_cfr.CFRSolver(compiled)
   solver.run(1)
   assert solver.average_policy().policy_for_key(compiled.infostates[0][0]).sum() == 1
@@ -249,12 +250,9 @@ def test_policy_of_another_game(other, kind):
 
 def test_players_who_share_infostates():
   compiled = spiel_cfr.compile_game("kuhn_poker")
-  shared = type(compiled)(
-    **{
-      **{field: getattr(compiled, field) for field in compiled.__dataclass_fields__},
-      "infostates": (compiled.infostates[0], compiled.infostates[0]),
-    }
-  )
+  shared = compiled.with_payoff(compiled.payoff)
+  first, second = compiled.infosets
+  shared._infosets = (first, dataclasses.replace(second, infostates=first.infostates))
   solver = spiel_cfr.CFRSolver(shared)
   solver.run(100)
   assert solver.nash_conv() == pytest.approx(_after(compiled, 100))

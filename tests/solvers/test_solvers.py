@@ -25,7 +25,7 @@ SOLVERS = {
 
 def arrays(solver):
   """Returns everything that later iterations depend on."""
-  return [*solver.state_dict().values(), solver.current_sequence_form()]
+  return [*map(np.asarray, solver.state_dict().values()), solver.current_sequence_form()]
 
 
 @pytest.mark.parametrize(
