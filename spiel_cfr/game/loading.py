@@ -22,6 +22,11 @@ import signal
 import warnings
 from typing import Any, NoReturn
 
+try:
+  import resource
+except ImportError:  # There is none on Windows, and no fork.
+  resource = None  # type: ignore[assignment]
+
 import open_spiel.python.games  # noqa: F401 (registers OpenSpiel's Python games)
 import pyspiel
 
@@ -277,9 +282,6 @@ def _try_in_child(string: str) -> tuple[bytes, int]:
 
 def _report_trial(string: str, write_end: int) -> NoReturn:
   """The child of `_probe`: writes the pickled error, or None, and exits."""
-  # Windows has no such module, and no fork.
-  import resource
-
   try:
     # Finalizers of the parent's objects may need locks that were held when this child was forked.
     gc.disable()

@@ -297,8 +297,7 @@ class SamplingSolver(IterativeSolver):
   def average_policy(self) -> open_spiel_policy.Policy:
     """Returns a copy of the average policy, uniform where the samples have never been.
 
-    It can be called on any state where a player is to move, and `to_tabular()` lists it, which on the state engine
-    walks the whole game.
+    It can be called on any state where a player is to move; `to_tabular()`, on states, walks the whole game.
     """
     return self._policy(self._engine.table.entries.cumulative)
 

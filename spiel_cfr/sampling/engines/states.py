@@ -50,8 +50,6 @@ class StateEngine:
     self._known_actions: dict[tuple[int, ...], list[int]] = {}
     self._view = view
     self._scheme = scheme
-    self._legal_actions, self._infostate_of = view.legal_actions, view.infostate
-    self._chance_outcomes = view.chance_outcomes
     self._counters = counters
     self._max_infosets = max_infosets
     self._own = int(scheme.sampler.own)
@@ -143,7 +141,7 @@ class StateEngine:
     self._visited += 1
     mover = state.current_player()
     while mover == _CHANCE:
-      outcomes = self._chance_outcomes(state)
+      outcomes = self._view.chance_outcomes(state)
       action, chance = outcomes[self._pick([probability for _, probability in outcomes])]
       if importance:
         average_weight /= chance
@@ -154,7 +152,7 @@ class StateEngine:
       result: float = state.player_return(player)
       return result
 
-    actions = self._legal_actions(state)
+    actions = self._view.legal_actions(state)
     infoset = self._infoset(state, mover, actions)
     entries, count = self.table.entries, len(actions)
     first = entries.first.item(infoset)
@@ -221,7 +219,7 @@ class StateEngine:
 
   def _infoset(self, state: Any, player: int, legal: list[int]) -> int:
     """Returns the number of the infoset of a state, and adds it to the table if it is new."""
-    infostate = self._infostate_of(state)
+    infostate = self._view.infostate(state)
     infoset = self.infostates[player].get(infostate)
     parent = self._sequences[player]
     if infoset is None:
