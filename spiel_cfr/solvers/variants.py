@@ -120,6 +120,7 @@ class HSDCFRSolver(Solver):
       GameError: see `compile_game`.
     """
     weights = FallingPower(first_gamma, horizon)
+    self.horizon = weights.horizon
     super().__init__(game, RegretMatching.scheduled(horizon, order), average_weights=weights)
 
 
@@ -139,6 +140,7 @@ class HSPCFRPlusSolver(Solver):
       GameError: see `compile_game`.
     """
     weights = FallingPower(first_gamma, horizon)
+    self.horizon = weights.horizon
     super().__init__(game, RegretMatching.predictive_plus(), average_weights=weights)
 
 

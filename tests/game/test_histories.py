@@ -78,12 +78,15 @@ def test_other_infostates_are_named():
   compiled = spiel_cfr.compile_game("kuhn_poker")
   with pytest.raises(errors.InconsistentInfosetError, match="not in the compiled game"):
     histories_of(compiled, GameView(pyspiel.load_game("kuhn_poker"), infostate=str))
-  missing = dataclasses.replace(
-    compiled,
-    infostates=([*compiled.infostates[0], "nowhere"], compiled.infostates[1]),
-    actions=(np.append(compiled.actions[0], [0, 1]), compiled.actions[1]),
-    num_actions=(np.append(compiled.num_actions[0], 2), compiled.num_actions[1]),
+  missing = compiled.with_payoff(compiled.payoff)
+  first, second = compiled.infosets
+  one_more = dataclasses.replace(
+    first,
+    infostates=[*first.infostates, "nowhere"],
+    actions=np.append(first.actions, [0, 1]),
+    num_actions=np.append(first.num_actions, 2),
   )
+  missing._infosets = (one_more, second)
   with pytest.raises(errors.InconsistentInfosetError, match="no infostate 'nowhere'"):
     histories_of(missing)
 

@@ -330,8 +330,8 @@ import sys
 from absl import flags
 import numpy as np
 from spiel_cfr.kernels import cache
-from spiel_cfr.minimizers.base import LocalMinimizer, block_kernel
-from spiel_cfr import Solver
+from spiel_cfr import LocalMinimizer, Solver, block_kernel
+from spiel_cfr.game.blocks import sequence
 
 flags.DEFINE_string("flag_of_test", "", "defined twice if imported twice")
 compiled = []
@@ -339,10 +339,10 @@ original = cache._compile
 cache._compile = lambda function, *rest: compiled.append(function.__name__) or original(function, *rest)
 
 @block_kernel
-def own(state, local, strategy, utility, scratch, parameters, first, stride, infoset, count, actions):
-  for row in range(first, first + actions * stride, stride):
-    for i in range(count):
-      strategy[row + i] = 1.0 / actions
+def own(block):
+  for action in range(block.actions):
+    for i in range(block.size):
+      block.strategy[sequence(block, action, i)] = 1.0 / block.actions
 
 class Own(LocalMinimizer):
   observe = own

@@ -28,14 +28,14 @@ class _NoRegretMatching(LocalMinimizer):
     (lambda: spiel_cfr.AverageStrategySamplingSolver("kuhn_poker", beta=-1.0), "beta"),
     (lambda: spiel_cfr.AverageStrategySamplingSolver("kuhn_poker", tau=np.inf), "tau"),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", "MEAN"), "average_type"),  # type: ignore[arg-type]
-    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", average_weights=-1.0), "average_power"),
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", average_weights=-1.0), "power"),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="fast"), "engine"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", max_infosets=0), "max_infosets"),
     (
       lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=_NoRegretMatching()),
-      "regret matching",
+      "RegretMatching",
     ),
-    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer="rm+"), "regret matching"),  # type: ignore[arg-type]
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer="rm+"), "RegretMatching"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=-1), "seed"),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=None), "seed"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker").run(0), "iterations"),
