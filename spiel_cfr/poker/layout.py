@@ -91,7 +91,7 @@ def _board(
   return Board(known, level, probability, (hands[0], hands[1]), (strengths[0], strengths[1]))
 
 
-class Row(NamedTuple):
+class HandRow(NamedTuple):
   """Where a player's sequences before a public state are, for the hands of its board: at `first + lanes`.
 
   `board` is the board where the player acted last, -1 if it has not acted.
@@ -154,15 +154,17 @@ class Layout:
       if node.kind is Kind.DECISION and (node.level, node.player) == (level, player)
     ]
 
-  def row_above(self, player: int, board: int, node: int) -> Row:
+  def row_above(self, player: int, board: int, node: int) -> HandRow:
     """Finds the row above a public state: of an earlier board where the player has not acted since."""
     last = self.nodes[node].last[player]
     if last is None:
-      return Row(-1, self.roots[player], np.zeros(len(self.boards[board].hands[player]), np.int64))
+      return HandRow(
+        -1, self.roots[player], np.zeros(len(self.boards[board].hands[player]), np.int64)
+      )
     decision, action = last
     acted = board if self.nodes[decision].level == self.boards[board].level else 0
     first = self.starts[acted, decision] + action * self.strides[acted, decision]
-    return Row(acted, int(first), self._lanes(player, acted, board))
+    return HandRow(acted, int(first), self._lanes(player, acted, board))
 
   def _lay_out(self, player: int, number: int, end: int, num_infosets: int) -> tuple[int, int]:
     """Places the infosets of a board; returns the next free sequence and infoset."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr.kernels.arrays import Int64s, Uint32s
-from spiel_cfr.poker.layout import TERMINALS, Layout, Row
+from spiel_cfr.poker.layout import TERMINALS, HandRow, Layout
 
 
 class Numbering(NamedTuple):
@@ -25,15 +25,15 @@ class Numbering(NamedTuple):
   length: int
   entries: Int64s
 
-  def has(self, row: Row) -> bool:
+  def has(self, row: HandRow) -> bool:
     """Returns whether a row is on these boards itself."""
     return not self.boards.start or row.board in self.boards
 
-  def first(self, row: Row) -> int:
+  def first(self, row: HandRow) -> int:
     """Returns the number of a row that its lanes are to be added to."""
     return row.first - self.begin if self.has(row) else 0
 
-  def lanes(self, row: Row) -> Int64s:
+  def lanes(self, row: HandRow) -> Int64s:
     """Returns the lanes of a row, or the numbers of its sequences where it is in the trunk."""
     if self.has(row):
       return row.lanes

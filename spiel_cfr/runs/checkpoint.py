@@ -7,7 +7,7 @@ import warnings
 
 from spiel_cfr import errors, files
 from spiel_cfr.arguments import positive_integer
-from spiel_cfr.runs.schedule import Every, Schedule
+from spiel_cfr.runs.schedule import Every, NextDue
 from spiel_cfr.solvers.interface import IterativeSolver
 
 _PREFIX, _SUFFIX = "iteration-", ".npz"
@@ -28,7 +28,7 @@ class Checkpoints:
   """
 
   folder: str | os.PathLike[str]
-  every: int | Schedule
+  every: int | NextDue
   keep: int = 3
 
   def __post_init__(self) -> None:
@@ -42,7 +42,7 @@ class Checkpoints:
       Every(self.every)
 
   @property
-  def schedule(self) -> Schedule:
+  def schedule(self) -> NextDue:
     """When checkpoints are due."""
     return self.every if callable(self.every) else Every(self.every)
 

@@ -11,7 +11,7 @@ from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
-from spiel_cfr.runs.schedule import Powers, Schedule
+from spiel_cfr.runs.schedule import NextDue, Powers
 from spiel_cfr.runs.trace import Row, Trace
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
@@ -44,7 +44,7 @@ def run(
   target_nash_conv: float | None = None,
   target_exploitability: float | None = None,
   seconds: float | None = None,
-  evaluate_at: Schedule = Powers(2),  # noqa: B008
+  evaluate_at: NextDue = Powers(2),  # noqa: B008
   traces: Iterable[Trace] = (),
   checkpoints: Checkpoints | None = None,
   progress: bool = True,

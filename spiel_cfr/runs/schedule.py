@@ -12,7 +12,7 @@ from typing import TypeAlias
 from spiel_cfr import errors
 from spiel_cfr.arguments import positive_integer
 
-Schedule: TypeAlias = Callable[[int], int]
+NextDue: TypeAlias = Callable[[int], int]
 
 
 @dataclasses.dataclass(frozen=True)
