@@ -5,7 +5,7 @@ Every iteration makes one traversal per player, and players update in turn.
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, Self, TypedDict, get_args
 
 import numpy as np
@@ -16,7 +16,7 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr.kernels.arrays import Float64s, require
 from spiel_cfr.minimizers.base import TIE, LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
@@ -28,7 +28,7 @@ from spiel_cfr.sampling.engines.states import StateEngine
 from spiel_cfr.sampling.sampled_policy import SampledPolicy, normalized
 from spiel_cfr.sampling.updates import Batch
 from spiel_cfr.slices import Slices
-from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.interface import MOST_ITERATIONS, IterativeSolver
 
 DEFAULT_MAX_NODES = 500_000
 DEFAULT_MAX_INFOSETS = 2_000_000
@@ -293,6 +293,17 @@ class SamplingSolver(IterativeSolver):
     # Brings the sums of logarithms up to the iterations done, however those were divided into runs.
     self._next_batch(0)
     return super().state_dict()
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    done, logarithms = int(state["_counters"][ITERATIONS]), state["_logarithms"]
+    require(done <= MOST_ITERATIONS, "the iteration is possible")
+    require(logarithms[0] == done and np.isfinite(logarithms).all(), "discounts are up to date")
+    table = self._engine.table
+    names = ("regret", "strategy", "cumulative", "caught_up", "baseline")
+    table.check(
+      table.entries._replace(**{name: state[f"_{name}"] for name in names}), logarithms[1:]
+    )
 
   def average_policy(self) -> open_spiel_policy.Policy:
     """Returns a copy of the average policy, uniform where the samples have never been.

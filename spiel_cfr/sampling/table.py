@@ -9,7 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import FLOAT_TABLE, FLOATS, INDICES, Float64s, Uint32s, tuple_type
+from spiel_cfr.kernels.arrays import (
+  FLOAT_TABLE,
+  FLOATS,
+  INDICES,
+  Float64s,
+  Uint32s,
+  require,
+  tuple_type,
+)
 
 
 class Entries(NamedTuple):
@@ -42,6 +50,9 @@ class Entries(NamedTuple):
   baseline: Float64s
 
 
+# What sums of probabilities may differ from 1 by.
+_TOLERANCE = 1e-6
+_MOST_LOGARITHM = 300.0
 _OVER_INFOSETS = ("first", "num_actions", "parent")
 ENTRIES = tuple_type(
   Entries,
@@ -100,6 +111,28 @@ class Table:
         grown[name] = np.zeros((*array.shape[:-1], max(length, 2 * capacity)), array.dtype)
         grown[name][..., :capacity] = array
     self.entries = entries._replace(**grown)
+
+  def check(self, new: Entries, logarithms: Float64s) -> None:
+    """Checks arrays of the same shapes and types that are to replace those of `entries`.
+
+    Args:
+      new: the arrays.
+      logarithms: shape (2,): those in `updates.Batch`, of the last iteration.
+
+    Raises:
+      ValueError: they are none that samples lead to.
+    """
+    strategy, caught_up = new.strategy, new.caught_up
+    for name in ("regret", "cumulative", "baseline", "caught_up"):
+      require(np.isfinite(getattr(new, name)), f"{name} is finite")
+    require(new.cumulative >= 0, "averages are not negative")
+    require((strategy >= 0) & (strategy <= 1 + _TOLERANCE), "probabilities are between 0 and 1")
+    first = self.entries.first[: self.num_infosets]
+    if len(first):
+      sums = np.add.reduceat(strategy[: self.num_sequences], first)
+      require(np.abs(sums - 1) <= _TOLERANCE, "probabilities sum to 1")
+    # What has not been caught up with is a product of discounts, which must be a number.
+    require(logarithms[:, None] - caught_up <= _MOST_LOGARITHM, "sums of logarithms are possible")
 
   def add(self, num_actions: int, parent: int) -> int:
     """Adds an infoset, which plays the uniform strategy, below a sequence of its owner; returns its number."""

@@ -1,13 +1,14 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import arguments, evaluate
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
 from spiel_cfr.policy import forms
@@ -88,6 +89,13 @@ class Solver(IterativeSolver):
     self._loop = make_loop(self.compiled_game, self.minimizer)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
     self._state, self._local = self._loop.state, self._loop.local
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    for name in ("_strategy", "_cumulative", "_state", "_local"):
+      require(np.isfinite(state[name]), f"{name} is finite")
+    require(state["_cumulative"] >= 0, "averages are not negative")
+    forms.check_behavioral_form(self.compiled_game, state["_strategy"])
 
   def _loaded(self) -> None:
     self._loop.refresh()

@@ -16,13 +16,15 @@ from spiel_cfr import errors, evaluate, files
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.environment import versions
-from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr.kernels.arrays import Float64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Schedule
 from spiel_cfr.policy import forms, open_spiel
 
 _KIND = "checkpoint of spiel_cfr"
 _FORMAT = 2
+# Further on, floating-point numbers do not tell iterations apart.
+MOST_ITERATIONS = 1 << 53
 _CLASS = "class"
 _STATE = "state"
 # What an argument may be that a checkpoint describes by class and fields.
@@ -191,7 +193,7 @@ class IterativeSolver(abc.ABC):
     """Takes over what `state_dict` of a solver made with the same arguments has returned.
 
     Raises:
-      CheckpointMismatchError: it is of another solver. This one is then as it was.
+      CheckpointMismatchError: it is of another solver, or of none. This one is then as it was.
     """
     if set(state) != set(self.state_names):
       raise errors.CheckpointMismatchError(
@@ -200,7 +202,7 @@ class IterativeSolver(abc.ABC):
     for name in self.state_names:
       value, new = getattr(self, name), state[name]
       expected = dict if isinstance(value, np.random.Generator) else type(value)
-      fits = isinstance(new, expected)
+      fits = isinstance(new, expected) and isinstance(new, bool) == isinstance(value, bool)
       if fits and isinstance(value, np.ndarray):
         fits = (new.shape, new.dtype) == (value.shape, value.dtype)
       if fits and isinstance(value, np.random.Generator):
@@ -209,6 +211,12 @@ class IterativeSolver(abc.ABC):
         raise errors.CheckpointMismatchError(
           f"{name} of {type(self).__name__} is {_in_words(value)}, not {_in_words(new)}."
         )
+    try:
+      self._check_state(state)
+    except ValueError as error:
+      raise errors.CheckpointMismatchError(
+        f"That is no state of {type(self).__name__}: {error}."
+      ) from None
     for name in self.state_names:
       value = getattr(self, name)
       if isinstance(value, np.ndarray):
@@ -219,6 +227,13 @@ class IterativeSolver(abc.ABC):
       else:
         setattr(self, name, state[name])
     self._loaded()
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    """Raises ValueError where values of the right names, types and shapes are none that iterations lead to."""
+    for name, value in state.items():
+      is_number = isinstance(value, float | np.ndarray)
+      require(not is_number or not np.isnan(value).any(), f"{name} has no NaN")
+    require(0 <= state.get("iteration", 0) <= MOST_ITERATIONS, "the iteration is possible")
 
   def _loaded(self) -> None:  # noqa: B027
     """Brings everything else up to date after the attributes of `state_names` have been written to."""
@@ -298,7 +313,8 @@ class IterativeSolver(abc.ABC):
       bound = inspect.signature(found.__init__).bind_partial(None, compiled)
       bound.arguments.update(_from_json(described))
       solver: Self = found(*bound.args[1:], **bound.kwargs)
-    except (KeyError, TypeError, ValueError) as error:
+    # Nobody knows what constructors do with arguments that were never theirs.
+    except Exception as error:
       raise errors.CheckpointMismatchError(
         f"{path} is of {_signature(header.get('solver'))}, which is not a {cls.__name__} that is known "
         f"here: {error}. Import its class first if it is your own."
