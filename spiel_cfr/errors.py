@@ -83,3 +83,7 @@ class CheckpointMismatchError(SpielCFRError, ValueError):
 
 class LossOverflowError(SpielCFRError, OverflowError):
   """The payoffs are so large, or the run so long, that sums of losses leave the range of float64."""
+
+
+class FolderInUseError(SpielCFRError, RuntimeError):
+  """Another run is writing checkpoints into the folder."""

@@ -5,6 +5,7 @@ which are the last bytes of the file, is the SHA-256 of all bytes before it. The
 """
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
@@ -13,6 +14,7 @@ import os
 import pathlib
 import secrets
 import struct
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, TypeAlias
@@ -82,9 +84,39 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
   except BaseException:
     temporary.unlink(missing_ok=True)
     raise
+  _sync_folder(path.parent)
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+  """Makes a folder, and those above it, that are on the disk when this returns.
+
+  Raises:
+    OSError: that is not possible.
+  """
+  path = pathlib.Path(path)
+  if not path.exists():
+    make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    _sync_folder(path.parent)
+  elif not path.is_dir():
+    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
+
+def check_writable(folder: str | os.PathLike[str]) -> None:
+  """Makes a folder where there is none, and tries whether files can be written there.
+
+  Raises:
+    OSError: they can't.
+  """
+  make_folder(folder)
+  with tempfile.TemporaryFile(dir=folder):
+    pass
+
+
+def _sync_folder(path: pathlib.Path) -> None:
+  """Makes sure that the names in a folder are on the disk: until then, new files have none."""
   if hasattr(os, "O_DIRECTORY"):
-    # Until its folder is on the disk too, the new name is not.
-    folder = os.open(path.parent, os.O_DIRECTORY)
+    folder = os.open(path, os.O_DIRECTORY)
     try:
       os.fsync(folder)
     finally:

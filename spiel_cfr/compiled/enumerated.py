@@ -217,10 +217,11 @@ def enumerated_game(
 def cache_path(folder: Path, view: GameView) -> Path | None:
   """Returns where a game's compiled form is kept: its name tells all that the form depends on.
 
-  Returns None for a game that its string does not describe, such as one read from a text or a file, or a filtered one.
+  Returns None for a game that its string does not describe, such as one read from a text or a file, one written in
+  Python, which may be edited, or a filtered one.
   """
   game = view.game
-  if view.action_filter is not None or "filename" in game.get_parameters():
+  if view.is_changed or "filename" in game.get_parameters() or loading.is_python_game(game):
     return None
   try:
     loading.load_game(str(game))

@@ -239,6 +239,18 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
   return max_moves
 
 
+def is_python_game(game: pyspiel.Game) -> bool:
+  """Returns whether a game, or one that it is made of, is written in Python."""
+  if type(game).__module__.partition(".")[0] != pyspiel.__name__:
+    return True
+  inner = (value for value in game.get_parameters().values() if isinstance(value, dict))
+  return any(
+    is_python_game(pyspiel.load_game(parameters.pop("name"), parameters))
+    for parameters in map(dict, inner)
+    if "name" in parameters
+  )
+
+
 def is_endgame(game: pyspiel.Game) -> bool:
   """Returns whether OpenSpiel lists all deals of hands at the root, impossible ones with probability 0."""
   name, parameters = game.get_type().short_name, game.get_parameters()

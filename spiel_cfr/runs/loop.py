@@ -74,7 +74,9 @@ def run(
     ArgumentError: there is no stopping rule, or one that makes no sense.
     UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
     FileFormatError: there is a file in the place of a trace that is none.
-    CheckpointMismatchError: there is a trace of another run, or there are checkpoints of later iterations.
+    CheckpointMismatchError: there is a trace of another run, or there are checkpoints of later iterations or of another
+      solver.
+    FolderInUseError: another run uses the folder of the checkpoints.
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
   """
@@ -101,14 +103,15 @@ def run(
   )
 
   traces = list(traces)
-  if checkpoints:
-    checkpoints.check(solver)
-  solver.prepare()
   solver_seconds = evaluation_seconds = 0.0
   rows: list[Row] = []
   slices = Slices()
   reason: StopReason | None = None
   with contextlib.ExitStack() as stack:
+    if checkpoints:
+      stack.enter_context(checkpoints.locked())
+      checkpoints.check(solver)
+    solver.prepare()
     interrupt = stack.enter_context(DeferredInterrupt(swallow=True))
     for trace in traces:
       stack.callback(trace.close)

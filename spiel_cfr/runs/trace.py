@@ -249,24 +249,24 @@ class _FileTrace(Trace):
 
     Raises:
       FileFormatError: there is a file at that path which is no trace.
-      CheckpointMismatchError: its rows are of another game, another solver or one made with other arguments.
+      CheckpointMismatchError: it is of another game, another solver or one made with other arguments.
       OSError: the file can't be written.
     """
     header = _header(solver)
     rows: list[Row] = []
     if self._path.exists():
       old = read_trace(self._path)
+      for key in ("game_sha256", "solver"):
+        if old.header.get(key) != header[key]:
+          raise errors.CheckpointMismatchError(
+            f"{self._path} is a trace of {old.header.get('solver')} on {old.header.get('game')}, "
+            f"not of {header['solver']} on {header['game']}. Give the trace another name."
+          )
       rows = [row for row in old.rows if row.iteration <= solver.iteration]
       if rows:
-        for key in ("game_sha256", "solver"):
-          if old.header.get(key) != header[key]:
-            raise errors.CheckpointMismatchError(
-              f"{self._path} is a trace of {old.header.get('solver')} on {old.header.get('game')}, "
-              f"not of {header['solver']} on {header['game']}. Give the trace another name."
-            )
         resumed = {key: header[key] for key in ("iteration", "started", "versions", "machine")}
         header = old.header | {"resumed": [*old.header.get("resumed", []), resumed]}
-    self._path.parent.mkdir(parents=True, exist_ok=True)
+    files.make_folder(self._path.parent)
     with files.replacing(self._path) as file:
       file.write("".join([self._form.header(header), *map(self._form.row, rows)]).encode())
     self._file = open(self._path, "a", newline="\n")  # noqa: SIM115

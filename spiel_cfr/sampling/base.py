@@ -6,7 +6,7 @@ Every iteration makes one traversal per player, and players update in turn.
 import copy
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, Self, TypedDict, get_args
+from typing import Any, Literal, Self, TypedDict, get_args
 
 import numpy as np
 from open_spiel.python import policy as open_spiel_policy
@@ -26,6 +26,7 @@ from spiel_cfr.sampling.engines.base import Engine, Scheme
 from spiel_cfr.sampling.engines.compiled import compile_engine
 from spiel_cfr.sampling.engines.states import StateEngine
 from spiel_cfr.sampling.sampled_policy import SampledPolicy, normalized
+from spiel_cfr.sampling.snapshot import Snapshot
 from spiel_cfr.sampling.updates import Batch
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import MOST_ITERATIONS, IterativeSolver
@@ -36,30 +37,6 @@ DEFAULT_MAX_INFOSETS = 2_000_000
 _LEAST_LOGARITHM = -1000.0
 
 EngineName = Literal["compiled", "states"]
-
-
-class Snapshot(NamedTuple):
-  """What an infoset does at some time.
-
-  Attributes:
-    iteration: how many iterations had been done.
-    nodes_touched: how many nodes had been visited.
-    player: whose infoset it is.
-    infostate: its information state string.
-    actions: its legal actions.
-    current: the current strategy, action by action.
-    average: the average strategy.
-    regret: cumulative regrets, as the minimizer discounts them.
-  """
-
-  iteration: int
-  nodes_touched: int
-  player: int
-  infostate: str
-  actions: list[int]
-  current: list[float]
-  average: list[float]
-  regret: list[float]
 
 
 class Options(TypedDict, total=False):
