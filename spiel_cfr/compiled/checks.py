@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame, Infosets
 from spiel_cfr.game.treeplex import (
   ACTIONS,
@@ -26,6 +27,26 @@ from spiel_cfr.kernels.arrays import require, require_array
 
 # OpenSpiel's actions are numbers of this size.
 _MOST_ACTIONS = 1 << 31
+# Differences of 1e-12 of the payoffs are squared.
+_SMALLEST_PAYOFF, _LARGEST_PAYOFF = 1e-140, 1e140
+
+
+def check_payoffs(name: str, payoff_range: tuple[float, float]) -> None:
+  """Checks that solvers can compute with payoffs, their squares and many sums of these.
+
+  Args:
+    name: of the game.
+    payoff_range: the smallest and the largest return of any player.
+
+  Raises:
+    InvalidPayoffError: the largest is too large, or too small.
+  """
+  largest = max(map(abs, payoff_range))
+  if largest and not _SMALLEST_PAYOFF <= largest <= _LARGEST_PAYOFF:
+    raise errors.InvalidPayoffError(
+      f"The payoffs of {name[:200]} go up to {largest:g}; solvers compute with {_SMALLEST_PAYOFF:g} to "
+      f"{_LARGEST_PAYOFF:g}. Multiply them by a number: equilibria do not change."
+    )
 
 
 def check_header(header: Mapping[str, Any]) -> None:

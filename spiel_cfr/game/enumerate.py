@@ -23,7 +23,7 @@ _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # whose chance nodes multiply histories (Leduc's suits) without merging often.
 _MERGE_EVERY = 1 << 20
 _CHECK_EVERY = 1 << 12
-_PROBABILITY_TOLERANCE = 1e-6
+PROBABILITY_TOLERANCE = 1e-6
 # Of the largest return: what sums of returns may differ by and still count as constant.
 _SUM_TOLERANCE = 1e-9
 
@@ -79,7 +79,8 @@ def enumerate_game(
     ArgumentError: see `GameView.legal_actions`.
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
-    InvalidPayoffError: a return is NaN or infinite.
+    InvalidPayoffError: a return is NaN or infinite, or there is not one for each player.
+    UnsupportedGameError: a player's legal actions are not different actions of the game.
     GameError: chance outcomes do not have probabilities, or a state has no action.
   """
   num_players = view.num_players
@@ -103,8 +104,11 @@ def enumerate_game(
       state, sequences, reach = pop()
       player = state.current_player()
       if player == terminal:
+        returns = state.returns()
+        if len(returns) != num_players:
+          raise wrong_returns(state, returns, num_players)
         add_sequences(sequences)
-        add_returns(state.returns())
+        add_returns(returns)
         add_reach(reach)
         continue
 
@@ -120,13 +124,13 @@ def enumerate_game(
         leaves.collect()
         next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 
-      if player >= 0:
+      if 0 <= player < num_players:
         infostate = infostate_of(state)
         legal = legal_actions_of(state)
         infoset = tables[player].get(infostate)
         if infoset is None:
           key = tuple(legal)
-          moves = known_moves.get(key) or known_moves.setdefault(key, _moves(state, legal))
+          moves = known_moves.get(key) or known_moves.setdefault(key, _moves(view, state, legal))
           infoset = sequences[player], next_sequence[player], moves
           tables[player][infostate] = infoset
           next_sequence[player] += len(legal)
@@ -184,15 +188,38 @@ _Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
 _Infoset = tuple[int, int, _Moves]
 
 
-def _moves(state: Any, legal: list[int]) -> _Moves:
+def _moves(view: GameView, state: Any, legal: list[int]) -> _Moves:
   """Returns how to explore a decision: in the order in which histories sort as strings."""
-  if not legal:
-    raise errors.UnsupportedGameError(
-      f"Player {state.current_player()} is to move and has no legal action after the history "
-      f"[{state.history_str()}]."
-    )
+  check_actions(view, state, legal)
   order = sorted(enumerate(legal), key=lambda move: str(move[1]))
   return legal, order[:0:-1], order[0]
+
+
+def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
+  """Checks the legal actions of a player.
+
+  Raises:
+    UnsupportedGameError: there are none, one of them twice, or one that is not among the game's.
+  """
+  end = view.game.num_distinct_actions()
+  problem = ""
+  if not legal:
+    problem = "has no legal action"
+  elif len(set(legal)) < len(legal):
+    problem = f"has the legal actions {legal}, one of them twice,"
+  elif not (min(legal) >= 0 and max(legal) < end):
+    problem = f"has the legal actions {legal}, which are not all among the game's, 0 to {end - 1},"
+  if problem:
+    raise errors.UnsupportedGameError(
+      f"Player {state.current_player()} is to move and {problem} after the history [{state.history_str()}]."
+    )
+
+
+def wrong_returns(state: Any, returns: list[float], num_players: int) -> errors.InvalidPayoffError:
+  """Returns the error for a terminal state that does not have a return for each player."""
+  return errors.InvalidPayoffError(
+    f"After the history [{state.history_str()}] the returns are {returns}, not one for each of {num_players} players."
+  )
 
 
 def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
@@ -203,7 +230,7 @@ def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
   """
   outcomes = list(view.chance_outcomes(state))
   total = math.fsum(probability for _, probability in outcomes)
-  if not (abs(total - 1) < _PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
+  if not (abs(total - 1) < PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
     raise errors.GameError(
       f"The chance outcomes after the history [{state.history_str()}] are {outcomes}; their "
       "probabilities must be non-negative and sum to 1."

@@ -83,7 +83,6 @@ class Payoff(abc.ABC):
       (players - 1, leaves); and the payoffs weighted by chance, shape (leaves,).
     """
 
-  @abc.abstractmethod
   def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
     """Checks everything in the arrays that the kernel relies on, as for arrays from a file.
 
@@ -92,8 +91,9 @@ class Payoff(abc.ABC):
       real: which sequences are not padding, shape (sequences,).
 
     Raises:
-      ValueError: the arrays are not what this form's builder makes.
+      ValueError: the arrays are not what this form's builder makes, or the form is one that no file has.
     """
+    raise ValueError(f"{self.form} are not kept in files")
 
   @property
   def num_leaves(self) -> int:

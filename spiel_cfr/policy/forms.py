@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
 from spiel_cfr.kernels.arrays import Float64s, aligned_zeros, require
+
+
+def check_finite(numbers: npt.NDArray[Any]) -> None:
+  """Raises NotFiniteError where numbers that a policy is made of are NaN or infinite."""
+  if not np.isfinite(numbers).all():
+    raise errors.NotFiniteError(
+      "The policy has become NaN or infinite: payoffs, weights or steps were too large for floating-point numbers."
+    )
 
 
 def uniform(compiled: CompiledGame) -> Float64s:
@@ -32,12 +41,16 @@ def behavioral_form(compiled: CompiledGame, sums: Float64s) -> Float64s:
 
   Returns:
     Behavioural form, shape (sequences,).
+
+  Raises:
+    NotFiniteError: a sum is NaN or infinite.
   """
   result = np.zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.blocks():
       block = sums[sequences]
       total = block.sum(axis=0)
+      check_finite(total)
       some = total > 0
       result[sequences] = np.where(some, block / np.where(some, total, 1.0), 1.0 / len(sequences))
   return result

@@ -17,6 +17,7 @@ from spiel_cfr.environment import versions
 from spiel_cfr.kernels.arrays import Float64s, require
 from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.solvers.descriptions import CLASS, from_json, newest_class, signature, to_json
+from spiel_cfr.solvers.numbers import RUNNING
 
 _KIND = "checkpoint of spiel_cfr"
 _FORMAT = 2
@@ -138,6 +139,7 @@ class IterativeSolver(abc.ABC):
     """Returns the same solver before its first iteration; this one is left alone."""
     result = type(self).__new__(type(self))
     result.__dict__.update(self.__dict__)
+    result.__dict__.pop(RUNNING, None)
     result._start()
     return result
 
@@ -153,7 +155,7 @@ class IterativeSolver(abc.ABC):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what is pickled: the attributes that never change, and a copy of the others."""
-    left_out = {*self.state_names, *self._workspaces}
+    left_out = {*self.state_names, *self._workspaces, RUNNING}
     constants = {name: value for name, value in self.__dict__.items() if name not in left_out}
     return constants | {_STATE: self.state_dict()}
 

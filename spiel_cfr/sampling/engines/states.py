@@ -1,5 +1,6 @@
 """Samples a game through OpenSpiel's states, so that it need not fit into memory: for games too large to compile."""
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr.game.enumerate import PROBABILITY_TOLERANCE, chance_outcomes, check_actions
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Uint64s
 from spiel_cfr.sampling.draws import ITERATIONS, POSITION, VISITED, explore, fill_uniform, pick
@@ -142,7 +144,11 @@ class StateEngine:
     mover = state.current_player()
     while mover == _CHANCE:
       outcomes = self._view.chance_outcomes(state)
-      action, chance = outcomes[self._pick([probability for _, probability in outcomes])]
+      chances = [probability for _, probability in outcomes]
+      if not abs(sum(chances) - 1) < PROBABILITY_TOLERANCE:
+        # Says what is wrong with them.
+        chance_outcomes(self._view, state)
+      action, chance = outcomes[self._pick(chances)]
       if importance:
         average_weight /= chance
       state.apply_action(action)
@@ -150,6 +156,10 @@ class StateEngine:
       mover = state.current_player()
     if mover == _TERMINAL:
       result: float = state.player_return(player)
+      if not -math.inf < result < math.inf:
+        raise errors.InvalidPayoffError(
+          f"Player {player} gets {result} after the history [{state.history_str()}]; it must be a finite number."
+        )
       return result
 
     actions = self._view.legal_actions(state)
@@ -223,7 +233,7 @@ class StateEngine:
     infoset = self.infostates[player].get(infostate)
     parent = self._sequences[player]
     if infoset is None:
-      return self._new_infoset(player, infostate, legal, parent)
+      return self._new_infoset(state, infostate, legal, parent)
     if self.actions[infoset] != legal:
       raise errors.InconsistentInfosetError(
         f"States of player {player}'s infostate {infostate!r} have different legal actions: "
@@ -240,8 +250,10 @@ class StateEngine:
       )
     return infoset
 
-  def _new_infoset(self, player: int, infostate: str, legal: list[int], parent: int) -> int:
-    table = self.table
+  def _new_infoset(self, state: Any, infostate: str, legal: list[int], parent: int) -> int:
+    table, player = self.table, state.current_player()
+    if tuple(legal) not in self._known_actions:
+      check_actions(self._view, state, legal)
     if table.num_infosets >= self._max_infosets:
       raise errors.GameTooLargeError(
         f"The samples have met more than max_infosets={self._max_infosets:,} infosets, which take "
