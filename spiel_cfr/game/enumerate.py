@@ -14,6 +14,12 @@ import pyspiel
 import tqdm
 
 from spiel_cfr import errors, memory
+from spiel_cfr.game.promises import (
+  check_actions,
+  imperfect_recall,
+  inconsistent_actions,
+  wrong_returns,
+)
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
 
@@ -136,7 +142,7 @@ def enumerate_game(
           next_sequence[player] += len(legal)
         parent, first, (known, later, (index, action)) = infoset
         if parent != sequences[player]:
-          raise _imperfect_recall(view, state)
+          raise imperfect_recall(view, state)
         if known != legal:
           raise inconsistent_actions(view, state, known)
         num_states += len(legal)
@@ -193,33 +199,6 @@ def _moves(view: GameView, state: Any, legal: list[int]) -> _Moves:
   check_actions(view, state, legal)
   order = sorted(enumerate(legal), key=lambda move: str(move[1]))
   return legal, order[:0:-1], order[0]
-
-
-def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
-  """Checks the legal actions of a player.
-
-  Raises:
-    UnsupportedGameError: there are none, one of them twice, or one that is not among the game's.
-  """
-  end = view.game.num_distinct_actions()
-  problem = ""
-  if not legal:
-    problem = "has no legal action"
-  elif len(set(legal)) < len(legal):
-    problem = f"has the legal actions {legal}, one of them twice,"
-  elif not (min(legal) >= 0 and max(legal) < end):
-    problem = f"has the legal actions {legal}, which are not all among the game's, 0 to {end - 1},"
-  if problem:
-    raise errors.UnsupportedGameError(
-      f"Player {state.current_player()} is to move and {problem} after the history [{state.history_str()}]."
-    )
-
-
-def wrong_returns(state: Any, returns: list[float], num_players: int) -> errors.InvalidPayoffError:
-  """Returns the error for a terminal state that does not have a return for each player."""
-  return errors.InvalidPayoffError(
-    f"After the history [{state.history_str()}] the returns are {returns}, not one for each of {num_players} players."
-  )
 
 
 def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
@@ -346,27 +325,6 @@ def _too_large(size: str, tables: list[dict[str, _Infoset]]) -> errors.GameTooLa
     f"The game has {size}. So far it had {infosets:,} infosets. Choose smaller parameters, or raise "
     "the limit if there is the time (a few microseconds a state) and the memory (about 0.5 kB an "
     "infoset and 50 bytes a terminal state)."
-  )
-
-
-def _imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
-  player = state.current_player()
-  return errors.ImperfectRecallError(
-    f"Player {player}'s infostate {view.infostate(state)!r} can be reached by "
-    f"different sequences of that player's own actions (one history: [{state.history_str()}]). The "
-    "player forgets what it did, and solvers in sequence form need perfect recall."
-  )
-
-
-def inconsistent_actions(
-  view: GameView, state: Any, known: list[int]
-) -> errors.InconsistentInfosetError:
-  """Returns the error for a state whose legal actions are not those known of its infoset."""
-  return errors.InconsistentInfosetError(
-    f"States of player {state.current_player()}'s infostate {view.infostate(state)!r} "
-    f"have different legal actions: {known}, and {view.legal_actions(state)} after the history "
-    f"[{state.history_str()}]. Infostates must tell such states apart, and an action filter must "
-    "keep the same actions at all of them."
   )
 
 

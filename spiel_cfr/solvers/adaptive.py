@@ -118,7 +118,7 @@ class AdaptiveOptimisticCFRSolver(Solver):
       return
     end = self.iteration + count
     while True:
-      super()._advance(min(end, self._next_check) - self.iteration)
+      super()._advance(max(0, min(end, self._next_check) - self.iteration))
       if self.iteration < self._next_check:
         return
       self._next_check = int(_GROWTH * self.iteration) + 1

@@ -80,6 +80,6 @@ def check_weights(weights: Float64s, count: int, total: float) -> None:
     raise errors.ArgumentError(f"Weights of averages must not be negative, as {least:g} is.")
   if not total + more <= _MOST_WEIGHT or math.isnan(least):
     raise errors.NotFiniteError(
-      f"The weights of the average sum to {total:g}, and those of the next {count:,} iterations to as much as {more:g}: "
-      "too much for floating-point numbers. Take a smaller power, such as gamma=2; or stop here, the average is still right."
+      f"The weights of the average sum to {total:g}, and those of the next {count:,} iterations to up to {more:g}, too "
+      "much for floating-point numbers. Take a smaller power, such as gamma=2; or stop: the average is still right."
     )

@@ -9,7 +9,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.game.enumerate import PROBABILITY_TOLERANCE, chance_outcomes, check_actions
+from spiel_cfr.game.enumerate import PROBABILITY_TOLERANCE, chance_outcomes
+from spiel_cfr.game.promises import check_actions
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Uint64s
 from spiel_cfr.sampling.draws import ITERATIONS, POSITION, VISITED, explore, fill_uniform, pick
