@@ -34,6 +34,7 @@ def wrong_returns(state: Any, returns: list[float], num_players: int) -> errors.
 
 
 def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
+  """Returns the error for a state whose infoset its owner reaches in several ways."""
   player = state.current_player()
   return errors.ImperfectRecallError(
     f"Player {player}'s infostate {view.infostate(state)!r} can be reached by "

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, TypedDict, get_args
 
 import numpy as np
+import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import arguments, errors
@@ -17,7 +18,7 @@ from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Float64s, require
+from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.minimizers.base import TIE, LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
@@ -30,7 +31,7 @@ from spiel_cfr.sampling.sampled_policy import SampledPolicy, normalized
 from spiel_cfr.sampling.snapshot import Snapshot
 from spiel_cfr.sampling.updates import Batch
 from spiel_cfr.slices import Slices
-from spiel_cfr.solvers.interface import MOST_ITERATIONS, IterativeSolver
+from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.numbers import check_weights, exclusive
 
 DEFAULT_MAX_NODES = 500_000
@@ -70,7 +71,6 @@ class SamplingSolver(IterativeSolver):
   compiled engine.
 
   Attributes:
-    game: the game, sequential, without an action filter.
     engine: "compiled" or "states".
     minimizer: what every infoset does.
   """
@@ -141,20 +141,14 @@ class SamplingSolver(IterativeSolver):
       compiled_engine = compile_engine(game, scheme, self._first_counters, max_nodes, required)
     if compiled_engine is None:
       self.engine: EngineName = "states"
-      self._view = self._compiled.view if self._compiled else GameView(load_game(game))
-      self._engine = StateEngine(self._view, scheme, self._first_counters, max_infosets)
+      view = self._compiled.view if self._compiled else GameView(load_game(game))
+      self._engine = StateEngine(view, scheme, self._first_counters, max_infosets)
     else:
       self.engine = "compiled"
       self._compiled, self._engine = compiled_engine.compiled_game, compiled_engine
-      self._view = self._compiled.view
-    self.game = self._view.game
-    check_payoffs(
-      str(self.game),
-      self._compiled.payoff_range
-      if self._compiled
-      else (self.game.min_utility(), self.game.max_utility()),
-    )
-    self._tie = TIE * (self.game.max_utility() - self.game.min_utility())
+    bounds = self.game.min_utility(), self.game.max_utility()
+    check_payoffs(str(self.game), self._compiled.payoff_range if self._compiled else bounds)
+    self._tie = TIE * (bounds[1] - bounds[0])
     self._start()
 
   def _start(self) -> None:
@@ -200,6 +194,11 @@ class SamplingSolver(IterativeSolver):
   @compiled_game.setter
   def compiled_game(self, game: CompiledGame) -> None:
     raise AttributeError("A solver keeps its game.")
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, without an action filter."""
+    return self._engine.view.game
 
   @property
   def iteration(self) -> _Iterations:
@@ -287,14 +286,7 @@ class SamplingSolver(IterativeSolver):
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    done, logarithms = int(state["_counters"][ITERATIONS]), state["_logarithms"]
-    require(done <= MOST_ITERATIONS, "the iteration is possible")
-    require(logarithms[0] == done and np.isfinite(logarithms).all(), "discounts are up to date")
-    table = self._engine.table
-    names = ("regret", "strategy", "cumulative", "caught_up", "baseline")
-    table.check(
-      table.entries._replace(**{name: state[f"_{name}"] for name in names}), logarithms[1:]
-    )
+    self._engine.table.check(state)
 
   def average_policy(self) -> open_spiel_policy.Policy:
     """Returns a copy of the average policy, uniform where the samples have never been.
@@ -312,7 +304,7 @@ class SamplingSolver(IterativeSolver):
       return open_spiel.CompiledTabularPolicy(self._compiled, self._behavioral_form(sums))
     table = self._engine.table
     return SampledPolicy(
-      self._view,
+      self._engine.view,
       [infostates.copy() for infostates in self._engine.infostates],
       table.entries.first[: table.num_infosets].copy(),
       sums[: table.num_sequences].copy(),

@@ -1,4 +1,4 @@
-"""What a tracker keeps."""
+"""A look at one infoset while a Monte Carlo solver runs."""
 
 from typing import NamedTuple
 

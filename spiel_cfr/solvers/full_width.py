@@ -39,6 +39,7 @@ class Solver(IterativeSolver):
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
+    precision: the relative rounding error of what is remembered from one iteration to the next.
   """
 
   state_names: ClassVar[tuple[str, ...]] = (
@@ -69,7 +70,7 @@ class Solver(IterativeSolver):
       average_weights: what the strategy of iteration t weighs in the average, times the reach of its owner: a schedule,
         or a power of t.
       averaged: which strategies of an iteration the averages take, OpenSpiel's "before" or "after" the update; one for
-        all players, or one a player.
+        all players, or one per player.
 
     Raises:
       GameError: see `compile_game`.
@@ -105,6 +106,8 @@ class Solver(IterativeSolver):
     self._loop = make_loop(self.compiled_game, self.minimizer)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
     self._state, self._local = self._loop.state, self._loop.local
+    # The relative rounding error of what is remembered.
+    self.precision = float(np.finfo(self._cumulative.dtype).eps)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -132,7 +135,7 @@ class Solver(IterativeSolver):
 
   @property
   def nodes_touched(self) -> int:
-    """How many states a recursive implementation would have visited: all of them, once a player that updates alone."""
+    """How many states a recursive implementation would have visited: all, once per player that updates alone."""
     walks = self.compiled_game.num_players if self.alternating_updates else 1
     return self.iteration * walks * self.compiled_game.num_states
 

@@ -51,7 +51,7 @@ class StateEngine:
     self.actions: list[list[int]] = []
     # Most infosets share their list of actions with others.
     self._known_actions: dict[tuple[int, ...], list[int]] = {}
-    self._view = view
+    self.view = view
     self._scheme = scheme
     self._counters = counters
     self._max_infosets = max_infosets
@@ -71,7 +71,7 @@ class StateEngine:
 
   def fresh(self, counters: Uint64s) -> "StateEngine":
     """Returns an engine for the same game before its first iteration, which advances these counters."""
-    return StateEngine(self._view, self._scheme, counters, self._max_infosets)
+    return StateEngine(self.view, self._scheme, counters, self._max_infosets)
 
   def legal_actions(self, infoset: int) -> Sequence[int]:
     """Returns the legal actions at an infoset in the table."""
@@ -84,7 +84,7 @@ class StateEngine:
       GameTooLargeError: there are more than `max_infosets` infosets, or histories are too long for Python's stack.
       InconsistentInfosetError: two states of an infoset have different legal actions.
     """
-    num_players = self._view.num_players
+    num_players = self.view.num_players
     for iteration, weight in enumerate(batch.weights.tolist()):
       # Not 0 where an iteration was interrupted.
       while self._next_player < num_players:
@@ -101,7 +101,7 @@ class StateEngine:
 
   def _traverse(self, player: int, weight: float, batch: Batch, iteration: int) -> None:
     """Runs one traversal. If it is interrupted, it leaves infosets not seen before, and baselines, but no regrets."""
-    num_players = self._view.num_players
+    num_players = self.view.num_players
     self._player = player
     self._averaged_player = (player + self._averaged_after) % num_players
     self._visited = 0
@@ -113,7 +113,7 @@ class StateEngine:
     if self._counters[POSITION] + np.uint64(len(self._numbers)) != self._ahead[POSITION]:
       self._numbers, self._ahead = [], self._counters.copy()
     try:
-      self._value(self._view.new_initial_state(), 1.0, weight)
+      self._value(self.view.new_initial_state(), 1.0, weight)
     except RecursionError:
       raise errors.GameTooLargeError(
         "A history of the game is longer than Python's recursion limit allows. Raise it with "
@@ -144,11 +144,11 @@ class StateEngine:
     self._visited += 1
     mover = state.current_player()
     while mover == _CHANCE:
-      outcomes = self._view.chance_outcomes(state)
+      outcomes = self.view.chance_outcomes(state)
       chances = [probability for _, probability in outcomes]
       if not abs(sum(chances) - 1) < PROBABILITY_TOLERANCE:
         # Says what is wrong with them.
-        chance_outcomes(self._view, state)
+        chance_outcomes(self.view, state)
       action, chance = outcomes[self._pick(chances)]
       if importance:
         average_weight /= chance
@@ -163,7 +163,7 @@ class StateEngine:
         )
       return result
 
-    actions = self._view.legal_actions(state)
+    actions = self.view.legal_actions(state)
     infoset = self._infoset(state, mover, actions)
     entries, count = self.table.entries, len(actions)
     first = entries.first.item(infoset)
@@ -230,7 +230,7 @@ class StateEngine:
 
   def _infoset(self, state: Any, player: int, legal: list[int]) -> int:
     """Returns the number of the infoset of a state, and adds it to the table if it is new."""
-    infostate = self._view.infostate(state)
+    infostate = self.view.infostate(state)
     infoset = self.infostates[player].get(infostate)
     parent = self._sequences[player]
     if infoset is None:
@@ -254,7 +254,7 @@ class StateEngine:
   def _new_infoset(self, state: Any, infostate: str, legal: list[int], parent: int) -> int:
     table, player = self.table, state.current_player()
     if tuple(legal) not in self._known_actions:
-      check_actions(self._view, state, legal)
+      check_actions(self.view, state, legal)
     if table.num_infosets >= self._max_infosets:
       raise errors.GameTooLargeError(
         f"The samples have met more than max_infosets={self._max_infosets:,} infosets, which take "
