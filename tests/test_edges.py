@@ -463,6 +463,15 @@ _WRONG = ["twice", "high", "low", "changing", "chance", "short", "long", "nan", 
 
 
 @pytest.mark.parametrize("wrong", _WRONG)
+def test_sampled_games_that_break_their_word(wrong: str) -> None:
+  solver = spiel_cfr.ExternalSamplingSolver(Edges(wrong), engine="states")
+  if wrong == "long":
+    pytest.skip("OpenSpiel itself looks at one return only")
+  with pytest.raises(errors.GameError, match="history"):
+    solver.run(1000)
+
+
+@pytest.mark.parametrize("wrong", _WRONG)
 def test_games_that_break_their_word(wrong: str) -> None:
   with pytest.raises(errors.GameError) as raised:
     spiel_cfr.compile_game(Edges(wrong))

@@ -18,6 +18,7 @@ from spiel_cfr.game.promises import (
   check_actions,
   imperfect_recall,
   inconsistent_actions,
+  unknown_player,
   wrong_returns,
 )
 from spiel_cfr.game.view import GameView
@@ -161,10 +162,7 @@ def enumerate_game(
           push((state.child(action), sequences, reach * probability))
 
       else:
-        raise errors.UnsupportedGameError(
-          f"After the history [{state.history_str()}], player {player} is to move, which is "
-          "neither a player nor chance."
-        )
+        raise unknown_player(state)
   if num_states > max_nodes:
     raise _too_large(f"more than max_nodes={max_nodes:,} states", tables)
 

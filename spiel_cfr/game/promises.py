@@ -53,3 +53,11 @@ def inconsistent_actions(
     f"[{state.history_str()}]. Infostates must tell such states apart, and an action filter must "
     "keep the same actions at all of them."
   )
+
+
+def unknown_player(state: Any) -> errors.UnsupportedGameError:
+  """Returns the error for a state where somebody is to move who is neither a player nor chance."""
+  return errors.UnsupportedGameError(
+    f"After the history [{state.history_str()}], player {state.current_player()} is to move, which is neither a "
+    "player nor chance."
+  )

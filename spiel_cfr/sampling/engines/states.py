@@ -10,7 +10,7 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.game.enumerate import PROBABILITY_TOLERANCE, chance_outcomes
-from spiel_cfr.game.promises import check_actions
+from spiel_cfr.game.promises import check_actions, unknown_player, wrong_returns
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Uint64s
 from spiel_cfr.sampling.draws import ITERATIONS, POSITION, VISITED, explore, fill_uniform, pick
@@ -156,12 +156,17 @@ class StateEngine:
       self._visited += 1
       mover = state.current_player()
     if mover == _TERMINAL:
-      result: float = state.player_return(player)
+      try:
+        result: float = state.player_return(player)
+      except pyspiel.SpielError:
+        raise wrong_returns(state, state.returns(), self.view.num_players) from None
       if not -math.inf < result < math.inf:
         raise errors.InvalidPayoffError(
           f"Player {player} gets {result} after the history [{state.history_str()}]; it must be a finite number."
         )
       return result
+    if not 0 <= mover < len(self.infostates):
+      raise unknown_player(state)
 
     actions = self.view.legal_actions(state)
     infoset = self._infoset(state, mover, actions)
