@@ -5,21 +5,40 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from spiel_cfr import errors
+
+# What compiled code counts with.
+_MOST = (1 << 63) - 1
 
 
 def positive_integer(value: Any, name: str) -> int:
   """Returns `value` as an int.
 
   Raises:
-    ArgumentError: it is not a positive integer.
+    ArgumentError: it is not a positive integer, or not below 2^63.
+  """
+  return integer(value, name, 1)
+
+
+def integer(value: Any, name: str, minimum: int = -_MOST, maximum: int = _MOST) -> int:
+  """Returns `value` as an int.
+
+  Raises:
+    ArgumentError: it is not an integer from `minimum` to `maximum`.
   """
   try:
-    number = operator.index(value)
+    number = None if isinstance(value, bool | np.bool_) else operator.index(value)
   except TypeError:
-    number = 0
-  if number < 1 or isinstance(value, bool):
-    raise errors.ArgumentError(f"{name} must be a positive integer, not {value!r}.")
+    number = None
+  if number is None or not minimum <= number <= maximum:
+    wanted = f"an integer from {minimum} to {maximum}"
+    if maximum == _MOST:
+      wanted = {1: "a positive integer", 0: "an integer that is not negative"}.get(minimum, wanted)
+      if number is not None and number > maximum:
+        wanted += " below 2^63"
+    raise errors.ArgumentError(f"{name} must be {wanted}, not {shortened(value)}.")
   return number
 
 
@@ -31,7 +50,7 @@ def positive_number(value: Any, name: str) -> float:
   """
   number = _float(value)
   if not 0 < number < math.inf:
-    raise errors.ArgumentError(f"{name} must be positive and finite, not {value!r}.")
+    raise errors.ArgumentError(f"{name} must be positive and finite, not {shortened(value)}.")
   return number
 
 
@@ -41,9 +60,9 @@ def one_of(value: Any, name: str, known: Sequence[str], more: str = "") -> None:
   Raises:
     ArgumentError: it is not.
   """
-  if value not in known:
+  if not isinstance(value, str) or value not in known:
     names = ", ".join(map(repr, known))
-    raise errors.ArgumentError(f"{name} must be one of {names}{more}, not {value!r}.")
+    raise errors.ArgumentError(f"{name} must be one of {names}{more}, not {shortened(value)}.")
 
 
 def real_number(
@@ -57,14 +76,25 @@ def real_number(
   number = _float(value)
   if not minimum <= number <= maximum:
     raise errors.ArgumentError(
-      f"{name} must be a number from {minimum:g} to {maximum:g}, not {value!r}."
+      f"{name} must be a number from {minimum:g} to {maximum:g}, not {shortened(value)}."
     )
   return number
 
 
+def shortened(value: Any) -> str:
+  """Returns what a message says of a value."""
+  try:
+    text = repr(value)
+  except ValueError:  # Python does not write integers of many digits.
+    text = f"an integer of {value.bit_length()} bits"
+  return text if len(text) <= 200 else text[:200] + "..."
+
+
 def _float(value: Any) -> float:
   """NaN for what is no number."""
+  if isinstance(value, str | bytes | bytearray | bool | np.bool_ | np.ndarray):
+    return math.nan
   try:
-    return float(value) if not isinstance(value, str | bool) else math.nan
-  except (TypeError, ValueError):
+    return float(value)
+  except (TypeError, ValueError, OverflowError):
     return math.nan

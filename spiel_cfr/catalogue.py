@@ -15,6 +15,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+from spiel_cfr import arguments as checked
 from spiel_cfr import errors
 from spiel_cfr.compiling import AnyGame
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent
@@ -76,6 +77,7 @@ class Entry:
       ArgumentError: an argument makes no sense.
       GameError: see `compile_game`; or the solver can't take the game.
     """
+    iterations = checked.positive_integer(iterations, "iterations")
     horizon = {} if self.horizon is None else {self.horizon: iterations}
     make: Any = self.solver
     result: IterativeSolver = make(game, **horizon | dict(self.arguments) | arguments)

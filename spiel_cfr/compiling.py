@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import pyspiel
 
-from spiel_cfr import arguments, errors
+from spiel_cfr import arguments, errors, files
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import cache_path, enumerated_game, load_compiled_game
 from spiel_cfr.game import loading
@@ -42,10 +42,11 @@ def compile_game(
       converted by OpenSpiel's own turn-based transform. A compiled game is returned as it is.
     max_nodes: how many states the game may have.
     max_bytes: how much the memory of the process may grow during the walk. Some games have states of kilobytes.
-    cache_dir: a folder to keep compiled games in; the second time, the walk is skipped.
+    cache_dir: a folder to keep compiled games in; the second time, the walk is skipped. Games that change while their
+      string stays the same are not kept: those written in Python, read from a file, or with a filter.
     progress: whether to show a progress bar; by default, on a terminal.
     action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
-      states of an infoset. A game with a filter is not kept in `cache_dir`.
+      states of an infoset.
     vector_form: whether to compile in vector form. By default, that is done for games of `universal_poker` with 50
       private hands or more; with fewer hands, as in Kuhn and Leduc poker, lists of deals are as fast.
 
@@ -55,6 +56,7 @@ def compile_game(
   Raises:
     GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
     ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is no game.
+    OSError: `cache_dir` can't be written to, which is found before the walk.
   """
   if isinstance(game, CompiledGame):
     return game
@@ -65,6 +67,9 @@ def compile_game(
     return public_game.compile_public_game(loaded, action_filter)
   view = GameView(loaded, action_filter)
   cached = None if cache_dir is None else cache_path(pathlib.Path(cache_dir), view)
+  if cached is not None and not cached.exists():
+    # To find that out after a long walk would be too late.
+    files.check_writable(cached.parent)
   if cached is not None and cached.exists():
     try:
       compiled = load_compiled_game(cached, view)
@@ -74,9 +79,8 @@ def compile_game(
         )
       return compiled
     except errors.FileFormatError:
-      pass  # A cache may be damaged or of another version: walk again, and write it anew.
+      pass  # A cache may be damaged or of another game: walk again, and write it anew.
   compiled = enumerated_game(view, max_nodes, max_bytes, progress)
   if cached is not None:
-    cached.parent.mkdir(parents=True, exist_ok=True)
     compiled.save(cached)
   return compiled

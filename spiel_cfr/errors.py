@@ -81,5 +81,17 @@ class CheckpointMismatchError(SpielCFRError, ValueError):
   """A checkpoint is of another game, or of another solver, or of one made with other arguments."""
 
 
+class NotFiniteError(SpielCFRError, ArithmeticError):
+  """A number that a solver computes has become NaN or infinite, or would."""
+
+
+class ConcurrentUseError(SpielCFRError, RuntimeError):
+  """A solver that runs in one thread is asked to run in another."""
+
+
 class LossOverflowError(SpielCFRError, OverflowError):
   """The payoffs are so large, or the run so long, that sums of losses leave the range of float64."""
+
+
+class FolderInUseError(SpielCFRError, RuntimeError):
+  """Another run is writing checkpoints into the folder."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyspiel
 from numba import types
 
-from spiel_cfr import errors
+from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.compiling import compile_game
@@ -121,10 +121,7 @@ def best_response(
     GameError: see `compile_game`.
   """
   compiled, sequence = _prepare(game, policies)
-  if not isinstance(player, int) or player not in range(compiled.num_players):
-    raise errors.ArgumentError(
-      f"player must be one of 0 to {compiled.num_players - 1}, not {player!r}."
-    )
+  player = arguments.integer(player, "player", 0, compiled.num_players - 1)
   result = evaluate(compiled, sequence, responses=True)
   first = sum(map(len, compiled.actions[:player]))
   own = slice(first, first + len(compiled.actions[player]))
@@ -261,6 +258,9 @@ def evaluate(
     compiled: the game.
     sequence_form: shape (sequences,), float64 or float32; each player's may be multiplied by a positive number.
     responses: whether the best responses themselves are wanted.
+
+  Raises:
+    NotFiniteError: the policy, or what it is worth, is not finite.
   """
   if compiled.partition is not None:
     return _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
@@ -277,6 +277,20 @@ def evaluate(
     new_scratch(),
     values,
   )
+  return _evaluation(values, chosen)
+
+
+def _evaluation(values: Float64s, chosen: Float64s) -> Evaluation:
+  """Takes the values of policy and best response, a row a player, and the best responses.
+
+  Raises:
+    NotFiniteError: the values are NaN or infinite.
+  """
+  if not np.isfinite(values).all():
+    raise errors.NotFiniteError(
+      f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "
+      "numbers that are not finite, or payoffs are too large to be added up."
+    )
   return Evaluation(values[:, 0].copy(), values[:, 1].copy(), chosen)
 
 
@@ -331,4 +345,4 @@ def _evaluate_by_parts(
     walk.for_each_subtree(functools.partial(value, player))
     value(player, 0, walk.trunk)
     values[player] = sum(expected.tolist()), walk.trunk.utility[player][0][0]
-  return Evaluation(values[:, 0].copy(), values[:, 1].copy(), chosen)
+  return _evaluation(values, chosen)

@@ -5,12 +5,17 @@ which are the last bytes of the file, is the SHA-256 of all bytes before it. The
 """
 
 import contextlib
+import errno
 import hashlib
+import io
 import json
+import math
 import os
 import pathlib
 import secrets
 import struct
+import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
@@ -25,6 +30,11 @@ TEMPORARY = ".tmp"
 _HEADER = "header"
 _DIGEST_BYTES = 64
 _BUFFER_BYTES = 1 << 20
+_MEMBER = ".npy"
+_HEADER_READERS = {
+  (1, 0): np.lib.format.read_array_header_1_0,
+  (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def write(
@@ -74,9 +84,39 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
   except BaseException:
     temporary.unlink(missing_ok=True)
     raise
+  _sync_folder(path.parent)
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+  """Makes a folder, and those above it, that are on the disk when this returns.
+
+  Raises:
+    OSError: that is not possible.
+  """
+  path = pathlib.Path(path)
+  if not path.exists():
+    make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    _sync_folder(path.parent)
+  elif not path.is_dir():
+    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
+
+def check_writable(folder: str | os.PathLike[str]) -> None:
+  """Makes a folder where there is none, and tries whether files can be written there.
+
+  Raises:
+    OSError: they can't.
+  """
+  make_folder(folder)
+  with tempfile.TemporaryFile(dir=folder):
+    pass
+
+
+def _sync_folder(path: pathlib.Path) -> None:
+  """Makes sure that the names in a folder are on the disk: until then, new files have none."""
   if hasattr(os, "O_DIRECTORY"):
-    # Until its folder is on the disk too, the new name is not.
-    folder = os.open(path.parent, os.O_DIRECTORY)
+    folder = os.open(path, os.O_DIRECTORY)
     try:
       os.fsync(folder)
     finally:
@@ -86,7 +126,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def read(
   path: str | os.PathLike[str], kind: str, format_version: int
 ) -> tuple[dict[str, Any], Arrays]:
-  """Reads the header and the arrays of a file. Nothing in it is executed.
+  """Reads the header and the arrays of a file. Nothing in it is executed, and no more memory taken than it is long.
 
   Raises:
     DamagedFileError: a part of the file is missing or was changed.
@@ -103,8 +143,7 @@ def read(
       )
     file.seek(0)
     try:
-      with np.load(file, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+      arrays = _members(file, size)
       header = json.loads(arrays.pop(_HEADER).tobytes())
       found = header["kind"], header["format"]
     # A right checksum does not mean that we wrote the file, and there is no end of what zip and numpy can stumble over.
@@ -119,6 +158,44 @@ def read(
       f"{path} has format {found[1]}; this version of spiel_cfr reads format {format_version}."
     )
   return header, arrays
+
+
+def _members(file: BinaryIO, size: int) -> Arrays:
+  """Reads the arrays of an archive that is `size` bytes long.
+
+  Raises:
+    ValueError: it holds something else than arrays, or promises more than it has.
+  """
+  with zipfile.ZipFile(file) as archive:
+    entries = archive.infolist()
+    if sum(entry.file_size for entry in entries) > size:
+      raise ValueError("its members are longer than itself")
+    arrays = {}
+    for entry in entries:
+      # What is not compressed can't be longer than the file.
+      if entry.compress_type != zipfile.ZIP_STORED or not entry.filename.endswith(_MEMBER):
+        raise ValueError(f"{entry.filename!r} is not an array that numpy.savez has written")
+      arrays[entry.filename.removesuffix(_MEMBER)] = _array(archive.read(entry))
+  if len(arrays) != len(entries):
+    raise ValueError("two members have the same name")
+  return arrays
+
+
+def _array(content: bytes) -> npt.NDArray[Any]:
+  """Reads an array in NumPy's format; the shape in its header must be that of the data."""
+  stream = io.BytesIO(content)
+  version = np.lib.format.read_magic(stream)
+  if version not in _HEADER_READERS:
+    raise ValueError(f"an array has version {version} of NumPy's format")
+  shape, fortran_order, dtype = _HEADER_READERS[version](stream)
+  if dtype.kind not in "biuf":
+    raise ValueError(f"an array is of {dtype}")
+  begin, count = stream.tell(), math.prod(shape)
+  if any(length < 0 for length in shape) or count * dtype.itemsize != len(content) - begin:
+    raise ValueError(f"an array of shape {shape} has {len(content) - begin} bytes of data")
+  array: npt.NDArray[Any] = np.frombuffer(content, dtype, count, begin)
+  array = array.reshape(shape[::-1]).T if fortran_order else array.reshape(shape)
+  return array.copy("K")
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cfr import errors
+from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.parts import Partition
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.game.view import GameView
@@ -148,7 +148,9 @@ class CompiledGame(abc.ABC):
 
   def infostate(self, player: int, place: int) -> str:
     """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""
+    player = arguments.integer(player, "player", 0, self.num_players - 1)
     own = self.infosets[player]
+    place = arguments.integer(place, "place", 0, len(own.infostates) - 1)
     return own.infostates[int(np.flatnonzero(own.position == place)[0])]
 
   @functools.cached_property

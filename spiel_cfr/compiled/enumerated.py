@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from spiel_cfr import errors, files
 from spiel_cfr.compiled.base import CompiledGame, Infosets
+from spiel_cfr.compiled.checks import check_game, check_header
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import aligned
+from spiel_cfr.kernels.arrays import aligned, require, require_array
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays
 from spiel_cfr.payoffs.build import FORMS, build_payoff
 from spiel_cfr.payoffs.private_types import public_states
@@ -35,6 +36,7 @@ _FIELDS = (
 )
 _OF_TREEPLEX = ("groups", "parent")
 _OF_INFOSETS = ("actions", "num_actions", "position", "first_sequence", "stride")
+_NAMES = (*_OF_TREEPLEX, *_OF_INFOSETS, "infostates", "infostate_lengths")
 
 
 class EnumeratedGame(CompiledGame):
@@ -72,8 +74,24 @@ class EnumeratedGame(CompiledGame):
   def view(self) -> GameView:
     """See the base class."""
     if self._view is None:
-      self._view = GameView(loading.load_game(self.game_string))
+      view = GameView(loading.load_game(self.game_string))
+      self.check_view(view)
+      self._view = view
     return self._view
+
+  def check_view(self, view: GameView) -> None:
+    """Makes sure that this is the game that a file says it is.
+
+    Raises:
+      FileFormatError: the view is of a game with another string, or other numbers of players or actions.
+    """
+    game = view.game
+    asked = str(game), game.num_players(), game.num_distinct_actions()
+    if asked != (self.game_string, self.num_players, self.num_distinct_actions):
+      raise errors.FileFormatError(
+        f"What was read is a game of {self.num_players} players and {self.num_distinct_actions} actions that says "
+        f"that it is {self.game_string}; that is not {asked[0]} with {asked[1]} players and {asked[2]} actions."
+      )
 
   def __getstate__(self) -> dict[str, Any]:
     """See the base class. A game that OpenSpiel can't load again stays behind; whoever asks for it is told so."""
@@ -206,10 +224,11 @@ def enumerated_game(
 def cache_path(folder: Path, view: GameView) -> Path | None:
   """Returns where a game's compiled form is kept: its name tells all that the form depends on.
 
-  Returns None for a game that its string does not describe, such as one read from a text or a file, or a filtered one.
+  Returns None for a game that its string does not describe, such as one read from a text or a file, one written in
+  Python, which may be edited, or a filtered one.
   """
   game = view.game
-  if view.action_filter is not None or "filename" in game.get_parameters():
+  if view.is_changed or "filename" in game.get_parameters() or loading.is_python_game(game):
     return None
   if not loading.can_be_loaded_again(game):
     return None
@@ -227,33 +246,47 @@ def load_compiled_game(
 
   Args:
     path: the file.
-    view: the game, if it is loaded already.
+    view: the game that it must be, if that is loaded already.
 
   Raises:
-    FileFormatError: the file is not such a file, is damaged, or is of a newer version.
+    FileFormatError: the file is not such a file, is damaged, is of a newer version, or is of another game than `view`.
     OSError: the file can't be read.
   """
   header, arrays = files.read(path, _KIND, _FORMAT)
   try:
-    return _from_arrays(header, arrays, view)
-  except (ValueError, KeyError, TypeError, IndexError) as error:
-    raise errors.FileFormatError(f"{path} is not a {_KIND}: {error}.") from error
+    game = _from_arrays(header, arrays, view)
+    check_game(game)
+  # A right checksum does not mean that we wrote the file.
+  except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+    raise errors.FileFormatError(
+      f"{path} is not a {_KIND}: {type(error).__name__}: {error}."
+    ) from error
+  if view is not None:
+    game.check_view(view)
+  return game
 
 
 def _from_arrays(
   header: dict[str, Any], arrays: files.Arrays, view: GameView | None
 ) -> EnumeratedGame:
+  check_header(header)
   treeplexes, infosets = [], []
   for player, (root, end, first_infoset) in enumerate(header["roots"]):
     tree = {name: arrays[f"{player}.{name}"] for name in _OF_TREEPLEX}
     treeplexes.append(Treeplex(root, end, first_infoset, **tree))
     text = arrays[f"{player}.infostates"].tobytes()
-    ends = np.cumsum(arrays[f"{player}.infostate_lengths"], dtype=np.int64).tolist()
+    lengths = arrays[f"{player}.infostate_lengths"]
+    require_array(lengths, "infostate_lengths", np.uint32, -1)
+    require(lengths.sum(dtype=np.float64) == len(text), "infostates are end to end")
+    ends = np.cumsum(lengths, dtype=np.int64).tolist()
     infostates = [text[begin:end].decode() for begin, end in zip([0, *ends], ends, strict=False)]
     columns = {name: arrays[f"{player}.{name}"] for name in _OF_INFOSETS}
     infosets.append(Infosets(infostates, **columns))
   payoff = {name: arrays[f"payoff.{name}"] for name in PayoffArrays._fields}
+  require_array(payoff["values"], "values", np.float64, -1)
   payoff["values"] = aligned(payoff["values"])
+  known = {f"{player}.{name}" for player in range(len(treeplexes)) for name in _NAMES}
+  require(set(arrays) == known | {f"payoff.{name}" for name in payoff}, "these are its arrays")
   fields = {name: header[name] for name in _FIELDS}
   return EnumeratedGame(
     **fields | {"payoff_range": tuple(header["payoff_range"])},

@@ -14,6 +14,13 @@ import pyspiel
 import tqdm
 
 from spiel_cfr import errors, memory
+from spiel_cfr.game.promises import (
+  check_actions,
+  imperfect_recall,
+  inconsistent_actions,
+  unknown_player,
+  wrong_returns,
+)
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
 
@@ -23,7 +30,7 @@ _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # whose chance nodes multiply histories (Leduc's suits) without merging often.
 _MERGE_EVERY = 1 << 20
 _CHECK_EVERY = 1 << 12
-_PROBABILITY_TOLERANCE = 1e-6
+PROBABILITY_TOLERANCE = 1e-6
 # Of the largest return: what sums of returns may differ by and still count as constant.
 _SUM_TOLERANCE = 1e-9
 
@@ -79,7 +86,8 @@ def enumerate_game(
     ArgumentError: see `GameView.legal_actions`.
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
-    InvalidPayoffError: a return is NaN or infinite.
+    InvalidPayoffError: a return is NaN or infinite, or there is not one for each player.
+    UnsupportedGameError: a player's legal actions are not different actions of the game.
     GameError: chance outcomes do not have probabilities, or a state has no action.
   """
   num_players = view.num_players
@@ -103,8 +111,11 @@ def enumerate_game(
       state, sequences, reach = pop()
       player = state.current_player()
       if player == terminal:
+        returns = state.returns()
+        if len(returns) != num_players:
+          raise wrong_returns(state, returns, num_players)
         add_sequences(sequences)
-        add_returns(state.returns())
+        add_returns(returns)
         add_reach(reach)
         continue
 
@@ -120,19 +131,19 @@ def enumerate_game(
         leaves.collect()
         next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 
-      if player >= 0:
+      if 0 <= player < num_players:
         infostate = infostate_of(state)
         legal = legal_actions_of(state)
         infoset = tables[player].get(infostate)
         if infoset is None:
           key = tuple(legal)
-          moves = known_moves.get(key) or known_moves.setdefault(key, _moves(state, legal))
+          moves = known_moves.get(key) or known_moves.setdefault(key, _moves(view, state, legal))
           infoset = sequences[player], next_sequence[player], moves
           tables[player][infostate] = infoset
           next_sequence[player] += len(legal)
         parent, first, (known, later, (index, action)) = infoset
         if parent != sequences[player]:
-          raise _imperfect_recall(view, state)
+          raise imperfect_recall(view, state)
         if known != legal:
           raise inconsistent_actions(view, state, known)
         num_states += len(legal)
@@ -151,10 +162,7 @@ def enumerate_game(
           push((state.child(action), sequences, reach * probability))
 
       else:
-        raise errors.UnsupportedGameError(
-          f"After the history [{state.history_str()}], player {player} is to move, which is "
-          "neither a player nor chance."
-        )
+        raise unknown_player(state)
   if num_states > max_nodes:
     raise _too_large(f"more than max_nodes={max_nodes:,} states", tables)
 
@@ -184,13 +192,9 @@ _Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
 _Infoset = tuple[int, int, _Moves]
 
 
-def _moves(state: Any, legal: list[int]) -> _Moves:
+def _moves(view: GameView, state: Any, legal: list[int]) -> _Moves:
   """Returns how to explore a decision: in the order in which histories sort as strings."""
-  if not legal:
-    raise errors.UnsupportedGameError(
-      f"Player {state.current_player()} is to move and has no legal action after the history "
-      f"[{state.history_str()}]."
-    )
+  check_actions(view, state, legal)
   order = sorted(enumerate(legal), key=lambda move: str(move[1]))
   return legal, order[:0:-1], order[0]
 
@@ -203,7 +207,7 @@ def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
   """
   outcomes = list(view.chance_outcomes(state))
   total = math.fsum(probability for _, probability in outcomes)
-  if not (abs(total - 1) < _PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
+  if not (abs(total - 1) < PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
     raise errors.GameError(
       f"The chance outcomes after the history [{state.history_str()}] are {outcomes}; their "
       "probabilities must be non-negative and sum to 1."
@@ -319,27 +323,6 @@ def _too_large(size: str, tables: list[dict[str, _Infoset]]) -> errors.GameTooLa
     f"The game has {size}. So far it had {infosets:,} infosets. Choose smaller parameters, or raise "
     "the limit if there is the time (a few microseconds a state) and the memory (about 0.5 kB an "
     "infoset and 50 bytes a terminal state)."
-  )
-
-
-def _imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
-  player = state.current_player()
-  return errors.ImperfectRecallError(
-    f"Player {player}'s infostate {view.infostate(state)!r} can be reached by "
-    f"different sequences of that player's own actions (one history: [{state.history_str()}]). The "
-    "player forgets what it did, and solvers in sequence form need perfect recall."
-  )
-
-
-def inconsistent_actions(
-  view: GameView, state: Any, known: list[int]
-) -> errors.InconsistentInfosetError:
-  """Returns the error for a state whose legal actions are not those known of its infoset."""
-  return errors.InconsistentInfosetError(
-    f"States of player {state.current_player()}'s infostate {view.infostate(state)!r} "
-    f"have different legal actions: {known}, and {view.legal_actions(state)} after the history "
-    f"[{state.history_str()}]. Infostates must tell such states apart, and an action filter must "
-    "keep the same actions at all of them."
   )
 
 

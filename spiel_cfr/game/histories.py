@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.game.enumerate import chance_outcomes, inconsistent_actions
+from spiel_cfr.game.enumerate import chance_outcomes
+from spiel_cfr.game.promises import inconsistent_actions, wrong_returns
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import (
   FLOAT_TABLE,
@@ -88,7 +89,7 @@ def compile_histories(
     player = state.current_player()
     add_place(node)
     add_first_child(next_node)
-    if player >= 0:
+    if 0 <= player < num_players:
       infostate = infostate_of(state)
       infoset = infosets[player].get(infostate)
       if infoset is None:
@@ -110,7 +111,10 @@ def compile_histories(
       add_mover(TERMINAL)
       add_index(len(returns) // num_players)
       add_children(0)
-      returns.extend(state.returns())
+      own_returns = state.returns()
+      if len(own_returns) != num_players:
+        raise wrong_returns(state, own_returns, num_players)
+      returns.extend(own_returns)
       continue
     else:
       add_mover(CHANCE)

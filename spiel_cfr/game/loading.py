@@ -212,9 +212,23 @@ def _to_sequential(game: pyspiel.Game) -> pyspiel.Game:
   low, high = game.min_utility(), game.max_utility()
   if not (math.isfinite(low) and math.isfinite(high) and low <= high):
     raise errors.GameError(f"{name} says that utilities lie between {low} and {high}")
+  if name == "universal_poker":
+    check_pot(game)
   if game_type.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
     return pyspiel.convert_to_turn_based(game)
   return game
+
+
+def check_pot(game: pyspiel.Game) -> None:
+  """Refuses a pot that OpenSpiel does not take for chips that players have spent: its bets are then others."""
+  parameters = game.get_parameters()
+  pot, blinds = parameters["potSize"], str(parameters["blind"]).split()
+  if pot > 0 and [float(blind) * game.num_players() for blind in blinds] != [pot] * len(blinds):
+    raise errors.GameError(
+      f"universal_poker takes potSize={pot} for chips that nobody has spent, unless the blinds are as much: with "
+      f"blind={' '.join(blinds)}, bets and payoffs come out wrong. Give each player a blind of the pot divided by the "
+      "number of players"
+    )
 
 
 def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
@@ -246,6 +260,18 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
       raise errors.GameError(f"{game} has no legal action after {state.history()}")
     state.apply_action(rng.choices(actions, weights)[0])
   return max_moves
+
+
+def is_python_game(game: pyspiel.Game) -> bool:
+  """Returns whether a game, or one that it is made of, is written in Python."""
+  if type(game).__module__.partition(".")[0] != pyspiel.__name__:
+    return True
+  inner = (value for value in game.get_parameters().values() if isinstance(value, dict))
+  return any(
+    is_python_game(pyspiel.load_game(parameters.pop("name"), parameters))
+    for parameters in map(dict, inner)
+    if "name" in parameters
+  )
 
 
 def is_endgame(game: pyspiel.Game) -> bool:

@@ -10,16 +10,26 @@ infoset is then done to whole rows at once. Rows are padded to whole vectors.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr.kernels.arrays import LINE, Int64s, Uint32s, Uint64s
+from spiel_cfr.kernels.arrays import (
+  LINE,
+  Bools,
+  Int64s,
+  Uint32s,
+  Uint64s,
+  require,
+  require_array,
+)
 
 # Columns of `Treeplex.groups`.
 FIRST_SEQUENCE, STRIDE, COUNT, ACTIONS, FIRST_INFOSET, DEPTH = range(6)
 COLUMNS = 6
+# Sequences and infosets are numbered in 32 bits.
+_MOST = 1 << 32
 
 
 class Treeplex:
@@ -187,3 +197,63 @@ def _depths(parents: Int64s, owner: Int64s) -> Int64s:
     if parent:
       depths[infoset] = depths[owner[parent - 1]] + 1
   return np.array(depths, np.int64)
+
+
+def check_treeplexes(treeplexes: Sequence[Treeplex]) -> Bools:
+  """Checks that treeplexes are laid out as `build_treeplex` does it, one player after the other.
+
+  Returns:
+    Which sequences are real, not padding, shape (sequences,).
+
+  Raises:
+    ValueError: they are not.
+  """
+  root = first_infoset = 0
+  for tree in treeplexes:
+    numbers = (tree.root, tree.end, tree.first_infoset)
+    require(all(type(number) is int for number in numbers), "treeplexes begin and end at integers")
+    require((tree.root, tree.first_infoset) == (root, first_infoset), "treeplexes are end to end")
+    require_array(tree.groups, "groups", np.uint64, -1, COLUMNS)
+    require(tree.groups < _MOST, "sequences have 32 bits")
+    groups = tree.groups.astype(np.int64)
+    first, stride, count, actions, infoset, depth = groups.T
+    require((count > 0) & (actions > 0), "groups have infosets, and these have actions")
+    require(float(stride.astype(float) @ actions.astype(float)) < _MOST, "sequences have 32 bits")
+    require(stride == -(-count // LINE) * LINE, "rows are padded to whole vectors")
+    ends = -(-(root + 1) // LINE) * LINE + np.cumsum(actions * stride)
+    require(first == ends - actions * stride, "groups are end to end")
+    last = int(ends[-1]) if len(groups) else root + 1
+    require(tree.end == (1 - -last // LINE) * LINE, "treeplexes end after their sequences")
+    require(infoset == first_infoset + np.cumsum(count) - count, "infosets are end to end")
+    steps = np.diff(depth, prepend=-1)
+    require((steps >= 0) & (steps <= 1) & (depth <= np.arange(len(depth))), "parents come first")
+    total = int(count.sum())
+    require_array(tree.parent, "parent", np.uint32, total)
+    above = np.repeat(depth, count) - 1
+    group, _ = find_groups(tree, tree.parent)
+    known = np.append(depth, -1)[group]
+    require((known == above) & ((group >= 0) | (tree.parent == root)), "parents are one level up")
+    root, first_infoset = tree.end, first_infoset + total
+  real = np.zeros(root, bool)
+  for tree in treeplexes:
+    real[tree.root] = True
+    for first, stride, count, actions, _, _ in tree.groups.astype(np.int64).tolist():
+      real[first : first + actions * stride].reshape(actions, stride)[:, :count] = True
+  return real
+
+
+def find_groups(tree: Treeplex, sequences: Uint32s) -> tuple[Int64s, Int64s]:
+  """Finds the group of each sequence, -1 for those that are in none, and its infoset's place within the group."""
+  groups = tree.groups.astype(np.int64)
+  if not len(groups):
+    return np.full(len(sequences), -1), np.zeros(len(sequences), np.int64)
+  # Looked up by vectors of sequences, which are fewer than sequences.
+  begin = groups[0, FIRST_SEQUENCE] // LINE
+  lines = groups[:, STRIDE] * groups[:, ACTIONS] // LINE
+  of_line = np.repeat(np.arange(len(groups)), lines)
+  line = sequences.astype(np.int64) // LINE - begin
+  inside = (line >= 0) & (line < len(of_line))
+  group = of_line[np.where(inside, line, 0)]
+  place = (sequences.astype(np.int64) - groups[group, FIRST_SEQUENCE]) % groups[group, STRIDE]
+  inside &= place < groups[group, COUNT]
+  return np.where(inside, group, -1), place

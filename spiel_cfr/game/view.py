@@ -91,8 +91,12 @@ class GameView:
 
     That is the game itself, or where the view leaves something out or names infostates, a `RestrictedGame`.
     """
-    whole = self.action_filter is None and self._infostate is None and not self.possible_only
-    return self.game if whole else RestrictedGame(self)
+    return RestrictedGame(self) if self.is_changed or self.possible_only else self.game
+
+  @property
+  def is_changed(self) -> bool:
+    """Whether a function of the user's decides on actions or infostates."""
+    return self.action_filter is not None or self._infostate is not None
 
   def look_up(self, state: Any) -> tuple[str, list[int]]:
     """Returns infostate and legal actions of any state at which a player is to move, a `RestrictedState` too."""

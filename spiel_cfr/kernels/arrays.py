@@ -16,6 +16,7 @@ Float64s = npt.NDArray[np.float64]
 Uint32s = npt.NDArray[np.uint32]
 Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 FLOATS = types.Array(types.float64, 1, "C")
 FLOAT_TABLE = types.Array(types.float64, 2, "C")
@@ -53,6 +54,45 @@ def aligned(array: Float64s) -> Float64s:
   result = aligned_zeros(*array.shape)
   result[...] = array
   return result
+
+
+def require(condition: Any, what: str) -> None:
+  """Checks something that kernels rely on, such as arrays from a file.
+
+  Raises:
+    ValueError: the condition, a truth value or an array of them, is not true everywhere; `what` should be so.
+  """
+  if not np.all(condition):
+    raise ValueError(f"it is not true that {what}")
+
+
+def require_array(array: Any, name: str, dtype: npt.DTypeLike, *shape: int) -> None:
+  """Checks that an array is one that kernels take.
+
+  Args:
+    array: the array.
+    name: what to call it.
+    dtype: what it must hold, in the machine's own order of bytes.
+    *shape: its shape; -1 for any length.
+
+  Raises:
+    ValueError: it is not, lies in pieces, or is not finite.
+  """
+  fits = (
+    isinstance(array, np.ndarray)
+    and array.dtype == np.dtype(dtype)
+    and array.ndim == len(shape)
+    and all(wanted in (-1, found) for wanted, found in zip(shape, array.shape, strict=True))
+    and array.flags.c_contiguous
+  )
+  if not fits:
+    found = (
+      f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array)
+    )
+    wanted = ", ".join("any" if length < 0 else str(length) for length in shape)
+    raise ValueError(f"{name} is {found}, not {np.dtype(dtype)} of shape ({wanted})")
+  if array.dtype.kind == "f" and not np.isfinite(array).all():
+    raise ValueError(f"{name} has numbers that are not finite")
 
 
 def inside_kernels(function: Callable[..., Any]) -> Any:

@@ -19,6 +19,9 @@ import numpy as np
 from spiel_cfr import arguments
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 
+# The power up to which no 64-bit number overflows.
+_NEVER_TOO_LARGE = 16.0
+
 
 class Schedule(abc.ABC):
   """A function from iterations, counted from 1, to numbers."""
@@ -64,7 +67,12 @@ class Power(Schedule):
 
   def __call__(self, iterations: Int64s) -> Float64s:
     """Returns the numbers of these iterations, shape (iterations,)."""
-    result: Float64s = iterations.astype(np.float64) ** self.power
+    numbers = iterations.astype(np.float64)
+    if self.power <= _NEVER_TOO_LARGE:
+      result: Float64s = numbers**self.power
+      return result
+    with np.errstate(over="ignore"):
+      result = numbers**self.power
     return result
 
 
@@ -83,6 +91,13 @@ class Discount(Schedule):
   growth: float = 0.0
   horizon: int = 1
   delay: int = 0
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where one of them is no number, or the horizon or the delay makes no sense."""
+    arguments.real_number(self.alpha, "alpha")
+    arguments.real_number(self.growth, "growth")
+    arguments.positive_integer(self.horizon, "horizon")
+    arguments.integer(self.delay, "delay", 0, 1)
 
   def __call__(self, iterations: Int64s) -> Float64s:
     """Returns the numbers of these iterations, shape (iterations,)."""
@@ -124,5 +139,6 @@ class FallingPower(Schedule):
     factorials = np.array([math.lgamma(t) for t in within.tolist()])
     fallen = 5 / self.horizon * ((within - 1) * logarithms - factorials)
     past = (self.gamma - 5) * (np.log(iterations) - logarithms)
-    result: Float64s = np.exp(self.gamma * logarithms - fallen + past)
+    with np.errstate(over="ignore", invalid="ignore"):
+      result: Float64s = np.exp(self.gamma * logarithms - fallen + past)
     return result

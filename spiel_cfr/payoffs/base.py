@@ -25,9 +25,11 @@ from spiel_cfr.kernels.arrays import (
   FLOATS,
   INDEX_TABLE,
   INDICES,
+  Bools,
   Float64s,
   Uint32s,
   Uint64s,
+  require,
   tuple_type,
 )
 from spiel_cfr.kernels.compile import Kernel
@@ -81,6 +83,18 @@ class Payoff(abc.ABC):
       (players - 1, leaves); and the payoffs weighted by chance, shape (leaves,).
     """
 
+  def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
+    """Checks everything in the arrays that the kernel relies on, as for arrays from a file.
+
+    Args:
+      treeplexes: one a player, checked.
+      real: which sequences are not padding, shape (sequences,).
+
+    Raises:
+      ValueError: the arrays are not what this form's builder makes, or the form is one that no file has.
+    """
+    raise ValueError(f"{self.form} are not kept in files")
+
   @property
   def num_leaves(self) -> int:
     """How many tuples of last sequences have a payoff for player 0."""
@@ -109,3 +123,10 @@ class Payoff(abc.ABC):
     Norms are Euclidean.
     """
     return bounds.sensitivity(self.leaves(player))
+
+
+def check_sequences(sequences: Uint32s, tree: Treeplex, real: Bools) -> None:
+  """Raises ValueError unless all are sequences of a player's treeplex; `real` says which are not padding."""
+  if len(sequences):
+    require((sequences.min() >= tree.root, sequences.max() < tree.end), "leaves are in treeplexes")
+    require(real[sequences], "leaves are not in padding")

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cfr.game.treeplex import Treeplex
-from spiel_cfr.kernels.arrays import Float64s, Uint32s
+from spiel_cfr.kernels.arrays import Bools, Float64s, Uint32s, require, require_array
 from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.payoffs.base import GRADIENT, Payoff, PayoffArrays
+from spiel_cfr.payoffs.base import GRADIENT, Payoff, PayoffArrays, check_sequences
 
 
 @kernel(GRADIENT)
@@ -97,6 +97,30 @@ class LeafRows(Payoff):
       values=np.concatenate(values),
     )
     return cls(arrays)
+
+  def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
+    """See the base class."""
+    table, rows, others, values = self.arrays
+    num_players = len(treeplexes)
+    roots = np.array([treeplex.root for treeplex in treeplexes])
+    ends = np.array([treeplex.end for treeplex in treeplexes])
+    require_array(table, "table", np.uint64, num_players, 4)
+    require_array(values, "values", np.float64, -1)
+    require_array(rows, "rows", np.uint32, int(ends[-1]) + 1)
+    require_array(others, "others", np.uint32, num_players - 1, len(values))
+    require(table[:, 0] == roots, "the table has the roots")
+    require(table[:, 1] == ends, "the table has the ends")
+    # Each player has as many rows as sequences, so that rows are numbered as sequences are.
+    require(table[:, 2] == roots, "players' rows are end to end")
+    require((rows[0], rows[-1]) == (0, len(values)), "rows have all leaves")
+    require(rows[1:] >= rows[:-1], "rows are end to end")
+    require(rows[1:][~real] == rows[:-1][~real], "padding has no leaves")
+    begins = rows[np.append(roots, ends[-1])].astype(np.int64)
+    require(table[:, 3] == np.diff(begins), "the table counts the leaves")
+    for player in range(num_players):
+      for shift in range(1, num_players):
+        own = others[shift - 1, begins[player] : begins[player + 1]]
+        check_sequences(own, treeplexes[(player + shift) % num_players], real)
 
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
     """See the base class."""

@@ -17,10 +17,18 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr.game.treeplex import Treeplex
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s, aligned
+from spiel_cfr.kernels.arrays import (
+  Bools,
+  Float64s,
+  Int64s,
+  Uint32s,
+  aligned,
+  require,
+  require_array,
+)
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, store
-from spiel_cfr.payoffs.base import GRADIENT, Payoff, PayoffArrays
+from spiel_cfr.payoffs.base import GRADIENT, Payoff, PayoffArrays, check_sequences
 from spiel_cfr.payoffs.private_types import Blocks, parts
 
 _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(1, 8))
@@ -162,6 +170,51 @@ class TypedPatterns(Payoff):
       values=aligned(np.concatenate([*patterns, *factors])),
     )
     return cls(arrays)
+
+  def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
+    """See the base class."""
+    table, rows, others, values = self.arrays
+    num_players, square = len(treeplexes), LANES * LANES
+    require_array(table, "table", np.uint64, num_players, 4)
+    require_array(rows, "rows", np.uint32, -1)
+    require_array(others, "others", np.uint32, -1, 2 * (num_players - 1))
+    require_array(values, "values", np.float64, -1)
+    num_rows, num_entries = len(rows) // 2 - 1, len(others)
+    num_cells = len(values) - num_entries
+    require((len(rows) % 2 == 0, num_rows >= 0), "rows are pairs")
+    require((num_cells >= 0, num_cells % square == 0), "patterns are squares")
+    require(table[:, 2] == num_cells, "factors follow the patterns")
+    require((table[0, 0] == 0, table[-1, 1] == num_rows), "the table has all rows")
+    require(table[1:, 0] == table[:-1, 1], "players' rows are end to end")
+    require(table[:, 0] <= table[:, 1], "players' rows are end to end")
+    starts, first_entry = rows.reshape(-1, 2).astype(np.int64).T
+    require((first_entry[0], first_entry[-1]) == (0, num_entries), "rows have all entries")
+    require(np.diff(first_entry) >= 0, "rows are end to end")
+    lines = others.astype(np.int64)
+    for player, tree in enumerate(treeplexes):
+      begin, end = table[player, :2].astype(np.int64)
+      own = starts[begin:end]
+      check_sequences(rows[2 * begin : 2 * end : 2], tree, real)
+      require(np.diff(own) > 0, "rows are in order")
+      require(own + LANES <= tree.end, "rows end before the treeplex")
+      # Whoever reads utilities relies on all of them being written.
+      written = np.zeros(tree.end - tree.root, bool)
+      for lane in range(LANES):
+        written[own - tree.root + lane] = True
+      require(written | ~real[tree.root : tree.end], "rows have all sequences")
+      entries = slice(first_entry[begin], first_entry[end])
+      *outer, last = [other for index, other in enumerate(treeplexes) if index != player]
+      mine = lines[entries]
+      combinations = np.ones(len(mine))
+      for place, other in enumerate(outer):
+        width, first = mine[:, 1 + 2 * place], mine[:, 2 + 2 * place]
+        require((width > 0) & (first >= other.root), "others' rows are in their treeplexes")
+        require(first + width <= other.end, "others' rows are in their treeplexes")
+        combinations *= width
+      require((mine[:, 0] + combinations) * square <= num_cells, "patterns are there")
+      require(table[player, 3] <= square * combinations.sum(), "the table counts the leaves")
+      check_sequences(others[entries, -1], last, real)
+      require(mine[:, -1] + LANES <= last.end, "others' rows are in their treeplexes")
 
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
     """See the base class."""

@@ -18,6 +18,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr.game import loading
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.poker import cards
 
@@ -130,6 +131,7 @@ def find_deal(game: pyspiel.Game) -> Deal:
         "The vector form needs Leduc's suits: it does not take suit_isomorphism=True."
       )
     return _uniform(3, 2, 1)
+  loading.check_pot(game)
   hand_size = parameters["numHoleCards"]
   if hand_size not in (1, 2):
     raise errors.UnsupportedGameError(

@@ -14,13 +14,15 @@ import pathlib
 import numpy as np
 import pyspiel
 
-from spiel_cfr import errors
+from spiel_cfr import arguments, errors
 from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.poker import cards
 
 NUM_HANDS = 1326
 _KEYS = ("round", "board", "pot", "reach")
 _BOARD_SIZES = {3: 4, 4: 5}
+# OpenSpiel's chips have 32 bits.
+_MOST_CHIPS = (1 << 30) - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +51,23 @@ class Endgame:
     Raises:
       EndgameError: it is none; the message says why.
     """
+    # OpenSpiel ends the process where a stack is not a whole number.
+    for name in ("round", "pot", "stack", "big_blind"):
+      try:
+        number = arguments.integer(getattr(self, name), name, maximum=_MOST_CHIPS)
+      except errors.ArgumentError as error:
+        raise errors.EndgameError(str(error)) from None
+      object.__setattr__(self, name, number)
     if self.round not in _BOARD_SIZES:
       raise errors.EndgameError(f"The round must be 3 (turn) or 4 (river), not {self.round!r}.")
+    if not isinstance(self.board, str):
+      raise errors.EndgameError(
+        f"The board must be a string such as '7s9h9cTc', not {self.board!r}."
+      )
+    try:
+      object.__setattr__(self, "reaches", np.array(self.reaches, np.float64))
+    except (TypeError, ValueError) as error:
+      raise errors.EndgameError(f"The hand reaches must be numbers: {error}.") from None
     try:
       board = cards.parse_cards(self.board)
     except errors.ArgumentError as error:
@@ -107,11 +124,11 @@ class Endgame:
 
   def big_blinds(self, chips: float) -> float:
     """Converts chips to big blinds."""
-    return chips / self.big_blind
+    return arguments.real_number(chips, "chips") / self.big_blind
 
   def milli_big_blinds(self, chips: float) -> float:
     """Converts chips a game to thousandths of a big blind a game (mbb/g)."""
-    return 1000 * chips / self.big_blind
+    return 1000 * arguments.real_number(chips, "chips") / self.big_blind
 
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes the endgame in the format that `load_endgame` reads."""

@@ -71,7 +71,10 @@ class PublicGame(CompiledGame):
       for player in PLAYERS
     )
     self._view = view
-    self._partition = Partition(parts_of(layout), dtype, num_threads) if partitioned else None
+    parts = parts_of(layout) if partitioned else []
+    # A thread has a subtree at a time, so that more threads would have nothing to do.
+    num_threads = max(1, min(num_threads, len(parts) - 1))
+    self._partition = Partition(parts, dtype, num_threads) if partitioned else None
 
   @property
   def view(self) -> GameView:
@@ -92,6 +95,8 @@ class PublicGame(CompiledGame):
 
   def infostate(self, player: int, place: int) -> str:
     """See the base class."""
+    player = arguments.integer(player, "player", 0, self.num_players - 1)
+    place = arguments.integer(place, "place", 0, self.treeplexes[player].num_infosets - 1)
     return name_infoset(self.layout, self.view, player, place)
 
   @property
@@ -144,7 +149,7 @@ class PublicGame(CompiledGame):
     """
     layout, node = self.layout, 0
     dealt: list[int] = []
-    remaining = list(actions)
+    remaining = [arguments.integer(action, "an action") for action in actions]
     while remaining:
       here = layout.nodes[node]
       if here.kind is Kind.CHANCE and len(remaining) >= here.num_cards:
@@ -169,7 +174,11 @@ class PublicGame(CompiledGame):
 
     Args:
       state_lines: numbers that the local minimizer keeps for each action.
+
+    Raises:
+      ArgumentError: that is no count.
     """
+    state_lines = arguments.integer(state_lines, "state_lines", 0)
     sequences = self.layout.roots[-1]
     if self.partition is None:
       # Regrets, strategy, sequence form, average, utilities; parents.
@@ -222,10 +231,14 @@ def compile_public_game(
     ArgumentError: the filter returns no legal action, or another argument makes no sense.
     GameError: the string can't be loaded.
   """
-  if np.dtype(dtype) not in (np.float32, np.float64):
+  try:
+    known = dtype is not None and np.dtype(dtype) in (np.float32, np.float64)
+  except TypeError:
+    known = False
+  if not known:
     raise errors.ArgumentError(f"dtype must be float64 or float32, not {dtype!r}.")
   num_threads = arguments.positive_integer(num_threads, "num_threads")
-  loaded = loading.load_game(game) if isinstance(game, str) else game
+  loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
   deal = find_deal(loaded)
   deal.check_probabilities(loaded.new_initial_state())
   view = GameView(loaded, action_filter)

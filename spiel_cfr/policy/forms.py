@@ -9,8 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
+from spiel_cfr.game.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
+from spiel_cfr.kernels.arrays import Float64s, aligned_zeros, require
+
+
+def check_finite(numbers: npt.NDArray[Any]) -> None:
+  """Raises NotFiniteError where numbers that a policy is made of are NaN or infinite."""
+  if not np.isfinite(numbers).all():
+    raise errors.NotFiniteError(
+      "The policy has become NaN or infinite: payoffs, weights or steps were too large for floating-point numbers."
+    )
 
 
 def uniform(compiled: CompiledGame) -> Float64s:
@@ -31,12 +41,16 @@ def behavioral_form(compiled: CompiledGame, sums: Float64s) -> Float64s:
 
   Returns:
     Behavioural form, shape (sequences,).
+
+  Raises:
+    NotFiniteError: a sum is NaN or infinite.
   """
   result = np.zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.blocks():
       block = sums[sequences]
       total = block.sum(axis=0)
+      check_finite(total)
       some = total > 0
       result[sequences] = np.where(some, block / np.where(some, total, 1.0), 1.0 / len(sequences))
   return result
@@ -67,3 +81,23 @@ def normalized(compiled: CompiledGame, multiples: npt.NDArray[Any]) -> Float64s:
     own = slice(treeplex.root, treeplex.end)
     np.divide(multiples[own], multiples[treeplex.root], out=result[own], dtype=np.float64)
   return result
+
+
+def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any]) -> None:
+  """Checks that each infoset has a distribution, up to rounding.
+
+  Args:
+    compiled: the game.
+    probabilities: shape (sequences,), float64 or float32.
+
+  Raises:
+    ValueError: probabilities are negative, or don't sum to 1.
+  """
+  tolerance = 1e3 * float(np.finfo(probabilities.dtype).eps) + 1e-6
+  for treeplex in compiled.treeplexes:
+    for group in treeplex.groups.astype(np.int64).tolist():
+      first, stride, actions = group[FIRST_SEQUENCE], group[STRIDE], group[ACTIONS]
+      rows = probabilities[first : first + stride * actions].reshape(actions, stride)
+      rows = rows[:, : group[COUNT]]
+      require(rows >= -tolerance, "probabilities are not negative")
+      require(np.abs(rows.sum(axis=0) - 1) <= tolerance, "probabilities sum to 1")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
-from spiel_cfr import errors
+from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.enumerate import first_states
 from spiel_cfr.kernels.arrays import Float64s
@@ -55,7 +55,11 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     Raises:
       PolicyError: no `player_id` is given and no player is to move, or the state is not in the compiled game.
     """
-    player = player_to_move(state) if player_id is None else player_id
+    player = (
+      player_to_move(state)
+      if player_id is None
+      else arguments.integer(player_id, "player_id", 0, self._compiled.num_players - 1)
+    )
     if not state.legal_actions(player):
       return {0: 1.0}
     infostate, actions = self._compiled.view.look_up(state)

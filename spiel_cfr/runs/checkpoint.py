@@ -1,5 +1,6 @@
 """A folder with the last few checkpoints of a run."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -7,6 +8,7 @@ import warnings
 
 from spiel_cfr import errors, files
 from spiel_cfr.arguments import positive_integer
+from spiel_cfr.runs.lock import FolderLock
 from spiel_cfr.runs.schedule import Every, NextDue
 from spiel_cfr.solvers.interface import IterativeSolver
 
@@ -30,6 +32,7 @@ class Checkpoints:
   folder: str | os.PathLike[str]
   every: int | NextDue
   keep: int = 3
+  _lock: FolderLock = dataclasses.field(init=False, repr=False, compare=False)
 
   def __post_init__(self) -> None:
     """Checks the numbers.
@@ -40,6 +43,7 @@ class Checkpoints:
     positive_integer(self.keep, "keep")
     if not callable(self.every):
       Every(self.every)
+    object.__setattr__(self, "_lock", FolderLock(self.folder))
 
   @property
   def schedule(self) -> NextDue:
@@ -63,7 +67,8 @@ class Checkpoints:
     """Makes sure that the folder is free for the solver: a run does so before it begins.
 
     Raises:
-      CheckpointMismatchError: there are checkpoints of later iterations, which this run would come to replace.
+      CheckpointMismatchError: there are checkpoints of later iterations, or of another solver, which this run would
+        come to replace.
     """
     for path, iteration in self._iterations().items():
       if iteration > solver.iteration:
@@ -71,46 +76,64 @@ class Checkpoints:
           f"{path} is of a later iteration than the solver's, which is {solver.iteration:,}. Resume from "
           "it, or choose another folder."
         )
+    for path in self.paths():
+      try:
+        solver.check_origin(path)
+      except errors.FileFormatError:
+        continue  # What is damaged is for `resume` to say.
+      return
+
+  def locked(self) -> contextlib.AbstractContextManager[None]:
+    """Returns a context in which nobody else's run may use the folder; a run is in one from its start to its end.
+
+    Raises:
+      FolderInUseError: somebody else does.
+      OSError: the folder can't be written to.
+    """
+    return self._lock()
 
   def save(self, solver: IterativeSolver) -> pathlib.Path:
     """Adds a checkpoint, and removes those beyond the number to keep.
 
     Raises:
       ArgumentError: an argument of the solver's constructor can't be kept in a file.
+      FolderInUseError: somebody else's run uses the folder.
       OSError: the file can't be written; all older ones are still there.
     """
     folder = pathlib.Path(self.folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{_PREFIX}{solver.iteration:012}{_SUFFIX}"
-    solver.save(path)
-    # What a process that was killed while it wrote has left behind.
-    leftovers = folder.glob(f"{_PREFIX}*{files.TEMPORARY}")
-    for old in [*self.paths()[self.keep :], *leftovers]:
-      old.unlink(missing_ok=True)
+    with self.locked():
+      path = folder / f"{_PREFIX}{solver.iteration:012}{_SUFFIX}"
+      solver.save(path)
+      # What a process that was killed while it wrote has left behind.
+      leftovers = folder.glob(f"{_PREFIX}*{files.TEMPORARY}")
+      for old in [*self.paths()[self.keep :], *leftovers]:
+        if old != path:
+          old.unlink(missing_ok=True)
     return path
 
   def resume(self, solver: IterativeSolver) -> pathlib.Path | None:
     """Brings a solver to the newest checkpoint, if there is any.
 
-    A damaged file is renamed, and passed over with a warning for the one before it.
+    Damaged files are passed over with a warning, and renamed once an older one is found whole.
 
     Returns:
-      The file that was read, or None.
+      The file that was read, or None if there are no files.
 
     Raises:
       CheckpointMismatchError: the checkpoints are of another game, another solver or one made with other arguments.
       FileFormatError: a file is no checkpoint or has a newer format, or all are damaged.
     """
-    damage = None
+    damaged: dict[pathlib.Path, errors.DamagedFileError] = {}
     for path in self.paths():
       try:
         solver.restore(path)
       except errors.DamagedFileError as error:
         warnings.warn(f"Passed over a checkpoint: {error}", stacklevel=2)
-        path.rename(path.with_name(f"{path.name}.damaged"))
-        damage = error
+        damaged[path] = error
       else:
+        for bad in damaged:
+          bad.rename(bad.with_name(f"{bad.name}.damaged"))
         return path
-    if damage is not None:
-      raise damage
+    if damaged:
+      raise next(iter(damaged.values()))
     return None

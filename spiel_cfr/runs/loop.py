@@ -11,10 +11,13 @@ from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
-from spiel_cfr.runs.schedule import NextDue, Powers
+from spiel_cfr.runs.schedule import NextDue, Powers, next_due
 from spiel_cfr.runs.trace import Row, Trace
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
+
+# Iterations in a run that only time or Ctrl-C ends.
+_MOST = (1 << 63) - 1
 
 StopReason = Literal["iterations", "target", "seconds", "interrupt"]
 
@@ -65,7 +68,7 @@ def run(
     seconds: stop after this wall-clock time, evaluations included, to about a tenth of a second or one iteration;
       infinity leaves it to Ctrl-C.
     evaluate_at: when to evaluate: `Every(n)`, `Powers(base)`, or another function from an iteration to the next one
-      that is due.
+      that is due; infinity is never.
     traces: what `open_trace` returns; they are closed when the run ends, however it does.
     checkpoints: where to keep checkpoints, and when; one more is left when the run stops.
     progress: whether to write to standard error: a line that changes on a terminal, a line per evaluation elsewhere.
@@ -74,12 +77,14 @@ def run(
     ArgumentError: there is no stopping rule, or one that makes no sense.
     UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
     FileFormatError: there is a file in the place of a trace that is none.
-    CheckpointMismatchError: there is a trace of another run, or there are checkpoints of later iterations.
+    CheckpointMismatchError: there is a trace of another run, or there are checkpoints of later iterations or of another
+      solver.
+    FolderInUseError: another run uses the folder of the checkpoints.
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
   """
   if iterations is not None:
-    arguments.positive_integer(iterations, "iterations")
+    iterations = arguments.positive_integer(iterations, "iterations")
   limits = {
     "target_nash_conv": target_nash_conv,
     "target_exploitability": target_exploitability,
@@ -101,14 +106,15 @@ def run(
   )
 
   traces = list(traces)
-  if checkpoints:
-    checkpoints.check(solver)
-  solver.prepare()
   solver_seconds = evaluation_seconds = 0.0
   rows: list[Row] = []
   slices = Slices()
   reason: StopReason | None = None
   with contextlib.ExitStack() as stack:
+    if checkpoints:
+      stack.enter_context(checkpoints.locked())
+      checkpoints.check(solver)
+    solver.prepare()
     interrupt = stack.enter_context(DeferredInterrupt(swallow=True))
     for trace in traces:
       stack.callback(trace.close)
@@ -125,14 +131,15 @@ def run(
       return seconds is not None and time.perf_counter() - start >= seconds
 
     while reason is None:
-      due = evaluate_at(solver.iteration)
-      if due <= solver.iteration:
+      now = int(solver.iteration)
+      due = next_due(evaluate_at, now, "evaluate_at")
+      checkpoint_due = next_due(checkpoints.schedule, now, "every") if checkpoints else math.inf
+      end = min(due, checkpoint_due, math.inf if iterations is None else iterations)
+      if math.isinf(end) and seconds is None:
         raise errors.ArgumentError(
-          f"evaluate_at({solver.iteration}) is {due!r}; it must return a later iteration."
+          f"After iteration {now} evaluate_at is never due again, so that nothing would stop the run."
         )
-      checkpoint_due = checkpoints.schedule(solver.iteration) if checkpoints else math.inf
-      ends = [due, checkpoint_due, math.inf if iterations is None else iterations]
-      for count in slices(max(0, int(min(ends)) - solver.iteration)):
+      for count in slices(_MOST if math.isinf(end) else max(0, int(end) - now)):
         if interrupt.requested or out_of_time():
           break
         begin = time.perf_counter()

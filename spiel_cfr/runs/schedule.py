@@ -4,15 +4,39 @@ A schedule is any function from an iteration, 0 or more, to the next one after i
 sees nothing else, a run that was stopped and resumed keeps the schedule of one that never was.
 """
 
+import contextlib
 import dataclasses
 import math
+import sys
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from spiel_cfr import errors
-from spiel_cfr.arguments import positive_integer
+from spiel_cfr.arguments import integer, positive_integer, real_number, shortened
 
-NextDue: TypeAlias = Callable[[int], int]
+# Infinity says that the thing is never due again.
+NextDue: TypeAlias = Callable[[int], float]
+
+
+def next_due(schedule: NextDue, iteration: int, name: str) -> float:
+  """Asks a schedule when the thing is next due: at an integer, rounded up, or infinity for never.
+
+  Raises:
+    ArgumentError: the answer is no number, or not after `iteration`.
+  """
+  answer: Any = schedule(iteration)
+  due = -math.inf
+  with contextlib.suppress(errors.ArgumentError):
+    if hasattr(answer, "__index__"):
+      due = integer(answer, name, maximum=1 << 1024)
+    else:
+      number = real_number(answer, name)
+      due = number if math.isinf(number) else math.ceil(number)
+  if due <= iteration:
+    raise errors.ArgumentError(
+      f"{name}({iteration}) is {shortened(answer)}; it must return a later iteration."
+    )
+  return due
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +59,7 @@ class Every:
 
   def __call__(self, iteration: int) -> int:
     """Returns the next multiple after `iteration`."""
+    iteration = integer(iteration, "iteration", 0)
     return iteration + self.iterations - iteration % self.iterations
 
 
@@ -54,12 +79,20 @@ class Powers:
     Raises:
       ArgumentError: it is not a finite number above 1.
     """
-    if not 1 < self.base < math.inf:
+    if real_number(self.base, "base", 1.0, sys.float_info.max) == 1:
       raise errors.ArgumentError(f"The base of Powers must be above 1, not {self.base!r}.")
 
-  def __call__(self, iteration: int) -> int:
-    """Returns the next power after `iteration`."""
-    power = 1.0
-    while math.ceil(power) <= iteration:
-      power *= self.base
-    return math.ceil(power)
+  def __call__(self, iteration: int) -> float:
+    """Returns the next power after `iteration`; infinity if that is beyond floating-point numbers."""
+    iteration = integer(iteration, "iteration", 0)
+    more = self.base - 1
+    if iteration * more < 1:
+      # The next power is above `iteration`, and at most `iteration * base`.
+      return iteration + 1
+    exponent = max(0, int(math.log(iteration) / math.log1p(more)) - 1)
+    try:
+      while math.ceil(self.base**exponent) <= iteration:
+        exponent += 1
+    except OverflowError:
+      return math.inf
+    return math.ceil(self.base**exponent)

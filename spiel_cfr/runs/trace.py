@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import time
@@ -110,9 +111,13 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
     *lines, _ = path.read_bytes().split(b"\n")
     header = form.parse_header(lines[0].decode())
     kind, version = header["kind"], header["format"]
+    if not isinstance(header.get("resumed", []), list):
+      raise ValueError("its header does not list when it was resumed")
     if (kind, version) == (_KIND, _FORMAT):
       for line in lines[form.header_lines :]:
         rows.append(_to_row(form.parse_row(line.decode())))
+        if len(rows) > 1 and rows[-2].iteration >= rows[-1].iteration:
+          raise ValueError(f"iteration {rows[-1].iteration} comes after {rows[-2].iteration}")
   except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
     raise errors.FileFormatError(
       f"{path} is not a {_KIND}, or is damaged after {len(rows)} rows: {error}."
@@ -129,15 +134,35 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
 def _to_row(values: dict[str, Any]) -> Row:
   if tuple(values) != COLUMNS:
     raise ValueError(f"its columns are {', '.join(values)}")
-  exploitability = values["exploitability"]
-  return Row(
-    int(values["iteration"]),
-    float(values["solver_seconds"]),
-    float(values["evaluation_seconds"]),
-    int(values["nodes_touched"]),
-    float(values["nash_conv"]),
-    None if exploitability in (None, "") else float(exploitability),
+  iteration, nodes_touched = (_count(values[name]) for name in ("iteration", "nodes_touched"))
+  solver_seconds, evaluation_seconds, nash_conv = (
+    _number(values[name]) for name in ("solver_seconds", "evaluation_seconds", "nash_conv")
   )
+  if min(solver_seconds, evaluation_seconds) < 0:
+    raise ValueError("a time is negative")
+  exploitability = values["exploitability"]
+  known = exploitability not in (None, "")
+  return Row(
+    iteration,
+    solver_seconds,
+    evaluation_seconds,
+    nodes_touched,
+    nash_conv,
+    _number(exploitability) if known else None,
+  )
+
+
+def _count(value: Any) -> int:
+  number = int(value) if isinstance(value, str) else value
+  if type(number) is not int or number < 0:
+    raise ValueError(f"{value!r} is no count")
+  return number
+
+
+def _number(value: Any) -> float:
+  if isinstance(value, bool) or not math.isfinite(number := float(value)):
+    raise ValueError(f"{value!r} is no finite number")
+  return number
 
 
 def _header(solver: IterativeSolver) -> dict[str, Any]:
@@ -224,24 +249,24 @@ class _FileTrace(Trace):
 
     Raises:
       FileFormatError: there is a file at that path which is no trace.
-      CheckpointMismatchError: its rows are of another game, another solver or one made with other arguments.
+      CheckpointMismatchError: it is of another game, another solver or one made with other arguments.
       OSError: the file can't be written.
     """
     header = _header(solver)
     rows: list[Row] = []
     if self._path.exists():
       old = read_trace(self._path)
+      for key in ("game_sha256", "solver"):
+        if old.header.get(key) != header[key]:
+          raise errors.CheckpointMismatchError(
+            f"{self._path} is a trace of {old.header.get('solver')} on {old.header.get('game')}, "
+            f"not of {header['solver']} on {header['game']}. Give the trace another name."
+          )
       rows = [row for row in old.rows if row.iteration <= solver.iteration]
       if rows:
-        for key in ("game_sha256", "solver"):
-          if old.header.get(key) != header[key]:
-            raise errors.CheckpointMismatchError(
-              f"{self._path} is a trace of {old.header.get('solver')} on {old.header.get('game')}, "
-              f"not of {header['solver']} on {header['game']}. Give the trace another name."
-            )
         resumed = {key: header[key] for key in ("iteration", "started", "versions", "machine")}
         header = old.header | {"resumed": [*old.header.get("resumed", []), resumed]}
-    self._path.parent.mkdir(parents=True, exist_ok=True)
+    files.make_folder(self._path.parent)
     with files.replacing(self._path) as file:
       file.write("".join([self._form.header(header), *map(self._form.row, rows)]).encode())
     self._file = open(self._path, "a", newline="\n")  # noqa: SIM115

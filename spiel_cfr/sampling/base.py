@@ -5,7 +5,7 @@ Every iteration makes one traversal per player, and players update in turn.
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, TypedDict, get_args
 
 import numpy as np
@@ -14,6 +14,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.game.view import GameView
@@ -31,6 +32,7 @@ from spiel_cfr.sampling.snapshot import Snapshot
 from spiel_cfr.sampling.updates import Batch
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.numbers import check_weights, exclusive
 
 DEFAULT_MAX_NODES = 500_000
 DEFAULT_MAX_INFOSETS = 2_000_000
@@ -119,6 +121,7 @@ class SamplingSolver(IterativeSolver):
     if engine is not None:
       arguments.one_of(engine, "engine", get_args(EngineName), " or None")
     arguments.positive_integer(max_infosets, "max_infosets")
+    max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
     self._weights = (
       average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
     )
@@ -143,7 +146,9 @@ class SamplingSolver(IterativeSolver):
     else:
       self.engine = "compiled"
       self._compiled, self._engine = compiled_engine.compiled_game, compiled_engine
-    self._tie = TIE * (self.game.max_utility() - self.game.min_utility())
+    bounds = self.game.min_utility(), self.game.max_utility()
+    check_payoffs(str(self.game), self._compiled.payoff_range if self._compiled else bounds)
+    self._tie = TIE * (bounds[1] - bounds[0])
     self._start()
 
   def _start(self) -> None:
@@ -224,10 +229,13 @@ class SamplingSolver(IterativeSolver):
     Raises:
       ArgumentError: `iterations` is not a positive integer.
       GameTooLargeError: the state engine has met more infosets than it may remember.
+      ConcurrentUseError: it runs already, in another thread.
+      NotFiniteError: the weights of the average would leave the range of floating-point numbers.
     """
     for count in self._slices(arguments.positive_integer(iterations, "iterations")):
       self._advance(count)
 
+  @exclusive
   def _advance(self, count: int) -> None:
     self._engine.run(self._next_batch(count))
 
@@ -241,9 +249,11 @@ class SamplingSolver(IterativeSolver):
     logarithms = np.maximum(logarithms, _LEAST_LOGARITHM)
     logarithms = np.cumsum(np.vstack([self._logarithms[1:], logarithms]), axis=0)[done - known :]
     self._logarithms[:] = done, *logarithms[0]
+    weights = self._weights(iterations[done - known :])
+    check_weights(weights, count, float(self._engine.table.entries.cumulative[0]))
     return Batch(
       logarithms=logarithms[1:],
-      weights=self._weights(iterations[done - known :]),
+      weights=weights,
       discounting=bool(logarithms.any()),
       forgets_negative=self.minimizer.forgets_negative,
       tie=self._tie,
@@ -273,6 +283,10 @@ class SamplingSolver(IterativeSolver):
     # Brings the sums of logarithms up to the iterations done, however those were divided into runs.
     self._next_batch(0)
     return super().state_dict()
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    self._engine.table.check(state)
 
   def average_policy(self) -> open_spiel_policy.Policy:
     """Returns a copy of the average policy, uniform where the samples have never been.
@@ -362,9 +376,8 @@ class SamplingSolver(IterativeSolver):
     Raises:
       ArgumentError: there is no such infoset, or it has not been met.
     """
-    infoset = None
-    if player in range(self.game.num_players()):
-      infoset = self._engine.infostates[player].get(infostate)
+    player = arguments.integer(player, "player", 0, self.game.num_players() - 1)
+    infoset = self._engine.infostates[player].get(infostate)
     if infoset is None:
       raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
     entries, actions = self._engine.table.entries, list(self._engine.legal_actions(infoset))

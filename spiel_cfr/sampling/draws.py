@@ -4,14 +4,13 @@ Random numbers are a function of a key and a count (SplitMix64; Steele, Lea and 
 Pseudorandom Number Generators"), so that all there is to remember of the stream is a position.
 """
 
-import operator
 from collections.abc import MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from spiel_cfr import errors
+from spiel_cfr import arguments, errors
 from spiel_cfr.kernels.arrays import COUNTS, FLOATS, Float64s, Uint64s
 from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.sampling.rules import Rule
@@ -19,6 +18,8 @@ from spiel_cfr.sampling.rules import Rule
 # Entries of a solver's counters: the key and the position of its random numbers, iterations done, nodes visited.
 KEY, POSITION, ITERATIONS, VISITED = range(4)
 NUM_COUNTERS = 4
+# As long as NumPy's generators take notice of.
+_MOST_SEED = (1 << 128) - 1
 _ONE: Any = np.uint64(1)
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER_1, _MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -36,10 +37,11 @@ def new_counters(seed: int | np.random.Generator) -> Uint64s:
   """
   if not isinstance(seed, np.random.Generator):
     try:
-      seed = np.random.default_rng(operator.index(seed))
-    except (TypeError, ValueError) as error:
+      seed = np.random.default_rng(arguments.integer(seed, "seed", 0, _MOST_SEED))
+    except errors.ArgumentError as error:
       raise errors.ArgumentError(
-        f"seed must be an integer that is not negative or a numpy.random.Generator, not {seed!r}."
+        "seed must be an integer that is not negative or a numpy.random.Generator, not "
+        f"{arguments.shortened(seed)}."
       ) from error
   counters = np.zeros(NUM_COUNTERS, np.uint64)
   counters[KEY] = seed.integers(1 << 64, dtype=np.uint64)

@@ -4,12 +4,22 @@ Unlike in sequence form, the actions of an infoset stand side by side: a sample 
 i of the arrays is the empty sequence of player i; the actions of the infosets follow.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import FLOAT_TABLE, FLOATS, INDICES, Float64s, Uint32s, tuple_type
+from spiel_cfr.kernels.arrays import (
+  FLOAT_TABLE,
+  FLOATS,
+  INDICES,
+  Float64s,
+  Uint32s,
+  require,
+  tuple_type,
+)
+from spiel_cfr.sampling.draws import ITERATIONS
 
 
 class Entries(NamedTuple):
@@ -42,6 +52,10 @@ class Entries(NamedTuple):
   baseline: Float64s
 
 
+# What sums of probabilities may differ from 1 by.
+_TOLERANCE = 1e-6
+_MOST_LOGARITHM = 300.0
+_MOST_ITERATIONS = 1 << 53
 _OVER_INFOSETS = ("first", "num_actions", "parent")
 ENTRIES = tuple_type(
   Entries,
@@ -100,6 +114,31 @@ class Table:
         grown[name] = np.zeros((*array.shape[:-1], max(length, 2 * capacity)), array.dtype)
         grown[name][..., :capacity] = array
     self.entries = entries._replace(**grown)
+
+  def check(self, state: Mapping[str, Any]) -> None:
+    """Checks what is to replace a solver's arrays, of the same shapes and types.
+
+    Args:
+      state: what `SamplingSolver.state_dict` returns.
+
+    Raises:
+      ValueError: it is nothing that samples lead to.
+    """
+    done, logarithms = int(state["_counters"][ITERATIONS]), state["_logarithms"]
+    require(done <= _MOST_ITERATIONS, "the iteration is possible")
+    require(logarithms[0] == done and np.isfinite(logarithms).all(), "discounts are up to date")
+    strategy, caught_up = state["_strategy"], state["_caught_up"]
+    for name in ("_regret", "_cumulative", "_baseline", "_caught_up"):
+      require(np.isfinite(state[name]), f"{name} is finite")
+    require(state["_cumulative"] >= 0, "averages are not negative")
+    require((strategy >= 0) & (strategy <= 1 + _TOLERANCE), "probabilities are between 0 and 1")
+    first = self.entries.first[: self.num_infosets]
+    if len(first):
+      sums = np.add.reduceat(strategy[: self.num_sequences], first)
+      require(np.abs(sums - 1) <= _TOLERANCE, "probabilities sum to 1")
+    # What has not been caught up with is a product of discounts, which must be a number.
+    idle = logarithms[1:, None] - caught_up
+    require(idle <= _MOST_LOGARITHM, "sums of logarithms are possible")
 
   def add(self, num_actions: int, parent: int) -> int:
     """Adds an infoset, which plays the uniform strategy, below a sequence of its owner; returns its number."""

@@ -7,16 +7,18 @@ proved, for other methods, to turn the convergence of averages into a linear one
 """
 
 import math
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from spiel_cfr import arguments, evaluate
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros, require
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent, SafeguardedDescent
 from spiel_cfr.policy import forms
 from spiel_cfr.solvers.full_width import Averaged, Solver
+from spiel_cfr.solvers.interface import MOST_ITERATIONS
 
 Average: TypeAlias = Literal["power", "certified"]
 
@@ -101,13 +103,22 @@ class AdaptiveOptimisticCFRSolver(Solver):
     self._best = aligned_zeros(self.compiled_game.end)
     self._best_scores = np.full(self.compiled_game.num_players, np.inf)
 
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    iteration, best = state["iteration"], state["_best"]
+    require(0 <= state["_restart_iteration"] <= iteration, "the restart was before")
+    next_check = state["_next_check"]
+    require(0 < next_check <= 2 * MOST_ITERATIONS, "the next check is possible")
+    require(not self._certifies or next_check > iteration, "the next check is not over")
+    require((best >= 0) & (best <= 1 + 1e-6), "the certified strategies are probabilities")
+
   def _advance(self, count: int) -> None:
     if not self._certifies:
       super()._advance(count)
       return
     end = self.iteration + count
     while True:
-      super()._advance(min(end, self._next_check) - self.iteration)
+      super()._advance(max(0, min(end, self._next_check) - self.iteration))
       if self.iteration < self._next_check:
         return
       self._next_check = int(_GROWTH * self.iteration) + 1

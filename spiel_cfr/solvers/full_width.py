@@ -1,19 +1,23 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
-from typing import ClassVar, Literal
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import pyspiel
 
-from spiel_cfr import arguments, evaluate
+from spiel_cfr import arguments, errors, evaluate
+from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
 from spiel_cfr.policy import forms
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.loops import IterationNumbers, make_loop
+from spiel_cfr.solvers.numbers import check_numbers, check_weights, exclusive
 
 # Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
 Averaged = Literal["before", "after"]
@@ -70,8 +74,14 @@ class Solver(IterativeSolver):
 
     Raises:
       GameError: see `compile_game`.
-      ArgumentError: the power is not a finite number, or negative.
+      ArgumentError: the power is not a finite number, or negative; `averaged` is not one of the names, or not one for
+        each player; the minimizer is none.
+      InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
+    if not isinstance(minimizer, LocalMinimizer):
+      raise errors.ArgumentError(
+        f"minimizer must be a LocalMinimizer, not {arguments.shortened(minimizer)}."
+      )
     self.compiled_game = compile_game(game)
     self.minimizer = minimizer
     self.alternating_updates = bool(alternating_updates)
@@ -80,6 +90,13 @@ class Solver(IterativeSolver):
     )
     num_players = self.compiled_game.num_players
     each = (averaged,) * num_players if isinstance(averaged, str) else averaged
+    if not isinstance(each, list | tuple) or len(each) != num_players:
+      raise errors.ArgumentError(
+        f"averaged must be one name, or one for each of {num_players} players, not {averaged!r}."
+      )
+    for which in each:
+      arguments.one_of(which, "averaged", get_args(Averaged))
+    check_payoffs(self.compiled_game.game_string, self.compiled_game.payoff_range)
     self._after = np.array([which == "after" for which in each])
     self._start()
 
@@ -91,6 +108,13 @@ class Solver(IterativeSolver):
     self._state, self._local = self._loop.state, self._loop.local
     # The relative rounding error of what is remembered.
     self.precision = float(np.finfo(self._cumulative.dtype).eps)
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    for name in ("_strategy", "_cumulative", "_state", "_local"):
+      require(np.isfinite(state[name]), f"{name} is finite")
+    require(state["_cumulative"] >= 0, "averages are not negative")
+    forms.check_behavioral_form(self.compiled_game, state["_strategy"])
 
   def _loaded(self) -> None:
     self._loop.refresh()
@@ -115,15 +139,18 @@ class Solver(IterativeSolver):
     walks = self.compiled_game.num_players if self.alternating_updates else 1
     return self.iteration * walks * self.compiled_game.num_states
 
+  @exclusive
   def prepare(self) -> None:
     """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
     self._advance(0)
     self.nash_conv()
 
+  @exclusive
   def evaluate_and_update_policy(self) -> None:
     """Does one iteration: every player evaluates the current policies and updates its own."""
     self._advance(1)
 
+  @exclusive
   def run(self, iterations: int) -> None:
     """Does many iterations: the same numbers as single steps, bit for bit.
 
@@ -131,17 +158,27 @@ class Solver(IterativeSolver):
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
+      ConcurrentUseError: it runs already, in another thread.
+      NotFiniteError: something has become NaN or infinite; or would, and then the solver is as it was.
     """
     for count in self._slices(arguments.positive_integer(iterations, "iterations")):
       self._advance(count)
+      # Whatever is not finite at any infoset makes its way up to the root.
+      if not all(map(math.isfinite, self._loop.values())):
+        raise errors.NotFiniteError(
+          f"After {self.iteration:,} iterations the value of the game is {self._loop.values()} for its players: the "
+          f"strategies or regrets of {self.minimizer} have left the range of floating-point numbers."
+        )
 
   def _advance(self, count: int) -> None:
     """Does `count` iterations in one call of compiled code."""
     iterations = np.arange(self.iteration + 1, self.iteration + count + 1)
-    weights = self._average_weights(iterations)[:, None]
-    numbers = IterationNumbers(
-      self._parameters(iterations), weights * ~self._after, weights * self._after
-    )
+    parameters = self._parameters(iterations)
+    check_numbers(parameters, 2, count, "what the minimizer's `parameters` returns")
+    weights = self._average_weights(iterations)
+    check_weights(weights, count, float(self._cumulative[0]))
+    weights = weights[:, None]
+    numbers = IterationNumbers(parameters, weights * ~self._after, weights * self._after)
     self._loop.advance(self.alternating_updates, numbers, self._iteration)
 
   def _parameters(self, iterations: Int64s) -> Float64s:
@@ -154,6 +191,7 @@ class Solver(IterativeSolver):
 
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
+    forms.check_finite(self._strategy)
     return self._strategy.astype(np.float64)
 
   def current_sequence_form(self) -> Float64s:

@@ -2,11 +2,9 @@
 
 import abc
 import copy
-import dataclasses
-import enum
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,17 +14,16 @@ from spiel_cfr import errors, evaluate, files
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.environment import versions
-from spiel_cfr.kernels.arrays import Float64s
-from spiel_cfr.minimizers.base import LocalMinimizer
-from spiel_cfr.minimizers.schedules import Schedule
+from spiel_cfr.kernels.arrays import Float64s, require
 from spiel_cfr.policy import forms, open_spiel
+from spiel_cfr.solvers.descriptions import CLASS, from_json, newest_class, signature, to_json
+from spiel_cfr.solvers.numbers import RUNNING
 
 _KIND = "checkpoint of spiel_cfr"
 _FORMAT = 2
-_CLASS = "class"
+# Further on, floating-point numbers do not tell iterations apart.
+MOST_ITERATIONS = 1 << 53
 _STATE = "state"
-# What an argument may be that a checkpoint describes by class and fields.
-_DESCRIBED = (LocalMinimizer, Schedule)
 
 
 class IterativeSolver(abc.ABC):
@@ -142,6 +139,7 @@ class IterativeSolver(abc.ABC):
     """Returns the same solver before its first iteration; this one is left alone."""
     result = type(self).__new__(type(self))
     result.__dict__.update(self.__dict__)
+    result.__dict__.pop(RUNNING, None)
     result._start()
     return result
 
@@ -157,7 +155,7 @@ class IterativeSolver(abc.ABC):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what is pickled: the attributes that never change, and a copy of the others."""
-    left_out = {*self.state_names, *self._workspaces}
+    left_out = {*self.state_names, *self._workspaces, RUNNING}
     constants = {name: value for name, value in self.__dict__.items() if name not in left_out}
     return constants | {_STATE: self.state_dict()}
 
@@ -176,7 +174,7 @@ class IterativeSolver(abc.ABC):
     Raises:
       ArgumentError: an argument can't be written as JSON.
     """
-    return {_CLASS: type(self).__name__, "arguments": _to_json(self._arguments)}
+    return {CLASS: type(self).__name__, "arguments": to_json(self._arguments)}
 
   def state_dict(self) -> dict[str, Any]:
     """Returns a copy of all that changes from one iteration to the next, by name."""
@@ -191,7 +189,7 @@ class IterativeSolver(abc.ABC):
     """Takes over what `state_dict` of a solver made with the same arguments has returned.
 
     Raises:
-      CheckpointMismatchError: it is of another solver. This one is then as it was.
+      CheckpointMismatchError: it is of another solver, or of none. This one is then as it was.
     """
     if set(state) != set(self.state_names):
       raise errors.CheckpointMismatchError(
@@ -200,7 +198,7 @@ class IterativeSolver(abc.ABC):
     for name in self.state_names:
       value, new = getattr(self, name), state[name]
       expected = dict if isinstance(value, np.random.Generator) else type(value)
-      fits = isinstance(new, expected)
+      fits = isinstance(new, expected) and isinstance(new, bool) == isinstance(value, bool)
       if fits and isinstance(value, np.ndarray):
         fits = (new.shape, new.dtype) == (value.shape, value.dtype)
       if fits and isinstance(value, np.random.Generator):
@@ -209,6 +207,12 @@ class IterativeSolver(abc.ABC):
         raise errors.CheckpointMismatchError(
           f"{name} of {type(self).__name__} is {_in_words(value)}, not {_in_words(new)}."
         )
+    try:
+      self._check_state(state)
+    except ValueError as error:
+      raise errors.CheckpointMismatchError(
+        f"That is no state of {type(self).__name__}: {error}."
+      ) from None
     for name in self.state_names:
       value = getattr(self, name)
       if isinstance(value, np.ndarray):
@@ -219,6 +223,13 @@ class IterativeSolver(abc.ABC):
       else:
         setattr(self, name, state[name])
     self._loaded()
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    """Raises ValueError where values of the right names, types and shapes are none that iterations lead to."""
+    for name, value in state.items():
+      is_number = isinstance(value, float | np.ndarray)
+      require(not is_number or not np.isnan(value).any(), f"{name} has no NaN")
+    require(0 <= state.get("iteration", 0) <= MOST_ITERATIONS, "the iteration is possible")
 
   def _loaded(self) -> None:  # noqa: B027
     """Brings everything else up to date after the attributes of `state_names` have been written to."""
@@ -240,9 +251,19 @@ class IterativeSolver(abc.ABC):
       "game": self.compiled_game.game_string,
       "game_sha256": self.compiled_game.digest,
       "versions": versions(),
-      "state": _to_json(others),
+      "state": to_json(others),
     }
     files.write(path, _KIND, _FORMAT, header, arrays)
+
+  def check_origin(self, path: str | os.PathLike[str]) -> None:
+    """Makes sure that a checkpoint is of a solver that was made for the same game with the same arguments.
+
+    Raises:
+      CheckpointMismatchError: it is not.
+      FileFormatError: the file is no checkpoint, is damaged or has a newer format.
+      OSError: the file can't be read.
+    """
+    self._state_in(path, *files.read(path, _KIND, _FORMAT))
 
   def restore(self, path: str | os.PathLike[str]) -> None:
     """Takes over the state in a checkpoint of a solver that was made for the same game with the same arguments.
@@ -257,9 +278,15 @@ class IterativeSolver(abc.ABC):
   def _restore(
     self, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
   ) -> None:
+    self.load_state_dict(self._state_in(path, header, arrays))
+
+  def _state_in(
+    self, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
+  ) -> dict[str, Any]:
+    """Returns the state in a checkpoint of this solver."""
     try:
       game, digest, solver = header["game"], header["game_sha256"], header["solver"]
-      state = header["state"] | arrays
+      state: dict[str, Any] = header["state"] | arrays
     except (KeyError, TypeError) as error:
       raise errors.FileFormatError(f"{path} is not a {_KIND}: its header lacks {error}.") from error
     if digest != self.compiled_game.digest:
@@ -269,9 +296,9 @@ class IterativeSolver(abc.ABC):
       )
     if solver != self.description():
       raise errors.CheckpointMismatchError(
-        f"{path} is of {_signature(solver)}, not of {_signature(self.description())}."
+        f"{path} is of {signature(solver)}, not of {signature(self.description())}."
       )
-    self.load_state_dict(state)
+    return state
 
   @classmethod
   def load(cls, path: str | os.PathLike[str], game: AnyGame) -> Self:
@@ -293,70 +320,19 @@ class IterativeSolver(abc.ABC):
     compiled = compile_game(game)
     header, arrays = files.read(path, _KIND, _FORMAT)
     try:
-      name, described = header["solver"][_CLASS], header["solver"]["arguments"]
-      found = _newest_class([cls], name)
+      name, described = header["solver"][CLASS], header["solver"]["arguments"]
+      found = newest_class([cls], name)
       bound = inspect.signature(found.__init__).bind_partial(None, compiled)
-      bound.arguments.update(_from_json(described))
+      bound.arguments.update(from_json(described))
       solver: Self = found(*bound.args[1:], **bound.kwargs)
-    except (KeyError, TypeError, ValueError) as error:
+    # Nobody knows what constructors do with arguments that were never theirs.
+    except Exception as error:
       raise errors.CheckpointMismatchError(
-        f"{path} is of {_signature(header.get('solver'))}, which is not a {cls.__name__} that is known "
+        f"{path} is of {signature(header.get('solver'))}, which is not a {cls.__name__} that is known "
         f"here: {error}. Import its class first if it is your own."
       ) from error
     solver._restore(path, header, arrays)
     return solver
-
-
-def _newest_class(bases: Sequence[type[Any]], name: str) -> Any:
-  """Returns the class of that name, of `bases` or derived from one; of several the one defined last, as in notebooks.
-
-  Raises:
-    KeyError: there is none.
-  """
-  known = {base.__name__: base for base in bases}
-  unseen = [*bases]
-  while unseen:
-    children = unseen.pop().__subclasses__()
-    known.update((child.__name__, child) for child in children)
-    unseen += children
-  return known[name]
-
-
-def _to_json(value: Any) -> Any:
-  """Writes an argument as JSON has it; minimizers and schedules become class and fields, enumerations a name."""
-  if isinstance(value, np.generic | np.ndarray):
-    return value.tolist()
-  if isinstance(value, bool | int | float | str | None):
-    return value
-  if isinstance(value, enum.Enum):
-    return value.name
-  if isinstance(value, list | tuple):
-    return [_to_json(entry) for entry in value]
-  if isinstance(value, dict):
-    return {name: _to_json(entry) for name, entry in value.items()}
-  if isinstance(value, LocalMinimizer | Schedule) and dataclasses.is_dataclass(value):
-    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return {_CLASS: type(value).__name__} | _to_json(fields)
-  raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.")
-
-
-def _from_json(value: Any) -> Any:
-  """Reads what `_to_json` has written; tuples have become lists."""
-  if isinstance(value, list):
-    return [_from_json(entry) for entry in value]
-  if isinstance(value, dict):
-    fields = {name: _from_json(entry) for name, entry in value.items() if name != _CLASS}
-    return _newest_class(_DESCRIBED, value[_CLASS])(**fields) if _CLASS in value else fields
-  return value
-
-
-def _signature(description: Any) -> str:
-  """Returns what `IterativeSolver.description` returns as a call."""
-  try:
-    arguments = (f"{name}={value!r}" for name, value in description["arguments"].items())
-    return f"{description[_CLASS]}({', '.join(arguments)})"
-  except (KeyError, TypeError, AttributeError):
-    return repr(description)
 
 
 def _is_state_of(generator: np.random.Generator, state: Any) -> bool:

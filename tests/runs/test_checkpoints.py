@@ -242,7 +242,7 @@ def test_pickles_are_not_opened(kuhn: Any, path: pathlib.Path) -> None:
   trap = np.array([Trap()], dtype=object)
   header: dict[str, Any] = {"solver": {"class": "CFRSolver", "arguments": {}}}
   files.write(path, interface._KIND, interface._FORMAT, header, {"_cumulative": trap})
-  with pytest.raises(errors.FileFormatError, match="allow_pickle"):
+  with pytest.raises(errors.FileFormatError, match="array is of object"):
     spiel_cfr.CFRSolver.load(path, kuhn)
   assert not hasattr(errors, "trapped")
 

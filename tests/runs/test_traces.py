@@ -81,10 +81,23 @@ def test_a_resumed_run_goes_on_in_the_same_trace(
 def test_a_new_run_begins_a_new_trace(suffix: str, kuhn: Any, tmp_path: pathlib.Path) -> None:
   path = tmp_path / f"trace{suffix}"
   run(spiel_cfr.CFRSolver(kuhn), 16, path)
-  run(spiel_cfr.CFRPlusSolver(kuhn), 4, path)
+  run(spiel_cfr.CFRSolver(kuhn), 4, path)
   header, rows = spiel_cfr.read_trace(path)
-  assert header["solver"]["class"] == "CFRPlusSolver"
+  assert "resumed" not in header
   assert [row.iteration for row in rows] == [1, 2, 4]
+
+
+@SUFFIXES
+def test_a_new_run_of_something_else_leaves_the_trace_alone(
+  suffix: str, kuhn: Any, tmp_path: pathlib.Path
+) -> None:
+  path = tmp_path / f"trace{suffix}"
+  run(spiel_cfr.CFRSolver(kuhn), 16, path)
+  before = path.read_bytes()
+  for solver in (spiel_cfr.CFRPlusSolver(kuhn), spiel_cfr.CFRSolver("kuhn_poker(players=3)")):
+    with pytest.raises(errors.CheckpointMismatchError, match="another name"):
+      run(solver, 4, path)
+  assert path.read_bytes() == before
 
 
 @SUFFIXES

@@ -1,5 +1,6 @@
 """Samples a game through OpenSpiel's states, so that it need not fit into memory: for games too large to compile."""
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,6 +9,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr.game.enumerate import PROBABILITY_TOLERANCE, chance_outcomes
+from spiel_cfr.game.promises import check_actions, unknown_player, wrong_returns
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Uint64s
 from spiel_cfr.sampling.draws import ITERATIONS, POSITION, VISITED, explore, fill_uniform, pick
@@ -142,15 +145,28 @@ class StateEngine:
     mover = state.current_player()
     while mover == _CHANCE:
       outcomes = self.view.chance_outcomes(state)
-      action, chance = outcomes[self._pick([probability for _, probability in outcomes])]
+      chances = [probability for _, probability in outcomes]
+      if not abs(sum(chances) - 1) < PROBABILITY_TOLERANCE:
+        # Says what is wrong with them.
+        chance_outcomes(self.view, state)
+      action, chance = outcomes[self._pick(chances)]
       if importance:
         average_weight /= chance
       state.apply_action(action)
       self._visited += 1
       mover = state.current_player()
     if mover == _TERMINAL:
-      result: float = state.player_return(player)
+      try:
+        result: float = state.player_return(player)
+      except pyspiel.SpielError:
+        raise wrong_returns(state, state.returns(), self.view.num_players) from None
+      if not -math.inf < result < math.inf:
+        raise errors.InvalidPayoffError(
+          f"Player {player} gets {result} after the history [{state.history_str()}]; it must be a finite number."
+        )
       return result
+    if not 0 <= mover < len(self.infostates):
+      raise unknown_player(state)
 
     actions = self.view.legal_actions(state)
     infoset = self._infoset(state, mover, actions)
@@ -223,7 +239,7 @@ class StateEngine:
     infoset = self.infostates[player].get(infostate)
     parent = self._sequences[player]
     if infoset is None:
-      return self._new_infoset(player, infostate, legal, parent)
+      return self._new_infoset(state, infostate, legal, parent)
     if self.actions[infoset] != legal:
       raise errors.InconsistentInfosetError(
         f"States of player {player}'s infostate {infostate!r} have different legal actions: "
@@ -240,8 +256,10 @@ class StateEngine:
       )
     return infoset
 
-  def _new_infoset(self, player: int, infostate: str, legal: list[int], parent: int) -> int:
-    table = self.table
+  def _new_infoset(self, state: Any, infostate: str, legal: list[int], parent: int) -> int:
+    table, player = self.table, state.current_player()
+    if tuple(legal) not in self._known_actions:
+      check_actions(self.view, state, legal)
     if table.num_infosets >= self._max_infosets:
       raise errors.GameTooLargeError(
         f"The samples have met more than max_infosets={self._max_infosets:,} infosets, which take "

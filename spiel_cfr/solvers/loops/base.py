@@ -14,8 +14,10 @@ taken first.
 import abc
 from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
+from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Float64s, Uint64s
 from spiel_cfr.minimizers.base import LocalMinimizer
@@ -54,9 +56,22 @@ class Loop(abc.ABC):
   local: Float64s
 
   def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
-    """Takes what the iterations are about."""
+    """Takes what the iterations are about.
+
+    Raises:
+      ArgumentError: the minimizer does not say how much it keeps, or begins with something else.
+    """
     self._game = game
     self._minimizer = minimizer
+    for name in ("state_lines", "local_lines"):
+      arguments.integer(getattr(minimizer, name), f"{name} of {type(minimizer).__name__}", 0, 1024)
+    self._initial_local = np.asarray(minimizer.initial_local(game))
+    shape = minimizer.local_lines, game.num_infosets
+    if self._initial_local.shape != shape or self._initial_local.dtype.kind not in "fiu":
+      raise errors.ArgumentError(
+        f"initial_local of {type(minimizer).__name__} returns {self._initial_local.dtype} of shape "
+        f"{self._initial_local.shape}; it must return numbers of shape (local_lines, infosets), {shape}."
+      )
 
   @abc.abstractmethod
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
@@ -88,6 +103,10 @@ class Loop(abc.ABC):
   @abc.abstractmethod
   def set_local_line(self, line: int, values: Float64s) -> None:
     """Writes a line of `local`, given in the game's order."""
+
+  @abc.abstractmethod
+  def values(self) -> list[float]:
+    """Returns what each player's empty sequence was worth in its last iteration."""
 
   def current_sequence_form(self) -> Float64s:
     """Returns the current policy in sequence form, a copy of shape (sequences,)."""

@@ -151,7 +151,7 @@ class FlatLoop(Loop):
     self.state = aligned_zeros(minimizer.state_lines, game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + LANES)
-    self.local[:, : game.num_infosets] = minimizer.initial_local(game)
+    self.local[:, : game.num_infosets] = self._initial_local
     self._tree = Tree(game.groups, game.parent)
     self._workspace = _Workspace(
       forms.sequence_form(game, self.strategy),
@@ -186,6 +186,10 @@ class FlatLoop(Loop):
   def current_sequence_form(self) -> Float64s:
     """See the base class."""
     return self._workspace.sequence_form.copy()
+
+  def values(self) -> list[float]:
+    """See the base class."""
+    return [float(self._workspace.utility[tree.root]) for tree in self._game.treeplexes]
 
   def state_line(self, line: int) -> Float64s:
     """See the base class."""

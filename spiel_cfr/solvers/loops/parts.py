@@ -68,7 +68,7 @@ class PartsLoop(Loop):
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines * game.num_infosets + LANES)
     self._parts = partition.parts
-    for line, values in enumerate(minimizer.initial_local(game)):
+    for line, values in enumerate(self._initial_local):
       self.set_local_line(line, values)
     copies = dtype != np.float64
     self._walk = PartWalk(partition, functools.partial(_Workspace, minimizer, copies))
@@ -98,6 +98,10 @@ class PartsLoop(Loop):
 
   def refresh(self) -> None:
     """See the base class: reach probabilities are computed anew in each call of `advance`."""
+
+  def values(self) -> list[float]:
+    """See the base class."""
+    return [float(self._walk.trunk.utility[player][0][0]) for player in PLAYERS]
 
   def state_line(self, line: int) -> Float64s:
     """See the base class."""

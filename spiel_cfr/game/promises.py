@@ -1,0 +1,63 @@
+"""What games promise to those who walk them, and the errors for those that break their word; each quotes the state."""
+
+from typing import Any
+
+from spiel_cfr import errors
+from spiel_cfr.game.view import GameView
+
+
+def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
+  """Checks the legal actions of a player.
+
+  Raises:
+    UnsupportedGameError: there are none, one of them twice, or one that is not among the game's.
+  """
+  end = view.game.num_distinct_actions()
+  problem = ""
+  if not legal:
+    problem = "has no legal action"
+  elif len(set(legal)) < len(legal):
+    problem = f"has the legal actions {legal}, one of them twice,"
+  elif not (min(legal) >= 0 and max(legal) < end):
+    problem = f"has the legal actions {legal}, which are not all among the game's, 0 to {end - 1},"
+  if problem:
+    raise errors.UnsupportedGameError(
+      f"Player {state.current_player()} is to move and {problem} after the history [{state.history_str()}]."
+    )
+
+
+def wrong_returns(state: Any, returns: list[float], num_players: int) -> errors.InvalidPayoffError:
+  """Returns the error for a terminal state that does not have a return for each player."""
+  return errors.InvalidPayoffError(
+    f"After the history [{state.history_str()}] the returns are {returns}, not one for each of {num_players} players."
+  )
+
+
+def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
+  """Returns the error for a state whose infoset its owner reaches in several ways."""
+  player = state.current_player()
+  return errors.ImperfectRecallError(
+    f"Player {player}'s infostate {view.infostate(state)!r} can be reached by "
+    f"different sequences of that player's own actions (one history: [{state.history_str()}]). The "
+    "player forgets what it did, and solvers in sequence form need perfect recall."
+  )
+
+
+def inconsistent_actions(
+  view: GameView, state: Any, known: list[int]
+) -> errors.InconsistentInfosetError:
+  """Returns the error for a state whose legal actions are not those known of its infoset."""
+  return errors.InconsistentInfosetError(
+    f"States of player {state.current_player()}'s infostate {view.infostate(state)!r} "
+    f"have different legal actions: {known}, and {view.legal_actions(state)} after the history "
+    f"[{state.history_str()}]. Infostates must tell such states apart, and an action filter must "
+    "keep the same actions at all of them."
+  )
+
+
+def unknown_player(state: Any) -> errors.UnsupportedGameError:
+  """Returns the error for a state where somebody is to move who is neither a player nor chance."""
+  return errors.UnsupportedGameError(
+    f"After the history [{state.history_str()}], player {state.current_player()} is to move, which is neither a "
+    "player nor chance."
+  )

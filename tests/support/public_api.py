@@ -1,0 +1,326 @@
+"""Every number that a public function, constructor or method takes, found by inspection.
+
+`cases` walks `spiel_cfr.__all__`. What a call needs besides the number under test is looked up by the parameter's name
+in `_bases`, or else built by its annotation, so that new classes need no entry as long as their parameters have known
+names.
+"""
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import inspect
+import math
+import pathlib
+import re
+import signal
+import tempfile
+import types
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+import spiel_cfr
+from spiel_cfr import errors, policy
+from spiel_cfr.minimizers.schedules import Schedule
+from spiel_cfr.sampling.engines.base import Scheme
+from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
+
+BAD: dict[str, Any] = {
+  "nan": math.nan,
+  "inf": math.inf,
+  "-inf": -math.inf,
+  "-1": -1,
+  "0.5": 0.5,
+  "10^400": 10**400,
+  "text": "5",
+  "bytes": b"5",
+  "None": None,
+  "True": True,
+  "list": [1],
+}
+# What is a number to nobody.
+NEVER = ("nan", "10^400", "text", "bytes", "True", "list")
+_SECONDS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+  """A call, and one of its parameters.
+
+  Attributes:
+    name: of both.
+    owner: the class whose constructor or method it is, None for a function.
+    function: what is called, by name for methods.
+    parameter: the number.
+    may_be_none: whether None means something.
+  """
+
+  name: str
+  owner: type | None
+  function: Any
+  parameter: str
+  may_be_none: bool
+
+
+def cases() -> Iterator[Case]:
+  """Yields every numeric parameter of everything public."""
+  for name, thing in _public():
+    if inspect.isclass(thing):
+      if not _is_record(thing) and not inspect.isabstract(thing) and not _maker(thing):
+        yield from _cases_of(name, thing, thing, thing.__init__)
+      if not inspect.isabstract(thing):
+        for method, function in _methods(thing):
+          yield from _cases_of(f"{name}.{method}", thing, method, function)
+    elif callable(thing):
+      yield from _cases_of(name, None, thing, thing)
+
+
+def concrete_classes() -> list[type]:
+  """Returns the public classes of which there are instances that `instance` can make."""
+  return [
+    thing
+    for _, thing in _public()
+    if inspect.isclass(thing) and not inspect.isabstract(thing) and not _is_record(thing)
+  ]
+
+
+def abstract_classes() -> list[type]:
+  """Returns the public classes that others derive from."""
+  return [thing for _, thing in _public() if inspect.isclass(thing) and inspect.isabstract(thing)]
+
+
+def methods_with_numbers(cls: type) -> list[str]:
+  """Returns the names of a class's public methods that take a number."""
+  return [name for name, function in _methods(cls) if _numbers(function)]
+
+
+def attempt(case: Case, value: Any) -> None:
+  """Makes a call with this value, and uses what it returns."""
+  with _alarm():
+    if case.owner is None or case.owner is case.function:
+      function = case.function
+    else:
+      found = inspect.getattr_static(case.owner, case.function)
+      holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
+      function = getattr(holder, case.function)
+    _use(function(**{**_arguments(function), case.parameter: value}))
+
+
+def instance(cls: type) -> Any:
+  """Makes an object of a public class."""
+  if inspect.isabstract(cls):
+    cls = next(other for other in concrete_classes() if issubclass(other, cls))
+  if cls in _instances:
+    return _instances[cls]()
+  maker = _maker(cls)
+  make: Any = cls if maker is None else maker
+  return make(**_arguments(make))
+
+
+# What there is.
+
+
+def _public() -> Iterator[tuple[str, Any]]:
+  for name in spiel_cfr.__all__:
+    thing = getattr(spiel_cfr, name)
+    if not isinstance(thing, types.ModuleType):
+      yield name, thing
+      continue
+    for inner, value in vars(thing).items():
+      if not inner.startswith("_") and getattr(value, "__module__", "") == thing.__name__:
+        yield f"{name}.{inner}", value
+
+
+def _is_record(cls: type) -> bool:
+  """Returns whether objects only say what the library has found, so that nobody makes them."""
+  is_plain = dataclasses.is_dataclass(cls) and not hasattr(cls, "__post_init__")
+  return (
+    (is_plain and not issubclass(cls, spiel_cfr.LocalMinimizer))
+    or issubclass(cls, BaseException | enum.Enum)
+    or hasattr(cls, "_fields")
+  )
+
+
+def _maker(cls: type) -> Any:
+  """Returns the function with which one makes objects of a class, None for its constructor."""
+  found = re.search(r"Make one with `(\w+)`", cls.__doc__ or "")
+  return getattr(spiel_cfr, found[1]) if found else None
+
+
+def _methods(cls: type) -> Iterator[tuple[str, Any]]:
+  for name in dir(cls):
+    if name.startswith("_") and name != "__call__":
+      continue
+    function = inspect.getattr_static(cls, name)
+    function = getattr(function, "__func__", function)
+    if inspect.isfunction(function) and function.__module__.startswith("spiel_cfr"):
+      yield name, function
+
+
+def _cases_of(name: str, owner: type | None, function: Any, signed: Any) -> Iterator[Case]:
+  for parameter, may_be_none in _numbers(signed).items():
+    yield Case(f"{name}({parameter})", owner, function, parameter, may_be_none)
+
+
+def _numbers(function: Any) -> dict[str, bool]:
+  """Returns the numeric parameters of a function, and whether they may be None."""
+  result = {}
+  for name, hint in _hints(function).items():
+    kinds = set(_alternatives(hint))
+    if kinds & {int, float}:
+      result[name] = type(None) in kinds
+  return result
+
+
+def _hints(function: Any) -> dict[str, Any]:
+  """Returns the annotation of each parameter, those in `**options` among them."""
+  # Some aliases are strings, of what other modules import.
+  names = vars(spiel_cfr) | {"pyspiel": pyspiel}
+  hints = typing.get_type_hints(inspect.unwrap(function), None, names, include_extras=True)
+  hints.pop("return", None)
+  for name in list(hints):
+    if typing.get_origin(hints[name]) is typing.Unpack:
+      hints.update(typing.get_type_hints(typing.get_args(hints.pop(name))[0]))
+  return hints
+
+
+def _alternatives(hint: Any) -> Iterator[Any]:
+  if typing.get_origin(hint) in (typing.Union, types.UnionType):
+    for part in typing.get_args(hint):
+      yield from _alternatives(part)
+  else:
+    yield hint
+
+
+# What it is called with.
+
+
+@functools.cache
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+  return tempfile.TemporaryDirectory()
+
+
+def _endgame() -> pathlib.Path:
+  path = pathlib.Path(_folder().name) / "endgame.txt"
+  reach = " ".join(["1"] * 2652)
+  path.write_text(f"-round 4\n-board 7s9h9cTc2d\n-pot 500\n-reach {reach}\n")
+  return path
+
+
+@functools.cache
+def _kuhn() -> pyspiel.Game:
+  return pyspiel.load_game("kuhn_poker")
+
+
+@functools.cache
+def _compiled() -> spiel_cfr.CompiledGame:
+  return spiel_cfr.compile_game(_kuhn())
+
+
+def _state() -> Any:
+  state = _kuhn().new_initial_state()
+  state.apply_action(0)
+  state.apply_action(1)
+  return state
+
+
+_bases: dict[str, Callable[[], Any]] = {
+  "game": _kuhn,
+  "compiled": _compiled,
+  "minimizer": spiel_cfr.RegretMatching,
+  "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
+  "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
+  "probabilities": lambda: policy.uniform(_compiled()),
+  "name": lambda: "hsdcfr",
+  "horizon": lambda: 10,
+  "iterations": lambda: 3,
+  "iteration": lambda: 3,
+  "every": lambda: 2,
+  "folder": lambda: _folder().name,
+  "path": _endgame,
+  "progress": lambda: False,
+  "player": lambda: 0,
+  "place": lambda: 0,
+  "state": _state,
+  "infostate": lambda: "0",
+  "chips": lambda: 100.0,
+  "round": lambda: 4,
+  "board": lambda: "7s9h9cTc2d",
+  "pot": lambda: 500,
+  "reaches": lambda: np.ones((2, 1326)),
+  "actions": lambda: [0],
+}
+
+
+# Of classes whose objects are found rather than made.
+_instances: dict[type, Callable[[], Any]] = {
+  spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"]
+}
+
+
+def _arguments(function: Any) -> dict[str, Any]:
+  """Returns arguments with which a call works: of all known names, and of whatever has no default."""
+  signed = function.__init__ if inspect.isclass(function) else function
+  hints, result = _hints(signed), {}
+  for name, parameter in inspect.signature(function).parameters.items():
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+      continue
+    required = parameter.default is parameter.empty
+    if name in _bases and (required or parameter.default is None or name == "progress"):
+      result[name] = _bases[name]()
+    elif required:
+      hint = hints.get(name)
+      if not inspect.isclass(hint):
+        raise LookupError(f"Nothing is known to call {function.__qualname__}({name}: {hint}) with.")
+      result[name] = instance(hint)
+  # A function of the user's that names infostates is not the name of one.
+  if "infostate" in result and hints["infostate"] is not str:
+    del result["infostate"]
+  return result
+
+
+def _use(result: Any) -> None:
+  """Does with a result what one does with it; it has to work, or be refused by name."""
+  if isinstance(result, spiel_cfr.IterativeSolver):
+    result.run(2)
+    assert math.isfinite(result.nash_conv())
+  elif isinstance(result, spiel_cfr.LocalMinimizer):
+    _use(spiel_cfr.Solver(_compiled(), result))
+  elif isinstance(result, spiel_cfr.Every | spiel_cfr.Powers):
+    assert result(5) > 5
+  elif isinstance(result, spiel_cfr.Checkpoints):
+    assert result.schedule(5) > 5
+  elif isinstance(result, Schedule):
+    assert np.isfinite(result(np.arange(1, 4))).all()
+  elif isinstance(result, float | int):
+    assert not math.isnan(result)
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[None]:
+  """Raises where a call takes too long."""
+
+  def late(number: int, frame: Any) -> None:
+    raise TimeoutError(f"It takes more than {_SECONDS} seconds.")
+
+  before = signal.signal(signal.SIGALRM, late)
+  signal.alarm(_SECONDS)
+  try:
+    yield
+  finally:
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def refused(case: Case, value: Any) -> bool:
+  """Returns whether a value is refused by name; any other exception comes out."""
+  try:
+    attempt(case, value)
+  except errors.SpielCFRError as error:
+    assert str(error)
+    return True
+  return False

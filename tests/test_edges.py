@@ -1,0 +1,479 @@
+"""Nothing hangs, nothing is read out of bounds, and no number is silently nonsense."""
+
+import copy
+import math
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cfr
+from spiel_cfr import RegretMatching, block_kernel, errors
+from spiel_cfr.game.blocks import expected_value, lanes, sequence
+from spiel_cfr.game.loading import load_game
+from spiel_cfr.kernels.simd import full, load, store
+from spiel_cfr.minimizers.schedules import Power, Schedule
+
+
+@pytest.fixture(scope="module")
+def kuhn() -> Any:
+  return spiel_cfr.compile_game("kuhn_poker")
+
+
+def run(solver: Any, *arguments: Any, **settings: Any) -> Any:
+  return spiel_cfr.run(solver, *arguments, progress=False, **settings)
+
+
+# Schedules.
+
+
+@pytest.mark.parametrize(
+  "answer", [lambda i: i, lambda i: i - 1, lambda i: 0.5 * i, lambda i: math.nan]
+)
+def test_schedules_that_do_not_advance(answer: Any, kuhn: Any, tmp_path: Any) -> None:
+  checkpoints = spiel_cfr.Checkpoints(tmp_path, every=answer)
+  with pytest.raises(errors.ArgumentError, match=r"every.*later iteration"):
+    run(spiel_cfr.CFRSolver(kuhn), 10, checkpoints=checkpoints)
+  with pytest.raises(errors.ArgumentError, match=r"evaluate_at.*later iteration"):
+    run(spiel_cfr.CFRSolver(kuhn), 10, evaluate_at=answer)
+
+
+@pytest.mark.parametrize("answer", [None, "5", b"5", -math.inf, [1], True, 1j])
+def test_schedules_whose_answers_are_no_numbers(answer: Any, kuhn: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match="evaluate_at"):
+    run(spiel_cfr.CFRSolver(kuhn), 10, evaluate_at=lambda iteration: answer)
+
+
+def test_fractions_are_rounded_up_and_infinity_is_never(kuhn: Any, tmp_path: Any) -> None:
+  result = run(spiel_cfr.CFRSolver(kuhn), 10, evaluate_at=lambda i: i + 2.5)
+  assert [row.iteration for row in result.rows] == [3, 6, 9, 10]
+  result = run(spiel_cfr.CFRSolver(kuhn), 10, evaluate_at=lambda i: math.inf)
+  assert [row.iteration for row in result.rows] == [10]
+  checkpoints = spiel_cfr.Checkpoints(tmp_path, every=lambda i: math.inf)
+  run(spiel_cfr.CFRSolver(kuhn), 10, checkpoints=checkpoints)
+  assert len(checkpoints.paths()) == 1
+  result = run(spiel_cfr.CFRSolver(kuhn), seconds=0.05, evaluate_at=lambda i: math.inf)
+  assert result.reason == "seconds"
+  with pytest.raises(errors.ArgumentError, match="nothing would stop"):
+    run(spiel_cfr.CFRSolver(kuhn), target_nash_conv=0.1, evaluate_at=lambda i: math.inf)
+
+
+def test_powers_of_almost_one() -> None:
+  schedule = spiel_cfr.Powers(1.0000001)
+  assert schedule(10**6) == 10**6 + 1
+  for iteration in (10**8, 10**9, 10**12):
+    assert iteration < schedule(iteration) < iteration * 1.0000002 + 1
+  assert spiel_cfr.Powers(math.nextafter(1, 2))(10**15) == 10**15 + 1
+  assert spiel_cfr.Powers(1e308)(10) == int(1e308)
+  assert spiel_cfr.Powers(1e200)(2) == int(1e200)
+
+
+# Minimizers.
+
+
+class Rows(RegretMatching):
+  """Regret matching whose parameters have another shape."""
+
+  shape: Any = staticmethod(lambda right: right)
+
+  def parameters(self, iterations: Any, game: Any) -> Any:
+    return type(self).shape(super().parameters(iterations, game))
+
+
+@pytest.mark.parametrize(
+  "shape",
+  [
+    lambda right: right[:0],
+    lambda right: right[:-1],
+    lambda right: np.concatenate([right, right]),
+    lambda right: right[:, 0],
+    lambda right: right[..., None],
+    lambda right: right.astype(np.float32),
+    lambda right: right.astype(">f8"),
+    lambda right: np.asfortranarray(np.zeros((len(right), 7)))[:, ::2],
+    lambda right: right.tolist(),
+    lambda right: None,
+  ],
+)
+def test_parameters_of_the_wrong_shape(shape: Any, kuhn: Any) -> None:
+  cls = type("Wrong", (Rows,), {"shape": staticmethod(shape)})
+  solver = spiel_cfr.Solver(kuhn, cls())
+  with pytest.raises(errors.ArgumentError, match="parameters"):
+    run(solver, 10)
+  with pytest.raises(errors.ArgumentError, match="parameters"):
+    solver.evaluate_and_update_policy()
+  assert solver.iteration == 0
+
+
+class Weights(Schedule):
+  def __init__(self, numbers: Any) -> None:
+    self.numbers = numbers
+
+  def __call__(self, iterations: Any) -> Any:
+    return self.numbers(iterations)
+
+
+@pytest.mark.parametrize(
+  "numbers",
+  [
+    lambda t: np.ones(0),
+    lambda t: np.ones(len(t) + 1),
+    lambda t: np.ones((len(t), 2)),
+    lambda t: np.ones(len(t), np.int64),
+    lambda t: -np.ones(len(t)),
+    lambda t: np.full(len(t), np.nan),
+    lambda t: np.full(len(t), np.inf),
+    lambda t: 1.0,
+  ],
+)
+@pytest.mark.parametrize("make", [spiel_cfr.Solver, None])
+def test_weights_that_are_none(numbers: Any, make: Any, kuhn: Any) -> None:
+  weights = Weights(numbers)
+  solver: Any = (
+    spiel_cfr.Solver(kuhn, RegretMatching(), average_weights=weights)
+    if make
+    else spiel_cfr.ExternalSamplingSolver(kuhn, average_weights=weights)
+  )
+  with pytest.raises((errors.ArgumentError, errors.NotFiniteError), match=r"[Ww]eights"):
+    solver.run(10)
+  assert solver.iteration == 0
+
+
+def test_a_minimizer_must_be_one(kuhn: Any) -> None:
+  for nothing in (None, "cfr", RegretMatching, 1):
+    with pytest.raises(errors.ArgumentError, match="minimizer"):
+      spiel_cfr.Solver(kuhn, nothing)
+
+
+@pytest.mark.parametrize("lines", [-1, 1.5, None, 10**9])
+def test_what_a_minimizer_keeps_is_a_count(lines: Any, kuhn: Any) -> None:
+  for name in ("state_lines", "local_lines"):
+    cls = type("Wrong", (RegretMatching,), {name: lines})
+    with pytest.raises(errors.ArgumentError, match=name):
+      spiel_cfr.Solver(kuhn, cls())
+  cls = type("Wrong", (RegretMatching,), {"initial_local": lambda self, game: np.zeros((3, 2))})
+  with pytest.raises(errors.ArgumentError, match="initial_local"):
+    spiel_cfr.Solver(kuhn, cls())
+
+
+@block_kernel
+def not_a_number(block: Any) -> None:
+  """Uniform at first, then NaN."""
+  for i in lanes(block):
+    expected_value(block, i)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      store(block.strategy, row, load(block.strategy, row) * full(np.nan))
+
+
+class NotANumber(spiel_cfr.LocalMinimizer):
+  observe = not_a_number
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "partitioned"])
+def test_a_minimizer_that_writes_nan(game: str) -> None:
+  compiled: Any = game
+  if game == "partitioned":
+    compiled = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
+  solver = spiel_cfr.Solver(compiled, NotANumber())
+  with pytest.raises(errors.NotFiniteError):
+    solver.run(100)
+  for ask in (solver.nash_conv, solver.average_policy, solver.current_policy):
+    with pytest.raises(errors.NotFiniteError):
+      ask()
+  with pytest.raises(errors.NotFiniteError):
+    run(spiel_cfr.Solver(compiled, NotANumber()), 10)
+
+
+# Threads.
+
+
+def test_more_threads_than_subtrees() -> None:
+  game = spiel_cfr.compile_public_game("leduc_poker", partitioned=True, num_threads=10**9)
+  assert game.partition is not None
+  assert game.partition.num_threads == len(game.partition.parts) - 1
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(10)
+  assert solver.nash_conv() < 3
+
+
+class Slow(Weights):
+  """Waits in the middle of an iteration."""
+
+  def __init__(self) -> None:
+    self.entered, self.go_on = threading.Event(), threading.Event()
+
+  def __call__(self, iterations: Any) -> Any:
+    self.entered.set()
+    assert self.go_on.wait(10)
+    return np.ones(len(iterations))
+
+
+@pytest.mark.parametrize("sampling", [False, True])
+def test_two_threads_on_one_solver(sampling: bool, kuhn: Any) -> None:
+  weights = Slow()
+  solver: Any = (
+    spiel_cfr.ExternalSamplingSolver(kuhn, average_weights=weights)
+    if sampling
+    else spiel_cfr.Solver(kuhn, RegretMatching(), average_weights=weights)
+  )
+  thread = threading.Thread(target=solver.run, args=(1,))
+  thread.start()
+  assert weights.entered.wait(10)
+  one_more = solver.iteration if sampling else solver.evaluate_and_update_policy
+  for attempt in (lambda: solver.run(1), one_more):
+    with pytest.raises(errors.ConcurrentUseError, match=r"copy\.copy"):
+      attempt()
+  twin = copy.copy(solver) if not sampling else None
+  weights.go_on.set()
+  thread.join()
+  assert solver.iteration == 1
+  solver.run(1)
+  if twin is not None:
+    twin.run(1)
+
+
+def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
+  def fail(iterations: Any) -> Any:
+    raise KeyboardInterrupt
+
+  solver = spiel_cfr.Solver(kuhn, RegretMatching(), average_weights=Weights(fail))
+  for _ in range(2):
+    with pytest.raises(KeyboardInterrupt):
+      solver.run(1)
+  plain = spiel_cfr.CFRSolver(kuhn)
+  with pytest.raises(errors.ArgumentError):
+    plain.run(0)
+  plain.run(1)
+  pickle.loads(pickle.dumps(plain)).run(1)
+
+
+# Out of bounds.
+
+
+@pytest.mark.parametrize(
+  "averaged", [("before",), ("before",) * 3, "befor", ("before", "befor"), (), 1, None, {"before"}]
+)
+def test_averages_are_named_for_each_player(averaged: Any, kuhn: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match="averaged"):
+    spiel_cfr.Solver(kuhn, RegretMatching(), averaged=averaged)
+
+
+@pytest.mark.parametrize(
+  "changes",
+  [
+    {"stack": 20000.5},
+    {"stack": math.nan},
+    {"stack": 2**40},
+    {"pot": 500.0},
+    {"pot": "500"},
+    {"big_blind": 0.5},
+    {"round": True},
+    {"board": None},
+    {"reaches": None},
+    {"reaches": [["x"]]},
+  ],
+  ids=str,
+)
+def test_endgames_are_checked_before_open_spiel_sees_them(changes: Any) -> None:
+  whole = {"round": 4, "board": "7s9h9cTc2d", "pot": 500, "reaches": np.ones((2, 1326))}
+  spiel_cfr.Endgame(**whole)
+  with pytest.raises(errors.EndgameError):
+    spiel_cfr.Endgame(**whole | changes)
+
+
+_POT = (
+  "universal_poker(betting=nolimit,numPlayers=2,numRounds=2,blind={},firstPlayer=1 1,numSuits=2,"
+  "numRanks=3,numHoleCards=1,numBoardCards=0 1,stack=20 20,potSize={},bettingAbstraction=fchpa)"
+)
+
+
+def test_a_pot_that_is_not_the_blinds_is_refused() -> None:
+  load_game(_POT.format("5 5", 10))
+  load_game(_POT.format("1 2", 0))
+  for string in (_POT.format("1 2", 10), _POT.format("5 5", 8)):
+    with pytest.raises(errors.GameError, match="potSize"):
+      load_game(string)
+    for compile_it in (spiel_cfr.compile_game, spiel_cfr.compile_public_game):
+      with pytest.raises(errors.GameError, match="potSize"):
+        compile_it(pyspiel.load_game(string))
+
+
+# Numbers.
+
+
+def test_weights_that_overflow_are_refused_before_they_do(kuhn: Any) -> None:
+  solver = spiel_cfr.DCFRSolver(kuhn, gamma=100)
+  with pytest.raises(errors.NotFiniteError, match="gamma=2"):
+    solver.run(100_000)
+  assert 100 < solver.iteration < 1100
+  # What there is is still right.
+  assert solver.nash_conv() < 0.05
+  sampler = spiel_cfr.ExternalSamplingSolver(kuhn, average_weights=Power(100))
+  with pytest.raises(errors.NotFiniteError, match="gamma=2"):
+    sampler.run(100_000)
+  assert np.isfinite(sampler.average_probabilities()).all()
+  falling = spiel_cfr.HSDCFRSolver(kuhn, horizon=10**6, first_gamma=300.0)
+  with pytest.raises(errors.NotFiniteError):
+    falling.run(100_000)
+
+
+def _scaled(factor: float) -> str:
+  ends = [f't "" {n} "" {{ {p * factor!r} {-p * factor!r} }}' for n, p in ((1, 3), (2, -1), (3, 2))]
+  return "\n".join(
+    [
+      'EFG 2 R "" { "0" "1" } ""',
+      'p "" 1 1 "" { "a" "b" } 0',
+      ends[0],
+      'p "" 2 1 "" { "a" "b" } 0',
+      *ends[1:],
+      "",
+    ]
+  )
+
+
+@pytest.mark.parametrize("factor", [1e-310, 1e-160, 1e-141, 1e141, 1e150, 5e307])
+def test_payoffs_that_nobody_can_compute_with(factor: float) -> None:
+  game = pyspiel.load_efg_game(_scaled(factor))
+  for make in (
+    spiel_cfr.CFRSolver,
+    spiel_cfr.AdaptiveOptimisticCFRSolver,
+    spiel_cfr.ExternalSamplingSolver,
+  ):
+    with pytest.raises(errors.InvalidPayoffError, match="Multiply"):
+      make(game)
+  with pytest.raises(errors.InvalidPayoffError, match="Multiply"):
+    spiel_cfr.OutcomeSamplingSolver(game, engine="states")
+
+
+@pytest.mark.parametrize("exponent", [-440, -200, 200, 440])
+def test_the_unit_of_payoffs_does_not_matter_in_between(exponent: int) -> None:
+  """A power of two changes no digit of anything."""
+  for make in (
+    spiel_cfr.CFRPlusSolver,
+    spiel_cfr.AdaptiveOptimisticCFRSolver,
+    spiel_cfr.HedgeCFRSolver,
+  ):
+    policies = []
+    for factor in (1.0, 2.0**exponent):
+      solver = make(pyspiel.load_efg_game(_scaled(factor)))
+      solver.run(200)
+      policies.append(solver.average_probabilities())
+    np.testing.assert_array_equal(*policies)
+
+
+# Games in Python that are not what they should be.
+
+_TYPE = pyspiel.GameType(
+  short_name="edges",
+  long_name="Edges",
+  dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+  chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+  information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+  utility=pyspiel.GameType.Utility.GENERAL_SUM,
+  reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+  max_num_players=2,
+  min_num_players=2,
+  provides_information_state_string=True,
+  provides_information_state_tensor=False,
+  provides_observation_string=False,
+  provides_observation_tensor=False,
+)
+
+
+class Edges(pyspiel.Game):
+  """Chance, then player 0, then chance, then player 1; something is wrong with one of them."""
+
+  def __init__(self, wrong: str) -> None:
+    info = pyspiel.GameInfo(
+      num_distinct_actions=2,
+      max_chance_outcomes=2,
+      num_players=2,
+      min_utility=-1.0,
+      max_utility=1.0,
+      max_game_length=4,
+    )
+    super().__init__(_TYPE, info, {})
+    self.wrong = wrong
+
+  def new_initial_state(self) -> "EdgesState":
+    return EdgesState(self)
+
+  def __deepcopy__(self, memo: Any) -> "Edges":
+    return self
+
+
+class EdgesState(pyspiel.State):
+  def __init__(self, game: Edges) -> None:
+    super().__init__(game)
+    self.wrong, self.path = game.wrong, ()  # type: ignore[var-annotated]
+
+  def current_player(self) -> int:
+    if len(self.path) == 3 and self.wrong == "player":
+      return 2
+    return (pyspiel.PlayerId.CHANCE, 0, pyspiel.PlayerId.CHANCE, 1, pyspiel.PlayerId.TERMINAL)[
+      len(self.path)
+    ]
+
+  def _legal_actions(self, player: int) -> list[int]:
+    if player == 1 and self.path[:3] == (1, 1, 1):
+      return {"twice": [0, 0], "high": [0, 2], "low": [-1, 0]}.get(self.wrong, [0, 1])
+    if player == 1 and self.wrong == "changing" and self.path[0]:
+      return [0]
+    return [0, 1]
+
+  def chance_outcomes(self) -> list[tuple[int, float]]:
+    if self.wrong == "chance" and self.path == (1, 1):
+      return [(0, 0.5), (1, 0.4)]
+    return [(0, 0.5), (1, 0.5)]
+
+  def _apply_action(self, action: int) -> None:
+    self.path = (*self.path, action)
+
+  def is_terminal(self) -> bool:
+    return len(self.path) == 4
+
+  def returns(self) -> list[float]:
+    if self.is_terminal() and self.path[:3] == (1, 1, 1):
+      return {"short": [1.0], "long": [1.0, -1.0, 0.0], "nan": [math.nan, 0.0]}.get(
+        self.wrong, [1.0, -1.0]
+      )
+    return [0.5, -0.5]
+
+  def information_state_string(self, player: int | None = None) -> str:
+    odd = self.wrong in ("twice", "high", "low") and self.path[:3] == (1, 1, 1)
+    return f"{self.current_player()}{' odd' if odd else ''}"
+
+  def __str__(self) -> str:
+    return str(self.path)
+
+  def clone(self) -> "EdgesState":
+    return copy.copy(self)
+
+  def child(self, action: int) -> "EdgesState":
+    result = EdgesState(self.get_game())
+    result.path = (*self.path, action)
+    return result
+
+
+_WRONG = ["twice", "high", "low", "changing", "chance", "short", "long", "nan", "player"]
+
+
+@pytest.mark.parametrize("wrong", _WRONG)
+def test_sampled_games_that_break_their_word(wrong: str) -> None:
+  solver = spiel_cfr.ExternalSamplingSolver(Edges(wrong), engine="states")
+  if wrong == "long":
+    pytest.skip("OpenSpiel itself looks at one return only")
+  with pytest.raises(errors.GameError, match="history"):
+    solver.run(1000)
+
+
+@pytest.mark.parametrize("wrong", _WRONG)
+def test_games_that_break_their_word(wrong: str) -> None:
+  with pytest.raises(errors.GameError) as raised:
+    spiel_cfr.compile_game(Edges(wrong))
+  # The message quotes a state, or says which terminal state it is.
+  assert "history" in str(raised.value) or wrong == "nan"

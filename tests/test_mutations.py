@@ -1,0 +1,103 @@
+"""Files with a right checksum and wrong contents: nothing in them reaches a kernel, or takes memory that they lack."""
+
+import io
+import json
+import pathlib
+import tracemalloc
+import zipfile
+from typing import Any
+
+import mutations
+import numpy as np
+import pytest
+
+import spiel_cfr
+from spiel_cfr import errors, files
+from spiel_cfr.compiled import enumerated
+
+
+@pytest.mark.parametrize("kind", mutations.KINDS)
+def test_some(kind: str) -> None:
+  wrong, counts = mutations.failures(kind, 300)
+  assert not wrong
+  # What is tried is neither all nonsense nor all harmless.
+  assert min(counts["accepted"], counts["refused"]) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", mutations.KINDS)
+def test_many(kind: str) -> None:
+  wrong, _ = mutations.failures(kind, 10_000, first=300)
+  assert not wrong
+
+
+def _archive(path: pathlib.Path, members: dict[str, bytes], compression: int) -> None:
+  """Writes an archive of these members with a right checksum."""
+  stream = io.BytesIO()
+  with zipfile.ZipFile(stream, "w", compression) as archive:
+    for name, content in members.items():
+      archive.writestr(name, content)
+  mutations.forge(path, stream.getvalue())
+
+
+def _array(shape: tuple[int, ...], data: bytes) -> bytes:
+  stream = io.BytesIO()
+  header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+  np.lib.format.write_array_header_1_0(stream, header)
+  return stream.getvalue() + data
+
+
+@pytest.mark.parametrize("bomb", ["compressed", "shape", "negative", "twice"])
+def test_a_file_takes_no_more_memory_than_it_is_long(bomb: str, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / "bomb.npz"
+  text = json.dumps({"kind": enumerated._KIND, "format": enumerated._FORMAT}).encode()
+  members = {"header.npy": _array((2,), bytes(16))}
+  compression = zipfile.ZIP_STORED
+  if bomb == "compressed":
+    compression = zipfile.ZIP_DEFLATED
+    members["zeros.npy"] = _array((1 << 24,), bytes(1 << 27))
+  elif bomb == "shape":
+    members["zeros.npy"] = _array((1 << 40,), bytes(8))
+  elif bomb == "negative":
+    members["zeros.npy"] = _array((-1, -1), bytes(8))
+  else:
+    members |= {"header": text}
+  _archive(path, members, compression)
+  tracemalloc.start()
+  with pytest.raises(errors.FileFormatError):
+    files.read(path, enumerated._KIND, enumerated._FORMAT)
+  _, peak = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  assert peak < 1 << 23
+
+
+@pytest.mark.parametrize(
+  "name", ["kuhn_poker", "leduc_poker", "kuhn_poker(players=4)", "matrix_pd"]
+)
+def test_whole_files_are_accepted(name: str, tmp_path: pathlib.Path) -> None:
+  game = spiel_cfr.compile_game(name)
+  game.save(tmp_path / "game.npz")
+  assert spiel_cfr.load_compiled_game(tmp_path / "game.npz").digest == game.digest
+
+
+@pytest.mark.parametrize(
+  ("array", "value", "message"),
+  [
+    ("0.groups", 1 << 40, "32 bits"),
+    ("0.parent", 4, "one level up"),
+    ("1.position", 0, "different places"),
+    ("0.actions", 7, "actions are the game's"),
+    ("payoff.others", 1 << 31, "treeplexes"),
+    ("payoff.values", np.nan, "finite"),
+  ],
+)
+def test_messages_say_what_is_wrong(
+  array: str, value: Any, message: str, tmp_path: pathlib.Path
+) -> None:
+  path = tmp_path / "game.npz"
+  spiel_cfr.compile_game("kuhn_poker").save(path)
+  header, arrays = files.read(path, enumerated._KIND, enumerated._FORMAT)
+  arrays[array].flat[-1] = value
+  files.write(path, header.pop("kind"), header.pop("format"), header, arrays)
+  with pytest.raises(errors.FileFormatError, match=message):
+    spiel_cfr.load_compiled_game(path)

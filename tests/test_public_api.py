@@ -1,0 +1,69 @@
+"""Every number that the public interface takes is checked, whoever adds a parameter."""
+
+import inspect
+import math
+from typing import Any
+
+import public_api
+import pytest
+
+import spiel_cfr
+
+_CASES = list(public_api.cases())
+
+
+@pytest.mark.parametrize("cls", public_api.concrete_classes(), ids=lambda cls: cls.__name__)
+def test_objects_of_every_class_can_be_made(cls: Any) -> None:
+  assert isinstance(public_api.instance(cls), cls)
+
+
+@pytest.mark.parametrize("cls", public_api.abstract_classes(), ids=lambda cls: cls.__name__)
+def test_abstract_classes_are_covered_by_others(cls: Any) -> None:
+  if public_api.methods_with_numbers(cls):
+    assert any(issubclass(other, cls) for other in public_api.concrete_classes())
+
+
+def test_the_walk_finds_what_there_is() -> None:
+  names = {case.name for case in _CASES}
+  assert {
+    "run(seconds)",
+    "compile_game(max_nodes)",
+    "catalogue.make(iterations)",
+    "CFRSolver.run(iterations)",
+    "ExternalSamplingSolver(seed)",
+    "ExternalSamplingSolver(max_infosets)",
+    "RegretMatching.discounted(alpha)",
+    "Checkpoints(keep)",
+    "Powers.__call__(iteration)",
+    "PublicGame.memory_estimate(state_lines)",
+    "Endgame(stack)",
+  } <= names
+  for name in spiel_cfr.__all__:
+    thing = getattr(spiel_cfr, name)
+    if inspect.isclass(thing) and issubclass(thing, spiel_cfr.IterativeSolver):
+      assert inspect.isabstract(thing) or f"{name}.run(iterations)" in names
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", _CASES, ids=lambda case: case.name)
+def test_every_number(case: Any) -> None:
+  wrong = {}
+  for name, value in public_api.BAD.items():
+    try:
+      refused = public_api.refused(case, value)
+    except Exception as error:
+      wrong[name] = repr(error)[:200]
+    else:
+      if not refused and (name in public_api.NEVER or (value is None and not case.may_be_none)):
+        wrong[name] = "accepted"
+  assert not wrong
+
+
+def test_what_is_right_is_accepted() -> None:
+  """Or else everything would be refused for some other reason."""
+  accepted = [
+    case
+    for case in _CASES
+    if any(not public_api.refused(case, value) for value in (1, 1.0, 0, 4, 500, 20_000, math.inf))
+  ]
+  assert accepted == _CASES
