@@ -44,10 +44,14 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     self.state_lookup = dict(compiled.rows)
     self.states_per_player = [list(infostates) for infostates in compiled.infostates]
     self.legal_actions_mask = compiled.legal_actions_mask
-    self.action_probability_array = np.zeros(self.legal_actions_mask.shape)
-    self.action_probability_array[compiled.action_cells] = probabilities[
-      compiled.all_action_sequences
-    ]
+    array = np.zeros(self.legal_actions_mask.shape)
+    self._fill(array, probabilities)
+    self.action_probability_array = array
+
+  def _fill(self, array: npt.NDArray[np.float64], probabilities: Float64s) -> None:
+    """Writes a behavioural form into an array of OpenSpiel's shape; what is no legal action becomes 0."""
+    array[:] = 0.0
+    array[self._compiled.action_cells] = probabilities[self._compiled.all_action_sequences]
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player who has no actions.
@@ -96,7 +100,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     """Returns a copy that shares all but the probabilities, which may be left out."""
     result = CompiledTabularPolicy.__new__(CompiledTabularPolicy)
     result.__dict__.update(self.__dict__)
-    del result.action_probability_array
+    result.__dict__.pop("action_probability_array", None)
     if copy_action_probability_array:
       result.action_probability_array = self.action_probability_array.copy()
     return result

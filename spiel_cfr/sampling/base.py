@@ -6,7 +6,7 @@ Every iteration makes one traversal per player, and players update in turn.
 import copy
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Self, TypedDict, get_args
+from typing import Any, Literal, Self, TypedDict, get_args
 
 import numpy as np
 from open_spiel.python import policy as open_spiel_policy
@@ -21,11 +21,12 @@ from spiel_cfr.minimizers.base import TIE, LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
 from spiel_cfr.policy import forms, open_spiel
-from spiel_cfr.sampling.draws import ITERATIONS, VISITED, new_counters
+from spiel_cfr.sampling.draws import ITERATIONS, KEY, VISITED, new_counters
 from spiel_cfr.sampling.engines.base import Engine, Scheme
 from spiel_cfr.sampling.engines.compiled import compile_engine
 from spiel_cfr.sampling.engines.states import StateEngine
 from spiel_cfr.sampling.sampled_policy import SampledPolicy, normalized
+from spiel_cfr.sampling.snapshot import Snapshot
 from spiel_cfr.sampling.updates import Batch
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
@@ -38,34 +39,10 @@ _LEAST_LOGARITHM = -1000.0
 EngineName = Literal["compiled", "states"]
 
 
-class Snapshot(NamedTuple):
-  """What an infoset does at some time.
-
-  Attributes:
-    iteration: how many iterations had been done.
-    nodes_touched: how many nodes had been visited.
-    player: whose infoset it is.
-    infostate: its information state string.
-    actions: its legal actions.
-    current: the current strategy, action by action.
-    average: the average strategy.
-    regret: cumulative regrets, as the minimizer discounts them.
-  """
-
-  iteration: int
-  nodes_touched: int
-  player: int
-  infostate: str
-  actions: list[int]
-  current: list[float]
-  average: list[float]
-  regret: list[float]
-
-
 class Options(TypedDict, total=False):
   """Arguments that all Monte Carlo solvers take, see `SamplingSolver`."""
 
-  seed: int | np.random.Generator
+  seed: int | np.random.Generator | None
   minimizer: LocalMinimizer
   average_weights: Numbers
   engine: EngineName | None
@@ -111,7 +88,7 @@ class SamplingSolver(IterativeSolver):
     game: AnyGame,
     scheme: Scheme,
     *,
-    seed: int | np.random.Generator = 0,
+    seed: int | np.random.Generator | None = None,
     minimizer: LocalMinimizer | None = None,
     average_weights: Numbers = 0.0,
     engine: EngineName | None = None,
@@ -124,6 +101,7 @@ class SamplingSolver(IterativeSolver):
       game: a game, its string, or a compiled game of any form, which is sampled as it was compiled.
       scheme: what to sample and how to average.
       seed: of all random numbers, or a generator to draw one from. The same seed gives the same policy on any machine.
+        Without one, it is drawn from NumPy's global state, so that `np.random.seed` decides as it does in OpenSpiel.
       minimizer: regret matching if None, or regret matching+ or discounted regret matching.
       average_weights: what iteration t weighs in the average: a schedule, or a power of t. 1 is the same as to multiply
         the average by t / (t + 1) after each iteration.
@@ -183,6 +161,10 @@ class SamplingSolver(IterativeSolver):
       self._cumulative = entries.cumulative
       self._caught_up, self._baseline = entries.caught_up, entries.baseline
 
+  def _loaded(self) -> None:
+    """Makes a solver that is restarted draw what the loaded one has drawn."""
+    self._first_counters[KEY] = self._counters[KEY]
+
   def __copy__(self) -> Self:
     """Returns a solver that goes on by itself from where this one is."""
     if self.engine == "compiled":
@@ -195,7 +177,9 @@ class SamplingSolver(IterativeSolver):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what is pickled."""
-    return super().__getstate__() if self.engine == "compiled" else self.__dict__.copy()
+    if self.engine == "compiled":
+      return super().__getstate__()
+    return {name: value for name, value in self.__dict__.items() if name != "_policies"}
 
   @property
   def compiled_game(self) -> CompiledGame:
@@ -295,26 +279,20 @@ class SamplingSolver(IterativeSolver):
     return super().state_dict()
 
   def average_policy(self) -> open_spiel_policy.Policy:
-    """Returns a copy of the average policy, uniform where the samples have never been.
+    """Returns the average policy, uniform where the samples have never been; as in OpenSpiel, it moves with the solver.
 
     It can be called on any state where a player is to move; `to_tabular()`, on states, walks the whole game.
+    `copy.copy` keeps it as it is.
     """
-    return self._policy(self._engine.table.entries.cumulative)
+    if self.engine == "states":
+      return SampledPolicy(self._view, self._engine, "cumulative")
+    return self._hand_out("average", self.average_probabilities, self._version)
 
   def current_policy(self) -> open_spiel_policy.Policy:
-    """Returns a copy of the current policy, which need not converge."""
-    return self._policy(self._engine.table.entries.strategy)
-
-  def _policy(self, sums: Float64s) -> open_spiel_policy.Policy:
-    if self._compiled is not None and self.engine == "compiled":
-      return open_spiel.CompiledTabularPolicy(self._compiled, self._behavioral_form(sums))
-    table = self._engine.table
-    return SampledPolicy(
-      self._view,
-      [infostates.copy() for infostates in self._engine.infostates],
-      table.entries.first[: table.num_infosets].copy(),
-      sums[: table.num_sequences].copy(),
-    )
+    """Returns the current policy, which need not converge; it moves with the solver, as the average does."""
+    if self.engine == "states":
+      return SampledPolicy(self._view, self._engine, "strategy")
+    return super().current_policy()
 
   def average_probabilities(self) -> Float64s:
     """Returns the average policy of a compiled game in behavioural form, shape (sequences,).

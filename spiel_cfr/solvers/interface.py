@@ -2,11 +2,10 @@
 
 import abc
 import copy
-import dataclasses
-import enum
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,16 +16,13 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.environment import versions
 from spiel_cfr.kernels.arrays import Float64s
-from spiel_cfr.minimizers.base import LocalMinimizer
-from spiel_cfr.minimizers.schedules import Schedule
 from spiel_cfr.policy import forms, open_spiel
+from spiel_cfr.policy.live import LivePolicy
+from spiel_cfr.solvers import descriptions
 
 _KIND = "checkpoint of spiel_cfr"
 _FORMAT = 2
-_CLASS = "class"
 _STATE = "state"
-# What an argument may be that a checkpoint describes by class and fields.
-_DESCRIBED = (LocalMinimizer, Schedule)
 
 
 class IterativeSolver(abc.ABC):
@@ -47,10 +43,15 @@ class IterativeSolver(abc.ABC):
   # Attributes that `_start` makes and that hold nothing which is not in those of `state_names` too.
   _workspaces: ClassVar[tuple[str, ...]] = ()
   _arguments: dict[str, Any]
+  # How often a state has been loaded: policies that move with the solver look at it.
+  _loads = 0
+  # Those of them that somebody still holds.
+  _policies: "weakref.WeakValueDictionary[str, Any]"
 
   def __new__(cls, *arguments: Any, **named_arguments: Any) -> Self:
     """Notes the constructor's arguments, all but the first, which is the game."""
     self = super().__new__(cls)
+    self._policies = weakref.WeakValueDictionary()
     try:
       bound = inspect.signature(cls.__init__).bind(self, *arguments, **named_arguments)
     except TypeError:
@@ -95,15 +96,37 @@ class IterativeSolver(abc.ABC):
     return forms.sequence_form(self.compiled_game, self.average_probabilities())
 
   def current_policy(self) -> Any:
-    """Returns a copy of the current policy, which need not converge, as OpenSpiel's Python class."""
-    return open_spiel.CompiledTabularPolicy(self.compiled_game, self.current_probabilities())
+    """Returns the current policy, which need not converge, as OpenSpiel's Python class.
+
+    As in OpenSpiel it is the same object every time, and it moves with the solver; `copy.copy` keeps it as it is.
+    """
+    return self._hand_out("current", self.current_probabilities, self._version)
 
   def average_policy(self) -> Any:
-    """Returns a copy of the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
+    """Returns the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
 
-    It is OpenSpiel's Python class. Where its owner has never played to, it is uniform, as in OpenSpiel.
+    It is OpenSpiel's Python class. Where its owner has never played to, it is uniform, as in OpenSpiel; and as there,
+    it is the same object every time, brought up to date by this call only. `copy.copy` keeps it as it is.
     """
-    return open_spiel.CompiledTabularPolicy(self.compiled_game, self.average_probabilities())
+    return self._hand_out("average", self.average_probabilities)
+
+  def _hand_out(
+    self,
+    name: str,
+    probabilities: Callable[[], Float64s],
+    version: Callable[[], Hashable] | None = None,
+  ) -> LivePolicy:
+    """Returns the policy of that name, up to date: the one that somebody still holds, or a new one."""
+    policy: LivePolicy | None = self._policies.get(name)
+    if policy is None:
+      policy = self._policies[name] = LivePolicy(self.compiled_game, probabilities, version)
+    else:
+      policy.refresh()
+    return policy
+
+  def _version(self) -> Hashable:
+    """Returns something else whenever the policies may have changed."""
+    return int(self.iteration), self._loads
 
   def tabular_average_policy(self) -> pyspiel.TabularPolicy:
     """Returns a copy of the average policy as OpenSpiel's C++ class; also the name there."""
@@ -142,6 +165,7 @@ class IterativeSolver(abc.ABC):
     """Returns the same solver before its first iteration; this one is left alone."""
     result = type(self).__new__(type(self))
     result.__dict__.update(self.__dict__)
+    result._policies = weakref.WeakValueDictionary()
     result._start()
     return result
 
@@ -157,7 +181,7 @@ class IterativeSolver(abc.ABC):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what is pickled: the attributes that never change, and a copy of the others."""
-    left_out = {*self.state_names, *self._workspaces}
+    left_out = {*self.state_names, *self._workspaces, "_policies"}
     constants = {name: value for name, value in self.__dict__.items() if name not in left_out}
     return constants | {_STATE: self.state_dict()}
 
@@ -176,7 +200,10 @@ class IterativeSolver(abc.ABC):
     Raises:
       ArgumentError: an argument can't be written as JSON.
     """
-    return {_CLASS: type(self).__name__, "arguments": _to_json(self._arguments)}
+    return {
+      descriptions.CLASS: type(self).__name__,
+      "arguments": descriptions.to_json(self._arguments),
+    }
 
   def state_dict(self) -> dict[str, Any]:
     """Returns a copy of all that changes from one iteration to the next, by name."""
@@ -218,6 +245,7 @@ class IterativeSolver(abc.ABC):
         value.bit_generator.state = state[name]
       else:
         setattr(self, name, state[name])
+    self._loads += 1
     self._loaded()
 
   def _loaded(self) -> None:  # noqa: B027
@@ -240,7 +268,7 @@ class IterativeSolver(abc.ABC):
       "game": self.compiled_game.game_string,
       "game_sha256": self.compiled_game.digest,
       "versions": versions(),
-      "state": _to_json(others),
+      "state": descriptions.to_json(others),
     }
     files.write(path, _KIND, _FORMAT, header, arrays)
 
@@ -269,7 +297,7 @@ class IterativeSolver(abc.ABC):
       )
     if solver != self.description():
       raise errors.CheckpointMismatchError(
-        f"{path} is of {_signature(solver)}, not of {_signature(self.description())}."
+        f"{path} is of {descriptions.signature(solver)}, not of {descriptions.signature(self.description())}."
       )
     self.load_state_dict(state)
 
@@ -293,70 +321,18 @@ class IterativeSolver(abc.ABC):
     compiled = compile_game(game)
     header, arrays = files.read(path, _KIND, _FORMAT)
     try:
-      name, described = header["solver"][_CLASS], header["solver"]["arguments"]
-      found = _newest_class([cls], name)
+      name, described = header["solver"][descriptions.CLASS], header["solver"]["arguments"]
+      found = descriptions.newest_class([cls], name)
       bound = inspect.signature(found.__init__).bind_partial(None, compiled)
-      bound.arguments.update(_from_json(described))
+      bound.arguments.update(descriptions.from_json(described))
       solver: Self = found(*bound.args[1:], **bound.kwargs)
     except (KeyError, TypeError, ValueError) as error:
       raise errors.CheckpointMismatchError(
-        f"{path} is of {_signature(header.get('solver'))}, which is not a {cls.__name__} that is known "
+        f"{path} is of {descriptions.signature(header.get('solver'))}, which is not a {cls.__name__} that is known "
         f"here: {error}. Import its class first if it is your own."
       ) from error
     solver._restore(path, header, arrays)
     return solver
-
-
-def _newest_class(bases: Sequence[type[Any]], name: str) -> Any:
-  """Returns the class of that name, of `bases` or derived from one; of several the one defined last, as in notebooks.
-
-  Raises:
-    KeyError: there is none.
-  """
-  known = {base.__name__: base for base in bases}
-  unseen = [*bases]
-  while unseen:
-    children = unseen.pop().__subclasses__()
-    known.update((child.__name__, child) for child in children)
-    unseen += children
-  return known[name]
-
-
-def _to_json(value: Any) -> Any:
-  """Writes an argument as JSON has it; minimizers and schedules become class and fields, enumerations a name."""
-  if isinstance(value, np.generic | np.ndarray):
-    return value.tolist()
-  if isinstance(value, bool | int | float | str | None):
-    return value
-  if isinstance(value, enum.Enum):
-    return value.name
-  if isinstance(value, list | tuple):
-    return [_to_json(entry) for entry in value]
-  if isinstance(value, dict):
-    return {name: _to_json(entry) for name, entry in value.items()}
-  if isinstance(value, LocalMinimizer | Schedule) and dataclasses.is_dataclass(value):
-    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return {_CLASS: type(value).__name__} | _to_json(fields)
-  raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.")
-
-
-def _from_json(value: Any) -> Any:
-  """Reads what `_to_json` has written; tuples have become lists."""
-  if isinstance(value, list):
-    return [_from_json(entry) for entry in value]
-  if isinstance(value, dict):
-    fields = {name: _from_json(entry) for name, entry in value.items() if name != _CLASS}
-    return _newest_class(_DESCRIBED, value[_CLASS])(**fields) if _CLASS in value else fields
-  return value
-
-
-def _signature(description: Any) -> str:
-  """Returns what `IterativeSolver.description` returns as a call."""
-  try:
-    arguments = (f"{name}={value!r}" for name, value in description["arguments"].items())
-    return f"{description[_CLASS]}({', '.join(arguments)})"
-  except (KeyError, TypeError, AttributeError):
-    return repr(description)
 
 
 def _is_state_of(generator: np.random.Generator, state: Any) -> bool:

@@ -38,7 +38,9 @@ class Context:
 
   def solver(self, iterations: int = 0, game: spiel_cfr.CompiledGame | None = None) -> Any:
     """Returns a new solver of the form's game, or of another, after so many iterations."""
-    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS)
+    seeded = issubclass(catalogue.SOLVERS[self.name].solver, spiel_cfr.SamplingSolver)
+    seed = {"seed": 0} if seeded else {}
+    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **seed)
     if iterations:
       result.run(iterations)
     return result
