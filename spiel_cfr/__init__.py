@@ -42,6 +42,7 @@ from spiel_cfr.solvers.cfr import (
   LCFRSolver,
   TabularCFRSolver,
 )
+from spiel_cfr.solvers.cfr_br import CFRBRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -61,6 +62,7 @@ __all__ = [
   "AverageType",
   "BestResponse",
   "Block",
+  "CFRBRSolver",
   "CFRPlusSolver",
   "CFRSolver",
   "ChanceSamplingSolver",

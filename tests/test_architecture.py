@@ -30,6 +30,7 @@ ORDER = (
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
   "sampling",  # Monte Carlo solvers
+  "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
   "__init__",  # what is public

@@ -139,6 +139,10 @@ class Solver(IterativeSolver):
     numbers = IterationNumbers(
       self._parameters(iterations), weights * ~self._after, weights * self._after
     )
+    self._run_loop(numbers)
+
+  def _run_loop(self, numbers: IterationNumbers) -> None:
+    """Does as many iterations as there are rows of numbers."""
     self._loop.advance(self.alternating_updates, numbers, self._iteration)
 
   def _parameters(self, iterations: Int64s) -> Float64s:
