@@ -228,7 +228,7 @@ def best_responses(
     responses: filled with the best responses in behavioural form.
     utility: workspace, shape (sequences,).
     scratch: workspace.
-    values: filled with, a row a player, the expected utility and that of the best response.
+    values: filled with, a row per player, the expected utility and that of the best response.
   """
   for player in range(np.uint64(players.shape[0])):
     root, stop = players[player, 2], players[player, 3]

@@ -143,7 +143,7 @@ class CompiledGame(abc.ABC):
 
   @property
   def num_actions(self) -> tuple[Int64s, ...]:
-    """How many actions each infoset has, shape (infosets,) a player, in order of discovery."""
+    """How many actions each infoset has, shape (infosets,) per player, in order of discovery."""
     return tuple(own.num_actions for own in self.infosets)
 
   def infostate(self, player: int, place: int) -> str:
@@ -163,7 +163,7 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def players(self) -> Uint64s:
-    """A row a player: first group, one past the last, root, one past the last sequence."""
+    """A row per player: first group, one past the last, root, one past the last sequence."""
     ends = np.cumsum([len(treeplex.groups) for treeplex in self.treeplexes])
     return np.array(
       [
@@ -244,7 +244,8 @@ class CompiledGame(abc.ABC):
       pickle.dumps(filtered)
     except Exception as error:
       raise errors.UnsupportedGameError(
-        f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top level of a module."
+        f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top "
+        "level of a module."
       ) from error
     made = {
       name

@@ -78,6 +78,15 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
   return sequential
 
 
+def can_be_loaded_again(game: pyspiel.Game) -> bool:
+  """Returns whether OpenSpiel can make the game of its string, which it can't where the game was read from a text."""
+  try:
+    load_game(str(game))
+  except errors.GameError:
+    return False
+  return True
+
+
 def _shorten(text: str, length: int = 200) -> str:
   text = " ".join(text.split())
   return text if len(text) <= length else text[:length] + "..."

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Self, TypedDict, get_args
 
 import numpy as np
+import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import arguments, errors
@@ -68,7 +69,6 @@ class SamplingSolver(IterativeSolver):
   compiled engine.
 
   Attributes:
-    game: the game, sequential, without an action filter.
     engine: "compiled" or "states".
     minimizer: what every infoset does.
   """
@@ -139,13 +139,11 @@ class SamplingSolver(IterativeSolver):
       compiled_engine = compile_engine(game, scheme, self._first_counters, max_nodes, required)
     if compiled_engine is None:
       self.engine: EngineName = "states"
-      self._view = self._compiled.view if self._compiled else GameView(load_game(game))
-      self._engine = StateEngine(self._view, scheme, self._first_counters, max_infosets)
+      view = self._compiled.view if self._compiled else GameView(load_game(game))
+      self._engine = StateEngine(view, scheme, self._first_counters, max_infosets)
     else:
       self.engine = "compiled"
       self._compiled, self._engine = compiled_engine.compiled_game, compiled_engine
-      self._view = self._compiled.view
-    self.game = self._view.game
     self._tie = TIE * (self.game.max_utility() - self.game.min_utility())
     self._start()
 
@@ -198,6 +196,11 @@ class SamplingSolver(IterativeSolver):
   @compiled_game.setter
   def compiled_game(self, game: CompiledGame) -> None:
     raise AttributeError("A solver keeps its game.")
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, without an action filter."""
+    return self._engine.view.game
 
   @property
   def iteration(self) -> _Iterations:
@@ -285,13 +288,13 @@ class SamplingSolver(IterativeSolver):
     `copy.copy` keeps it as it is.
     """
     if self.engine == "states":
-      return SampledPolicy(self._view, self._engine, "cumulative")
+      return SampledPolicy(self._engine.view, self._engine, "cumulative")
     return self._hand_out("average", self.average_probabilities, self._version)
 
   def current_policy(self) -> open_spiel_policy.Policy:
     """Returns the current policy, which need not converge; it moves with the solver, as the average does."""
     if self.engine == "states":
-      return SampledPolicy(self._view, self._engine, "strategy")
+      return SampledPolicy(self._engine.view, self._engine, "strategy")
     return super().current_policy()
 
   def average_probabilities(self) -> Float64s:

@@ -1,4 +1,4 @@
-"""What a solver knows of one infoset at one time."""
+"""A look at one infoset while a Monte Carlo solver runs."""
 
 from typing import NamedTuple
 

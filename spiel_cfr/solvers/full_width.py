@@ -35,6 +35,7 @@ class Solver(IterativeSolver):
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
+    precision: the relative rounding error of what is remembered from one iteration to the next.
   """
 
   state_names: ClassVar[tuple[str, ...]] = (
@@ -65,7 +66,7 @@ class Solver(IterativeSolver):
       average_weights: what the strategy of iteration t weighs in the average, times the reach of its owner: a schedule,
         or a power of t.
       averaged: which strategies of an iteration the averages take, OpenSpiel's "before" or "after" the update; one for
-        all players, or one a player.
+        all players, or one per player.
 
     Raises:
       GameError: see `compile_game`.
@@ -88,6 +89,8 @@ class Solver(IterativeSolver):
     self._loop = make_loop(self.compiled_game, self.minimizer)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
     self._state, self._local = self._loop.state, self._loop.local
+    # The relative rounding error of what is remembered.
+    self.precision = float(np.finfo(self._cumulative.dtype).eps)
 
   def _loaded(self) -> None:
     self._loop.refresh()
@@ -108,7 +111,7 @@ class Solver(IterativeSolver):
 
   @property
   def nodes_touched(self) -> int:
-    """How many states a recursive implementation would have visited: all of them, once a player that updates alone."""
+    """How many states a recursive implementation would have visited: all, once per player that updates alone."""
     walks = self.compiled_game.num_players if self.alternating_updates else 1
     return self.iteration * walks * self.compiled_game.num_states
 

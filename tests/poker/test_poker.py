@@ -63,6 +63,17 @@ def test_infosets_are_those_of_open_spiel_in_the_same_order(game):
   np.testing.assert_array_equal(compiled.legal_actions_mask, tabular.legal_actions_mask)
 
 
+@pytest.mark.parametrize("board", [poker_games.RIVER, poker_games.TURN])
+def test_infosets_of_endgames_are_in_the_order_of_their_first_histories(board):
+  game = poker_games.random_endgame(1, 8, board).load()
+  listed = spiel_cfr.compile_game(game, action_filter=poker_games.check_or_pot, vector_form=False)
+  vector = compile_public_game(game, poker_games.check_or_pot)
+  assert list(vector.rows) == list(listed.rows)
+  for player, own in enumerate(vector.infosets):
+    for infostate, place in zip(own.infostates, own.position.tolist(), strict=True):
+      assert vector.infostate(player, place) == infostate
+
+
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("name", _SOLVERS)
 @pytest.mark.parametrize("game", _GAMES)
