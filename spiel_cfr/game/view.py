@@ -21,6 +21,10 @@ ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
 InfostateFunction: TypeAlias = Callable[[Any], str]
 
 
+# The name of OpenSpiel's transform of games with simultaneous moves.
+_TURN_BASED = "turn_based_simultaneous_game"
+
+
 class GameView:
   """A sequential game, which of its actions count, and how its infostates are named. It never changes.
 
@@ -65,6 +69,7 @@ class GameView:
     self.possible_only = loading.is_endgame(game) if possible_only is None else possible_only
     self.num_players = int(game.num_players())
     self._infostate = infostate
+    self._is_turn_based = game.get_type().short_name == _TURN_BASED
     root_type = type(game.new_initial_state())
     self.infostate: InfostateFunction = infostate or _method(root_type, "information_state_string")
     self.legal_actions: Callable[[Any], list[int]] = (
@@ -94,11 +99,31 @@ class GameView:
     whole = self.action_filter is None and self._infostate is None and not self.possible_only
     return self.game if whole else RestrictedGame(self)
 
-  def look_up(self, state: Any) -> tuple[str, list[int]]:
-    """Returns infostate and legal actions of any state at which a player is to move, a `RestrictedState` too."""
-    if isinstance(state, pyspiel.State):
-      return self.infostate(state), self.legal_actions(state)
-    return state.information_state_string(), state.legal_actions()
+  def look_up(self, state: Any, player: int | None = None) -> tuple[str, list[int]]:
+    """Returns infostate and legal actions of any state at which a player is to move.
+
+    Args:
+      state: of the game, a `RestrictedState`, or of the game with simultaneous moves of which this is the turn-based
+        version.
+      player: whose; None for the one to move. It has to be given where several move at once.
+    """
+    if not isinstance(state, pyspiel.State):
+      return state.information_state_string(), state.legal_actions()
+    if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
+      mover = state.current_player() if player is None else player
+      if self.action_filter is None and self._infostate is None:
+        return turn_based_infostate(state, mover), state.legal_actions(mover)
+      state = self._in_turns(state, mover)
+    return self.infostate(state), self.legal_actions(state)
+
+  def _in_turns(self, state: Any, player: int) -> Any:
+    """Returns the state in which a player moves in the turn-based version; what others do at once is not seen."""
+    result = self.new_initial_state()
+    for action in state.history():
+      result.apply_action(action)
+    while result.current_player() != player:
+      result.apply_action(result.legal_actions()[0])
+    return result
 
   def _kept_actions(self, state: Any) -> list[int]:
     return kept_actions(self.action_filter, state, state.legal_actions())
@@ -113,6 +138,11 @@ class GameView:
   def _first_outcomes(self) -> list[tuple[int, float]]:
     root = self.new_initial_state()
     return [outcome for outcome in root.chance_outcomes() if outcome[1] > 0]
+
+
+def turn_based_infostate(state: Any, player: int) -> str:
+  """Returns what a state of a game with simultaneous moves is called in OpenSpiel's turn-based version of it."""
+  return f"Current player: {player}\n{state.information_state_string(player)}"
 
 
 def _make_view(

@@ -47,7 +47,7 @@ class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
       PolicyError: no player is to move, or another one is.
     """
     player = open_spiel.player_to_move(state, player_id)
-    infostate, actions = self._view.look_up(state)
+    infostate, actions = self._view.look_up(state, player)
     infoset = self._engine.infostates[player].get(infostate)
     sums = np.zeros(len(actions))
     if infoset is not None:
