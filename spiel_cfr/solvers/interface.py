@@ -181,7 +181,7 @@ class IterativeSolver(abc.ABC):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what is pickled: the attributes that never change, and a copy of the others."""
-    left_out = {*self.state_names, *self._workspaces, "_policies"}
+    left_out = {*self.state_names, *self._workspaces, "_policies", "_loads"}
     constants = {name: value for name, value in self.__dict__.items() if name not in left_out}
     return constants | {_STATE: self.state_dict()}
 
