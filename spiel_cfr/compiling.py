@@ -10,7 +10,7 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import cache_path, enumerated_game, load_compiled_game
 from spiel_cfr.game import loading
-from spiel_cfr.game.view import ActionFilter, GameView
+from spiel_cfr.game.view import ActionFilter, GameView, Infostates
 from spiel_cfr.poker import public_game
 
 DEFAULT_MAX_NODES = 20_000_000
@@ -28,6 +28,7 @@ def compile_game(
   progress: bool | None = None,
   action_filter: ActionFilter | None = None,
   vector_form: bool | None = None,
+  infostate: Infostates | None = None,
 ) -> CompiledGame:
   """Walks a game's states once and returns it as arrays.
 
@@ -48,6 +49,10 @@ def compile_game(
       states of an infoset. A game with a filter is not kept in `cache_dir`.
     vector_form: whether to compile in vector form. By default, that is done for games of `universal_poker` with 50
       private hands or more; with fewer hands, as in Kuhn and Leduc poker, lists of deals are as fast.
+    infostate: how infosets are told apart, for games without information state strings and for games whose players
+      forget: "history" for the player's own observations and actions in order, or a function of a state and the player
+      who is to move there that returns a string. By default, OpenSpiel's information state strings. A game with an
+      `infostate` is not kept in `cache_dir`.
 
   Returns:
     The compiled game.
@@ -60,10 +65,18 @@ def compile_game(
     return game
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
-  loaded = loading.load_game(game)
+  if infostate is not None and infostate != "history" and not callable(infostate):
+    raise errors.ArgumentError(
+      f'infostate must be "history" or a function of state and player, not {infostate!r}.'
+    )
+  loaded = loading.load_game(game, names_infostates=infostate is None)
+  if infostate is not None:
+    if vector_form:
+      raise errors.ArgumentError("In vector form infosets are hands; it takes no infostate.")
+    vector_form = False
   if public_game.is_worth_it(loaded) if vector_form is None else vector_form:
     return public_game.compile_public_game(loaded, action_filter)
-  view = GameView(loaded, action_filter)
+  view = GameView(loaded, action_filter, infostate=infostate)
   cached = None if cache_dir is None else cache_path(pathlib.Path(cache_dir), view)
   if cached is not None and cached.exists():
     try:

@@ -206,10 +206,11 @@ def enumerated_game(
 def cache_path(folder: Path, view: GameView) -> Path | None:
   """Returns where a game's compiled form is kept: its name tells all that the form depends on.
 
-  Returns None for a game that its string does not describe, such as one read from a text or a file, or a filtered one.
+  Returns None for a game that its string does not describe, such as one read from a text or a file, or with a filter or
+  infostates of its own.
   """
   game = view.game
-  if view.action_filter is not None or "filename" in game.get_parameters():
+  if view.action_filter is not None or view.renames or "filename" in game.get_parameters():
     return None
   if not loading.can_be_loaded_again(game):
     return None

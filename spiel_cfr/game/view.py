@@ -8,17 +8,19 @@ an action filter is sampled and evaluated with it.
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.game import loading
+from spiel_cfr.game.own_history import OwnHistory
 
 # (state, its legal actions) -> those to keep.
 ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
-# A state at which a player is to move -> the name of its infoset among that player's.
-InfostateFunction: TypeAlias = Callable[[Any], str]
+# (state, player who is to move) -> the name of the infoset among that player's; or "history", see `OwnHistory`.
+InfostateFunction: TypeAlias = Callable[[Any, int], str]
+Infostates: TypeAlias = InfostateFunction | Literal["history"]
 
 
 # The name of OpenSpiel's transform of games with simultaneous moves.
@@ -51,7 +53,7 @@ class GameView:
     game: pyspiel.Game,
     action_filter: ActionFilter | None = None,
     *,
-    infostate: InfostateFunction | None = None,
+    infostate: Infostates | None = None,
     possible_only: bool | None = None,
   ) -> None:
     """Makes the view.
@@ -60,7 +62,8 @@ class GameView:
       game: a sequential game.
       action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
         states of an infoset.
-      infostate: how infostates are named; by default, by OpenSpiel's `information_state_string`.
+      infostate: how infostates are named: a function of a state and the player who is to move, or "history" for the
+        player's own observations and actions in order; by default, by OpenSpiel's `information_state_string`.
       possible_only: whether to leave out chance outcomes of probability 0. By default, that is done in endgames of
         `universal_poker`: they list every deal, and OpenSpiel does not go on from an impossible one.
     """
@@ -71,7 +74,10 @@ class GameView:
     self._infostate = infostate
     self._is_turn_based = game.get_type().short_name == _TURN_BASED
     root_type = type(game.new_initial_state())
-    self.infostate: InfostateFunction = infostate or _method(root_type, "information_state_string")
+    self._name = OwnHistory(game) if infostate == "history" else infostate
+    self.infostate: Callable[[Any], str] = (
+      self._named if infostate is not None else _method(root_type, "information_state_string")
+    )
     self.legal_actions: Callable[[Any], list[int]] = (
       self._kept_actions if action_filter else _method(root_type, "legal_actions")
     )
@@ -82,6 +88,11 @@ class GameView:
   def __reduce__(self) -> tuple[Any, ...]:
     """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
     return _make_view, (self.game, self.action_filter, self._infostate, self.possible_only)
+
+  @property
+  def renames(self) -> bool:
+    """Whether infostates have other names than OpenSpiel's."""
+    return self._infostate is not None
 
   def new_initial_state(self) -> Any:
     """Returns the root."""
@@ -116,6 +127,21 @@ class GameView:
       state = self._in_turns(state, mover)
     return self.infostate(state), self.legal_actions(state)
 
+  def named(self, state: Any, player: int) -> str:
+    """Returns what a player calls a state, whoever is to move."""
+    if self._name is None:
+      known: str = state.information_state_string(player)
+      return known
+    name = self._name(state, player)
+    if not isinstance(name, str):
+      raise errors.ArgumentError(
+        f"infostate has returned {name!r} after the history [{state.history_str()}], not a string."
+      )
+    return name
+
+  def _named(self, state: Any) -> str:
+    return self.named(state, state.current_player())
+
   def _in_turns(self, state: Any, player: int) -> Any:
     """Returns the state in which a player moves in the turn-based version; what others do at once is not seen."""
     result = self.new_initial_state()
@@ -148,7 +174,7 @@ def turn_based_infostate(state: Any, player: int) -> str:
 def _make_view(
   game: pyspiel.Game,
   action_filter: ActionFilter | None,
-  infostate: InfostateFunction | None,
+  infostate: Infostates | None,
   possible_only: bool,
 ) -> GameView:
   return GameView(game, action_filter, infostate=infostate, possible_only=possible_only)
@@ -257,8 +283,7 @@ class RestrictedState:
     """Returns the view's name of the infostate, OpenSpiel's for a player who is not to move."""
     if player in (None, self._state.current_player()):
       return self._view.infostate(self._state)
-    name: str = self._state.information_state_string(player)
-    return name
+    return self._view.named(self._state, player)
 
   def __getattr__(self, name: str) -> Any:
     return _passed_on(self, "_state", name, lambda state: state)
