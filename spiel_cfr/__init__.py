@@ -3,7 +3,7 @@
 from spiel_cfr import catalogue, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
-from spiel_cfr.compiling import compile_game
+from spiel_cfr.compiling import compile_game, estimate_size
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -13,6 +13,7 @@ from spiel_cfr.evaluate import (
   nash_conv,
 )
 from spiel_cfr.game.blocks import Block, block_kernel
+from spiel_cfr.game.estimate import SizeEstimate
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
@@ -94,6 +95,7 @@ __all__ = [
   "SAPCFRPlusSolver",
   "SamplingSolver",
   "Schedule",
+  "SizeEstimate",
   "Solver",
   "StablePredictiveCFRSolver",
   "TabularCFRSolver",
@@ -105,6 +107,7 @@ __all__ = [
   "compile_game",
   "compile_public_game",
   "errors",
+  "estimate_size",
   "expected_values",
   "exploitability",
   "load_compiled_game",

@@ -10,6 +10,7 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import cache_path, enumerated_game, load_compiled_game
 from spiel_cfr.game import loading
+from spiel_cfr.game.estimate import SizeEstimate, estimate_view
 from spiel_cfr.game.view import ActionFilter, GameView, Infostates
 from spiel_cfr.poker import public_game
 
@@ -41,10 +42,11 @@ def compile_game(
   Args:
     game: an OpenSpiel game or its string, such as `"leduc_poker(players=3)"`. Games with simultaneous moves are
       converted by OpenSpiel's own turn-based transform. A compiled game is returned as it is.
-    max_nodes: how many states the game may have.
+    max_nodes: how many states the game may have. A game that certainly has more, by `estimate_size`, is refused in two
+      seconds.
     max_bytes: how much the memory of the process may grow during the walk. Some games have states of kilobytes.
     cache_dir: a folder to keep compiled games in; the second time, the walk is skipped.
-    progress: whether to show a progress bar; by default, on a terminal.
+    progress: whether to show progress, as a bar on a terminal and as a line every ten seconds elsewhere; None does.
     action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
       states of an infoset. A game with a filter is not kept in `cache_dir`.
     vector_form: whether to compile in vector form. By default, that is done for games of `universal_poker` with 50
@@ -93,3 +95,30 @@ def compile_game(
     cached.parent.mkdir(parents=True, exist_ok=True)
     compiled.save(cached)
   return compiled
+
+
+def estimate_size(
+  game: str | pyspiel.Game,
+  *,
+  seconds: float = 1.0,
+  action_filter: ActionFilter | None = None,
+  infostate: Infostates | None = None,
+) -> SizeEstimate:
+  """Estimates, without walking a game, what `compile_game` would find, and how long and how much memory it would take.
+
+  Args:
+    game: an OpenSpiel game or its string.
+    seconds: how long to look.
+    action_filter: as of `compile_game`.
+    infostate: likewise.
+
+  Returns:
+    States, infosets of each player, bytes and seconds, each with its spread.
+
+  Raises:
+    GameError: the game can't be loaded or solved.
+    ArgumentError: `seconds` is not positive.
+  """
+  seconds = arguments.positive_number(seconds, "seconds")
+  loaded = loading.load_game(game, names_infostates=infostate is None)
+  return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)
