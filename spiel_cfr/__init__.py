@@ -1,5 +1,7 @@
 """Counterfactual regret minimization and its family, for any OpenSpiel game."""
 
+import importlib.metadata
+
 from spiel_cfr import catalogue, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
@@ -56,6 +58,8 @@ from spiel_cfr.solvers.variants import (
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
 )
+
+__version__ = importlib.metadata.version("spiel_cfr")
 
 __all__ = [
   "AdaptiveOptimisticCFRSolver",
