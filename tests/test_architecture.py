@@ -34,6 +34,7 @@ ORDER = (
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
   "__init__",  # what is public
+  "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
 _OPTIONAL = ("matplotlib", "tensorboard")
