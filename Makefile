@@ -40,7 +40,7 @@ clean:
 # A stamp says which extra is installed; it is out of date when pyproject.toml has changed since.
 $(VENV)/%.stamp: pyproject.toml | $(VENV)/created.stamp
 	@echo "Installing spiel_cfr[$*] into $(VENV) (a minute or two the first time) ..."
-	@$(PIP) install --editable '.[$*]'
+	@$(PIP) install --config-settings editable_mode=compat --editable '.[$*]'
 	@touch $@
 
 $(VENV)/created.stamp:

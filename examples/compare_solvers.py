@@ -112,7 +112,7 @@ def draw(
   try:
     import matplotlib.pyplot as plt
   except ImportError:
-    print("\nNo picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --noplot.")
+    print("\nNo picture without matplotlib: pip install matplotlib, or pass --noplot.")
     return
   figure, axes = plt.subplots(figsize=(8, 5.5), layout="constrained")
   for name, column in table.items():

@@ -176,7 +176,7 @@ def pyplot() -> Any:
   try:
     import matplotlib.pyplot as plt
   except ImportError:
-    sys.exit("No picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --noplot.")
+    sys.exit("No picture without matplotlib: pip install matplotlib, or pass --noplot.")
   return plt
 
 

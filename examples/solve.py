@@ -104,7 +104,7 @@ def draw(title: str, result: spiel_cfr.RunResult) -> None:
   try:
     import matplotlib.pyplot as plt
   except ImportError:
-    print("No picture without matplotlib: pip install 'spiel_cfr[plot]'.")
+    print("No picture without matplotlib: pip install matplotlib.")
     return
   figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
   axes.plot(

@@ -1,9 +1,11 @@
 """Counterfactual regret minimization and its family, for any OpenSpiel game."""
 
+import importlib.metadata
+
 from spiel_cfr import catalogue, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
-from spiel_cfr.compiling import compile_game
+from spiel_cfr.compiling import compile_game, estimate_size
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -13,6 +15,7 @@ from spiel_cfr.evaluate import (
   nash_conv,
 )
 from spiel_cfr.game.blocks import Block, block_kernel
+from spiel_cfr.game.estimate import SizeEstimate
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
@@ -42,6 +45,7 @@ from spiel_cfr.solvers.cfr import (
   LCFRSolver,
   TabularCFRSolver,
 )
+from spiel_cfr.solvers.cfr_br import CFRBRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -55,12 +59,15 @@ from spiel_cfr.solvers.variants import (
   SAPCFRPlusSolver,
 )
 
+__version__ = importlib.metadata.version("spiel_cfr")
+
 __all__ = [
   "AdaptiveOptimisticCFRSolver",
   "AverageStrategySamplingSolver",
   "AverageType",
   "BestResponse",
   "Block",
+  "CFRBRSolver",
   "CFRPlusSolver",
   "CFRSolver",
   "ChanceSamplingSolver",
@@ -92,6 +99,7 @@ __all__ = [
   "SAPCFRPlusSolver",
   "SamplingSolver",
   "Schedule",
+  "SizeEstimate",
   "Solver",
   "StablePredictiveCFRSolver",
   "TabularCFRSolver",
@@ -103,6 +111,7 @@ __all__ = [
   "compile_game",
   "compile_public_game",
   "errors",
+  "estimate_size",
   "expected_values",
   "exploitability",
   "load_compiled_game",

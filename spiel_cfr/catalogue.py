@@ -35,6 +35,7 @@ from spiel_cfr.solvers.cfr import (
   LCFRSolver,
   TabularCFRSolver,
 )
+from spiel_cfr.solvers.cfr_br import CFRBRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -118,6 +119,12 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     ),
     "hspcfr+": Entry(
       HSPCFRPlusSolver, "predictive CFR+ with a scheduled average", horizon="horizon"
+    ),
+    "cfr_br": Entry(CFRBRSolver, "CFR-BR: CFR against best responses"),
+    "cfr_br+": Entry(
+      CFRBRSolver,
+      "CFR-BR with regret matching+ and a linear average",
+      {"linear_averaging": True, "regret_matching_plus": True},
     ),
     "hedge": Entry(HedgeCFRSolver, "CFR with multiplicative weights"),
     "cfr_simultaneous": Entry(

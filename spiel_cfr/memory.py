@@ -1,5 +1,8 @@
 """How much memory the process has, so that what grows without a known bound can stop in time."""
 
+import contextlib
+import ctypes
+import gc
 import os
 import sys
 
@@ -21,3 +24,11 @@ def resident_bytes() -> int:
       return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def give_back() -> None:
+  """Returns memory that is no longer used to the operating system, where the C library can."""
+  gc.collect()
+  # Not every C library has it, nor every system a library that can be opened like this.
+  with contextlib.suppress(OSError, AttributeError, TypeError):
+    ctypes.CDLL(None).malloc_trim(0)

@@ -1,10 +1,12 @@
-"""Divides iterations into slices that take about a tenth of a second.
+"""Divides iterations into slices that take about a tenth of a second, and keeps those whole that are written in Python.
 
 Compiled code notices neither Ctrl-C nor a clock, so nobody may call it for longer than that.
 """
 
+import concurrent.futures
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _SECONDS = 0.1
 _MOST = 1 << 14
@@ -27,3 +29,25 @@ class Slices:
       seconds = max(time.perf_counter() - start, 1e-9)
       most = min(_MOST, 8 * self._at_a_time)
       self._at_a_time = max(1, min(most, int(count * _SECONDS / seconds)))
+
+
+def whole_steps(step: Callable[[int], None], count: int) -> None:
+  """Calls `step` with 0 to `count - 1`; Ctrl-C raises KeyboardInterrupt after a whole number of calls.
+
+  Python interrupts its main thread only, so the calls are made in another one.
+  """
+  interrupted = threading.Event()
+
+  def work() -> None:
+    for number in range(count):
+      step(number)
+      if interrupted.is_set():
+        return
+
+  with concurrent.futures.ThreadPoolExecutor(1) as thread:
+    running = thread.submit(work)
+    try:
+      running.result()
+    except KeyboardInterrupt:
+      interrupted.set()
+      raise

@@ -4,6 +4,7 @@ import os
 import signal
 
 import hypothesis
+import numpy as np
 import pytest
 
 # What these modules assert is shown as in a test.
@@ -18,3 +19,9 @@ hypothesis.settings.load_profile("spiel_cfr")
 
 # Where the tests were started in the background, Ctrl-C is ignored, and tests of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+  """Makes solvers without a seed, which draw one from NumPy's global state, the same every time."""
+  np.random.seed(0)  # noqa: NPY002

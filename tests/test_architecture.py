@@ -30,9 +30,11 @@ ORDER = (
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
   "sampling",  # Monte Carlo solvers
+  "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
   "__init__",  # what is public
+  "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
 _OPTIONAL = ("matplotlib", "tensorboard")

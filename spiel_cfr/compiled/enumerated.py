@@ -225,7 +225,7 @@ def cache_path(folder: Path, view: GameView) -> Path | None:
   """Returns where a game's compiled form is kept: its name tells all that the form depends on.
 
   Returns None for a game that its string does not describe, such as one read from a text or a file, one written in
-  Python, which may be edited, or a filtered one.
+  Python, which may be edited, or one with a filter or infostates of its own.
   """
   game = view.game
   if view.is_changed or "filename" in game.get_parameters() or loading.is_python_game(game):

@@ -1,17 +1,14 @@
 """The one walk over a game's states, through OpenSpiel's State and Game API only."""
 
 import array
-import contextlib
 import dataclasses
 import itertools
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyspiel
-import tqdm
 
 from spiel_cfr import errors, memory
 from spiel_cfr.game.promises import (
@@ -22,6 +19,7 @@ from spiel_cfr.game.promises import (
   wrong_returns,
 )
 from spiel_cfr.game.view import GameView
+from spiel_cfr.game.watch import Watch
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -76,7 +74,7 @@ def enumerate_game(
     view: the game.
     max_nodes: how many states the game may have.
     max_bytes: how much the resident memory of the process may grow.
-    progress: whether to show a progress bar; by default, on a terminal.
+    progress: whether to show progress: a bar on a terminal, a line every ten seconds elsewhere; by default, it is.
 
   Returns:
     Everything that the solvers need to know of the game.
@@ -100,13 +98,13 @@ def enumerate_game(
   add_reach = leaves.new_reaches.append
   # States count as soon as they are on the stack: in games with many moves those are most of the memory.
   num_states, next_check = 1, 0
-  bytes_before = memory.resident_bytes()
   stack: list[tuple[Any, tuple[int, ...], float]] = [
     (view.new_initial_state(), (0,) * num_players, 1.0)
   ]
   push, pop, terminal = stack.append, stack.pop, _TERMINAL
 
-  with _progress_bar(progress) as bar:
+  watch = Watch(view, max_nodes, max_bytes, progress)
+  try:
     while stack:
       state, sequences, reach = pop()
       player = state.current_player()
@@ -120,14 +118,7 @@ def enumerate_game(
         continue
 
       if num_states >= next_check:
-        if num_states > max_nodes:
-          raise _too_large(f"more than max_nodes={max_nodes:,} states", tables)
-        if memory.resident_bytes() - bytes_before > max_bytes:
-          raise _too_large(
-            f"{num_states:,} states and more, which need over {max_bytes=:,}", tables
-          )
-        if bar is not None:
-          bar.update(num_states - bar.n)
+        watch.check(num_states, sum(map(len, tables)))
         leaves.collect()
         next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 
@@ -163,8 +154,17 @@ def enumerate_game(
 
       else:
         raise unknown_player(state)
-  if num_states > max_nodes:
-    raise _too_large(f"more than max_nodes={max_nodes:,} states", tables)
+    watch.check(num_states, sum(map(len, tables)))
+  except errors.GameTooLargeError:
+    # A traceback would keep all that has been found.
+    stack.clear()
+    for table in tables:
+      table.clear()
+    leaves.forget()
+    memory.give_back()
+    raise
+  finally:
+    watch.close()
 
   merged_sequences, merged_payoffs = leaves.merged()
   return Enumeration(
@@ -257,6 +257,13 @@ class _Leaves:
     if self._unmerged >= _MERGE_EVERY:
       self._merge()
 
+  def forget(self) -> None:
+    """Forgets everything."""
+    for columns in (self._sequences, self._payoffs):
+      columns.clear()
+    for column in (self.new_sequences, self.new_returns, self.new_reaches):
+      column.clear()
+
   def merged(self) -> tuple[Uint32s, Float64s]:
     """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories, and forgets them."""
     self.collect()
@@ -306,24 +313,6 @@ class _Leaves:
     tolerance = _SUM_TOLERANCE * max(1.0, *map(abs, self.payoff_range))
     if self.constant_sum is not None and np.abs(sums - self.constant_sum).max() > tolerance:
       self.constant_sum = None
-
-
-def _progress_bar(progress: bool | None) -> Any:
-  """Returns a bar that counts states, on a terminal only unless told otherwise."""
-  if progress is None:
-    progress = sys.stderr.isatty()
-  if not progress:
-    return contextlib.nullcontext()
-  return tqdm.tqdm(desc="walking the game", unit=" states", unit_scale=True, delay=1.0, leave=False)
-
-
-def _too_large(size: str, tables: list[dict[str, _Infoset]]) -> errors.GameTooLargeError:
-  infosets = sum(map(len, tables))
-  return errors.GameTooLargeError(
-    f"The game has {size}. So far it had {infosets:,} infosets. Choose smaller parameters, or raise "
-    "the limit if there is the time (a few microseconds a state) and the memory (about 0.5 kB an "
-    "infoset and 50 bytes a terminal state)."
-  )
 
 
 def first_states(view: GameView, infostates: Sequence[Sequence[str]]) -> list[Any]:

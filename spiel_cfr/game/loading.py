@@ -40,7 +40,7 @@ _CHANCE_TOLERANCE = 1e-6
 _PLAYERS = ("players", "num_players", "numPlayers")
 
 
-def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
+def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pyspiel.Game:
   """Returns a sequential game with information state strings and explicit chance.
 
   A simultaneous game comes back as OpenSpiel's turn-based version of it, in which players move one after the other
@@ -49,6 +49,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
   Args:
     game: an OpenSpiel game string such as `leduc_poker(players=3)`, or a game. A game is taken as it is, without
       the trial run that a string with parameters gets.
+    names_infostates: whether the game must have information state strings.
 
   Raises:
     ArgumentError: `game` is neither.
@@ -63,14 +64,15 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
   if isinstance(game, str):
     _check_names(_nested_names(game))
     if hasattr(os, "fork") and not _is_default(game):
-      _probe(game)
+      _probe(game, names_infostates)
   elif not isinstance(game, pyspiel.Game):
     raise errors.ArgumentError(
       f"game must be a game string or a pyspiel.Game, not a {type(game).__name__}"
     )
   try:
-    sequential = _to_sequential(pyspiel.load_game(game) if isinstance(game, str) else game)
-    _play(sequential, random.Random(0), max_moves=1)
+    loaded = pyspiel.load_game(game) if isinstance(game, str) else game
+    sequential = _to_sequential(loaded, names_infostates)
+    _play(sequential, random.Random(0), 1, names_infostates)
   except errors.SpielCFRError:
     raise
   except Exception as error:
@@ -183,7 +185,7 @@ def _check_values(parameters: dict[str, Any], num_players: int | None) -> None:
       raise errors.GameError(f"{key} has no effect, there are {num_players} players")
 
 
-def _to_sequential(game: pyspiel.Game) -> pyspiel.Game:
+def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
   """Returns the turn-based version of the game if it is of a kind that can be solved."""
   game_type = game.get_type()
   name = game_type.short_name
@@ -198,14 +200,15 @@ def _to_sequential(game: pyspiel.Game) -> pyspiel.Game:
     )
   if game.num_players() == 1:
     raise errors.SinglePlayerGameError(f"{name} has one player; two or more are needed")
-  if not game_type.provides_information_state_string:
-    has = (
-      "observation strings only, which may forget"
+  if names_infostates and not game_type.provides_information_state_string:
+    has, history = (
+      ("observation strings only, which may forget", 'infostate="history", or with ')
       if game_type.provides_observation_string
-      else "no strings at all"
+      else ("no strings at all", "")
     )
     raise errors.NoInformationStateError(
-      f"{name} has {has}; infosets are told apart by information state strings"
+      f"{name} has {has}; infosets are told apart by information state strings. Call compile_game with "
+      f"{history}a function of state and player as infostate, and give any solver what it returns."
     )
   if game.num_distinct_actions() < 1:
     raise errors.GameError(f"{name} has {game.num_distinct_actions()} actions")
@@ -231,7 +234,7 @@ def check_pot(game: pyspiel.Game) -> None:
     )
 
 
-def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
+def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostates: bool) -> int:
   """Plays at random until the end or for `max_moves`, checking each state; returns the number of moves made."""
   state = game.new_initial_state()
   if state.is_terminal():
@@ -255,7 +258,8 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int) -> int:
         )
     else:
       actions, weights = state.legal_actions(), None
-      state.information_state_string(state.current_player())
+      if names_infostates:
+        state.information_state_string(state.current_player())
     if not actions:
       raise errors.GameError(f"{game} has no legal action after {state.history()}")
     state.apply_action(rng.choices(actions, weights)[0])
@@ -280,12 +284,12 @@ def is_endgame(game: pyspiel.Game) -> bool:
   return name == "universal_poker" and bool(parameters["handReaches"])
 
 
-def _probe(string: str) -> None:
+def _probe(string: str, names_infostates: bool) -> None:
   """Loads and plays a game in a forked child; raises what the child found, or how it died."""
-  report, exit_code = _try_in_child(string)
+  report, exit_code = _try_in_child(string, names_infostates)
   if exit_code == -signal.SIGALRM:
     # The child may have waited for a lock that another thread held when it was forked.
-    report, exit_code = _try_in_child(string)
+    report, exit_code = _try_in_child(string, names_infostates)
   if report:
     error = pickle.loads(report)
     if error is not None:
@@ -300,7 +304,7 @@ def _probe(string: str) -> None:
   raise errors.GameParameterError(f"{_shorten(string)} {fate}. {_takes(string)}")
 
 
-def _try_in_child(string: str) -> tuple[bytes, int]:
+def _try_in_child(string: str, names_infostates: bool) -> tuple[bytes, int]:
   """Returns what a forked child has to report of a game, and how it ended."""
   read_end, write_end = os.pipe()
   with warnings.catch_warnings():
@@ -308,14 +312,14 @@ def _try_in_child(string: str) -> tuple[bytes, int]:
     warnings.simplefilter("ignore")
     child = os.fork()
   if child == 0:
-    _report_trial(string, write_end)
+    _report_trial(string, names_infostates, write_end)
   os.close(write_end)
   with os.fdopen(read_end, "rb") as pipe:
     report = pipe.read()
   return report, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _report_trial(string: str, write_end: int) -> NoReturn:
+def _report_trial(string: str, names_infostates: bool, write_end: int) -> NoReturn:
   """The child of `_probe`: writes the pickled error, or None, and exits."""
   try:
     # Finalizers of the parent's objects may need locks that were held when this child was forked.
@@ -337,10 +341,10 @@ def _report_trial(string: str, write_end: int) -> NoReturn:
     try:
       game = pyspiel.load_game(string)
       _check_values(pyspiel.game_parameters_from_string(string), game.num_players())
-      game = _to_sequential(game)
+      game = _to_sequential(game, names_infostates)
       rng, moves = random.Random(0), 0
       for _ in range(_PROBE_PLAYOUTS):
-        moves += _play(game, rng, _PROBE_MOVES - moves)
+        moves += _play(game, rng, _PROBE_MOVES - moves, names_infostates)
     except errors.UnsupportedGameError as unsupported:
       error = unsupported
     except Exception as problem:

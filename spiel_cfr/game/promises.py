@@ -39,7 +39,9 @@ def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
   return errors.ImperfectRecallError(
     f"Player {player}'s infostate {view.infostate(state)!r} can be reached by "
     f"different sequences of that player's own actions (one history: [{state.history_str()}]). The "
-    "player forgets what it did, and solvers in sequence form need perfect recall."
+    "player forgets what it did, and solvers in sequence form need perfect recall. Call compile_game "
+    'with infostate="history", and nobody forgets; or sample the game as it is with a Monte Carlo '
+    'solver, engine="states".'
   )
 
 

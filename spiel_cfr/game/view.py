@@ -8,17 +8,23 @@ an action filter is sampled and evaluated with it.
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.game import loading
+from spiel_cfr.game.own_history import OwnHistory
 
 # (state, its legal actions) -> those to keep.
 ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
-# A state at which a player is to move -> the name of its infoset among that player's.
-InfostateFunction: TypeAlias = Callable[[Any], str]
+# (state, player who is to move) -> the name of the infoset among that player's; or "history", see `OwnHistory`.
+InfostateFunction: TypeAlias = Callable[[Any, int], str]
+Infostates: TypeAlias = InfostateFunction | Literal["history"]
+
+
+# The name of OpenSpiel's transform of games with simultaneous moves.
+_TURN_BASED = "turn_based_simultaneous_game"
 
 
 class GameView:
@@ -47,7 +53,7 @@ class GameView:
     game: pyspiel.Game,
     action_filter: ActionFilter | None = None,
     *,
-    infostate: InfostateFunction | None = None,
+    infostate: Infostates | None = None,
     possible_only: bool | None = None,
   ) -> None:
     """Makes the view.
@@ -56,7 +62,8 @@ class GameView:
       game: a sequential game.
       action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
         states of an infoset.
-      infostate: how infostates are named; by default, by OpenSpiel's `information_state_string`.
+      infostate: how infostates are named: a function of a state and the player who is to move, or "history" for the
+        player's own observations and actions in order; by default, by OpenSpiel's `information_state_string`.
       possible_only: whether to leave out chance outcomes of probability 0. By default, that is done in endgames of
         `universal_poker`: they list every deal, and OpenSpiel does not go on from an impossible one.
     """
@@ -65,8 +72,12 @@ class GameView:
     self.possible_only = loading.is_endgame(game) if possible_only is None else possible_only
     self.num_players = int(game.num_players())
     self._infostate = infostate
+    self._is_turn_based = game.get_type().short_name == _TURN_BASED
     root_type = type(game.new_initial_state())
-    self.infostate: InfostateFunction = infostate or _method(root_type, "information_state_string")
+    self._name = OwnHistory(game) if infostate == "history" else infostate
+    self.infostate: Callable[[Any], str] = (
+      self._named if infostate is not None else _method(root_type, "information_state_string")
+    )
     self.legal_actions: Callable[[Any], list[int]] = (
       self._kept_actions if action_filter else _method(root_type, "legal_actions")
     )
@@ -77,6 +88,11 @@ class GameView:
   def __reduce__(self) -> tuple[Any, ...]:
     """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
     return _make_view, (self.game, self.action_filter, self._infostate, self.possible_only)
+
+  @property
+  def renames(self) -> bool:
+    """Whether infostates have other names than OpenSpiel's."""
+    return self._infostate is not None
 
   def new_initial_state(self) -> Any:
     """Returns the root."""
@@ -98,11 +114,46 @@ class GameView:
     """Whether a function of the user's decides on actions or infostates."""
     return self.action_filter is not None or self._infostate is not None
 
-  def look_up(self, state: Any) -> tuple[str, list[int]]:
-    """Returns infostate and legal actions of any state at which a player is to move, a `RestrictedState` too."""
-    if isinstance(state, pyspiel.State):
-      return self.infostate(state), self.legal_actions(state)
-    return state.information_state_string(), state.legal_actions()
+  def look_up(self, state: Any, player: int | None = None) -> tuple[str, list[int]]:
+    """Returns infostate and legal actions of any state at which a player is to move.
+
+    Args:
+      state: of the game, a `RestrictedState`, or of the game with simultaneous moves of which this is the turn-based
+        version.
+      player: whose; None for the one to move. It has to be given where several move at once.
+    """
+    if not isinstance(state, pyspiel.State):
+      return state.information_state_string(), state.legal_actions()
+    if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
+      mover = state.current_player() if player is None else player
+      if self.action_filter is None and self._infostate is None:
+        return turn_based_infostate(state, mover), state.legal_actions(mover)
+      state = self._in_turns(state, mover)
+    return self.infostate(state), self.legal_actions(state)
+
+  def named(self, state: Any, player: int) -> str:
+    """Returns what a player calls a state, whoever is to move."""
+    if self._name is None:
+      known: str = state.information_state_string(player)
+      return known
+    name = self._name(state, player)
+    if not isinstance(name, str):
+      raise errors.ArgumentError(
+        f"infostate has returned {name!r} after the history [{state.history_str()}], not a string."
+      )
+    return name
+
+  def _named(self, state: Any) -> str:
+    return self.named(state, state.current_player())
+
+  def _in_turns(self, state: Any, player: int) -> Any:
+    """Returns the state in which a player moves in the turn-based version; what others do at once is not seen."""
+    result = self.new_initial_state()
+    for action in state.history():
+      result.apply_action(action)
+    while result.current_player() != player:
+      result.apply_action(result.legal_actions()[0])
+    return result
 
   def _kept_actions(self, state: Any) -> list[int]:
     return kept_actions(self.action_filter, state, state.legal_actions())
@@ -119,10 +170,15 @@ class GameView:
     return [outcome for outcome in root.chance_outcomes() if outcome[1] > 0]
 
 
+def turn_based_infostate(state: Any, player: int) -> str:
+  """Returns what a state of a game with simultaneous moves is called in OpenSpiel's turn-based version of it."""
+  return f"Current player: {player}\n{state.information_state_string(player)}"
+
+
 def _make_view(
   game: pyspiel.Game,
   action_filter: ActionFilter | None,
-  infostate: InfostateFunction | None,
+  infostate: Infostates | None,
   possible_only: bool,
 ) -> GameView:
   return GameView(game, action_filter, infostate=infostate, possible_only=possible_only)
@@ -231,8 +287,7 @@ class RestrictedState:
     """Returns the view's name of the infostate, OpenSpiel's for a player who is not to move."""
     if player in (None, self._state.current_player()):
       return self._view.infostate(self._state)
-    name: str = self._state.information_state_string(player)
-    return name
+    return self._view.named(self._state, player)
 
   def __getattr__(self, name: str) -> Any:
     return _passed_on(self, "_state", name, lambda state: state)

@@ -1,6 +1,7 @@
 """Policies: as arrays, and as OpenSpiel has them."""
 
 from spiel_cfr.policy.forms import behavioral_form, sequence_form, uniform
+from spiel_cfr.policy.live import LivePolicy
 from spiel_cfr.policy.open_spiel import (
   AnyPolicy,
   CompiledTabularPolicy,
@@ -14,6 +15,7 @@ from spiel_cfr.policy.open_spiel import (
 __all__ = [
   "AnyPolicy",
   "CompiledTabularPolicy",
+  "LivePolicy",
   "PolicyDict",
   "behavioral_form",
   "from_policy",

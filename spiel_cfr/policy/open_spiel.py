@@ -44,10 +44,14 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     self.state_lookup = dict(compiled.rows)
     self.states_per_player = [list(infostates) for infostates in compiled.infostates]
     self.legal_actions_mask = compiled.legal_actions_mask
-    self.action_probability_array = np.zeros(self.legal_actions_mask.shape)
-    self.action_probability_array[compiled.action_cells] = probabilities[
-      compiled.all_action_sequences
-    ]
+    array = np.zeros(self.legal_actions_mask.shape)
+    self._fill(array, probabilities)
+    self.action_probability_array = array
+
+  def _fill(self, array: npt.NDArray[np.float64], probabilities: Float64s) -> None:
+    """Writes a behavioural form into an array of OpenSpiel's shape; what is no legal action becomes 0."""
+    array[:] = 0.0
+    array[self._compiled.action_cells] = probabilities[self._compiled.all_action_sequences]
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player who has no actions.
@@ -62,7 +66,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     )
     if not state.legal_actions(player):
       return {0: 1.0}
-    infostate, actions = self._compiled.view.look_up(state)
+    infostate, actions = self._compiled.view.look_up(state, player)
     row = self.state_lookup.get(infostate)
     if row is None:
       raise errors.PolicyError(
@@ -77,8 +81,8 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
 
   def _state_key(self, state: Any, player: int | None) -> str:
     """Returns the name of the state's infoset; OpenSpiel's class looks rows up by it."""
-    if player in (None, state.current_player()):
-      return self._compiled.view.look_up(state)[0]
+    if player in (None, state.current_player()) or state.is_simultaneous_node():
+      return self._compiled.view.look_up(state, player)[0]
     name: str = state.information_state_string(player)
     return name
 
@@ -100,7 +104,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     """Returns a copy that shares all but the probabilities, which may be left out."""
     result = CompiledTabularPolicy.__new__(CompiledTabularPolicy)
     result.__dict__.update(self.__dict__)
-    del result.action_probability_array
+    result.__dict__.pop("action_probability_array", None)
     if copy_action_probability_array:
       result.action_probability_array = self.action_probability_array.copy()
     return result
@@ -113,6 +117,13 @@ def player_to_move(state: Any, player_id: int | None = None) -> int:
     PolicyError: no player is to move, or another one is.
   """
   player: int = state.current_player()
+  if state.is_simultaneous_node():
+    if player_id is None or player_id not in range(state.num_players()):
+      raise errors.PolicyError(
+        f"At the history [{state.history_str()}] all players move at once: say whose policy is asked for, "
+        f"with player_id, not {player_id!r}."
+      )
+    return int(player_id)
   if player < 0 or player_id not in (None, player):
     mover = f"player {player}" if player >= 0 else "a terminal or chance node, no player"
     raise errors.PolicyError(
@@ -199,7 +210,7 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
   if isinstance(policy, open_spiel_policy.TabularPolicy):
     array = policy.action_probability_array
     rows = np.array(
-      [_find(policy.state_lookup.__getitem__, key) for key in compiled.rows], np.int64
+      [_find(policy.state_lookup.__getitem__, key) for key in _names(compiled, policy)], np.int64
     )
     cells = compiled.action_cells
     try:
@@ -245,6 +256,14 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
         f"{legal}.{_note_on_filter(compiled)}"
       )
   return np.array(result, np.float64)
+
+
+def _names(compiled: CompiledGame, policy: open_spiel_policy.TabularPolicy) -> Iterable[str]:
+  """Returns what a tabular policy calls the infosets, in order of discovery."""
+  if policy.game_type.dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
+    return compiled.rows
+  # The turn-based version puts a line before the names that they have where moves are simultaneous.
+  return [infostate.partition("\n")[2] for infostate in compiled.rows]
 
 
 def _note_on_filter(compiled: CompiledGame) -> str:

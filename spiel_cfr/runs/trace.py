@@ -290,7 +290,7 @@ class _TensorBoardTrace(Trace):
   def __init__(self, folder: pathlib.Path) -> None:
     if importlib.util.find_spec("tensorboard") is None:
       raise errors.ArgumentError(
-        f"{folder} asks for TensorBoard, which is not installed: pip install 'spiel_cfr[tensorboard]'."
+        f"{folder} asks for TensorBoard, which is not installed: pip install tensorboard."
       )
     self._folder = folder
     self._writer: Any = None

@@ -23,7 +23,7 @@ from spiel_cfr.minimizers.base import TIE, LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
 from spiel_cfr.policy import forms, open_spiel
-from spiel_cfr.sampling.draws import ITERATIONS, VISITED, new_counters
+from spiel_cfr.sampling.draws import ITERATIONS, KEY, VISITED, new_counters
 from spiel_cfr.sampling.engines.base import Engine, Scheme
 from spiel_cfr.sampling.engines.compiled import compile_engine
 from spiel_cfr.sampling.engines.states import StateEngine
@@ -45,7 +45,7 @@ EngineName = Literal["compiled", "states"]
 class Options(TypedDict, total=False):
   """Arguments that all Monte Carlo solvers take, see `SamplingSolver`."""
 
-  seed: int | np.random.Generator
+  seed: int | np.random.Generator | None
   minimizer: LocalMinimizer
   average_weights: Numbers
   engine: EngineName | None
@@ -90,7 +90,7 @@ class SamplingSolver(IterativeSolver):
     game: AnyGame,
     scheme: Scheme,
     *,
-    seed: int | np.random.Generator = 0,
+    seed: int | np.random.Generator | None = None,
     minimizer: LocalMinimizer | None = None,
     average_weights: Numbers = 0.0,
     engine: EngineName | None = None,
@@ -103,6 +103,7 @@ class SamplingSolver(IterativeSolver):
       game: a game, its string, or a compiled game of any form, which is sampled as it was compiled.
       scheme: what to sample and how to average.
       seed: of all random numbers, or a generator to draw one from. The same seed gives the same policy on any machine.
+        Without one, it is drawn from NumPy's global state, so that `np.random.seed` decides as it does in OpenSpiel.
       minimizer: regret matching if None, or regret matching+ or discounted regret matching.
       average_weights: what iteration t weighs in the average: a schedule, or a power of t. 1 is the same as to multiply
         the average by t / (t + 1) after each iteration.
@@ -163,6 +164,10 @@ class SamplingSolver(IterativeSolver):
       self._cumulative = entries.cumulative
       self._caught_up, self._baseline = entries.caught_up, entries.baseline
 
+  def _loaded(self) -> None:
+    """Makes a solver that is restarted draw what the loaded one has drawn."""
+    self._first_counters[KEY] = self._counters[KEY]
+
   def __copy__(self) -> Self:
     """Returns a solver that goes on by itself from where this one is."""
     if self.engine == "compiled":
@@ -175,7 +180,9 @@ class SamplingSolver(IterativeSolver):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what is pickled."""
-    return super().__getstate__() if self.engine == "compiled" else self.__dict__.copy()
+    if self.engine == "compiled":
+      return super().__getstate__()
+    return {name: value for name, value in self.__dict__.items() if name != "_policies"}
 
   @property
   def compiled_game(self) -> CompiledGame:
@@ -289,26 +296,20 @@ class SamplingSolver(IterativeSolver):
     self._engine.table.check(state)
 
   def average_policy(self) -> open_spiel_policy.Policy:
-    """Returns a copy of the average policy, uniform where the samples have never been.
+    """Returns the average policy, uniform where the samples have never been; as in OpenSpiel, it moves with the solver.
 
     It can be called on any state where a player is to move; `to_tabular()`, on states, walks the whole game.
+    `copy.copy` keeps it as it is.
     """
-    return self._policy(self._engine.table.entries.cumulative)
+    if self.engine == "states":
+      return SampledPolicy(self._engine.view, self._engine, "cumulative")
+    return self._hand_out("average", self.average_probabilities, self._version)
 
   def current_policy(self) -> open_spiel_policy.Policy:
-    """Returns a copy of the current policy, which need not converge."""
-    return self._policy(self._engine.table.entries.strategy)
-
-  def _policy(self, sums: Float64s) -> open_spiel_policy.Policy:
-    if self._compiled is not None and self.engine == "compiled":
-      return open_spiel.CompiledTabularPolicy(self._compiled, self._behavioral_form(sums))
-    table = self._engine.table
-    return SampledPolicy(
-      self._engine.view,
-      [infostates.copy() for infostates in self._engine.infostates],
-      table.entries.first[: table.num_infosets].copy(),
-      sums[: table.num_sequences].copy(),
-    )
+    """Returns the current policy, which need not converge; it moves with the solver, as the average does."""
+    if self.engine == "states":
+      return SampledPolicy(self._engine.view, self._engine, "strategy")
+    return super().current_policy()
 
   def average_probabilities(self) -> Float64s:
     """Returns the average policy of a compiled game in behavioural form, shape (sequences,).

@@ -29,21 +29,28 @@ _TO_53_BITS, _FROM_53_BITS = np.uint64(11), 2.0**-53
 _BY_STRATEGY, _BY_EXPLORING_STRATEGY = int(Rule.BY_STRATEGY), int(Rule.BY_EXPLORING_STRATEGY)
 
 
-def new_counters(seed: int | np.random.Generator) -> Uint64s:
+def new_counters(seed: int | np.random.Generator | None) -> Uint64s:
   """Returns the counters of a solver at its beginning: a key for random numbers, and zeros.
+
+  Args:
+    seed: of the key, or a generator to draw it from; None draws it from NumPy's global state.
 
   Raises:
     ArgumentError: the seed is neither a number that is not negative nor a generator.
   """
+  counters = np.zeros(NUM_COUNTERS, np.uint64)
+  if seed is None:
+    # OpenSpiel's solvers draw from there, and who seeds it expects that to decide.
+    counters[KEY] = np.random.randint(1 << 64, dtype=np.uint64)  # noqa: NPY002
+    return counters
   if not isinstance(seed, np.random.Generator):
     try:
       seed = np.random.default_rng(arguments.integer(seed, "seed", 0, _MOST_SEED))
     except errors.ArgumentError as error:
       raise errors.ArgumentError(
-        "seed must be an integer that is not negative or a numpy.random.Generator, not "
+        "seed must be an integer that is not negative, a numpy.random.Generator or None, not "
         f"{arguments.shortened(seed)}."
       ) from error
-  counters = np.zeros(NUM_COUNTERS, np.uint64)
   counters[KEY] = seed.integers(1 << 64, dtype=np.uint64)
   return counters
 

@@ -1,13 +1,15 @@
 """Policies for the infosets that samples have met, in a game that may be too large to list."""
 
-from typing import Any
+import copy
+from typing import Any, Literal
 
 import numpy as np
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Float64s, Uint32s
+from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.policy import open_spiel
+from spiel_cfr.sampling.engines.base import Engine
 
 
 def normalized(sums: Float64s) -> Float64s:
@@ -17,28 +19,26 @@ def normalized(sums: Float64s) -> Float64s:
 
 
 class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
-  """A policy for the infosets that a solver has met; uniform elsewhere."""
+  """A policy for the infosets that a solver has met, uniform elsewhere; it moves with the solver."""
 
   def __init__(
-    self,
-    view: GameView,
-    infostates: list[dict[str, int]],
-    first: Uint32s,
-    sums: Float64s,
+    self, view: GameView, engine: Engine, which: Literal["cumulative", "strategy"]
   ) -> None:
     """Keeps its arguments.
 
     Args:
       view: the game.
-      infostates: a player's information state strings -> number of the infoset.
-      first: where each infoset's actions are in `sums`.
-      sums: in proportion to the probabilities.
+      engine: what runs the solver's iterations.
+      which: the entries of its table that are in proportion to the probabilities.
     """
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))
     self._view = view
-    self._infostates = infostates
-    self._first = first
-    self._sums = sums
+    self._engine = engine
+    self._which = which
+
+  def __copy__(self) -> "SampledPolicy":
+    """Returns a copy that stays as it is."""
+    return copy.deepcopy(self)
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability.
@@ -47,10 +47,11 @@ class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
       PolicyError: no player is to move, or another one is.
     """
     player = open_spiel.player_to_move(state, player_id)
-    infostate, actions = self._view.look_up(state)
-    infoset = self._infostates[player].get(infostate)
+    infostate, actions = self._view.look_up(state, player)
+    infoset = self._engine.infostates[player].get(infostate)
     sums = np.zeros(len(actions))
     if infoset is not None:
-      first = self._first.item(infoset)
-      sums = self._sums[first : first + len(actions)]
+      entries = self._engine.table.entries
+      first = entries.first.item(infoset)
+      sums = getattr(entries, self._which)[first : first + len(actions)]
     return dict(zip(actions, normalized(sums).tolist(), strict=True))

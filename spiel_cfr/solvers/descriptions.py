@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.minimizers.base import LocalMinimizer
@@ -37,7 +38,7 @@ def to_json(value: Any) -> Any:
     return value.tolist()
   if isinstance(value, bool | int | float | str | None):
     return value
-  if isinstance(value, enum.Enum):
+  if isinstance(value, enum.Enum | pyspiel.MCCFRAverageType):
     return value.name
   if isinstance(value, list | tuple):
     return [to_json(entry) for entry in value]

@@ -178,7 +178,10 @@ class Solver(IterativeSolver):
     weights = self._average_weights(iterations)
     check_weights(weights, count, float(self._cumulative[0]))
     weights = weights[:, None]
-    numbers = IterationNumbers(parameters, weights * ~self._after, weights * self._after)
+    self._run_loop(IterationNumbers(parameters, weights * ~self._after, weights * self._after))
+
+  def _run_loop(self, numbers: IterationNumbers) -> None:
+    """Does as many iterations as there are rows of numbers."""
     self._loop.advance(self.alternating_updates, numbers, self._iteration)
 
   def _parameters(self, iterations: Int64s) -> Float64s:

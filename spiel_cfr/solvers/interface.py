@@ -4,7 +4,8 @@ import abc
 import copy
 import inspect
 import os
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.environment import versions
 from spiel_cfr.kernels.arrays import Float64s, require
 from spiel_cfr.policy import forms, open_spiel
+from spiel_cfr.policy.live import LivePolicy
 from spiel_cfr.solvers.descriptions import CLASS, from_json, newest_class, signature, to_json
 from spiel_cfr.solvers.numbers import RUNNING
 
@@ -44,10 +46,15 @@ class IterativeSolver(abc.ABC):
   # Attributes that `_start` makes and that hold nothing which is not in those of `state_names` too.
   _workspaces: ClassVar[tuple[str, ...]] = ()
   _arguments: dict[str, Any]
+  # How often a state has been loaded: policies that move with the solver look at it.
+  _loads = 0
+  # Those of them that somebody still holds.
+  _policies: "weakref.WeakValueDictionary[str, Any]"
 
   def __new__(cls, *arguments: Any, **named_arguments: Any) -> Self:
     """Notes the constructor's arguments, all but the first, which is the game."""
     self = super().__new__(cls)
+    self._policies = weakref.WeakValueDictionary()
     try:
       bound = inspect.signature(cls.__init__).bind(self, *arguments, **named_arguments)
     except TypeError:
@@ -92,15 +99,37 @@ class IterativeSolver(abc.ABC):
     return forms.sequence_form(self.compiled_game, self.average_probabilities())
 
   def current_policy(self) -> Any:
-    """Returns a copy of the current policy, which need not converge, as OpenSpiel's Python class."""
-    return open_spiel.CompiledTabularPolicy(self.compiled_game, self.current_probabilities())
+    """Returns the current policy, which need not converge, as OpenSpiel's Python class.
+
+    As in OpenSpiel it is the same object every time, and it moves with the solver; `copy.copy` keeps it as it is.
+    """
+    return self._hand_out("current", self.current_probabilities, self._version)
 
   def average_policy(self) -> Any:
-    """Returns a copy of the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
+    """Returns the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
 
-    It is OpenSpiel's Python class. Where its owner has never played to, it is uniform, as in OpenSpiel.
+    It is OpenSpiel's Python class. Where its owner has never played to, it is uniform, as in OpenSpiel; and as there,
+    it is the same object every time, brought up to date by this call only. `copy.copy` keeps it as it is.
     """
-    return open_spiel.CompiledTabularPolicy(self.compiled_game, self.average_probabilities())
+    return self._hand_out("average", self.average_probabilities)
+
+  def _hand_out(
+    self,
+    name: str,
+    probabilities: Callable[[], Float64s],
+    version: Callable[[], Hashable] | None = None,
+  ) -> LivePolicy:
+    """Returns the policy of that name, up to date: the one that somebody still holds, or a new one."""
+    policy: LivePolicy | None = self._policies.get(name)
+    if policy is None:
+      policy = self._policies[name] = LivePolicy(self.compiled_game, probabilities, version)
+    else:
+      policy.refresh()
+    return policy
+
+  def _version(self) -> Hashable:
+    """Returns something else whenever the policies may have changed."""
+    return int(self.iteration), self._loads
 
   def tabular_average_policy(self) -> pyspiel.TabularPolicy:
     """Returns a copy of the average policy as OpenSpiel's C++ class; also the name there."""
@@ -140,6 +169,7 @@ class IterativeSolver(abc.ABC):
     result = type(self).__new__(type(self))
     result.__dict__.update(self.__dict__)
     result.__dict__.pop(RUNNING, None)
+    result._policies = weakref.WeakValueDictionary()
     result._start()
     return result
 
@@ -155,7 +185,7 @@ class IterativeSolver(abc.ABC):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what is pickled: the attributes that never change, and a copy of the others."""
-    left_out = {*self.state_names, *self._workspaces, RUNNING}
+    left_out = {*self.state_names, *self._workspaces, "_policies", "_loads", RUNNING}
     constants = {name: value for name, value in self.__dict__.items() if name not in left_out}
     return constants | {_STATE: self.state_dict()}
 
@@ -222,6 +252,7 @@ class IterativeSolver(abc.ABC):
         value.bit_generator.state = state[name]
       else:
         setattr(self, name, state[name])
+    self._loads += 1
     self._loaded()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:

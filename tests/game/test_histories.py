@@ -77,7 +77,10 @@ def test_other_legal_actions_are_named(compiled_filter, walked_filter, message):
 def test_other_infostates_are_named():
   compiled = spiel_cfr.compile_game("kuhn_poker")
   with pytest.raises(errors.InconsistentInfosetError, match="not in the compiled game"):
-    histories_of(compiled, GameView(pyspiel.load_game("kuhn_poker"), infostate=str))
+    histories_of(
+      compiled,
+      GameView(pyspiel.load_game("kuhn_poker"), infostate=lambda state, player: str(state)),
+    )
   missing = compiled.with_payoff(compiled.payoff)
   first, second = compiled.infosets
   one_more = dataclasses.replace(

@@ -23,8 +23,8 @@ def drop_first(state, actions):
   return actions[1:] or actions
 
 
-def backwards(state):
-  return state.information_state_string()[::-1]
+def backwards(state, player):
+  return state.information_state_string(player)[::-1]
 
 
 def test_a_whole_view_is_the_game_itself():

@@ -129,7 +129,7 @@ def test_an_interrupted_traversal_leaves_nothing_behind(name: str, interrupted_d
 
 
 def test_compiled_runs_can_be_interrupted() -> None:
-  solver = spiel_cfr.ExternalSamplingSolver("leduc_poker")
+  solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", seed=0)
   solver.run(10)
 
   def interrupt(*_: Any) -> None:
@@ -143,7 +143,7 @@ def test_compiled_runs_can_be_interrupted() -> None:
   finally:
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
-  reference = spiel_cfr.ExternalSamplingSolver("leduc_poker")
+  reference = spiel_cfr.ExternalSamplingSolver("leduc_poker", seed=0)
   reference.run(solver.iteration)
   assert samplers.tables(solver) == samplers.tables(reference)
 

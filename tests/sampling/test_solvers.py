@@ -37,7 +37,7 @@ class _NoRegretMatching(LocalMinimizer):
     ),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer="rm+"), "RegretMatching"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=-1), "seed"),
-    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=None), "seed"),  # type: ignore[arg-type]
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=1.5), "seed"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker").run(0), "iterations"),
   ],
 )

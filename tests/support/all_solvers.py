@@ -11,8 +11,13 @@ from spiel_cfr import RegretMatching, catalogue
 ITERATIONS = 100
 SOLVERS: dict[str, Any] = {
   **{
-    name: functools.partial(catalogue.make, name, iterations=ITERATIONS)
-    for name in catalogue.SOLVERS
+    name: functools.partial(
+      catalogue.make,
+      name,
+      iterations=ITERATIONS,
+      **({"seed": 0} if issubclass(entry.solver, spiel_cfr.SamplingSolver) else {}),
+    )
+    for name, entry in catalogue.SOLVERS.items()
   },
   "dcfr, numbers of NumPy": lambda game: spiel_cfr.DCFRSolver(
     game, alpha=2, beta=-np.inf, gamma=np.float64(1.5)

@@ -136,6 +136,8 @@ def compile_engine(
     compiled = compile_game(game, max_nodes=max_nodes, vector_form=False)
     return CompiledEngine(compiled, scheme, counters, max_nodes)
   except errors.GameTooLargeError as error:
+    if required and 'engine="states"' in str(error):
+      raise
     if required:
       raise errors.GameTooLargeError(
         f'{error} Or sample OpenSpiel\'s states, with engine="states".'

@@ -85,6 +85,17 @@ class Loop(abc.ABC):
     """
 
   @abc.abstractmethod
+  def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
+    """Does the part of an iteration in which one player evaluates the current policies and updates its own.
+
+    Args:
+      player: who.
+      parameters: see `IterationNumbers`, a row of it.
+      before: likewise.
+      after: likewise.
+    """
+
+  @abc.abstractmethod
   def refresh(self) -> None:
     """Brings everything else up to date after the arrays have been written to."""
 

@@ -17,6 +17,8 @@ from spiel_cfr.game.sweeps import (
   new_scratch,
   sweep_down,
   sweep_up,
+  tree_down,
+  tree_up,
 )
 from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
@@ -178,6 +180,32 @@ class FlatLoop(Loop):
       numbers,
       done,
     )
+
+  def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
+    """See the base class."""
+    payoff, minimizer = self._game.payoff, self._minimizer
+    sequence_form, utility, prediction = self._workspace
+    begin, end, root, stop = self._game.players[player].tolist()
+    tree = Tree(self._tree.groups[begin:end], self._tree.parent)
+    payoff.gradient(player, payoff.arrays, sequence_form, utility)
+    steps = [(minimizer.observe, utility)]
+    if minimizer.predict is not None:
+      prediction[root:stop] = utility[root:stop]
+      steps.append((minimizer.predict, prediction))
+    for kernel_of_blocks, utilities in steps:
+      tree_up(
+        kernel_of_blocks,
+        tree,
+        self.strategy,
+        utilities,
+        self.state,
+        self.local,
+        parameters,
+        self._scratch,
+      )
+    weights = float(before[player]), float(after[player])
+    self.cumulative[root] += sum(weights)
+    tree_down(tree, self.strategy, sequence_form, self.cumulative, self._scratch, *weights)
 
   def refresh(self) -> None:
     """See the base class."""

@@ -13,9 +13,7 @@ An iteration of the players that update together:
 3. Where averages take strategies after the update: the sweep down in each subtree.
 """
 
-import concurrent.futures
 import functools
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +26,7 @@ from spiel_cfr.game.sweeps import tree_down, tree_reach, tree_up
 from spiel_cfr.kernels.arrays import Float64s, Uint64s, aligned_zeros
 from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.slices import whole_steps
 from spiel_cfr.solvers.loops.base import AnyFloats, IterationNumbers, Loop
 
 # The remembered arrays that may need copies in float64.
@@ -75,26 +74,25 @@ class PartsLoop(Loop):
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class. Ctrl-C raises KeyboardInterrupt between two iterations."""
-    interrupted = threading.Event()
+    rows = list(zip(*numbers, strict=True))
 
-    def iterate() -> None:
-      for player in PLAYERS:
-        self._reach(0, player, self._walk.trunk)
-      for parameters, before, after in zip(*numbers, strict=True):
-        for turn in [(0,), (1,)] if alternating else [PLAYERS]:
-          self._update(turn, parameters, before, after)
-        done[0] += np.uint64(1)
-        if interrupted.is_set():
-          return
+    def iterate(number: int) -> None:
+      for turn in [(0,), (1,)] if alternating else [PLAYERS]:
+        self._update(turn, *rows[number])
+      done[0] += np.uint64(1)
 
-    # Python interrupts its main thread only, so that an iteration in another one is finished.
-    with concurrent.futures.ThreadPoolExecutor(1) as thread:
-      running = thread.submit(iterate)
-      try:
-        running.result()
-      except KeyboardInterrupt:
-        interrupted.set()
-        raise
+    self._enter_trunk()
+    whole_steps(iterate, len(rows))
+
+  def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
+    """See the base class."""
+    self._enter_trunk()
+    self._update((player,), parameters, before, after)
+
+  def _enter_trunk(self) -> None:
+    """Computes the reach probabilities of the trunk."""
+    for player in PLAYERS:
+      self._reach(0, player, self._walk.trunk)
 
   def refresh(self) -> None:
     """See the base class: reach probabilities are computed anew in each call of `advance`."""

@@ -1,0 +1,138 @@
+"""The main jobs from the command line: `python -m spiel_cfr --help`."""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Sequence
+
+import pyspiel
+
+import spiel_cfr
+from spiel_cfr import catalogue, errors
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+  """Runs one job; returns the process's exit status.
+
+  Args:
+    arguments: of the command line; those of the process if None.
+  """
+  parser = argparse.ArgumentParser(
+    prog="python -m spiel_cfr", description="Solves games of OpenSpiel by regret minimization."
+  )
+  parser.add_argument("--version", action="version", version=f"spiel_cfr {spiel_cfr.__version__}")
+  jobs = parser.add_subparsers(title="jobs", required=True, metavar="JOB")
+
+  job = _add(jobs, "solve", _solve, "solve a game, and write the policy on request")
+  job.add_argument("game", help='OpenSpiel\'s string of a game, such as "leduc_poker(players=3)"')
+  job.add_argument("--solver", default="dcfr", choices=catalogue.SOLVERS, metavar="NAME")
+  _add_limits(job)
+  job.add_argument("--target", type=float, metavar="NASHCONV", help="stop at this NashConv")
+  job.add_argument("--policy", type=pathlib.Path, metavar="FILE", help="write the policy, as JSON")
+
+  job = _add(jobs, "compare", _compare, "run several solvers on a game")
+  job.add_argument("game", help="OpenSpiel's string of a game")
+  job.add_argument("--solvers", default="cfr,cfr+,dcfr,pcfr+,adaptive", metavar="NAME,NAME")
+  _add_limits(job)
+
+  job = _add(jobs, "size", _size, "estimate how large a game is, without walking it")
+  job.add_argument("game", help="OpenSpiel's string of a game")
+
+  _add(jobs, "games", _games, "list OpenSpiel's games, and which can't be solved")
+  _add(jobs, "solvers", _solvers, "list the solvers")
+
+  chosen = parser.parse_args(arguments)
+  try:
+    chosen.run(chosen)
+  except (errors.SpielCFRError, OSError) as error:
+    print(f"error: {error}", file=sys.stderr)
+    return 1
+  return 0
+
+
+def _add(
+  jobs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+  name: str,
+  run: Callable[[argparse.Namespace], None],
+  summary: str,
+) -> argparse.ArgumentParser:
+  job = jobs.add_parser(name, help=summary, description=summary)
+  job.set_defaults(run=run)
+  return job
+
+
+def _add_limits(job: argparse.ArgumentParser) -> None:
+  job.add_argument("--iterations", type=int, default=1000, help="how many at most (1000)")
+  job.add_argument("--seconds", type=float, help="stop after so many seconds")
+
+
+def _solve(chosen: argparse.Namespace) -> None:
+  if chosen.policy is not None:
+    check_writable(chosen.policy)
+  game = spiel_cfr.compile_game(chosen.game)
+  print(game, flush=True)
+  solver = catalogue.make(chosen.solver, game, chosen.iterations)
+  result = spiel_cfr.run(
+    solver, chosen.iterations, seconds=chosen.seconds, target_nash_conv=chosen.target
+  )
+  print(f"{solver}: NashConv {result.last.nash_conv:.6g}")
+  if chosen.policy is not None:
+    chosen.policy.write_text(json.dumps(solver.average_policy_dict(), indent=1))
+    print(f"Wrote {chosen.policy}")
+
+
+def _compare(chosen: argparse.Namespace) -> None:
+  names = [name for name in chosen.solvers.split(",") if name]
+  unknown = [name for name in names if name not in catalogue.SOLVERS]
+  if unknown or not names:
+    raise errors.ArgumentError(
+      f"Name solvers from these, with commas between them: {', '.join(catalogue.SOLVERS)}; "
+      + (f"there is no {', '.join(unknown)}." if unknown else "none is named.")
+    )
+  game = spiel_cfr.compile_game(chosen.game)
+  print(game, flush=True)
+  print(f"{'solver':>30}{'iterations':>12}{'NashConv':>14}{'seconds':>10}")
+  for name in names:
+    solver = catalogue.make(name, game, chosen.iterations)
+    last = spiel_cfr.run(solver, chosen.iterations, seconds=chosen.seconds, progress=False).last
+    print(
+      f"{name:>30}{last.iteration:12,}{last.nash_conv:14.6g}{last.solver_seconds:10.3g}", flush=True
+    )
+
+
+def _size(chosen: argparse.Namespace) -> None:
+  print(spiel_cfr.estimate_size(chosen.game))
+
+
+def _games(_: argparse.Namespace) -> None:
+  for name in pyspiel.registered_names():
+    try:
+      spiel_cfr.load_game(name)
+      note = ""
+    except errors.GameError as error:
+      note = f"  {error}"
+    print(f"{name}{note}")
+
+
+def _solvers(_: argparse.Namespace) -> None:
+  for name, entry in catalogue.SOLVERS.items():
+    print(f"{name:32}{entry.summary}")
+
+
+def check_writable(path: pathlib.Path) -> None:
+  """Makes sure before a long run that a file can be written after it.
+
+  Raises:
+    OSError: it can't.
+  """
+  path.parent.mkdir(parents=True, exist_ok=True)
+  if path.is_dir():
+    raise IsADirectoryError(f"{path} is a folder, not a file.")
+  if not os.access(path if path.exists() else path.parent, os.W_OK):
+    raise PermissionError(f"{path} can't be written.")
+
+
+if __name__ == "__main__":
+  sys.exit(main())

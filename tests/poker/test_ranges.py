@@ -1,0 +1,85 @@
+"""A hand can be typed in."""
+
+import doctest
+
+import numpy as np
+import pytest
+
+import spiel_cfr
+from spiel_cfr import errors
+from spiel_cfr.poker import cards, ranges
+from spiel_cfr.poker.endgames import file_hands
+
+
+def hands(text):
+  """Returns the hands of a range as sets of cards, with their weights."""
+  weights = ranges.parse_range(text)
+  names = [frozenset(cards.card_name(card) for card in hand) for hand in file_hands().tolist()]
+  return {name: weight for name, weight in zip(names, weights.tolist(), strict=True) if weight}
+
+
+@pytest.mark.parametrize(
+  ("text", "count"),
+  [
+    ("AA", 6), ("AK", 16), ("KA", 16), ("AKs", 4), ("AKo", 12), ("TT+", 30), ("A9s+", 20), ("99-66", 24),
+    ("66-99", 24), ("A5s-A2s", 16), ("AhKh", 1), ("random", 1326), ("22+", 78), ("AA, KK ,AKs:0.5", 16),
+    ("random,AA:0", 1320), ("KQ+", 16), ("K2o+", 132),
+  ],
+)  # fmt: skip
+def test_counts(text, count):
+  assert (ranges.parse_range(text) > 0).sum() == count
+
+
+def test_hands_and_weights():
+  assert hands("AhKs:0.25") == {frozenset(("Ah", "Ks")): 0.25}
+  assert hands("KsAh") == hands("AhKs")
+  assert hands("JTs:2") == {frozenset((f"J{suit}", f"T{suit}")): 2.0 for suit in "cdhs"}
+  assert set(hands("33")) == {
+    frozenset((f"3{a}", f"3{b}")) for a in "cdhs" for b in "cdhs" if a < b
+  }
+  assert hands("AA:0.5,AA:0.75")[frozenset(("Ah", "Ad"))] == 0.75
+
+
+@pytest.mark.parametrize(
+  "text",
+  ["", "A", "AKx", "AAs", "AhAh", "A9s+-A2s", "99-A6", "A5s-K2s", "A5s-A2o", "AK:-1", "AK:nan", "AK:x", "1K",
+   "AA:0", 5],
+)  # fmt: skip
+def test_what_is_no_range_is_named(text):
+  with pytest.raises(errors.EndgameError, match="range"):
+    ranges.parse_range(text)
+
+
+def test_a_hand_is_solved():
+  typed = ranges.endgame("QQ+:0.5,AKs", "JJ+", board="7s9h9cTc2d", pot=2000, stack=1000)
+  assert (typed.round, typed.stack) == (4, 2000)
+  game = spiel_cfr.compile_public_game(typed.load())
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(200)
+  assert typed.milli_big_blinds(solver.nash_conv()) < 100
+  assert ranges.endgame("AA", "KK", board="7s9h9cTc", pot=2, stack=5).round == 3
+
+
+@pytest.mark.parametrize(
+  ("changes", "error"),
+  [
+    ({"board": "7s9h9c"}, errors.EndgameError),
+    ({"board": "7s9h9cTx"}, errors.EndgameError),
+    ({"pot": 3}, errors.EndgameError),
+    ({"stack": 0}, errors.ArgumentError),
+    ({"stack": 0.5}, errors.ArgumentError),
+    ({"second": "9s9d"}, None),
+    ({"first": "7s7h"}, errors.EndgameError),
+  ],
+)
+def test_bad_hands_are_named(changes, error):
+  given = {"first": "AA", "second": "KK", "board": "7s9h9cTc", "pot": 2, "stack": 5} | changes
+  if error is None:
+    assert np.isfinite(ranges.endgame(**given).reaches).all()
+    return
+  with pytest.raises(error):
+    ranges.endgame(**given)
+
+
+def test_examples_in_docstrings():
+  assert doctest.testmod(ranges).failed == 0

@@ -1,0 +1,78 @@
+"""The main jobs from the command line, and how they say what is wrong."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import spiel_cfr
+from spiel_cfr import __main__
+
+
+def output(capsys, *arguments):
+  assert __main__.main(arguments) == 0
+  return capsys.readouterr().out
+
+
+def test_as_a_module():
+  done = subprocess.run(
+    [sys.executable, "-m", "spiel_cfr", "--help"], capture_output=True, text=True, check=True
+  )
+  for job in ("solve", "compare", "size", "games", "solvers"):
+    assert re.search(rf"\n +{job} ", done.stdout)
+
+
+def test_solve(capsys, tmp_path):
+  path = tmp_path / "new" / "policy.json"
+  found = output(
+    capsys, "solve", "kuhn_poker", "--solver=cfr+", "--iterations=300", f"--policy={path}"
+  )
+  assert "58 states" in found
+  policy = {
+    infostate: {int(action): chance for action, chance in entries.items()}
+    for infostate, entries in json.loads(path.read_text()).items()
+  }
+  nash_conv = float(re.search(r"NashConv ([\d.e-]+)", found).group(1))
+  assert spiel_cfr.nash_conv("kuhn_poker", policy) == pytest.approx(nash_conv, rel=1e-4)
+
+
+def test_compare(capsys):
+  found = output(capsys, "compare", "kuhn_poker", "--solvers=cfr,cfr_br", "--iterations=50")
+  assert re.search(r"\bcfr +50 ", found)
+  assert re.search(r"\bcfr_br +50 ", found)
+
+
+def test_lists_and_sizes(capsys):
+  assert "cfr_br" in output(capsys, "solvers")
+  assert " states, " in output(capsys, "size", "kuhn_poker")
+  assert output(capsys, "games").count("\n") > 100
+
+
+@pytest.mark.parametrize(
+  "arguments",
+  [
+    ["solve", "kuhn_pokr"],
+    ["solve", "kuhn_poker", "--iterations=0"],
+    ["solve", "kuhn_poker", "--policy=/proc/none/policy.json"],
+    ["solve", "kuhn_poker", f"--policy={pathlib.Path(__file__).parent}"],
+    ["compare", "kuhn_poker", "--solvers="],
+    ["compare", "kuhn_poker", "--solvers=cfr,cfx"],
+    ["size", "mfg_crowd_modelling"],
+  ],
+)
+def test_mistakes_are_one_line(capsys, arguments, monkeypatch):
+  # Nothing is run before the mistake is found.
+  monkeypatch.setattr(spiel_cfr.CFRSolver, "run", lambda *_: pytest.fail("ran"))
+  assert __main__.main(arguments) == 1
+  text = capsys.readouterr().err
+  assert text.startswith("error: ")
+  assert text.count("\n") == 1
+
+
+def test_version(capsys):
+  with pytest.raises(SystemExit):
+    __main__.main(["--version"])
+  assert capsys.readouterr().out == f"spiel_cfr {spiel_cfr.__version__}\n"
