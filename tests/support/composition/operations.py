@@ -264,8 +264,12 @@ def _computes_the_same(form: Form) -> bool:
 
 
 def _has_the_same_steps(entry: catalogue.Entry) -> bool:
-  """Whether it is not one with tight steps: of a game in vector form the losses are known less exactly."""
-  return entry.arguments.get("steps") != "tight"
+  """Whether no bounds on losses enter: of a game in vector form they are known less exactly."""
+  return not _is_stable_predictive(entry) or entry.arguments.get("steps") in (
+    "paper",
+    "farina2019",
+    1e4,
+  )
 
 
 def _certifies(entry: catalogue.Entry) -> bool:
