@@ -5,6 +5,7 @@ import numpy as np
 from spiel_cfr.compiled.base import Infosets
 from spiel_cfr.game.treeplex import FIRST_INFOSET, FIRST_SEQUENCE
 from spiel_cfr.game.view import GameView
+from spiel_cfr.poker.deal import NUM_CARDS
 from spiel_cfr.poker.layout import Board, Layout
 
 
@@ -46,17 +47,21 @@ def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
 
 
 def first_deal(layout: Layout, player: int, board: Board, hand: int) -> list[int]:
-  """Returns actions of chance that deal a player this hand and leave the board in the deck."""
-  own = layout.deal.hands[hand].tolist()
+  """Returns the actions of chance that deal a player this hand and leave the board, first when sorted as strings."""
+  deal = layout.deal
+  own = deal.hands[hand].tolist()
   gone = {*own, *board.cards}
-  if layout.deal.one_action:
-    candidates = layout.deal.hands[board.hands[1 - player]].tolist()
-    other = next(cards for cards in candidates if not gone & set(cards))
-  else:
+  if not deal.one_action:
     own.sort(key=str)
-    left = sorted(set(range(layout.deal.num_cards)) - gone, key=str)
-    other = left[: layout.deal.hand_size]
-  return layout.deal.actions(*((own, other) if player == 0 else (other, own)))
+    left = sorted(set(range(deal.num_cards)) - gone, key=str)
+    other = left[: deal.hand_size]
+    return deal.actions(*((own, other) if player == 0 else (other, own)))
+  candidates = deal.hands[board.hands[1 - player]]
+  others = candidates[~np.isin(candidates, own).any(axis=1)]
+  both = [np.broadcast_to(own, others.shape), others]
+  digits = np.hstack(both if player == 0 else both[::-1])
+  codes = digits @ NUM_CARDS ** np.arange(digits.shape[1])[::-1]
+  return [int(min(map(str, codes.tolist())))]
 
 
 def name_infoset(layout: Layout, view: GameView, player: int, place: int) -> str:

@@ -35,6 +35,7 @@ class Solver(IterativeSolver):
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
+    precision: the relative rounding error of what is remembered from one iteration to the next.
   """
 
   state_names: ClassVar[tuple[str, ...]] = (
@@ -88,6 +89,8 @@ class Solver(IterativeSolver):
     self._loop = make_loop(self.compiled_game, self.minimizer)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
     self._state, self._local = self._loop.state, self._loop.local
+    # The relative rounding error of what is remembered.
+    self.precision = float(np.finfo(self._cumulative.dtype).eps)
 
   def _loaded(self) -> None:
     self._loop.refresh()

@@ -15,17 +15,15 @@ from spiel_cfr.theory.report import Certificate, Ledger
 from spiel_cfr.theory.step_sizes import StepSizes
 from spiel_cfr.theory.trees import largest_sum
 
-# What rounding may add to sums of many numbers, relative to the bound and to the sum of the payoffs so far: for solvers
-# that remember float64, and float32.
-_ROUNDING, _SINGLE_ROUNDING = 1e-12, 1e-5
+# What rounding may add to sums of many numbers, relative to the bound and to the sum of the payoffs so far; at least so
+# many times the rounding error of a single number that is remembered.
+_ROUNDING, _ROUNDING_ERRORS = 1e-12, 100
 
 
 def certify(solver: StablePredictiveRun) -> Certificate:
   """Repeats a run and checks it; see `StablePredictiveCFRSolver.certificate`."""
   game = solver.compiled_game
-  partition = game.partition
-  single = partition is not None and np.dtype(partition.dtype) == np.float32
-  ledger = Ledger(_SINGLE_ROUNDING if single else _ROUNDING)
+  ledger = Ledger(max(_ROUNDING, _ROUNDING_ERRORS * solver.precision))
   make = PaperPlayer if isinstance(solver.constants, StepSizes) else LocalPlayer
   players: list[PaperPlayer | LocalPlayer] = [
     make(solver, player) for player in range(game.num_players)

@@ -29,6 +29,7 @@ class StablePredictiveRun(Protocol):
   prediction: Prediction
   averaging: Any
   alternating_updates: bool
+  precision: float
 
   @property
   def iteration(self) -> int: ...  # noqa: D102

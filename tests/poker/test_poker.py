@@ -63,6 +63,17 @@ def test_infosets_are_those_of_open_spiel_in_the_same_order(game):
   np.testing.assert_array_equal(compiled.legal_actions_mask, tabular.legal_actions_mask)
 
 
+@pytest.mark.parametrize("board", [poker_games.RIVER, poker_games.TURN])
+def test_infosets_of_endgames_are_in_the_order_of_their_first_histories(board):
+  game = poker_games.random_endgame(1, 8, board).load()
+  listed = spiel_cfr.compile_game(game, action_filter=poker_games.check_or_pot, vector_form=False)
+  vector = compile_public_game(game, poker_games.check_or_pot)
+  assert list(vector.rows) == list(listed.rows)
+  for player, own in enumerate(vector.infosets):
+    for infostate, place in zip(own.infostates, own.position.tolist(), strict=True):
+      assert vector.infostate(player, place) == infostate
+
+
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("name", _SOLVERS)
 @pytest.mark.parametrize("game", _GAMES)
@@ -225,9 +236,9 @@ def test_threads_and_float32():
     solver.run(40)
   one, two, three, single = solvers.values()
   for other in (two, three):
-    np.testing.assert_array_equal(one._average, other._average)
+    np.testing.assert_array_equal(one._cumulative, other._cumulative)
     assert one.nash_conv() == other.nash_conv()
-  for name in ("_state", "_strategy", "_average"):
+  for name in ("_state", "_strategy", "_cumulative"):
     assert getattr(single, name).nbytes * 2 == getattr(one, name).nbytes
   difference = endgame.milli_big_blinds(single.nash_conv() - one.nash_conv())
   assert 0 < abs(difference) < 0.05
@@ -243,7 +254,7 @@ def test_checkpoints_of_partitioned_games(tmp_path):
   again.restore(tmp_path / "checkpoint.npz")
   for each in (solver, again):
     each.run(5)
-  np.testing.assert_array_equal(solver._average, again._average)
+  np.testing.assert_array_equal(solver._cumulative, again._cumulative)
   assert solver.nash_conv() == again.nash_conv()
   other = compile_public_game(endgame.load(), partitioned=False)
   with pytest.raises(errors.CheckpointMismatchError):
@@ -262,7 +273,7 @@ def test_ctrl_c_leaves_a_whole_number_of_iterations():
   timer.join()
   assert 1 <= solver.iteration < 10**6
   undisturbed.run(solver.iteration)
-  for name in ("_state", "_strategy", "_average"):
+  for name in ("_state", "_strategy", "_cumulative"):
     np.testing.assert_array_equal(getattr(solver, name), getattr(undisturbed, name))
 
 

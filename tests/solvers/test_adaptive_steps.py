@@ -7,6 +7,7 @@ import numpy as np
 import poker_games
 import pytest
 import random_games
+from composition.forms import FORMS
 from hypothesis import strategies as st
 
 import spiel_cfr
@@ -61,8 +62,8 @@ class _Plain:
     w, later, growth = t**self.power, (t + 1) ** self.power, t ** (2 * self.power + 0.5)
     self.total[j] = self.total[j] + w * utility
     self.predicted[j] = prediction
-    if n == 1:
-      return np.ones(1)
+    if n == 1 or self.bounds[j] == 0:
+      return np.full(n, 1 / n)
     score = self.total[j] + later * prediction
     if self.regularizer == "entropy":
       self.squares[j] += (w * (error.max() - error.min()) / 2) ** 2
@@ -202,22 +203,25 @@ def test_it_is_ahead_of_regret_matching_under_simultaneous_updates():
   assert all(ours < gap / 4 for gap in gaps.values()), gaps
 
 
-@pytest.mark.parametrize("options", [{"partitioned": False}, {"partitioned": True}])
-def test_vector_forms_do_the_same_given_the_same_bounds(options):
+@pytest.mark.parametrize(
+  "form", [form for form in FORMS if form.is_vector and not form.is_large], ids=str
+)
+def test_vector_forms_do_the_same_given_the_same_bounds(form):
   """In vector form D is known less exactly; with those of the vector form a list of payoffs gives the same iterates."""
-  endgame = poker_games.random_endgame(3, 4, poker_games.TURN).load()
-  game = spiel_cfr.compile_public_game(endgame, poker_games.check_or_pot, **options)
-  plain = spiel_cfr.compile_public_game(endgame, poker_games.check_or_pot, partitioned=False)
-  solver = spiel_cfr.StablePredictiveCFRSolver(game)
-  solver.run(8)
-  _agrees_with = _agrees(plain, iterations=8, delta=0.001)
-  expected = _agrees_with.current_sequence_form()
-  used = np.concatenate([block.ravel() for tree in game.treeplexes for block, _ in tree.blocks()])
-  np.testing.assert_allclose(solver.current_sequence_form()[used], expected[used], atol=1e-10)
+  plain = spiel_cfr.compile_public_game(form.load(), partitioned=False)
+  solver = spiel_cfr.StablePredictiveCFRSolver(form.compiled)
+  solver.run(10)
+  expected = _agrees(plain, iterations=10, delta=0.001).current_sequence_form()
+  for tree in plain.treeplexes:
+    for used, _ in tree.blocks():
+      found = solver.current_sequence_form()[used]
+      np.testing.assert_allclose(
+        found, expected[used], atol=min(1e-10 * form.tolerance / 1e-9, 1e-5)
+      )
 
 
 def test_loss_bounds_of_parts_are_those_of_the_whole():
-  endgame = poker_games.random_endgame(3, 4, poker_games.TURN).load()
+  endgame = poker_games.random_endgame(3, 3, poker_games.TURN).load()
   whole, parts = (
     spiel_cfr.compile_public_game(endgame, poker_games.check_or_pot, partitioned=partitioned)
     for partitioned in (False, True)
@@ -235,26 +239,14 @@ def test_loss_bounds_of_parts_are_those_of_the_whole():
 def test_current_steps_are_in_the_table():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", averaging="uniform", delta=0.5)
   solver.run(1)
-  # Player 1 with the queen, facing a bet: u = (-1, 0) / 6 under the uniform strategies, times 1/2.
   row = next(row for row in solver.step_sizes() if row.infostate == "1b")
-  utility = np.array([-1 / 6, 0.0]) / 2 * 2
-  square = ((utility.max() - utility.min()) / 2 / 2 * 1) ** 2
   assert row.loss_norm == pytest.approx(2 / 3)
-  assert row.step == pytest.approx(
-    np.sqrt(np.log(2) / (row_square(solver) + 0.25 * row.loss_norm**2))
-  )
-  assert square >= 0
+  # The last player with the queen, facing a bet. Half the time the first player bets; it then has the jack or the king
+  # with probability 1/6 each: folding loses 1 both times, calling wins 2 and loses 2.
+  fold, call = -1 / 6, 0.0
+  squares = ((call - fold) / 2) ** 2
+  assert row.step == pytest.approx(np.sqrt(np.log(2) / (squares + 0.25 * row.loss_norm**2)))
   assert "gamma" not in str(solver.step_sizes()).splitlines()[0]
-
-
-def row_square(solver):
-  """S of the infoset "1b" after one iteration: half the range of its counterfactual utilities, squared."""
-  game = solver.compiled_game
-  utility = _gradient(game, 1, policy.sequence_form(game, policy.uniform(game)))
-  place = game.infosets[1].infostates.index("1b")
-  first = int(game.infosets[1].first_sequence[place])
-  stride = int(game.infosets[1].stride[place])
-  return ((utility[first] - utility[first + stride]) / 2) ** 2
 
 
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
@@ -286,7 +278,7 @@ def test_level_steps(regularizer):
 
 
 def test_farina2019_steps_are_in_the_units_of_the_file():
-  """Reaches times 10 for both players: the file's payoffs are 100 times as large, and so are steps on normalized ones."""
+  """With reaches 10 times as large for both players, steps on normalized payoffs are 100 times as long."""
   endgame = poker_games.random_endgame(1, 3)
   louder = copy.copy(endgame)
   object.__setattr__(louder, "reaches", 10 * endgame.reaches)

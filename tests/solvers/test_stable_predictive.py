@@ -78,10 +78,7 @@ class _Plain:
 
 def _gradient(game, player, sequence):
   result = np.zeros(game.end)
-  payoff = game.payoff
-  payoff.gradient(
-    np.uint64(player), payoff.table, payoff.rows, payoff.others, payoff.values, sequence, result
-  )
+  game.payoff.gradient_into(player, sequence, result)
   return result
 
 

@@ -64,7 +64,9 @@ def test_theory_holds_on_poker(game, iterations, settings, regularizer):
   if names >= _BEFORE:
     assert certificate.bound <= certificate.guarantee
   ratios = {check.name: check.ratio for check in certificate.checks}
-  assert min(ratios[name] for name in _LOCAL if "Lemma 1" not in name) > 0.05
+  # The bounds are bounds, not infinities.
+  assert min(ratios["size of the losses (D)"], ratios["movement (3)"]) > 0.1
+  assert ratios["errors (1)"] > 0.02
 
 
 @hypothesis.settings(max_examples=25)
@@ -97,6 +99,8 @@ def test_theory_holds_on_random_games(
 @pytest.mark.parametrize("settings", ["adaptive, linear", "adaptive, uniform", "level"])
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_theory_holds_in_every_form_of_game(form, settings):
+  if form.is_large and settings != "adaptive, linear":
+    pytest.skip("takes long; its form is there in small as well")
   arguments, names = _SETTINGS[settings]
   solver = spiel_cfr.StablePredictiveCFRSolver(form.compiled, **arguments)
   solver.run(30)
