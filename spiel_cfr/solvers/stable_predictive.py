@@ -40,7 +40,8 @@ from spiel_cfr.theory.step_sizes import (
 Averaging: TypeAlias = Literal["uniform", "linear", "quadratic"]
 Steps: TypeAlias = Literal["adaptive", "level", "paper", "farina2019"]
 
-# Chosen on liar's dice with one die of 3 and of 5 sides and goofspiel with 4 cards in ascending order.
+# Chosen on liar's dice with a die of 3 and of 5 sides, goofspiel with 4 cards in ascending and random order, and
+# oshi-zumo with 4 coins.
 DELTA = 0.001
 
 

@@ -165,7 +165,8 @@ class AdaptiveSteps(LocalSteps):
     """Bounds the sum of w_t <u^t, x^t - x^(t+1)> of the first of two players that update in turn.
 
     It is the largest sum of D sqrt(spread L) along a pure plan times a sum over iterations, that of (4) with |e^t| <=
-    sqrt(spread) D M^t, M^t bounded as in (iii), and V^t >= floor t^(2 power + 1/2).
+    sqrt(spread) D M^t, M^t bounded as in (iii), and V^t >= floor t^(2 power + 1/2). No iteration loses more than the
+    range of the payoffs.
     """
     change, drift = self.movement_constants
     levels = game.treeplexes[1].depth
@@ -182,7 +183,12 @@ class AdaptiveSteps(LocalSteps):
     losses *= (t / (t + 1)) ** self.power / (self.delta * (t - 1) ** (self.power + 0.25))
     own = own_infosets(game.treeplexes[0])
     terms = (self.loss_norm * np.sqrt(self.spread * self.diameter))[own]
-    return largest_sum(game.treeplexes[0], terms) * float(self.scale / 4 + losses.sum())
+    total = largest_sum(game.treeplexes[0], terms)
+    low, high = game.payoff_range
+    return float(
+      min(total * self.scale / 4, high - low)
+      + np.minimum(total * losses, t**self.power * (high - low)).sum()
+    )
 
 
 def adaptive_steps(

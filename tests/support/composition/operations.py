@@ -131,7 +131,7 @@ def nash_conv(context: Context) -> None:
 
 
 def iterates(context: Context) -> None:
-  """The same solver of the enumerated game has the same policies; not with tight steps, which differ."""
+  """The same solver of the enumerated game has the same policies, unless bounds on losses enter, which differ."""
   game = context.form.enumerated
   solver, expected = context.solver(), context.solver(game=game)
   for _ in range(3):
