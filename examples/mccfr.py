@@ -8,7 +8,7 @@ touched and against seconds.
     python examples/mccfr.py --game=kuhn_poker --samplers= --track='^0' --iterations=20000
 
 draws current strategy, average strategy and cumulative regret of the infosets whose names the regular expression finds,
-and writes them to a file, one JSON object a line. It also takes games too large to compile.
+and writes them to a file, one JSON object per line. It also takes games too large to compile.
 """
 
 import pathlib

@@ -30,7 +30,7 @@ class OpenSpielSolver(spiel_cfr.IterativeSolver):
 
   @property
   def nodes_touched(self) -> int:
-    """How many states it has visited: all of them, once a player and iteration."""
+    """How many states it has visited: all of them, once per player and iteration."""
     return self.iteration * self.compiled_game.num_players * self.compiled_game.num_states
 
   def run(self, iterations: int) -> None:

@@ -66,7 +66,7 @@ class EndgameError(GameError):
 
 
 class PolicyError(SpielCFRError, ValueError):
-  """A policy does not fit the game, or its probabilities are not any."""
+  """A policy does not fit the game, or its probabilities are none."""
 
 
 class FileFormatError(SpielCFRError, ValueError):

@@ -228,7 +228,7 @@ def best_responses(
     responses: filled with the best responses in behavioural form.
     utility: workspace, shape (sequences,).
     scratch: workspace.
-    values: filled with, a row a player, the expected utility and that of the best response.
+    values: filled with, a row per player, the expected utility and that of the best response.
   """
   for player in range(np.uint64(players.shape[0])):
     root, stop = players[player, 2], players[player, 3]
@@ -297,7 +297,7 @@ def _evaluate_by_parts(
     for each, scale in enumerate(scales):
       own = part.sequences[each]
       reach = workspace.sequence_form[each][: part.own_length(each)]
-      np.multiply(sequence_form[own], scale, out=reach)
+      np.multiply(sequence_form[own], scale, out=reach, dtype=np.float64)
       if number:
         walk.enter(number, each, workspace)
     walk.gradient(number, player, workspace)
@@ -326,6 +326,7 @@ def _evaluate_by_parts(
         sequence_form[trunk.sequences[each]],
         scale,
         out=walk.trunk.sequence_form[each][: trunk.own_length(each)],
+        dtype=np.float64,
       )
     walk.for_each_subtree(functools.partial(value, player))
     value(player, 0, walk.trunk)

@@ -143,7 +143,7 @@ class CompiledGame(abc.ABC):
 
   @property
   def num_actions(self) -> tuple[Int64s, ...]:
-    """How many actions each infoset has, shape (infosets,) a player, in order of discovery."""
+    """How many actions each infoset has, shape (infosets,) per player, in order of discovery."""
     return tuple(own.num_actions for own in self.infosets)
 
   def infostate(self, player: int, place: int) -> str:
@@ -175,7 +175,7 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def players(self) -> Uint64s:
-    """A row a player: first group, one past the last, root, one past the last sequence."""
+    """A row per player: first group, one past the last, root, one past the last sequence."""
     ends = np.cumsum([len(treeplex.groups) for treeplex in self.treeplexes])
     return np.array(
       [

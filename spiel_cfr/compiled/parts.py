@@ -30,9 +30,9 @@ class Part:
   that are above infosets or terminals of this part.
 
   Attributes:
-    sequences: which of the game's sequences these are, a player.
-    infosets: which of the player's infosets, in layout order, a player.
-    trees: the groups and parents of a `Treeplex`, in the numbering of this part, a player.
+    sequences: which of the game's sequences these are, per player.
+    infosets: which of the player's infosets, in layout order, per player.
+    trees: the groups and parents of a `Treeplex`, in the numbering of this part, per player.
     entries: int64, the sequences of the trunk above this part, in the trunk's numbering; none in the trunk itself.
     payoff: of the terminals of this part; its kernel is given the opponent's sequences and the player's own utilities.
   """
@@ -69,7 +69,7 @@ class Partition:
 
 
 class Workspace:
-  """What one thread works on: arrays long enough for any of some parts, one a player.
+  """What one thread works on: arrays long enough for any of some parts, one per player.
 
   Attributes:
     sequence_form: reach probabilities.

@@ -36,10 +36,10 @@ class Enumeration:
 
   Attributes:
     infostates: each player's information state strings.
-    parents: int64 (infosets,) a player: the sequence above each infoset. A player's sequences are numbered from 0, the
-      empty one, through the actions of infoset 0, of infoset 1 and so on.
+    parents: int64 (infosets,) per player: the sequence above each infoset. A player's sequences are numbered from 0,
+      the empty one, through the actions of infoset 0, of infoset 1 and so on.
     actions: each player's legal actions, infoset by infoset, in one flat int64 array.
-    num_actions: int64 (infosets,) a player.
+    num_actions: int64 (infosets,) per player.
     leaf_sequences: uint32 (players, leaves), no two columns alike.
     leaf_payoffs: float64 (leaves, players): summed over the histories with these sequences, weighted by chance.
     num_states: how many states there are.
@@ -227,7 +227,7 @@ class _Leaves:
     self.new_sequences: list[tuple[int, ...]] = []
     self.new_returns: list[list[float]] = []
     self.new_reaches: list[float] = []
-    # A column a player. Arrays of this kind grow in place, where NumPy's would be copied.
+    # A column per player. Arrays of this kind grow in place, where NumPy's would be copied.
     self._sequences = [array.array("I") for _ in range(num_players)]
     self._payoffs = [array.array("d") for _ in range(num_players)]
     self._unmerged = 0

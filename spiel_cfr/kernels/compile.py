@@ -32,11 +32,6 @@ cgutils: Any = numba.core.cgutils
 typeof: Any = numba.typeof
 tuples: Any = types.BaseTuple
 
-# Infosets that a block kernel is given at a time: enough to hide the call, few enough for the level-1 cache.
-CHUNK = 256
-# Infosets with a regret of this much of the payoff range, or less, are tied: see `minimizers.regret_matching`.
-TIE = 1e-12
-
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 _ANNOUNCE_AFTER_SECONDS = 0.7
 _announced = threading.Event()
@@ -183,7 +178,7 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
 
 @contextlib.contextmanager
 def _announce_slow_compilation() -> Iterator[None]:
-  """Says on standard error, once a process, what takes so long."""
+  """Says on standard error, once per process, what takes so long."""
 
   def announce() -> None:
     if not _announced.is_set():

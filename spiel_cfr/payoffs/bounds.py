@@ -21,7 +21,7 @@ def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player
 
   Args:
     leaves: the player's, as `Payoff.leaves` lists them.
-    treeplexes: one a player.
+    treeplexes: one per player.
     player: whose.
 
   Returns:

@@ -26,7 +26,7 @@ def build_payoff(
   Args:
     leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
     leaf_payoffs: shape (leaves, players).
-    treeplexes: one a player, built with the `public_states`.
+    treeplexes: one per player, built with the `public_states`.
     states: of each player, the public state of each infoset, in layout order.
 
   Returns:

@@ -1,4 +1,4 @@
-"""The plainest form of payoffs: for each player, a sparse row of leaves a sequence."""
+"""The plainest form of payoffs: for each player, a sparse row of leaves per sequence."""
 
 from collections.abc import Sequence
 
@@ -59,7 +59,7 @@ class LeafRows(Payoff):
     Args:
       leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
       leaf_payoffs: shape (leaves, players).
-      treeplexes: one a player.
+      treeplexes: one per player.
 
     Returns:
       The payoff with, in `table`, a player's root, end, first row and number of leaves; in `rows`, where each row's

@@ -83,7 +83,7 @@ def find_blocks(
 
   Args:
     leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
-    treeplexes: one a player, built with the `public_states`.
+    treeplexes: one per player, built with the `public_states`.
     states: of each player, the public state of each infoset, in layout order.
 
   Returns:

@@ -124,14 +124,14 @@ class TypedPatterns(Payoff):
     Args:
       blocks: the leaves by block.
       leaf_payoffs: shape (leaves, players).
-      treeplexes: one a player.
+      treeplexes: one per player.
 
     Returns:
       The payoff with, in `table`, a player's first row, one past its last, where the factors of all players begin in
       `values`, and the number of leaves; in `rows`, for each row, its first sequence and its first entry; in `others`,
       shape (entries, 2 * (players - 1)), the pattern, as a multiple of the size of a square, then for each other player
       but the last, the width and the first sequence of its row, then the first sequence of the last one's; in `values`,
-      the patterns and then a factor an entry. A pattern is a tensor whose last dimension is the player's own, and the
+      the patterns and then a factor per entry. A pattern is a tensor whose last dimension is the player's own, and the
       one before the last other player's, both padded to `LANES`: a square for each combination of the others' types.
     """
     table = np.zeros((len(treeplexes), 4), np.uint64)
@@ -198,7 +198,7 @@ class _Entries:
   Attributes:
     rows: the first sequence of each entry's own part of a row.
     lines: what `typed_patterns` says of `others`.
-    factors: one an entry.
+    factors: one per entry.
     patterns: the player's patterns, end to end.
   """
 

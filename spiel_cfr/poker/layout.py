@@ -33,8 +33,8 @@ class Board:
     cards: those of the beginning, then those that chance has dealt, in ascending order each.
     level: 0 for the board at the beginning, 1 for those that chance has dealt.
     probability: that chance deals it, given hands that share no card with it.
-    hands: int64 (hands,) a player: rows of `Deal.hands`.
-    strengths: int64 (hands,) a player, ascending; all 0 where no showdown can be.
+    hands: int64 (hands,) per player: rows of `Deal.hands`.
+    strengths: int64 (hands,) per player, ascending; all 0 where no showdown can be.
   """
 
   cards: tuple[int, ...]

@@ -45,7 +45,7 @@ class PublicNode:
     player: who decides, of a decision.
     actions: legal actions, of a decision, all kept by the filter.
     depth: how many decisions of the same player are above, of a decision.
-    children: the next nodes: one an action, or one of a chance node.
+    children: the next nodes: one per action, or one of a chance node.
     num_cards: how many public cards are dealt, of a chance node.
     payoff: what player 0 gets, at a fold; what the winner gets, at a showdown.
     last: each player's last decision before this node: its number in the list of nodes, and the index of the action.

@@ -21,7 +21,7 @@ from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.kernels.simd import LANES, full, load, store, transpose
 from spiel_cfr.payoffs.base import GRADIENT, PayoffArrays
 
-# Columns of the payoff's table from row 2 on, a row a board: how many hands each player has; where in `rows` each
+# Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
 # of strength are, and how many; the batches of folds and of showdowns. Rows 0 and 1 hold each player's root and end,
 # and where in `values` the terminals' payoffs are.

@@ -53,7 +53,7 @@ def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
 
 
 def normalized(compiled: CompiledGame, multiples: npt.NDArray[Any]) -> Float64s:
-  """Turns positive multiples of each player's sequence form into sequence form; a copy only where that changes it.
+  """Turns positive multiples of each player's sequence form into sequence form.
 
   Args:
     compiled: the game.
@@ -62,11 +62,8 @@ def normalized(compiled: CompiledGame, multiples: npt.NDArray[Any]) -> Float64s:
   Returns:
     Sequence form, shape (sequences,).
   """
-  roots = [treeplex.root for treeplex in compiled.treeplexes]
-  if multiples.dtype == np.float64 and (multiples[roots] == 1.0).all():
-    return multiples
   result = np.empty(len(multiples))
   for treeplex in compiled.treeplexes:
     own = slice(treeplex.root, treeplex.end)
-    np.divide(multiples[own], multiples[treeplex.root], out=result[own])
+    np.divide(multiples[own], multiples[treeplex.root], out=result[own], dtype=np.float64)
   return result

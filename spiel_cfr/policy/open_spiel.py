@@ -160,7 +160,7 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     compiled: the game.
     policy: an OpenSpiel policy, in Python or in C++; a mapping from infostates to mappings from actions to
       probabilities, or to lists of (action, probability), where actions left out have probability 0; or a list or
-      tuple of such policies, one a player.
+      tuple of such policies, one per player.
 
   Returns:
     Behavioural form, shape (sequences,).

@@ -68,7 +68,7 @@ def run(
       that is due.
     traces: what `open_trace` returns; they are closed when the run ends, however it does.
     checkpoints: where to keep checkpoints, and when; one more is left when the run stops.
-    progress: whether to write to standard error: a line that changes on a terminal, a line an evaluation elsewhere.
+    progress: whether to write to standard error: a line that changes on a terminal, a line per evaluation elsewhere.
 
   Raises:
     ArgumentError: there is no stopping rule, or one that makes no sense.

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: one line that changes on a terminal, a line an evaluation elsewhere."""
+"""What a run shows while it goes on: one line that changes on a terminal, a line per evaluation elsewhere."""
 
 import datetime
 import sys

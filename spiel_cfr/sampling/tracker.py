@@ -38,7 +38,7 @@ class Tracker:
       infosets: information state strings; or one regular expression, to be found anywhere in them; or None for all. On
         the state engine, infosets are noted from when they are met.
       every: how many iterations lie between two notes.
-      path: a file to write, one JSON object a line with the fields of `Snapshot`. What it held before is lost.
+      path: a file to write, one JSON object per line with the fields of `Snapshot`. What it held before is lost.
 
     Raises:
       ArgumentError: `every` is not a positive integer, the regular expression is malformed, or the game has no such

@@ -113,7 +113,7 @@ def sample_iterations(
   entries: Entries,
   workspace: Workspace,
 ) -> None:
-  """Runs the iterations of a batch, one traversal a player each.
+  """Runs the iterations of a batch, one traversal per player each.
 
   Args:
     histories: the game.

@@ -66,7 +66,7 @@ class Solver(IterativeSolver):
       average_weights: what the strategy of iteration t weighs in the average, times the reach of its owner: a schedule,
         or a power of t.
       averaged: which strategies of an iteration the averages take, OpenSpiel's "before" or "after" the update; one for
-        all players, or one a player.
+        all players, or one per player.
 
     Raises:
       GameError: see `compile_game`.
@@ -111,7 +111,7 @@ class Solver(IterativeSolver):
 
   @property
   def nodes_touched(self) -> int:
-    """How many states a recursive implementation would have visited: all of them, once a player that updates alone."""
+    """How many states a recursive implementation would have visited: all, once per player that updates alone."""
     walks = self.compiled_game.num_players if self.alternating_updates else 1
     return self.iteration * walks * self.compiled_game.num_states
 

@@ -14,7 +14,6 @@ taken first.
 import abc
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr.compiled.base import CompiledGame
@@ -99,11 +98,7 @@ class Loop(abc.ABC):
     sums: AnyFloats = self.cumulative
     if not sums[self._game.treeplexes[0].root]:
       return self.current_sequence_form()
-    result = np.empty(len(sums))
-    for treeplex in self._game.treeplexes:
-      own = slice(treeplex.root, treeplex.end)
-      np.divide(sums[own], sums[treeplex.root], out=result[own])
-    return result
+    return forms.normalized(self._game, sums)
 
   def set_strategy(self, probabilities: Float64s) -> None:
     """Makes a behavioural form, shape (sequences,), the current policy."""

@@ -1,9 +1,9 @@
 """The loop over a game that is cut into a trunk and subtrees.
 
 The same three steps as in the flat loop, in another order: a subtree is gone through from its reach probabilities to
-the new strategies before the next one is touched. What a solver must remember lies in one block a subtree; all else is
-a workspace that serves one subtree after the other. Where the remembered arrays are float32, the workspace is float64
-all the same.
+the new strategies before the next one is touched. What a solver must remember lies in one block per subtree; all else
+is a workspace that serves one subtree after the other. Where the remembered arrays are float32, the workspace is
+float64 all the same.
 
 An iteration of the players that update together:
 
@@ -38,7 +38,7 @@ class _Workspace(Workspace):
   """A workspace with room for float64 copies of what is remembered as float32.
 
   Attributes:
-    copies: of strategy, cumulative and state, a player.
+    copies: of strategy, cumulative and state, per player.
   """
 
   def __init__(self, minimizer: LocalMinimizer, copies: bool, parts: Sequence[Part]) -> None:
