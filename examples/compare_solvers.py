@@ -25,7 +25,7 @@ _SOLVERS = flags.DEFINE_list(
     "cfr",
     "cfr+",
     "stable_predictive",
-    "stable_predictive_x10000",
+    "stable_predictive_paper",
     "adaptive",
     "open_spiel_cfr",
     "open_spiel_cfr+",

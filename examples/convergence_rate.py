@@ -40,7 +40,7 @@ def main(_: list[str]) -> None:
       0.75,
       {"steps": steps, "regularizer": regularizer},
     )
-    for steps in ("paper", "tight")
+    for steps in ("paper", "level")
     for regularizer in ("entropy", "euclidean")
   ]
   panels.append(("CFR", 0.5, None))

@@ -52,10 +52,15 @@ for _suffix, _alternates in (("", True), (", simultaneous", False)):
     SOLVERS[_name + _suffix] = functools.partial(
       catalogue.SOLVERS[f"{_name}_simultaneous"], alternating_updates=_alternates
     )
-  # Stable-predictive OFTRL with the theory's step sizes times a factor.
-  for _name, _factor in (("", 1.0), (" x1e2", 1e2), (" x1e4", 1e4), (" x1e6", 1e6)):
+  # Stable-predictive OFTRL: steps that come from the run, those of the paper's figures, and the paper's theory.
+  for _name, _entry in (
+    ("", "stable_predictive"),
+    (", uniform", "stable_predictive_uniform"),
+    (", farina2019", "stable_predictive_farina2019"),
+    (", paper", "stable_predictive_paper"),
+  ):
     SOLVERS[f"oftrl{_name}{_suffix}"] = functools.partial(
-      catalogue.SOLVERS["stable_predictive"], steps=_factor, alternating_updates=_alternates
+      catalogue.SOLVERS[_entry], alternating_updates=_alternates
     )
 _COLORS = ("tab:blue", "tab:green", "tab:red", "0.6", "tab:purple", "tab:orange", "tab:brown")
 _SOLVERS = flags.DEFINE_multi_string(

@@ -2,15 +2,16 @@ r"""Compares stable-predictive optimistic CFR with regret matching and its relat
 
     python examples/stable_predictive.py --games=kuhn,leduc --iterations=10000 --updates=simultaneous,alternating
 
-For every game and order of updates it runs CFR, CFR+, DCFR, PCFR+, the adaptive rule, and stable-predictive OFTRL with
-both regularizers and the steps of the paper, the tightened ones, and the best multiple 10^k of the paper's. It writes a
-picture and a Markdown table for each order of updates, and a CSV file with every number.
+For every game and order of updates it runs CFR, CFR+, DCFR, PCFR+, adaptive optimistic descent, and stable-predictive
+OFTRL with adaptive steps, weighed linearly and uniformly, with level steps, with those of the paper, and with the best
+multiple 10^k of the paper's. It writes a picture and a Markdown table for each order of updates, and a CSV file with
+every number.
 """
 
 import csv
-import math
 import pathlib
 import time
+from typing import Any
 
 import matplotlib.pyplot as plt
 from absl import app, flags
@@ -31,7 +32,6 @@ _NAMED_GAMES = {
     "allow_repeated_shots=False)"
   ),
 }
-_REGULARIZERS = ("entropy", "euclidean")
 _FACTORS = [10.0**k for k in range(1, 7)]
 _TABLE_ITERATIONS = (10, 100, 1000, 10000)
 _SLOPES = {"$T^{-1/2}$": -0.5, "$T^{-3/4}$": -0.75, "$T^{-1}$": -1.0}
@@ -40,11 +40,14 @@ _STYLES = {
   "CFR+": ("tab:blue", "-"),
   "DCFR": ("tab:green", "-"),
   "PCFR+": ("tab:cyan", "-"),
-  "adaptive": ("tab:red", "-"),
-  "adaptive, certified": ("tab:red", "--"),
-  "paper": ("tab:purple", None),
-  "tight": ("tab:orange", None),
-  "tuned": ("tab:brown", None),
+  "optimistic descent": ("tab:olive", "-"),
+  "optimistic descent, certified": ("tab:olive", "--"),
+  "OFTRL, linear": ("tab:red", "-"),
+  "OFTRL, uniform": ("tab:red", "-."),
+  "OFTRL, linear, euclidean": ("tab:red", ":"),
+  "OFTRL, level": ("tab:orange", "-."),
+  "OFTRL, paper": ("tab:purple", "-."),
+  "OFTRL, paper times the best": ("tab:brown", "-."),
 }
 
 _GAMES = flags.DEFINE_list(
@@ -100,37 +103,33 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
     "CFR+": "cfr+",
     "DCFR": "dcfr",
     "PCFR+": "pcfr+",
-    "adaptive": "adaptive",
-    "adaptive, certified": "adaptive_certified",
+    "optimistic descent": "adaptive",
+    "optimistic descent, certified": "adaptive_certified",
   }
   if not alternating:
-    del names["adaptive, certified"]
+    del names["optimistic descent, certified"]
     names = {label: f"{name}_simultaneous" for label, name in names.items()}
   curves = {
     label: curve(catalogue.make(name, game, _ITERATIONS.value)) for label, name in names.items()
   }
-  for regularizer in _REGULARIZERS:
-    steps: dict[str, list[str | float]] = {
-      "paper": ["paper"],
-      "tight": ["tight"],
-      "tuned": [*_FACTORS],
-    }
-    for label, choices in steps.items():
-      candidates = {
-        choice: curve(
-          spiel_cfr.StablePredictiveCFRSolver(
-            game,
-            _ITERATIONS.value,
-            regularizer=regularizer,  # type: ignore[arg-type]
-            steps=choice,  # type: ignore[arg-type]
-            alternating_updates=alternating,
-          )
-        )
-        for choice in choices
-      }
-      best = min(candidates, key=lambda choice: candidates[choice][_ITERATIONS.value])
-      factor = f" 10^{round(math.log10(best))}" if isinstance(best, float) else ""
-      curves[f"{label}{factor}, {regularizer}"] = candidates[best]
+  settings: dict[str, list[dict[str, Any]]] = {
+    "OFTRL, linear": [{}],
+    "OFTRL, uniform": [{"averaging": "uniform"}],
+    "OFTRL, linear, euclidean": [{"regularizer": "euclidean"}],
+    "OFTRL, level": [{"steps": "level", "horizon": _ITERATIONS.value}],
+    "OFTRL, paper": [{"steps": "paper", "horizon": _ITERATIONS.value}],
+    "OFTRL, paper times the best": [
+      {"steps": factor, "horizon": _ITERATIONS.value} for factor in _FACTORS
+    ],
+  }
+  for label, choices in settings.items():
+    candidates = [
+      curve(spiel_cfr.StablePredictiveCFRSolver(game, alternating_updates=alternating, **choice))
+      for choice in choices
+    ]
+    best = min(range(len(choices)), key=lambda k: candidates[k][_ITERATIONS.value])
+    factor = f" 10^{best + 1}" if len(choices) > 1 else ""
+    curves[f"{label}{factor}"] = candidates[best]
   return curves
 
 
@@ -157,16 +156,13 @@ def write_csv(path: pathlib.Path, results: dict[str, dict[str, Curves]]) -> None
 
 def markdown(games: dict[str, Curves]) -> str:
   """Returns a table: a row a solver, a column a game, exploitability at 10 / 100 / 1000 / 10000 iterations."""
-  # Tuned factors differ from game to game, and stand in the cells.
+  # The best factors differ from game to game, and stand in the cells.
   rows: dict[str, dict[str, str]] = {}
   for game, curves in games.items():
     for solver, points in curves.items():
-      label, *factor = solver.split(" 10^")
-      name = f"{label}, {factor[0].split(', ')[1]}" if factor else solver
+      name, _, factor = solver.partition(" 10^")
       cell = " / ".join(f"{points[i]:.1e}" for i in _TABLE_ITERATIONS if i in points)
-      if factor:
-        cell += f" (10^{factor[0].split(',')[0]})"
-      rows.setdefault(name, {})[game] = cell
+      rows.setdefault(name, {})[game] = cell + (f" (10^{factor})" if factor else "")
   lines = [f"| solver | {' | '.join(games)} |", "| --- " * (len(games) + 1) + "|"]
   for name, cells in rows.items():
     lines.append(f"| {name} | {' | '.join(cells.get(game, '') for game in games)} |")
@@ -200,15 +196,14 @@ def draw_panel(axes: Axes, game: str, curves: Curves) -> None:
   # Below this there is rounding only.
   floor = 1e-15
   for solver, points in curves.items():
-    label, _, regularizer = solver.partition(", ") if solver not in _STYLES else (solver, "", "")
-    label = label.split(" 10^")[0]
+    label = solver.partition(" 10^")[0]
     color, line = _STYLES[label]
     axes.plot(
       list(points),
       [max(value, floor) for value in points.values()],
       color=color,
-      linestyle=line or {"entropy": "-.", "euclidean": ":"}[regularizer],
-      label=f"OFTRL {label}, {regularizer}" if regularizer else label,
+      linestyle=line,
+      label=label,
       linewidth=1.2,
     )
   start, top = 1.0, max(value for points in curves.values() for value in points.values())

@@ -14,7 +14,7 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.parts import Partition
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Int64s, Uint32s, Uint64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s, Uint64s
 from spiel_cfr.payoffs.base import Payoff
 
 
@@ -152,6 +152,18 @@ class CompiledGame(abc.ABC):
     own = self.infosets[player]
     place = arguments.integer(place, "place", 0, len(own.infostates) - 1)
     return own.infostates[int(np.flatnonzero(own.position == place)[0])]
+
+  @functools.cached_property
+  def loss_bounds(self) -> Float64s:
+    """D: no counterfactual utility at an infoset is larger, whatever anybody plays; shape (infosets,).
+
+    From `Payoff.infoset_bounds`, or the largest payoff where that is less.
+    """
+    partition = self.partition
+    # Any part of a game knows the bounds of the whole, whose own payoff need not be built for them.
+    payoff = self.payoff if partition is None else partition.parts[0].payoff
+    bounds = [payoff.infoset_bounds(self.treeplexes, player) for player in range(self.num_players)]
+    return np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
 
   @functools.cached_property
   def groups(self) -> Uint64s:

@@ -112,11 +112,27 @@ def add_regrets(block: Block) -> None:
 
 
 @inlined
-def choose(block: Block, value: Float64s) -> None:
-  """Takes the next strategy, and leaves its value in `value`; parameters as in `LastLossOFTRL.parameters`."""
-  regret, strategy = block.state[0], block.strategy
-  weight, factor = block.parameters[1], full(block.parameters[2])
-  euclidean = block.parameters[3] != 0.0
+def respond(
+  block: Block,
+  value: Float64s,
+  steps: Float64s,
+  first: int,
+  factor: float,
+  weight: float,
+  euclidean: bool,
+) -> None:
+  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, and leaves its value in `value`.
+
+  Args:
+    block: the infosets; the first line of its state is the cumulative regret.
+    value: where the values go.
+    steps: step sizes.
+    first: where in `steps` that of the block's first infoset is.
+    factor: what they are multiplied by.
+    weight: of the prediction, which is in `block.utility`.
+    euclidean: whether R is half the squared Euclidean norm, or else the negative entropy.
+  """
+  regret, strategy, multiple = block.state[0], block.strategy, full(factor)
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
   least = full(-1.0 if euclidean else _LEAST_EXPONENT)
   for i in lanes(block):
@@ -126,7 +142,7 @@ def choose(block: Block, value: Float64s) -> None:
       score = add_multiple(load(regret, row), load(block.utility, row), weight)
       store(strategy, row, score)
       top = where_greater(score, top, score, top)
-    step = load(block.local[0], block.infoset + i) * factor
+    step = load(steps, first + i) * multiple
     for action in range(block.actions):
       row = sequence(block, action, i)
       score = step * (load(strategy, row) - top)
@@ -140,6 +156,14 @@ def choose(block: Block, value: Float64s) -> None:
     else:
       total = normalize_exponentials(block, i)
     store(value, i, total)
+
+
+@inlined
+def choose(block: Block, value: Float64s) -> None:
+  """Takes the next strategy, and leaves its value in `value`; parameters as in `LastLossOFTRL.parameters`."""
+  weight, factor = block.parameters[1], block.parameters[2]
+  euclidean = block.parameters[3] != 0.0
+  respond(block, value, block.local[0], block.infoset, factor, weight, euclidean)
 
 
 @block_kernel

@@ -117,6 +117,19 @@ class Payoff(abc.ABC):
     """
     return bounds.counterfactual_bounds(self.leaves(player), treeplexes, player)
 
+  def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+    """Bounds the counterfactual utilities of all actions at each of a player's infosets.
+
+    Returns:
+      Shape (infosets,), in layout order.
+    """
+    bounds = self.counterfactual_bounds(treeplexes, player)
+    tree = treeplexes[player]
+    result = np.zeros(tree.num_infosets)
+    for sequences, infosets in tree.blocks():
+      result[infosets] = bounds[sequences - tree.root].max(axis=0)
+    return result
+
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds by how much the norm of a player's gradient changes when each other's sequence form moves by 1.
 

@@ -156,6 +156,16 @@ class PokerTerminals(Payoff):
         bounds[layout.sequences(number, node) - root] = largest * probability
     return bounds
 
+  def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+    """See the base class: that of `counterfactual_bounds`, the same for all decisions on a board."""
+    layout = self._layout
+    result = [
+      np.tile(board.probability * self._mass(player, number, 1), len(nodes))
+      for number, board in enumerate(layout.boards)
+      if (nodes := layout.decisions(player, number))
+    ]
+    return layout.largest_payoff * np.concatenate([np.zeros(0), *result])
+
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix of both players' sequences.
 

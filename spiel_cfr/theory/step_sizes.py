@@ -12,23 +12,20 @@ nothing follows,
 A player's empty sequence is the root, an observation point; the observation point after an action of a decision point
 has as children all decision points that may be the next. A local minimizer whose losses and predictions have norm D_j
 or less gets step_j = kappa_j / (3 D_j), and then moves by kappa_j or less.
-
-The "tight" variant drops three slacks (proofs in docs/stable_predictive.md): the factors sqrt(n_u), sqrt(n_j) at
-decision points; the global loss bound, replaced by one for each infoset; and, with the entropy, which is strongly
-convex in the l1 norm, the Euclidean norm of the losses, replaced by their largest entry.
 """
 
 import dataclasses
-from typing import Literal, NamedTuple, TypeAlias
+import math
+from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.treeplex import COUNT, DEPTH, Treeplex
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.minimizers.oftrl import Regularizer
-
-Constants: TypeAlias = Literal["paper", "tight"]
+from spiel_cfr.poker.deal import find_deal
+from spiel_cfr.theory.trees import depths, largest_sum, own_infosets, up
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,7 +44,6 @@ class StepSizes:
     beta: likewise.
     sensitivity: by how much the Euclidean norm of a player's gradient changes at most when each other player's
       sequence-form strategy moves by 1.
-    norms: the orders of the norm of strategies and of the dual norm of losses.
   """
 
   kappa_root: float
@@ -60,7 +56,6 @@ class StepSizes:
   alpha: Float64s
   beta: Float64s
   sensitivity: Float64s
-  norms: tuple[float, float]
 
   def regret_bound(self, player: int, errors: float) -> float:
     """Returns the bound on a player's regret, where `errors` is the sum of the squared errors of the predictions."""
@@ -68,7 +63,7 @@ class StepSizes:
     return float(result)
 
   def scaled(self, factor: float) -> "StepSizes":
-    """Returns the constants for `factor` times the stability: all but norms, alpha and beta are proportional to it."""
+    """Returns the constants for `factor` times the stability: all but B, D, alpha and beta are proportional to it."""
     return dataclasses.replace(
       self,
       kappa_root=factor * self.kappa_root,
@@ -81,7 +76,6 @@ class StepSizes:
 def step_sizes(
   game: CompiledGame,
   regularizer: Regularizer,
-  constants: Constants,
   *,
   horizon: int | None = None,
   kappa_root: float | None = None,
@@ -91,7 +85,6 @@ def step_sizes(
   Args:
     game: the game.
     regularizer: of the local minimizers.
-    constants: which derivation of them.
     horizon: for how many iterations the regret bound is to be smallest, where `kappa_root` is not given.
     kappa_root: the wanted stability of a player's whole strategy.
 
@@ -102,33 +95,27 @@ def step_sizes(
 
     which makes the sum of all players' regret bounds smallest once every player moves by kappa_root.
   """
-  tight = constants == "tight"
-  norms = (1.0, np.inf) if tight and regularizer == "entropy" else (2.0, 2.0)
   low, high = game.payoff_range
   largest = max(abs(low), abs(high))
   gamma, strategy_norm, loss_norm = (np.zeros(game.num_infosets) for _ in range(3))
   relative_kappa, diameter = np.zeros(game.num_infosets), np.zeros(game.num_infosets)
-  for player, tree in enumerate(game.treeplexes):
-    own = slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
-    actions = tree.infoset_actions
-    slack = 1.0 if tight else np.sqrt(actions)
+  for tree in game.treeplexes:
+    own, actions = own_infosets(tree), tree.infoset_actions
     strategy_norm[own] = _strategy_norms(tree)
-    gamma[own] = _gammas(tree, tight)
-    relative_kappa[own] = gamma[own] / (2 * slack * strategy_norm[own])
+    gamma[own] = _gammas(tree)
+    relative_kappa[own] = gamma[own] / (2 * np.sqrt(actions) * strategy_norm[own])
     diameter[own] = np.log(actions) if regularizer == "entropy" else (1 - 1 / actions) / 2
-    if tight:
-      bounds = np.minimum(game.payoff.counterfactual_bounds(game.treeplexes, player), largest)
-      loss_norm[own] = _loss_norms(tree, bounds, norms[1])
-    else:
-      loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
+    loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
   losses = loss_norm > 0
   divisor = np.where(losses, 3 * loss_norm, 1.0)
   # Where there is nothing to lose, standing still has no regret.
   rate = np.where(losses, relative_kappa / divisor, 0.0)
   first_terms = diameter / np.where(losses, rate, 1.0) * losses
   second_terms = rate * strategy_norm**2
-  alpha = np.array([_largest_sum(tree, first_terms, np.add) for tree in game.treeplexes])
-  beta = np.array([_largest_sum(tree, second_terms, np.maximum) for tree in game.treeplexes])
+  alpha, beta = (
+    np.array([largest_sum(tree, terms[own_infosets(tree)], combined) for tree in game.treeplexes])
+    for terms, combined in ((first_terms, np.add), (second_terms, np.maximum))
+  )
   sensitivity = np.array(
     [game.payoff.sensitivity(game.treeplexes, player) for player in range(game.num_players)]
   )
@@ -147,22 +134,43 @@ def step_sizes(
     alpha=alpha,
     beta=beta,
     sensitivity=sensitivity,
-    norms=norms,
   )
 
 
+def farina_steps(
+  game: CompiledGame,
+  regularizer: Regularizer,
+  *,
+  horizon: int | None = None,
+  kappa_root: float | None = None,
+) -> Float64s:
+  """Returns eta_j = kappa_j, for gamma_root = horizon^(-1/4) if `kappa_root` is not given; shape (infosets,).
+
+  That is (15) without a bound on losses, in the payoffs of an endgame file: chips times both hands' reaches as they
+  are in the file, not divided by their sum over all deals. It gives the figures of Farina et al. (2019) what their text
+  says of them, but is inferred, and no stable-predictive step. In games without `handReaches` it is kappa_j in the
+  game's own payoffs.
+  """
+  if kappa_root is None:
+    assert horizon is not None
+    kappa_root = float(horizon) ** -0.25
+  constants = step_sizes(game, regularizer, kappa_root=kappa_root)
+  raw = bool(game.game.get_parameters().get("handReaches"))
+  return constants.kappa * (find_deal(game.game).total if raw else 1.0)
+
+
 class StepSize(NamedTuple):
-  """The constants of one infoset; see `StepSizes`.
+  """The constants of one infoset; nan what its theory does not know.
 
   Attributes:
     player: whose infoset it is.
     infostate: its information state string.
     depth: how many infosets of the player lie above it.
     gamma: the stability that is wanted of the strategy from here on.
-    kappa: the stability of the local strategy that gives it.
+    kappa: the stability of the local strategy.
     strategy_norm: B.
     loss_norm: D.
-    step: eta, kappa / (3 D).
+    step: eta; adaptive ones, that of the next iteration.
   """
 
   player: int
@@ -175,61 +183,62 @@ class StepSize(NamedTuple):
   step: float
 
 
+_COLUMNS = {
+  "gamma": "gamma",
+  "kappa": "kappa",
+  "strategy_norm": "B",
+  "loss_norm": "D",
+  "step": "eta",
+}
+
+
 class StepSizeTable(tuple[StepSize, ...]):
   """The constants of every infoset, players and parents first; `print` shows them as a table."""
 
   def __str__(self) -> str:
-    """Returns the table: infostates are set in by their depth."""
-    lines = [
-      f"{'player':>6} {'depth':>5} {'gamma':>9} {'kappa':>9} {'B':>9} {'D':>9} {'eta':>9}  infostate"
-    ]
-    lines += [
-      f"{row.player:6} {row.depth:5} {row.gamma:9.3g} {row.kappa:9.3g} {row.strategy_norm:9.3g} "
-      f"{row.loss_norm:9.3g} {row.step:9.3g}  {'  ' * row.depth}{row.infostate!r}"
-      for row in self
-    ]
+    """Returns the table, without columns of nan: infostates are set in by their depth."""
+    known = [name for name in _COLUMNS if not all(math.isnan(getattr(row, name)) for row in self)]
+    titles = " ".join(f"{_COLUMNS[name]:>9}" for name in known)
+    lines = [f"{'player':>6} {'depth':>5} {titles}  infostate"]
+    for row in self:
+      numbers = " ".join(f"{getattr(row, name):9.3g}" for name in known)
+      lines.append(f"{row.player:6} {row.depth:5} {numbers}  {'  ' * row.depth}{row.infostate!r}")
     return "\n".join(lines)
 
 
-def step_size_table(game: CompiledGame, constants: StepSizes) -> StepSizeTable:
-  """Lists the constants of a game in OpenSpiel's order of infosets."""
+def step_size_table(game: CompiledGame, constants: object, steps: Float64s) -> StepSizeTable:
+  """Lists the constants of a game in OpenSpiel's order of infosets.
+
+  Args:
+    game: the game.
+    constants: what has some of the attributes of `StepSizes`.
+    steps: eta of each infoset.
+  """
+  unknown = np.full(game.num_infosets, np.nan)
+  known = [getattr(constants, name, None) for name in list(_COLUMNS)[:-1]]
+  columns = np.stack([*(unknown if column is None else column for column in known), steps])
   rows = []
   for player, tree in enumerate(game.treeplexes):
-    groups = tree.groups.astype(np.int64)
-    depths = np.repeat(groups[:, DEPTH], groups[:, COUNT])
-    for infostate, place in zip(
-      game.infosets[player].infostates, game.infosets[player].position.tolist(), strict=True
-    ):
-      j = tree.first_infoset + place
-      columns = (
-        constants.gamma,
-        constants.kappa,
-        constants.strategy_norm,
-        constants.loss_norm,
-        constants.steps,
-      )
-      numbers = (float(column[j]) for column in columns)
-      rows.append(StepSize(player, infostate, int(depths[place]), *numbers))
+    above = depths(tree)
+    own = game.infosets[player]
+    for infostate, place in zip(own.infostates, own.position.tolist(), strict=True):
+      numbers = columns[:, tree.first_infoset + place].tolist()
+      rows.append(StepSize(player, infostate, int(above[place]), *numbers))
   return StepSizeTable(rows)
-
-
-def _up(tree: Treeplex) -> list[tuple[Int64s, slice]]:
-  """The groups, children first."""
-  return list(tree.blocks())[::-1]
 
 
 def _strategy_norms(tree: Treeplex) -> Float64s:
   """(16): B of each infoset."""
   norm = np.zeros(tree.num_infosets)
   below = np.zeros(tree.end)
-  for sequences, infosets in _up(tree):
+  for sequences, infosets in up(tree):
     squared = 1 + below[sequences].max(axis=0)
     norm[infosets] = np.sqrt(squared)
     np.add.at(below, tree.parent[infosets], squared)
   return norm
 
 
-def _gammas(tree: Treeplex, tight: bool) -> Float64s:
+def _gammas(tree: Treeplex) -> Float64s:
   """(14): gamma of each infoset, for a root with gamma 1."""
   gamma = np.zeros(tree.num_infosets)
   children = np.bincount(tree.parent, minlength=tree.end)
@@ -238,23 +247,5 @@ def _gammas(tree: Treeplex, tight: bool) -> Float64s:
   for sequences, infosets in tree.blocks():
     parent = tree.parent[infosets]
     gamma[infosets] = at_observation[parent] / np.sqrt(children[parent])
-    slack = 1.0 if tight else np.sqrt(len(sequences))
-    at_observation[sequences] = gamma[infosets] / (2 * slack)
+    at_observation[sequences] = gamma[infosets] / (2 * np.sqrt(len(sequences)))
   return gamma
-
-
-def _largest_sum(tree: Treeplex, terms: Float64s, at_observations: np.ufunc) -> float:
-  """Carries terms of infosets to the root: plus the largest of the actions', combined at observation points."""
-  below = np.zeros(tree.end)
-  for sequences, infosets in _up(tree):
-    own = slice(tree.first_infoset + infosets.start, tree.first_infoset + infosets.stop)
-    at_observations.at(below, tree.parent[infosets], terms[own] + below[sequences].max(axis=0))
-  return float(below[tree.root])
-
-
-def _loss_norms(tree: Treeplex, bounds: Float64s, order: float) -> Float64s:
-  """Norm of the largest counterfactual utilities of each infoset's actions."""
-  result = np.zeros(tree.num_infosets)
-  for sequences, infosets in tree.blocks():
-    result[infosets] = np.linalg.norm(bounds[sequences - tree.root], ord=order, axis=0)
-  return result

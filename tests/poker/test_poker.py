@@ -27,7 +27,7 @@ _SOLVERS = {
   "DCFR": spiel_cfr.DCFRSolver,
   "predictive CFR+": spiel_cfr.PCFRPlusSolver,
   "simultaneous": lambda game: TabularCFRSolver(game, alternating_updates=False),
-  "OFTRL": lambda game: spiel_cfr.StablePredictiveCFRSolver(game, kappa=1000.0),
+  "OFTRL": lambda game: spiel_cfr.StablePredictiveCFRSolver(game, kappa=1000.0, steps="paper"),
   "averages after": lambda game: Solver(game, RegretMatching(), averaged="after"),
 }
 

@@ -94,7 +94,11 @@ def test_iterates_are_those_of_the_equations(name, alternating, regularizer):
   game = spiel_cfr.compile_game(random_games.random_game(5) if name == "efg" else name)
   kappa = 400.0
   solver = spiel_cfr.StablePredictiveCFRSolver(
-    game, kappa=kappa, regularizer=regularizer, alternating_updates=alternating
+    game,
+    kappa=kappa,
+    steps="paper",
+    regularizer=regularizer,
+    alternating_updates=alternating,
   )
   largest = max(map(abs, game.payoff_range))
   plain = []
@@ -124,7 +128,7 @@ def test_last_prediction_differs_only_where_something_follows():
   """At an infoset that is the last of its owner both predictions are the last utilities."""
   game = spiel_cfr.compile_game("kuhn_poker")
   one, other = (
-    spiel_cfr.StablePredictiveCFRSolver(game, kappa=50.0, prediction=prediction)
+    spiel_cfr.StablePredictiveCFRSolver(game, kappa=50.0, steps="paper", prediction=prediction)
     for prediction in ("subtree", "last")
   )
   for solver in (one, other):
@@ -170,21 +174,9 @@ def test_bounds_of_kuhn_poker():
     assert bounds[0] >= 0.5
 
 
-def test_tight_steps_are_larger():
-  for name in ("kuhn_poker", "leduc_poker"):
-    for regularizer in ("entropy", "euclidean"):
-      paper, tight = (
-        step_sizes.step_sizes(spiel_cfr.compile_game(name), regularizer, constants, kappa_root=1.0)
-        for constants in ("paper", "tight")
-      )
-      assert (tight.steps > paper.steps).all()
-      assert (tight.loss_norm < paper.loss_norm).all()
-      assert (tight.strategy_norm == paper.strategy_norm).all()
-
-
 def test_default_kappa_minimizes_the_regret_bound():
   game = spiel_cfr.compile_game("leduc_poker")
-  constants = step_sizes.step_sizes(game, "entropy", "paper", horizon=500)
+  constants = step_sizes.step_sizes(game, "entropy", horizon=500)
 
   def bound(kappa):
     stability = constants.beta @ constants.sensitivity**2 * kappa**2
@@ -192,7 +184,7 @@ def test_default_kappa_minimizes_the_regret_bound():
 
   best = bound(constants.kappa_root)
   assert bound(1.01 * constants.kappa_root) > best < bound(0.99 * constants.kappa_root)
-  later = step_sizes.step_sizes(game, "entropy", "paper", horizon=500 * 16)
+  later = step_sizes.step_sizes(game, "entropy", horizon=500 * 16)
   assert later.kappa_root == pytest.approx(constants.kappa_root / 2)
 
 
@@ -203,7 +195,7 @@ def test_sensitivity_bounds_the_spectral_norm():
     matrix = np.zeros((game.end, game.end))
     matrix[own, theirs] = values
     exact = np.linalg.norm(matrix, ord=2)
-    bound = step_sizes.step_sizes(game, "entropy", "paper", kappa_root=1.0).sensitivity[0]
+    bound = step_sizes.step_sizes(game, "entropy", kappa_root=1.0).sensitivity[0]
     assert exact <= bound + 1e-12
     assert bound <= np.linalg.norm(matrix) + 1e-12
 
@@ -218,12 +210,18 @@ def _scaled(game, factor):
   return game.with_payoff(payoff, (low * factor, high * factor))
 
 
-@pytest.mark.parametrize("constants", ["paper", "tight", 50.0])
+def _make(game, steps, horizon=100, **settings):
+  """Makes a solver; only those with constant steps have a horizon."""
+  horizon = None if steps == "adaptive" else horizon
+  return spiel_cfr.StablePredictiveCFRSolver(game, horizon, steps=steps, **settings)
+
+
+@pytest.mark.parametrize("constants", ["adaptive", "level", "paper", 50.0])
 def test_chips_or_big_blinds_make_no_difference(constants):
   game = spiel_cfr.compile_game("leduc_poker")
   iterates = []
   for factor in (1.0, 1e-6, 1e9):
-    solver = spiel_cfr.StablePredictiveCFRSolver(_scaled(game, factor), 100, steps=constants)
+    solver = _make(_scaled(game, factor), constants)
     solver.run(50)
     iterates.append(_probabilities(solver))
   assert iterates[0] == pytest.approx(iterates[1], abs=1e-12)
@@ -233,21 +231,22 @@ def test_chips_or_big_blinds_make_no_difference(constants):
 def test_payoffs_that_overflow_are_refused():
   game = _scaled(spiel_cfr.compile_game("kuhn_poker"), 1e200)
   with pytest.raises(errors.LossOverflowError, match="Scale"):
-    spiel_cfr.StablePredictiveCFRSolver(game, 100)
+    spiel_cfr.StablePredictiveCFRSolver(game)
 
 
 def test_a_game_without_payoffs_stays_uniform():
   game = _scaled(spiel_cfr.compile_game("kuhn_poker"), 0.0)
-  for constants in ("paper", "tight"):
-    solver = spiel_cfr.StablePredictiveCFRSolver(game, 100, steps=constants)
+  for constants in ("adaptive", "level", "paper", "farina2019"):
+    solver = _make(game, constants)
     solver.run(10)
+    assert solver.certificate().holds
     uniform = policy.uniform(game)[game.all_action_sequences]
     assert _probabilities(solver) == pytest.approx(uniform)
 
 
 def test_steps_as_a_factor_multiply_the_papers():
   game = spiel_cfr.compile_game("kuhn_poker")
-  plain = spiel_cfr.StablePredictiveCFRSolver(game, horizon=64)
+  plain = spiel_cfr.StablePredictiveCFRSolver(game, horizon=64, steps="paper")
   tenfold = spiel_cfr.StablePredictiveCFRSolver(game, horizon=64, steps=10)
   assert tenfold.constants.steps == pytest.approx(10 * plain.constants.steps)
   assert tenfold.constants.kappa_root == pytest.approx(10 * plain.constants.kappa_root)
@@ -256,16 +255,24 @@ def test_steps_as_a_factor_multiply_the_papers():
 @pytest.mark.parametrize(
   ("arguments", "message"),
   [
-    ({}, "horizon"),
-    ({"horizon": 0}, "horizon"),
-    ({"horizon": 2.5}, "horizon"),
-    ({"kappa": 0.0}, "kappa"),
-    ({"kappa": -1}, "kappa"),
-    ({"kappa": float("nan")}, "kappa"),
-    ({"kappa": "small"}, "kappa"),
+    ({"steps": "paper"}, "give horizon="),
+    ({"steps": "level"}, "give horizon="),
+    ({"steps": "farina2019"}, "give horizon="),
+    ({"steps": 100.0}, "give horizon="),
+    ({"horizon": 9}, "need neither horizon nor kappa"),
+    ({"kappa": 0.1}, "need neither horizon nor kappa"),
+    ({"horizon": 9, "steps": "paper", "delta": 0.1}, "delta"),
+    ({"delta": 0.0}, "delta"),
+    ({"delta": float("inf")}, "delta"),
+    ({"steps": "paper", "horizon": 0}, "horizon"),
+    ({"steps": "paper", "horizon": 2.5}, "horizon"),
+    ({"steps": "paper", "kappa": 0.0}, "kappa"),
+    ({"steps": "paper", "kappa": -1}, "kappa"),
+    ({"steps": "paper", "kappa": float("nan")}, "kappa"),
+    ({"steps": "paper", "kappa": "small"}, "kappa"),
     ({"horizon": 9, "steps": 0}, "steps"),
     ({"horizon": 9, "steps": -2.0}, "steps"),
-    ({"horizon": 9, "steps": "papre"}, "'paper', 'tight'"),
+    ({"horizon": 9, "steps": "tight"}, "'adaptive', 'level', 'paper', 'farina2019'"),
     ({"horizon": 9, "regularizer": "entropic"}, "'entropy', 'euclidean'"),
     ({"horizon": 9, "prediction": None}, "'subtree', 'last'"),
     ({"horizon": 9, "averaging": "cubic"}, "'uniform', 'linear', 'quadratic'"),
@@ -283,7 +290,7 @@ def _matrix_game(matrix):
 _BIASED = _matrix_game([[0, -1, 2], [1, 0, -1], [-2, 1, 0]])
 
 
-@pytest.mark.parametrize("constants", ["paper", "tight"])
+@pytest.mark.parametrize("constants", ["paper", "level"])
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
 @pytest.mark.parametrize("game", ["kuhn_poker", _BIASED], ids=["kuhn", "rock-paper-scissors"])
 def test_gap_falls_as_fast_as_the_theory_says(game, regularizer, constants):

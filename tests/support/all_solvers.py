@@ -23,7 +23,7 @@ SOLVERS: dict[str, Any] = {
     game, alpha=2, beta=-np.inf, gamma=np.float64(1.5)
   ),
   "stable-predictive, kappa": lambda game: spiel_cfr.StablePredictiveCFRSolver(
-    game, kappa=0.1, regularizer="euclidean", prediction="last", averaging="linear"
+    game, kappa=0.1, steps="paper", regularizer="euclidean", prediction="last", averaging="linear"
   ),
   "averages of both kinds": lambda game: spiel_cfr.Solver(
     game, RegretMatching.discounted(beta=0.5), averaged=("after", "before")

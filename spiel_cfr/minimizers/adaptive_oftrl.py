@@ -1,0 +1,175 @@
+"""Optimistic follow-the-regularized-leader whose steps come from the errors of its predictions.
+
+At an infoset with n actions, with u^t the counterfactual utilities of iteration t, m^t what was predicted for them,
+m^1 = 0, e^t = u^t - m^t, and iteration t weighing w_t = t^power,
+
+    S^t       = sum over s <= t of w_s^2 |e^s|^2
+    V^t       = S^t + floor t^(2 power + 1/2)
+    step^t    = scale sqrt(L / V^(t-1))
+    x^t       = argmax over the simplex of  <x, sum over s < t of w_s u^s  +  w_t m^t> - R(x) / step^t;   x^1 uniform
+
+with, D the largest that a counterfactual utility of the infoset can be,
+
+    regularizer   R                          L               |e|                            floor           scale
+    entropy       sum x log x + log n        log n           (max e - min e) / 2            (delta D)^2     1
+    euclidean     (||x||_2^2 - 1/n) / 2      (1 - 1/n) / 2   ||e - mean of e||_2            n (delta D)^2   sqrt 2
+
+L is the range of R, and |e| the norm dual to the one (l1, l2) in which R is 1-strongly convex, on differences of
+strategies. Neither the unit of the payoffs nor the number of iterations enters. docs/stable_predictive.md has what this
+is good for, with proofs.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from spiel_cfr import arguments
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.compile import inlined
+from spiel_cfr.kernels.simd import full, load, store, where_greater
+from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
+from spiel_cfr.minimizers.oftrl import Regularizer, respond
+
+# What multiplies sqrt(L / V).
+SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
+# Lines of `Block.scratch`.
+_SQUARES, _STEPS, _UNUSED = 0, 1, 2
+# Lines of `Block.local`: S, the floor, and scale^2 L.
+_ERRORS, _FLOORS, _RANGES = 0, 1, 2
+# Columns of `Block.parameters` after the tie tolerance: w_t, w_(t+1), t^(2 power + 1/2), the regularizer.
+_WEIGHT, _NEXT_WEIGHT, _GROWTH, _EUCLIDEAN = 1, 2, 3, 4
+
+
+@inlined
+def add_errors(block: Block) -> None:
+  """S += (w |utility - prediction|)^2;  regret += w (utility - value)."""
+  regret, predicted = block.state[0], block.state[1]
+  weight, euclidean = full(block.parameters[_WEIGHT]), block.parameters[_EUCLIDEAN] != 0.0
+  half, share = full(0.5), full(1.0 / block.actions)
+  for i in lanes(block):
+    value = expected_value(block, i)
+    high, low, mean = full(-np.inf), full(np.inf), full(0.0)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      utility = load(block.utility, row)
+      error = utility - load(predicted, row)
+      high = where_greater(error, high, error, high)
+      low = where_greater(error, low, low, error)
+      mean = mean + error * share
+      store(regret, row, load(regret, row) + weight * (utility - value))
+    norm = (high - low) * half
+    square = norm * norm
+    if euclidean:
+      square = full(0.0)
+      for action in range(block.actions):
+        row = sequence(block, action, i)
+        error = load(block.utility, row) - load(predicted, row) - mean
+        square = square + error * error
+    store(block.scratch[_SQUARES], i, square)
+  squared_weight = block.parameters[_WEIGHT] * block.parameters[_WEIGHT]
+  for i in range(block.size):
+    block.local[_ERRORS, block.infoset + i] += squared_weight * block.scratch[_SQUARES, i]
+
+
+@inlined
+def choose_and_keep(block: Block, value: Float64s) -> None:
+  """Takes the next strategy, leaves its value under the prediction in `value`, and keeps the prediction."""
+  steps, predicted = block.scratch[_STEPS], block.state[1]
+  for i in range(block.size):
+    infoset = block.infoset + i
+    errors = (
+      block.local[_ERRORS, infoset] + block.local[_FLOORS, infoset] * block.parameters[_GROWTH]
+    )
+    # Nothing can be won or lost where this is 0.
+    steps[i] = np.sqrt(block.local[_RANGES, infoset] / errors) if errors > 0.0 else 0.0
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
+    for i in range(block.size):
+      predicted[first + i] = block.utility[first + i]
+  weight, euclidean = block.parameters[_NEXT_WEIGHT], block.parameters[_EUCLIDEAN] != 0.0
+  respond(block, value, steps, np.uint64(0), 1.0, weight, euclidean)
+
+
+@block_kernel
+def observe_errors(block: Block) -> None:
+  """Adds errors and regrets; the next strategy has to wait for the prediction."""
+  add_errors(block)
+
+
+@block_kernel
+def predict_next(block: Block) -> None:
+  """Chooses the next strategy, given the prediction."""
+  choose_and_keep(block, block.value)
+
+
+@block_kernel
+def observe_and_repeat(block: Block) -> None:
+  """Adds errors and regrets, and chooses the next strategy as if the same utilities were to come."""
+  add_errors(block)
+  choose_and_keep(block, block.scratch[_UNUSED])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LastLossAdaptiveOFTRL(LocalMinimizer):
+  """See the module's docstring; it predicts the last counterfactual utilities.
+
+  Its state is the cumulative weighted regret and the prediction; for each infoset it keeps S, the floor and scale^2 L.
+
+  Attributes:
+    loss_bounds: D of each infoset of all players, shape (infosets,).
+    delta: how large the floor is, positive.
+    power: iteration t weighs t^power, not negative.
+    regularizer: "entropy" or "euclidean".
+  """
+
+  loss_bounds: Float64s
+  delta: float
+  power: float = 1.0
+  regularizer: Regularizer = "entropy"
+  observe = observe_and_repeat
+  state_lines = 2
+  local_lines = 3
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where delta is not positive, or the power negative."""
+    arguments.positive_number(self.delta, "delta")
+    arguments.real_number(self.power, "power", 0.0, 100.0)
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns tie tolerance, w_t, w_(t+1), t^(2 power + 1/2), regularizer; shape (iterations, 5)."""
+    now = np.asarray(iterations, np.float64)
+    columns = (
+      tie_tolerance(game),
+      now**self.power,
+      (now + 1.0) ** self.power,
+      now ** (2.0 * self.power + 0.5),
+      float(self.regularizer == "euclidean"),
+    )
+    return np.stack(np.broadcast_arrays(*columns), axis=1)
+
+  def initial_local(self, game: CompiledGame) -> Float64s:
+    """Returns no errors, the floors, and scale^2 L; shape (3, infosets)."""
+    actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
+    floors, ranges = floors_and_ranges(self.regularizer, self.loss_bounds, actions, self.delta)
+    return np.stack([np.zeros(len(actions)), floors, SCALES[self.regularizer] ** 2 * ranges])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SubtreeAdaptiveOFTRL(LastLossAdaptiveOFTRL):
+  """The same; it predicts the last gradient, carried up with the new strategies below (Farina et al. 2019, (17))."""
+
+  observe = observe_errors
+  predict = predict_next
+
+
+def floors_and_ranges(
+  regularizer: Regularizer, loss_bounds: Float64s, actions: Int64s, delta: float
+) -> tuple[Float64s, Float64s]:
+  """Returns the floor and L of infosets, given their D and numbers of actions; each of shape (infosets,)."""
+  squares = (delta * loss_bounds) ** 2
+  if regularizer == "entropy":
+    return squares, np.log(actions)
+  return squares * actions, (1.0 - 1.0 / actions) / 2.0
