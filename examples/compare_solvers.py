@@ -17,6 +17,7 @@ from open_spiel.python.algorithms import exploitability as open_spiel_exploitabi
 
 import spiel_cfr
 from spiel_cfr import CompiledGame
+from spiel_cfr.__main__ import check_writable
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
 _SOLVERS = flags.DEFINE_list(
@@ -42,16 +43,20 @@ _PLOT = flags.DEFINE_bool("plot", True, "whether to draw the picture; needs matp
 def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  if not _SOLVERS.value:
+    raise app.UsageError(f"--solvers names none; there are {', '.join(SOLVERS)}")
   unknown = sorted(set(_SOLVERS.value) - set(SOLVERS))
   if unknown:
     raise app.UsageError(f"unknown solvers {unknown}; there are {', '.join(SOLVERS)}")
   try:
     compare()
-  except spiel_cfr.errors.SpielCFRError as error:
+  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
     sys.exit(f"error: {error}")
 
 
 def compare() -> None:
+  if _PLOT.value:
+    check_writable(picture_of(_GAME.value))
   start = time.perf_counter()
   game = spiel_cfr.compile_game(_GAME.value)
   print(f"{game}\ncompiled in {time.perf_counter() - start:.2f} s\n", flush=True)
@@ -79,6 +84,12 @@ def compare() -> None:
   judge(game, solvers)
   if _PLOT.value:
     draw(game, table, seconds, quality)
+
+
+def picture_of(game: str) -> pathlib.Path:
+  """Returns where the picture of a game goes."""
+  name = re.sub(r"[^a-zA-Z0-9]+", "_", game).strip("_")[:80]
+  return pathlib.Path(_OUTPUT_DIR.value, f"compare_{name}.png")
 
 
 def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.IterativeSolver]) -> None:
@@ -129,9 +140,8 @@ def draw(
   axes.set_title(f"{game.game_string.removesuffix('()')}: {quality} of the average policy")
   axes.grid(which="major", color="0.9")
   axes.legend(title="solver (time)")
-  folder = pathlib.Path(_OUTPUT_DIR.value)
-  folder.mkdir(parents=True, exist_ok=True)
-  path = folder / f"compare_{re.sub(r'[^a-zA-Z0-9]+', '_', game.game_string).strip('_')[:80]}.png"
+  path = picture_of(game.game_string)
+  path.parent.mkdir(parents=True, exist_ok=True)
   figure.savefig(path, dpi=150)
   print(f"\nWrote {path}")
 

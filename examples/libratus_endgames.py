@@ -23,7 +23,7 @@ from collections.abc import Callable
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr import catalogue
+from spiel_cfr import catalogue, policy
 from spiel_cfr.poker import abstraction, cards
 from spiel_cfr.poker.range_grid import range_grid
 
@@ -94,6 +94,10 @@ def solve(names: list[str]) -> None:
   print(f"{game}\ncompiled in {time.perf_counter() - start:.2f} s", flush=True)
   print(f"each solver takes about {game.memory_estimate() / 1e6:,.0f} MB", flush=True)
 
+  # Mistakes are found before the run.
+  actions = state_to_show()
+  if actions is not None:
+    range_grid(game, policy.sequence_form(game, policy.uniform(game)), actions)
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   stem = pathlib.Path(_SUBGAME_FILE.value).stem
@@ -127,8 +131,8 @@ def solve(names: list[str]) -> None:
   )
   if _PLOT.value:
     draw(gaps, f"{stem}: board {endgame.board}, pot {endgame.pot}", folder / f"endgame_{stem}.png")
-  if _SHOW_STATE.value is not None:
-    show(game, best[2], folder / f"range_{stem}.png")
+  if actions is not None:
+    show(game, best[2], actions, folder / f"range_{stem}.png")
 
 
 def draw(gaps: dict[str, dict[int, float]], title: str, path: pathlib.Path) -> None:
@@ -153,11 +157,27 @@ def draw(gaps: dict[str, dict[int, float]], title: str, path: pathlib.Path) -> N
   print(f"wrote {path}")
 
 
-def show(game: spiel_cfr.PublicGame, solver: spiel_cfr.IterativeSolver, path: pathlib.Path) -> None:
-  """Shows the public state that was asked for, as text and as a picture."""
-  actions = []
-  for word in filter(None, _SHOW_STATE.value or []):
+def state_to_show() -> list[int] | None:
+  """Returns the actions that lead to the public state that was asked for, if one was.
+
+  Raises:
+    ArgumentError: a word is neither an action nor cards.
+  """
+  if _SHOW_STATE.value is None:
+    return None
+  actions: list[int] = []
+  for word in filter(None, _SHOW_STATE.value):
     actions += [_ACTIONS[word]] if word in _ACTIONS else cards.parse_cards(word)
+  return actions
+
+
+def show(
+  game: spiel_cfr.PublicGame,
+  solver: spiel_cfr.IterativeSolver,
+  actions: list[int],
+  path: pathlib.Path,
+) -> None:
+  """Shows a public state, as text and as a picture."""
   grid = range_grid(game, solver.average_sequence_form(), actions)
   print(f"\n{grid}")
   if _PLOT.value:
@@ -165,7 +185,7 @@ def show(game: spiel_cfr.PublicGame, solver: spiel_cfr.IterativeSolver, path: pa
 
     figure, axes = plt.subplots(figsize=(7.5, 8), layout="constrained")
     grid.draw(axes)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
     print(f"wrote {path}")
 
 

@@ -16,11 +16,13 @@ import json
 import math
 import pathlib
 import sys
+import time
 
 from absl import app, flags
 from named_solvers import SOLVERS
 
 import spiel_cfr
+from spiel_cfr.__main__ import check_writable
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
 _SOLVER = flags.DEFINE_enum("solver", "cfr+", list(SOLVERS), "which solver")
@@ -53,12 +55,17 @@ def main(arguments: list[str]) -> None:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   try:
     solve()
-  except spiel_cfr.errors.SpielCFRError as error:
+  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
     sys.exit(f"error: {error}")
 
 
 def solve() -> None:
+  start = time.perf_counter()
+  check_writable(pathlib.Path(_POLICY.value))
+  if _PLOT.value:
+    check_writable(pathlib.Path(_PICTURE.value))
   game = spiel_cfr.compile_game(_GAME.value, max_nodes=_MAX_NODES.value, cache_dir=_CACHE_DIR.value)
+  compiling = time.perf_counter() - start
   print(game, flush=True)
   solver = SOLVERS[_SOLVER.value](game, _ITERATIONS.value)
   checkpoints = None
@@ -75,7 +82,8 @@ def solve() -> None:
     solver,
     _ITERATIONS.value,
     target_nash_conv=_TARGET.value,
-    seconds=_SECONDS.value,
+    # Compiling counts.
+    seconds=None if _SECONDS.value is None else max(_SECONDS.value - compiling, 1e-3),
     evaluate_at=spiel_cfr.Every(every) if every else spiel_cfr.Powers(2),
     traces=[spiel_cfr.open_trace(path) for path in _TRACE.value],
     checkpoints=checkpoints,

@@ -43,6 +43,11 @@ class NashConv(NamedTuple):
   nash_conv: float
   player_improvements: Float64s
 
+  def __repr__(self) -> str:
+    """Returns one line: both."""
+    gains = ", ".join(f"{gain:.6g}" for gain in self.player_improvements.tolist())
+    return f"<NashConv {self.nash_conv:.6g}: players gain {gains}>"
+
 
 class BestResponse(NamedTuple):
   """A best response to the other players' policies.
@@ -55,6 +60,10 @@ class BestResponse(NamedTuple):
 
   value: float
   policy: dict[str, int]
+
+  def __repr__(self) -> str:
+    """Returns one line: the value, and how many infosets the policy has."""
+    return f"<BestResponse: value {self.value:.6g}, actions at {len(self.policy):,} infosets>"
 
 
 def expected_values(

@@ -125,6 +125,37 @@ def test_compare_unknown_solvers():
   assert "cfr++" in run("compare_solvers", "--solvers=cfr++", fails=True)
 
 
+def test_compare_no_solvers():
+  assert "--solvers names none" in run("compare_solvers", "--solvers=", fails=True)
+
+
+@pytest.mark.parametrize(
+  ("name", "flag"),
+  [("solve", "--policy=/proc/none/policy.json"), ("compare_solvers", "--output_dir=/proc/none")],
+)
+def test_where_nothing_can_be_written(name, flag):
+  """That is said before the run."""
+  output = run(name, "--game=kuhn_poker", flag, fails=True)
+  assert output.startswith("error: ")
+  assert "58 states" not in output
+
+
+def test_libratus_endgames_finds_bad_states_before_the_run(tmp_path):
+  poker_games.random_endgame(0, 10).save(tmp_path / "river.txt")
+  for state in ("chekc", "check,check", "fold,half"):
+    output = run(
+      "libratus_endgames",
+      f"--subgame_file={tmp_path / 'river.txt'}",
+      "--stack=1600",
+      "--solvers=dcfr",
+      f"--output_dir={tmp_path}",
+      f"--show_state={state}",
+      fails=True,
+    )
+    assert "error: " in output
+    assert "ms an iteration" not in output
+
+
 def test_kuhn_poker():
   output = run("kuhn_poker")
   assert "WRONG" not in output

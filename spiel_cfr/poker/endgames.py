@@ -25,7 +25,7 @@ _BOARD_SIZES = {3: 4, 4: 5}
 _MOST_CHIPS = (1 << 30) - 1
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Endgame:
   """What an endgame file says, and the stakes of the match it is from.
 
@@ -103,6 +103,11 @@ class Endgame:
         "No pair of hands can be dealt: every two with a reach above 0 share a card with each "
         "other or with the board."
       )
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    hands = " x ".join(str(count) for count in (self.reaches > 0).sum(axis=1).tolist())
+    return f"<Endgame: board {self.board}, pot {self.pot:,}, stack {self.stack:,}, {hands} hands>"
 
   def game_string(self) -> str:
     """Returns OpenSpiel's string for the endgame, with `bettingAbstraction=fchpa`.

@@ -22,7 +22,7 @@ _MOST = (1 << 63) - 1
 StopReason = Literal["iterations", "target", "seconds", "interrupt"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class RunResult:
   """How a run ended.
 
@@ -38,6 +38,14 @@ class RunResult:
   def last(self) -> Row:
     """The evaluation of the policy that the solver has now."""
     return self.rows[-1]
+
+  def __repr__(self) -> str:
+    """Returns one line: why the run stopped, and how good the policy is."""
+    last = self.last
+    return (
+      f"<RunResult: stopped by {self.reason!r}, iteration {last.iteration:,}, NashConv {last.nash_conv:.6g}, "
+      f"{len(self.rows)} rows>"
+    )
 
 
 def run(

@@ -1,6 +1,7 @@
 """What a run shows while it goes on: one line that changes on a terminal, a line per evaluation elsewhere."""
 
 import datetime
+import shutil
 import sys
 import time
 from typing import TextIO
@@ -38,7 +39,10 @@ class Progress:
     self._first_iteration = solver.iteration
     self._first_solver_seconds = solver_seconds
     self._stream = stream or sys.stderr
-    self._terminal = self._stream.isatty()
+    # A notebook shows what was written after a carriage return in place of the line, but knows no other commands.
+    self._notebook = stream is None and "ipykernel" in sys.modules
+    self._terminal = self._notebook or self._stream.isatty()
+    self._length = 0
     self._start = self._shown = time.perf_counter()
     self._last: Row | None = None
 
@@ -57,7 +61,17 @@ class Progress:
       *([] if self._last is None else [_quality(self._last)]),
       *self._time_left(iteration, now - self._start),
     ]
-    self._stream.write(_CLEAR_LINE + ", ".join(parts))
+    self._show(", ".join(parts))
+
+  def _show(self, line: str) -> None:
+    """Writes over the line that is there, no more than fits into it."""
+    if self._notebook:
+      self._stream.write(f"\r{line.ljust(self._length)}")
+      self._length = len(line)
+    else:
+      # The last column would begin a new line on some terminals.
+      width = shutil.get_terminal_size().columns - 1
+      self._stream.write(_CLEAR_LINE + (line if len(line) <= width else f"{line[: width - 3]}..."))
     self._stream.flush()
 
   def evaluated(self, row: Row) -> None:
@@ -69,7 +83,9 @@ class Progress:
   def close(self) -> None:
     """Leaves the last evaluation behind on a terminal."""
     if self._terminal:
-      self._stream.write(_CLEAR_LINE)
+      self._show("")
+      if self._notebook:
+        self._stream.write("\r")
       if self._last is not None:
         self._write_line(self._last)
 
