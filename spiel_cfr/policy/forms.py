@@ -4,10 +4,7 @@ In behavioural form there is, for each sequence, the probability of its action a
 probability that the owner plays to the sequence. Padding is 0.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
@@ -49,24 +46,4 @@ def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
     result[treeplex.root] = 1.0
     for sequences, infosets in treeplex.blocks():
       result[sequences] = probabilities[sequences] * result[treeplex.parent[infosets]]
-  return result
-
-
-def normalized(compiled: CompiledGame, multiples: npt.NDArray[Any]) -> Float64s:
-  """Turns positive multiples of each player's sequence form into sequence form; a copy only where that changes it.
-
-  Args:
-    compiled: the game.
-    multiples: shape (sequences,), float64 or float32.
-
-  Returns:
-    Sequence form, shape (sequences,).
-  """
-  roots = [treeplex.root for treeplex in compiled.treeplexes]
-  if multiples.dtype == np.float64 and (multiples[roots] == 1.0).all():
-    return multiples
-  result = np.empty(len(multiples))
-  for treeplex in compiled.treeplexes:
-    own = slice(treeplex.root, treeplex.end)
-    np.divide(multiples[own], multiples[treeplex.root], out=result[own])
   return result
