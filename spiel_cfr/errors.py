@@ -83,3 +83,7 @@ class CheckpointMismatchError(SpielCFRError, ValueError):
 
 class LossOverflowError(SpielCFRError, OverflowError):
   """The payoffs are so large, or the run so long, that sums of losses leave the range of float64."""
+
+
+class RestartError(SpielCFRError, ValueError):
+  """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""

@@ -63,7 +63,7 @@ def test_restarts_make_convergence_linear():
   solver = _certified("liars_dice(dice_sides=4)")
   solver.run(400)
   assert solver.exploitability() < 1e-12
-  assert solver._restart_iteration > 0
+  assert solver._origin > 0
 
 
 def test_restart_keeps_current_strategies_where_the_certified_ones_do_not_go():
@@ -219,10 +219,7 @@ def test_safeguard_follows_the_weighted_regrets_of_the_average():
       # Player 0 sees player 1's strategy before its update, player 1 sees player 0's after it.
       strategy, seen = (after[0], before[1]) if player == 0 else (before[0], after[1])
       utility = np.zeros(game.end)
-      payoff = game.payoff
-      payoff.gradient(
-        np.uint64(player), payoff.table, payoff.rows, payoff.others, payoff.values, seen, utility
-      )
+      game.payoff.gradient_into(player, seen, utility)
       for sequences, infosets in reversed(list(tree.blocks())):
         value = (strategy[sequences] * utility[sequences]).sum(axis=0)
         np.add.at(utility, tree.parent[infosets], value)
