@@ -21,7 +21,7 @@ from absl import app, flags
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, RegretMatching
-from spiel_cfr.sampling.base import Snapshot
+from spiel_cfr.sampling.snapshot import Snapshot
 
 Factory = Callable[[Any, int], Any]
 SOLVERS: dict[str, Factory] = {

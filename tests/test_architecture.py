@@ -16,6 +16,8 @@ ORDER = (
   "arguments",  # checks of what users pass
   "files",  # files that are whole or not there
   "memory",  # how much the process takes
+  "environment",  # versions, and the machine
+  "slices",  # compiled code runs a tenth of a second at a time
   "kernels",  # compiling, and arrays that kernels take
   "game",  # a game of OpenSpiel, what of it is seen, and its tree as sequences
   "payoffs",  # the forms in which payoffs are kept, and their gradients

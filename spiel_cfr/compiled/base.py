@@ -244,7 +244,8 @@ class CompiledGame(abc.ABC):
       pickle.dumps(filtered)
     except Exception as error:
       raise errors.UnsupportedGameError(
-        f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top level of a module."
+        f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top "
+        "level of a module."
       ) from error
     made = {
       name

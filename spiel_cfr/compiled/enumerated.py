@@ -75,6 +75,13 @@ class EnumeratedGame(CompiledGame):
       self._view = GameView(loading.load_game(self.game_string))
     return self._view
 
+  def __getstate__(self) -> dict[str, Any]:
+    """See the base class. A game that OpenSpiel can't load again stays behind; whoever asks for it is told so."""
+    state = super().__getstate__()
+    if not loading.can_be_loaded_again(self.view.game):
+      state["_view"] = None
+    return state
+
   @property
   def payoff(self) -> Payoff:
     """See the base class."""
@@ -110,7 +117,7 @@ class EnumeratedGame(CompiledGame):
       payoff_range: the smallest and the largest return of any player; by default, what it was.
     """
     result = EnumeratedGame.__new__(EnumeratedGame)
-    result.__dict__.update(self.__getstate__())
+    result.__dict__.update(super().__getstate__())
     result._payoff = payoff
     result.payoff_range = payoff_range or self.payoff_range
     return result
@@ -204,9 +211,7 @@ def cache_path(folder: Path, view: GameView) -> Path | None:
   game = view.game
   if view.action_filter is not None or "filename" in game.get_parameters():
     return None
-  try:
-    loading.load_game(str(game))
-  except errors.GameError:
+  if not loading.can_be_loaded_again(game):
     return None
   version = importlib.metadata.version("open_spiel")
   key = json.dumps([str(game), version, _FORMAT])

@@ -22,6 +22,11 @@ import signal
 import warnings
 from typing import Any, NoReturn
 
+try:
+  import resource
+except ImportError:  # There is none on Windows, and no fork.
+  resource = None  # type: ignore[assignment]
+
 import open_spiel.python.games  # noqa: F401 (registers OpenSpiel's Python games)
 import pyspiel
 
@@ -71,6 +76,15 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
   except Exception as error:
     raise errors.GameError(f"{_shorten(str(game))} can't be played: {_detail(error)}") from error
   return sequential
+
+
+def can_be_loaded_again(game: pyspiel.Game) -> bool:
+  """Returns whether OpenSpiel can make the game of its string, which it can't where the game was read from a text."""
+  try:
+    load_game(str(game))
+  except errors.GameError:
+    return False
+  return True
 
 
 def _shorten(text: str, length: int = 200) -> str:
@@ -277,9 +291,6 @@ def _try_in_child(string: str) -> tuple[bytes, int]:
 
 def _report_trial(string: str, write_end: int) -> NoReturn:
   """The child of `_probe`: writes the pickled error, or None, and exits."""
-  # Windows has no such module, and no fork.
-  import resource
-
   try:
     # Finalizers of the parent's objects may need locks that were held when this child was forked.
     gc.disable()

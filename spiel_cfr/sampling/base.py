@@ -6,9 +6,10 @@ Every iteration makes one traversal per player, and players update in turn.
 import copy
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Self, TypedDict, get_args
+from typing import Any, Literal, Self, TypedDict, get_args
 
 import numpy as np
+import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import arguments, errors
@@ -26,6 +27,7 @@ from spiel_cfr.sampling.engines.base import Engine, Scheme
 from spiel_cfr.sampling.engines.compiled import compile_engine
 from spiel_cfr.sampling.engines.states import StateEngine
 from spiel_cfr.sampling.sampled_policy import SampledPolicy, normalized
+from spiel_cfr.sampling.snapshot import Snapshot
 from spiel_cfr.sampling.updates import Batch
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
@@ -36,30 +38,6 @@ DEFAULT_MAX_INFOSETS = 2_000_000
 _LEAST_LOGARITHM = -1000.0
 
 EngineName = Literal["compiled", "states"]
-
-
-class Snapshot(NamedTuple):
-  """What an infoset does at some time.
-
-  Attributes:
-    iteration: how many iterations had been done.
-    nodes_touched: how many nodes had been visited.
-    player: whose infoset it is.
-    infostate: its information state string.
-    actions: its legal actions.
-    current: the current strategy, action by action.
-    average: the average strategy.
-    regret: cumulative regrets, as the minimizer discounts them.
-  """
-
-  iteration: int
-  nodes_touched: int
-  player: int
-  infostate: str
-  actions: list[int]
-  current: list[float]
-  average: list[float]
-  regret: list[float]
 
 
 class Options(TypedDict, total=False):
@@ -91,7 +69,6 @@ class SamplingSolver(IterativeSolver):
   compiled engine.
 
   Attributes:
-    game: the game, sequential, without an action filter.
     engine: "compiled" or "states".
     minimizer: what every infoset does.
   """
@@ -161,13 +138,11 @@ class SamplingSolver(IterativeSolver):
       compiled_engine = compile_engine(game, scheme, self._first_counters, max_nodes, required)
     if compiled_engine is None:
       self.engine: EngineName = "states"
-      self._view = self._compiled.view if self._compiled else GameView(load_game(game))
-      self._engine = StateEngine(self._view, scheme, self._first_counters, max_infosets)
+      view = self._compiled.view if self._compiled else GameView(load_game(game))
+      self._engine = StateEngine(view, scheme, self._first_counters, max_infosets)
     else:
       self.engine = "compiled"
       self._compiled, self._engine = compiled_engine.compiled_game, compiled_engine
-      self._view = self._compiled.view
-    self.game = self._view.game
     self._tie = TIE * (self.game.max_utility() - self.game.min_utility())
     self._start()
 
@@ -214,6 +189,11 @@ class SamplingSolver(IterativeSolver):
   @compiled_game.setter
   def compiled_game(self, game: CompiledGame) -> None:
     raise AttributeError("A solver keeps its game.")
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, without an action filter."""
+    return self._engine.view.game
 
   @property
   def iteration(self) -> _Iterations:
@@ -297,8 +277,7 @@ class SamplingSolver(IterativeSolver):
   def average_policy(self) -> open_spiel_policy.Policy:
     """Returns a copy of the average policy, uniform where the samples have never been.
 
-    It can be called on any state where a player is to move, and `to_tabular()` lists it, which on the state engine
-    walks the whole game.
+    It can be called on any state where a player is to move; `to_tabular()`, on states, walks the whole game.
     """
     return self._policy(self._engine.table.entries.cumulative)
 
@@ -311,7 +290,7 @@ class SamplingSolver(IterativeSolver):
       return open_spiel.CompiledTabularPolicy(self._compiled, self._behavioral_form(sums))
     table = self._engine.table
     return SampledPolicy(
-      self._view,
+      self._engine.view,
       [infostates.copy() for infostates in self._engine.infostates],
       table.entries.first[: table.num_infosets].copy(),
       sums[: table.num_sequences].copy(),

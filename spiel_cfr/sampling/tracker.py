@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from spiel_cfr import errors
 from spiel_cfr.arguments import positive_integer
-from spiel_cfr.sampling.base import SamplingSolver, Snapshot
+from spiel_cfr.sampling.base import SamplingSolver
+from spiel_cfr.sampling.snapshot import Snapshot
 
 
 class Tracker:

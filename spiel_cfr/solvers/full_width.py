@@ -43,6 +43,7 @@ class Solver(IterativeSolver):
     minimizer: what every infoset does.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
     tapered: whether the weights of the average vanish at both ends.
+    precision: the relative rounding error of what is remembered from one iteration to the next.
   """
 
   state_names: ClassVar[tuple[str, ...]] = (
@@ -106,6 +107,8 @@ class Solver(IterativeSolver):
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
     self._state, self._local = self._loop.state, self._loop.local
     self._tapered = self._loop.tapered
+    # The relative rounding error of what is remembered.
+    self.precision = float(np.finfo(self._cumulative.dtype).eps)
 
   def _loaded(self) -> None:
     self._loop.refresh()

@@ -35,6 +35,7 @@ class StablePredictiveRun(Protocol):
   prediction: Prediction
   averaging: Any
   alternating_updates: bool
+  precision: float
 
   @property
   def iteration(self) -> int: ...  # noqa: D102
@@ -165,16 +166,11 @@ class _Player:
       for sequences, infosets in tree.blocks()
     ]
     self.gradient = aligned_zeros(game.end)
-    self.total_gradient = np.zeros(game.end)
-    self.predicted_gradient = np.zeros(game.end)
-    self.predicted = np.zeros(game.end)
-    self.local_regret = np.zeros(game.end)
-    self.played = np.zeros(tree.num_infosets)
-    self.played_below = np.zeros(game.end)
-    self.played_total = 0.0
+    self.total_gradient, self.predicted_gradient = np.zeros((2, game.end))
+    self.predicted, self.local_regret = np.zeros((2, game.end))
+    self.played, self.played_below = np.zeros(tree.num_infosets), np.zeros(game.end)
     self.errors = np.zeros(tree.num_infosets)
-    self.gradient_errors = 0.0
-    self.first_gradient = 0.0
+    self.played_total = self.gradient_errors = self.first_gradient = 0.0
 
   def at_infoset(self, infoset: int) -> str:
     """Names an infoset, numbered in layout order."""
@@ -279,9 +275,8 @@ class _Player:
       np.add.at(best, parents, top)
       np.add.at(best_below, parents, top)
       np.add.at(sum_of_children, parents, regret[infosets])
-    observation = slice(tree.root, tree.end)
-    point_regret = (best_below - self.played_below)[observation]
-    difference = np.abs(point_regret - sum_of_children[observation])
+    point_regret = (best_below - self.played_below)[tree.root : tree.end]
+    difference = np.abs(point_regret - sum_of_children[tree.root : tree.end])
     tolerance = np.full(len(difference), rounding)
     ledger.record("Lemma 1, up to rounding", t, difference, tolerance, 0.0, self.at_sequence)
     self.regret = float(best[tree.root]) - self.played_total
@@ -380,7 +375,7 @@ def certify(solver: StablePredictiveRun) -> Certificate:
       t,
       np.array([gap]),
       np.array([sum(player.regret for player in players) / t]),
-      _ROUNDING * max(abs(low), abs(high)),
+      max(_ROUNDING, t * solver.precision) * max(abs(low), abs(high)),
       lambda _: "the average strategies",
     )
     if solver.prediction == "subtree":

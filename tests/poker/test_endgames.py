@@ -156,7 +156,7 @@ def test_range_grid(solved):
   own = game.layout.boards[0].hands[0]
   hand = game.layout.deal.hands[own[0]]
   alone = np.zeros_like(sequence_form)
-  alone[game.sequences(0, 0)[0, 0]] = 1.0
+  alone[game.layout.sequences(0, 0)[0, 0]] = 1.0
   row, column = np.argwhere(range_grid(game, alone, []).weights > 0)[0]
   high, low = 12 - hand[::-1] // 4
   assert {row, column} == {high, low}

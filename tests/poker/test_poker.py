@@ -225,9 +225,9 @@ def test_threads_and_float32():
     solver.run(40)
   one, two, three, single = solvers.values()
   for other in (two, three):
-    np.testing.assert_array_equal(one._average, other._average)
+    np.testing.assert_array_equal(one._cumulative, other._cumulative)
     assert one.nash_conv() == other.nash_conv()
-  for name in ("_state", "_strategy", "_average"):
+  for name in ("_state", "_strategy", "_cumulative"):
     assert getattr(single, name).nbytes * 2 == getattr(one, name).nbytes
   difference = endgame.milli_big_blinds(single.nash_conv() - one.nash_conv())
   assert 0 < abs(difference) < 0.05
@@ -243,7 +243,7 @@ def test_checkpoints_of_partitioned_games(tmp_path):
   again.restore(tmp_path / "checkpoint.npz")
   for each in (solver, again):
     each.run(5)
-  np.testing.assert_array_equal(solver._average, again._average)
+  np.testing.assert_array_equal(solver._cumulative, again._cumulative)
   assert solver.nash_conv() == again.nash_conv()
   other = compile_public_game(endgame.load(), partitioned=False)
   with pytest.raises(errors.CheckpointMismatchError):
@@ -262,7 +262,7 @@ def test_ctrl_c_leaves_a_whole_number_of_iterations():
   timer.join()
   assert 1 <= solver.iteration < 10**6
   undisturbed.run(solver.iteration)
-  for name in ("_state", "_strategy", "_average"):
+  for name in ("_state", "_strategy", "_cumulative"):
     np.testing.assert_array_equal(getattr(solver, name), getattr(undisturbed, name))
 
 

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Protocol
 
+from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Uint64s
 from spiel_cfr.sampling.rules import AverageType, Sampler
 from spiel_cfr.sampling.table import Table
@@ -41,6 +42,10 @@ class Engine(Protocol):
 
   table: Table
   infostates: list[dict[str, int]]
+
+  @property
+  def view(self) -> GameView:
+    """How it walks the game, or has walked it."""
 
   def run(self, batch: Batch) -> None:
     """Does the iterations of a batch."""

@@ -10,6 +10,7 @@ from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.game.histories import compile_histories
+from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Uint64s
 from spiel_cfr.sampling.engines.base import Scheme
 from spiel_cfr.sampling.table import table_of
@@ -69,6 +70,11 @@ class CompiledEngine:
       values=np.zeros((self._depth, actions)),
       reached=np.zeros(self.table.num_infosets, np.uint32),
     )
+
+  @property
+  def view(self) -> GameView:
+    """How the game was walked."""
+    return self.compiled_game.view
 
   def fresh(self, counters: Uint64s) -> "CompiledEngine":
     """Returns an engine for the same game before its first iteration, which advances these counters."""

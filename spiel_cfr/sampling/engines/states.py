@@ -48,10 +48,8 @@ class StateEngine:
     self.actions: list[list[int]] = []
     # Most infosets share their list of actions with others.
     self._known_actions: dict[tuple[int, ...], list[int]] = {}
-    self._view = view
+    self.view = view
     self._scheme = scheme
-    self._legal_actions, self._infostate_of = view.legal_actions, view.infostate
-    self._chance_outcomes = view.chance_outcomes
     self._counters = counters
     self._max_infosets = max_infosets
     self._own = int(scheme.sampler.own)
@@ -70,7 +68,7 @@ class StateEngine:
 
   def fresh(self, counters: Uint64s) -> "StateEngine":
     """Returns an engine for the same game before its first iteration, which advances these counters."""
-    return StateEngine(self._view, self._scheme, counters, self._max_infosets)
+    return StateEngine(self.view, self._scheme, counters, self._max_infosets)
 
   def legal_actions(self, infoset: int) -> Sequence[int]:
     """Returns the legal actions at an infoset in the table."""
@@ -83,7 +81,7 @@ class StateEngine:
       GameTooLargeError: there are more than `max_infosets` infosets, or histories are too long for Python's stack.
       InconsistentInfosetError: two states of an infoset have different legal actions.
     """
-    num_players = self._view.num_players
+    num_players = self.view.num_players
     for iteration, weight in enumerate(batch.weights.tolist()):
       # Not 0 where an iteration was interrupted.
       while self._next_player < num_players:
@@ -100,7 +98,7 @@ class StateEngine:
 
   def _traverse(self, player: int, weight: float, batch: Batch, iteration: int) -> None:
     """Runs one traversal. If it is interrupted, it leaves infosets not seen before, and baselines, but no regrets."""
-    num_players = self._view.num_players
+    num_players = self.view.num_players
     self._player = player
     self._averaged_player = (player + self._averaged_after) % num_players
     self._visited = 0
@@ -112,7 +110,7 @@ class StateEngine:
     if self._counters[POSITION] + np.uint64(len(self._numbers)) != self._ahead[POSITION]:
       self._numbers, self._ahead = [], self._counters.copy()
     try:
-      self._value(self._view.new_initial_state(), 1.0, weight)
+      self._value(self.view.new_initial_state(), 1.0, weight)
     except RecursionError:
       raise errors.GameTooLargeError(
         "A history of the game is longer than Python's recursion limit allows. Raise it with "
@@ -143,7 +141,7 @@ class StateEngine:
     self._visited += 1
     mover = state.current_player()
     while mover == _CHANCE:
-      outcomes = self._chance_outcomes(state)
+      outcomes = self.view.chance_outcomes(state)
       action, chance = outcomes[self._pick([probability for _, probability in outcomes])]
       if importance:
         average_weight /= chance
@@ -154,7 +152,7 @@ class StateEngine:
       result: float = state.player_return(player)
       return result
 
-    actions = self._legal_actions(state)
+    actions = self.view.legal_actions(state)
     infoset = self._infoset(state, mover, actions)
     entries, count = self.table.entries, len(actions)
     first = entries.first.item(infoset)
@@ -221,7 +219,7 @@ class StateEngine:
 
   def _infoset(self, state: Any, player: int, legal: list[int]) -> int:
     """Returns the number of the infoset of a state, and adds it to the table if it is new."""
-    infostate = self._infostate_of(state)
+    infostate = self.view.infostate(state)
     infoset = self.infostates[player].get(infostate)
     parent = self._sequences[player]
     if infoset is None:

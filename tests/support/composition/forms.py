@@ -84,7 +84,7 @@ class Form:
     """The same game with all its histories listed."""
     if self.options is None:
       return self.compiled
-    return poker_games.enumerate_histories(self.load(), self.action_filter)
+    return spiel_cfr.compile_game(self.load(), action_filter=self.action_filter, vector_form=False)
 
   @property
   def scale(self) -> float:

@@ -6,7 +6,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
-import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import catalogue, errors
@@ -74,17 +73,8 @@ class Refusal:
   cells: Callable[[Cell], bool]
 
 
-REFUSALS = (
-  Refusal(
-    errors.UnsupportedGameError,
-    "Monte Carlo solvers sample histories, and a game in vector form lists none.",
-    "vector_form=False",
-    lambda cell: (
-      cell.form.is_vector
-      and issubclass(catalogue.SOLVERS[cell.solver].solver, spiel_cfr.SamplingSolver)
-    ),
-  ),
-)
+# Everything works today; a cell that can't is named here.
+REFUSALS: tuple[Refusal, ...] = ()
 
 
 def cells() -> Iterator[Cell]:
