@@ -15,6 +15,7 @@ ORDER = (
   "errors",  # what a user's mistake raises
   "arguments",  # checks of what users pass
   "files",  # files that are whole or not there
+  "interrupt",  # Ctrl-C that waits
   "memory",  # how much the process takes
   "environment",  # versions, and the machine
   "slices",  # compiled code runs a tenth of a second at a time

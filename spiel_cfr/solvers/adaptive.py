@@ -99,6 +99,11 @@ class AdaptiveOptimisticCFRSolver(Solver):
     self._best = aligned_zeros(self.compiled_game.end)
     self._best_scores = np.full(self.compiled_game.num_players, np.inf)
 
+  @property
+  def restarts_itself(self) -> bool:
+    """Whether it goes on from other strategies without being told to: with a certified average."""
+    return self._certifies
+
   def _advance(self, count: int) -> None:
     if not self._certifies:
       super()._advance(count)

@@ -1,5 +1,6 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -204,6 +205,35 @@ class Solver(IterativeSolver):
     if not self.tapered:
       return self._cumulative
     return self._tapered + _ADDITION * passed * self._cumulative if passed else self._tapered
+
+  @property
+  def restarts_itself(self) -> bool:
+    """Whether it goes on from other strategies without being told to."""
+    return False
+
+  @property
+  def stretch(self) -> int:
+    """How many iterations its average is made of."""
+    return self.iteration - self._origin
+
+  def postpone(self, iterations: int) -> None:
+    """Lets the average begin later, as if that many of the iterations since then had not been."""
+    self._origin += iterations
+    self._last_addition += iterations
+
+  def average_candidates(self) -> Iterator[AnyFloats]:
+    """Yields multiples of the averages that there are, not to be written to: with plain weights, with tapered ones."""
+    if self._cumulative[0]:
+      yield self._cumulative
+      if self.tapered:
+        yield self._sums()
+
+  def add_to_tapered(self) -> None:
+    """Brings the tapered sums up to date, sooner than they would be."""
+    passed = self.iteration - self._last_addition
+    if self.tapered and passed:
+      self._tapered += _ADDITION * passed * self._cumulative
+      self._last_addition = self.iteration
 
   def restart_from(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.

@@ -293,11 +293,7 @@ class IterativeSolver(abc.ABC):
     compiled = compile_game(game)
     header, arrays = files.read(path, _KIND, _FORMAT)
     try:
-      name, described = header["solver"][_CLASS], header["solver"]["arguments"]
-      found = _newest_class([cls], name)
-      bound = inspect.signature(found.__init__).bind_partial(None, compiled)
-      bound.arguments.update(_from_json(described))
-      solver: Self = found(*bound.args[1:], **bound.kwargs)
+      solver = cls._described(compiled, header["solver"])
     except (KeyError, TypeError, ValueError) as error:
       raise errors.CheckpointMismatchError(
         f"{path} is of {_signature(header.get('solver'))}, which is not a {cls.__name__} that is known "
@@ -305,6 +301,19 @@ class IterativeSolver(abc.ABC):
       ) from error
     solver._restore(path, header, arrays)
     return solver
+
+  @classmethod
+  def _described(cls, game: CompiledGame, description: Mapping[str, Any]) -> Self:
+    """Makes the solver, of this class or a subclass, of which `description()` is this."""
+    solver: Self = _newest_class([cls], description[_CLASS])._made(game, description)
+    return solver
+
+  @classmethod
+  def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
+    """Calls the constructor with a first argument and those that are described."""
+    bound = inspect.signature(cls.__init__).bind_partial(None, first)
+    bound.arguments.update(_from_json(description["arguments"]))
+    return cls(*bound.args[1:], **bound.kwargs)
 
 
 def _newest_class(bases: Sequence[type[Any]], name: str) -> Any:
