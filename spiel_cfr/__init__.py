@@ -44,6 +44,8 @@ from spiel_cfr.solvers.cfr import (
 )
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
+from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.variants import (
   DCFRPlusSolver,
@@ -87,6 +89,8 @@ __all__ = [
   "Powers",
   "PublicGame",
   "RegretMatching",
+  "Restarted",
+  "RestartedCFRSolver",
   "Row",
   "RunResult",
   "SAPCFRPlusSolver",

@@ -36,6 +36,7 @@ from spiel_cfr.solvers.cfr import (
 )
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.variants import (
   DCFRPlusSolver,
@@ -135,6 +136,9 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       Solver,
       "predictive CFR+, all players update at once",
       _simultaneous(RegretMatching.predictive_plus(), 2.0),
+    ),
+    "restarted": Entry(
+      RestartedCFRSolver, "restarted CFR: discounts, fading predictions, restarts on trial"
     ),
     "adaptive": Entry(AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
     "adaptive_certified": Entry(

@@ -23,6 +23,9 @@ _PART_BETWEEN_ADDITIONS = 32
 # A power of two, which rounds nothing. In float32 tapered sums then overflow no sooner than the others.
 _ADDITION = 2.0**-20
 
+# For how many iterations parameters are computed at a time, where few iterations are asked for.
+_TABLE = 512
+
 # Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
 Averaged = Literal["before", "after"]
 
@@ -57,7 +60,7 @@ class Solver(IterativeSolver):
     "_state",
     "_local",
   )
-  _workspaces = ("_loop", "_iteration", "_slices")
+  _workspaces = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
 
   def __init__(
     self,
@@ -104,6 +107,7 @@ class Solver(IterativeSolver):
     self._slices = Slices()
     self._iteration = np.zeros(2, np.uint64)
     self._origin = 0
+    self._rows, self._rows_from = np.zeros((0, 0)), 0
     self._loop = make_loop(self.compiled_game, self.minimizer, self.tapered)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
     self._state, self._local = self._loop.state, self._loop.local
@@ -113,6 +117,7 @@ class Solver(IterativeSolver):
 
   def _loaded(self) -> None:
     self._loop.refresh()
+    self._rows = np.zeros((0, 0))
 
   @property
   def iteration(self) -> int:
@@ -168,12 +173,22 @@ class Solver(IterativeSolver):
     iterations = np.arange(self.iteration + 1, self.iteration + count + 1)
     weights = self._average_weights(iterations)[:, None]
     numbers = IterationNumbers(
-      self._parameters(iterations),
+      self._parameter_rows(iterations),
       weights * ~self._after,
       weights * self._after,
       self._additions(count),
     )
     self._loop.advance(self.alternating_updates, numbers, self._iteration)
+
+  def _parameter_rows(self, iterations: Int64s) -> Float64s:
+    """Returns the same as `_parameters`, quickly where it is called for a few iterations after the other."""
+    count, first = len(iterations), self.iteration - self._rows_from
+    if not count or count > _TABLE:
+      return self._parameters(iterations)
+    if not 0 <= first <= len(self._rows) - count:
+      self._rows_from, first = self.iteration, 0
+      self._rows = self._parameters(np.arange(1, _TABLE + 1) + self.iteration)
+    return self._rows[first : first + count]
 
   def _parameters(self, iterations: Int64s) -> Float64s:
     """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
@@ -220,6 +235,7 @@ class Solver(IterativeSolver):
     """Lets the average begin later, as if that many of the iterations since then had not been."""
     self._origin += iterations
     self._last_addition += iterations
+    self._rows = np.zeros((0, 0))
 
   def average_candidates(self) -> Iterator[AnyFloats]:
     """Yields multiples of the averages that there are, not to be written to: with plain weights, with tapered ones."""
@@ -249,6 +265,7 @@ class Solver(IterativeSolver):
     self._origin = self._last_addition = self.iteration
     self._cumulative[:] = 0.0
     self._tapered[:] = 0.0
+    self._rows = np.zeros((0, 0))
 
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""

@@ -362,7 +362,9 @@ def _from_json(value: Any) -> Any:
 def _signature(description: Any) -> str:
   """Returns what `IterativeSolver.description` returns as a call."""
   try:
-    arguments = (f"{name}={value!r}" for name, value in description["arguments"].items())
+    arguments = [f"{name}={value!r}" for name, value in description["arguments"].items()]
+    if "solver" in description:
+      arguments.insert(0, _signature(description["solver"]))
     return f"{description[_CLASS]}({', '.join(arguments)})"
   except (KeyError, TypeError, AttributeError):
     return repr(description)

@@ -39,9 +39,9 @@ _PAYS = 0.5
 _LENGTH, _SLOW_START, _SHORTEST = 0.2, 5000, 16
 # Checks are at least 8 iterations apart, an eighth of a trial or half of what it has taken, a tenth of a stretch,
 _LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
-# and take at most this share of the time. An evaluation takes as long as this many iterations of regret matching; that
-# it is a constant and not measured makes runs repeatable.
-_SHARE, _EVALUATION = 0.06, 0.65
+# and take at most this share of the time. An evaluation takes as long as 0.65 iterations of regret matching, and, in
+# small games, all around it as long as 2; that these are constants and not measured makes runs repeatable.
+_SHARE, _EVALUATION, _CHECK = 0.06, 0.65, 2.0
 
 
 class Restarted(IterativeSolver):
@@ -69,7 +69,7 @@ class Restarted(IterativeSolver):
   state_names = (
     "num_attempts",
     "num_restarts",
-    "_evaluations",
+    "_cost",
     "_checked",
     "_next_check",
     "_best",
@@ -113,6 +113,14 @@ class Restarted(IterativeSolver):
     self.safeguard = (
       None if safeguard is None else arguments.positive_number(safeguard, "safeguard")
     )
+    game = self.compiled_game
+    # Where strategies can be judged one by one, half of what the players' returns sum to.
+    self._half_sum = (
+      game.constant_sum / 2
+      if game.is_two_player_constant_sum and game.constant_sum is not None
+      else None
+    )
+    self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
     self._base = solver.restarted()
     self._base.tapered = True
     self._bound = self._cfr_bound() if self.safeguard is not None else math.inf
@@ -134,7 +142,8 @@ class Restarted(IterativeSolver):
     self._base = self._base.restarted()
     self._solver: Solver = self._base
     self.num_attempts = self.num_restarts = 0
-    self._evaluations = self._checked = 0
+    # What all checks have cost, in iterations, and the iteration of the last one that has looked at everything.
+    self._cost, self._checked = 0.0, 0
     self._next_check = self.first_attempt
     self._best = aligned_zeros(game.end)
     self._scores = np.full(game.num_players, np.inf)
@@ -162,8 +171,13 @@ class Restarted(IterativeSolver):
 
   @property
   def next_check(self) -> int:
-    """The next iteration after which it looks for better strategies; asking then costs no evaluations."""
+    """The next iteration after which it looks for better strategies."""
     return self._next_check
+
+  @property
+  def certified_nash_conv(self) -> float:
+    """The NashConv of the best strategies that checks have found, infinite before the first."""
+    return float(self._scores.sum())
 
   @property
   def handed_over(self) -> bool:
@@ -173,6 +187,7 @@ class Restarted(IterativeSolver):
   def prepare(self) -> None:
     """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
     self._solver.prepare()
+    self._solver.restarted().restart_from(self._solver.current_sequence_form())
     self.nash_conv()
 
   def evaluate_and_update_policy(self) -> None:
@@ -194,8 +209,7 @@ class Restarted(IterativeSolver):
     end = self.iteration + count
     while True:
       if self.iteration >= self._next_check:
-        with DeferredInterrupt():
-          self._check()
+        self._check()
       if self.iteration >= end:
         return
       self._solver._advance(min(end, self._next_check) - self.iteration)
@@ -203,12 +217,16 @@ class Restarted(IterativeSolver):
   def _check(self) -> None:
     """Looks for better strategies, and decides what they mean."""
     self._solver.add_to_tapered()
-    for candidate in self._candidates():
+    # The tapered average is the first to be better than what was before, and the plain one hardly ever alone is.
+    candidates = [*self._solver.average_candidates()][-1:] if self._trial else self._candidates()
+    cost = _CHECK
+    for candidate in candidates:
       scores = self._keep(candidate, self._best, self._scores)
       if self._trial:
         np.minimum(self._trial_scores, scores, out=self._trial_scores)
-      self._evaluations += 1
-    self._checked = self.iteration
+      cost += _EVALUATION
+    self._cost += cost
+    self._checked = 0 if self._trial else self.iteration
     if not self._handed_over:
       if self._scores.sum() > self._bound / math.sqrt(self.iteration):
         self._hand_over()
@@ -228,18 +246,15 @@ class Restarted(IterativeSolver):
 
     That number is to be small; the sum over the players is NashConv.
     """
-    game, evaluation = self.compiled_game, self._evaluator(candidate)
-    if game.is_two_player_constant_sum:
-      assert game.constant_sum is not None
-      scores: Float64s = evaluation.best_response_values[::-1] - game.constant_sum / 2
+    evaluation = self._evaluator(candidate)
+    if self._half_sum is not None:
+      scores: Float64s = evaluation.best_response_values[::-1] - self._half_sum
     else:
-      scores = np.full(game.num_players, evaluation.nash_conv / game.num_players)
-    for player, tree in enumerate(game.treeplexes):
+      scores = np.full(len(best_scores), evaluation.nash_conv / len(best_scores))
+    for player, own in enumerate(self._own):
       if scores[player] < best_scores[player]:
+        np.divide(candidate[own], candidate[own.start], out=best[own])
         best_scores[player] = scores[player]
-        np.divide(
-          candidate[tree.root : tree.end], candidate[tree.root], out=best[tree.root : tree.end]
-        )
     return scores
 
   def _consider_attempt(self) -> None:
@@ -252,13 +267,14 @@ class Restarted(IterativeSolver):
   def _begin(self, nash_conv: float) -> None:
     """Restarts on trial from the best strategies so far."""
     now = self.iteration
-    self._saved = self._solver.state_dict()
-    self._solver.restart_from(self._best)
-    self._trial = self._last_attempt = now
-    self._trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
-    self._trial_nash_conv = self._last_nash_conv = nash_conv
-    self._trial_scores[:] = np.inf
-    self.num_attempts += 1
+    with DeferredInterrupt():
+      self._saved = self._solver.state_dict()
+      self._solver.restart_from(self._best)
+      self._trial = self._last_attempt = now
+      self._trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
+      self._trial_nash_conv = self._last_nash_conv = nash_conv
+      self._trial_scores[:] = np.inf
+      self.num_attempts += 1
 
   def _judge(self) -> None:
     """Ends a trial if it has paid, or if it is over or hopeless."""
@@ -272,10 +288,11 @@ class Restarted(IterativeSolver):
         self._begin(nash_conv)
     # Falling like 1 / taken from here on, it would not make it in time.
     elif taken >= self._trial_length or own * taken > wanted * self._trial_length:
-      self._solver.load_state_dict(self._saved | {"iteration": self.iteration})
-      self._solver.postpone(taken)
-      self._last_attempt = self.iteration
-      self._end_trial()
+      with DeferredInterrupt():
+        self._solver.load_state_dict(self._saved | {"iteration": self.iteration})
+        self._solver.postpone(taken)
+        self._last_attempt = self.iteration
+        self._end_trial()
 
   def _end_trial(self) -> None:
     self._trial = self._trial_length = 0
@@ -285,9 +302,10 @@ class Restarted(IterativeSolver):
 
   def _hand_over(self) -> None:
     """Lets CFR go on, from the beginning; the best strategies so far are kept."""
-    self._handed_over = self.iteration
-    self._end_trial()
-    self._solver = self._fallback()
+    with DeferredInterrupt():
+      self._handed_over = self.iteration
+      self._end_trial()
+      self._solver = self._fallback()
 
   def _fallback(self) -> Solver:
     """Returns CFR with simultaneous updates."""
@@ -296,7 +314,7 @@ class Restarted(IterativeSolver):
   def _following_check(self) -> int:
     """Returns the iteration of the next check."""
     now = self.iteration
-    affordable = int(self._evaluations * _EVALUATION / _SHARE)
+    affordable = int(self._cost / _SHARE)
     if self._trial:
       taken, end = now - self._trial, self._trial + self._trial_length
       if self.num_restarts:

@@ -269,7 +269,8 @@ def _has_the_same_steps(entry: catalogue.Entry) -> bool:
 
 
 def _certifies(entry: catalogue.Entry) -> bool:
-  return entry.arguments.get("average") == "certified"
+  is_restarted = issubclass(entry.solver, spiel_cfr.Restarted)
+  return is_restarted or entry.arguments.get("average") == "certified"
 
 
 OPERATIONS = (
