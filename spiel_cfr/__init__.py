@@ -56,6 +56,7 @@ from spiel_cfr.solvers.variants import (
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
 )
+from spiel_cfr.solving import Solution, choose_solver, solve
 
 __all__ = [
   "AdaptiveOptimisticCFRSolver",
@@ -96,6 +97,7 @@ __all__ = [
   "SAPCFRPlusSolver",
   "SamplingSolver",
   "Schedule",
+  "Solution",
   "Solver",
   "StablePredictiveCFRSolver",
   "TabularCFRSolver",
@@ -104,6 +106,7 @@ __all__ = [
   "best_response",
   "block_kernel",
   "catalogue",
+  "choose_solver",
   "compile_game",
   "compile_public_game",
   "errors",
@@ -116,4 +119,5 @@ __all__ = [
   "open_trace",
   "read_trace",
   "run",
+  "solve",
 ]

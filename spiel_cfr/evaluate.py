@@ -279,7 +279,8 @@ class Evaluator:
     """Allocates the arrays; a game that is cut into parts takes its own each time."""
     self._compiled = compiled
     if compiled.partition is None:
-      self._tree = Tree(compiled.groups, compiled.parent)
+      self._gradient, self._payoff = compiled.payoff.gradient, compiled.payoff.arrays
+      self._players, self._tree = compiled.players, Tree(compiled.groups, compiled.parent)
       self._scratch = new_scratch()
       self._sequence_form, self._utility = aligned_zeros(2, compiled.end)
       self._values = aligned_zeros(compiled.num_players, 2)
@@ -297,11 +298,12 @@ class Evaluator:
     if compiled.partition is not None:
       values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
     else:
-      best_responses(
-        compiled.payoff.gradient,
-        compiled.payoff.arrays,
+      # That the other arguments are what they must be, nobody outside can change.
+      best_responses.unchecked(
+        self._gradient,
+        self._payoff,
         take_best if responses is None else respond,
-        compiled.players,
+        self._players,
         self._tree,
         np.ascontiguousarray(sequence_form, np.float64),
         self._sequence_form if responses is None else responses,

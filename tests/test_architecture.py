@@ -33,6 +33,7 @@ ORDER = (
   "sampling",  # Monte Carlo solvers
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
+  "solving",  # one call that picks a solver and runs it
   "__init__",  # what is public
 )
 # Packages that need not be installed are imported where they are used.

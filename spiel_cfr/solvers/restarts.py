@@ -40,8 +40,8 @@ _LENGTH, _SLOW_START, _SHORTEST = 0.2, 5000, 16
 # Checks are at least 8 iterations apart, an eighth of a trial or half of what it has taken, a tenth of a stretch,
 _LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
 # and take at most this share of the time. An evaluation takes as long as 0.65 iterations of regret matching, and, in
-# small games, all around it as long as 2; that these are constants and not measured makes runs repeatable.
-_SHARE, _EVALUATION, _CHECK = 0.06, 0.65, 2.0
+# small games, all around it as long as 3; that these are constants and not measured makes runs repeatable.
+_SHARE, _EVALUATION, _CHECK = 0.06, 0.65, 3.0
 
 
 class Restarted(IterativeSolver):
@@ -85,12 +85,12 @@ class Restarted(IterativeSolver):
   _workspaces = ("_slices", "_evaluator", "_solver", "_saved")
 
   def __init__(
-    self, solver: Solver, *, first_attempt: int = 500, safeguard: float | None = 1.0
+    self, solver: IterativeSolver, *, first_attempt: int = 500, safeguard: float | None = 1.0
   ) -> None:
     """Makes the solver.
 
     Args:
-      solver: what is restarted; it is itself left alone, and where it may be in a run does not matter.
+      solver: a full-width solver; it is itself left alone, and where it may be in a run does not matter.
       first_attempt: the iteration of the first check, and of the first restart on trial.
       safeguard: in constant-sum games of two players, if a check after T iterations finds a NashConv above
 

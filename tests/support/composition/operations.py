@@ -269,7 +269,7 @@ def _has_the_same_steps(entry: catalogue.Entry) -> bool:
 
 
 def _certifies(entry: catalogue.Entry) -> bool:
-  is_restarted = issubclass(entry.solver, spiel_cfr.Restarted)
+  is_restarted = entry.restarted or issubclass(entry.solver, spiel_cfr.Restarted)
   return is_restarted or entry.arguments.get("average") == "certified"
 
 
