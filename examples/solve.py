@@ -1,9 +1,13 @@
 r"""Solves one game.
 
+    python examples/solve.py --game="liars_dice(dice_sides=4)"
+
+picks the solver, and stops at an exploitability of 1e-9 or after a minute.
+
     python examples/solve.py --game="liars_dice(dice_sides=4)" --solver=dcfr --iterations=10000 --plot
 
-prints a table of iterations, seconds and NashConv, and writes the average policy as JSON: infostate -> action ->
-probability. Ctrl-C stops early and keeps what there is.
+runs one by name. Both print a table of iterations, seconds and NashConv, and write the policy as JSON: infostate ->
+action -> probability. Ctrl-C stops early and keeps what there is.
 
     python examples/solve.py --iterations=1000000 --trace=results/leduc.csv \
       --checkpoint_dir=results/leduc --checkpoint_every=100000 --resume
@@ -17,6 +21,7 @@ import math
 import pathlib
 import sys
 import time
+from collections.abc import Sequence
 
 from absl import app, flags
 from named_solvers import SOLVERS
@@ -24,13 +29,20 @@ from named_solvers import SOLVERS
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
 
+# Where nothing says when to stop.
+_EXPLOITABILITY, _MINUTE = 1e-9, 60.0
+
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
-_SOLVER = flags.DEFINE_enum("solver", "cfr+", list(SOLVERS), "which solver")
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "stop after so many", lower_bound=1)
-_TARGET = flags.DEFINE_float("target_nash_conv", 0.0, "stop when NashConv is this or less", 0.0)
-_SECONDS = flags.DEFINE_float("seconds", math.inf, "stop after this time", 0.0)
+_SOLVER = flags.DEFINE_enum(
+  "solver", None, list(SOLVERS), "which solver; by default, the one that serves the game best"
+)
+_ITERATIONS = flags.DEFINE_integer(
+  "iterations", None, "stop after so many; 1000 if a solver is named", lower_bound=1
+)
+_TARGET = flags.DEFINE_float("target_nash_conv", None, "stop when NashConv is this or less", 0.0)
+_SECONDS = flags.DEFINE_float("seconds", None, "stop after this time", 0.0)
 _EVAL_EVERY = flags.DEFINE_integer(
-  "eval_every", 0, "evaluate every so many iterations; 0 for 1, 2, 4, 8, ...", lower_bound=0
+  "eval_every", 0, "evaluate every so many iterations; 0 for as often as is sensible", lower_bound=0
 )
 _POLICY = flags.DEFINE_string("policy", "results/policy.json", "where the average policy goes")
 _PLOT = flags.DEFINE_bool("plot", False, "whether to draw NashConv; needs matplotlib")
@@ -67,7 +79,16 @@ def solve() -> None:
   game = spiel_cfr.compile_game(_GAME.value, max_nodes=_MAX_NODES.value, cache_dir=_CACHE_DIR.value)
   compiling = time.perf_counter() - start
   print(game, flush=True)
-  solver = SOLVERS[_SOLVER.value](game, _ITERATIONS.value)
+  iterations, target, seconds = _ITERATIONS.value, _TARGET.value, _SECONDS.value
+  if _SOLVER.value is None:
+    choice = spiel_cfr.choose_solver(game)
+    name = choice.name
+    print(f"Takes {name!r}, {choice.why}.", flush=True)
+    if iterations is None and target is None and seconds is None:
+      target, seconds = 2 * _EXPLOITABILITY, _MINUTE
+  else:
+    name, iterations = _SOLVER.value, iterations or 1000
+  solver = SOLVERS[name](game, iterations or 1000)
   checkpoints = None
   if _CHECKPOINT_DIR.value is not None:
     checkpoints = spiel_cfr.Checkpoints(
@@ -77,37 +98,33 @@ def solve() -> None:
       print(f"goes on from iteration {solver.iteration:,}", flush=True)
   elif _RESUME.value:
     raise app.UsageError("--resume needs --checkpoint_dir")
-  every = _EVAL_EVERY.value
-  result = spiel_cfr.run(
-    solver,
-    _ITERATIONS.value,
-    target_nash_conv=_TARGET.value,
+  every = {"evaluate_at": spiel_cfr.Every(_EVAL_EVERY.value)} if _EVAL_EVERY.value else {}
+  solution = spiel_cfr.solve(
+    game,
+    exploitability=(target or 0.0) / 2,
     # Compiling counts.
-    seconds=None if _SECONDS.value is None else max(_SECONDS.value - compiling, 1e-3),
-    evaluate_at=spiel_cfr.Every(every) if every else spiel_cfr.Powers(2),
+    seconds=math.inf if seconds is None else max(seconds - compiling, 1e-3),
+    iterations=iterations,
+    solver=solver,
+    progress=True,
     traces=[spiel_cfr.open_trace(path) for path in _TRACE.value],
     checkpoints=checkpoints,
+    **every,
   )
   print(f"\n{'iteration':>12}{'seconds':>12}{'NashConv':>14}")
-  for row in result.rows:
+  for row in solution.rows:
     print(f"{row.iteration:12,}{row.solver_seconds:12.4f}{row.nash_conv:14.6e}")
-  reasons = {
-    "iterations": "all iterations are done",
-    "target": "NashConv is at its target",
-    "seconds": "time is up",
-    "interrupt": "Ctrl-C was pressed",
-  }
-  print(f"stopped because {reasons[result.reason]}")
+  print(f"\n{solution}\n")
 
   path = pathlib.Path(_POLICY.value)
   path.parent.mkdir(parents=True, exist_ok=True)
-  path.write_text(json.dumps(solver.average_policy_dict(), indent=1))
+  path.write_text(json.dumps(solution.policy_dict(), indent=1))
   print(f"Wrote {path}")
   if _PLOT.value:
-    draw(game.game_string, result)
+    draw(f"{game.game_string.removesuffix('()')}, {name}", solution.rows)
 
 
-def draw(title: str, result: spiel_cfr.RunResult) -> None:
+def draw(title: str, rows: Sequence[spiel_cfr.Row]) -> None:
   """Draws NashConv against iterations."""
   try:
     import matplotlib.pyplot as plt
@@ -115,11 +132,9 @@ def draw(title: str, result: spiel_cfr.RunResult) -> None:
     print("No picture without matplotlib: pip install matplotlib.")
     return
   figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-  axes.plot(
-    [row.iteration for row in result.rows], [row.nash_conv for row in result.rows], marker="."
-  )
+  axes.plot([row.iteration for row in rows], [row.nash_conv for row in rows], marker=".")
   axes.set(xscale="log", yscale="log", xlabel="iterations", ylabel="NashConv")
-  axes.set_title(f"{title.removesuffix('()')}, {_SOLVER.value}")
+  axes.set_title(title)
   axes.grid(which="major", color="0.9")
   path = pathlib.Path(_PICTURE.value)
   path.parent.mkdir(parents=True, exist_ok=True)

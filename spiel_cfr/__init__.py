@@ -48,6 +48,8 @@ from spiel_cfr.solvers.cfr import (
 from spiel_cfr.solvers.cfr_br import CFRBRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
+from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.variants import (
   DCFRPlusSolver,
@@ -58,6 +60,7 @@ from spiel_cfr.solvers.variants import (
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
 )
+from spiel_cfr.solving import Solution, choose_solver, solve
 
 __version__ = importlib.metadata.version("spiel_cfr")
 
@@ -94,12 +97,15 @@ __all__ = [
   "Powers",
   "PublicGame",
   "RegretMatching",
+  "Restarted",
+  "RestartedCFRSolver",
   "Row",
   "RunResult",
   "SAPCFRPlusSolver",
   "SamplingSolver",
   "Schedule",
   "SizeEstimate",
+  "Solution",
   "Solver",
   "StablePredictiveCFRSolver",
   "TabularCFRSolver",
@@ -108,6 +114,7 @@ __all__ = [
   "best_response",
   "block_kernel",
   "catalogue",
+  "choose_solver",
   "compile_game",
   "compile_public_game",
   "errors",
@@ -121,4 +128,5 @@ __all__ = [
   "open_trace",
   "read_trace",
   "run",
+  "solve",
 ]

@@ -38,6 +38,8 @@ from spiel_cfr.solvers.cfr import (
 from spiel_cfr.solvers.cfr_br import CFRBRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
+from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.variants import (
   DCFRPlusSolver,
@@ -59,12 +61,14 @@ class Entry:
     summary: what it is, in a line.
     arguments: what the constructor is given besides the game.
     horizon: the constructor's argument for the number of iterations, None if it has none.
+    restarted: whether that is wrapped in `Restarted`.
   """
 
   solver: type[IterativeSolver]
   summary: str
   arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   horizon: str | None = None
+  restarted: bool = False
 
   def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
     """Makes the solver.
@@ -82,7 +86,7 @@ class Entry:
     horizon = {} if self.horizon is None else {self.horizon: iterations}
     make: Any = self.solver
     result: IterativeSolver = make(game, **horizon | dict(self.arguments) | arguments)
-    return result
+    return Restarted(result) if self.restarted else result
 
 
 def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
@@ -144,6 +148,13 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       Solver,
       "predictive CFR+, all players update at once",
       _simultaneous(RegretMatching.predictive_plus(), 2.0),
+    ),
+    "restarted": Entry(
+      RestartedCFRSolver, "restarted CFR: discounts, fading predictions, restarts on trial"
+    ),
+    "restarted_dcfr": Entry(DCFRSolver, "discounted CFR, restarts on trial", restarted=True),
+    "restarted_adaptive": Entry(
+      AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, restarts on trial", restarted=True
     ),
     "adaptive": Entry(AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
     "adaptive_certified": Entry(

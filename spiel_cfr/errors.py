@@ -95,3 +95,7 @@ class LossOverflowError(SpielCFRError, OverflowError):
 
 class FolderInUseError(SpielCFRError, RuntimeError):
   """Another run is writing checkpoints into the folder."""
+
+
+class RestartError(SpielCFRError, ValueError):
+  """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""

@@ -17,7 +17,7 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.compiling import compile_game
-from spiel_cfr.game.blocks import BLOCK_KERNEL, Block, block_kernel, sequence
+from spiel_cfr.game.blocks import BLOCK_KERNEL, Block, block_kernel, lanes, sequence
 from spiel_cfr.game.sweeps import SCRATCH, TREE, Scratch, Tree, new_scratch, sweep_up, tree_up
 from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
@@ -28,6 +28,7 @@ from spiel_cfr.kernels.arrays import (
   aligned_zeros,
 )
 from spiel_cfr.kernels.compile import Kernel, kernel
+from spiel_cfr.kernels.simd import full, load, store, where_greater
 from spiel_cfr.payoffs.base import GRADIENT, PAYOFF_ARRAYS, PayoffArrays
 from spiel_cfr.policy import forms, open_spiel
 
@@ -151,13 +152,16 @@ def check_two_player_constant_sum(compiled: CompiledGame) -> None:
     )
 
 
+_NONE = aligned_zeros(0)
+
+
 class Evaluation(NamedTuple):
   """What one pass over a policy says.
 
   Attributes:
     expected_values: each player's expected utility, shape (players,).
     best_response_values: the same if that player alone played a best response, shape (players,).
-    best_responses: the best responses in behavioural form, shape (sequences,), if they were asked for.
+    best_responses: the best responses in behavioural form, shape (sequences,); empty unless they were asked for.
   """
 
   expected_values: Float64s
@@ -175,6 +179,17 @@ def _prepare(
 ) -> tuple[CompiledGame, Float64s]:
   compiled = compile_game(game)
   return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
+
+
+@block_kernel
+def take_best(block: Block) -> None:
+  """An infoset is worth its best action."""
+  for i in lanes(block):
+    best = full(-np.inf)
+    for action in range(block.actions):
+      worth = load(block.utility, sequence(block, action, i))
+      best = where_greater(worth, best, worth, best)
+    store(block.value, i, best)
 
 
 @block_kernel
@@ -203,9 +218,7 @@ def respond(block: Block) -> None:
     types.FunctionType(BLOCK_KERNEL),
     COUNT_TABLE,
     TREE,
-    FLOATS,
-    FLOATS,
-    FLOATS,
+    *[FLOATS] * 4,
     SCRATCH,
     FLOAT_TABLE,
   )
@@ -216,8 +229,9 @@ def best_responses(
   block_kernel: Kernel,
   players: Uint64s,
   tree: Tree,
-  sequence_form: Float64s,
+  multiples: Float64s,
   responses: Float64s,
+  sequence_form: Float64s,
   utility: Float64s,
   scratch: Scratch,
   values: Float64s,
@@ -227,15 +241,21 @@ def best_responses(
   Args:
     gradient: the payoff's kernel.
     payoff: its arrays.
-    block_kernel: writes the response at each infoset, and values it by that.
+    block_kernel: `respond`, or `take_best` where nobody wants the responses.
     players: see `CompiledGame.players`.
     tree: of all players.
-    sequence_form: what is responded to.
-    responses: filled with the best responses in behavioural form.
+    multiples: what is responded to, each player's sequence form times a positive number.
+    responses: filled with the best responses in behavioural form, if `block_kernel` does.
+    sequence_form: filled with what is responded to, shape (sequences,).
     utility: workspace, shape (sequences,).
     scratch: workspace.
     values: filled with, a row per player, the expected utility and that of the best response.
   """
+  for player in range(np.uint64(players.shape[0])):
+    root, stop = players[player, 2], players[player, 3]
+    total = multiples[root]
+    for i in range(root, stop):
+      sequence_form[i] = multiples[i] / total
   for player in range(np.uint64(players.shape[0])):
     root, stop = players[player, 2], players[player, 3]
     gradient(player, payoff, sequence_form, utility)
@@ -258,6 +278,59 @@ def best_responses(
     values[player, 1] = utility[root]
 
 
+class Evaluator:
+  """Evaluates policies of one game, with arrays of its own that it uses again and again."""
+
+  def __init__(self, compiled: CompiledGame) -> None:
+    """Allocates the arrays; a game that is cut into parts takes its own each time."""
+    self._compiled = compiled
+    if compiled.partition is None:
+      self._gradient, self._payoff = compiled.payoff.gradient, compiled.payoff.arrays
+      self._players, self._tree = compiled.players, Tree(compiled.groups, compiled.parent)
+      self._scratch = new_scratch()
+      self._sequence_form, self._utility = aligned_zeros(2, compiled.end)
+      self._values = aligned_zeros(compiled.num_players, 2)
+
+  def __call__(
+    self, sequence_form: npt.NDArray[Any], responses: Float64s | None = None
+  ) -> Evaluation:
+    """Evaluates a policy.
+
+    Args:
+      sequence_form: shape (sequences,), float64 or float32; each player's may be multiplied by a positive number.
+      responses: filled with the best responses in behavioural form, shape (sequences,), if it is given.
+
+    Raises:
+      NotFiniteError: the policy, or what it is worth, is not finite.
+      PolicyError: the array has another shape.
+    """
+    compiled = self._compiled
+    if sequence_form.shape != (compiled.end,):
+      raise errors.PolicyError(
+        f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
+      )
+    if compiled.partition is not None:
+      values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
+    else:
+      # That the other arguments are what they must be, nobody outside can change.
+      best_responses.unchecked(
+        self._gradient,
+        self._payoff,
+        take_best if responses is None else respond,
+        self._players,
+        self._tree,
+        np.ascontiguousarray(sequence_form, np.float64),
+        self._sequence_form if responses is None else responses,
+        self._sequence_form,
+        self._utility,
+        self._scratch,
+        self._values,
+      )
+      values = self._values.copy()
+    _check_values(values)
+    return Evaluation(values[:, 0], values[:, 1], _NONE if responses is None else responses)
+
+
 def evaluate(
   compiled: CompiledGame, sequence_form: npt.NDArray[Any], *, responses: bool = False
 ) -> Evaluation:
@@ -271,46 +344,30 @@ def evaluate(
   Raises:
     NotFiniteError: the policy, or what it is worth, is not finite.
   """
-  if compiled.partition is not None:
-    return _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
-  chosen, values = aligned_zeros(compiled.end), aligned_zeros(compiled.num_players, 2)
-  best_responses(
-    compiled.payoff.gradient,
-    compiled.payoff.arrays,
-    respond,
-    compiled.players,
-    Tree(compiled.groups, compiled.parent),
-    forms.normalized(compiled, sequence_form),
-    chosen,
-    aligned_zeros(compiled.end),
-    new_scratch(),
-    values,
-  )
-  return _evaluation(values, chosen)
+  return Evaluator(compiled)(sequence_form, aligned_zeros(compiled.end) if responses else None)
 
 
-def _evaluation(values: Float64s, chosen: Float64s) -> Evaluation:
-  """Takes the values of policy and best response, a row a player, and the best responses.
+def _check_values(values: Float64s) -> None:
+  """Checks the values of policy and best response, a row per player.
 
   Raises:
-    NotFiniteError: the values are NaN or infinite.
+    NotFiniteError: they are NaN or infinite.
   """
   if not np.isfinite(values).all():
     raise errors.NotFiniteError(
       f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "
       "numbers that are not finite, or payoffs are too large to be added up."
     )
-  return Evaluation(values[:, 0].copy(), values[:, 1].copy(), chosen)
 
 
 def _evaluate_by_parts(
   compiled: CompiledGame,
   partition: Partition,
   sequence_form: npt.NDArray[Any],
-  responses: bool,
-) -> Evaluation:
-  """Does the same part by part; only the responses take an array as long as the game."""
-  chosen, values = aligned_zeros(compiled.end if responses else 0), np.zeros((2, 2))
+  responses: Float64s | None,
+) -> Float64s:
+  """Does the same part by part, without arrays as long as the game; returns the values."""
+  values = np.zeros((2, 2))
   walk = PartWalk(partition, functools.partial(Workspace, predicts=False))
   expected = np.zeros(len(partition.parts))
   scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
@@ -330,10 +387,10 @@ def _evaluate_by_parts(
     if number == 0:
       walk.add_kept(player)
     tree_up(
-      respond,
+      take_best if responses is None else respond,
       part.trees[player],
-      # Where nobody wants the response, it is written over what has been used.
-      chosen[part.sequences[player]] if responses else workspace.sequence_form[player],
+      # `take_best` writes no responses.
+      workspace.sequence_form[player] if responses is None else responses[part.sequences[player]],
       utility,
       workspace.scratch.lines,
       workspace.scratch.lines,
@@ -354,4 +411,4 @@ def _evaluate_by_parts(
     walk.for_each_subtree(functools.partial(value, player))
     value(player, 0, walk.trunk)
     values[player] = sum(expected.tolist()), walk.trunk.utility[player][0][0]
-  return _evaluation(values, chosen)
+  return values

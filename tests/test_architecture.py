@@ -15,6 +15,7 @@ ORDER = (
   "errors",  # what a user's mistake raises
   "arguments",  # checks of what users pass
   "files",  # files that are whole or not there
+  "interrupt",  # Ctrl-C that waits
   "memory",  # how much the process takes
   "environment",  # versions, and the machine
   "slices",  # compiled code runs a tenth of a second at a time
@@ -33,6 +34,7 @@ ORDER = (
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
+  "solving",  # one call that picks a solver and runs it
   "__init__",  # what is public
   "__main__",  # the command line
 )

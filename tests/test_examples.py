@@ -78,7 +78,16 @@ def test_solve_stops_at_a_target(tmp_path):
     "--iterations=100000",
     f"--policy={tmp_path / 'policy.json'}",
   )
-  assert "NashConv is at its target" in output
+  assert "the target is reached" in output
+
+
+def test_solve_picks_the_solver(tmp_path):
+  policy = tmp_path / "policy.json"
+  output = run("solve", "--game=kuhn_poker", f"--policy={policy}")
+  assert "Takes 'restarted', for constant-sum games of two players" in output
+  assert "the target is reached" in output
+  assert float(output.split("exploitability ")[1].split()[0]) <= 1e-9
+  assert len(json.loads(policy.read_text())) == 12
 
 
 @pytest.mark.parametrize("game", ["kuhn_pokr", "kuhn_poker(players=77)", "catch", "kuhn_poker("])

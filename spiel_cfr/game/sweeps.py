@@ -205,3 +205,18 @@ def tree_reach(tree: Tree, strategy: Float64s, sequence_form: Float64s, scratch:
         row = first + start + action * stride
         for i in range(count):
           sequence_form[row + i] = reach[i] * strategy[row + i]
+
+
+@kernel(types.void(TREE, FLOATS, FLOATS))
+def tree_adopt(tree: Tree, sequence_form: Float64s, strategy: Float64s) -> None:
+  """Turns sequence form into local strategies; where an owner does not play to, they stay as they are."""
+  groups, parent = tree.groups, tree.parent
+  for group in range(np.uint64(groups.shape[0])):
+    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
+    actions, infoset = groups[group, 3], groups[group, 4]
+    for action in range(actions):
+      row = first + action * stride
+      for i in range(total):
+        reach = sequence_form[parent[infoset + i]]
+        if reach > 0.0:
+          strategy[row + i] = sequence_form[row + i] / reach

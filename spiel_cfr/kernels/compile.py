@@ -139,6 +139,11 @@ class Kernel(types.WrapperAddressProtocol):
           f"argument {i} of {self.__qualname__}() must be {wanted}, not {_said(value)}"
         )
 
+  @property
+  def unchecked(self) -> Callable[..., Any]:
+    """The machine code, which believes what it is given: for callers that have made all arguments themselves."""
+    return self._entry
+
   @functools.cached_property
   def _entry(self) -> Callable[..., Any]:
     return self.compiled.entry

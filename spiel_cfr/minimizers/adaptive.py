@@ -168,6 +168,30 @@ def predict_safeguarded(block: Block) -> None:
     follow_regret(block)
 
 
+@inlined
+def center_on_strategy(block: Block) -> None:
+  """Sets z = strategy; V and the last prediction stay."""
+  center = block.state[0]
+  for i in lanes(block):
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      store(center, row, load(block.strategy, row))
+
+
+@block_kernel
+def resume_adaptive(block: Block) -> None:
+  """Sets z = strategy; V and the last prediction stay."""
+  center_on_strategy(block)
+
+
+@block_kernel
+def resume_safeguarded(block: Block) -> None:
+  """Likewise, and takes infosets back from regret matching."""
+  center_on_strategy(block)
+  for i in range(block.size):
+    block.local[2, block.infoset + i] = 0.0
+
+
 @dataclasses.dataclass(frozen=True)
 class AdaptiveOptimisticDescent(LocalMinimizer):
   """See the module's docstring. Its state is z and the last prediction; for each infoset it keeps V.
@@ -185,6 +209,7 @@ class AdaptiveOptimisticDescent(LocalMinimizer):
   forgetting_offset: float = 2.0
   observe = observe_adaptive
   predict = predict_adaptive
+  resume = resume_adaptive
   state_lines = 2
   local_lines = 1
 
@@ -224,6 +249,7 @@ class SafeguardedDescent(AdaptiveOptimisticDescent):
   after: tuple[bool, ...] = (True, False)
   observe = observe_safeguarded
   predict = predict_safeguarded
+  resume = resume_safeguarded
   state_lines = 3
   local_lines = 4
 

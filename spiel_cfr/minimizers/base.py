@@ -19,12 +19,21 @@ next iteration: the last gradient carried up with the strategies that `predict` 
 equation 17). It chooses the next strategy, and leaves its value under the prediction in `value`.
 
 `block.parameters` is this iteration's row of what `LocalMinimizer.parameters` returns.
+
+A minimizer that can go on from a strategy that somebody else has chosen, as restarts want it to, has one more:
+
+    resume(block)
+
+finds in `strategy` what is to be played next, and in `state` and `local` what it has kept so far. It brings these to
+where it would have chosen that strategy itself, with what they have learned about scales: how large steps should be. It
+may neither read `utility` nor write to `strategy` and `value`; `block.parameters` are those of the last iteration.
 """
 
 import dataclasses
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
@@ -55,6 +64,11 @@ class LocalMinimizer:
     return None
 
   @property
+  def resume(self) -> Kernel | None:
+    """The kernel that lets it go on from a given strategy, None if it can't."""
+    return None
+
+  @property
   def state_lines(self) -> int:
     """How many numbers it keeps for each action of each infoset."""
     return 1
@@ -74,6 +88,20 @@ class LocalMinimizer:
   def initial_local(self, game: CompiledGame) -> Float64s:
     """Returns the first `local`, shape (local_lines, infosets of all players)."""
     return np.zeros((self.local_lines, game.num_infosets))
+
+
+def resumption(minimizer: LocalMinimizer) -> Kernel:
+  """Returns a minimizer's kernel `resume`.
+
+  Raises:
+    RestartError: it has none.
+  """
+  if minimizer.resume is None:
+    raise errors.RestartError(
+      f"{type(minimizer).__name__} can't go on from a given strategy, so no solver with it can be restarted. Give it a "
+      "kernel `resume`, see spiel_cfr.minimizers.base, or take a solver with another minimizer."
+    )
+  return minimizer.resume
 
 
 def tie_tolerance(game: CompiledGame) -> float:

@@ -185,6 +185,25 @@ def observe_and_choose(block: Block) -> None:
   choose(block, block.scratch[0])
 
 
+@block_kernel
+def resume_oftrl(block: Block) -> None:
+  """Regret = gradient of R(strategy) / step, which makes that strategy the argmax without a prediction.
+
+  The gradient is log(strategy), no less than what stands for 0, or the strategy itself. Without steps it stays.
+  """
+  regret = block.state[0]
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
+    for i in range(block.size):
+      played, step = block.strategy[first + i], block.local[0, block.infoset + i]
+      step *= block.parameters[2]
+      gradient = played
+      if block.parameters[3] == 0.0:
+        gradient = max(np.log(played), _LEAST_EXPONENT) if played > 0.0 else _LEAST_EXPONENT
+      if step > 0.0:
+        regret[first + i] = gradient / step
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class LastLossOFTRL(LocalMinimizer):
   """OFTRL that predicts the last counterfactual utilities. Its state is the cumulative regret.
@@ -197,6 +216,7 @@ class LastLossOFTRL(LocalMinimizer):
   steps: Float64s
   regularizer: Regularizer = "entropy"
   observe = observe_and_choose
+  resume = resume_oftrl
   local_lines = 1
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
@@ -231,6 +251,7 @@ class Hedge(LocalMinimizer):
 
   rate: float = 1.0
   observe = observe_and_choose
+  resume = resume_oftrl
   local_lines = 1
 
   def __post_init__(self) -> None:

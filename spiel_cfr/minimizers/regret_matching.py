@@ -90,6 +90,26 @@ def match_weighted_regrets(block: Block) -> None:
     normalize(block, i, total)
 
 
+@block_kernel
+def resume_matching(block: Block) -> None:
+  """Regret = strategy * sum of max(regret, 0) where it is played, min(regret, 0) elsewhere.
+
+  The sum stays because it is what steps are measured by: regret matching from c x moves like mirror descent with steps
+  of 1 / c, and c has grown until that is stable.
+  """
+  regret, zero = block.state[0], full(0.0)
+  for i in lanes(block):
+    total = zero
+    for action in range(block.actions):
+      before = load(regret, sequence(block, action, i))
+      total = total + where_greater(before, zero, before, zero)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      before, played = load(regret, row), load(block.strategy, row)
+      negative = where_greater(before, zero, zero, before)
+      store(regret, row, where_greater(played, zero, played * total, negative))
+
+
 @dataclasses.dataclass(frozen=True)
 class RegretMatching(LocalMinimizer):
   """A minimizer of the family. Its state is the cumulative regret.
@@ -112,6 +132,7 @@ class RegretMatching(LocalMinimizer):
   kept: float = 1.0
   carried: Numbers = 1.0
   prediction: Numbers = 0.0
+  resume = resume_matching
 
   def __post_init__(self) -> None:
     """Raises ArgumentError where a number is negative or not finite, or `kept` is not between 0 and 1."""

@@ -109,6 +109,32 @@ class Discount(Schedule):
 
 
 @dataclasses.dataclass(frozen=True)
+class Fading(Schedule):
+  """first * min(1, (until / t)^power): constant for a while, then fading away.
+
+  Attributes:
+    first: the number at first, not negative.
+    until: up to which iteration, positive.
+    power: how fast it fades, not negative.
+  """
+
+  first: float
+  until: float
+  power: float = 2.0
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where a number is outside its range."""
+    arguments.real_number(self.first, "first", 0.0, sys.float_info.max)
+    arguments.positive_number(self.until, "until")
+    arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    result: Float64s = self.first * np.minimum(1.0, self.until / iterations) ** self.power
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
 class FallingPower(Schedule):
   """What iterations weigh if after iteration s all that came before is multiplied by (s / (s + 1))^gamma_s.
 

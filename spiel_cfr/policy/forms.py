@@ -66,23 +66,6 @@ def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
   return result
 
 
-def normalized(compiled: CompiledGame, multiples: npt.NDArray[Any]) -> Float64s:
-  """Turns positive multiples of each player's sequence form into sequence form.
-
-  Args:
-    compiled: the game.
-    multiples: shape (sequences,), float64 or float32.
-
-  Returns:
-    Sequence form, shape (sequences,).
-  """
-  result = np.empty(len(multiples))
-  for treeplex in compiled.treeplexes:
-    own = slice(treeplex.root, treeplex.end)
-    np.divide(multiples[own], multiples[treeplex.root], out=result[own], dtype=np.float64)
-  return result
-
-
 def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any]) -> None:
   """Checks that each infoset has a distribution, up to rounding.
 

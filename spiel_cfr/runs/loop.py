@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from spiel_cfr import arguments, errors, evaluate
+from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.runs.checkpoint import Checkpoints
-from spiel_cfr.runs.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
 from spiel_cfr.runs.schedule import NextDue, Powers, next_due
 from spiel_cfr.runs.trace import Row, Trace

@@ -38,7 +38,6 @@ class AdaptiveOptimisticCFRSolver(Solver):
 
   state_names = (
     *Solver.state_names,
-    "_restart_iteration",
     "_restart_nash_conv",
     "_next_check",
     "_best",
@@ -97,7 +96,6 @@ class AdaptiveOptimisticCFRSolver(Solver):
 
   def _start(self) -> None:
     super()._start()
-    self._restart_iteration = 0
     self._restart_nash_conv = math.inf
     self._next_check = _FIRST_CHECK
     self._best = aligned_zeros(self.compiled_game.end)
@@ -111,6 +109,11 @@ class AdaptiveOptimisticCFRSolver(Solver):
     require(0 < next_check <= 2 * MOST_ITERATIONS, "the next check is possible")
     require(not self._certifies or next_check > iteration, "the next check is not over")
     require((best >= 0) & (best <= 1 + 1e-6), "the certified strategies are probabilities")
+
+  @property
+  def restarts_itself(self) -> bool:
+    """Whether it goes on from other strategies without being told to: with a certified average."""
+    return self._certifies
 
   def _advance(self, count: int) -> None:
     if not self._certifies:
@@ -136,9 +139,6 @@ class AdaptiveOptimisticCFRSolver(Solver):
   def num_handed_over(self) -> int:
     """How many infosets the safeguard has handed to regret matching."""
     return int(self._loop.local_line(2).sum()) if self._safeguarded else 0
-
-  def _average_weights(self, iterations: Int64s) -> Float64s:
-    return super()._average_weights(iterations - self._restart_iteration)
 
   def average_probabilities(self) -> Float64s:
     """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
@@ -190,18 +190,5 @@ class AdaptiveOptimisticCFRSolver(Solver):
     nash_conv = float(self._best_scores.sum())
     if nash_conv > _IMPROVEMENT * self._restart_nash_conv:
       return
-    self._restart_iteration, self._restart_nash_conv = self.iteration, nash_conv
-    strategy = self.current_probabilities()
-    for treeplex in game.treeplexes:
-      for sequences, infosets in treeplex.blocks():
-        reach = self._best[treeplex.parent[infosets]]
-        reached = reach > 0
-        # Where its owner does not play to, nothing is known that is better than the current strategy.
-        strategy[sequences] = np.where(
-          reached, self._best[sequences] / np.where(reached, reach, 1.0), strategy[sequences]
-        )
-    self._loop.set_strategy(strategy)
-    self._loop.set_state_line(0, strategy)
-    self._cumulative[:] = 0.0
-    if self._safeguarded:
-      self._loop.set_local_line(2, np.zeros(game.num_infosets))
+    self._restart_nash_conv = nash_conv
+    self.restart_from(self._best)

@@ -42,7 +42,8 @@ class CFRBRSolver(TabularCFRSolver):
     return self.iteration * 2 * self.compiled_game.num_players * self.compiled_game.num_states
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
-    rows = list(zip(*numbers, strict=True))
+    parameters, before, after, *_ = numbers
+    rows = list(zip(parameters, before, after, strict=True))
     whole_steps(lambda number: self._iterate(*rows[number]), len(rows))
 
   def _iterate(self, parameters: Float64s, before: Float64s, after: Float64s) -> None:

@@ -63,7 +63,9 @@ def from_json(value: Any) -> Any:
 def signature(description: Any) -> str:
   """Returns what `IterativeSolver.description` returns as a call."""
   try:
-    arguments = (f"{name}={value!r}" for name, value in description["arguments"].items())
+    arguments = [f"{name}={value!r}" for name, value in description["arguments"].items()]
+    if "solver" in description:
+      arguments.insert(0, signature(description["solver"]))
     return f"{description[CLASS]}({', '.join(arguments)})"
   except (KeyError, TypeError, AttributeError):
     return repr(description)

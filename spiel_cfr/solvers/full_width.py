@@ -1,7 +1,7 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -16,8 +16,18 @@ from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
 from spiel_cfr.policy import forms
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.loops import IterationNumbers, make_loop
+from spiel_cfr.solvers.loops import AnyFloats, IterationNumbers, make_loop
 from spiel_cfr.solvers.numbers import check_numbers, check_weights, exclusive
+
+# How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
+# the iterations since the origin.
+_LEAST_BETWEEN_ADDITIONS = 4
+_PART_BETWEEN_ADDITIONS = 32
+# A power of two, which rounds nothing. In float32 tapered sums then overflow no sooner than the others.
+_ADDITION = 2.0**-20
+
+# For how many iterations parameters are computed at a time, where few iterations are asked for.
+_TABLE = 512
 
 # Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
 Averaged = Literal["before", "after"]
@@ -39,17 +49,21 @@ class Solver(IterativeSolver):
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
+    tapered: whether the weights of the average vanish at both ends.
     precision: the relative rounding error of what is remembered from one iteration to the next.
   """
 
   state_names: ClassVar[tuple[str, ...]] = (
     "iteration",
+    "_origin",
+    "_last_addition",
     "_strategy",
     "_cumulative",
+    "_tapered",
     "_state",
     "_local",
   )
-  _workspaces = ("_loop", "_iteration", "_slices")
+  _workspaces = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
 
   def __init__(
     self,
@@ -59,6 +73,7 @@ class Solver(IterativeSolver):
     alternating_updates: bool = True,
     average_weights: Numbers = 0.0,
     averaged: tuple[Averaged, ...] | Averaged = "before",
+    tapered: bool = False,
   ) -> None:
     """Makes the solver.
 
@@ -71,6 +86,9 @@ class Solver(IterativeSolver):
         or a power of t.
       averaged: which strategies of an iteration the averages take, OpenSpiel's "before" or "after" the update; one for
         all players, or one per player.
+      tapered: whether weights vanish at the end too: after iteration T that of iteration t is times about T - t.
+        Strategies that circle around an equilibrium are then averaged out better. It takes a second array of sums, to
+        which the first is added now and then, at about a tenth of the cost of an iteration.
 
     Raises:
       GameError: see `compile_game`.
@@ -85,6 +103,7 @@ class Solver(IterativeSolver):
     self.compiled_game = compile_game(game)
     self.minimizer = minimizer
     self.alternating_updates = bool(alternating_updates)
+    self.tapered = bool(tapered)
     self._weights = (
       average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
     )
@@ -102,10 +121,13 @@ class Solver(IterativeSolver):
 
   def _start(self) -> None:
     self._slices = Slices()
-    self._iteration = np.zeros(1, np.uint64)
-    self._loop = make_loop(self.compiled_game, self.minimizer)
+    self._iteration = np.zeros(2, np.uint64)
+    self._origin = 0
+    self._rows, self._rows_from = np.zeros((0, 0)), 0
+    self._loop = make_loop(self.compiled_game, self.minimizer, self.tapered)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
     self._state, self._local = self._loop.state, self._loop.local
+    self._tapered = self._loop.tapered
     # The relative rounding error of what is remembered.
     self.precision = float(np.finfo(self._cumulative.dtype).eps)
 
@@ -118,6 +140,7 @@ class Solver(IterativeSolver):
 
   def _loaded(self) -> None:
     self._loop.refresh()
+    self._rows = np.zeros((0, 0))
 
   @property
   def iteration(self) -> int:
@@ -127,6 +150,15 @@ class Solver(IterativeSolver):
   @iteration.setter
   def iteration(self, number: int) -> None:
     self._iteration[0] = number
+
+  @property
+  def _last_addition(self) -> int:
+    """The iteration after which the sums were last added to the tapered ones."""
+    return int(self._iteration[1])
+
+  @_last_addition.setter
+  def _last_addition(self, number: int) -> None:
+    self._iteration[1] = number
 
   @property
   def game(self) -> pyspiel.Game:
@@ -173,16 +205,30 @@ class Solver(IterativeSolver):
   def _advance(self, count: int) -> None:
     """Does `count` iterations in one call of compiled code."""
     iterations = np.arange(self.iteration + 1, self.iteration + count + 1)
-    parameters = self._parameters(iterations)
+    parameters = self._parameter_rows(iterations)
     check_numbers(parameters, 2, count, "what the minimizer's `parameters` returns")
     weights = self._average_weights(iterations)
     check_weights(weights, count, float(self._cumulative[0]))
     weights = weights[:, None]
-    self._run_loop(IterationNumbers(parameters, weights * ~self._after, weights * self._after))
+    self._run_loop(
+      IterationNumbers(
+        parameters, weights * ~self._after, weights * self._after, self._additions(count)
+      )
+    )
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
     """Does as many iterations as there are rows of numbers."""
     self._loop.advance(self.alternating_updates, numbers, self._iteration)
+
+  def _parameter_rows(self, iterations: Int64s) -> Float64s:
+    """Returns the same as `_parameters`, quickly where it is called for a few iterations after the other."""
+    count, first = len(iterations), self.iteration - self._rows_from
+    if not count or count > _TABLE:
+      return self._parameters(iterations)
+    if not 0 <= first <= len(self._rows) - count:
+      self._rows_from, first = self.iteration, 0
+      self._rows = self._parameters(np.arange(1, _TABLE + 1) + self.iteration)
+    return self._rows[first : first + count]
 
   def _parameters(self, iterations: Int64s) -> Float64s:
     """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
@@ -190,7 +236,76 @@ class Solver(IterativeSolver):
 
   def _average_weights(self, iterations: Int64s) -> Float64s:
     """Returns what the strategies of these iterations weigh in the average, shape (iterations,)."""
-    return self._weights(iterations)
+    return self._weights(iterations - self._origin)
+
+  def _additions(self, count: int) -> Float64s:
+    """Returns `IterationNumbers.additions` of the next iterations."""
+    result = np.zeros(count)
+    if self.tapered:
+      last, first, end = self._last_addition, self.iteration + 1, self.iteration + count
+      while True:
+        part = (last - self._origin) // _PART_BETWEEN_ADDITIONS
+        due = last + max(_LEAST_BETWEEN_ADDITIONS, part)
+        if due > end:
+          break
+        result[due - first] = _ADDITION * (due - last)
+        last = due
+    return result
+
+  def _sums(self) -> AnyFloats:
+    """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
+    if not self._cumulative[0]:
+      return self._loop.current_sequence_form()
+    passed = self.iteration - self._last_addition
+    if not self.tapered:
+      return self._cumulative
+    return self._tapered + _ADDITION * passed * self._cumulative if passed else self._tapered
+
+  @property
+  def restarts_itself(self) -> bool:
+    """Whether it goes on from other strategies without being told to."""
+    return False
+
+  @property
+  def stretch(self) -> int:
+    """How many iterations its average is made of."""
+    return self.iteration - self._origin
+
+  def postpone(self, iterations: int) -> None:
+    """Lets the average begin later, as if that many of the iterations since then had not been."""
+    self._origin += iterations
+    self._last_addition += iterations
+    self._rows = np.zeros((0, 0))
+
+  def average_candidates(self) -> Iterator[AnyFloats]:
+    """Yields multiples of the averages that there are, not to be written to: with plain weights, with tapered ones."""
+    if self._cumulative[0]:
+      yield self._cumulative
+      if self.tapered:
+        yield self._sums()
+
+  def add_to_tapered(self) -> None:
+    """Brings the tapered sums up to date, sooner than they would be."""
+    passed = self.iteration - self._last_addition
+    if self.tapered and passed:
+      self._tapered += _ADDITION * passed * self._cumulative
+      self._last_addition = self.iteration
+
+  def restart_from(self, sequence_form: Float64s) -> None:
+    """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.
+
+    Args:
+      sequence_form: the strategies, shape (sequences,). Where their owner does not play to, the current ones stay.
+
+    Raises:
+      RestartError: the minimizer can't go on from a strategy.
+    """
+    parameters = self._parameters(np.array([max(1, self.iteration)]))[0]
+    self._loop.resume(sequence_form, parameters)
+    self._origin = self._last_addition = self.iteration
+    self._cumulative[:] = 0.0
+    self._tapered[:] = 0.0
+    self._rows = np.zeros((0, 0))
 
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
@@ -203,13 +318,15 @@ class Solver(IterativeSolver):
 
   def average_probabilities(self) -> Float64s:
     """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
-    return forms.behavioral_form(self.compiled_game, self._cumulative)
+    return forms.behavioral_form(self.compiled_game, self._sums())
 
   def average_sequence_form(self) -> Float64s:
     """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
-    return self._loop.average_sequence_form()
+    result = np.array(self._sums(), np.float64)
+    for treeplex in self.compiled_game.treeplexes:
+      result[treeplex.root : treeplex.end] /= result[treeplex.root]
+    return result
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays."""
-    sums = self._cumulative if self.iteration else self._loop.current_sequence_form()
-    return evaluate.evaluate(self.compiled_game, sums).nash_conv
+    return evaluate.evaluate(self.compiled_game, self._sums()).nash_conv

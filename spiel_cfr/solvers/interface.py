@@ -351,11 +351,7 @@ class IterativeSolver(abc.ABC):
     compiled = compile_game(game)
     header, arrays = files.read(path, _KIND, _FORMAT)
     try:
-      name, described = header["solver"][CLASS], header["solver"]["arguments"]
-      found = newest_class([cls], name)
-      bound = inspect.signature(found.__init__).bind_partial(None, compiled)
-      bound.arguments.update(from_json(described))
-      solver: Self = found(*bound.args[1:], **bound.kwargs)
+      solver = cls._described(compiled, header["solver"])
     # Nobody knows what constructors do with arguments that were never theirs.
     except Exception as error:
       raise errors.CheckpointMismatchError(
@@ -364,6 +360,19 @@ class IterativeSolver(abc.ABC):
       ) from error
     solver._restore(path, header, arrays)
     return solver
+
+  @classmethod
+  def _described(cls, game: CompiledGame, description: Mapping[str, Any]) -> Self:
+    """Makes the solver, of this class or a subclass, of which `description()` is this."""
+    solver: Self = newest_class([cls], description[CLASS])._made(game, description)
+    return solver
+
+  @classmethod
+  def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
+    """Calls the constructor with a first argument and those that are described."""
+    bound = inspect.signature(cls.__init__).bind_partial(None, first)
+    bound.arguments.update(from_json(description["arguments"]))
+    return cls(*bound.args[1:], **bound.kwargs)
 
 
 def _is_state_of(generator: np.random.Generator, state: Any) -> bool:

@@ -63,7 +63,7 @@ def test_restarts_make_convergence_linear():
   solver = _certified("liars_dice(dice_sides=4)")
   solver.run(400)
   assert solver.exploitability() < 1e-12
-  assert solver._restart_iteration > 0
+  assert solver._origin > 0
 
 
 def test_restart_keeps_current_strategies_where_the_certified_ones_do_not_go():

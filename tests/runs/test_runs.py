@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.runs.interrupt import DeferredInterrupt
+from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.runs.progress import Progress
 from spiel_cfr.slices import Slices
 

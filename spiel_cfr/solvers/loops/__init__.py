@@ -2,15 +2,15 @@
 
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.minimizers.base import LocalMinimizer
-from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
+from spiel_cfr.solvers.loops.base import AnyFloats, IterationNumbers, Loop
 from spiel_cfr.solvers.loops.flat import FlatLoop
 from spiel_cfr.solvers.loops.parts import PartsLoop
 
-__all__ = ["IterationNumbers", "Loop", "make_loop"]
+__all__ = ["AnyFloats", "IterationNumbers", "Loop", "make_loop"]
 
 
-def make_loop(game: CompiledGame, minimizer: LocalMinimizer) -> Loop:
-  """Returns the loop for a game, before its first iteration."""
+def make_loop(game: CompiledGame, minimizer: LocalMinimizer, tapered: bool = False) -> Loop:
+  """Returns the loop for a game, before its first iteration; `tapered` says whether it keeps `Loop.tapered`."""
   if game.partition is None:
-    return FlatLoop(game, minimizer)
-  return PartsLoop(game, minimizer, game.partition)
+    return FlatLoop(game, minimizer, tapered)
+  return PartsLoop(game, minimizer, game.partition, tapered)

@@ -33,11 +33,14 @@ class IterationNumbers(NamedTuple):
     parameters: the minimizer's, shape (iterations, numbers).
     weights_before: what the strategy before its owner's update weighs in the average, shape (iterations, players).
     weights_after: likewise, the strategy after it.
+    additions: what `Loop.cumulative` is multiplied by when it is added to `Loop.tapered` after the iteration, shape
+      (iterations,); 0 if it is not.
   """
 
   parameters: Float64s
   weights_before: Float64s
   weights_after: Float64s
+  additions: Float64s
 
 
 class Loop(abc.ABC):
@@ -46,12 +49,14 @@ class Loop(abc.ABC):
   Attributes:
     strategy: probability of each sequence's action at its infoset, shape (sequences,).
     cumulative: weighted sum of sequence forms, shape (sequences,).
+    tapered: weighted sum of `cumulative` after some iterations, shape (sequences,), or (0,) if nobody wants it.
     state: the minimizer's, shape (lines, sequences), in an order of the loop's own.
     local: the minimizer's, shape (lines, infosets), likewise.
   """
 
   strategy: AnyFloats
   cumulative: AnyFloats
+  tapered: AnyFloats
   state: AnyFloats
   local: Float64s
 
@@ -80,8 +85,17 @@ class Loop(abc.ABC):
     Args:
       alternating: whether a player sees the new strategies of those before it.
       numbers: see `IterationNumbers`.
-      done: shape (1,), the number of iterations done. It is counted where no interruption can come between an iteration
-        and its number.
+      done: shape (2,), the number of iterations done, and what it was at the last addition. They are counted where no
+        interruption can come between an iteration and its number.
+    """
+
+  @abc.abstractmethod
+  def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
+    """Goes on from other strategies: they become the current ones, and the minimizer's state is made to fit them.
+
+    Args:
+      sequence_form: the strategies, shape (sequences,). Where their owner does not play to, the current ones stay.
+      parameters: the minimizer's, of the last iteration.
     """
 
   @abc.abstractmethod
@@ -122,13 +136,6 @@ class Loop(abc.ABC):
   def current_sequence_form(self) -> Float64s:
     """Returns the current policy in sequence form, a copy of shape (sequences,)."""
     return forms.sequence_form(self._game, self.strategy)
-
-  def average_sequence_form(self) -> Float64s:
-    """Returns the average policy in sequence form, shape (sequences,); before any iteration, the current one."""
-    sums: AnyFloats = self.cumulative
-    if not sums[self._game.treeplexes[0].root]:
-      return self.current_sequence_form()
-    return forms.normalized(self._game, sums)
 
   def set_strategy(self, probabilities: Float64s) -> None:
     """Makes a behavioural form, shape (sequences,), the current policy."""

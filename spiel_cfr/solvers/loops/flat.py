@@ -17,7 +17,9 @@ from spiel_cfr.game.sweeps import (
   new_scratch,
   sweep_down,
   sweep_up,
+  tree_adopt,
   tree_down,
+  tree_reach,
   tree_up,
 )
 from spiel_cfr.kernels.arrays import (
@@ -32,7 +34,7 @@ from spiel_cfr.kernels.arrays import (
 )
 from spiel_cfr.kernels.compile import Kernel, kernel
 from spiel_cfr.kernels.simd import LANES
-from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.payoffs.base import GRADIENT, PAYOFF_ARRAYS, PayoffArrays
 from spiel_cfr.policy import forms
 from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
@@ -55,7 +57,7 @@ class _Workspace(NamedTuple):
 
 
 _WORKSPACE = tuple_type(_Workspace, FLOATS, FLOATS, FLOATS)
-_NUMBERS = tuple_type(IterationNumbers, FLOAT_TABLE, FLOAT_TABLE, FLOAT_TABLE)
+_NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
 
 
 @block_kernel
@@ -74,6 +76,7 @@ def no_prediction(block: Block) -> None:
     COUNT_TABLE,
     TREE,
     MEMORY,
+    FLOATS,
     _WORKSPACE,
     SCRATCH,
     _NUMBERS,
@@ -90,6 +93,7 @@ def run_iterations(
   players: Uint64s,
   tree: Tree,
   memory: Memory,
+  tapered: Float64s,
   workspace: _Workspace,
   scratch: Scratch,
   numbers: IterationNumbers,
@@ -107,6 +111,7 @@ def run_iterations(
     players: see `CompiledGame.players`.
     tree: of all players.
     memory: what the iterations change.
+    tapered: likewise, see `Loop`.
     workspace: what they work on.
     scratch: likewise.
     numbers: see `IterationNumbers`.
@@ -140,16 +145,22 @@ def run_iterations(
       cumulative[root] += before + after
       sweep_down(begin, end, tree, strategy, sequence_form, cumulative, scratch, before, after)
     done[0] += _ONE
+    addition = numbers.additions[iteration]
+    if addition != 0.0:
+      for i in range(np.uint64(tapered.shape[0])):
+        tapered[i] += addition * cumulative[i]
+      done[1] = done[0]
 
 
 class FlatLoop(Loop):
   """See the module's docstring. All arrays are in the game's order."""
 
-  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
+  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
     self.strategy = forms.uniform(game)
     self.cumulative = aligned_zeros(game.end)
+    self.tapered = aligned_zeros(game.end if tapered else 0)
     self.state = aligned_zeros(minimizer.state_lines, game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + LANES)
@@ -175,6 +186,7 @@ class FlatLoop(Loop):
       self._game.players,
       self._tree,
       Memory(self.strategy, self.cumulative, self.state, self.local),
+      self.tapered,
       self._workspace,
       self._scratch,
       numbers,
@@ -207,9 +219,26 @@ class FlatLoop(Loop):
     self.cumulative[root] += sum(weights)
     tree_down(tree, self.strategy, sequence_form, self.cumulative, self._scratch, *weights)
 
+  def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
+    """See the base class."""
+    tree_adopt(self._tree, sequence_form, self.strategy)
+    self._scratch.value[:] = 0.0
+    tree_up(
+      resumption(self._minimizer),
+      self._tree,
+      self.strategy,
+      self._workspace.utility,
+      self.state,
+      self.local,
+      parameters,
+      self._scratch,
+    )
+    self.refresh()
+
   def refresh(self) -> None:
     """See the base class."""
-    self._workspace.sequence_form[:] = forms.sequence_form(self._game, self.strategy)
+    # The empty sequences are 1 from the beginning.
+    tree_reach(self._tree, self.strategy, self._workspace.sequence_form, self._scratch)
 
   def current_sequence_form(self) -> Float64s:
     """See the base class."""

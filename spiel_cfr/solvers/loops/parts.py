@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, Part, Partition, PartWalk, Workspace
-from spiel_cfr.game.sweeps import tree_down, tree_reach, tree_up
+from spiel_cfr.game.sweeps import tree_adopt, tree_down, tree_reach, tree_up
 from spiel_cfr.kernels.arrays import Float64s, Uint64s, aligned_zeros
 from spiel_cfr.kernels.simd import LANES
-from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.slices import whole_steps
 from spiel_cfr.solvers.loops.base import AnyFloats, IterationNumbers, Loop
 
@@ -54,7 +54,9 @@ class PartsLoop(Loop):
   `strategy` and `cumulative` are in the game's order; of `state` and `local` each part has a block of all its lines.
   """
 
-  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer, partition: Partition) -> None:
+  def __init__(
+    self, game: CompiledGame, minimizer: LocalMinimizer, partition: Partition, tapered: bool
+  ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
     dtype = np.dtype(partition.dtype)
@@ -63,6 +65,7 @@ class PartsLoop(Loop):
       for sequences, _ in treeplex.blocks():
         self.strategy[sequences] = 1.0 / len(sequences)
     self.cumulative = _zeros(dtype, game.end)
+    self.tapered = _zeros(dtype, game.end if tapered else 0)
     self.state = _zeros(dtype, minimizer.state_lines * game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines * game.num_infosets + LANES)
@@ -77,8 +80,14 @@ class PartsLoop(Loop):
     rows = list(zip(*numbers, strict=True))
 
     def iterate(number: int) -> None:
+      *numbers_of_players, addition = rows[number]
       for turn in [(0,), (1,)] if alternating else [PLAYERS]:
-        self._update(turn, *rows[number])
+        self._update(turn, *numbers_of_players)
+      if addition:
+        for part in self._parts:
+          for own in part.sequences:
+            self.tapered[own] += addition * self.cumulative[own]
+        done[1] = done[0] + np.uint64(1)
       done[0] += np.uint64(1)
 
     self._enter_trunk()
@@ -93,6 +102,32 @@ class PartsLoop(Loop):
     """Computes the reach probabilities of the trunk."""
     for player in PLAYERS:
       self._reach(0, player, self._walk.trunk)
+
+  def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
+    """See the base class."""
+    kernel = resumption(self._minimizer)
+    for number, part in enumerate(self._parts):
+      workspace = self._walk.workspaces[0] if number else self._walk.trunk
+      workspace.scratch.value[:] = 0.0
+      for player in PLAYERS:
+        own, reach = part.sequences[player], workspace.sequence_form[player]
+        reach[: part.own_length(player)] = sequence_form[own]
+        self._walk.enter(number, player, workspace)
+        strategy = self._open(self.strategy[own], workspace, player, _STRATEGY)
+        state = self._open(self._state_of(own), workspace, player, _STATE)
+        tree_adopt(part.trees[player], reach, strategy)
+        tree_up(
+          kernel,
+          part.trees[player],
+          strategy,
+          workspace.utility[player][0],
+          state,
+          self._local_of(part.infosets[player]),
+          parameters,
+          workspace.scratch,
+        )
+        _close(self.strategy[own], strategy)
+        _close(self._state_of(own), state)
 
   def refresh(self) -> None:
     """See the base class: reach probabilities are computed anew in each call of `advance`."""

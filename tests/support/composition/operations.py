@@ -280,7 +280,8 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
 
 
 def _certifies(entry: catalogue.Entry) -> bool:
-  return entry.arguments.get("average") == "certified"
+  is_restarted = entry.restarted or issubclass(entry.solver, spiel_cfr.Restarted)
+  return is_restarted or entry.arguments.get("average") == "certified"
 
 
 OPERATIONS = (

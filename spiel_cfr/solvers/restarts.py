@@ -1,0 +1,400 @@
+"""Restarts on trial: any full-width solver, converging linearly once it is close enough.
+
+Averages converge sublinearly because they remember how badly it all began. Where the dynamics circle around an
+equilibrium, a solver that goes on from its average, with an average that begins anew, converges linearly; elsewhere it
+loses what it had. So restarts are on trial here, and taken back unless they pay at once. docs/restarts.md has the
+derivation, the proof of the safeguard and measurements.
+
+Restarts from averages are from Applegate, Hinder, Lu and Lubin, "Faster First-Order Primal-Dual Methods for Linear
+Programming using Restarts and Sharpness" (2023); that they speed up predictive CFR+ is from Chakrabarti, Diakonikolas
+and Kroer, "Block-Coordinate Methods and Restarting for Solving Extensive-Form Games" (2023).
+"""
+
+import copy
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import arguments, errors, evaluate
+from spiel_cfr.interrupt import DeferredInterrupt
+from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
+from spiel_cfr.minimizers.base import resumption
+from spiel_cfr.policy import forms
+from spiel_cfr.slices import Slices
+from spiel_cfr.solvers.cfr import TabularCFRSolver
+from spiel_cfr.solvers.full_width import Solver
+from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.loops import AnyFloats
+
+# A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,
+_SPACING = 1.5
+# or, once a restart has stayed, when NashConv is this fraction of what it was when the last trial began.
+_PROGRESS = 0.2
+# A restart stays if the trial's own pair of strategies reaches this fraction of the NashConv before it
+_PAYS = 0.5
+# within this fraction of all iterations, or T^2 / 5000 where that is less, but at least 16.
+_LENGTH, _SLOW_START, _SHORTEST = 0.2, 5000, 16
+# Checks are at least 8 iterations apart, an eighth of a trial or half of what it has taken, a tenth of a stretch,
+_LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
+# and take at most this share of the time. An evaluation takes as long as 0.65 iterations of regret matching, and, in
+# small games, all around it as long as 3; that these are constants and not measured makes runs repeatable.
+_SHARE, _EVALUATION, _CHECK = 0.06, 0.65, 3.0
+
+
+class Restarted(IterativeSolver):
+  """A full-width solver with restarts on trial. Its average policy is the best one that it has certified.
+
+      solver = Restarted(DCFRSolver("leduc_poker"))
+      solver.run(10_000)
+
+  Now and then it checks the current strategies and the averages, with plain and with tapered weights, by best
+  responses, and keeps the best. In constant-sum games of two players that goes for each player's strategy by itself,
+  since a strategy is as bad as the best response to it is good; in other games only all together can be judged, by
+  NashConv. At some checks it lets the solver go on from what it keeps, see `Solver.restart_from`. Unless that halves
+  NashConv soon, the solver goes on from where it was before.
+
+  Iterations alone decide what happens when, so that runs are repeatable.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    first_attempt: as given.
+    safeguard: as given.
+    num_attempts: how often it has gone on from what it keeps.
+    num_restarts: how often that has paid.
+  """
+
+  state_names = (
+    "num_attempts",
+    "num_restarts",
+    "_cost",
+    "_checked",
+    "_next_check",
+    "_best",
+    "_scores",
+    "_trial",
+    "_trial_length",
+    "_trial_nash_conv",
+    "_trial_scores",
+    "_last_attempt",
+    "_last_nash_conv",
+    "_handed_over",
+  )
+  _workspaces = ("_slices", "_evaluator", "_solver", "_saved")
+
+  def __init__(
+    self, solver: IterativeSolver, *, first_attempt: int = 500, safeguard: float | None = 1.0
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      solver: a full-width solver; it is itself left alone, and where it may be in a run does not matter.
+      first_attempt: the iteration of the first check, and of the first restart on trial.
+      safeguard: in constant-sum games of two players, if a check after T iterations finds a NashConv above
+
+          safeguard * payoff range * sum over all infosets of sqrt(actions) / sqrt(T)
+
+        CFR with simultaneous updates takes over for good, whose own bound that is, times the safeguard. NashConv is
+        then O(1 / sqrt(T)) whatever the solver does. None for no safeguard.
+
+    Raises:
+      RestartError: the solver can't go on from given strategies, or restarts itself already.
+      ArgumentError: `solver` is none, `first_attempt` is not a positive integer, or the safeguard is not positive.
+    """
+    if not isinstance(solver, Solver):
+      raise errors.ArgumentError(f"Only full-width solvers can be restarted, not {solver!r}.")
+    if solver.restarts_itself:
+      raise errors.RestartError(f"{solver!r} restarts itself already; take it as it is.")
+    resumption(solver.minimizer)
+    self.compiled_game = solver.compiled_game
+    self.first_attempt = arguments.positive_integer(first_attempt, "first_attempt")
+    self.safeguard = (
+      None if safeguard is None else arguments.positive_number(safeguard, "safeguard")
+    )
+    game = self.compiled_game
+    # Where strategies can be judged one by one, half of what the players' returns sum to.
+    self._half_sum = (
+      game.constant_sum / 2
+      if game.is_two_player_constant_sum and game.constant_sum is not None
+      else None
+    )
+    self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
+    self._base = solver.restarted()
+    self._base.tapered = True
+    self._bound = self._cfr_bound() if self.safeguard is not None else math.inf
+    self._start()
+
+  def _cfr_bound(self) -> float:
+    """Returns C such that NashConv of simultaneous CFR is at most C / sqrt(T), infinite where there is none."""
+    game = self.compiled_game
+    if not game.is_two_player_constant_sum or self.safeguard is None:
+      return math.inf
+    low, high = game.payoff_range
+    roots = sum(float(np.sqrt(tree.infoset_actions).sum()) for tree in game.treeplexes)
+    return self.safeguard * (high - low) * roots
+
+  def _start(self) -> None:
+    game = self.compiled_game
+    self._slices = Slices()
+    self._evaluator = evaluate.Evaluator(game)
+    self._base = self._base.restarted()
+    self._solver: Solver = self._base
+    self.num_attempts = self.num_restarts = 0
+    # What all checks have cost, in iterations, and the iteration of the last one that has looked at everything.
+    self._cost, self._checked = 0.0, 0
+    self._next_check = self.first_attempt
+    self._best = aligned_zeros(game.end)
+    self._scores = np.full(game.num_players, np.inf)
+    self._trial = self._trial_length = self._last_attempt = self._handed_over = 0
+    self._trial_nash_conv = self._last_nash_conv = math.inf
+    self._trial_scores = np.full(game.num_players, np.inf)
+    # What the solver was before the restart that is on trial.
+    self._saved: dict[str, Any] = {}
+
+  @property
+  def iteration(self) -> int:  # type: ignore[override]
+    """How many iterations have been done, those that were taken back included."""
+    return self._handed_over + self._solver.iteration
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, as OpenSpiel has it."""
+    return self.compiled_game.game
+
+  @property
+  def nodes_touched(self) -> int:
+    """How many states a recursive implementation of the iterations would have visited."""
+    before = self._base.nodes_touched if self._solver is not self._base else 0
+    return before + self._solver.nodes_touched
+
+  @property
+  def next_check(self) -> int:
+    """The next iteration after which it looks for better strategies."""
+    return self._next_check
+
+  @property
+  def certified_nash_conv(self) -> float:
+    """The NashConv of the best strategies that checks have found, infinite before the first."""
+    return float(self._scores.sum())
+
+  @property
+  def handed_over(self) -> bool:
+    """Whether the safeguard has handed over to CFR."""
+    return self._handed_over > 0
+
+  def prepare(self) -> None:
+    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
+    self._solver.prepare()
+    self._solver.restarted().restart_from(self._solver.current_sequence_form())
+    self.nash_conv()
+
+  def evaluate_and_update_policy(self) -> None:
+    """Does one iteration: every player evaluates the current policies and updates its own."""
+    self._advance(1)
+
+  def run(self, iterations: int) -> None:
+    """Does many iterations: the same numbers as single steps, bit for bit.
+
+    Ctrl-C raises KeyboardInterrupt after a whole number of them, `self.iteration`.
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
+    """
+    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
+      self._advance(count)
+
+  def _advance(self, count: int) -> None:
+    end = self.iteration + count
+    while True:
+      if self.iteration >= self._next_check:
+        self._check()
+      if self.iteration >= end:
+        return
+      self._solver._advance(min(end, self._next_check) - self.iteration)
+
+  def _check(self) -> None:
+    """Looks for better strategies, and decides what they mean."""
+    self._solver.add_to_tapered()
+    # The tapered average is the first to be better than what was before, and the plain one hardly ever alone is.
+    candidates = [*self._solver.average_candidates()][-1:] if self._trial else self._candidates()
+    cost = _CHECK
+    for candidate in candidates:
+      scores = self._keep(candidate, self._best, self._scores)
+      if self._trial:
+        np.minimum(self._trial_scores, scores, out=self._trial_scores)
+      cost += _EVALUATION
+    self._cost += cost
+    self._checked = 0 if self._trial else self.iteration
+    if not self._handed_over:
+      if self._scores.sum() > self._bound / math.sqrt(self.iteration):
+        self._hand_over()
+      elif self._trial:
+        self._judge()
+      else:
+        self._consider_attempt()
+    self._next_check = self._following_check()
+
+  def _candidates(self) -> Iterator[AnyFloats]:
+    """Yields multiples of the strategies that may be worth keeping."""
+    yield self._solver.current_sequence_form()
+    yield from self._solver.average_candidates()
+
+  def _keep(self, candidate: AnyFloats, best: Float64s, best_scores: Float64s) -> Float64s:
+    """Writes what is better than the best so far over it; returns how good each player's strategy is.
+
+    That number is to be small; the sum over the players is NashConv.
+    """
+    evaluation = self._evaluator(candidate)
+    if self._half_sum is not None:
+      scores: Float64s = evaluation.best_response_values[::-1] - self._half_sum
+    else:
+      scores = np.full(len(best_scores), evaluation.nash_conv / len(best_scores))
+    for player, own in enumerate(self._own):
+      if scores[player] < best_scores[player]:
+        np.divide(candidate[own], candidate[own.start], out=best[own])
+        best_scores[player] = scores[player]
+    return scores
+
+  def _consider_attempt(self) -> None:
+    """Begins a trial if it is time for one."""
+    nash_conv = float(self._scores.sum())
+    progress = self.num_restarts and nash_conv <= _PROGRESS * self._last_nash_conv
+    if progress or not self._last_attempt or self.iteration >= _SPACING * self._last_attempt:
+      self._begin(nash_conv)
+
+  def _begin(self, nash_conv: float) -> None:
+    """Restarts on trial from the best strategies so far."""
+    now = self.iteration
+    with DeferredInterrupt():
+      self._saved = self._solver.state_dict()
+      self._solver.restart_from(self._best)
+      self._trial = self._last_attempt = now
+      self._trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
+      self._trial_nash_conv = self._last_nash_conv = nash_conv
+      self._trial_scores[:] = np.inf
+      self.num_attempts += 1
+
+  def _judge(self) -> None:
+    """Ends a trial if it has paid, or if it is over or hopeless."""
+    own, wanted = float(self._trial_scores.sum()), _PAYS * self._trial_nash_conv
+    taken = self.iteration - self._trial
+    if own <= wanted:
+      self._end_trial()
+      self.num_restarts += 1
+      nash_conv = float(self._scores.sum())
+      if nash_conv <= _PROGRESS * self._last_nash_conv:
+        self._begin(nash_conv)
+    # Falling like 1 / taken from here on, it would not make it in time.
+    elif taken >= self._trial_length or own * taken > wanted * self._trial_length:
+      with DeferredInterrupt():
+        self._solver.load_state_dict(self._saved | {"iteration": self.iteration})
+        self._solver.postpone(taken)
+        self._last_attempt = self.iteration
+        self._end_trial()
+
+  def _end_trial(self) -> None:
+    self._trial = self._trial_length = 0
+    self._trial_nash_conv = math.inf
+    self._trial_scores[:] = np.inf
+    self._saved = {}
+
+  def _hand_over(self) -> None:
+    """Lets CFR go on, from the beginning; the best strategies so far are kept."""
+    with DeferredInterrupt():
+      self._handed_over = self.iteration
+      self._end_trial()
+      self._solver = self._fallback()
+
+  def _fallback(self) -> Solver:
+    """Returns CFR with simultaneous updates."""
+    return TabularCFRSolver(self.compiled_game, alternating_updates=False)
+
+  def _following_check(self) -> int:
+    """Returns the iteration of the next check."""
+    now = self.iteration
+    affordable = int(self._cost / _SHARE)
+    if self._trial:
+      taken, end = now - self._trial, self._trial + self._trial_length
+      if self.num_restarts:
+        gap = max(_LEAST, int(_OF_STRETCH * taken) + 1)
+        following = max(now + gap, affordable)
+      else:
+        gap = max(_LEAST, self._trial_length // _OF_TRIAL, taken // _OF_TAKEN)
+        following = now + gap
+      # The last check of a trial is at its end.
+      return max(end, now + 1) if following > end or end - following < gap / 2 else following
+    if self.num_restarts or self._handed_over:
+      stretch = self._solver.stretch
+      return max(now + max(_LEAST, int(_OF_STRETCH * stretch) + 1), affordable)
+    return max(now + 1, int(_SPACING * self._last_attempt) + 1)
+
+  def current_probabilities(self) -> Float64s:
+    """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
+    return self._solver.current_probabilities()
+
+  def current_sequence_form(self) -> Float64s:
+    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
+    return self._solver.current_sequence_form()
+
+  def average_probabilities(self) -> Float64s:
+    """Returns the best policy found in behavioural form, shape (sequences,); uniform where never played to."""
+    return forms.behavioral_form(self.compiled_game, self.average_sequence_form())
+
+  def average_sequence_form(self) -> Float64s:
+    """Returns the best policy found in sequence form, shape (sequences,)."""
+    return self._certified()[0]
+
+  def nash_conv(self) -> float:
+    """Returns the NashConv of the best policy found, without leaving the arrays."""
+    return float(self._certified()[1].sum())
+
+  def _certified(self) -> tuple[Float64s, Float64s]:
+    """Returns the best strategies and their scores, those of right now included; asking changes nothing."""
+    best, scores = self._best.copy(), self._scores.copy()
+    if self._checked != self.iteration or not self.iteration:
+      for candidate in self._candidates():
+        self._keep(candidate, best, scores)
+    return best, scores
+
+  def state_dict(self) -> dict[str, Any]:
+    """Returns a copy of all that changes from one iteration to the next, by name."""
+    result = super().state_dict()
+    for place, state in (("solver", self._solver.state_dict()), ("saved", self._saved)):
+      result.update({f"{place}.{name}": copy.copy(value) for name, value in state.items()})
+    return result
+
+  def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    """Takes over what `state_dict` of a solver made with the same arguments has returned.
+
+    Raises:
+      CheckpointMismatchError: it is of another solver. This one is then as it was.
+    """
+    nested: dict[str, dict[str, Any]] = {"solver": {}, "saved": {}, "": {}}
+    for name, value in state.items():
+      place, dot, inner = name.partition(".")
+      nested[place if dot and place in nested else ""][inner if dot else name] = value
+    own, saved = nested[""], nested["saved"]
+    solver = self._fallback() if own.get("_handed_over") else self._base.restarted()
+    if own.get("_trial"):
+      solver.load_state_dict(saved)
+    solver.load_state_dict(nested["solver"])
+    super().load_state_dict(own)
+    if self._handed_over:
+      self._base.iteration = self._handed_over
+    else:
+      self._base = solver
+    self._solver, self._saved = solver, copy.deepcopy(saved)
+
+  def description(self) -> dict[str, Any]:
+    """Returns the class, the arguments of the constructor and the same of the solver, as JSON has them.
+
+    Raises:
+      ArgumentError: an argument can't be written as JSON.
+    """
+    return super().description() | {"solver": self._base.description()}
+
+  @classmethod
+  def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
+    return super()._made(Solver._described(first, description["solver"]), description)

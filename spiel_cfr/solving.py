@@ -1,0 +1,240 @@
+"""One call that solves a game: picks the solver, runs it, and says how good the result is."""
+
+import dataclasses
+import functools
+import math
+import time
+from typing import Any
+
+from spiel_cfr import arguments, catalogue, errors, evaluate
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
+from spiel_cfr.runs.loop import StopReason, run
+from spiel_cfr.runs.schedule import NextDue, Powers
+from spiel_cfr.runs.trace import Row
+from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.restarts import Restarted
+
+_REASONS: dict[StopReason, str] = {
+  "target": "the target is reached",
+  "seconds": "time is up",
+  "iterations": "all iterations are done",
+  "interrupt": "Ctrl-C was pressed",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+  """A solver for a game.
+
+  Attributes:
+    name: in the catalogue.
+    why: the reason, in words.
+  """
+
+  name: str
+  why: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+  """What `solve` has found.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    sequence_form: the policy, shape (sequences,).
+    expected_values: what each player expects when all play it, shape (players,).
+    best_response_values: what each would expect from a best response to the others, shape (players,).
+    iterations: how many the solver has done.
+    seconds: how long it all took, compiling the game included.
+    reason: what stopped it: "target", "seconds", "iterations" or "interrupt".
+    solver: the solver, which can go on.
+    why: why it was picked, in words.
+    rows: the evaluations on the way.
+  """
+
+  compiled_game: CompiledGame
+  sequence_form: Float64s
+  expected_values: Float64s
+  best_response_values: Float64s
+  iterations: int
+  seconds: float
+  reason: StopReason
+  solver: IterativeSolver
+  why: str
+  rows: tuple[Row, ...]
+
+  @property
+  def nash_conv(self) -> float:
+    """What the players would gain by best responses, all together."""
+    return float((self.best_response_values - self.expected_values).sum())
+
+  @property
+  def exploitability(self) -> float:
+    """NashConv / 2.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+    """
+    evaluate.check_two_player_constant_sum(self.compiled_game)
+    return self.nash_conv / 2
+
+  @property
+  def value_bounds(self) -> tuple[float, float]:
+    """What player 0 gets for certain with its policy, and the most that it can get against the other's.
+
+    The value of the game is between the two, and they are NashConv apart.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players, so that it need not have a value.
+    """
+    evaluate.check_two_player_constant_sum(self.compiled_game)
+    assert self.compiled_game.constant_sum is not None
+    first, second = self.best_response_values.tolist()
+    return self.compiled_game.constant_sum - second, first
+
+  @functools.cached_property
+  def probabilities(self) -> Float64s:
+    """The policy in behavioural form, shape (sequences,)."""
+    return forms.behavioral_form(self.compiled_game, self.sequence_form)
+
+  @functools.cached_property
+  def policy(self) -> CompiledTabularPolicy:
+    """The policy, as OpenSpiel's Python class."""
+    return CompiledTabularPolicy(self.compiled_game, self.probabilities)
+
+  def policy_dict(self) -> open_spiel.PolicyDict:
+    """Returns the policy as infostate -> action -> probability."""
+    return open_spiel.to_dict(self.compiled_game, self.probabilities)
+
+  def _gap(self) -> str:
+    if self.compiled_game.is_two_player_constant_sum:
+      return f"exploitability {self.exploitability:.2e}"
+    return f"NashConv {self.nash_conv:.2e}"
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return (
+      f"<Solution of {self.compiled_game.game_string}: {self._gap()} after {self.iterations:,} iterations of "
+      f"{type(self.solver).__name__} and {self.seconds:.3g} s>"
+    )
+
+  def __str__(self) -> str:
+    """Returns all that there is to say, in some lines."""
+    game = self.compiled_game
+    if game.is_two_player_constant_sum:
+      low, high = self.value_bounds
+      value = f"{(low + high) / 2:.12g} for player 0, at most {max(0.0, high - low) / 2:.1e} off"
+    else:
+      value = ", ".join(f"{expected:.6g}" for expected in self.expected_values)
+    rows = {
+      "game": str(game),
+      "solver": f"{type(self.solver).__name__}: {self.why}",
+      "stopped": f"{_REASONS[self.reason]}, after {self.iterations:,} iterations and {self.seconds:.3g} s",
+      "certified": self._gap(),
+      "value": value,
+    }
+    return "\n".join(f"{name:<10} {text}" for name, text in rows.items())
+
+
+def choose_solver(game: CompiledGame) -> Choice:
+  """Returns which solver serves a game best, see docs/restarts.md for the measurements."""
+  if game.is_two_player_constant_sum:
+    return Choice(
+      "restarted",
+      "for constant-sum games of two players, whatever their size; it certifies each player's strategy by itself, and "
+      "converges linearly in the end",
+    )
+  if game.num_players == 2:
+    return Choice(
+      "restarted",
+      "for two players whose returns do not sum to a constant nothing is promised; it returns the best policies "
+      "that it has met",
+    )
+  return Choice(
+    "restarted_adaptive",
+    "for more than two players nothing is promised; it returns the best policies that it has met, which did best "
+    "on three players' Kuhn and Leduc poker",
+  )
+
+
+def solve(
+  game: AnyGame,
+  *,
+  exploitability: float = 1e-6,
+  seconds: float = 60.0,
+  iterations: int | None = None,
+  solver: str | IterativeSolver | None = None,
+  progress: bool = False,
+  **more: Any,
+) -> Solution:
+  """Solves a game.
+
+      solution = solve("leduc_poker", exploitability=1e-9)
+      print(solution)
+      solution.policy
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    exploitability: stop when that of the policy, as best responses certify it, is this or less, in the game's units;
+      in other games than constant-sum games of two players, when NashConv is twice this or less.
+    seconds: stop after this time, compiling the game included.
+    iterations: stop after so many, None for no limit.
+    solver: None to have one picked, a name in the catalogue, or a solver of the game, which goes on from where it is.
+    progress: whether to write to standard error how it goes.
+    **more: traces, checkpoints and evaluate_at of `run`.
+
+  Raises:
+    ArgumentError: a number makes no sense, there is no such solver, or it is one of another game.
+    GameError: see `compile_game`.
+  """
+  start = time.perf_counter()
+  arguments.real_number(exploitability, "exploitability", 0.0, math.inf)
+  arguments.real_number(seconds, "seconds", 0.0, math.inf)
+  compiled = compile_game(game)
+  why = "as was asked for"
+  if solver is None:
+    choice = choose_solver(compiled)
+    solver, why = choice.name, choice.why
+  if isinstance(solver, str):
+    # What has a horizon is told of the whole run.
+    solver = catalogue.make(solver, compiled, iterations or 1_000)
+  elif solver.compiled_game.digest != compiled.digest:
+    raise errors.ArgumentError(f"{solver!r} is not a solver of {compiled.game_string}.")
+  result = run(
+    solver,
+    iterations,
+    target_nash_conv=2 * exploitability,
+    seconds=max(0.0, seconds - (time.perf_counter() - start)),
+    progress=progress,
+    **{"evaluate_at": _when_it_checks(solver)} | more,
+  )
+  sequence_form = solver.average_sequence_form()
+  evaluation = evaluate.evaluate(compiled, sequence_form)
+  return Solution(
+    compiled,
+    sequence_form,
+    evaluation.expected_values,
+    evaluation.best_response_values,
+    int(solver.iteration),
+    time.perf_counter() - start,
+    result.reason,
+    solver,
+    why,
+    tuple(result.rows),
+  )
+
+
+def _when_it_checks(solver: IterativeSolver) -> NextDue:
+  """Returns when to look at a policy: at powers of 2, later of 1.2; of one that checks itself, whenever it does."""
+  early, late = Powers(2), Powers(1.2)
+
+  def schedule(iteration: int) -> float:
+    if isinstance(solver, Restarted) and iteration >= solver.first_attempt:
+      return solver.next_check
+    following = early(iteration) if iteration < 64 else late(iteration)
+    return min(following, solver.next_check) if isinstance(solver, Restarted) else following
+
+  return schedule

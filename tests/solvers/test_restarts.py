@@ -1,0 +1,397 @@
+"""Restarts on trial: they pay, they are taken back without a trace, and they work on every form of game."""
+
+import copy
+import dataclasses
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pyspiel
+import pytest
+from composition.forms import FORMS
+
+import spiel_cfr
+from spiel_cfr import Restarted, RestartedCFRSolver, catalogue, errors, policy
+from spiel_cfr.game.blocks import block_kernel, expected_value, lanes
+from spiel_cfr.minimizers.oftrl import LastLossOFTRL
+from spiel_cfr.minimizers.schedules import Fading
+from spiel_cfr.solvers import restarts
+
+# One of each kind of minimizer, of each order of updates, and of each way to average.
+BASES = (
+  "cfr+",
+  "dcfr",
+  "pdcfr+",
+  "hedge",
+  "cfr_simultaneous",
+  "adaptive",
+  "adaptive_safeguarded",
+  "stable_predictive_x10000",
+  "stable_predictive_euclidean",
+)
+# In the first trial, and some iterations later.
+FIRST, INSIDE, END = 4, 9, 60
+
+
+def wrapped(name, game, **arguments):
+  return Restarted(catalogue.make(name, game, END), first_attempt=FIRST, **arguments)
+
+
+def assert_equal(solver, other):
+  state, expected = solver.state_dict(), other.state_dict()
+  assert state.keys() == expected.keys()
+  for name, value in state.items():
+    assert np.array_equal(value, expected[name]), name
+  assert solver.average_probabilities().tobytes() == other.average_probabilities().tobytes()
+
+
+@pytest.fixture(scope="module")
+def leduc():
+  return spiel_cfr.compile_game("leduc_poker")
+
+
+@pytest.fixture(scope="module")
+def solved(leduc):
+  solver = RestartedCFRSolver(leduc)
+  solver.run(5_000)
+  return solver
+
+
+def test_leduc_poker_by_open_spiels_own_measure(solved):
+  in_cpp = pyspiel.exploitability(pyspiel.load_game("leduc_poker"), solved.tabular_average_policy())
+  assert in_cpp == pytest.approx(solved.exploitability(), abs=1e-14)
+  assert in_cpp < 1e-9
+  assert solved.num_restarts >= 3
+
+
+@pytest.mark.parametrize("name", ["cfr+", "dcfr"])
+def test_restarts_pay(name):
+  """On a game that is linear at once they get to rounding level."""
+  game = spiel_cfr.compile_game("liars_dice(dice_sides=4)")
+  bare = catalogue.make(name, game, 2_000)
+  solver = Restarted(bare)
+  solver.run(2_000)
+  bare.run(2_000)
+  assert solver.exploitability() < 1e-13
+  assert solver.exploitability() < bare.exploitability() / 100
+
+
+def test_checks_take_their_share_of_the_time_and_no_more(leduc, monkeypatch):
+  evaluations = []
+  keep = Restarted._keep
+
+  def counted(self, *arguments):
+    evaluations.append(self.iteration)
+    return keep(self, *arguments)
+
+  monkeypatch.setattr(Restarted, "_keep", counted)
+  solver = RestartedCFRSolver(leduc)
+  solver.run(10_000)
+  checks = len(set(evaluations))
+  cost = len(evaluations) * restarts._EVALUATION + checks * restarts._CHECK
+  assert solver._cost == pytest.approx(cost)
+  assert 0.04 < cost / 10_000 < 0.07
+
+
+def test_no_wall_clock(leduc, solved):
+  again = RestartedCFRSolver(leduc)
+  for count in (499, 1, 1, 37, 462, 4_000):
+    again.run(count)
+  assert_equal(again, solved)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("name", BASES)
+def test_every_form_inside_a_trial(form, name, tmp_path):
+  if form.is_large and name != "dcfr":
+    pytest.skip("large")
+  game = form.compiled
+  whole = wrapped(name, game)
+  whole.run(END)
+  assert whole.num_attempts >= 1
+  solver = wrapped(name, game)
+  for count in (FIRST - 1, 1, INSIDE - FIRST):
+    solver.run(count)
+  assert solver._trial == FIRST
+  path = tmp_path / "solver.npz"
+  solver.save(path)
+  others = [
+    copy.copy(solver),
+    pickle.loads(pickle.dumps(solver)),
+    spiel_cfr.IterativeSolver.load(path, game),
+    wrapped(name, game),
+  ]
+  others[-1].restore(path)
+  for other in others:
+    assert_equal(other, solver)
+  for other in (*others, solver):
+    other.run(END - INSIDE)
+    assert_equal(other, whole)
+  expected = spiel_cfr.nash_conv(form.enumerated, whole.average_policy_dict())
+  assert whole.nash_conv() == pytest.approx(expected, abs=form.tolerance * form.scale)
+
+
+@pytest.mark.parametrize("name", ["dcfr", "hedge", "adaptive"])
+def test_parts_do_what_the_whole_does(name):
+  forms = {form.name: form for form in FORMS}
+  runs = [wrapped(name, forms[form].compiled) for form in ("vector form", "parts, 2 threads")]
+  for solver in runs:
+    solver.run(30)
+  one, other = runs
+  assert one.num_attempts == other.num_attempts
+  assert one.nash_conv() == pytest.approx(other.nash_conv(), abs=1e-9)
+
+
+def test_what_is_taken_back_leaves_no_trace(monkeypatch):
+  """Without schedules, the solver then is where one is that never tried."""
+  monkeypatch.setattr(restarts, "_PAYS", -1.0)
+  game = spiel_cfr.compile_game("leduc_poker")
+  solver = Restarted(spiel_cfr.CFRPlusSolver(game), first_attempt=50)
+  bare = spiel_cfr.CFRPlusSolver(game)
+  solver.run(300)
+  while solver._trial:
+    solver.run(1)
+  assert solver.num_attempts >= 3
+  assert solver.num_restarts == 0
+  bare.run(solver._solver.stretch)
+  assert solver.iteration > bare.iteration
+  assert (solver.current_probabilities() == bare.current_probabilities()).all()
+  assert (solver._solver._cumulative == bare._cumulative).all()
+
+
+def test_kept_strategies_never_get_worse(leduc):
+  solver = RestartedCFRSolver(leduc)
+  last = math.inf
+  for _ in range(60):
+    solver.run(50)
+    kept = solver.certified_nash_conv
+    assert kept <= last
+    assert solver.nash_conv() <= kept
+    last = kept
+  sequence_form = solver._best
+  assert spiel_cfr.evaluate.evaluate(leduc, sequence_form).nash_conv == pytest.approx(kept)
+
+
+@block_kernel
+def play_on(block):
+  for i in lanes(block):
+    expected_value(block, i)
+
+
+@block_kernel
+def leave_it(block):
+  block.scratch[0, 0] = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Stubborn(spiel_cfr.LocalMinimizer):
+  """Never learns anything."""
+
+  observe = play_on
+  resume = leave_it
+
+
+def test_the_safeguard_keeps_its_promise(leduc):
+  """NashConv <= sqrt(2 rho) C / sqrt(T), with a solver that does not converge at all."""
+  solver = Restarted(spiel_cfr.Solver(leduc, Stubborn()), first_attempt=100, safeguard=0.005)
+  # CFR is far better than its bound, so the test takes a 200th of it.
+  bound = solver._bound
+  uniform = spiel_cfr.evaluate.evaluate(
+    leduc, policy.sequence_form(leduc, policy.uniform(leduc))
+  ).nash_conv
+  checks = []
+  while solver.iteration < 10_000:
+    solver.run(solver.next_check - solver.iteration)
+    checks.append(solver.iteration)
+    limit = bound / math.sqrt(solver.iteration)
+    if not solver.handed_over:
+      assert solver.certified_nash_conv <= limit
+    elif solver.iteration > 2 * solver._handed_over:
+      assert solver.certified_nash_conv <= math.sqrt(3) * limit
+  assert solver.handed_over
+  assert solver._handed_over > 100
+  assert solver.certified_nash_conv < uniform / 10
+  # rho, from the first check on.
+  assert max(b / a for a, b in itertools.pairwise(checks)) < 1.6
+  fallback = spiel_cfr.TabularCFRSolver(leduc, alternating_updates=False)
+  fallback.run(solver.iteration - solver._handed_over)
+  assert (solver.current_probabilities() == fallback.current_probabilities()).all()
+
+
+def test_checkpoints_after_the_hand_over(tmp_path):
+  solver = Restarted(spiel_cfr.DCFRSolver("kuhn_poker"), first_attempt=4, safeguard=1e-6)
+  solver.run(10)
+  assert solver.handed_over
+  solver.save(tmp_path / "solver.npz")
+  others = [
+    copy.copy(solver),
+    pickle.loads(pickle.dumps(solver)),
+    Restarted.load(tmp_path / "solver.npz", solver.compiled_game),
+  ]
+  solver.run(50)
+  for other in others:
+    other.run(50)
+    assert other.iteration == 60
+    assert_equal(other, solver)
+
+
+def test_without_a_bound_there_is_no_safeguard():
+  for game, safeguard in (("kuhn_poker(players=3)", 1e-9), ("kuhn_poker", None)):
+    solver = Restarted(spiel_cfr.DCFRSolver(game), first_attempt=4, safeguard=safeguard)
+    solver.run(40)
+    assert not solver.handed_over
+
+
+class _NoWayBack(spiel_cfr.RegretMatching):
+  resume = None
+
+
+def test_what_cannot_be_restarted_is_refused():
+  with pytest.raises(errors.RestartError, match=r"_NoWayBack can't go on .* kernel `resume`"):
+    Restarted(spiel_cfr.Solver("kuhn_poker", _NoWayBack()))
+  certified = spiel_cfr.AdaptiveOptimisticCFRSolver("kuhn_poker", average="certified")
+  with pytest.raises(errors.RestartError, match="restarts itself"):
+    Restarted(certified)
+  for other in ("kuhn_poker", spiel_cfr.ExternalSamplingSolver("kuhn_poker")):
+    with pytest.raises(errors.ArgumentError, match="full-width"):
+      Restarted(other)
+  for arguments in ({"first_attempt": 0}, {"safeguard": -1.0}):
+    with pytest.raises(errors.ArgumentError, match=next(iter(arguments))):
+      Restarted(spiel_cfr.CFRSolver("kuhn_poker"), **arguments)
+
+
+def test_a_checkpoint_of_another_solver_is_refused(tmp_path):
+  solver = wrapped("dcfr", "kuhn_poker")
+  solver.run(5)
+  solver.save(tmp_path / "solver.npz")
+  other = wrapped("cfr+", "kuhn_poker")
+  with pytest.raises(errors.CheckpointMismatchError, match="DCFRSolver"):
+    other.restore(tmp_path / "solver.npz")
+  state = solver.state_dict()
+  before = other.state_dict()
+  for broken in ({"solver._state": np.zeros(3)}, {"_best": 1.0}, {"saved._origin": "x"}):
+    with pytest.raises(errors.CheckpointMismatchError):
+      other.load_state_dict(state | broken)
+  assert other.state_dict().keys() == before.keys()
+  assert other.iteration == 0
+
+
+def test_the_given_solver_is_left_alone():
+  bare = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  bare.run(3)
+  solver = Restarted(bare)
+  assert solver.iteration == 0
+  solver.run(7)
+  assert bare.iteration == 3
+  assert not bare.tapered
+
+
+@pytest.mark.parametrize("name", ["cfr+", "hedge", "stable_predictive_last"])
+def test_going_on_from_the_current_strategies_changes_nothing(name):
+  """What these keep is, but for constants that don't matter, a function of what they play."""
+  one, other = (catalogue.make(name, "leduc_poker", 100) for _ in range(2))
+  one.run(40)
+  other.run(20)
+  before = other.current_sequence_form()
+  other.restart_from(before)
+  if name == "stable_predictive_last":
+    # Its current strategies have seen a prediction, which is not repeated.
+    np.testing.assert_allclose(other.current_sequence_form(), before, atol=1e-15)
+    return
+  other.run(20)
+  np.testing.assert_allclose(one.current_sequence_form(), other.current_sequence_form(), atol=1e-9)
+  assert other.iteration == 40
+  assert other.stretch == 20
+
+
+def test_regret_matching_goes_on_from_a_strategy():
+  """R = (sum of max(R, 0)) x where it is played, min(R, 0) elsewhere; where nobody plays to, x stays."""
+  solver = spiel_cfr.CFRSolver("leduc_poker")
+  game = solver.compiled_game
+  solver.run(20)
+  regret, strategy = solver._state[0].copy(), solver.current_probabilities()
+  target = np.random.default_rng(1).random(game.end) * (np.arange(game.end) % 3 > 0)
+  target = policy.sequence_form(game, policy.behavioral_form(game, target))
+  # Player 0 never plays to what is below its first action at its first infoset.
+  solver.restart_from(target)
+  found = solver.current_probabilities()
+  unreached = 0
+  for tree in game.treeplexes:
+    for sequences, infosets in tree.blocks():
+      reach = target[tree.parent[infosets]]
+      expected = np.where(
+        reach > 0, target[sequences] / np.where(reach > 0, reach, 1), strategy[sequences]
+      )
+      unreached += (reach == 0).sum()
+      np.testing.assert_allclose(found[sequences], expected, atol=1e-15)
+      sums = np.maximum(regret[sequences], 0).sum(axis=0)
+      wanted = np.where(expected > 0, sums * expected, np.minimum(regret[sequences], 0))
+      np.testing.assert_allclose(solver._state[0][sequences], wanted, atol=1e-12)
+  assert unreached
+  np.testing.assert_allclose(
+    solver.current_sequence_form(), policy.sequence_form(game, found), atol=1e-15
+  )
+  # Without an iteration since, the average is what is played.
+  np.testing.assert_allclose(solver.average_sequence_form(), solver.current_sequence_form())
+
+
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
+  game = spiel_cfr.compile_game("kuhn_poker")
+  steps = np.linspace(0.1, 1.0, game.num_infosets)
+  solver = spiel_cfr.Solver(game, LastLossOFTRL(steps, regularizer))
+  solver.run(7)
+  target = policy.uniform(game)
+  for tree in game.treeplexes:
+    for sequences, _ in tree.blocks():
+      target[sequences] = np.array([0.3, 0.7])[:, None]
+  solver.restart_from(policy.sequence_form(game, target))
+  regret = solver._state[0]
+  for tree in game.treeplexes:
+    for sequences, infosets in tree.blocks():
+      step = steps[tree.first_infoset :][infosets]
+      low, high = step * regret[sequences]
+      expected = np.log(0.7 / 0.3) if regularizer == "entropy" else 0.4
+      np.testing.assert_allclose(high - low, expected)
+
+
+@pytest.mark.parametrize(
+  "game", ["leduc_poker", "vector form", "parts, 1 thread", "parts, float32"]
+)
+def test_tapered_averages_are_what_they_say(game):
+  """The sums are added up every four iterations, or every thirty-second part of them."""
+  forms = {form.name: form for form in FORMS}
+  compiled = spiel_cfr.compile_game(game) if game == "leduc_poker" else forms[game].compiled
+  solver = spiel_cfr.Solver(
+    compiled,
+    spiel_cfr.RegretMatching.plus(),
+    average_weights=2.0,
+    tapered=True,
+  )
+  plain = spiel_cfr.Solver(compiled, spiel_cfr.RegretMatching.plus(), average_weights=2.0)
+  due, tapered = 0, np.zeros(compiled.end)
+  single = game == "parts, float32"
+  for t in range(1, 203):
+    solver.run(1)
+    plain.run(1)
+    if t == due + max(4, due // 32):
+      tapered += (t - due) * plain._cumulative.astype(np.float64)
+      due = t
+    if t in (1, 3, 4, 6, 100, 160, 200, 202):
+      sums = tapered + (t - due) * plain._cumulative.astype(np.float64)
+      expected = policy.sequence_form(compiled, policy.behavioral_form(compiled, sums))
+      np.testing.assert_allclose(
+        solver.average_sequence_form(), expected, atol=1e-5 if single else 1e-12
+      )
+      probabilities = policy.sequence_form(compiled, solver.average_probabilities())
+      np.testing.assert_allclose(probabilities, expected, atol=1e-5 if single else 1e-12)
+  assert (solver.current_probabilities() == plain.current_probabilities()).all()
+  assert solver.nash_conv() != plain.nash_conv()
+
+
+def test_fading():
+  found = Fading(0.1, 100.0)(np.array([1, 100, 200, 1000]))
+  np.testing.assert_allclose(found, [0.1, 0.1, 0.025, 0.001])
+  with pytest.raises(errors.ArgumentError, match="first"):
+    Fading(-1.0, 100.0)

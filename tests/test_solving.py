@@ -1,0 +1,108 @@
+"""One call solves a game, and says how well."""
+
+import dataclasses
+import math
+
+import pyspiel
+import pytest
+from composition.forms import FORMS
+
+import spiel_cfr
+from spiel_cfr import errors
+
+
+def test_leduc_poker():
+  solution = spiel_cfr.solve("leduc_poker", exploitability=1e-9)
+  assert solution.reason == "target"
+  assert 0 <= solution.exploitability <= 1e-9
+  assert isinstance(solution.solver, spiel_cfr.RestartedCFRSolver)
+  in_cpp = pyspiel.TabularPolicy(
+    {infostate: list(entries.items()) for infostate, entries in solution.policy_dict().items()}
+  )
+  game = pyspiel.load_game("leduc_poker")
+  assert pyspiel.exploitability(game, in_cpp) == pytest.approx(solution.exploitability, abs=1e-13)
+  low, high = solution.value_bounds
+  assert high - low == pytest.approx(solution.nash_conv, abs=1e-15)
+  assert low <= solution.expected_values[0] <= high
+  # Published: the first player loses 0.0856 antes a game.
+  assert low == pytest.approx(-0.085606424, abs=1e-8)
+  assert solution.iterations == solution.solver.iteration < 6_000
+  assert 0 < solution.seconds < 30
+
+
+def test_it_says_what_it_did():
+  solution = spiel_cfr.solve("kuhn_poker", exploitability=1e-8)
+  line = repr(solution)
+  assert "\n" not in line
+  assert line.startswith("<Solution of kuhn_poker(): exploitability ")
+  assert f"after {solution.iterations:,} iterations of RestartedCFRSolver" in line
+  text = str(solution)
+  for part in ("kuhn_poker", "constant-sum", "the target is reached", "-0.0555555"):
+    assert part in text
+  with pytest.raises(dataclasses.FrozenInstanceError):
+    solution.reason = "seconds"
+  assert spiel_cfr.exploitability("kuhn_poker", solution.policy) == pytest.approx(
+    solution.exploitability, abs=1e-14
+  )
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_every_form(form):
+  if form.is_large:
+    pytest.skip("large")
+  solution = spiel_cfr.solve(form.compiled, exploitability=1e-5, iterations=3_000)
+  assert solution.reason == "target"
+  assert solution.nash_conv <= 2e-5
+  expected = spiel_cfr.nash_conv(form.enumerated, solution.policy_dict())
+  assert solution.nash_conv == pytest.approx(expected, abs=form.tolerance * form.scale)
+  if not form.enumerated.is_two_player_constant_sum:
+    assert "nothing is promised" in str(solution)
+    assert "NashConv" in repr(solution)
+    for name in ("exploitability", "value_bounds"):
+      with pytest.raises(errors.UnsupportedGameError):
+        getattr(solution, name)
+
+
+def test_other_reasons_to_stop():
+  solution = spiel_cfr.solve("leduc_poker", exploitability=0.0, iterations=700)
+  assert (solution.reason, solution.iterations) == ("iterations", 700)
+  solution = spiel_cfr.solve("leduc_poker", exploitability=0.0, seconds=0.5)
+  assert solution.reason == "seconds"
+  assert 0.4 < solution.seconds < 5
+  again = spiel_cfr.solve("leduc_poker", solver=solution.solver, iterations=solution.iterations + 9)
+  assert again.iterations == solution.iterations + 9 or again.reason == "target"
+  assert again.why == "as was asked for"
+
+
+def test_solvers_by_name():
+  solution = spiel_cfr.solve("kuhn_poker", exploitability=1e-3, solver="cfr+")
+  assert isinstance(solution.solver, spiel_cfr.CFRPlusSolver)
+  assert solution.exploitability <= 1e-3
+  with pytest.raises(errors.ArgumentError, match="no solver 'cfrr'"):
+    spiel_cfr.solve("kuhn_poker", solver="cfrr")
+  with pytest.raises(errors.ArgumentError, match="not a solver of kuhn_poker"):
+    spiel_cfr.solve("kuhn_poker", solver=spiel_cfr.CFRSolver("leduc_poker"))
+
+
+@pytest.mark.parametrize(
+  "arguments", [{"exploitability": -1.0}, {"seconds": math.nan}, {"iterations": 0}]
+)
+def test_numbers_that_make_no_sense(arguments):
+  with pytest.raises(errors.ArgumentError, match=next(iter(arguments))):
+    spiel_cfr.solve("kuhn_poker", **arguments)
+
+
+def test_traces_and_checkpoints(tmp_path):
+  path = tmp_path / "trace.jsonl"
+  checkpoints = spiel_cfr.Checkpoints(tmp_path / "folder", every=100)
+  solution = spiel_cfr.solve(
+    "kuhn_poker",
+    exploitability=1e-6,
+    traces=[spiel_cfr.open_trace(path)],
+    checkpoints=checkpoints,
+  )
+  _, rows = spiel_cfr.read_trace(path)
+  assert rows[-1].nash_conv <= 2e-6
+  solver = spiel_cfr.RestartedCFRSolver("kuhn_poker")
+  checkpoints.resume(solver)
+  assert solver.iteration == solution.iterations
