@@ -1,0 +1,137 @@
+r"""Draws exploitability against seconds: restarted CFR, its rivals, and OpenSpiel's own CFR+.
+
+    python examples/restarts.py --picture=results/restarts.png
+
+prints a Markdown table for each game, of how exploitable each solver's policy is after so many seconds and how long it
+took to 1e-9. Only the solver's own time counts, on one core; evaluations and what must be compiled don't. OpenSpiel's
+CFR+ has the iterates of ours, as compare_solvers.py shows, so that these are evaluated in its place, much faster.
+"""
+
+import pathlib
+import sys
+import time
+
+from absl import app, flags
+from named_solvers import SOLVERS
+
+import spiel_cfr
+from spiel_cfr import Powers
+
+# Each game, and how many seconds each solver has.
+GAMES = {
+  "Leduc poker": ("leduc_poker", 1.0),
+  "liar's dice, 1 die of 6 sides": ("liars_dice", 10.0),
+  "goofspiel, 5 cards": (
+    "goofspiel(imp_info=True,num_cards=5,points_order=descending)",
+    2.0,
+  ),
+}
+COLUMNS = {
+  "OpenSpiel's CFR+": "open_spiel_cfr+",
+  "CFR+": "cfr+",
+  "DCFR": "dcfr",
+  "PCFR+": "pcfr+",
+  "PDCFR+": "pdcfr+",
+  "restarted DCFR": "restarted_dcfr",
+  "restarted CFR": "restarted",
+}
+_TARGET = 1e-9
+# What is below this is rounding, and may be negative.
+_LEAST = 1e-17
+
+_GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
+_SCALE = flags.DEFINE_float("scale", 1.0, "a factor on all times", 1e-3)
+_PICTURE = flags.DEFINE_string(
+  "picture", "results/restarts.png", "where the picture goes; empty for none"
+)
+
+# Seconds and exploitability.
+Curve = list[tuple[float, float]]
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  curves = {}
+  for number in _GAMES.value:
+    name = list(GAMES)[int(number)]
+    game_string, seconds = GAMES[name]
+    curves[name] = measure(name, game_string, seconds * _SCALE.value)
+  if _PICTURE.value:
+    draw(curves)
+
+
+def measure(name: str, game_string: str, limit: float) -> dict[str, Curve]:
+  """Runs every solver for so many seconds, and prints the table."""
+  game = spiel_cfr.compile_game(game_string)
+  print(f"\n{name}\n")
+  moments = [limit / 100, limit / 10, limit]
+  header = [f"{moment:.2g} s" for moment in moments]
+  print(f"| solver | {' | '.join(header)} | to {_TARGET:g} | iterations |")
+  print("| --- " * (len(moments) + 3) + "|")
+  curves = {}
+  for column, solver_name in COLUMNS.items():
+    solver = SOLVERS[solver_name](game, 10_000)
+    evaluated = SOLVERS["cfr+"](game, 10_000) if solver_name.startswith("open_spiel") else solver
+    curve, iterations = follow(solver, evaluated, limit)
+    curves[column] = curve
+    cells = []
+    for moment in moments:
+      before = [value for seconds, value in curve if seconds <= moment]
+      cells.append(f"{max(before[-1], 0.0):.1e}" if before else "")
+    reached = [seconds for seconds, value in curve if value <= _TARGET]
+    cells.append(f"{reached[0]:.2g} s" if reached else "")
+    print(f"| {column} | {' | '.join(cells)} | {iterations:,} |", flush=True)
+  return curves
+
+
+def follow(
+  solver: spiel_cfr.IterativeSolver, evaluated: spiel_cfr.IterativeSolver, limit: float
+) -> tuple[Curve, int]:
+  """Runs a solver for so many seconds; returns its curve, and how many iterations it has done."""
+  evaluated.prepare()
+  schedule, total = Powers(1.08), 0.0
+  curve: Curve = []
+  while total < limit:
+    count = schedule(solver.iteration) - solver.iteration
+    start = time.perf_counter()
+    solver.run(count)
+    total += time.perf_counter() - start
+    if evaluated is not solver:
+      evaluated.run(count)
+    curve.append((total, evaluated.exploitability()))
+  return curve, solver.iteration
+
+
+def draw(curves: dict[str, dict[str, Curve]]) -> None:
+  """Draws a panel for each game."""
+  try:
+    import matplotlib.pyplot as plt
+  except ImportError:
+    sys.exit("No picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --picture=.")
+  figure, panels = plt.subplots(
+    1, len(curves), figsize=(4.6 * len(curves), 4.6), layout="constrained", squeeze=False
+  )
+  for axes, (name, lines) in zip(panels[0], curves.items(), strict=True):
+    for column, curve in lines.items():
+      ours = column == "restarted CFR"
+      axes.plot(
+        [seconds for seconds, _ in curve],
+        [max(value, _LEAST) for _, value in curve],
+        label=column,
+        color="black" if ours else None,
+        linewidth=2.0 if ours else 1.2,
+        linestyle="--" if column.startswith("OpenSpiel") else "-",
+      )
+    axes.set(xscale="log", yscale="log", xlabel="seconds", ylim=(_LEAST / 3, None), title=name)
+    axes.grid(which="major", color="0.9")
+  panels[0][0].set_ylabel("exploitability")
+  panels[0][0].legend(loc="lower left", fontsize="small")
+  path = pathlib.Path(_PICTURE.value)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=110)
+  print(f"\nWrote {path}")
+
+
+if __name__ == "__main__":
+  app.run(main)
