@@ -98,6 +98,7 @@ class Solver(IterativeSolver):
       arguments.one_of(which, "averaged", get_args(Averaged))
     check_payoffs(self.compiled_game.game_string, self.compiled_game.payoff_range)
     self._after = np.array([which == "after" for which in each])
+    self._before = ~self._after
     self._start()
 
   def _start(self) -> None:
@@ -172,13 +173,14 @@ class Solver(IterativeSolver):
 
   def _advance(self, count: int) -> None:
     """Does `count` iterations in one call of compiled code."""
-    iterations = np.arange(self.iteration + 1, self.iteration + count + 1)
+    first = self.iteration + 1
+    iterations = np.arange(first, first + count)
     parameters = self._parameters(iterations)
     check_numbers(parameters, 2, count, "what the minimizer's `parameters` returns")
     weights = self._average_weights(iterations)
     check_weights(weights, count, float(self._cumulative[0]))
     weights = weights[:, None]
-    numbers = IterationNumbers(parameters, weights * ~self._after, weights * self._after)
+    numbers = IterationNumbers(parameters, weights * self._before, weights * self._after)
     self._loop.advance(self.alternating_updates, numbers, self._iteration)
 
   def _parameters(self, iterations: Int64s) -> Float64s:
