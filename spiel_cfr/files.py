@@ -7,7 +7,6 @@ which are the last bytes of the file, is the SHA-256 of all bytes before it. The
 import contextlib
 import errno
 import hashlib
-import io
 import json
 import math
 import os
@@ -31,6 +30,8 @@ _HEADER = "header"
 _DIGEST_BYTES = 64
 _BUFFER_BYTES = 1 << 20
 _MEMBER = ".npy"
+# Of a member in an archive: its first bytes, and the lengths of what follows before the data.
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
 _HEADER_READERS = {
   (1, 0): np.lib.format.read_array_header_1_0,
   (2, 0): np.lib.format.read_array_header_2_0,
@@ -168,34 +169,41 @@ def _members(file: BinaryIO, size: int) -> Arrays:
   """
   with zipfile.ZipFile(file) as archive:
     entries = archive.infolist()
-    if sum(entry.file_size for entry in entries) > size:
-      raise ValueError("its members are longer than itself")
-    arrays = {}
-    for entry in entries:
-      # What is not compressed can't be longer than the file.
-      if entry.compress_type != zipfile.ZIP_STORED or not entry.filename.endswith(_MEMBER):
-        raise ValueError(f"{entry.filename!r} is not an array that numpy.savez has written")
-      arrays[entry.filename.removesuffix(_MEMBER)] = _array(archive.read(entry))
+  if sum(entry.file_size for entry in entries) > size:
+    raise ValueError("its members are longer than itself")
+  arrays = {}
+  for entry in entries:
+    # What is not compressed can't be longer than the file.
+    if entry.compress_type != zipfile.ZIP_STORED or not entry.filename.endswith(_MEMBER):
+      raise ValueError(f"{entry.filename!r} is not an array that numpy.savez has written")
+    arrays[entry.filename.removesuffix(_MEMBER)] = _array(file, entry)
   if len(arrays) != len(entries):
     raise ValueError("two members have the same name")
   return arrays
 
 
-def _array(content: bytes) -> npt.NDArray[Any]:
-  """Reads an array in NumPy's format; the shape in its header must be that of the data."""
-  stream = io.BytesIO(content)
-  version = np.lib.format.read_magic(stream)
+def _array(file: BinaryIO, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
+  """Reads an array in NumPy's format straight from the file; the shape in its header must be that of the data."""
+  file.seek(entry.header_offset)
+  local = file.read(_LOCAL_HEADER.size)
+  magic, name_length, extra_length = _LOCAL_HEADER.unpack(local)
+  if magic != b"PK\x03\x04":
+    raise ValueError(f"{entry.filename!r} is not where it should be")
+  begin = file.seek(name_length + extra_length, os.SEEK_CUR)
+  version = np.lib.format.read_magic(file)
   if version not in _HEADER_READERS:
     raise ValueError(f"an array has version {version} of NumPy's format")
-  shape, fortran_order, dtype = _HEADER_READERS[version](stream)
+  shape, fortran_order, dtype = _HEADER_READERS[version](file)
   if dtype.kind not in "biuf":
     raise ValueError(f"an array is of {dtype}")
-  begin, count = stream.tell(), math.prod(shape)
-  if any(length < 0 for length in shape) or count * dtype.itemsize != len(content) - begin:
-    raise ValueError(f"an array of shape {shape} has {len(content) - begin} bytes of data")
-  array: npt.NDArray[Any] = np.frombuffer(content, dtype, count, begin)
-  array = array.reshape(shape[::-1]).T if fortran_order else array.reshape(shape)
-  return array.copy("K")
+  length, count = begin + entry.file_size - file.tell(), math.prod(shape)
+  if any(number < 0 for number in shape) or count * dtype.itemsize != length:
+    raise ValueError(f"an array of shape {shape} has {length} bytes of data")
+  array: npt.NDArray[Any] = np.empty(count, dtype)
+  into: Any = file
+  if into.readinto(array.view(np.uint8)) != length:
+    raise ValueError(f"{entry.filename!r} goes on behind the end of the file")
+  return array.reshape(shape[::-1]).T if fortran_order else array.reshape(shape)
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:

@@ -117,6 +117,7 @@ class Solver(IterativeSolver):
       arguments.one_of(which, "averaged", get_args(Averaged))
     check_payoffs(self.compiled_game.game_string, self.compiled_game.payoff_range)
     self._after = np.array([which == "after" for which in each])
+    self._before = ~self._after
     self._start()
 
   def _start(self) -> None:
@@ -204,7 +205,8 @@ class Solver(IterativeSolver):
 
   def _advance(self, count: int) -> None:
     """Does `count` iterations in one call of compiled code."""
-    iterations = np.arange(self.iteration + 1, self.iteration + count + 1)
+    first = self.iteration + 1
+    iterations = np.arange(first, first + count)
     parameters = self._parameter_rows(iterations)
     check_numbers(parameters, 2, count, "what the minimizer's `parameters` returns")
     weights = self._average_weights(iterations)
@@ -212,7 +214,7 @@ class Solver(IterativeSolver):
     weights = weights[:, None]
     self._run_loop(
       IterationNumbers(
-        parameters, weights * ~self._after, weights * self._after, self._additions(count)
+        parameters, weights * self._before, weights * self._after, self._additions(count)
       )
     )
 

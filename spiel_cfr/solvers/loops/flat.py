@@ -172,6 +172,7 @@ class FlatLoop(Loop):
       aligned_zeros(game.end if minimizer.predict else 0),
     )
     self._scratch = new_scratch()
+    self._roots = [treeplex.root for treeplex in game.treeplexes]
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class."""
@@ -246,7 +247,8 @@ class FlatLoop(Loop):
 
   def values(self) -> list[float]:
     """See the base class."""
-    return [float(self._workspace.utility[tree.root]) for tree in self._game.treeplexes]
+    utility = self._workspace.utility
+    return [utility.item(root) for root in self._roots]
 
   def state_line(self, line: int) -> Float64s:
     """See the base class."""
