@@ -93,7 +93,7 @@ def follow(
   schedule, total = Powers(1.08), 0.0
   curve: Curve = []
   while total < limit:
-    count = schedule(solver.iteration) - solver.iteration
+    count = int(schedule(solver.iteration)) - solver.iteration
     start = time.perf_counter()
     solver.run(count)
     total += time.perf_counter() - start

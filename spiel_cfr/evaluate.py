@@ -309,6 +309,10 @@ class Evaluator:
       raise errors.PolicyError(
         f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
       )
+    if not all(sequence_form[treeplex.root] > 0 for treeplex in compiled.treeplexes):
+      raise errors.NotFiniteError(
+        "A sequence form, or a sum of them, is positive at each player's root."
+      )
     if compiled.partition is not None:
       values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
     else:

@@ -28,6 +28,8 @@ from spiel_cfr.minimizers.oftrl import project
 
 # Lines of `Block.scratch`: the steps, squared errors and positive regrets.
 _STEPS, _SQUARES = 0, 1
+# Regrets that pass their limit by this factor or less have reached it, but for rounding.
+_JUST_AS_MUCH = 1 + 1e-9
 
 
 @inlined
@@ -133,7 +135,7 @@ def follow_regret(block: Block) -> None:
       positive[i] += updated * updated if updated > 0.0 else 0.0
   for i in range(block.size):
     infoset = block.infoset + i
-    over = positive[i] > limit * limit * block.local[1, infoset]
+    over = positive[i] > limit * limit * block.local[1, infoset] * _JUST_AS_MUCH
     block.local[2, infoset] = 1.0 if over else block.local[2, infoset]
 
 

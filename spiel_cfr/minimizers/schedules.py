@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from spiel_cfr import arguments
+from spiel_cfr import arguments, errors
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 
 # The power up to which no 64-bit number overflows.
@@ -35,10 +35,22 @@ Numbers: TypeAlias = float | Schedule
 
 
 def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
-  """Returns the numbers of these iterations, shape (iterations,)."""
-  if isinstance(numbers, Schedule):
-    return numbers(iterations)
-  return np.full(len(iterations), float(numbers))
+  """Returns the numbers of these iterations, shape (iterations,).
+
+  Raises:
+    ArgumentError: a schedule returns something else.
+  """
+  if not isinstance(numbers, Schedule):
+    return np.full(len(iterations), float(numbers))
+  try:
+    result = np.ascontiguousarray(numbers(iterations), np.float64)
+  except (TypeError, ValueError) as error:
+    raise errors.ArgumentError(f"{numbers!r} does not return numbers: {error}.") from error
+  if result.shape != iterations.shape:
+    raise errors.ArgumentError(
+      f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations."
+    )
+  return result
 
 
 def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:

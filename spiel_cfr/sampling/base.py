@@ -21,7 +21,7 @@ from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.minimizers.base import TIE, LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
-from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
+from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule, evaluated
 from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.sampling.draws import ITERATIONS, KEY, VISITED, new_counters
 from spiel_cfr.sampling.engines.base import Engine, Scheme
@@ -168,6 +168,13 @@ class SamplingSolver(IterativeSolver):
     """Makes a solver that is restarted draw what the loaded one has drawn."""
     self._first_counters[KEY] = self._counters[KEY]
 
+  def __repr__(self) -> str:
+    """Returns one line: class, game, engine, iterations done."""
+    game = self.game if self._compiled is None else self._compiled
+    return (
+      f"<{type(self).__name__} of {game}, engine {self.engine}, iteration {int(self.iteration):,}>"
+    )
+
   def __copy__(self) -> Self:
     """Returns a solver that goes on by itself from where this one is."""
     if self.engine == "compiled":
@@ -256,7 +263,7 @@ class SamplingSolver(IterativeSolver):
     logarithms = np.maximum(logarithms, _LEAST_LOGARITHM)
     logarithms = np.cumsum(np.vstack([self._logarithms[1:], logarithms]), axis=0)[done - known :]
     self._logarithms[:] = done, *logarithms[0]
-    weights = self._weights(iterations[done - known :])
+    weights = evaluated(self._weights, iterations[done - known :])
     check_weights(weights, count, float(self._engine.table.entries.cumulative[0]))
     return Batch(
       logarithms=logarithms[1:],

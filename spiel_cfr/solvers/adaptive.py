@@ -14,6 +14,7 @@ import numpy as np
 
 from spiel_cfr import arguments, evaluate
 from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros, require
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent, SafeguardedDescent
 from spiel_cfr.policy import forms
@@ -104,7 +105,7 @@ class AdaptiveOptimisticCFRSolver(Solver):
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
     iteration, best = state["iteration"], state["_best"]
-    require(0 <= state["_restart_iteration"] <= iteration, "the restart was before")
+    require(0 <= state["_origin"] <= iteration, "the restart was before")
     next_check = state["_next_check"]
     require(0 < next_check <= 2 * MOST_ITERATIONS, "the next check is possible")
     require(not self._certifies or next_check > iteration, "the next check is not over")
@@ -124,9 +125,11 @@ class AdaptiveOptimisticCFRSolver(Solver):
       super()._advance(max(0, min(end, self._next_check) - self.iteration))
       if self.iteration < self._next_check:
         return
-      self._next_check = int(_GROWTH * self.iteration) + 1
-      self._best, self._best_scores = self._certified()
-      self._restart_if_better()
+      # Ctrl-C comes before all of it or after, and what it comes before is done when the run goes on.
+      with DeferredInterrupt():
+        self._best, self._best_scores = self._certified()
+        self._restart_if_better()
+        self._next_check = int(_GROWTH * self.iteration) + 1
 
   def _parameters(self, iterations: Int64s) -> Float64s:
     parameters = super()._parameters(iterations)

@@ -12,7 +12,7 @@ from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.kernels.arrays import Float64s, Int64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
-from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
+from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule, evaluated
 from spiel_cfr.policy import forms
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
@@ -130,7 +130,9 @@ class Solver(IterativeSolver):
     self._state, self._local = self._loop.state, self._loop.local
     self._tapered = self._loop.tapered
     # The relative rounding error of what is remembered.
-    self.precision = float(np.finfo(self._cumulative.dtype).eps)
+    kept = np.finfo(self._cumulative.dtype)
+    self.precision = float(kept.eps)
+    self._most_weight = float(kept.max) / 2**20
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -210,7 +212,7 @@ class Solver(IterativeSolver):
     parameters = self._parameter_rows(iterations)
     check_numbers(parameters, 2, count, "what the minimizer's `parameters` returns")
     weights = self._average_weights(iterations)
-    check_weights(weights, count, float(self._cumulative[0]))
+    check_weights(weights, count, float(self._cumulative[0]), self._most_weight)
     weights = weights[:, None]
     self._run_loop(
       IterationNumbers(
@@ -238,7 +240,7 @@ class Solver(IterativeSolver):
 
   def _average_weights(self, iterations: Int64s) -> Float64s:
     """Returns what the strategies of these iterations weigh in the average, shape (iterations,)."""
-    return self._weights(iterations - self._origin)
+    return evaluated(self._weights, iterations - self._origin)
 
   def _additions(self, count: int) -> Float64s:
     """Returns `IterationNumbers.additions` of the next iterations."""

@@ -322,8 +322,9 @@ class IterativeSolver(abc.ABC):
       raise errors.FileFormatError(f"{path} is not a {_KIND}: its header lacks {error}.") from error
     if digest != self.compiled_game.digest:
       raise errors.CheckpointMismatchError(
-        f"{path} is of the game {game}, not of {self.compiled_game.game_string}, or that game has "
-        "changed since."
+        f"{path} is of the game {game}, not of {self.compiled_game.game_string}; or of that game in another form "
+        "(listed, in vector form, in parts, in float32), with another filter, or as it was before it changed. Compile "
+        "the game as it was compiled then."
       )
     if solver != self.description():
       raise errors.CheckpointMismatchError(

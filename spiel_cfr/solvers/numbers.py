@@ -14,7 +14,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # Sums of weights up to this can still be added to and divided.
-_MOST_WEIGHT = 1e300
 # The attribute that says that a solver is running.
 RUNNING = "_running"
 
@@ -64,8 +63,14 @@ def check_numbers(numbers: Any, dimensions: int, count: int, name: str) -> None:
     raise errors.ArgumentError(f"{name} must be float64 of shape {shape}, not {found}.")
 
 
-def check_weights(weights: Float64s, count: int, total: float) -> None:
+def check_weights(weights: Float64s, count: int, total: float, most: float = 1e300) -> None:
   """Checks the weights of averages before they are added to what they sum to so far.
+
+  Args:
+    weights: of the next iterations, shape (count,).
+    count: how many these are.
+    total: the sum so far.
+    most: what it may become.
 
   Raises:
     ArgumentError: they are not float64 of shape (count,), or negative.
@@ -78,7 +83,7 @@ def check_weights(weights: Float64s, count: int, total: float) -> None:
     least, more = float(weights.min(initial=0.0)), count * float(weights.max(initial=0.0))
   if least < 0:
     raise errors.ArgumentError(f"Weights of averages must not be negative, as {least:g} is.")
-  if not total + more <= _MOST_WEIGHT or math.isnan(least):
+  if not total + more <= most or math.isnan(least):
     raise errors.NotFiniteError(
       f"The weights of the average sum to {total:g}, and those of the next {count:,} iterations to up to {more:g}, too "
       "much for floating-point numbers. Take a smaller power, such as gamma=2; or stop: the average is still right."
