@@ -3,13 +3,16 @@ r"""Draws exploitability against seconds: restarted CFR, its rivals, and OpenSpi
     python examples/restarts.py --picture=results/restarts.png
 
 prints a Markdown table for each game, of how exploitable each solver's policy is after so many seconds and how long it
-took to 1e-9. Only the solver's own time counts, on one core; evaluations and what must be compiled don't. OpenSpiel's
-CFR+ has the iterates of ours, as compare_solvers.py shows, so that these are evaluated in its place, much faster.
+took to 1e-9. Only the solver's own time counts, on one core, the least of some rounds; evaluations and what must be
+compiled don't. OpenSpiel's CFR+ has the iterates of ours, as compare_solvers.py shows, so that these are evaluated in
+its place, much faster.
 """
 
+import functools
 import pathlib
 import sys
 import time
+from collections.abc import Callable
 
 from absl import app, flags
 from named_solvers import SOLVERS
@@ -20,7 +23,7 @@ from spiel_cfr import Powers
 # Each game, and how many seconds each solver has.
 GAMES = {
   "Leduc poker": ("leduc_poker", 1.0),
-  "liar's dice, 1 die of 6 sides": ("liars_dice", 10.0),
+  "liar's dice, 1 die of 6 sides": ("liars_dice", 5.0),
   "goofspiel, 5 cards": (
     "goofspiel(imp_info=True,num_cards=5,points_order=descending)",
     2.0,
@@ -41,6 +44,7 @@ _LEAST = 1e-17
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
 _SCALE = flags.DEFINE_float("scale", 1.0, "a factor on all times", 1e-3)
+_ROUNDS = flags.DEFINE_integer("rounds", 2, "how often times are measured", lower_bound=1)
 _PICTURE = flags.DEFINE_string(
   "picture", "results/restarts.png", "where the picture goes; empty for none"
 )
@@ -71,9 +75,10 @@ def measure(name: str, game_string: str, limit: float) -> dict[str, Curve]:
   print("| --- " * (len(moments) + 3) + "|")
   curves = {}
   for column, solver_name in COLUMNS.items():
-    solver = SOLVERS[solver_name](game, 10_000)
-    evaluated = SOLVERS["cfr+"](game, 10_000) if solver_name.startswith("open_spiel") else solver
-    curve, iterations = follow(solver, evaluated, limit)
+    evaluated = SOLVERS["cfr+" if solver_name.startswith("open_spiel") else solver_name]
+    steps = seconds_of_steps(functools.partial(SOLVERS[solver_name], game, 10_000), limit)
+    curve = evaluate(evaluated(game, 10_000), steps)
+    iterations = sum(count for count, _ in steps)
     curves[column] = curve
     cells = []
     for moment in moments:
@@ -85,22 +90,39 @@ def measure(name: str, game_string: str, limit: float) -> dict[str, Curve]:
   return curves
 
 
-def follow(
-  solver: spiel_cfr.IterativeSolver, evaluated: spiel_cfr.IterativeSolver, limit: float
-) -> tuple[Curve, int]:
-  """Runs a solver for so many seconds; returns its curve, and how many iterations it has done."""
-  evaluated.prepare()
-  schedule, total = Powers(1.08), 0.0
+def seconds_of_steps(
+  make: Callable[[], spiel_cfr.IterativeSolver], limit: float
+) -> list[tuple[int, float]]:
+  """Runs a solver for so many seconds; returns how many iterations it did at a time, and how long they took."""
+  steps: list[tuple[int, float]] = []
+  for rounds in range(_ROUNDS.value):
+    solver = make()
+    solver.prepare()
+    schedule, total, number = Powers(1.08), 0.0, 0
+    while number < len(steps) if rounds else total < limit:
+      count = schedule(solver.iteration) - solver.iteration
+      # Of this process alone, whatever else the machine does.
+      start = time.process_time()
+      solver.run(count)
+      seconds = time.process_time() - start
+      total += seconds
+      if rounds:
+        steps[number] = count, min(steps[number][1], seconds)
+      else:
+        steps.append((count, seconds))
+      number += 1
+  return steps
+
+
+def evaluate(solver: spiel_cfr.IterativeSolver, steps: list[tuple[int, float]]) -> Curve:
+  """Does the same steps again, and looks at the policy after each."""
   curve: Curve = []
-  while total < limit:
-    count = int(schedule(solver.iteration)) - solver.iteration
-    start = time.perf_counter()
+  total = 0.0
+  for count, seconds in steps:
     solver.run(count)
-    total += time.perf_counter() - start
-    if evaluated is not solver:
-      evaluated.run(count)
-    curve.append((total, evaluated.exploitability()))
-  return curve, solver.iteration
+    total += seconds
+    curve.append((total, solver.exploitability()))
+  return curve
 
 
 def draw(curves: dict[str, dict[str, Curve]]) -> None:
