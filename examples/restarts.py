@@ -100,7 +100,7 @@ def seconds_of_steps(
     solver.prepare()
     schedule, total, number = Powers(1.08), 0.0, 0
     while number < len(steps) if rounds else total < limit:
-      count = schedule(solver.iteration) - solver.iteration
+      count = int(schedule(solver.iteration)) - solver.iteration
       # Of this process alone, whatever else the machine does.
       start = time.process_time()
       solver.run(count)

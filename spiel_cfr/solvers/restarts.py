@@ -154,9 +154,13 @@ class Restarted(IterativeSolver):
     self._saved: dict[str, Any] = {}
 
   @property
-  def iteration(self) -> int:  # type: ignore[override]
+  def iteration(self) -> int:
     """How many iterations have been done, those that were taken back included."""
     return self._handed_over + self._solver.iteration
+
+  @iteration.setter
+  def iteration(self, number: int) -> None:
+    self._solver.iteration = number - self._handed_over
 
   @property
   def game(self) -> pyspiel.Game:

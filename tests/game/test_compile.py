@@ -14,6 +14,7 @@ from hypothesis import given, settings
 import spiel_cfr
 from spiel_cfr import errors, evaluate, memory, policy
 from spiel_cfr.compiled import enumerated
+from spiel_cfr.game import watch
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.game.view import GameView
@@ -204,6 +205,7 @@ def test_max_nodes():
 
 def test_max_bytes(monkeypatch):
   """Games with large states stop early: without the limit, 10,000 states of this one take 3 GB."""
+  monkeypatch.setattr(watch, "_SECONDS_BEFORE_ESTIMATE", np.inf)
   before = memory.resident_bytes()
   with pytest.raises(errors.GameTooLargeError, match=r"max_bytes=200,000,000"):
     spiel_cfr.compile_game("crazyhouse", max_bytes=200_000_000)

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import itertools
 import math
 import pickle
@@ -28,7 +29,7 @@ BASES = (
   "adaptive",
   "adaptive_safeguarded",
   "stable_predictive_x10000",
-  "stable_predictive_euclidean",
+  "stable_predictive_paper_euclidean",
 )
 # In the first trial, and some iterations later.
 FIRST, INSIDE, END = 4, 9, 60
@@ -287,15 +288,21 @@ def test_the_given_solver_is_left_alone():
   assert not bare.tapered
 
 
-@pytest.mark.parametrize("name", ["cfr+", "hedge", "stable_predictive_last"])
+@pytest.mark.parametrize("name", ["cfr+", "hedge", "last utilities"])
 def test_going_on_from_the_current_strategies_changes_nothing(name):
   """What these keep is, but for constants that don't matter, a function of what they play."""
-  one, other = (catalogue.make(name, "leduc_poker", 100) for _ in range(2))
+  if name == "last utilities":
+    make = functools.partial(
+      spiel_cfr.StablePredictiveCFRSolver, horizon=100, steps="paper", prediction="last"
+    )
+  else:
+    make = functools.partial(catalogue.make, name, iterations=100)
+  one, other = (make(game="leduc_poker") for _ in range(2))
   one.run(40)
   other.run(20)
   before = other.current_sequence_form()
   other.restart_from(before)
-  if name == "stable_predictive_last":
+  if name == "last utilities":
     # Its current strategies have seen a prediction, which is not repeated.
     np.testing.assert_allclose(other.current_sequence_form(), before, atol=1e-15)
     return
