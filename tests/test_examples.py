@@ -36,6 +36,8 @@ def run(name, *flags, fails=False):
     "kuhn_poker",
     "libratus_endgames",
     "mccfr",
+    "restarts",
+    "step_rule",
     "list_games",
     "plot_traces",
     "benchmark",
@@ -94,6 +96,26 @@ def test_solve_picks_the_solver(tmp_path):
 def test_solve_refuses(game):
   output = run("solve", f"--game={game}", fails=True)
   assert output.startswith("error: ")
+
+
+def test_restarts(tmp_path):
+  picture = tmp_path / "new" / "restarts.png"
+  output = run("restarts", "--games=0", "--scale=0.05", "--rounds=2", f"--picture={picture}")
+  rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| ")]
+  table = {cells[0].strip(): cells[1:] for cells in rows}
+  # 50 ms are enough on Leduc poker, even for a machine a few times slower, to be ahead by far.
+  assert float(table["restarted CFR"][2]) < float(table["CFR+"][2]) / 10
+  assert int(table["OpenSpiel's CFR+"][-1]) < int(table["CFR+"][-1].replace(",", "")) / 10
+  assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_step_rule():
+  output = run("step_rule", "--game_numbers=1", "--iterations=1000")
+  header, _, row, *_ = output.splitlines()
+  cells = dict(zip(header.split("|")[1:-1], row.split("|")[1:-1], strict=True))
+  assert abs(float(cells[" restarted "])) < 1e-12
+  assert cells[" best "].strip() == "yes"
+  assert output.endswith("at or below all others: 1 of 1\n")
 
 
 def test_compare_solvers(tmp_path):
