@@ -47,7 +47,8 @@ _ACTIONS = {"fold": 0, "check": 1, "call": 1, "pot": 2, "all-in": 3, "half": 4}
 
 
 SOLVERS: dict[str, Callable[..., spiel_cfr.IterativeSolver]] = {}
-for _suffix, _alternates in (("", True), (", simultaneous", False)):
+_SIMULTANEOUS = ", simultaneous"
+for _suffix, _alternates in (("", True), (_SIMULTANEOUS, False)):
   for _name in ("cfr", "cfr+", "dcfr"):
     SOLVERS[_name + _suffix] = functools.partial(
       catalogue.SOLVERS[f"{_name}_simultaneous"], alternating_updates=_alternates
@@ -62,6 +63,7 @@ for _suffix, _alternates in (("", True), (", simultaneous", False)):
     SOLVERS[f"oftrl{_name}{_suffix}"] = functools.partial(
       catalogue.SOLVERS[_entry], alternating_updates=_alternates
     )
+_NAMES = [_name for _name in SOLVERS if not _name.endswith(_SIMULTANEOUS)]
 _COLORS = ("tab:blue", "tab:green", "tab:red", "0.6", "tab:purple", "tab:orange", "tab:brown")
 _SOLVERS = flags.DEFINE_multi_string(
   "solvers", None, f"which solver to run, repeat for several, from: {'; '.join(SOLVERS)}"
@@ -140,11 +142,11 @@ def draw(gaps: dict[str, dict[int, float]], title: str, path: pathlib.Path) -> N
   import matplotlib.pyplot as plt
 
   figure, both = plt.subplots(1, 2, figsize=(12, 5), sharey=True, layout="constrained")
-  colors = dict(zip([name for name in SOLVERS if "," not in name], _COLORS, strict=True))
-  for axes, suffix in zip(both, (", simultaneous", ""), strict=True):
+  colors = dict(zip(_NAMES, _COLORS, strict=True))
+  for axes, suffix in zip(both, (_SIMULTANEOUS, ""), strict=True):
     for name, column in gaps.items():
-      base, _, order = name.partition(", ")
-      if bool(order) == bool(suffix):
+      base = name.removesuffix(_SIMULTANEOUS)
+      if (base != name) == bool(suffix):
         axes.plot(list(column), list(column.values()), label=base, color=colors[base])
     axes.set(xscale="log", yscale="log", xlabel="iterations")
     axes.set_title("simultaneous updates" if suffix else "alternating updates")

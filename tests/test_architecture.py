@@ -26,6 +26,7 @@ ORDER = (
   "poker",  # the same for poker, over vectors of hands
   "compiling",  # the front door: from any game to a compiled one
   "policy",  # between arrays and OpenSpiel's policies
+  "best_responses",  # their compiled code
   "evaluate",  # best responses and NashConv
   "minimizers",  # what an infoset does
   "theory",  # step sizes, and certificates that they keep their promises

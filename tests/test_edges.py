@@ -122,7 +122,6 @@ class Weights(Schedule):
     lambda t: np.ones(0),
     lambda t: np.ones(len(t) + 1),
     lambda t: np.ones((len(t), 2)),
-    lambda t: np.ones(len(t), np.int64),
     lambda t: -np.ones(len(t)),
     lambda t: np.full(len(t), np.nan),
     lambda t: np.full(len(t), np.inf),

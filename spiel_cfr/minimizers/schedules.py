@@ -43,14 +43,14 @@ def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
   if not isinstance(numbers, Schedule):
     return np.full(len(iterations), float(numbers))
   try:
-    result = np.ascontiguousarray(numbers(iterations), np.float64)
+    result = np.asarray(numbers(iterations), np.float64)
   except (TypeError, ValueError) as error:
     raise errors.ArgumentError(f"{numbers!r} does not return numbers: {error}.") from error
   if result.shape != iterations.shape:
     raise errors.ArgumentError(
       f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations."
     )
-  return result
+  return np.ascontiguousarray(result)
 
 
 def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:

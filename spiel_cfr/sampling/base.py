@@ -5,7 +5,7 @@ Every iteration makes one traversal per player, and players update in turn.
 
 import copy
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, Self, TypedDict, get_args
 
 import numpy as np
@@ -27,6 +27,7 @@ from spiel_cfr.sampling.draws import ITERATIONS, KEY, VISITED, new_counters
 from spiel_cfr.sampling.engines.base import Engine, Scheme
 from spiel_cfr.sampling.engines.compiled import compile_engine
 from spiel_cfr.sampling.engines.states import StateEngine
+from spiel_cfr.sampling.iterations import Iterations
 from spiel_cfr.sampling.sampled_policy import SampledPolicy, normalized
 from spiel_cfr.sampling.snapshot import Snapshot
 from spiel_cfr.sampling.updates import Batch
@@ -51,16 +52,6 @@ class Options(TypedDict, total=False):
   engine: EngineName | None
   max_nodes: int
   max_infosets: int
-
-
-class _Iterations(int):
-  """How many iterations a solver has done. Called, it does one more: OpenSpiel has a method of that name."""
-
-  _one_more: Callable[[], None]
-
-  def __call__(self) -> None:
-    """Does one iteration: a traversal for each player, and an update of what it has estimated."""
-    self._one_more()
 
 
 class SamplingSolver(IterativeSolver):
@@ -215,10 +206,10 @@ class SamplingSolver(IterativeSolver):
     return self._engine.view.game
 
   @property
-  def iteration(self) -> _Iterations:
+  def iteration(self) -> Iterations:
     """How many iterations have been done; `iteration()` does one more."""
-    done = _Iterations(self._counters[ITERATIONS])
-    done._one_more = functools.partial(self._advance, 1)
+    done = Iterations(self._counters[ITERATIONS])
+    done.one_more = functools.partial(self._advance, 1)
     return done
 
   @iteration.setter

@@ -105,7 +105,6 @@ class AdaptiveOptimisticCFRSolver(Solver):
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
     iteration, best = state["iteration"], state["_best"]
-    require(0 <= state["_origin"] <= iteration, "the restart was before")
     next_check = state["_next_check"]
     require(0 < next_check <= 2 * MOST_ITERATIONS, "the next check is possible")
     require(not self._certifies or next_check > iteration, "the next check is not over")

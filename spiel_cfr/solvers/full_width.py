@@ -139,6 +139,8 @@ class Solver(IterativeSolver):
     for name in ("_strategy", "_cumulative", "_state", "_local"):
       require(np.isfinite(state[name]), f"{name} is finite")
     require(state["_cumulative"] >= 0, "averages are not negative")
+    for name in ("_origin", "_last_addition"):
+      require(0 <= state[name] <= state["iteration"], f"{name} was before")
     forms.check_behavioral_form(self.compiled_game, state["_strategy"])
 
   def _loaded(self) -> None:
@@ -210,7 +212,6 @@ class Solver(IterativeSolver):
     first = self.iteration + 1
     iterations = np.arange(first, first + count)
     parameters = self._parameter_rows(iterations)
-    check_numbers(parameters, 2, count, "what the minimizer's `parameters` returns")
     weights = self._average_weights(iterations)
     check_weights(weights, count, float(self._cumulative[0]), self._most_weight)
     weights = weights[:, None]
@@ -228,11 +229,16 @@ class Solver(IterativeSolver):
     """Returns the same as `_parameters`, quickly where it is called for a few iterations after the other."""
     count, first = len(iterations), self.iteration - self._rows_from
     if not count or count > _TABLE:
-      return self._parameters(iterations)
+      return self._checked_parameters(iterations)
     if not 0 <= first <= len(self._rows) - count:
+      self._rows = self._checked_parameters(np.arange(1, _TABLE + 1) + self.iteration)
       self._rows_from, first = self.iteration, 0
-      self._rows = self._parameters(np.arange(1, _TABLE + 1) + self.iteration)
     return self._rows[first : first + count]
+
+  def _checked_parameters(self, iterations: Int64s) -> Float64s:
+    result = self._parameters(iterations)
+    check_numbers(result, 2, len(iterations), "what the minimizer's `parameters` returns")
+    return result
 
   def _parameters(self, iterations: Int64s) -> Float64s:
     """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
@@ -249,7 +255,8 @@ class Solver(IterativeSolver):
       last, first, end = self._last_addition, self.iteration + 1, self.iteration + count
       while True:
         part = (last - self._origin) // _PART_BETWEEN_ADDITIONS
-        due = last + max(_LEAST_BETWEEN_ADDITIONS, part)
+        # At once, where somebody has set the number of iterations.
+        due = max(first, last + max(_LEAST_BETWEEN_ADDITIONS, part))
         if due > end:
           break
         result[due - first] = _ADDITION * (due - last)
@@ -272,13 +279,14 @@ class Solver(IterativeSolver):
 
   @property
   def stretch(self) -> int:
-    """How many iterations its average is made of."""
+    """How many iterations its average is made of. Set, it tells which iteration the next one counts as."""
     return self.iteration - self._origin
 
-  def postpone(self, iterations: int) -> None:
-    """Lets the average begin later, as if that many of the iterations since then had not been."""
-    self._origin += iterations
-    self._last_addition += iterations
+  @stretch.setter
+  def stretch(self, iterations: int) -> None:
+    fewer = self.stretch - arguments.integer(iterations, "stretch", 0, self.stretch)
+    self._origin += fewer
+    self._last_addition += fewer
     self._rows = np.zeros((0, 0))
 
   def average_candidates(self) -> Iterator[AnyFloats]:

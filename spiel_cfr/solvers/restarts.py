@@ -55,7 +55,6 @@ class Restarted(IterativeSolver):
   since a strategy is as bad as the best response to it is good; in other games only all together can be judged, by
   NashConv. At some checks it lets the solver go on from what it keeps, see `Solver.restart_from`. Unless that halves
   NashConv soon, the solver goes on from where it was before.
-
   Iterations alone decide what happens when, so that runs are repeatable.
 
   Attributes:
@@ -246,10 +245,7 @@ class Restarted(IterativeSolver):
     yield from self._solver.average_candidates()
 
   def _keep(self, candidate: AnyFloats, best: Float64s, best_scores: Float64s) -> Float64s:
-    """Writes what is better than the best so far over it; returns how good each player's strategy is.
-
-    That number is to be small; the sum over the players is NashConv.
-    """
+    """Writes what is better than the best so far over it; returns each player's share in NashConv."""
     evaluation = self._evaluator(candidate)
     if self._half_sum is not None:
       scores: Float64s = evaluation.best_response_values[::-1] - self._half_sum
@@ -294,7 +290,7 @@ class Restarted(IterativeSolver):
     elif taken >= self._trial_length or own * taken > wanted * self._trial_length:
       with DeferredInterrupt():
         self._solver.load_state_dict(self._saved | {"iteration": self.iteration})
-        self._solver.postpone(taken)
+        self._solver.stretch -= taken
         self._last_attempt = self.iteration
         self._end_trial()
 

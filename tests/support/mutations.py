@@ -252,7 +252,7 @@ class Games(Kind):
     assert repr(game)
     assert game.digest
     use_solver(spiel_cfr.CFRPlusSolver(game))
-    use_solver(spiel_cfr.StablePredictiveCFRSolver(game, horizon=10, steps="tight"))
+    use_solver(spiel_cfr.StablePredictiveCFRSolver(game, horizon=10, steps="level"))
     if game.num_infosets < 100:
       use_solver(spiel_cfr.ExternalSamplingSolver(game))
 

@@ -107,7 +107,10 @@ def attempt(case: Case, value: Any) -> None:
       found = inspect.getattr_static(case.owner, case.function)
       holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
       function = getattr(holder, case.function)
-    _use(function(**{**_arguments(function), case.parameter: value}))
+    named = {**_arguments(function), case.parameter: value}
+    if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter in ("horizon", "kappa"):
+      named = {"horizon": 10, "steps": "level"} | named
+    _use(function(**named))
 
 
 def instance(cls: type) -> Any:
@@ -277,6 +280,9 @@ def _arguments(function: Any) -> dict[str, Any]:
       if not inspect.isclass(hint):
         raise LookupError(f"Nothing is known to call {function.__qualname__}({name}: {hint}) with.")
       result[name] = instance(hint)
+  # Steps that come from the run, the default, take no horizon.
+  if function is spiel_cfr.StablePredictiveCFRSolver:
+    del result["horizon"]
   # A function of the user's that names infostates is not the name of one.
   if "infostate" in result and hints["infostate"] is not str:
     del result["infostate"]
