@@ -108,7 +108,7 @@ def attempt(case: Case, value: Any) -> None:
       holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
       function = getattr(holder, case.function)
     named = {**_arguments(function), case.parameter: value}
-    if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter in ("horizon", "kappa"):
+    if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "level"} | named
     _use(function(**named))
 
