@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 import pytest
+from python_games import game_type
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, block_kernel, errors
@@ -366,21 +367,7 @@ def test_the_unit_of_payoffs_does_not_matter_in_between(exponent: int) -> None:
 
 # Games in Python that are not what they should be.
 
-_TYPE = pyspiel.GameType(
-  short_name="edges",
-  long_name="Edges",
-  dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-  chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-  information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-  utility=pyspiel.GameType.Utility.GENERAL_SUM,
-  reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-  max_num_players=2,
-  min_num_players=2,
-  provides_information_state_string=True,
-  provides_information_state_tensor=False,
-  provides_observation_string=False,
-  provides_observation_tensor=False,
-)
+_TYPE = game_type("edges", pyspiel.GameType.Utility.GENERAL_SUM)
 
 
 class Edges(pyspiel.Game):

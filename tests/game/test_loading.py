@@ -8,6 +8,7 @@ import hypothesis
 import pyspiel
 import pytest
 from hypothesis import strategies as st
+from python_games import game_type
 
 from spiel_cfr import errors
 from spiel_cfr.game import loading
@@ -384,21 +385,6 @@ class _BrokenGame(pyspiel.Game):
   """A two-player game of one chance move, whose outcomes, utilities and states can be wrong."""
 
   def __init__(self, outcomes, utilities=(-1.0, 1.0), players=2):
-    game_type = pyspiel.GameType(
-      short_name="broken",
-      long_name="Broken",
-      dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-      chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-      information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-      utility=pyspiel.GameType.Utility.ZERO_SUM,
-      reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-      max_num_players=2,
-      min_num_players=2,
-      provides_information_state_string=True,
-      provides_information_state_tensor=False,
-      provides_observation_string=False,
-      provides_observation_tensor=False,
-    )
     info = pyspiel.GameInfo(
       num_distinct_actions=2,
       max_chance_outcomes=2,
@@ -408,7 +394,7 @@ class _BrokenGame(pyspiel.Game):
       utility_sum=0.0,
       max_game_length=1,
     )
-    super().__init__(game_type, info, {})
+    super().__init__(game_type("broken", pyspiel.GameType.Utility.ZERO_SUM), info, {})
     self._outcomes = outcomes
 
   def new_initial_state(self):

@@ -14,7 +14,7 @@ An iteration of the players that update together:
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,30 +139,38 @@ class PartsLoop(Loop):
   def state_line(self, line: int) -> Float64s:
     """See the base class."""
     result = np.zeros(self._game.end)
-    for part in self._parts:
-      for own in part.sequences:
-        result[own] = self._state_of(own)[line]
+    for own, lines in self._state_blocks():
+      result[own] = lines[line]
     return result
 
   def set_state_line(self, line: int, values: Float64s) -> None:
     """See the base class."""
-    for part in self._parts:
-      for own in part.sequences:
-        self._state_of(own)[line] = values[own]
+    for own, lines in self._state_blocks():
+      lines[line] = values[own]
 
   def local_line(self, line: int) -> Float64s:
     """See the base class."""
     result = np.zeros(self._game.num_infosets)
-    for part in self._parts:
-      for own in part.infosets:
-        result[own] = self._local_of(own)[line]
+    for own, lines in self._local_blocks():
+      result[own] = lines[line]
     return result
 
   def set_local_line(self, line: int, values: Float64s) -> None:
     """See the base class."""
+    for own, lines in self._local_blocks():
+      lines[line] = values[own]
+
+  def _state_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+    """Yields which sequences each part has of each player, and their state."""
+    for part in self._parts:
+      for own in part.sequences:
+        yield own, self._state_of(own)
+
+  def _local_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+    """Yields which infosets each part has of each player, and what the minimizer keeps there."""
     for part in self._parts:
       for own in part.infosets:
-        self._local_of(own)[line] = values[own]
+        yield own, self._local_of(own)
 
   def _state_of(self, own: slice) -> AnyFloats:
     return _block(self.state, self._minimizer.state_lines, own)
