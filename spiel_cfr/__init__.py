@@ -52,6 +52,8 @@ from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.variants import (
+  APCFRPlusSolver,
+  APDCFRPlusSolver,
   DCFRPlusSolver,
   HedgeCFRSolver,
   HSDCFRSolver,
@@ -59,12 +61,15 @@ from spiel_cfr.solvers.variants import (
   PCFRPlusSolver,
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
+  VADCFRSolver,
 )
 from spiel_cfr.solving import Solution, choose_solver, solve
 
 __version__ = importlib.metadata.version("spiel_cfr")
 
 __all__ = [
+  "APCFRPlusSolver",
+  "APDCFRPlusSolver",
   "AdaptiveOptimisticCFRSolver",
   "AverageStrategySamplingSolver",
   "AverageType",
@@ -111,6 +116,7 @@ __all__ = [
   "TabularCFRSolver",
   "Trace",
   "Tracker",
+  "VADCFRSolver",
   "best_response",
   "block_kernel",
   "catalogue",
