@@ -67,6 +67,9 @@ OURS = {
 }
 COLUMNS = [*RIVALS, *WRAPPED, *OURS]
 
+# After how many iterations a solver's cost is known well enough.
+_ENOUGH = 1000
+
 Record = dict[str, Any]
 
 
@@ -101,20 +104,31 @@ def seconds_of(solver: spiel_cfr.IterativeSolver, iterations: int) -> float:
 
 def cost(column: str, game: CompiledGame, iterations: int) -> float:
   """Returns what a run costs over what one of CFR+ costs: the median of rounds in which the two take turns."""
+  if column == "CFR+":
+    return 1.0
+  if column in RIVALS:
+    # Their iterations all cost the same.
+    iterations = min(iterations, _ENOUGH)
+  columns = [column, "CFR+"]
+  for each in columns:
+    # Compiles what `prepare` does not.
+    solver = make(each, game, iterations)
+    solver.prepare()
+    solver.run(20)
   ratios: list[float] = []
   spent = 0.0
   while len(ratios) < 25 and (not ratios or spent < 0.3):
-    solvers = make(column, game, iterations), make("CFR+", game, iterations)
-    for solver in solvers:
+    solvers = {each: make(each, game, iterations) for each in columns}
+    for solver in solvers.values():
       solver.prepare()
-    ours, reference = 0.0, 0.0
-    # In slices that take turns, so that both see the same machine.
-    parts = 4 if iterations >= 1000 else 1
-    for _ in range(parts):
-      ours += seconds_of(solvers[0], iterations // parts)
-      reference += seconds_of(solvers[1], iterations // parts)
-    ratios.append(ours / max(reference, 1e-9))
-    spent += ours + reference
+    seconds = dict.fromkeys(columns, 0.0)
+    # In slices that take turns, so that both see the same machine; who begins takes turns too.
+    parts = 4 if iterations >= _ENOUGH else 1
+    for part in range(parts):
+      for each in columns[:: 1 if (len(ratios) + part) % 2 else -1]:
+        seconds[each] += seconds_of(solvers[each], iterations // parts)
+    ratios.append(seconds[column] / max(seconds["CFR+"], 1e-9))
+    spent += sum(seconds.values())
   return statistics.median(ratios)
 
 
@@ -140,7 +154,10 @@ def measure(
   for column in _COLUMNS.value or COLUMNS:
     if all((column, run) in known for run in range(_RUNS.value)):
       continue
-    costs = {budget: cost(column, game, budget) for budget in budgets}
+    costs: dict[int, float] = {}
+    for budget in budgets:
+      known_already = column in RIVALS and budget > _ENOUGH and _ENOUGH in costs
+      costs[budget] = costs[_ENOUGH] if known_already else cost(column, game, budget)
     equal = {budget: max(1, round(budget / costs[budget])) for budget in budgets}
     for run in range(_RUNS.value):
       if (column, run) in known:

@@ -120,8 +120,7 @@ class Restarted(IterativeSolver):
       else None
     )
     self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
-    self._base = solver.restarted()
-    self._base.tapered = True
+    self._base = solver.with_tapered_average()
     self._bound = self._cfr_bound() if self.safeguard is not None else math.inf
     self._start()
 
