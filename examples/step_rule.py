@@ -16,6 +16,7 @@ with these perturbed by 0.1 %. Values below 1e-12 of the payoff range are roundi
 With --endgames=subgame3.txt,subgame4.txt (of github.com/Sandholm-Lab/LibratusEndgames) it takes these too, in mbb/g.
 """
 
+import contextlib
 import json
 import math
 import pathlib
@@ -58,7 +59,10 @@ RIVALS = {
   "HS-PCFR+": "hspcfr+",
 }
 # The same with restarts on trial, as far as they need no horizon.
-WRAPPED = {f"{column}, restarted": RIVALS[column] for column in list(RIVALS)[:8]}
+WRAPPED = {
+  f"{column}, restarted": RIVALS[column]
+  for column in ("CFR+", "DCFR", "PCFR+", "PDCFR+", "SAPCFR+", "APCFR+")
+}
 OURS = {
   "rule": "adaptive",
   "rule, certified": "adaptive_certified",
@@ -71,6 +75,8 @@ COLUMNS = [*RIVALS, *WRAPPED, *OURS]
 _ENOUGH = 1000
 
 Record = dict[str, Any]
+# Which budgets of a game, a rule and a run are not known yet.
+Missing = Callable[[str, str, int], list[int]]
 
 
 def make(column: str, game: CompiledGame, horizon: int) -> spiel_cfr.IterativeSolver:
@@ -106,9 +112,6 @@ def cost(column: str, game: CompiledGame, iterations: int) -> float:
   """Returns what a run costs over what one of CFR+ costs: the median of rounds in which the two take turns."""
   if column == "CFR+":
     return 1.0
-  if column in RIVALS:
-    # Their iterations all cost the same.
-    iterations = min(iterations, _ENOUGH)
   columns = [column, "CFR+"]
   for each in columns:
     # Compiles what `prepare` does not.
@@ -117,7 +120,7 @@ def cost(column: str, game: CompiledGame, iterations: int) -> float:
     solver.run(20)
   ratios: list[float] = []
   spent = 0.0
-  while len(ratios) < 25 and (not ratios or spent < 0.3):
+  while len(ratios) < 25 and (not ratios or spent < 0.15):
     solvers = {each: make(each, game, iterations) for each in columns}
     for solver in solvers.values():
       solver.prepare()
@@ -145,23 +148,20 @@ def values(column: str, game: CompiledGame, run: int, counts: set[int]) -> dict[
   return result
 
 
-def measure(
-  name: str, game: CompiledGame, unit: float, known: set[tuple[str, int]]
-) -> Iterator[Record]:
-  """Yields a record for each rule and each run that is not known yet."""
-  budgets = [int(budget) for budget in _BUDGETS.value]
+def measure(name: str, game: CompiledGame, unit: float, missing: Missing) -> Iterator[Record]:
+  """Yields a record for each rule and each run of which budgets are missing."""
   low, high = game.payoff_range
   for column in _COLUMNS.value or COLUMNS:
-    if all((column, run) in known for run in range(_RUNS.value)):
-      continue
     costs: dict[int, float] = {}
-    for budget in budgets:
-      known_already = column in RIVALS and budget > _ENOUGH and _ENOUGH in costs
-      costs[budget] = costs[_ENOUGH] if known_already else cost(column, game, budget)
-    equal = {budget: max(1, round(budget / costs[budget])) for budget in budgets}
     for run in range(_RUNS.value):
-      if (column, run) in known:
+      budgets = missing(name, column, run)
+      if not budgets:
         continue
+      for budget in set(budgets) - costs.keys():
+        # Iterations of rivals all cost the same.
+        counted = min(budget, _ENOUGH) if column in RIVALS else budget
+        costs[budget] = costs.get(counted) or cost(column, game, counted)
+      equal = {budget: max(1, round(budget / costs[budget])) for budget in budgets}
       found = values(column, game, run, {*budgets, *equal.values()})
       yield {
         "game": name,
@@ -291,30 +291,48 @@ def everything(by_key: Any, names: list[str], budgets: list[str]) -> None:
       print(f"| {name} | {' | '.join(cells)} |")
 
 
+def read(path: pathlib.Path) -> dict[tuple[str, str, int], Record]:
+  """Returns the records in a file by game, rule and run; what is there for other budgets is put together."""
+  records: dict[tuple[str, str, int], Record] = {}
+  for line in path.read_text().splitlines() if path.exists() else ():
+    # A line that was cut off by the end of a run is done again.
+    with contextlib.suppress(json.JSONDecodeError):
+      add(records, json.loads(line))
+  return records
+
+
+def add(records: dict[tuple[str, str, int], Record], record: Record) -> None:
+  """Adds a record to those that there are."""
+  key = record["game"], record["column"], record["run"]
+  known = records.setdefault(key, record)
+  for numbers in ("cost", "iterations", "time"):
+    known[numbers] |= record[numbers]
+
+
 def main(_: list[str]) -> None:
   path = pathlib.Path(_RESULTS.value) if _RESULTS.value else None
-  records: list[Record] = []
-  if path is not None and path.exists():
-    # A line that was cut off by the end of a run is done again.
-    for line in path.read_text().splitlines():
-      try:
-        records.append(json.loads(line))
-      except json.JSONDecodeError:
-        continue
-  if not _REPORT.value:
-    for name, compiled in games():
-      known = {(r["column"], r["run"]) for r in records if r["game"] == name}
-      if all((c, run) in known for c in _COLUMNS.value or COLUMNS for run in range(_RUNS.value)):
-        continue
-      game, unit = compiled()
-      for record in measure(name, game, unit, known):
-        line = json.dumps(record)
-        records.append(json.loads(line))
-        if path is not None:
-          path.parent.mkdir(parents=True, exist_ok=True)
-          with path.open("a") as file:
-            file.write("\n" + line)
-  report(records)
+  records = read(path) if path is not None else {}
+
+  def missing(name: str, column: str, run: int) -> list[int]:
+    known = records.get((name, column, run), {"time": {}})["time"]
+    return [int(budget) for budget in _BUDGETS.value if budget not in known]
+
+  for name, compiled in () if _REPORT.value else games():
+    if not any(
+      missing(name, column, run)
+      for column in _COLUMNS.value or COLUMNS
+      for run in range(_RUNS.value)
+    ):
+      continue
+    game, unit = compiled()
+    for record in measure(name, game, unit, missing):
+      line = json.dumps(record)
+      add(records, json.loads(line))
+      if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+          file.write("\n" + line)
+  report(list(records.values()))
 
 
 if __name__ == "__main__":

@@ -250,10 +250,13 @@ class Restarted(IterativeSolver):
       scores: Float64s = evaluation.best_response_values[::-1] - self._half_sum
     else:
       scores = np.full(len(best_scores), evaluation.nash_conv / len(best_scores))
-    for player, own in enumerate(self._own):
-      if scores[player] < best_scores[player]:
+    for player, (score, best_score) in enumerate(
+      zip(scores.tolist(), best_scores.tolist(), strict=True)
+    ):
+      if score < best_score:
+        own = self._own[player]
         np.divide(candidate[own], candidate[own.start], out=best[own])
-        best_scores[player] = scores[player]
+        best_scores[player] = score
     return scores
 
   def _consider_attempt(self) -> None:

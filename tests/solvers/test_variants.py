@@ -113,7 +113,11 @@ def _asymmetric(weight, most):
   """Of the paper's equations, everything summed up anew in each iteration."""
 
   def rule(utilities):
-    strategy, r, memory = np.full(_ACTIONS, 1 / _ACTIONS), [np.zeros(_ACTIONS)], [np.zeros(_ACTIONS)]
+    strategy, r, memory = (
+      np.full(_ACTIONS, 1 / _ACTIONS),
+      [np.zeros(_ACTIONS)],
+      [np.zeros(_ACTIONS)],
+    )
     for t, utility in enumerate(utilities, start=1):
       r.append(utility - strategy @ utility)
       memory.append(np.maximum(memory[-1] + weight(t) * r[-1], 0))
