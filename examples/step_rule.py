@@ -120,7 +120,7 @@ def cost(column: str, game: CompiledGame, iterations: int) -> float:
     solver.run(20)
   ratios: list[float] = []
   spent = 0.0
-  while len(ratios) < 25 and (not ratios or spent < 0.15):
+  while len(ratios) < 25 and (len(ratios) < (3 if iterations <= _ENOUGH else 1) or spent < 0.05):
     solvers = {each: make(each, game, iterations) for each in columns}
     for solver in solvers.values():
       solver.prepare()
