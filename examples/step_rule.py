@@ -2,8 +2,8 @@ r"""Compares rules of regret minimization at equal time and at equal iterations,
 
     python examples/step_rule.py --groups=tuned,seen,fresh --results=results/step_rule.jsonl
 
-runs every rule on every game of `rule_games.py` to budgets of 100, 1,000 and 10,000, writes what it finds to a file line
-by line, goes on where that file ends, and prints tables of it; --report prints them only.
+runs every rule on every game of `rule_games.py` to budgets of 100, 1,000 and 10,000, writes what it finds to a file
+line by line, goes on where that file ends, and prints tables of it; --report prints them only.
 
 Time is counted in iterations of CFR+ on the same game. What a rule costs is measured by running it and CFR+ in turns,
 the processor's time of whole runs, checks and all, so that it does not matter how busy the machine is. The column
@@ -237,8 +237,8 @@ def report(records: list[Record]) -> None:
       if found:
         ratios = [ratio for ratio, _, _ in found]
         print(
-          f"\n{int(budget):,}: at or below the best of others on {sum(r <= 1 for r in ratios)} of {len(found)} games, in "
-          f"{sum(won for _, won, _ in found)} of {sum(runs for _, _, runs in found)} runs; of the ratios to it the "
+          f"\n{int(budget):,}: at or below the best of others on {sum(r <= 1 for r in ratios)} of {len(found)} "
+          f"games, in {sum(won for _, won, _ in found)} of {sum(runs for _, _, runs in found)} runs; of the ratios to it the "
           f"geometric mean is {math.exp(statistics.fmean(map(math.log, ratios))):.2g}, the median "
           f"{statistics.median(ratios):.2g}, the worst {max(ratios):.2g}."
         )

@@ -10,8 +10,8 @@ listing 5. At an infoset, with r^t the regrets of iteration t and m_t the larges
     R_t     = max(D(R_{t-1}) + b^t, -20 unit)
     x^{t+1} proportional to [D(R_t) + (1 - v_t / 2) / (1 + (t - 1) / 100) b^t]+^1.5, uniform where that is 0
 
-The paper's program keeps one e for all infosets, whose value depends on the order in which the tree is walked; here each
-infoset has its own. Its unit is 1, whatever the unit of the payoffs is.
+The paper's program keeps one e for all infosets, whose value depends on the order in which the tree is walked; here
+each infoset has its own. Its unit is 1, whatever the unit of the payoffs is.
 """
 
 import dataclasses
