@@ -17,6 +17,8 @@ With --endgames=subgame3.txt,subgame4.txt (of github.com/Sandholm-Lab/LibratusEn
 """
 
 import contextlib
+import functools
+import itertools
 import json
 import math
 import pathlib
@@ -176,21 +178,24 @@ def measure(name: str, game: CompiledGame, unit: float, missing: Missing) -> Ite
 
 def games() -> Iterator[tuple[str, Callable[[], tuple[CompiledGame, float]]]]:
   """Yields names, and functions that compile the game and return the unit of its numbers."""
-  chosen = {
-    name: text for group in _GROUPS.value for name, text in rule_games.GROUPS[group].items()
-  }
+  chosen = [item for group in _GROUPS.value for item in rule_games.GROUPS[group].items()]
   numbers = [int(number) for number in _GAMES.value] or range(len(chosen))
-  for number in numbers:
-    name = list(chosen)[number]
-    yield name, lambda name=name: (spiel_cfr.compile_game(chosen[name]), 1.0)
+  for name, text in (chosen[number] for number in numbers):
+    yield name, functools.partial(compiled, text)
   for path in _ENDGAMES.value:
+    yield f"endgame {pathlib.Path(path).stem}", functools.partial(compiled_endgame, path)
 
-    def compiled(path: str = path) -> tuple[CompiledGame, float]:
-      endgame = spiel_cfr.load_endgame(path)
-      game = spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
-      return game, endgame.milli_big_blinds(1.0)
 
-    yield f"endgame {pathlib.Path(path).stem}", compiled
+def compiled(text: str) -> tuple[CompiledGame, float]:
+  """Compiles a game of OpenSpiel; numbers are in its own units."""
+  return spiel_cfr.compile_game(text), 1.0
+
+
+def compiled_endgame(path: str) -> tuple[CompiledGame, float]:
+  """Compiles an endgame; numbers are in mbb/g."""
+  endgame = spiel_cfr.load_endgame(path)
+  game = spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
+  return game, endgame.milli_big_blinds(1.0)
 
 
 def report(records: list[Record]) -> None:
@@ -238,8 +243,8 @@ def report(records: list[Record]) -> None:
         ratios = [ratio for ratio, _, _ in found]
         print(
           f"\n{int(budget):,}: at or below the best of others on {sum(r <= 1 for r in ratios)} of {len(found)} "
-          f"games, in {sum(won for _, won, _ in found)} of {sum(runs for _, _, runs in found)} runs; of the ratios to it the "
-          f"geometric mean is {math.exp(statistics.fmean(map(math.log, ratios))):.2g}, the median "
+          f"games, in {sum(won for _, won, _ in found)} of {sum(runs for _, _, runs in found)} runs; of the ratios "
+          f"to it the geometric mean is {math.exp(statistics.fmean(map(math.log, ratios))):.2g}, the median "
           f"{statistics.median(ratios):.2g}, the worst {max(ratios):.2g}."
         )
     against(by_key, names, budgets, measured)
@@ -280,13 +285,13 @@ def _median(by_key: Any, name: str, column: str, measured: str, budget: str) -> 
 
 
 def everything(by_key: Any, names: list[str], budgets: list[str]) -> None:
-  """Prints the medians of all rules on all games, at equal time."""
-  for budget in budgets:
-    print(f"\nEqual time, {int(budget):,}:\n")
+  """Prints the medians of all rules on all games."""
+  for measured, budget in itertools.product(("time", "iterations"), budgets):
+    print(f"\nEqual {measured}, {int(budget):,}:\n")
     print(f"| game | {' | '.join(COLUMNS)} |")
     print("| --- " * (1 + len(COLUMNS)) + "|")
     for name in names:
-      found = [_median(by_key, name, column, "time", budget) for column in COLUMNS]
+      found = [_median(by_key, name, column, measured, budget) for column in COLUMNS]
       cells = ["" if value is None else f"{value:.1e}" for value in found]
       print(f"| {name} | {' | '.join(cells)} |")
 
@@ -317,14 +322,14 @@ def main(_: list[str]) -> None:
     known = records.get((name, column, run), {"time": {}})["time"]
     return [int(budget) for budget in _BUDGETS.value if budget not in known]
 
-  for name, compiled in () if _REPORT.value else games():
+  for name, make_game in () if _REPORT.value else games():
     if not any(
       missing(name, column, run)
       for column in _COLUMNS.value or COLUMNS
       for run in range(_RUNS.value)
     ):
       continue
-    game, unit = compiled()
+    game, unit = make_game()
     for record in measure(name, game, unit, missing):
       line = json.dumps(record)
       add(records, json.loads(line))
