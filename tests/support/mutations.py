@@ -41,6 +41,15 @@ _SOLVERS: dict[str, Callable[[Any], Any]] = {
   "certified": lambda game: spiel_cfr.AdaptiveOptimisticCFRSolver(
     game, average="certified", safeguard=1.0
   ),
+  "adaptive steps": lambda game: spiel_cfr.StablePredictiveCFRSolver(
+    game, alternating_updates=True
+  ),
+  # A first attempt so early that there are restarts, kept and on trial, where the checkpoints are made.
+  "restarted": lambda game: spiel_cfr.Restarted(spiel_cfr.DCFRSolver(game), first_attempt=7),
+  "restarted, handed over": lambda game: spiel_cfr.Restarted(
+    spiel_cfr.PCFRPlusSolver(game), first_attempt=3, safeguard=1e-6
+  ),
+  "restarted CFR": spiel_cfr.RestartedCFRSolver,
   "external sampling": lambda game: spiel_cfr.ExternalSamplingSolver(game, baseline_rate=0.1),
   "discounted sampling": lambda game: spiel_cfr.OutcomeSamplingSolver(
     game, minimizer=spiel_cfr.RegretMatching.discounted()
@@ -51,6 +60,10 @@ _ODD_VALUES: tuple[Any, ...] = (
   *(0.5, -0.0, 1e-310, 1e308, math.inf, -math.inf, math.nan),
   *("", "0", "nan", "kuhn_poker", "leduc_poker", "kuhn_poker()", "x" * 1000, [], {}, [[]], [0, 1]),
 )
+
+
+# When checkpoints are made: "restarted" has a restart on trial at the one, "restarted CFR" at the other.
+_EARLY, _LATE = 10, 510
 
 
 # What is changed.
@@ -264,9 +277,10 @@ class Checkpoints(Kind):
     self.contents = []
     for make in _SOLVERS.values():
       path, solver = folder / "whole.npz", make(self.game)
-      solver.run(20)
-      solver.save(path)
-      self.contents.append((make, path.read_bytes()))
+      for iterations in (_EARLY, _LATE):
+        solver.run(iterations - solver.iteration)
+        solver.save(path)
+        self.contents.append((make, path.read_bytes()))
 
   def spoil(self, rng: random.Random) -> pathlib.Path:
     path = self.folder / "checkpoint.npz"
@@ -286,6 +300,8 @@ class Checkpoints(Kind):
         np.testing.assert_array_equal(value, before[name])
       spiel_cfr.IterativeSolver.load(path, self.game)
       raise
+    # Until something else is done than in every iteration.
+    solver.run(_LATE)
     use_solver(solver)
     use_solver(spiel_cfr.IterativeSolver.load(path, self.game))
 
