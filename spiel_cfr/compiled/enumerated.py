@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors, files
 from spiel_cfr.compiled.base import CompiledGame, Infosets
-from spiel_cfr.compiled.checks import check_game, check_header
+from spiel_cfr.compiled.checks import check_game, check_header, check_infostates
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
@@ -274,10 +274,9 @@ def _from_arrays(
   for player, (root, end, first_infoset) in enumerate(header["roots"]):
     tree = {name: arrays[f"{player}.{name}"] for name in _OF_TREEPLEX}
     treeplexes.append(Treeplex(root, end, first_infoset, **tree))
-    text = arrays[f"{player}.infostates"].tobytes()
     lengths = arrays[f"{player}.infostate_lengths"]
-    require_array(lengths, "infostate_lengths", np.uint32, -1)
-    require(lengths.sum(dtype=np.float64) == len(text), "infostates are end to end")
+    check_infostates(arrays[f"{player}.infostates"], lengths)
+    text = arrays[f"{player}.infostates"].tobytes()
     ends = np.cumsum(lengths, dtype=np.int64).tolist()
     if text.isascii():
       # Pieces of a string are made faster than strings of pieces.

@@ -17,12 +17,15 @@ Uint32s = npt.NDArray[np.uint32]
 Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Uint8s = npt.NDArray[np.uint8]
 
 FLOATS = types.Array(types.float64, 1, "C")
 FLOAT_TABLE = types.Array(types.float64, 2, "C")
 INDICES = types.Array(types.uint32, 1, "C")
 INDEX_TABLE = types.Array(types.uint32, 2, "C")
 COUNTS = types.Array(types.uint64, 1, "C")
+INTEGERS = types.Array(types.int64, 1, "C")
+BYTES = types.Array(types.uint8, 1, "C")
 COUNT_TABLE = types.Array(types.uint64, 2, "C")
 COUNT = types.uint64
 

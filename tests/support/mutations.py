@@ -3,7 +3,7 @@ r"""Changes files of ours behind a right checksum, and sees whether whoever read
     python tests/support/mutations.py game 10000
 
 Kinds: game, checkpoint, trace. Every file is read in a child process, and what is accepted is used: solvers run on it,
-policies are made of it. A mutation fails if the process dies of a signal, takes more than some seconds, raises anything
+policies are made of it. A mutation fails if the process dies of a signal, takes more than a minute, raises anything
 but a named error, or comes to a result that is not finite. Its number is printed, and alone it is tried again with
 
     python tests/support/mutations.py game --only 1234
@@ -31,7 +31,8 @@ from spiel_cfr import errors, files
 from spiel_cfr.compiled import enumerated
 from spiel_cfr.solvers import interface
 
-_SECONDS_EACH = 20
+# Of the processor's time, kernels that are compiled included; and by the clock, for what waits for ever.
+_SECONDS_EACH, _LONGEST_WAIT = 60, 600
 _GAMES = ("kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker")
 _SOLVERS: dict[str, Callable[[Any], Any]] = {
   "cfr+": spiel_cfr.CFRPlusSolver,
@@ -352,7 +353,8 @@ def _child(kind: str, first: int, last: int) -> None:
     files_of_kind = KINDS[kind](pathlib.Path(folder))
     for number in range(first, last):
       print(number, end=" ", flush=True)
-      signal.alarm(_SECONDS_EACH)
+      signal.setitimer(signal.ITIMER_PROF, _SECONDS_EACH)
+      signal.alarm(_LONGEST_WAIT)
       try:
         print("accepted" if files_of_kind.attempt(number) else "refused", flush=True)
       except Exception as error:
