@@ -140,8 +140,9 @@ def _games(_: argparse.Namespace) -> None:
 
 
 def _solvers(_: argparse.Namespace) -> None:
+  width = max(map(len, catalogue.SOLVERS)) + 2
   for name, entry in catalogue.SOLVERS.items():
-    print(f"{name:32}{entry.summary}")
+    print(f"{name:{width}}{entry.summary}")
 
 
 def check_writable(path: pathlib.Path) -> None:

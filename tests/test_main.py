@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import spiel_cfr
-from spiel_cfr import __main__
+from spiel_cfr import __main__, catalogue
 
 
 def output(capsys, *arguments):
@@ -56,7 +56,8 @@ def test_compare_for_equal_times(capsys):
 
 
 def test_lists_and_sizes(capsys):
-  assert "cfr_br" in output(capsys, "solvers")
+  names = [line.split("  ")[0] for line in output(capsys, "solvers").splitlines()]
+  assert names == list(catalogue.SOLVERS)
   assert " states, " in output(capsys, "size", "kuhn_poker")
   assert output(capsys, "games").count("\n") > 100
 
