@@ -192,12 +192,12 @@ def _broken_rule(
     group_of_line: the group of each vector of sequences from that of the first group on.
     discovery: shape (infosets,), `_NOWHERE`; becomes the infoset at each place of the layout.
   """
-  for infoset in range(len(position)):
-    if position[infoset] >= len(position):
+  for number in range(len(position)):
+    if position[number] >= len(position):
       return _PLACED
-    if discovery[position[infoset]] != _NOWHERE:
+    if discovery[position[number]] != _NOWHERE:
       return _DIFFERENT_PLACES
-    discovery[position[infoset]] = infoset
+    discovery[position[number]] = number
   for group in range(np.uint64(len(groups))):
     place = groups[group, FIRST_INFOSET] - first_infoset
     depth = groups[group, DEPTH]
@@ -230,9 +230,9 @@ def _broken_rule(
       place += _ONE
   rising = True
   entry = np.uint64(0)
-  for infoset in range(len(num_actions)):
+  for number in range(len(num_actions)):
     last = np.int64(-1)
-    for _ in range(num_actions[infoset]):
+    for _ in range(num_actions[number]):
       action = actions[entry]
       if not 0 <= action < num_distinct_actions:
         return _OF_THE_GAME

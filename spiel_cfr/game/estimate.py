@@ -146,7 +146,8 @@ def _at_least(samples: Float64s) -> float:
   """Returns what the mean of positive numbers, of which these are samples, is not below but for the risk."""
   groups = np.array_split(samples, min(_GROUPS, len(samples)))
   with np.errstate(over="ignore"):
-    return float(min(group.mean() for group in groups)) * _RISK ** (1 / len(groups))
+    smallest = min(float(group.mean()) for group in groups)
+  return smallest * math.pow(_RISK, 1 / len(groups))
 
 
 def _spreads(samples: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> list[Estimate]:
