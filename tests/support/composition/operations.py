@@ -1,5 +1,6 @@
 """What can be done with a solver, and what must then hold."""
 
+import concurrent.futures
 import copy
 import dataclasses
 import pathlib
@@ -229,6 +230,36 @@ def certified(context: Context) -> None:
   assert nash_conv == context.close(found)
 
 
+def sweep(context: Context) -> None:
+  """A run of a sweep, on the game as processes share it, read-only too, ends with the same bits."""
+  whole = context.solver(ITERATIONS)
+  buffers: list[pickle.PickleBuffer] = []
+  head = pickle.dumps(context.form.compiled, 5, buffer_callback=buffers.append)
+  read_only = pickle.loads(head, buffers=[bytes(buffer.raw()) for buffer in buffers])
+  _assert_equal(context.solver(ITERATIONS, read_only), whole)
+  grid = {"game": [context.form.compiled], "solver": [context.name]}
+  with tempfile.TemporaryDirectory() as folder:
+    table = spiel_cfr.sweep(
+      grid, folder=folder, iterations=ITERATIONS, executor=Here(), progress=False
+    )
+    (row,) = table.rows
+    assert not row["error"]
+    assert row["nash_conv"] == whole.nash_conv()
+    solver = table.solver(row, context.form.compiled)
+  _assert_equal(solver, whole)
+
+
+class Here(concurrent.futures.Executor):
+  """An executor that calls at once, after pickling as between processes."""
+
+  def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+    """Calls a function."""
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    fn, args, kwargs = pickle.loads(pickle.dumps((fn, args, kwargs)))
+    future.set_result(fn(*args, **kwargs))
+    return future
+
+
 @dataclasses.dataclass(frozen=True)
 class Operation:
   """Something to do with a solver.
@@ -295,6 +326,7 @@ OPERATIONS = (
   Operation("OpenSpiel's NashConv", open_spiel),
   Operation("save, restore, load", files),
   Operation("copy, deepcopy, pickle", copies),
+  Operation("sweep", sweep),
   Operation("certificate", certificate, _is_stable_predictive),
   Operation("certified average", certified, _certifies),
 )
