@@ -83,9 +83,12 @@ def sweep(
     KeyboardInterrupt: Ctrl-C was pressed; the runs have left checkpoints.
   """
   rules = Rules(iterations, target_nash_conv, target_exploitability, seconds, evaluate_at)
+  _check(rules)
   if checkpoint_every is None:
     checkpoint_every = Powers(2) if iterations is None else -(-iterations // (_CHECKPOINTS + 1))
-  _check(rules, checkpoint_every)
+  elif not callable(checkpoint_every):
+    Every(checkpoint_every)
+  _check_schedules(evaluate_at=evaluate_at, checkpoint_every=checkpoint_every)
   combinations = list(_combinations(grid))
   if executor is not None and not isinstance(executor, concurrent.futures.Executor):
     raise errors.ArgumentError(
@@ -106,26 +109,25 @@ def sweep(
   return table
 
 
-def _check(rules: Rules, checkpoint_every: int | NextDue) -> None:
+def _check(rules: Rules) -> None:
   """Refuses at once what every run would refuse."""
   if rules.iterations is not None:
     checked.positive_integer(rules.iterations, "iterations")
-  for name in ("target_nash_conv", "target_exploitability", "seconds"):
-    if getattr(rules, name) is not None:
-      checked.real_number(getattr(rules, name), name, 0.0)
-  if all(
-    getattr(rules, name) is None
-    for name in ("iterations", "target_nash_conv", "target_exploitability", "seconds")
-  ):
+  limits = {
+    name: getattr(rules, name) for name in ("target_nash_conv", "target_exploitability", "seconds")
+  }
+  for name, value in limits.items():
+    if value is not None:
+      checked.real_number(value, name, 0.0)
+  if rules.iterations is None and all(value is None for value in limits.values()):
     raise errors.ArgumentError(
       "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds."
     )
-  if not callable(checkpoint_every):
-    Every(checkpoint_every)
-  for name, schedule in (
-    ("evaluate_at", rules.evaluate_at),
-    ("checkpoint_every", checkpoint_every),
-  ):
+
+
+def _check_schedules(**schedules: int | NextDue) -> None:
+  """Refuses what can't be sent to another process."""
+  for name, schedule in schedules.items():
     try:
       pickle.dumps(schedule)
     except Exception as error:

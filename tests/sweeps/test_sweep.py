@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from composition.operations import Here
+from executors import Here
 
 import spiel_cfr
 from spiel_cfr import errors

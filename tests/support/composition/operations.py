@@ -1,6 +1,5 @@
 """What can be done with a solver, and what must then hold."""
 
-import concurrent.futures
 import copy
 import dataclasses
 import pathlib
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 import pytest
+from executors import Here
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import exploitability
 
@@ -247,17 +247,6 @@ def sweep(context: Context) -> None:
     assert row["nash_conv"] == whole.nash_conv()
     solver = table.solver(row, context.form.compiled)
   _assert_equal(solver, whole)
-
-
-class Here(concurrent.futures.Executor):
-  """An executor that calls at once, after pickling as between processes."""
-
-  def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
-    """Calls a function."""
-    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-    fn, args, kwargs = pickle.loads(pickle.dumps((fn, args, kwargs)))
-    future.set_result(fn(*args, **kwargs))
-    return future
 
 
 @dataclasses.dataclass(frozen=True)
