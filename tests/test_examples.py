@@ -42,6 +42,7 @@ def run(name, *flags, fails=False):
     "list_games",
     "plot_traces",
     "benchmark",
+    "sweep",
   ],
 )
 def test_help(name):
@@ -71,6 +72,19 @@ def test_solve(tmp_path):
   assert all(abs(sum(entry.values()) - 1) < 1e-9 for entry in entries.values())
   assert picture.read_bytes().startswith(b"\x89PNG")
   assert list((tmp_path / "cache").iterdir())
+
+
+def test_sweep(tmp_path):
+  config, folder = tmp_path / "config.json", tmp_path / "sweep"
+  config.write_text('{"game": ["kuhn_poker"], "solver": ["dcfr", "no such"], "gamma": [1, 2]}')
+  flags = [f"--config={config}", f"--folder={folder}", "--iterations=20", "--processes=1"]
+  for _ in range(2):
+    output = run("sweep", *flags)
+    assert output.count(" 20 ") == 2
+    assert output.count("solver must be one of") == 2
+  assert (folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
+  config.write_text("{")
+  assert "error: " in run("sweep", *flags, fails=True)
 
 
 def test_solve_stops_at_a_target(tmp_path):

@@ -72,9 +72,20 @@ class EnumeratedGame(CompiledGame):
 
   @property
   def view(self) -> GameView:
-    """See the base class."""
+    """See the base class.
+
+    Raises:
+      UnsupportedGameError: the game was pickled or read from a file, and OpenSpiel can't make it of its string.
+    """
     if self._view is None:
-      view = GameView(loading.load_game(self.game_string))
+      try:
+        view = GameView(loading.load_game(self.game_string))
+      except errors.GameError as error:
+        raise errors.UnsupportedGameError(
+          "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
+          f"file, and OpenSpiel can't make them of its string: {error} "
+          "Use what compile_game returns, in its own process."
+        ) from error
       self.check_view(view)
       self._view = view
     return self._view

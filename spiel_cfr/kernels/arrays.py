@@ -59,6 +59,26 @@ def aligned(array: Float64s) -> Float64s:
   return result
 
 
+def unlocked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+  """Returns the same memory without the mark that it is read-only, because kernels take no arrays that have one.
+
+  For arrays that no kernel writes to: those that another process shares are in memory that really can't be written.
+  """
+  if array.flags.writeable:
+    return array
+  interface = dict(array.__array_interface__)
+  interface["data"] = (interface["data"][0], False)
+  return np.asarray(_Owner(interface, array))
+
+
+class _Owner:
+  """What NumPy makes an array of, and keeps as long as the array is there."""
+
+  def __init__(self, interface: dict[str, Any], array: npt.NDArray[Any]) -> None:
+    self.__array_interface__ = interface
+    self.array = array
+
+
 def require(condition: Any, what: str) -> None:
   """Checks something that kernels rely on, such as arrays from a file.
 
