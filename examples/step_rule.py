@@ -23,6 +23,7 @@ import json
 import math
 import pathlib
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,6 +31,7 @@ from typing import Any
 import numpy as np
 import rule_games
 from absl import app, flags
+from results import chosen
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, Restarted, catalogue
@@ -178,10 +180,9 @@ def measure(name: str, game: CompiledGame, unit: float, missing: Missing) -> Ite
 
 def games() -> Iterator[tuple[str, Callable[[], tuple[CompiledGame, float]]]]:
   """Yields names, and functions that compile the game and return the unit of its numbers."""
-  chosen = [item for group in _GROUPS.value for item in rule_games.GROUPS[group].items()]
-  numbers = [int(number) for number in _GAMES.value] or range(len(chosen))
-  for name, text in (chosen[number] for number in numbers):
-    yield name, functools.partial(compiled, text)
+  texts = {name: text for group in _GROUPS.value for name, text in rule_games.GROUPS[group].items()}
+  for name in chosen(texts, _GAMES.value) or texts:
+    yield name, functools.partial(compiled, texts[name])
   for path in _ENDGAMES.value:
     yield f"endgame {pathlib.Path(path).stem}", functools.partial(compiled_endgame, path)
 
@@ -314,7 +315,19 @@ def add(records: dict[tuple[str, str, int], Record], record: Record) -> None:
     known[numbers] |= record[numbers]
 
 
+def check_flags() -> None:
+  """Ends the program if a flag names what there is not."""
+  for flag, known in ((_GROUPS, rule_games.GROUPS), (_COLUMNS, COLUMNS), (_OURS, COLUMNS)):
+    for name in [flag.value] if isinstance(flag.value, str) else flag.value:
+      if name not in known:
+        sys.exit(f"error: --{flag.name}: there is no {name!r}; there are: {', '.join(known)}.")
+  for budget in _BUDGETS.value:
+    if not budget.isdecimal() or not int(budget):
+      sys.exit(f"error: --budgets: {budget!r} is not a positive number of iterations.")
+
+
 def main(_: list[str]) -> None:
+  check_flags()
   path = pathlib.Path(_RESULTS.value) if _RESULTS.value else None
   records = read(path) if path is not None else {}
 
