@@ -78,6 +78,9 @@ COLUMNS = [*RIVALS, *WRAPPED, *OURS]
 # After how many iterations a solver's cost is known well enough.
 _ENOUGH = 1000
 
+# Cells of a budget that was not run.
+_EMPTY = " | | "
+
 Record = dict[str, Any]
 # Which budgets of a game, a rule and a run are not known yet.
 Missing = Callable[[str, str, int], list[int]]
@@ -228,7 +231,7 @@ def report(records: list[Record]) -> None:
         ours = runs.pop(_OURS.value)
         rivals = {column: found for column, found in runs.items() if found}
         if not ours or not rivals:
-          cells.append(" | | ")
+          cells.append(_EMPTY)
           continue
         best = min(rivals, key=lambda column: statistics.median(rivals[column]))
         other, mine = statistics.median(rivals[best]), statistics.median(ours)
@@ -238,7 +241,9 @@ def report(records: list[Record]) -> None:
         cells.append(
           f"{other:.1e} {best} | {mark}{mine:.1e}{mark} [{max(ours):.1e}] | {won}/{len(ours)}"
         )
-      print(f"| {name} | " + " | ".join(cells) + " |")
+      # Of a run that was interrupted, there may be nothing to compare yet.
+      if any(cell != _EMPTY for cell in cells):
+        print(f"| {name} | " + " | ".join(cells) + " |")
     for budget, found in tally.items():
       if found:
         ratios = [ratio for ratio, _, _ in found]
