@@ -3,6 +3,7 @@
 import ast
 import functools
 import pathlib
+import re
 import tomllib
 
 import pytest
@@ -32,6 +33,7 @@ ORDER = (
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
   "sampling",  # Monte Carlo solvers
+  "deep",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
@@ -40,7 +42,7 @@ ORDER = (
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
-_OPTIONAL = ("matplotlib", "tensorboard")
+_OPTIONAL = ("matplotlib", "tensorboard", "jax", "optax")
 _MOST_LINES = 400
 
 
@@ -167,12 +169,11 @@ def test_nothing_is_imported_by_name(module):
 
 def test_optional_packages_are_extras():
   project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
-  for name in _OPTIONAL:
-    assert (
-      name
-      in project["optional-dependencies"]["plot"]
-      + (project["optional-dependencies"]["tensorboard"])
-    )
+  extras = {
+    name: extra for name, extra in project["optional-dependencies"].items() if name != "dev"
+  }
+  needed = {re.split(r"\W", package)[0] for extra in extras.values() for package in extra}
+  assert needed == set(_OPTIONAL)
 
 
 @pytest.mark.parametrize("module", modules())

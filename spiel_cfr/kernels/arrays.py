@@ -110,7 +110,7 @@ def borrowed(typing_context: Any, array: Any) -> Any:
   """
 
   def without_owner(context: Any, builder: Any, of_type: Any, value: Any) -> Any:
-    if isinstance(of_type, types.BaseTuple):
+    if not isinstance(of_type, types.Array):
       for place, inner in enumerate(of_type.types):
         lent = without_owner(context, builder, inner, builder.extract_value(value, place))
         value = builder.insert_value(value, lent, place)

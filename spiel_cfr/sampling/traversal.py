@@ -101,7 +101,7 @@ def _traverse(
   counters: Uint64s,
   entries: Entries,
   workspace: Workspace,
-) -> int:
+) -> Any:
   """Runs one traversal for a player, and adds what it estimates to `Entries.increment`.
 
   Args:
