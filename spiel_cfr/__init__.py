@@ -6,7 +6,6 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
-from spiel_cfr.deep.network import MLP, Approximator, LeastSquares, Network
 from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
 from spiel_cfr.evaluate import (
   BestResponse,
@@ -67,9 +66,7 @@ from spiel_cfr.solving import Solution, choose_solver, solve
 __version__ = importlib.metadata.version("spiel_cfr")
 
 __all__ = [
-  "MLP",
   "AdaptiveOptimisticCFRSolver",
-  "Approximator",
   "AverageStrategySamplingSolver",
   "AverageType",
   "BestResponse",
@@ -95,10 +92,8 @@ __all__ = [
   "ImperfectRecallWarning",
   "IterativeSolver",
   "LCFRSolver",
-  "LeastSquares",
   "LocalMinimizer",
   "NashConv",
-  "Network",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",

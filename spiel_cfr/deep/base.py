@@ -128,7 +128,7 @@ class DeepSolver(SamplingSolver):
       network = MLP(layer_sizes(advantage_network_layers, "advantage_network_layers"))
     if not isinstance(network, Approximator):
       raise errors.ArgumentError(
-        f"network must be derived from spiel_cfr.Approximator, not {network!r}."
+        f"network must be derived from spiel_cfr.deep.network.Approximator, not {network!r}."
       )
     self._network = network
     self._policy_network = MLP(layer_sizes(policy_network_layers, "policy_network_layers"))
@@ -157,11 +157,12 @@ class DeepSolver(SamplingSolver):
     rate_of_baselines = arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0)
     self._learns_baselines = rate_of_baselines > 0.0
     self._features = features
-    chosen = (
-      Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY)
-      if sampler == "external"
-      else Sampler(Rule.BY_EXPLORING_STRATEGY, Rule.BY_STRATEGY, (_fraction(epsilon),))
+    exploration = arguments.real_number(
+      arguments.positive_number(epsilon, "epsilon"), "epsilon", 0.0, 1.0
     )
+    chosen = Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY)
+    if sampler == "outcome":
+      chosen = Sampler(Rule.BY_EXPLORING_STRATEGY, Rule.BY_STRATEGY, (exploration,))
     scheme = Scheme(chosen, AverageType.FULL, baseline_rate=rate_of_baselines)
     super().__init__(
       game,
@@ -179,7 +180,6 @@ class DeepSolver(SamplingSolver):
 
   def _start(self) -> None:
     super()._start()
-    num_players = self.game.num_players()
     if self.engine == "compiled":
       assert isinstance(self._engine, CompiledEngine)
       if not hasattr(self, "_table"):
@@ -187,9 +187,12 @@ class DeepSolver(SamplingSolver):
       count = len(self._engine.table.entries.regret)
       # What samples add up to, and what they weigh; the same of strategies.
       self._sums, self._visits, self._strategy_sums = (np.zeros(count) for _ in range(3))
+      num_players, num_outputs = len(self._table.players), self._table.num_outputs
       self._num_features = self._table.features.shape[1]
     else:
-      self._num_features = self._engine.encoder.size  # type: ignore[attr-defined]
+      engine: Any = self._engine
+      num_players, num_outputs = engine.view.num_players, engine.num_outputs
+      self._num_features = engine.encoder.size
       # The networks of all iterations, a list per player.
       self._past: list[list[Kept]] = [[] for _ in range(num_players)]
     self._learner = Learner(
@@ -199,7 +202,7 @@ class DeepSolver(SamplingSolver):
       num_players,
       self._networks + self._learns_baselines,
       self._num_features,
-      int(self.game.num_distinct_actions()),
+      num_outputs,
     )
     self._parameters, self._scales = self._learner.parameters, self._learner.scales
 
@@ -256,14 +259,14 @@ class DeepSolver(SamplingSolver):
     # Checks the weight of the average, and brings sums of logarithms up to date.
     weight = float(self._next_batch(1).weights[0])
     iteration = int(self._counters[ITERATIONS]) + 1
-    for player in range(self.game.num_players()):
+    for player in range(len(self._parameters)):
       if self.engine == "compiled":
         self._iterate_compiled(player, iteration)
       else:
         self._iterate_on_states(player, iteration, weight)
     if self.engine == "compiled":
       table = self._engine.table
-      average_all(self.game.num_players(), table.num_infosets, weight, table.entries)
+      average_all(len(self._parameters), table.num_infosets, weight, table.entries)
     self._counters[ITERATIONS] += np.uint64(1)
 
   def _iterate_compiled(self, player: int, iteration: int) -> None:
@@ -353,7 +356,7 @@ class DeepSolver(SamplingSolver):
     That is Deep CFR's own result. `average_policy` is the exact average instead, which is better and slower to ask.
     """
     parameters = []
-    for player in range(self.game.num_players()):
+    for player in range(len(self._parameters)):
       seed = seed_of(int(self._counters[KEY]), int(self.iteration), player, POLICY)
       training = self._policy_training._replace(seed=seed)
       first = self._policy_network.fresh(seed, self._num_features, self._learner.num_outputs)
@@ -379,7 +382,3 @@ class DeepSolver(SamplingSolver):
       return self._table.strategies(self._strategy_sums, player)
     rows: Rows = self._engine.strategies[player].rows()  # type: ignore[attr-defined]
     return rows
-
-
-def _fraction(epsilon: float) -> float:
-  return arguments.real_number(arguments.positive_number(epsilon, "epsilon"), "epsilon", 0.0, 1.0)

@@ -83,7 +83,8 @@ class AveragePolicy(_AskingPolicy):
       average(a | I) = sum_k w_k pi_k(I) sigma_k(a | I) / sum_k w_k pi_k(I),
 
   where pi_k(I) is the product of sigma_k over i's own actions on the way to I (Steinberger 2019, "Single Deep
-  Counterfactual Regret Minimization"). Where no network plays to, it is uniform.
+  Counterfactual Regret Minimization"). Where no network plays to, it is uniform; of one network
+  alone, it is what that plays.
   """
 
   def __init__(
@@ -146,6 +147,8 @@ class AveragePolicy(_AskingPolicy):
     seen.append(self._seen(state, player, legal))
     features, mask = (np.stack(parts) for parts in zip(*seen, strict=True))
     chances = self._strategies(player, features, mask)
+    if len(weights) == 1:
+      return {action: float(chances[0, -1, action]) for action in legal}
     reach = weights * np.prod(chances[:, np.arange(len(actions)), actions], axis=1)
     total = reach.sum()
     if not total > 0:

@@ -22,6 +22,13 @@ ITERATIONS = 12
 # Rounding of what should be the same number, and of what solvers keep in float32.
 _ROUNDING = 1e-12
 _SINGLE = 1e-6
+# What composes with small networks composes with large ones, and these take longer.
+_DEEP = (spiel_cfr.DeepCFRSolver, spiel_cfr.DeepDiscountedCFRSolver)
+_SMALL_NETWORKS = {
+  "advantage_network_layers": (8,),
+  "num_traversals": 5,
+  "advantage_network_train_steps": 4,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +47,8 @@ class Context:
     """Returns a new solver of the form's game, or of another, after so many iterations."""
     seeded = issubclass(catalogue.SOLVERS[self.name].solver, spiel_cfr.SamplingSolver)
     seed = {"seed": 0} if seeded else {}
-    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **seed)
+    small = _SMALL_NETWORKS if issubclass(catalogue.SOLVERS[self.name].solver, _DEEP) else {}
+    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **seed, **small)
     if iterations:
       result.run(iterations)
     return result
