@@ -36,6 +36,22 @@ def test_the_same_seed_gives_the_same_bytes(make: Any) -> None:
 
 
 @every_kind
+def test_a_checkpoint_goes_on_bit_for_bit(make: Any, tmp_path: pathlib.Path) -> None:
+  whole, stopped = (make("kuhn_poker", seed=1, **SMALL) for _ in range(2))
+  result = spiel_cfr.run(
+    whole, 5, traces=[spiel_cfr.open_trace(tmp_path / "t.csv")], progress=False
+  )
+  assert result.last.nash_conv == whole.nash_conv()
+  stopped.run(3)
+  stopped.save(tmp_path / "solver.npz")
+  resumed = spiel_cfr.IterativeSolver.load(tmp_path / "solver.npz", "kuhn_poker")
+  for solver in (resumed, pickle.loads(pickle.dumps(stopped)), copy.copy(stopped)):
+    solver.run(2)
+    for name, value in whole.state_dict().items():
+      assert value.tobytes() == solver.state_dict()[name].tobytes()
+
+
+@every_kind
 def test_exploitability_of_kuhn_poker(make: Any) -> None:
   solver = make("kuhn_poker", seed=1, num_traversals=300, **SMALL)
   solver.run(40)
@@ -67,7 +83,7 @@ def test_new_networks_for_every_fit() -> None:
   assert warm._parameters.tobytes() != anew._parameters.tobytes()
 
 
-@every_kind
+@pytest.mark.parametrize("make", [KINDS["deep"], KINDS["pdcfr+"]])
 def test_states(make: Any) -> None:
   """On states the average is that of all networks, and better than what is played at first."""
   solver = make("kuhn_poker", seed=1, num_traversals=60, engine="states", **SMALL)
@@ -105,7 +121,7 @@ def test_a_solver_on_states_is_copied_and_pickled() -> None:
 
 
 def test_distinct_features_are_needed(tmp_path: pathlib.Path) -> None:
-  with pytest.raises(errors.FeaturesError, match=r"64 of .*one_hot"):
+  with pytest.raises(errors.FeaturesError, match=r"16 of 33 .*one_hot"):
     spiel_cfr.DeepCFRSolver("dark_hex(board_size=2)")
   with pytest.raises(errors.FeaturesError, match="have the features of another"):
     spiel_cfr.DeepCFRSolver("kuhn_poker", features=lambda state, player: [1.0])

@@ -17,18 +17,15 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cfr
 from composition.forms import Form
 from spiel_cfr import IterativeSolver, catalogue, policy
+from spiel_cfr.deep.network import LeastSquares
 
 ITERATIONS = 12
 # Rounding of what should be the same number, and of what solvers keep in float32.
 _ROUNDING = 1e-12
 _SINGLE = 1e-6
-# What composes with small networks composes with large ones, and these take longer.
+# Networks are compiled for every shape, which takes seconds a form; tests/deep has them.
 _DEEP = (spiel_cfr.DeepCFRSolver, spiel_cfr.DeepDiscountedCFRSolver)
-_SMALL_NETWORKS = {
-  "advantage_network_layers": (8,),
-  "num_traversals": 5,
-  "advantage_network_train_steps": 4,
-}
+_LEARNS_QUICKLY: dict[str, Any] = {"network": LeastSquares(), "num_traversals": 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Context:
     """Returns a new solver of the form's game, or of another, after so many iterations."""
     seeded = issubclass(catalogue.SOLVERS[self.name].solver, spiel_cfr.SamplingSolver)
     seed = {"seed": 0} if seeded else {}
-    small = _SMALL_NETWORKS if issubclass(catalogue.SOLVERS[self.name].solver, _DEEP) else {}
+    small = _LEARNS_QUICKLY if issubclass(catalogue.SOLVERS[self.name].solver, _DEEP) else {}
     result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **seed, **small)
     if iterations:
       result.run(iterations)
