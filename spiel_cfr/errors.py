@@ -106,4 +106,4 @@ class RestartError(SpielCFRError, ValueError):
 
 
 class MissingPackageError(SpielCFRError, ImportError):
-  """A package is not installed that only some of the library needs."""
+  """A package is not installed that only this needs; the message says how to install it."""
