@@ -6,6 +6,7 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
+from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -89,6 +90,8 @@ __all__ = [
   "CompiledTabularPolicy",
   "DCFRPlusSolver",
   "DCFRSolver",
+  "DeepCFRSolver",
+  "DeepDiscountedCFRSolver",
   "Endgame",
   "EnumeratedGame",
   "Every",

@@ -37,6 +37,7 @@ def run(name, *flags, fails=False):
     "kuhn_poker",
     "libratus_endgames",
     "mccfr",
+    "deep_cfr",
     "restarts",
     "step_rule",
     "list_games",
@@ -380,3 +381,21 @@ def test_mccfr_says_what_is_wrong(tmp_path):
   assert "unknown samplers" in run("mccfr", "--samplers=magic", folder, fails=True)
   output = run("mccfr", "--game=kuhn_poker", "--samplers=", "--track=xyz", folder, fails=True)
   assert "error: 'xyz' is found in no infostate" in output
+
+
+def test_deep_cfr(tmp_path):
+  picture = tmp_path / "deep.png"
+  output = run(
+    "deep_cfr",
+    "--game=kuhn_poker",
+    "--solvers=deep",
+    "--iterations=20",
+    "--num_traversals=300",
+    f"--picture={picture}",
+  )
+  rows = {line[:16].strip(): line[16:].split() for line in output.splitlines()}
+  for name in ("deep", "deep, tables"):
+    assert rows[name][0] == "12,000"
+    assert float(rows[name][2]) < 0.1
+  assert picture.read_bytes().startswith(b"\x89PNG")
+  assert "unknown solvers" in run("deep_cfr", "--solvers=magic", fails=True)
