@@ -5,11 +5,14 @@ import dataclasses
 import functools
 import itertools
 import math
+import os
 import pickle
+import signal
 
 import numpy as np
 import pyspiel
 import pytest
+import random_games
 from composition.forms import FORMS
 
 import spiel_cfr
@@ -161,6 +164,34 @@ def test_what_is_taken_back_leaves_no_trace(monkeypatch):
   assert solver.iteration > bare.iteration
   assert (solver.current_probabilities() == bare.current_probabilities()).all()
   assert (solver._solver._cumulative == bare._cumulative).all()
+
+
+@pytest.mark.parametrize("check", range(4))
+@pytest.mark.parametrize("place", ["_keep", "_following_check"])
+def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
+  """The check comes to its end before KeyboardInterrupt is raised; what is saved then is good and goes on the same."""
+  game = random_games.random_game(5, max_histories=100)
+  whole = wrapped("dcfr", game)
+  whole.run(END)
+  solver = wrapped("dcfr", game)
+  calls = itertools.count()
+  method = getattr(Restarted, place)
+
+  def interrupted(self, *arguments):
+    if next(calls) == check:
+      os.kill(os.getpid(), signal.SIGINT)
+    return method(self, *arguments)
+
+  path = tmp_path / "solver.npz"
+  with monkeypatch.context() as patch:
+    patch.setattr(Restarted, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+      solver.run(END)
+  assert 0 < solver.iteration < END
+  solver.save(path)
+  for other in (Restarted.load(path, solver.compiled_game), solver):
+    other.run(END - other.iteration)
+    assert_equal(other, whole)
 
 
 def test_kept_strategies_never_get_worse(leduc):
