@@ -2,8 +2,7 @@
 
 The same three steps as in the flat loop, in another order: a subtree is gone through from its reach probabilities to
 the new strategies before the next one is touched. What a solver must remember lies in one block per subtree; all else
-is a workspace that serves one subtree after the other. Where the remembered arrays are float32, the workspace is
-float64 all the same.
+is a workspace that serves one subtree after the other.
 
 An iteration of the players that update together:
 
@@ -18,35 +17,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiled.parts import PLAYERS, Part, Partition, PartWalk, Workspace
+from spiel_cfr.compiled.parts import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.game.sweeps import tree_adopt, tree_down, tree_reach, tree_up
-from spiel_cfr.kernels.arrays import Float64s, Uint64s, aligned_zeros
-from spiel_cfr.kernels.simd import LANES
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Uint64s, aligned_zeros
+from spiel_cfr.kernels.compile import Kernel
+from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.slices import whole_steps
-from spiel_cfr.solvers.loops.base import AnyFloats, IterationNumbers, Loop
-
-# The remembered arrays that may need copies in float64.
-_STRATEGY, _CUMULATIVE, _STATE = range(3)
-
-
-class _Workspace(Workspace):
-  """A workspace with room for float64 copies of what is remembered as float32.
-
-  Attributes:
-    copies: of strategy, cumulative and state, per player.
-  """
-
-  def __init__(self, minimizer: LocalMinimizer, copies: bool, parts: Sequence[Part]) -> None:
-    super().__init__(parts, predicts=minimizer.predict is not None)
-    lines = (1, 1, minimizer.state_lines) if copies else ()
-    self.copies = [
-      [aligned_zeros(len(own) * count) for count in lines] for own in self.sequence_form
-    ]
-
+from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
 
 class PartsLoop(Loop):
   """See the module's docstring.
@@ -59,21 +39,28 @@ class PartsLoop(Loop):
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
-    dtype = np.dtype(partition.dtype)
-    self.strategy = _zeros(dtype, game.end)
+    zeros = functools.partial(aligned_zeros, dtype=game.dtype)
+    self.strategy = zeros(game.end)
     for treeplex in game.treeplexes:
       for sequences, _ in treeplex.blocks():
         self.strategy[sequences] = 1.0 / len(sequences)
-    self.cumulative = _zeros(dtype, game.end)
-    self.tapered = _zeros(dtype, game.end if tapered else 0)
-    self.state = _zeros(dtype, minimizer.state_lines * game.end)
+    self.cumulative = zeros(game.end)
+    self.tapered = zeros(game.end if tapered else 0)
+    self.state = zeros(minimizer.state_lines * game.end)
     # Kernels may read whole vectors.
-    self.local = aligned_zeros(minimizer.local_lines * game.num_infosets + LANES)
+    self.local = aligned_zeros(minimizer.local_lines * game.num_infosets + MOST_LANES)
     self._parts = partition.parts
+    self._trees = [
+      [
+        tree._replace(scale=game.scale[own.start : own.stop + MOST_LANES])
+        for tree, own in zip(part.trees, part.infosets, strict=True)
+      ]
+      for part in partition.parts
+    ]
     for line, values in enumerate(self._initial_local):
       self.set_local_line(line, values)
-    copies = dtype != np.float64
-    self._walk = PartWalk(partition, functools.partial(_Workspace, minimizer, copies))
+    predicts = minimizer.predict is not None
+    self._walk = PartWalk(partition, predicts=predicts, dtype=game.dtype)
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class. Ctrl-C raises KeyboardInterrupt between two iterations."""
@@ -113,21 +100,8 @@ class PartsLoop(Loop):
         own, reach = part.sequences[player], workspace.sequence_form[player]
         reach[: part.own_length(player)] = sequence_form[own]
         self._walk.enter(number, player, workspace)
-        strategy = self._open(self.strategy[own], workspace, player, _STRATEGY)
-        state = self._open(self._state_of(own), workspace, player, _STATE)
-        tree_adopt(part.trees[player], reach, strategy)
-        tree_up(
-          kernel,
-          part.trees[player],
-          strategy,
-          workspace.utility[player][0],
-          state,
-          self._local_of(part.infosets[player]),
-          parameters,
-          workspace.scratch,
-        )
-        _close(self.strategy[own], strategy)
-        _close(self._state_of(own), state)
+        self._call(tree_adopt, self._trees[number][player], reach, self.strategy[own])
+        self._sweep_up(kernel, number, player, workspace.utility[player][0], workspace, parameters)
 
   def refresh(self) -> None:
     """See the base class: reach probabilities are computed anew in each call of `advance`."""
@@ -183,10 +157,10 @@ class PartsLoop(Loop):
   ) -> None:
     """Does an iteration of the players that update together."""
 
-    def update(number: int, workspace: _Workspace) -> None:
+    def update(number: int, workspace: Workspace) -> None:
       self._update_subtree(number, workspace, turn, parameters, before)
 
-    def add_after(number: int, workspace: _Workspace) -> None:
+    def add_after(number: int, workspace: Workspace) -> None:
       for player in turn:
         if after[player]:
           self._average(number, player, workspace, float(after[player]))
@@ -199,7 +173,7 @@ class PartsLoop(Loop):
   def _update_subtree(
     self,
     number: int,
-    workspace: _Workspace,
+    workspace: Workspace,
     turn: Sequence[int],
     parameters: Float64s,
     before: Float64s,
@@ -220,31 +194,19 @@ class PartsLoop(Loop):
     self, turn: Sequence[int], parameters: Float64s, before: Float64s, after: Float64s
   ) -> None:
     """Does step 2."""
-    trunk, workspace = self._parts[0], self._walk.trunk
+    workspace = self._walk.trunk
     for player in turn:
       self._walk.gradient(0, player, workspace)
     for player in turn:
       self._observe(0, player, workspace, parameters)
-      own = trunk.sequences[player]
-      cumulative = self._open(self.cumulative[own], workspace, player, _CUMULATIVE)
-      cumulative[0] += before[player] + after[player]
-      tree_down(
-        trunk.trees[player],
-        self._open(self.strategy[own], workspace, player, _STRATEGY),
-        workspace.sequence_form[player],
-        cumulative,
-        workspace.scratch,
-        float(before[player]),
-        float(after[player]),
-      )
-      _close(self.cumulative[own], cumulative)
+      weights = float(before[player]), float(after[player])
+      total = self._total(player)
+      self.cumulative[self._parts[0].sequences[player].start] += sum(weights)
+      self._sweep_down(0, player, workspace, *weights, total)
 
-  def _observe(self, number: int, player: int, workspace: _Workspace, parameters: Float64s) -> None:
+  def _observe(self, number: int, player: int, workspace: Workspace, parameters: Float64s) -> None:
     """Runs the minimizer over a part, with the gradient in the workspace."""
-    part, minimizer = self._parts[number], self._minimizer
-    own, (utility, prediction) = part.sequences[player], workspace.utility[player]
-    strategy = self._open(self.strategy[own], workspace, player, _STRATEGY)
-    state = self._open(self._state_of(own), workspace, player, _STATE)
+    minimizer, (utility, prediction) = self._minimizer, workspace.utility[player]
     steps = [(minimizer.observe, utility)]
     if minimizer.predict is not None:
       prediction[:] = utility
@@ -252,68 +214,78 @@ class PartsLoop(Loop):
     if number == 0:
       self._walk.add_kept(player)
     for block_kernel, utilities in steps:
-      tree_up(
-        block_kernel,
-        part.trees[player],
-        strategy,
-        utilities,
-        state,
-        self._local_of(part.infosets[player]),
-        parameters,
-        workspace.scratch,
-      )
-    _close(self.strategy[own], strategy)
-    _close(self._state_of(own), state)
+      self._sweep_up(block_kernel, number, player, utilities, workspace, parameters)
 
-  def _reach(self, number: int, player: int, workspace: _Workspace) -> None:
+  def _reach(self, number: int, player: int, workspace: Workspace) -> None:
     """Computes the reach probabilities of a part."""
-    part = self._parts[number]
     self._walk.enter(number, player, workspace)
-    strategy = self.strategy[part.sequences[player]]
-    tree_reach(
-      part.trees[player],
-      self._open(strategy, workspace, player, _STRATEGY),
+    self._call(
+      tree_reach,
+      self._trees[number][player],
+      self.strategy[self._parts[number].sequences[player]],
       workspace.sequence_form[player],
       workspace.scratch,
     )
 
-  def _average(self, number: int, player: int, workspace: _Workspace, weight: float) -> None:
+  def _average(self, number: int, player: int, workspace: Workspace, weight: float) -> None:
     """Computes the reach probabilities of a part, and adds them to the average."""
+    self._walk.enter(number, player, workspace)
+    self._sweep_down(number, player, workspace, 0.0, weight, self._total(player))
+
+  def _sweep_up(
+    self,
+    block_kernel: Kernel,
+    number: int,
+    player: int,
+    utility: AnyFloats,
+    workspace: Workspace,
+    parameters: Float64s,
+  ) -> None:
     part = self._parts[number]
     own = part.sequences[player]
-    self._walk.enter(number, player, workspace)
-    cumulative = self._open(self.cumulative[own], workspace, player, _CUMULATIVE)
-    tree_down(
-      part.trees[player],
-      self._open(self.strategy[own], workspace, player, _STRATEGY),
-      workspace.sequence_form[player],
-      cumulative,
+    self._call(
+      tree_up,
+      block_kernel.of(self._game.dtype),
+      self._trees[number][player],
+      self.strategy[own],
+      utility,
+      self._state_of(own),
+      self._local_of(part.infosets[player]),
+      parameters,
       workspace.scratch,
-      0.0,
-      weight,
     )
-    _close(self.cumulative[own], cumulative)
 
-  def _open(self, block: AnyFloats, workspace: _Workspace, player: int, which: int) -> Float64s:
-    """Returns a part's block of a remembered array, in float64."""
-    if block.dtype == np.float64:
-      return block
-    copy = workspace.copies[player][which][: block.size].reshape(block.shape)
-    copy[:] = block
-    return copy
+  def _sweep_down(
+    self,
+    number: int,
+    player: int,
+    workspace: Workspace,
+    before: float,
+    after: float,
+    total: float,
+  ) -> None:
+    own = self._parts[number].sequences[player]
+    self._call(
+      tree_down,
+      self._trees[number][player],
+      self.strategy[own],
+      workspace.sequence_form[player],
+      self.cumulative[own],
+      workspace.scratch,
+      before,
+      after,
+      total,
+    )
+
+  def _total(self, player: int) -> float:
+    """Returns what the weights of a player's average sum to so far."""
+    return float(self.cumulative[self._parts[0].sequences[player].start])
+
+  def _call(self, kernel: Kernel, *arguments: Any) -> None:
+    """Calls a kernel in the precision of the game."""
+    kernel.of(self._game.dtype)(*arguments)
 
 
-def _zeros(dtype: np.dtype[Any], length: int) -> AnyFloats:
-  """Returns zeros, aligned where kernels will work on them directly."""
-  return aligned_zeros(length) if dtype == np.float64 else np.zeros(length, dtype)
-
-
-def _close(block: AnyFloats, opened: Float64s) -> None:
-  """Writes back what `_open` has returned, if that was a copy."""
-  if block.dtype != np.float64:
-    block[:] = opened
-
-
-def _block(array: npt.NDArray[Any], lines: int, own: slice) -> AnyFloats:
+def _block(array: AnyFloats, lines: int, own: slice) -> AnyFloats:
   """Returns what a part has of an array with several lines."""
   return array[lines * own.start : lines * own.stop].reshape(lines, own.stop - own.start)
