@@ -90,7 +90,6 @@ class Block(NamedTuple):
   actions: int
 
 
-
 def block_type(number: Any) -> Any:
   """Returns the numba type of blocks in a precision; `local` and `parameters` are float64 in any case."""
   line, table = floats(number), floats(number, 2)

@@ -147,7 +147,8 @@ def dither_after(total: float) -> float:
   The sums grow by the weights, polynomials of the iteration, and so these numbers are spread evenly (Weyl 1916).
   """
   turns = total * _GOLDEN
-  return turns - np.floor(turns) - 0.5
+  below: float = np.floor(turns)
+  return turns - below - 0.5
 
 
 @inlined
@@ -214,9 +215,7 @@ def tree_up(
 
 
 @kernel(
-  lambda number: types.void(
-    TREE, *[floats(number)] * 3, scratch_type(number), *[types.float64] * 3
-  )
+  lambda number: types.void(TREE, *[floats(number)] * 3, scratch_type(number), *[types.float64] * 3)
 )
 def tree_down(
   tree: Tree,

@@ -12,19 +12,20 @@ loaded from. What `full` returns goes with both, so that one function serves bot
 import operator
 from typing import Any, cast
 
+import numba
+import numba.core.typeconv
 import numba.core.typing.templates
 import numba.extending
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel.models import PrimitiveModel
-from numba.core.typeconv import Conversion
 
 from spiel_cfr.kernels.arrays import LINE, inside_kernels
 
 # numba's own annotations don't cover these.
 extending: Any = numba.extending
 templates: Any = numba.core.typing.templates
-conversions: Any = Conversion
+conversions: Any = cast(Any, numba).core.typeconv.Conversion
 
 # Numbers in a vector of float64, and the most that any vector has.
 LANES, MOST_LANES = LINE, 2 * LINE
@@ -265,9 +266,7 @@ def load_columns(
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     numbers, starts, offset, factors, factor, result, place = arguments
     array, start_type, _, factor_type, _, result_type, _ = signature.args
-    weight = _load(
-      builder, _pointer(context, builder, factor_type, factors, factor), factor_type
-    )
+    weight = _load(builder, _pointer(context, builder, factor_type, factors, factor), factor_type)
     begins = context.make_array(start_type)(context, builder, starts).data
     rows = []
     for k in range(vector.lanes):
@@ -296,7 +295,9 @@ def add_columns(
   columns: Any,
   place: Any,
 ) -> Any:
-  """The way back: numbers[starts[k] + offset + i] += columns[place + width * i + k] * factors[factor + i] * multiples[k].
+  """The way back: numbers[starts[k] + offset + i] += columns[place + width * i + k] * factors[factor + i] * m[k].
+
+  The factor m is `multiples`.
 
   Both i and k go from 0 to `width(numbers)`; row after row, so that rows may be the same.
   """
@@ -305,9 +306,7 @@ def add_columns(
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     numbers, starts, offset, factors, factor, multiples, columns, place = arguments
     array, start_type, _, factor_type, _, multiple_type, column_type, _ = signature.args
-    weight = _load(
-      builder, _pointer(context, builder, factor_type, factors, factor), factor_type
-    )
+    weight = _load(builder, _pointer(context, builder, factor_type, factors, factor), factor_type)
     begins = context.make_array(start_type)(context, builder, starts).data
     several = context.make_array(multiple_type)(context, builder, multiples).data
     lines = []

@@ -23,7 +23,7 @@ from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, se
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr.kernels.compile import inlined
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import TIE, LocalMinimizer
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 from spiel_cfr.minimizers.oftrl import project
 
 # Lines of `Block.scratch`: the steps, squared errors and positive regrets, tolerances.
@@ -226,7 +226,7 @@ class AdaptiveOptimisticDescent(LocalMinimizer):
     power = (iterations - 1.0) ** self.forgetting
     total = power + self.forgetting_offset
     remembered = np.divide(power, total, out=np.zeros(len(iterations)), where=total > 0)
-    columns = (TIE, remembered**2, self.step, self.prediction)
+    columns = (relative_tie(game), remembered**2, self.step, self.prediction)
     return np.stack(np.broadcast_arrays(*columns), axis=1)
 
 

@@ -30,7 +30,7 @@ from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, se
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr.kernels.compile import inlined
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import TIE, LocalMinimizer
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 from spiel_cfr.minimizers.oftrl import Regularizer, respond
 
 # What multiplies sqrt(L / V).
@@ -142,7 +142,7 @@ class LastLossAdaptiveOFTRL(LocalMinimizer):
     """Returns tie tolerance, w_t, w_(t+1), t^(2 power + 1/2), regularizer; shape (iterations, 5)."""
     now = np.asarray(iterations, np.float64)
     columns = (
-      TIE,
+      relative_tie(game),
       now**self.power,
       (now + 1.0) ** self.power,
       now ** (2.0 * self.power + 0.5),

@@ -43,6 +43,8 @@ from spiel_cfr.kernels.compile import Kernel
 # instead of 0 makes regret matching play a pure strategy instead of the uniform one. What is large depends on the
 # infoset: where chance brings one about once in 10^9 games, regrets of 1e-9 are all there is.
 TIE = 1e-12
+# The same where numbers are float32, whose last place is 1e-7.
+_SINGLE_TIE = 1e-7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,9 +86,9 @@ class LocalMinimizer:
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns what the kernels need to know at each of these iterations, shape (iterations, numbers).
 
-    The first number is by convention `TIE`, see `blocks.tolerance`.
+    The first number is by convention `relative_tie(game)`, see `blocks.tolerance`.
     """
-    return np.full((len(iterations), 1), TIE)
+    return np.full((len(iterations), 1), relative_tie(game))
 
   def initial_local(self, game: CompiledGame) -> Float64s:
     """Returns the first `local`, shape (local_lines, infosets of all players)."""
@@ -105,3 +107,8 @@ def resumption(minimizer: LocalMinimizer) -> Kernel:
       "kernel `resume`, see spiel_cfr.minimizers.base, or take a solver with another minimizer."
     )
   return minimizer.resume
+
+
+def relative_tie(game: CompiledGame) -> float:
+  """Returns which differences of utilities are rounding, relative to the largest of these at their infoset."""
+  return TIE if game.dtype == np.float64 else _SINGLE_TIE

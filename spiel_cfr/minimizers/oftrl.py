@@ -23,7 +23,7 @@ from spiel_cfr.kernels import simd
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr.kernels.compile import inlined
 from spiel_cfr.kernels.simd import add_multiple, full, load, store, where_greater
-from spiel_cfr.minimizers.base import TIE, LocalMinimizer
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 
 Regularizer: TypeAlias = Literal["entropy", "euclidean"]
 Prediction: TypeAlias = Literal["subtree", "last"]
@@ -243,7 +243,7 @@ class LastLossOFTRL(LocalMinimizer):
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer; (iterations, 4)."""
-    row = [TIE, 1.0, 1.0, float(self.regularizer == "euclidean")]
+    row = [relative_tie(game), 1.0, 1.0, float(self.regularizer == "euclidean")]
     return np.tile(row, (len(iterations), 1))
 
   def initial_local(self, game: CompiledGame) -> Float64s:
@@ -283,7 +283,7 @@ class Hedge(LocalMinimizer):
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, no prediction, 1 / sqrt(t), entropy; shape (iterations, 4)."""
     result = np.zeros((len(iterations), 4))
-    result[:, 0] = TIE
+    result[:, 0] = relative_tie(game)
     # The strategy that is chosen at iteration t is that of t + 1, but has seen t utilities.
     result[:, 2] = 1.0 / np.sqrt(iterations)
     return result

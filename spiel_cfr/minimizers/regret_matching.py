@@ -37,7 +37,7 @@ from spiel_cfr.game.blocks import (
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import TIE, LocalMinimizer
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 from spiel_cfr.minimizers.schedules import Discount, Numbers, checked, evaluated
 
 # When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
@@ -166,7 +166,7 @@ class RegretMatching(LocalMinimizer):
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the tie tolerance and the five numbers, shape (iterations, 6); only the former if these are constant."""
-    tie = np.full(len(iterations), TIE)
+    tie = np.full(len(iterations), relative_tie(game))
     if self.observe is not match_weighted_regrets:
       return tie[:, None]
     numbers = (self.positive, self.negative, self.kept, self.carried, self.prediction)

@@ -24,9 +24,9 @@ from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import (
   COUNT,
   COUNT_TABLE,
-  LINE,
   INDEX_TABLE,
   INDICES,
+  LINE,
   AnyFloats,
   Bools,
   Float64s,
@@ -75,7 +75,7 @@ class Payoff(abc.ABC):
 
   Attributes:
     form: the name of the form.
-    gradient: its kernel, of type `GRADIENT`.
+    gradient: its kernel, with the `gradient_signature`.
     arrays: what the kernel works on.
   """
 

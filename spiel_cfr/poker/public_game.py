@@ -226,7 +226,7 @@ def compile_public_game(
       arbitrary deal, and must not look at private cards.
     partitioned: whether solvers go through what follows each deal of public cards one at a time, which takes little
       memory and can be done by several threads. By default they do in large games.
-    dtype: what solvers compute with and keep: float64, or float32 for half the memory in little more than half the time.
+    dtype: what solvers compute with and keep: float64, or float32 for half the memory and about half the time.
     num_threads: how many threads solvers of a partitioned game use. Results do not depend on it.
 
   Returns:

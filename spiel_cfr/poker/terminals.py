@@ -24,8 +24,8 @@ from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
 
 # Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
-# of strength are, and how many; the first and one past the last terminal of folds and of showdowns. Rows 0 and 1 hold each player's root and end,
-# and where in `values` the terminals' payoffs are.
+# of strength are, and how many; the first and one past the last terminal of folds, and of showdowns. Rows 0 and 1 hold
+# each player's root and end, and where in `values` the terminals' payoffs are.
 BOARD_COLUMNS = 12
 # Instead of where a row's lanes are: they are 0, 1, 2 and so on. All terminals of a vector have this, or none.
 IN_ORDER = np.uint32(0xFFFFFFFF)

@@ -44,7 +44,7 @@ class CFRBRSolver(TabularCFRSolver):
   def _run_loop(self, numbers: IterationNumbers) -> None:
     parameters, before, after, *_ = numbers
     rows = list(zip(parameters, before, after, strict=True))
-    whole_steps(lambda number: self._iterate(*rows[number]), len(rows))
+    whole_steps(lambda number, last: self._iterate(*rows[number]), len(rows))
 
   def _iterate(self, parameters: Float64s, before: Float64s, after: Float64s) -> None:
     loop, game = self._loop, self.compiled_game

@@ -269,7 +269,8 @@ class FlatLoop(Loop):
 
   def state_line(self, line: int) -> Float64s:
     """See the base class."""
-    return self.state[line].astype(np.float64, copy=False)
+    result: Float64s = self.state[line].astype(np.float64, copy=False)
+    return result
 
   def set_state_line(self, line: int, values: Float64s) -> None:
     """See the base class."""

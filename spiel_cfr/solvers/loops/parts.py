@@ -6,10 +6,12 @@ is a workspace that serves one subtree after the other.
 
 An iteration of the players that update together:
 
-1. In each subtree: reach probabilities from the trunk's; the averages of the players that update; their gradients; the
-   sweep up, whose values at the trunk's sequences are kept.
+1. In each subtree: reach probabilities from the trunk's, of the opponents; the gradients of the players that update;
+   the sweep up, whose values at the trunk's sequences are kept.
 2. In the trunk: the gradients, to which those values are added; the sweeps up and down.
-3. Where averages take strategies after the update: the sweep down in each subtree.
+
+Averages are added to where reach probabilities are computed anyway, in the opponent's next update. So a strategy's
+weight is *owed* until then: what it weighs after its own update, and before the next one.
 """
 
 import functools
@@ -27,6 +29,7 @@ from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.slices import whole_steps
 from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
+
 
 class PartsLoop(Loop):
   """See the module's docstring.
@@ -64,26 +67,38 @@ class PartsLoop(Loop):
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class. Ctrl-C raises KeyboardInterrupt between two iterations."""
-    rows = list(zip(*numbers, strict=True))
+    parameters, before, after, additions = numbers
+    turns = [(0,), (1,)] if alternating else [PLAYERS]
+    owed = before[:1].sum(axis=0)
 
-    def iterate(number: int) -> None:
-      *numbers_of_players, addition = rows[number]
-      for turn in [(0,), (1,)] if alternating else [PLAYERS]:
-        self._update(turn, *numbers_of_players)
-      if addition:
+    def iterate(number: int, last: bool) -> None:
+      complete = last or additions[number] != 0.0
+      upcoming = np.zeros(len(PLAYERS)) if last else before[number + 1]
+      for turn in turns:
+        self._update(turn, parameters[number], before[number], after[number], owed)
+        for player in turn:
+          owed[player] = after[number, player] + (0.0 if complete else upcoming[player])
+      if complete:
+        self._pay(owed)
+        owed[:] = upcoming
+      if additions[number]:
         for part in self._parts:
           for own in part.sequences:
-            self.tapered[own] += addition * self.cumulative[own]
+            self.tapered[own] += additions[number] * self.cumulative[own]
         done[1] = done[0] + np.uint64(1)
       done[0] += np.uint64(1)
 
     self._enter_trunk()
-    whole_steps(iterate, len(rows))
+    whole_steps(iterate, len(parameters))
 
   def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
     """See the base class."""
     self._enter_trunk()
-    self._update((player,), parameters, before, after)
+    owed = np.zeros(len(PLAYERS))
+    owed[player] = before[player]
+    self._update((player,), parameters, before, after, owed)
+    owed[player] = after[player]
+    self._pay(owed)
 
   def _enter_trunk(self) -> None:
     """Computes the reach probabilities of the trunk."""
@@ -153,42 +168,42 @@ class PartsLoop(Loop):
     return _block(self.local, self._minimizer.local_lines, own)
 
   def _update(
-    self, turn: Sequence[int], parameters: Float64s, before: Float64s, after: Float64s
-  ) -> None:
-    """Does an iteration of the players that update together."""
-
-    def update(number: int, workspace: Workspace) -> None:
-      self._update_subtree(number, workspace, turn, parameters, before)
-
-    def add_after(number: int, workspace: Workspace) -> None:
-      for player in turn:
-        if after[player]:
-          self._average(number, player, workspace, float(after[player]))
-
-    self._walk.for_each_subtree(update)
-    self._update_trunk(turn, parameters, before, after)
-    if after[list(turn)].any():
-      self._walk.for_each_subtree(add_after)
-
-  def _update_subtree(
     self,
-    number: int,
-    workspace: Workspace,
     turn: Sequence[int],
     parameters: Float64s,
     before: Float64s,
+    after: Float64s,
+    owed: Float64s,
   ) -> None:
-    """Does step 1 in one subtree."""
-    for player in PLAYERS:
-      if player in turn and before[player]:
-        self._average(number, player, workspace, float(before[player]))
-      else:
-        self._reach(number, player, workspace)
-    for player in turn:
-      self._walk.gradient(number, player, workspace)
-    for player in turn:
-      self._observe(number, player, workspace, parameters)
-      self._walk.keep(number, player, workspace)
+    """Does an iteration of the players that update together, and pays what is owed to averages."""
+
+    def update(number: int, workspace: Workspace) -> None:
+      for player in PLAYERS:
+        if owed[player]:
+          self._average(number, player, workspace, float(owed[player]))
+        elif 1 - player in turn:
+          self._reach(number, player, workspace)
+      for player in turn:
+        self._walk.gradient(number, player, workspace)
+      for player in turn:
+        self._observe(number, player, workspace, parameters)
+        self._walk.keep(number, player, workspace)
+
+    self._walk.for_each_subtree(update)
+    self._update_trunk(turn, parameters, before, after)
+    owed[:] = 0.0
+
+  def _pay(self, owed: Float64s) -> None:
+    """Adds to averages what is owed, where nothing else is to be done."""
+
+    def average(number: int, workspace: Workspace) -> None:
+      for player in PLAYERS:
+        if owed[player]:
+          self._average(number, player, workspace, float(owed[player]))
+
+    if owed.any():
+      self._walk.for_each_subtree(average)
+      owed[:] = 0.0
 
   def _update_trunk(
     self, turn: Sequence[int], parameters: Float64s, before: Float64s, after: Float64s

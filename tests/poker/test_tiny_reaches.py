@@ -1,0 +1,63 @@
+"""Hands that next to nobody holds are played as well as others: what is a tie depends on the infoset."""
+
+import dataclasses
+
+import numpy as np
+import poker_games
+import pytest
+
+import spiel_cfr
+from spiel_cfr.poker.public_game import compile_public_game
+from spiel_cfr.solvers.cfr import TabularCFRSolver
+
+_SOLVERS = {
+  "CFR": spiel_cfr.CFRSolver,
+  "CFR+": spiel_cfr.CFRPlusSolver,
+  "predictive CFR+": spiel_cfr.PCFRPlusSolver,
+  "simultaneous": lambda game: TabularCFRSolver(game, alternating_updates=False),
+  "adaptive": spiel_cfr.AdaptiveOptimisticCFRSolver,
+}
+
+
+def _endgame(seed, board, hands):
+  """An endgame in which reaches are as small as in the public files, 1e-14, and ordinary ones."""
+  endgame = poker_games.random_endgame(seed, hands, board)
+  exponents = np.random.default_rng(seed).uniform(-14, 0, endgame.reaches.shape)
+  return dataclasses.replace(endgame, reaches=endgame.reaches * 10.0 ** np.minimum(exponents, -1))
+
+
+@pytest.mark.parametrize(
+  ("board", "hands"), [(poker_games.RIVER, 16), (poker_games.TURN, 6)], ids=["river", "turn"]
+)
+def test_hands_of_tiny_reach_play_as_in_the_enumerated_game(board, hands):
+  game = _endgame(3, board, hands).load()
+  vector = compile_public_game(game, poker_games.check_or_pot)
+  listed = spiel_cfr.compile_game(game, action_filter=poker_games.check_or_pot, vector_form=False)
+  for name, make in _SOLVERS.items():
+    solver, reference = make(vector), make(listed)
+    for each in (solver, reference):
+      each.run(50)
+    assert solver.nash_conv() == pytest.approx(reference.nash_conv(), rel=1e-9), name
+    found, expected = solver.average_policy_dict(), reference.average_policy_dict()
+    for infostate, distribution in expected.items():
+      # Running totals round in proportion to all opponents, of which next to none may share no card with a hand.
+      assert found[infostate] == pytest.approx(distribution, abs=1e-4), (name, infostate)
+
+
+def test_a_hand_of_tiny_reach_is_not_tied():
+  """A game that differs in one hand's reach only is the same game to everybody who does not hold that hand."""
+  endgame = poker_games.random_endgame(5, 20)
+  rare = int(np.flatnonzero(endgame.reaches[0])[0])
+  policies = []
+  for reach in (1e-3, 1e-13):
+    reaches = endgame.reaches.copy()
+    reaches[0, rare] = reach
+    game = compile_public_game(
+      dataclasses.replace(endgame, reaches=reaches).load(), poker_games.check_or_pot
+    )
+    solver = spiel_cfr.CFRSolver(game)
+    solver.run(1)
+    policies.append(solver.current_probabilities())
+  # After one iteration player 0 has responded to the uniform strategy, which does not know the reach.
+  root, end = game.treeplexes[0].root, game.treeplexes[0].end
+  np.testing.assert_allclose(policies[0][root:end], policies[1][root:end], atol=1e-9)
