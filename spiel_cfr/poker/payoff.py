@@ -167,19 +167,8 @@ class PokerTerminals(Payoff):
     return layout.largest_payoff * np.concatenate([np.zeros(0), *result])
 
   def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """See the base class: the largest payoff times the hand's reach and that of all opponents.
-
-    Of all, because the running totals of `terminals` are of all, and what they round is in proportion to them.
-    """
-    deal = self._layout.deal
-    masses = [
-      np.tile(own * board.probability * theirs.sum() / deal.total, len(nodes))
-      for number, board in enumerate(self._layout.boards)
-      if (nodes := self._layout.decisions(player, number))
-      for own in [deal.reaches[player, board.hands[player]]]
-      for theirs in [deal.reaches[1 - player, board.hands[1 - player]]]
-    ]
-    return self._layout.largest_payoff * np.concatenate([np.zeros(0), *masses])
+    """See the base class; these are the bounds, which take no time here."""
+    return self.infoset_bounds(treeplexes, player)
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix of both players' sequences.
