@@ -106,12 +106,9 @@ def _repeated(builder: Any, vector: Any, number: Any) -> Any:
   return builder.shuffle_vector(first, undefined, zeros)
 
 
-def _become_vector(context: Any, builder: Any, found: Any, wanted: Any, value: Any) -> Any:
-  """Generates what makes one number a vector."""
-  return _repeated(builder, wanted, value)
-
-
-extending.lower_cast(_EvenType, _VectorType)(_become_vector)
+extending.lower_cast(_EvenType, _VectorType)(
+  lambda context, builder, found, wanted, value: _repeated(builder, wanted, value)
+)
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
@@ -297,9 +294,7 @@ def add_columns(
 ) -> Any:
   """The way back: numbers[starts[k] + offset + i] += columns[place + width * i + k] * factors[factor + i] * m[k].
 
-  The factor m is `multiples`.
-
-  Both i and k go from 0 to `width(numbers)`; row after row, so that rows may be the same.
+  The factor m is `multiples`; i and k go from 0 to `width(numbers)`, row after row, so that rows may be the same.
   """
   vector = _of_array(numbers)
 
