@@ -30,7 +30,7 @@ conversions: Any = cast(Any, numba).core.typeconv.Conversion
 # Numbers in a vector of float64, and the most that any vector has.
 LANES, MOST_LANES = LINE, 2 * LINE
 
-_INDEX, _BYTE, _DOUBLE, _FLOAT = ir.IntType(32), ir.IntType(8), ir.DoubleType(), ir.FloatType()
+_INDEX, _DOUBLE, _FLOAT = ir.IntType(32), ir.DoubleType(), ir.FloatType()
 
 
 class _VectorType(types.Type):
@@ -83,7 +83,7 @@ class _EvenModel(PrimitiveModel):
     cast(Any, super()).__init__(manager, even_type, _DOUBLE)
 
 
-def _of_array(array: Any) -> Any:
+def vector_of(array: Any) -> Any:
   """Returns the type of vectors that are loaded from an array."""
   return _SINGLES if array.dtype == types.float32 else _DOUBLES
 
@@ -96,7 +96,7 @@ def _common(*vectors: Any) -> Any:
   return found[0] if found else _EVEN
 
 
-def _repeated(builder: Any, vector: Any, number: Any) -> Any:
+def repeated(builder: Any, vector: Any, number: Any) -> Any:
   """Returns a vector whose elements are all this number, a double."""
   if vector is _SINGLES:
     number = builder.fptrunc(number, _FLOAT)
@@ -107,28 +107,30 @@ def _repeated(builder: Any, vector: Any, number: Any) -> Any:
 
 
 extending.lower_cast(_EvenType, _VectorType)(
-  lambda context, builder, found, wanted, value: _repeated(builder, wanted, value)
+  lambda context, builder, found, wanted, value: repeated(builder, wanted, value)
 )
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
+def address(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
   """Returns where array[place] is, as the address of a vector."""
   data = context.make_array(array_type)(context, builder, array).data
-  return builder.bitcast(builder.gep(data, [place]), _of_array(array_type).llvm.as_pointer())
+  return builder.bitcast(builder.gep(data, [place]), vector_of(array_type).llvm.as_pointer())
 
 
-def _load(builder: Any, pointer: Any, array_type: Any) -> Any:
+def read(builder: Any, pointer: Any, array_type: Any) -> Any:
+  """Returns the vector at an address."""
   return builder.load(pointer, align=array_type.dtype.bitwidth // 8)
 
 
-def _store(builder: Any, value: Any, pointer: Any, array_type: Any) -> None:
+def write(builder: Any, value: Any, pointer: Any, array_type: Any) -> None:
+  """Writes a vector to an address."""
   builder.store(value, pointer, align=array_type.dtype.bitwidth // 8)
 
 
 @inside_kernels
 def width(typing_context: Any, numbers: Any) -> Any:
   """Returns how many numbers of an array a vector holds."""
-  lanes = _of_array(numbers).lanes
+  lanes = vector_of(numbers).lanes
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.get_constant(types.uint64, lanes)
@@ -173,9 +175,9 @@ def load(typing_context: Any, numbers: Any, start: Any) -> Any:
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array = signature.args[0]
-    return _load(builder, _pointer(context, builder, array, *arguments), array)
+    return read(builder, address(context, builder, array, *arguments), array)
 
-  return _of_array(numbers)(numbers, types.uint64), generate
+  return vector_of(numbers)(numbers, types.uint64), generate
 
 
 @inside_kernels
@@ -184,10 +186,10 @@ def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array = signature.args[0]
-    _store(builder, arguments[2], _pointer(context, builder, array, *arguments[:2]), array)
+    write(builder, arguments[2], address(context, builder, array, *arguments[:2]), array)
     return context.get_dummy_value()
 
-  return types.void(numbers, types.uint64, _of_array(numbers)), generate
+  return types.void(numbers, types.uint64, vector_of(numbers)), generate
 
 
 @inside_kernels
@@ -216,13 +218,34 @@ def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
 
 
 @inside_kernels
+def nonzero_bits(typing_context: Any, vector: Any) -> Any:
+  """Returns an integer whose bit k says whether element k is not zero."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    differs = builder.fcmp_unordered("!=", arguments[0], ir.Constant(vector.llvm, None))
+    return builder.zext(builder.bitcast(differs, ir.IntType(vector.lanes)), ir.IntType(64))
+
+  return None if vector not in _VECTORS else (types.uint64(vector), generate)
+
+
+@inside_kernels
+def lowest_bit(typing_context: Any, number: Any) -> Any:
+  """Returns the place of the lowest bit of an integer that is 1; there must be one."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+  return types.uint64(types.uint64), generate
+
+
+@inside_kernels
 def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> Any:
   """Returns total + vector * number, rounded once or twice, whichever is faster."""
   result = _common(total, vector)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     total, vector, number = arguments
-    even = _repeated(builder, result, number)
+    even = repeated(builder, result, number)
     product = builder.fmul(vector, even, flags=("contract",))
     return builder.fadd(total, product, flags=("contract",))
 
@@ -244,107 +267,9 @@ def power_of_two(typing_context: Any, shifted: Any) -> Any:
 
 
 @inside_kernels
-def load_columns(
-  typing_context: Any,
-  numbers: Any,
-  starts: Any,
-  offset: Any,
-  factors: Any,
-  factor: Any,
-  result: Any,
-  place: Any,
-) -> Any:
-  """Brings rows side by side: result[place + width * i + k] = numbers[starts[k] + offset + i] * factors[factor + i].
-
-  Both i and k go from 0 to `width(numbers)`, which `result` has too.
-  """
-  vector = _of_array(numbers)
-
-  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    numbers, starts, offset, factors, factor, result, place = arguments
-    array, start_type, _, factor_type, _, result_type, _ = signature.args
-    weight = _load(builder, _pointer(context, builder, factor_type, factors, factor), factor_type)
-    begins = context.make_array(start_type)(context, builder, starts).data
-    rows = []
-    for k in range(vector.lanes):
-      begin = builder.load(builder.gep(begins, [ir.Constant(ir.IntType(64), k)]))
-      pointer = _pointer(context, builder, array, numbers, builder.add(begin, offset))
-      rows.append(builder.fmul(_load(builder, pointer, array), weight))
-    for i, column in enumerate(_transposed(builder, rows)):
-      line = builder.add(place, ir.Constant(ir.IntType(64), i * vector.lanes))
-      pointer = _pointer(context, builder, result_type, result, line)
-      _store(builder, column, pointer, result_type)
-    return context.get_dummy_value()
-
-  count = types.uint64
-  return types.void(numbers, starts, count, factors, count, result, count), generate
-
-
-@inside_kernels
-def add_columns(
-  typing_context: Any,
-  numbers: Any,
-  starts: Any,
-  offset: Any,
-  factors: Any,
-  factor: Any,
-  multiples: Any,
-  columns: Any,
-  place: Any,
-) -> Any:
-  """The way back: numbers[starts[k] + offset + i] += columns[place + width * i + k] * factors[factor + i] * m[k].
-
-  The factor m is `multiples`; i and k go from 0 to `width(numbers)`, row after row, so that rows may be the same.
-  """
-  vector = _of_array(numbers)
-
-  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    numbers, starts, offset, factors, factor, multiples, columns, place = arguments
-    array, start_type, _, factor_type, _, multiple_type, column_type, _ = signature.args
-    weight = _load(builder, _pointer(context, builder, factor_type, factors, factor), factor_type)
-    begins = context.make_array(start_type)(context, builder, starts).data
-    several = context.make_array(multiple_type)(context, builder, multiples).data
-    lines = []
-    for i in range(vector.lanes):
-      line = builder.add(place, ir.Constant(ir.IntType(64), i * vector.lanes))
-      pointer = _pointer(context, builder, column_type, columns, line)
-      lines.append(_load(builder, pointer, column_type))
-    for k, row in enumerate(_transposed(builder, lines)):
-      index = ir.Constant(ir.IntType(64), k)
-      begin = builder.load(builder.gep(begins, [index]))
-      multiple = _repeated(builder, vector, builder.load(builder.gep(several, [index])))
-      pointer = _pointer(context, builder, array, numbers, builder.add(begin, offset))
-      added = builder.fmul(builder.fmul(row, weight), multiple)
-      _store(builder, builder.fadd(_load(builder, pointer, array), added), pointer, array)
-    return context.get_dummy_value()
-
-  count = types.uint64
-  arguments = numbers, starts, count, factors, count, multiples, columns, count
-  return types.void(*arguments), generate
-
-
-def _transposed(builder: Any, rows: Any) -> Any:
-  """Returns vectors of which the first holds the first elements of those given, and so on."""
-  lanes, vectors = len(rows), list(rows)
-  index = ir.VectorType(_INDEX, lanes)
-  # Blocks of 1, 2, 4 and so on elements off the diagonal change places.
-  size = 1
-  while size < lanes:
-    low = [i if not i & size else lanes + i - size for i in range(lanes)]
-    high = [i + size if not i & size else lanes + i for i in range(lanes)]
-    for i in range(lanes):
-      if not i & size:
-        pair = vectors[i], vectors[i + size]
-        vectors[i] = builder.shuffle_vector(*pair, ir.Constant(index, low))
-        vectors[i + size] = builder.shuffle_vector(*pair, ir.Constant(index, high))
-    size *= 2
-  return vectors
-
-
-@inside_kernels
 def load_short(typing_context: Any, numbers: Any, start: Any, like: Any) -> Any:
   """Returns uint16s as a vector of the precision of `like`, an array: each is the first quarter of a double."""
-  vector = _of_array(like)
+  vector = vector_of(like)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     data = context.make_array(signature.args[0])(context, builder, arguments[0]).data

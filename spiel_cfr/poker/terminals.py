@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr.kernels.arrays import AnyFloats, Uint32s
+from spiel_cfr.kernels.columns import add_columns, load_columns
 from spiel_cfr.kernels.compile import inlined, kernel
-from spiel_cfr.kernels.simd import add_columns, full, load, load_columns, store, width
+from spiel_cfr.kernels.simd import full, load, store, width
 from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
 
 # Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
