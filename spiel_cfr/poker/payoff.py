@@ -167,8 +167,18 @@ class PokerTerminals(Payoff):
     return layout.largest_payoff * np.concatenate([np.zeros(0), *result])
 
   def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """See the base class; these are the bounds, which take no time here."""
-    return self.infoset_bounds(treeplexes, player)
+    """See the base class: the largest payoff times the hand's reach and that of all opponents.
+
+    Of all, whether they share a card with the hand or not, because the running totals of `terminals` are of all, and
+    what they round is in proportion to them.
+    """
+    deal = self._layout.deal
+    scales = [np.zeros(0)]
+    for number, board in enumerate(self._layout.boards):
+      own, theirs = (deal.reaches[each, board.hands[each]] for each in (player, 1 - player))
+      probability = own * board.probability * theirs.sum() / deal.total
+      scales += [probability] * len(self._layout.decisions(player, number))
+    return self._layout.largest_payoff * np.concatenate(scales)
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix of both players' sequences.
