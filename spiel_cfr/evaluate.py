@@ -280,7 +280,7 @@ def _evaluate_by_parts(
 ) -> Float64s:
   """Does the same part by part, without arrays as long as the game; returns the values."""
   values = np.zeros((2, 2))
-  walk = PartWalk(partition, functools.partial(Workspace, predicts=False))
+  walk = PartWalk(partition)
   expected = np.zeros(len(partition.parts))
   scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
 

@@ -12,9 +12,10 @@ import pyspiel
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.parts import Partition
+from spiel_cfr.game.blocks import as_scale
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s, Uint64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s
 from spiel_cfr.payoffs.base import Payoff
 
 
@@ -153,17 +154,32 @@ class CompiledGame(abc.ABC):
     place = arguments.integer(place, "place", 0, len(own.infostates) - 1)
     return own.infostates[int(np.flatnonzero(own.position == place)[0])]
 
+  @property
+  def dtype(self) -> np.dtype[Any]:
+    """The numbers that solvers keep and compute with, float64 or float32."""
+    return np.dtype(np.float64)
+
+  @property
+  def _bounding_payoff(self) -> Payoff:
+    # Any part of a game knows the bounds of the whole, whose own payoff need not be built for them.
+    return self.payoff if self.partition is None else self.partition.parts[0].payoff
+
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
     """D: no counterfactual utility at an infoset is larger, whatever anybody plays; shape (infosets,).
 
     From `Payoff.infoset_bounds`, or the largest payoff where that is less.
     """
-    partition = self.partition
-    # Any part of a game knows the bounds of the whole, whose own payoff need not be built for them.
-    payoff = self.payoff if partition is None else partition.parts[0].payoff
+    payoff = self._bounding_payoff
     bounds = [payoff.infoset_bounds(self.treeplexes, player) for player in range(self.num_players)]
     return np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
+
+  @functools.cached_property
+  def scale(self) -> Uint16s:
+    """`Block.scale` of all infosets: from `Payoff.infoset_scales`, or the largest payoff where that is less."""
+    payoff, players = self._bounding_payoff, range(self.num_players)
+    scales = [payoff.infoset_scales(self.treeplexes, player) for player in players]
+    return as_scale(np.minimum(np.concatenate(scales), max(map(abs, self.payoff_range))))
 
   @functools.cached_property
   def groups(self) -> Uint64s:

@@ -13,14 +13,23 @@ extending: Any = numba.extending
 cgutils: Any = numba.core.cgutils
 
 Float64s = npt.NDArray[np.float64]
+AnyFloats = npt.NDArray[Any]
+Uint16s = npt.NDArray[np.uint16]
 Uint32s = npt.NDArray[np.uint32]
 Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Uint8s = npt.NDArray[np.uint8]
 
-FLOATS = types.Array(types.float64, 1, "C")
-FLOAT_TABLE = types.Array(types.float64, 2, "C")
+
+def floats(number: Any, dimensions: int = 1) -> Any:
+  """Returns the numba type of arrays of float64 or float32."""
+  return types.Array(number, dimensions, "C")
+
+
+FLOATS = floats(types.float64)
+FLOAT_TABLE = floats(types.float64, 2)
+SHORTS = types.Array(types.uint16, 1, "C")
 INDICES = types.Array(types.uint32, 1, "C")
 INDEX_TABLE = types.Array(types.uint32, 2, "C")
 COUNTS = types.Array(types.uint64, 1, "C")
@@ -41,20 +50,21 @@ def tuple_type(cls: type, *fields: Any) -> Any:
   return make(fields[0], len(fields), cls) if alike else make(fields, cls)
 
 
-def aligned_zeros(*shape: int) -> Float64s:
-  """Zeros of dtype float64 whose first element begins a cache line.
+def aligned_zeros(*shape: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+  """Zeros of float64, or of float32, whose first element begins a cache line.
 
   `np.zeros` promises 16 bytes only; loops over vectors that cross cache lines are up to 1.3 times slower.
   """
-  count = int(np.prod(shape))
-  raw = np.zeros(count + LINE, np.float64)
-  start = (-raw.ctypes.data // raw.itemsize) % LINE
+  count, size = int(np.prod(shape)), np.dtype(dtype).itemsize
+  line = LINE * np.dtype(np.float64).itemsize // size
+  raw = np.zeros(count + line, dtype)
+  start = (-raw.ctypes.data // size) % line
   return raw[start : start + count].reshape(shape)
 
 
-def aligned(array: Float64s) -> Float64s:
+def aligned(array: AnyFloats, dtype: npt.DTypeLike = np.float64) -> AnyFloats:
   """Returns a copy that begins a cache line, like `aligned_zeros`."""
-  result = aligned_zeros(*array.shape)
+  result = aligned_zeros(*array.shape, dtype=dtype)
   result[...] = array
   return result
 

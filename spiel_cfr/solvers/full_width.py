@@ -10,13 +10,13 @@ import pyspiel
 from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.kernels.arrays import Float64s, Int64s, require
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule, evaluated
 from spiel_cfr.policy import forms
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.loops import AnyFloats, IterationNumbers, make_loop
+from spiel_cfr.solvers.loops import IterationNumbers, make_loop
 from spiel_cfr.solvers.numbers import check_numbers, check_weights, exclusive
 
 # How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of

@@ -20,14 +20,13 @@ import pyspiel
 
 from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.interrupt import DeferredInterrupt
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr.minimizers.base import resumption
 from spiel_cfr.policy import forms
 from spiel_cfr.solvers import trials
 from spiel_cfr.solvers.cfr import TabularCFRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.loops import AnyFloats
 from spiel_cfr.solvers.numbers import exclusive
 
 # A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,

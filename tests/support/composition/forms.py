@@ -135,6 +135,13 @@ FORMS = (
   Form("parts, 1 thread", _FOUR_CARDS, _poker, {"partitioned": True}),
   Form("parts, 2 threads", _FOUR_CARDS, _poker, {"partitioned": True, "num_threads": 2}),
   Form(
+    "vector form, float32",
+    _FOUR_CARDS,
+    _poker,
+    {"partitioned": False, "dtype": "float32"},
+    tolerance=1e-5,
+  ),
+  Form(
     "parts, float32",
     _FOUR_CARDS,
     _poker,
