@@ -3,6 +3,10 @@
 import importlib.metadata
 
 from spiel_cfr import catalogue, errors
+from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
+from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
+from spiel_cfr.abstraction.lossless import lossless
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
@@ -65,11 +69,13 @@ from spiel_cfr.solving import Solution, choose_solver, solve
 __version__ = importlib.metadata.version("spiel_cfr")
 
 __all__ = [
+  "AbstractGame",
   "AdaptiveOptimisticCFRSolver",
   "AverageStrategySamplingSolver",
   "AverageType",
   "BestResponse",
   "Block",
+  "Buckets",
   "CFRBRSolver",
   "CFRPlusSolver",
   "CFRSolver",
@@ -89,11 +95,13 @@ __all__ = [
   "ImperfectRecallWarning",
   "IterativeSolver",
   "LCFRSolver",
+  "LeastExploitable",
   "LocalMinimizer",
   "NashConv",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
+  "Permuted",
   "Powers",
   "PublicGame",
   "RegretMatching",
@@ -111,6 +119,7 @@ __all__ = [
   "TabularCFRSolver",
   "Trace",
   "Tracker",
+  "abstract",
   "best_response",
   "block_kernel",
   "catalogue",
@@ -121,9 +130,12 @@ __all__ = [
   "estimate_size",
   "expected_values",
   "exploitability",
+  "least_exploitable",
   "load_compiled_game",
   "load_endgame",
   "load_game",
+  "lossless",
+  "make_buckets",
   "nash_conv",
   "open_trace",
   "read_trace",

@@ -12,6 +12,7 @@ import pyspiel
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.parts import Partition
+from spiel_cfr.game.ties import Ties
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s, Uint64s
@@ -100,6 +101,45 @@ class CompiledGame(abc.ABC):
   def partition(self) -> Partition | None:
     """The parts that solvers are to go through one by one; None where they take the game as a whole."""
     return None
+
+  @property
+  def ties(self) -> Ties | None:
+    """Which sequences share strategies and regrets; None where none do."""
+    return None
+
+  @property
+  def original(self) -> "CompiledGame":
+    """The game that this one stands for: itself, unless it is an abstraction."""
+    return self
+
+  @property
+  def is_exact(self) -> bool:
+    """Whether a policy is as good in the original game as it is here."""
+    return True
+
+  def to_original(self, sequence_form: Float64s) -> Float64s:
+    """Turns a sequence form, or a sum of them, into one of the original game; shape (sequences,), as theirs is."""
+    return sequence_form
+
+  def to_actions(self, probabilities: Float64s) -> Float64s:
+    """Returns the probability of every entry of `actions`, of all players end to end.
+
+    Args:
+      probabilities: behavioural form, shape (sequences,).
+    """
+    result: Float64s = probabilities[self.all_action_sequences]
+    return result
+
+  def from_actions(self, entries: Float64s) -> Float64s:
+    """Returns behavioural form, shape (sequences,), of the probability of every entry of `actions`."""
+    result = np.zeros(self.end)
+    result[self.all_action_sequences] = entries
+    return result
+
+  @functools.cached_property
+  def shared_entries(self) -> Int64s:
+    """For every entry of `actions`, the number of what samples keep for it; those that play alike share one."""
+    return np.arange(len(self.all_action_sequences))
 
   @property
   def num_leaves(self) -> int:
@@ -225,7 +265,7 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def legal_actions_mask(self) -> Int64s:
     """1 for each of `action_cells`, 0 elsewhere; read-only, shape (infosets, num_distinct_actions)."""
-    mask = np.zeros((self.num_infosets, self.num_distinct_actions), np.int64)
+    mask = np.zeros((sum(map(len, self.num_actions)), self.num_distinct_actions), np.int64)
     mask[self.action_cells] = 1
     mask.flags.writeable = False
     return mask

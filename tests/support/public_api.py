@@ -256,6 +256,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "pot": lambda: 500,
   "reaches": lambda: np.ones((2, 1326)),
   "actions": lambda: [0],
+  "buckets": lambda: {},
 }
 
 
@@ -274,7 +275,7 @@ def _arguments(function: Any) -> dict[str, Any]:
       continue
     required = parameter.default is parameter.empty
     if name in _bases and (required or parameter.default is None or name == "progress"):
-      result[name] = _bases[name]()
+      result[name] = _compiled() if hints.get(name) is spiel_cfr.CompiledGame else _bases[name]()
     elif required:
       hint = hints.get(name)
       if not inspect.isclass(hint):

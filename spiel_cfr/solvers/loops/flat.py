@@ -22,6 +22,7 @@ from spiel_cfr.game.sweeps import (
   tree_reach,
   tree_up,
 )
+from spiel_cfr.game.ties import NO_TIES, TIED_SWEEP_UP, TIES, Ties, find_worth, tied_sweep_up
 from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
   COUNTS,
@@ -49,14 +50,16 @@ class _Workspace(NamedTuple):
     sequence_form: of the current strategies.
     utility: of each sequence.
     prediction: predicted ones; empty if there are none.
+    shared: either, pooled over ties; empty if there are none.
   """
 
   sequence_form: Float64s
   utility: Float64s
   prediction: Float64s
+  shared: Float64s
 
 
-_WORKSPACE = tuple_type(_Workspace, FLOATS, FLOATS, FLOATS)
+_WORKSPACE = tuple_type(_Workspace, *[FLOATS] * 4)
 _NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
 
 
@@ -79,6 +82,9 @@ def no_prediction(block: Block) -> None:
     FLOATS,
     _WORKSPACE,
     SCRATCH,
+    types.FunctionType(TIED_SWEEP_UP),
+    types.FunctionType(BLOCK_KERNEL),
+    TIES,
     _NUMBERS,
     COUNTS,
   )
@@ -96,6 +102,9 @@ def run_iterations(
   tapered: Float64s,
   workspace: _Workspace,
   scratch: Scratch,
+  sweep_ties: Kernel,
+  worth: Kernel,
+  ties: Ties,
   numbers: IterationNumbers,
   done: Uint64s,
 ) -> None:
@@ -114,12 +123,16 @@ def run_iterations(
     tapered: likewise, see `Loop`.
     workspace: what they work on.
     scratch: likewise.
+    sweep_ties: `tied_sweep_up`, where there are ties.
+    worth: `find_worth`.
+    ties: which sequences share strategies; of no players where none do.
     numbers: see `IterationNumbers`.
     done: see `Loop.advance`.
   """
   strategy, cumulative, state, local = memory
-  sequence_form, utility, prediction = workspace
+  sequence_form, utility, prediction, shared = workspace
   num_players = np.uint64(players.shape[0])
+  tied = ties.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
@@ -137,9 +150,44 @@ def run_iterations(
       if predicts:
         for i in range(root, stop):
           prediction[i] = utility[i]
-      sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
-      if predicts:
-        sweep_up(predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch)
+      if tied:
+        sweep_ties(
+          observe,
+          worth,
+          False,
+          player,
+          ties,
+          tree,
+          strategy,
+          utility,
+          shared,
+          state,
+          local,
+          parameters,
+          scratch,
+        )
+        if predicts:
+          sweep_ties(
+            predict,
+            worth,
+            True,
+            player,
+            ties,
+            tree,
+            strategy,
+            prediction,
+            shared,
+            state,
+            local,
+            parameters,
+            scratch,
+          )
+      else:
+        sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
+        if predicts:
+          sweep_up(
+            predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch
+          )
       before = numbers.weights_before[iteration, player]
       after = numbers.weights_after[iteration, player]
       cumulative[root] += before + after
@@ -170,6 +218,7 @@ class FlatLoop(Loop):
       forms.sequence_form(game, self.strategy),
       aligned_zeros(game.end),
       aligned_zeros(game.end if minimizer.predict else 0),
+      aligned_zeros(0 if game.ties is None else game.end),
     )
     self._scratch = new_scratch()
     self._roots = [treeplex.root for treeplex in game.treeplexes]
@@ -190,6 +239,9 @@ class FlatLoop(Loop):
       self.tapered,
       self._workspace,
       self._scratch,
+      tied_sweep_up,
+      find_worth,
+      self._game.ties or NO_TIES,
       numbers,
       done,
     )
@@ -197,7 +249,7 @@ class FlatLoop(Loop):
   def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
     """See the base class."""
     payoff, minimizer = self._game.payoff, self._minimizer
-    sequence_form, utility, prediction = self._workspace
+    sequence_form, utility, prediction, shared = self._workspace
     begin, end, root, stop = self._game.players[player].tolist()
     tree = Tree(self._tree.groups[begin:end], self._tree.parent)
     payoff.gradient(player, payoff.arrays, sequence_form, utility)
@@ -205,17 +257,23 @@ class FlatLoop(Loop):
     if minimizer.predict is not None:
       prediction[root:stop] = utility[root:stop]
       steps.append((minimizer.predict, prediction))
-    for kernel_of_blocks, utilities in steps:
-      tree_up(
-        kernel_of_blocks,
-        tree,
-        self.strategy,
-        utilities,
-        self.state,
-        self.local,
-        parameters,
-        self._scratch,
-      )
+    for step, (kernel_of_blocks, utilities) in enumerate(steps):
+      rest = self.state, self.local, parameters, self._scratch
+      if self._game.ties is None:
+        tree_up(kernel_of_blocks, tree, self.strategy, utilities, *rest)
+      else:
+        tied_sweep_up(
+          kernel_of_blocks,
+          find_worth,
+          step > 0,
+          np.uint64(player),
+          self._game.ties,
+          self._tree,
+          self.strategy,
+          utilities,
+          shared,
+          *rest,
+        )
     weights = float(before[player]), float(after[player])
     self.cumulative[root] += sum(weights)
     tree_down(tree, self.strategy, sequence_form, self.cumulative, self._scratch, *weights)
@@ -223,6 +281,8 @@ class FlatLoop(Loop):
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """See the base class."""
     tree_adopt(self._tree, sequence_form, self.strategy)
+    if self._game.ties is not None:
+      self.strategy[:] = forms.tied(self._game, sequence_form, self.strategy)
     self._scratch.value[:] = 0.0
     tree_up(
       resumption(self._minimizer),
