@@ -150,11 +150,20 @@ class AbstractGame(EnumeratedGame):
     return result
 
   def from_actions(self, entries: Float64s) -> Float64s:
-    """See the base class; of infosets that play alike, the mean."""
-    sequences = self.all_action_sequences
-    members = np.bincount(sequences, 1.0 / self._alike, self.end)
-    sums = np.bincount(sequences, entries, self.end)
-    return np.divide(sums, members, out=np.zeros(self.end), where=members > 0)
+    """See the base class; of infosets that play alike, what the first of them does."""
+    cells = self._first_cells
+    return np.bincount(self.all_action_sequences[cells], entries[cells], self.end)
+
+  @functools.cached_property
+  def _first_cells(self) -> Int64s:
+    """The entries of `actions` at the first of each of the infosets that are one."""
+    result, begin = [np.zeros(0, np.int64)], 0
+    for own, merged in zip(self.full.infosets, self._merged, strict=True):
+      first = np.zeros(len(own.num_actions), bool)
+      first[np.unique(merged.infosets, return_index=True)[1]] = True
+      result.append(begin + np.flatnonzero(np.repeat(first, own.num_actions)))
+      begin += len(own.actions)
+    return np.concatenate(result)
 
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:

@@ -113,6 +113,16 @@ def build_ties(groups: Sequence[Uint64s], bucket: Int64s, num_infosets: int, pad
   )
 
 
+def spans_depths(ties: Ties, groups: Uint64s) -> bool:
+  """Returns whether some tied sequences have more infosets of their owner above them than others of the same tie."""
+  sequences, depths = _sequences(groups.astype(np.int64))
+  depth = np.zeros(int(sequences.max(initial=0)) + 1, np.int64)
+  depth[sequences] = depths
+  starts = ties.starts.astype(np.int64)
+  first = np.repeat(ties.members[starts[:-1]], np.diff(starts))
+  return bool((depth[ties.members] != depth[first]).any())
+
+
 def _sequences(groups: Int64s) -> tuple[Int64s, Int64s]:
   """Returns the sequences of some groups, and how many infosets of the owner lie above each one's."""
   sequences, depths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]

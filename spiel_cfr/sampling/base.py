@@ -354,6 +354,8 @@ class SamplingSolver(IterativeSolver):
     return self._policy_dict(self._engine.table.entries.strategy)
 
   def _policy_dict(self, sums: Float64s) -> open_spiel.PolicyDict:
+    if self.engine == "compiled":
+      return open_spiel.to_dict(self.compiled_game, self._behavioral_form(sums))
     result: open_spiel.PolicyDict = {}
     for player, infostates in enumerate(self._engine.infostates):
       for infostate, infoset in infostates.items():

@@ -114,11 +114,8 @@ class Restarted(IterativeSolver):
     )
     game = self.compiled_game
     # Where strategies can be judged one by one, half of what the players' returns sum to.
-    self._half_sum = (
-      game.constant_sum / 2
-      if game.is_two_player_constant_sum and game.constant_sum is not None
-      else None
-    )
+    half = None if game.constant_sum is None else game.constant_sum / 2
+    self._half_sum = half if game.num_players == 2 else None
     self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
     self._base = solver.restarted()
     self._base.tapered = True
@@ -348,7 +345,8 @@ class Restarted(IterativeSolver):
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the best policy found, without leaving the arrays."""
-    return float(self._certified()[1].sum())
+    exact = self.compiled_game.is_exact
+    return float(self._certified()[1].sum()) if exact else super().nash_conv()
 
   def _certified(self) -> tuple[Float64s, Float64s]:
     """Returns the best strategies and their scores, those of right now included; asking changes nothing."""

@@ -90,7 +90,8 @@ class CompiledEngine:
       np.minimum.reduceat(self._shared, np.cumsum(counts) - counts) if len(counts) else counts
     )
     places = compiled.num_players + firsts
-    numbers = iter(np.searchsorted(self.table.entries.first, places).tolist())
+    first = self.table.entries.first[: self.table.num_infosets]
+    numbers = iter(np.searchsorted(first, places).tolist())
     return [dict(zip(own, numbers, strict=False)) for own in compiled.infostates]
 
   @property

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.blocks import BLOCK_KERNEL, Block, block_kernel
 from spiel_cfr.game.sweeps import (
@@ -22,7 +23,15 @@ from spiel_cfr.game.sweeps import (
   tree_reach,
   tree_up,
 )
-from spiel_cfr.game.ties import NO_TIES, TIED_SWEEP_UP, TIES, Ties, find_worth, tied_sweep_up
+from spiel_cfr.game.ties import (
+  NO_TIES,
+  TIED_SWEEP_UP,
+  TIES,
+  Ties,
+  find_worth,
+  spans_depths,
+  tied_sweep_up,
+)
 from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
   COUNTS,
@@ -206,6 +215,13 @@ class FlatLoop(Loop):
   def __init__(self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
+    predicts = minimizer.predict is not None
+    if game.ties is not None and predicts and spans_depths(game.ties, game.groups):
+      raise errors.AbstractionError(
+        f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets that are as "
+        "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
+        "own actions into the names of the buckets."
+      )
     self.strategy = forms.uniform(game)
     self.cumulative = aligned_zeros(game.end)
     self.tapered = aligned_zeros(game.end if tapered else 0)

@@ -73,8 +73,21 @@ class Refusal:
   cells: Callable[[Cell], bool]
 
 
-# Everything works today; a cell that can't is named here.
-REFUSALS: tuple[Refusal, ...] = ()
+# All other cells work.
+REFUSALS: tuple[Refusal, ...] = (
+  Refusal(
+    errors.AbstractionError,
+    "Full averages are weighted by the one way in which a player comes to an infoset, and tied infosets have several.",
+    "AverageType.SIMPLE",
+    lambda cell: cell.form.loses and cell.solver == "external_sampling_full",
+  ),
+  Refusal(
+    errors.AbstractionError,
+    "Certificates check theorems about perfect recall.",
+    "buckets that remember the player's own actions",
+    lambda cell: cell.form.loses and cell.operation.name == "certificate",
+  ),
+)
 
 
 def cells() -> Iterator[Cell]:
