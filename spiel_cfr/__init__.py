@@ -3,10 +3,12 @@
 import importlib.metadata
 
 from spiel_cfr import catalogue, errors
+from spiel_cfr.abstracting.clusters import cluster, k_means
 from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
 from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
 from spiel_cfr.abstraction.lossless import lossless
+from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
@@ -124,12 +126,14 @@ __all__ = [
   "block_kernel",
   "catalogue",
   "choose_solver",
+  "cluster",
   "compile_game",
   "compile_public_game",
   "errors",
   "estimate_size",
   "expected_values",
   "exploitability",
+  "k_means",
   "least_exploitable",
   "load_compiled_game",
   "load_endgame",
@@ -138,7 +142,9 @@ __all__ = [
   "make_buckets",
   "nash_conv",
   "open_trace",
+  "pseudo_harmonic",
   "read_trace",
   "run",
   "solve",
+  "translated_policy",
 ]

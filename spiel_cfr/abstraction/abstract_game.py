@@ -21,13 +21,13 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
+from spiel_cfr.abstraction.leaves import merged_leaves
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, lay_out
 from spiel_cfr.game.ties import Ties, build_ties
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.payoffs.base import Payoff
-from spiel_cfr.payoffs.private_types import distinct_columns
 from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
 
 
@@ -63,7 +63,7 @@ class AbstractGame(EnumeratedGame):
     placements, payoff = lay_out(
       [own.parents for own in self._merged],
       [own.num_actions for own in self._merged],
-      *_merged_leaves(full.payoff, full.num_players, number, self._copies),
+      *merged_leaves(full.payoff, full.num_players, number, self._copies),
     )
     self._sequences = np.zeros(full.end, np.int64)
     for own, placed in zip(self._merged, placements, strict=True):
@@ -152,7 +152,8 @@ class AbstractGame(EnumeratedGame):
   def from_actions(self, entries: Float64s) -> Float64s:
     """See the base class; of infosets that play alike, what the first of them does."""
     cells = self._first_cells
-    return np.bincount(self.all_action_sequences[cells], entries[cells], self.end)
+    sums = np.bincount(self.all_action_sequences[cells], entries[cells], self.end)
+    return sums.astype(np.float64, copy=False)
 
   @functools.cached_property
   def _first_cells(self) -> Int64s:
@@ -345,26 +346,6 @@ def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
     np.array(num_actions, np.int64),
     np.array(known, np.int64),
   )
-
-
-def _merged_leaves(
-  payoff: Payoff, num_players: int, number: Uint32s, copies: Float64s
-) -> tuple[Uint32s, Float64s]:
-  """Returns leaf sequences and payoffs, as of `Enumeration`, in the numbering of discovery here."""
-  found, payoffs = [], []
-  for player in range(num_players):
-    own, others, values = payoff.leaves(player)
-    columns = np.vstack([own, others])
-    payoffs.append(values / np.prod(copies[columns], axis=0))
-    # From an order that begins with the player to ascending order.
-    found.append(number[np.roll(columns, player, axis=0)])
-  leaves, which = distinct_columns(np.hstack(found))
-  ends = np.cumsum([len(values) for values in payoffs])[:-1]
-  sums = [
-    np.bincount(places, values, leaves.shape[1])
-    for places, values in zip(np.split(which, ends), payoffs, strict=True)
-  ]
-  return leaves.astype(np.uint32), np.stack(sums, axis=1)
 
 
 def abstract(

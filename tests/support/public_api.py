@@ -257,6 +257,11 @@ _bases: dict[str, Callable[[], Any]] = {
   "reaches": lambda: np.ones((2, 1326)),
   "actions": lambda: [0],
   "buckets": lambda: {},
+  "filtered": _compiled,
+  "policy": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
+  "translate": lambda: lambda state, action: {},
+  "points": lambda: np.eye(4),
+  "below": lambda: 0.5,
 }
 
 
