@@ -7,6 +7,7 @@ from spiel_cfr.abstracting.clusters import cluster, k_means
 from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
 from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
+from spiel_cfr.abstraction.hands import BucketedHands, bucket_hands, hand_equities
 from spiel_cfr.abstraction.lossless import lossless
 from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.compiled.base import CompiledGame
@@ -77,6 +78,7 @@ __all__ = [
   "AverageType",
   "BestResponse",
   "Block",
+  "BucketedHands",
   "Buckets",
   "CFRBRSolver",
   "CFRPlusSolver",
@@ -124,6 +126,7 @@ __all__ = [
   "abstract",
   "best_response",
   "block_kernel",
+  "bucket_hands",
   "catalogue",
   "choose_solver",
   "cluster",
@@ -133,6 +136,7 @@ __all__ = [
   "estimate_size",
   "expected_values",
   "exploitability",
+  "hand_equities",
   "k_means",
   "least_exploitable",
   "load_compiled_game",

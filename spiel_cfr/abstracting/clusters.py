@@ -104,15 +104,17 @@ def k_means(points: Float64s, size: int, seed: int | np.random.Generator = 0) ->
   Args:
     points: shape (points, numbers).
     size: how many clusters there are at most.
-    seed: of the first centres.
+    seed: of the first centres, or a generator to draw them from.
 
   Returns:
     The number of each point's cluster, from 0 without gaps; shape (points,).
 
   Raises:
-    ArgumentError: the points are not a table of finite numbers, or the size is not positive.
+    ArgumentError: the points are not a table of finite numbers, or the size is not positive, or the seed is none.
   """
   size = arguments.positive_integer(size, "size")
+  if not isinstance(seed, np.random.Generator):
+    seed = arguments.integer(seed, "seed", 0)
   table = np.asarray(points, np.float64)
   if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
     raise errors.ArgumentError("points must be a table of finite numbers, a row each.")

@@ -15,14 +15,14 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
 from spiel_cfr.abstraction.leaves import merged_leaves
-from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.base import CompiledGame, Infosets
 from spiel_cfr.compiled.enumerated import EnumeratedGame, lay_out
 from spiel_cfr.game.ties import Ties, build_ties
 from spiel_cfr.game.view import GameView
@@ -179,23 +179,7 @@ class AbstractGame(EnumeratedGame):
   @functools.cached_property
   def shared_entries(self) -> Int64s:
     """See the base class: one for each action of a bucket."""
-    result, begin = [np.zeros(0, np.int64)], 0
-    for own, labels, slots in zip(
-      self.full.infosets, self.buckets.labels, self.buckets.slots, strict=True
-    ):
-      infoset = np.repeat(np.arange(len(labels)), own.num_actions)
-      starts = np.cumsum(own.num_actions) - own.num_actions
-      rank = np.empty_like(slots)
-      rank[np.lexsort((slots, infoset))] = np.arange(len(slots)) - starts[infoset]
-      _, first, bucket = np.unique(labels, return_index=True, return_inverse=True)
-      # Buckets in order of discovery, each as long as its infosets.
-      order = np.argsort(first)
-      lengths = own.num_actions[first[order]]
-      at = np.empty(len(order), np.int64)
-      at[order] = begin + np.cumsum(lengths) - lengths
-      result.append(at[bucket][infoset] + rank)
-      begin += int(lengths.sum())
-    return np.concatenate(result)
+    return shared_entries(self.full.infosets, self.buckets)
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
@@ -346,6 +330,25 @@ def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
     np.array(num_actions, np.int64),
     np.array(known, np.int64),
   )
+
+
+def shared_entries(infosets: Sequence[Infosets], buckets: Buckets) -> Int64s:
+  """Returns `CompiledGame.shared_entries` of infosets in buckets."""
+  result, begin = [np.zeros(0, np.int64)], 0
+  for own, labels, slots in zip(infosets, buckets.labels, buckets.slots, strict=True):
+    infoset = np.repeat(np.arange(len(labels)), own.num_actions)
+    starts = np.cumsum(own.num_actions) - own.num_actions
+    rank = np.empty_like(slots)
+    rank[np.lexsort((slots, infoset))] = np.arange(len(slots)) - starts[infoset]
+    _, first, bucket = np.unique(labels, return_index=True, return_inverse=True)
+    # Buckets in order of discovery, each as long as its infosets.
+    order = np.argsort(first)
+    lengths = own.num_actions[first[order]]
+    at = np.empty(len(order), np.int64)
+    at[order] = begin + np.cumsum(lengths) - lengths
+    result.append(at[bucket][infoset] + rank)
+    begin += int(lengths.sum())
+  return np.concatenate(result)
 
 
 def abstract(

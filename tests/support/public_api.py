@@ -261,7 +261,10 @@ _bases: dict[str, Callable[[], Any]] = {
   "policy": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "translate": lambda: lambda state, action: {},
   "points": lambda: np.eye(4),
+  "size": lambda: 2,
+  "bet": lambda: 1.0,
   "below": lambda: 0.5,
+  "above": lambda: 2.0,
 }
 
 
