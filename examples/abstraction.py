@@ -9,7 +9,9 @@ LibratusEndgames format, begins at the river; without one there is a random deal
 """
 
 import pathlib
+import re
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ _GAMES = flags.DEFINE_list(
   "games", ["leduc_poker", "liars_dice(dice_sides=4)"], "games that list their leaves"
 )
 _ENDGAME = flags.DEFINE_string("endgame", None, "a file in the LibratusEndgames format")
+_ROUNDS = flags.DEFINE_integer("rounds", 15, "how often times are measured", lower_bound=1)
 _PICTURE = flags.DEFINE_string(
   "picture", "results/abstraction.png", "where it goes; empty for none"
 )
@@ -48,6 +51,7 @@ def main(arguments: list[str]) -> None:
   curves = bucketed(game)
   print(table(title, curves))
   drawn[f"{title}: {game.num_infosets:,} infosets"] = curves
+  print(speed())
   if _PICTURE.value:
     draw(drawn)
 
@@ -57,7 +61,7 @@ def clustered(game: spiel_cfr.CompiledGame) -> Curves:
   curves: Curves = {}
   for feature in ("strategies", "values"):
     for size in map(int, _SIZES.value):
-      made = spiel_cfr.cluster(game, size, feature=feature)  # type: ignore[arg-type]
+      made = spiel_cfr.cluster(game, size, feature=feature)
       small = spiel_cfr.abstract(game, made)
       both = run(small)
       one = spiel_cfr.least_exploitable(game, made, iterations=_ITERATIONS.value)
@@ -114,6 +118,42 @@ def endgame() -> tuple[spiel_cfr.PublicGame, str]:
     )
     title = "river 4s8hTc9h2s"
   return spiel_cfr.compile_public_game(loaded.load(), abstraction.few_bets), title
+
+
+def forgetful(infostate: str) -> tuple[str, ...]:
+  """Leduc without suits, in which the second round forgets the betting of the first but how often it was raised."""
+  private, public = (
+    int(found[1]) // 2 if (found := re.search(rf"{name}: (\d+)", infostate)) else -1
+    for name in ("Private", "Public")
+  )
+  first, second = re.findall(r"Round[12]: ([\d ]*)\]", infostate)
+  return str(private), str(public), first if public < 0 else str(first.count("2")), second
+
+
+def speed() -> str:
+  """Measures an iteration of CFR+ on Leduc poker: whole, without suits, and as large as that with ties."""
+  full = spiel_cfr.compile_game("leduc_poker")
+  games = {
+    "all infosets": full,
+    "symmetries": spiel_cfr.compile_game("leduc_poker", symmetries=True),
+    "imperfect recall": spiel_cfr.abstract(full, forgetful),
+  }
+  solvers = {name: spiel_cfr.CFRPlusSolver(game) for name, game in games.items()}
+  times: dict[str, list[float]] = {name: [] for name in games}
+  for _ in range(_ROUNDS.value + 1):
+    for name, solver in solvers.items():
+      begin = time.perf_counter()
+      solver.run(1000)
+      times[name].append((time.perf_counter() - begin) * 1e3)
+  rows = [
+    "\nLeduc poker, an iteration\n",
+    "| game | infosets | microseconds |",
+    "| --- | --- | --- |",
+  ]
+  for name, measured in times.items():
+    microseconds = float(np.median(measured[1:]))
+    rows.append(f"| {name} | {games[name].num_infosets:,} | {microseconds:.2f} |")
+  return "\n".join(rows)
 
 
 def table(title: str, curves: Curves) -> str:

@@ -31,6 +31,7 @@ def run(name, *flags, fails=False):
 @pytest.mark.parametrize(
   "name",
   [
+    "abstraction",
     "solve",
     "compare_solvers",
     "kuhn_poker",
@@ -107,6 +108,20 @@ def test_restarts(tmp_path):
   assert float(table["restarted CFR"][2]) < float(table["CFR+"][2]) / 10
   assert int(table["OpenSpiel's CFR+"][-1]) < int(table["CFR+"][-1].replace(",", "")) / 10
   assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_abstraction(tmp_path):
+  printed = run(
+    "abstraction",
+    "--iterations=20",
+    "--sizes=1,3",
+    "--hands=2",
+    "--games=kuhn_poker",
+    "--rounds=1",
+    f"--picture={tmp_path / 'abstraction.png'}",
+  )
+  assert "| lossless | 12 |" in printed
+  assert (tmp_path / "abstraction.png").stat().st_size > 10_000
 
 
 def test_step_rule():
