@@ -103,3 +103,7 @@ class RestartError(SpielCFRError, ValueError):
 
 class AbstractionError(SpielCFRError, ValueError):
   """Infosets can't play alike, or something can't be done with a game in which several do."""
+
+
+class MissingPackageError(SpielCFRError, ImportError):
+  """A package is not installed that only this needs; the message says how to install it."""
