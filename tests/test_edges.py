@@ -170,7 +170,7 @@ def not_a_number(block: Any) -> None:
 
 
 class NotANumber(spiel_cfr.LocalMinimizer):
-  observe = not_a_number
+  observe = resume = not_a_number
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "partitioned"])
@@ -186,6 +186,8 @@ def test_a_minimizer_that_writes_nan(game: str) -> None:
       ask()
   with pytest.raises(errors.NotFiniteError):
     run(spiel_cfr.Solver(compiled, NotANumber()), 10)
+  with pytest.raises(errors.NotFiniteError):
+    spiel_cfr.Restarted(spiel_cfr.Solver(compiled, NotANumber())).run(100)
 
 
 # Threads.
@@ -212,14 +214,23 @@ class Slow(Weights):
     return np.ones(len(iterations))
 
 
-@pytest.mark.parametrize("sampling", [False, True])
-def test_two_threads_on_one_solver(sampling: bool, kuhn: Any) -> None:
+def _sampling(game: Any, weights: Any) -> Any:
+  return spiel_cfr.ExternalSamplingSolver(game, average_weights=weights)
+
+
+def _full_width(game: Any, weights: Any) -> Any:
+  return spiel_cfr.Solver(game, RegretMatching(), average_weights=weights)
+
+
+def _restarted(game: Any, weights: Any) -> Any:
+  return spiel_cfr.Restarted(_full_width(game, weights))
+
+
+@pytest.mark.parametrize("make", [_sampling, _full_width, _restarted])
+def test_two_threads_on_one_solver(make: Any, kuhn: Any) -> None:
   weights = Slow()
-  solver: Any = (
-    spiel_cfr.ExternalSamplingSolver(kuhn, average_weights=weights)
-    if sampling
-    else spiel_cfr.Solver(kuhn, RegretMatching(), average_weights=weights)
-  )
+  solver = make(kuhn, weights)
+  sampling = make is _sampling
   thread = threading.Thread(target=solver.run, args=(1,))
   thread.start()
   assert weights.entered.wait(10)

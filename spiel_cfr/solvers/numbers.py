@@ -13,7 +13,6 @@ from spiel_cfr.kernels.arrays import Float64s
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Sums of weights up to this can still be added to and divided.
 # The attribute that says that a solver is running.
 RUNNING = "_running"
 

@@ -23,11 +23,11 @@ from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr.minimizers.base import resumption
 from spiel_cfr.policy import forms
-from spiel_cfr.slices import Slices
 from spiel_cfr.solvers import trials
 from spiel_cfr.solvers.cfr import TabularCFRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.numbers import exclusive
 
 # A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,
 _SPACING = 1.5
@@ -81,7 +81,7 @@ class Restarted(IterativeSolver):
     "_last_nash_conv",
     "_handed_over",
   )
-  _workspaces = ("_slices", "_evaluator", "_solver", "_saved")
+  _workspaces = ("_evaluator", "_solver", "_saved")
 
   def __init__(
     self, solver: IterativeSolver, *, first_attempt: int = 500, safeguard: float | None = 1.0
@@ -114,8 +114,7 @@ class Restarted(IterativeSolver):
     )
     game = self.compiled_game
     self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
-    self._base = solver.restarted()
-    self._base.tapered = True
+    self._base = solver.with_tapered_average()
     self._bound = self._cfr_bound() if self.safeguard is not None else math.inf
     self._start()
 
@@ -130,7 +129,6 @@ class Restarted(IterativeSolver):
 
   def _start(self) -> None:
     game = self.compiled_game
-    self._slices = Slices()
     self._evaluator = evaluate.Evaluator(game)
     self._base = self._base.restarted()
     self._solver: Solver = self._base
@@ -187,10 +185,12 @@ class Restarted(IterativeSolver):
     self._solver.restarted().restart_from(self._solver.current_sequence_form())
     self.nash_conv()
 
+  @exclusive
   def evaluate_and_update_policy(self) -> None:
     """Does one iteration: every player evaluates the current policies and updates its own."""
     self._advance(1)
 
+  @exclusive
   def run(self, iterations: int) -> None:
     """Does many iterations: the same numbers as single steps, bit for bit.
 
@@ -198,18 +198,21 @@ class Restarted(IterativeSolver):
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
+      ConcurrentUseError: it runs already, in another thread.
+      NotFiniteError: see `Solver.run`.
     """
-    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
-      self._advance(count)
+    self._advance(arguments.positive_integer(iterations, "iterations"))
 
   def _advance(self, count: int) -> None:
     end = self.iteration + count
     while True:
       if self.iteration >= self._next_check:
-        self._check()
+        # Half of a check would be done again, and then the run is another one.
+        with DeferredInterrupt():
+          self._check()
       if self.iteration >= end:
         return
-      self._solver._advance(min(end, self._next_check) - self.iteration)
+      self._solver.run(min(end, self._next_check) - self.iteration)
 
   def _check(self) -> None:
     """Looks for better strategies, and decides what they mean."""
@@ -241,10 +244,13 @@ class Restarted(IterativeSolver):
   def _keep(self, candidate: AnyFloats, best: Float64s, best_scores: Float64s) -> Float64s:
     """Writes what is better than the best so far over it; returns each player's share in NashConv."""
     scores = evaluate.scores(self.compiled_game, self._evaluator(candidate))
-    for player, own in enumerate(self._own):
-      if scores[player] < best_scores[player]:
+    for player, (score, best_score) in enumerate(
+      zip(scores.tolist(), best_scores.tolist(), strict=True)
+    ):
+      if score < best_score:
+        own = self._own[player]
         np.divide(candidate[own], candidate[own.start], out=best[own])
-        best_scores[player] = scores[player]
+        best_scores[player] = score
     return scores
 
   def _consider_attempt(self) -> None:
@@ -257,14 +263,13 @@ class Restarted(IterativeSolver):
   def _begin(self, nash_conv: float) -> None:
     """Restarts on trial from the best strategies so far."""
     now = self.iteration
-    with DeferredInterrupt():
-      self._saved = self._solver.state_dict()
-      self._solver.restart_from(self._best)
-      self._trial = self._last_attempt = now
-      self._trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
-      self._trial_nash_conv = self._last_nash_conv = nash_conv
-      self._trial_scores[:] = np.inf
-      self.num_attempts += 1
+    self._saved = self._solver.state_dict()
+    self._solver.restart_from(self._best)
+    self._trial = self._last_attempt = now
+    self._trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
+    self._trial_nash_conv = self._last_nash_conv = nash_conv
+    self._trial_scores[:] = np.inf
+    self.num_attempts += 1
 
   def _judge(self) -> None:
     """Ends a trial if it has paid, or if it is over or hopeless."""
@@ -278,11 +283,10 @@ class Restarted(IterativeSolver):
         self._begin(nash_conv)
     # Falling like 1 / taken from here on, it would not make it in time.
     elif taken >= self._trial_length or own * taken > wanted * self._trial_length:
-      with DeferredInterrupt():
-        self._solver.load_state_dict(self._saved | {"iteration": self.iteration})
-        self._solver.stretch -= taken
-        self._last_attempt = self.iteration
-        self._end_trial()
+      self._solver.load_state_dict(self._saved | {"iteration": self.iteration})
+      self._solver.stretch -= taken
+      self._last_attempt = self.iteration
+      self._end_trial()
 
   def _end_trial(self) -> None:
     self._trial = self._trial_length = 0
@@ -292,10 +296,9 @@ class Restarted(IterativeSolver):
 
   def _hand_over(self) -> None:
     """Lets CFR go on, from the beginning; the best strategies so far are kept."""
-    with DeferredInterrupt():
-      self._handed_over = self.iteration
-      self._end_trial()
-      self._solver = self._fallback()
+    self._handed_over = self.iteration
+    self._end_trial()
+    self._solver = self._fallback()
 
   def _fallback(self) -> Solver:
     """Returns CFR with simultaneous updates."""

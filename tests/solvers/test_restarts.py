@@ -5,11 +5,14 @@ import dataclasses
 import functools
 import itertools
 import math
+import os
 import pickle
+import signal
 
 import numpy as np
 import pyspiel
 import pytest
+import random_games
 from composition.forms import FORMS
 
 import spiel_cfr
@@ -24,6 +27,8 @@ BASES = (
   "cfr+",
   "dcfr",
   "pdcfr+",
+  "apdcfr+",
+  "vadcfr",
   "hedge",
   "cfr_simultaneous",
   "adaptive",
@@ -159,6 +164,34 @@ def test_what_is_taken_back_leaves_no_trace(monkeypatch):
   assert solver.iteration > bare.iteration
   assert (solver.current_probabilities() == bare.current_probabilities()).all()
   assert (solver._solver._cumulative == bare._cumulative).all()
+
+
+@pytest.mark.parametrize("check", range(4))
+@pytest.mark.parametrize("place", ["_keep", "_following_check"])
+def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
+  """The check comes to its end before KeyboardInterrupt is raised; what is saved then is good and goes on the same."""
+  game = random_games.random_game(5, max_histories=100)
+  whole = wrapped("dcfr", game)
+  whole.run(END)
+  solver = wrapped("dcfr", game)
+  calls = itertools.count()
+  method = getattr(Restarted, place)
+
+  def interrupted(self, *arguments):
+    if next(calls) == check:
+      os.kill(os.getpid(), signal.SIGINT)
+    return method(self, *arguments)
+
+  path = tmp_path / "solver.npz"
+  with monkeypatch.context() as patch:
+    patch.setattr(Restarted, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+      solver.run(END)
+  assert 0 < solver.iteration < END
+  solver.save(path)
+  for other in (Restarted.load(path, solver.compiled_game), solver):
+    other.run(END - other.iteration)
+    assert_equal(other, whole)
 
 
 def test_kept_strategies_never_get_worse(leduc):
@@ -445,6 +478,46 @@ def test_tapered_averages_are_what_they_say(game):
       np.testing.assert_allclose(probabilities, expected, atol=1e-5 if single else 1e-12)
   assert (solver.current_probabilities() == plain.current_probabilities()).all()
   assert solver.nash_conv() != plain.nash_conv()
+
+
+def _full_width():
+  return [
+    name
+    for name, entry in catalogue.SOLVERS.items()
+    if issubclass(entry.solver, spiel_cfr.Solver) and not entry.restarted
+  ]
+
+
+@pytest.mark.parametrize("name", _full_width())
+def test_every_named_solver_has_a_tapered_average(name, tmp_path):
+  """Its weights are those of the plain one times about what is left, and checkpoints know of it."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  plain = catalogue.make(name, game, 40)
+  solver = plain.with_tapered_average()
+  assert solver.tapered
+  assert not plain.tapered
+  sums = np.zeros(game.end)
+  for t in range(1, 41):
+    solver.run(1)
+    plain.run(1)
+    # Every four iterations, four times what the sums are then.
+    sums += 4.0 * plain._cumulative if t % 4 == 0 else 0.0
+    if t == 20:
+      solver.save(tmp_path / "solver.npz")
+  if not plain.restarts_itself:
+    assert (solver.current_probabilities() == plain.current_probabilities()).all()
+    if sums[0]:
+      expected = policy.behavioral_form(game, sums)
+      np.testing.assert_allclose(solver.average_probabilities(), expected, atol=1e-12)
+  for other in (
+    spiel_cfr.IterativeSolver.load(tmp_path / "solver.npz", game),
+    copy.copy(plain.with_tapered_average()),
+  ):
+    other.run(40 - other.iteration)
+    assert_equal(other, solver)
+    assert other.description() == solver.description()
+  with pytest.raises(errors.CheckpointMismatchError):
+    plain.restore(tmp_path / "solver.npz")
 
 
 def test_fading():
