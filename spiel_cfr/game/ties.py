@@ -11,9 +11,10 @@ minimizer, which so does the same at all infosets of a bucket. Everything stays 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import types
 
 from spiel_cfr.game.blocks import BLOCK_KERNEL, Block, block_kernel, expected_value, lanes
@@ -30,6 +31,7 @@ from spiel_cfr.kernels.arrays import (
   Uint32s,
   Uint64s,
   tuple_type,
+  unlocked,
 )
 from spiel_cfr.kernels.compile import Kernel, inlined, kernel
 
@@ -54,6 +56,14 @@ class Ties(NamedTuple):
   levels: Uint64s
   players: Uint64s
   nowhere: Uint32s
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles as a call: what is unpickled may lie in memory that several processes share."""
+    return _unpickled, tuple(self)
+
+
+def _unpickled(*arrays: npt.NDArray[Any]) -> Ties:
+  return Ties(*(unlocked(array) for array in arrays))
 
 
 TIES = tuple_type(Ties, INDICES, INDICES, COUNT_TABLE, COUNT_TABLE, INDICES)
