@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import types
 
 from spiel_cfr.game.blocks import Block, block_kernel, block_signature, expected_value, lanes
@@ -32,6 +33,7 @@ from spiel_cfr.kernels.arrays import (
   Uint64s,
   floats,
   tuple_type,
+  unlocked,
 )
 from spiel_cfr.kernels.compile import Kernel, inlined, kernel
 
@@ -56,6 +58,14 @@ class Ties(NamedTuple):
   levels: Uint64s
   players: Uint64s
   nowhere: Uint32s
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles as a call: what is unpickled may lie in memory that several processes share."""
+    return _unpickled, tuple(self)
+
+
+def _unpickled(*arrays: npt.NDArray[Any]) -> Ties:
+  return Ties(*(unlocked(array) for array in arrays))
 
 
 TIES = tuple_type(Ties, INDICES, INDICES, COUNT_TABLE, COUNT_TABLE, INDICES)
