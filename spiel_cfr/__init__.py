@@ -6,6 +6,7 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
+from spiel_cfr.continuing.substitutes import WarmStart
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -111,6 +112,7 @@ __all__ = [
   "TabularCFRSolver",
   "Trace",
   "Tracker",
+  "WarmStart",
   "best_response",
   "block_kernel",
   "catalogue",

@@ -99,3 +99,7 @@ class FolderInUseError(SpielCFRError, RuntimeError):
 
 class RestartError(SpielCFRError, ValueError):
   """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""
+
+
+class WarmStartError(SpielCFRError, ValueError):
+  """A solver is to start warm in a way that its minimizer has no answer for, or is asked what only a cold start has."""

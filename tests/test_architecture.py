@@ -29,6 +29,7 @@ ORDER = (
   "best_responses",  # their compiled code
   "evaluate",  # best responses and NashConv
   "minimizers",  # what an infoset does
+  "continuing",  # what a history that nobody played is worth
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
   "sampling",  # Monte Carlo solvers

@@ -156,7 +156,15 @@ class StablePredictiveCFRSolver(Solver):
     """Checks the run so far against everything that the theory promises.
 
     It repeats the run in single steps, at about a thousand times the cost of an iteration of a small game.
+
+    Raises:
+      WarmStartError: the run began from a policy, so that it can't be repeated.
     """
+    if self.warm_iterations:
+      raise errors.WarmStartError(
+        "The theory is about runs from the first iteration, and this one began from a policy. Certify a run that began "
+        "cold: solver.restarted()."
+      )
     return certify(self)
 
 

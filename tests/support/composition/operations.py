@@ -17,6 +17,7 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cfr
 from composition.forms import Form
 from spiel_cfr import IterativeSolver, catalogue, policy
+from spiel_cfr.solvers.warm_start import WarmStarting
 
 ITERATIONS = 12
 # Rounding of what should be the same number, and of what solvers keep in float32.
@@ -229,6 +230,31 @@ def certified(context: Context) -> None:
   assert nash_conv == context.close(found)
 
 
+def warm_start(context: Context) -> None:
+  """From a policy it goes on, the same from a file and from an array, and as the same solver of the enumerated game."""
+  game, enumerated = context.form.compiled, context.form.enumerated
+  source = catalogue.make("cfr", enumerated, ITERATIONS)
+  source.run(5)
+  given = source.average_policy_dict()
+  solver, expected = context.solver(3), context.solver(game=enumerated)
+  start = solver.warm_start(given)
+  assert start.nash_conv == context.close(source.nash_conv())
+  assert solver.nash_conv() <= source.nash_conv() + context.form.tolerance * context.form.scale
+  assert solver.iteration == start.iterations
+  assert start.iterations == pytest.approx(expected.warm_start(given).iterations, rel=0.01, abs=1)
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "solver.npz")
+    solver.save(path)
+    loaded = IterativeSolver.load(path, game)
+  whole = context.solver()
+  whole.warm_start(given)
+  for each in (solver, loaded, whole, copy.copy(solver)):
+    each.run(ITERATIONS)
+  _assert_equal(solver, whole)
+  _assert_equal(loaded, whole)
+  assert np.isfinite(solver.nash_conv())
+
+
 @dataclasses.dataclass(frozen=True)
 class Operation:
   """Something to do with a solver.
@@ -282,6 +308,11 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
   return _has_the_same_steps(entry) and not issubclass(entry.solver, spiel_cfr.CFRBRSolver)
 
 
+def _starts_warm(entry: catalogue.Entry) -> bool:
+  """Whether it is a full-width solver."""
+  return issubclass(entry.solver, WarmStarting)
+
+
 def _certifies(entry: catalogue.Entry) -> bool:
   is_restarted = entry.restarted or issubclass(entry.solver, spiel_cfr.Restarted)
   return is_restarted or entry.arguments.get("average") == "certified"
@@ -297,4 +328,5 @@ OPERATIONS = (
   Operation("copy, deepcopy, pickle", copies),
   Operation("certificate", certificate, _is_stable_predictive),
   Operation("certified average", certified, _certifies),
+  Operation("warm start", warm_start, _starts_warm),
 )

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
+import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import catalogue, errors
@@ -73,8 +74,32 @@ class Refusal:
   cells: Callable[[Cell], bool]
 
 
-# Everything works today; a cell that can't is named here.
-REFUSALS: tuple[Refusal, ...] = ()
+def _steps_from_errors(cell: Cell) -> bool:
+  """Whether it is stable-predictive CFR with adaptive steps."""
+  entry = catalogue.SOLVERS[cell.solver]
+  is_adaptive = "steps" not in entry.arguments
+  return issubclass(entry.solver, spiel_cfr.StablePredictiveCFRSolver) and is_adaptive
+
+
+# A cell that can't work is named here.
+REFUSALS: tuple[Refusal, ...] = (
+  Refusal(
+    errors.WarmStartError,
+    "Adaptive steps come from the errors of predictions, and a policy does not tell which its solver made.",
+    "kernel `resume`",
+    lambda cell: cell.operation.name == "warm start" and _steps_from_errors(cell),
+  ),
+  Refusal(
+    errors.NotFiniteError,
+    "The policy counts for more iterations than the horizon, past which weights grow beyond what float32 holds.",
+    "Take a smaller power",
+    lambda cell: (
+      cell.operation.name == "warm start"
+      and cell.form.name == "parts, float32"
+      and cell.solver in ("hsdcfr", "hspcfr+")
+    ),
+  ),
+)
 
 
 def cells() -> Iterator[Cell]:
