@@ -6,6 +6,7 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
+from spiel_cfr.continuing.linear_games import LinearGame, kuhn_bets, leduc_bets, linear_game
 from spiel_cfr.continuing.substitutes import WarmStart
 from spiel_cfr.evaluate import (
   BestResponse,
@@ -21,6 +22,7 @@ from spiel_cfr.game.loading import load_game
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Schedule
+from spiel_cfr.optimizing import Optimum, optimize_parameters
 from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policy import CompiledTabularPolicy
@@ -61,6 +63,7 @@ from spiel_cfr.solvers.variants import (
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
 )
+from spiel_cfr.solvers.warm_start import transfer
 from spiel_cfr.solving import Solution, choose_solver, solve
 
 __version__ = importlib.metadata.version("spiel_cfr")
@@ -90,8 +93,10 @@ __all__ = [
   "ImperfectRecallWarning",
   "IterativeSolver",
   "LCFRSolver",
+  "LinearGame",
   "LocalMinimizer",
   "NashConv",
+  "Optimum",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
@@ -123,12 +128,17 @@ __all__ = [
   "estimate_size",
   "expected_values",
   "exploitability",
+  "kuhn_bets",
+  "leduc_bets",
+  "linear_game",
   "load_compiled_game",
   "load_endgame",
   "load_game",
   "nash_conv",
   "open_trace",
+  "optimize_parameters",
   "read_trace",
   "run",
   "solve",
+  "transfer",
 ]

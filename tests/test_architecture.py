@@ -36,6 +36,7 @@ ORDER = (
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
+  "optimizing",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
   "__init__",  # what is public
   "__main__",  # the command line

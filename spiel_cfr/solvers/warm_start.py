@@ -5,12 +5,13 @@ See `continuing.substitutes` for what makes that right, and `minimizers.base` fo
 
 import abc
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import pyspiel
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.continuing.substitutes import (
   AMPLE,
   MOST,
@@ -160,3 +161,38 @@ def begin_from(
   loop.set_strategy(strategy)
   if chosen.form == "proportional":
     loop.resume(found.sequence_form, parameters)
+
+
+S = TypeVar("S", bound=WarmStarting)
+
+
+def transfer(
+  solver: S,
+  game: AnyGame,
+  iterations: int | None = None,
+  form: WarmForm | None = None,
+  keep_average: bool = True,
+) -> S:
+  """Makes the same solver for a game with other payoffs, and starts it from the average policy of this one.
+
+  Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014), scale the regrets that the same play would
+  have had with the other payoffs. A warm start needs no regrets by component, and did better; see docs/continuing.md.
+
+  Args:
+    solver: a full-width solver; it is left alone.
+    game: a compiled game, or what `compile_game` takes, with the same infosets.
+    iterations: as for `WarmStarting.warm_start`, like the next two.
+    form: likewise.
+    keep_average: likewise.
+
+  Raises:
+    ArgumentError: `solver` is no full-width solver, or an argument of its constructor can't be written as JSON.
+    PolicyError: the infosets are others.
+    WarmStartError: see `WarmStarting.warm_start`.
+    GameError: see `compile_game`.
+  """
+  if not isinstance(solver, WarmStarting):
+    raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")
+  result = type(solver)._made(compile_game(game), solver.description())
+  result.warm_start(solver, iterations, form, keep_average)
+  return result

@@ -256,6 +256,10 @@ _bases: dict[str, Callable[[], Any]] = {
   "pot": lambda: 500,
   "reaches": lambda: np.ones((2, 1326)),
   "actions": lambda: [0],
+  "policy": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
+  "solver": lambda: spiel_cfr.CFRSolver(_compiled()),
+  "components": lambda: spiel_cfr.kuhn_bets,
+  "parameters": lambda: [1.0],
 }
 
 
