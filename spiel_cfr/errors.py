@@ -103,3 +103,7 @@ class RestartError(SpielCFRError, ValueError):
 
 class WarmStartError(SpielCFRError, ValueError):
   """A solver is to start warm in a way that its minimizer has no answer for, or is asked what only a cold start has."""
+
+
+class PruningError(UnsupportedGameError):
+  """A game is to be solved with pruning that is not sound there, or of which there is none for its form."""

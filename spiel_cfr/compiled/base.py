@@ -261,6 +261,10 @@ class CompiledGame(abc.ABC):
         f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top "
         "level of a module."
       ) from error
+    return self._attributes()
+
+  def _attributes(self) -> dict[str, Any]:
+    """Returns all attributes that are not made again when they are asked for."""
     made = {
       name
       for cls in type(self).__mro__

@@ -19,7 +19,7 @@ from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Int64s, aligned, require, require_array
+from spiel_cfr.kernels.arrays import aligned, require, require_array
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays
 from spiel_cfr.payoffs.build import FORMS, build_payoff
 from spiel_cfr.payoffs.private_types import public_states
@@ -133,21 +133,15 @@ class EnumeratedGame(CompiledGame):
     Args:
       payoff: the payoffs.
       payoff_range: the smallest and the largest return of any player; by default, what it was.
-      **other: `constant_sum` and `view`, likewise.
+      **other: `constant_sum`, `view` and `treeplexes`, likewise.
     """
     result = EnumeratedGame.__new__(EnumeratedGame)
-    result.__dict__.update(super().__getstate__())
+    result.__dict__.update(self._attributes())
     result._payoff = payoff
     result.payoff_range = payoff_range or self.payoff_range
     result.constant_sum = other.get("constant_sum", self.constant_sum)
+    result.treeplexes = other.get("treeplexes", self.treeplexes)
     result._view = other.get("view", self._view)
-    return result
-
-  def placed(self, player: int, sequences: Int64s) -> Int64s:
-    """Returns where a player's sequences are that are numbered in order of discovery, 0 the empty one."""
-    own, first = self.infosets[player], sum(len(each) for each in self.actions[:player])
-    places = self.all_action_sequences[first : first + len(own.actions)]
-    result: Int64s = np.concatenate([[self.treeplexes[player].root], places])[sequences]
     return result
 
   def save(self, path: str | os.PathLike[str]) -> None:

@@ -183,9 +183,17 @@ def linear_game(
     walk = enumerate_game(view, base.num_states, 1 << 62, False)
     payoffs.append(walk.leaf_payoffs)
   sequences = np.array(
-    [base.placed(player, own) for player, own in enumerate(walk.leaf_sequences.astype(np.int64))]
+    [_placed(base, player, own) for player, own in enumerate(walk.leaf_sequences.astype(np.int64))]
   )
   return LinearGame(base, components, sequences, np.array(payoffs), np.array(list(seen.values())))
+
+
+def _placed(game: EnumeratedGame, player: int, sequences: Int64s) -> Int64s:
+  """Returns where a player's sequences are that are numbered in order of discovery, 0 the empty one."""
+  own, first = game.infosets[player], sum(len(each) for each in game.actions[:player])
+  places = game.all_action_sequences[first : first + len(own.actions)]
+  result: Int64s = np.concatenate([[game.treeplexes[player].root], places])[sequences]
+  return result
 
 
 def kuhn_bets(state: Any) -> Float64s:

@@ -1,5 +1,6 @@
 """Arrays that kernels work on: their types in Python and in numba, and how they lie in memory."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +44,7 @@ def aligned_zeros(*shape: int) -> Float64s:
 
   `np.zeros` promises 16 bytes only; loops over vectors that cross cache lines are up to 1.3 times slower.
   """
-  count = int(np.prod(shape))
+  count = math.prod(shape)
   raw = np.zeros(count + LINE, np.float64)
   start = (-raw.ctypes.data // raw.itemsize) % LINE
   return raw[start : start + count].reshape(shape)

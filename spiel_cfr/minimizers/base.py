@@ -38,7 +38,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from spiel_cfr import errors
+from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
@@ -104,8 +104,12 @@ class LocalMinimizer:
 
     Returns:
       The state, shape (state_lines, sequences), and a behavioural form, shape (sequences,).
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
+      WarmStartError: the minimizer has no such form.
     """
-    raise NotImplementedError(f"{type(self).__name__} does not say what repeated regrets make.")
+    raise errors.WarmStartError(f"{type(self).__name__} does not say what repeated regrets make.")
 
   def scaled(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
     """Returns a state from which `resume` takes what the scale of regrets is; by default, the first one.
@@ -117,7 +121,11 @@ class LocalMinimizer:
 
     Returns:
       Shape (state_lines, sequences).
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
     """
+    arguments.positive_integer(iterations, "iterations")
     return np.zeros((self.state_lines, game.end))
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:

@@ -186,7 +186,7 @@ class RegretMatching(LocalMinimizer):
 
   def _sums(self, iterations: int) -> tuple[float, float]:
     """Returns what is left, in all, of positive and of negative regrets that were 1 in each iteration."""
-    numbers = np.arange(1, iterations + 1)
+    numbers = np.arange(1, arguments.positive_integer(iterations, "iterations") + 1)
     positive = negative = 0.0
     for factor in evaluated(self.positive, numbers).tolist():
       positive = positive * factor + 1.0

@@ -5,7 +5,7 @@ See `continuing.substitutes` for what makes that right, and `minimizers.base` fo
 
 import abc
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 import pyspiel
 
@@ -163,16 +163,13 @@ def begin_from(
     loop.resume(found.sequence_form, parameters)
 
 
-S = TypeVar("S", bound=WarmStarting)
-
-
 def transfer(
-  solver: S,
+  solver: WarmStarting,
   game: AnyGame,
   iterations: int | None = None,
   form: WarmForm | None = None,
   keep_average: bool = True,
-) -> S:
+) -> WarmStarting:
   """Makes the same solver for a game with other payoffs, and starts it from the average policy of this one.
 
   Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014), scale the regrets that the same play would

@@ -108,6 +108,8 @@ def attempt(case: Case, value: Any) -> None:
       holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
       function = getattr(holder, case.function)
     named = {**_arguments(function), case.parameter: value}
+    if function is spiel_cfr.optimize_parameters:
+      named["game"] = spiel_cfr.linear_game(_kuhn(), spiel_cfr.kuhn_bets)
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "level"} | named
     _use(function(**named))
@@ -257,7 +259,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "reaches": lambda: np.ones((2, 1326)),
   "actions": lambda: [0],
   "policy": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
-  "solver": lambda: spiel_cfr.CFRSolver(_compiled()),
+  "regrets": lambda: policy.uniform(_compiled()),
   "components": lambda: spiel_cfr.kuhn_bets,
   "parameters": lambda: [1.0],
 }

@@ -158,21 +158,36 @@ class FlatLoop(Loop):
   def __init__(self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
-    self.strategy = forms.uniform(game)
+    self._allocate(tapered)
+    self.strategy[:] = forms.uniform(game)
+    self.local[:, : game.num_infosets] = self._initial_local
+    self.refresh()
+
+  @classmethod
+  def blank(cls, game: CompiledGame, minimizer: LocalMinimizer) -> "FlatLoop":
+    """Returns a loop of zeros, for somebody who writes to all of its arrays."""
+    result = cls.__new__(cls)
+    result._game, result._minimizer = game, minimizer
+    result._allocate(tapered=False)
+    return result
+
+  def _allocate(self, tapered: bool) -> None:
+    game, minimizer = self._game, self._minimizer
+    self.strategy = aligned_zeros(game.end)
     self.cumulative = aligned_zeros(game.end)
     self.tapered = aligned_zeros(game.end if tapered else 0)
     self.state = aligned_zeros(minimizer.state_lines, game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + LANES)
-    self.local[:, : game.num_infosets] = self._initial_local
     self._tree = Tree(game.groups, game.parent)
     self._workspace = _Workspace(
-      forms.sequence_form(game, self.strategy),
+      aligned_zeros(game.end),
       aligned_zeros(game.end),
       aligned_zeros(game.end if minimizer.predict else 0),
     )
     self._scratch = new_scratch()
     self._roots = [treeplex.root for treeplex in game.treeplexes]
+    self._workspace.sequence_form[self._roots] = 1.0
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class."""

@@ -231,7 +231,7 @@ def certified(context: Context) -> None:
 
 
 def warm_start(context: Context) -> None:
-  """From a policy it goes on, the same from a file and from an array, and as the same solver of the enumerated game."""
+  """From a policy it goes on, the same from a file, and with other payoffs; a policy counts the same in all forms."""
   game, enumerated = context.form.compiled, context.form.enumerated
   source = catalogue.make("cfr", enumerated, ITERATIONS)
   source.run(5)
@@ -253,6 +253,24 @@ def warm_start(context: Context) -> None:
   _assert_equal(solver, whole)
   _assert_equal(loaded, whole)
   assert np.isfinite(solver.nash_conv())
+  assert type(spiel_cfr.transfer(solver, game)) is type(solver)
+
+
+def pruning(context: Context) -> None:
+  """The same with pruning has an average as good as its dict says, and goes on from a file inside a window."""
+  plus = context.name == "cfr+"
+  solver = spiel_cfr.PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
+  whole = spiel_cfr.PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
+  whole.run(100)
+  solver.run(43)
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "solver.npz")
+    solver.save(path)
+    loaded = IterativeSolver.load(path, context.form.compiled)
+  loaded.run(57)
+  _assert_equal(loaded, whole)
+  by_dict = spiel_cfr.nash_conv(context.form.enumerated, loaded.average_policy_dict())
+  assert loaded.nash_conv() == context.close(by_dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,6 +326,9 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
   return _has_the_same_steps(entry) and not issubclass(entry.solver, spiel_cfr.CFRBRSolver)
 
 
+_PRUNED = (spiel_cfr.CFRSolver, spiel_cfr.CFRPlusSolver)
+
+
 def _starts_warm(entry: catalogue.Entry) -> bool:
   """Whether it is a full-width solver."""
   return issubclass(entry.solver, WarmStarting)
@@ -328,5 +349,6 @@ OPERATIONS = (
   Operation("copy, deepcopy, pickle", copies),
   Operation("certificate", certificate, _is_stable_predictive),
   Operation("certified average", certified, _certifies),
-  Operation("warm start", warm_start, _starts_warm),
+  Operation("warm start, transfer", warm_start, _starts_warm),
+  Operation("pruning", pruning, lambda entry: entry.solver in _PRUNED),
 )

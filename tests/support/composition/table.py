@@ -87,16 +87,25 @@ REFUSALS: tuple[Refusal, ...] = (
     errors.WarmStartError,
     "Adaptive steps come from the errors of predictions, and a policy does not tell which its solver made.",
     "kernel `resume`",
-    lambda cell: cell.operation.name == "warm start" and _steps_from_errors(cell),
+    lambda cell: cell.operation.name == "warm start, transfer" and _steps_from_errors(cell),
   ),
   Refusal(
     errors.NotFiniteError,
     "The policy counts for more iterations than the horizon, past which weights grow beyond what float32 holds.",
     "Take a smaller power",
     lambda cell: (
-      cell.operation.name == "warm start"
+      cell.operation.name == "warm start, transfer"
       and cell.form.name == "parts, float32"
       and cell.solver in ("hsdcfr", "hspcfr+")
+    ),
+  ),
+  Refusal(
+    errors.PruningError,
+    "What one of three players faces is no sum of strategies; and of a vector of hands nothing can be left out.",
+    "take CFRPlusSolver or CFRSolver",
+    lambda cell: (
+      cell.operation.name == "pruning"
+      and (cell.form.is_vector or cell.form.name == "three players")
     ),
   ),
 )
