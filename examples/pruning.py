@@ -3,8 +3,8 @@ r"""Draws what best-response pruning saves: CFR+ and CFR, with and without, on g
     python examples/pruning.py --picture=results/pruning.png
 
 prints a table for each game: exploitability after so many iterations, the part of the leaves that was still looked at,
-and how many times faster it was in processor time, all else included (below 1: slower). Both solvers take turns, so that whatever else the
-machine does is shared. Only the time of this process counts.
+and how many times faster it was in processor time, all else included (below 1: slower). Both solvers take turns, so
+that whatever else the machine does is shared. Only the time of this process counts.
 """
 
 import pathlib

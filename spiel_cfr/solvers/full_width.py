@@ -64,7 +64,7 @@ class Solver(WarmStarting):
     "_state",
     "_local",
   )
-  _workspaces = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
+  _workspaces: ClassVar[tuple[str, ...]] = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
 
   def __init__(
     self,

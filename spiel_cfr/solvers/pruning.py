@@ -7,8 +7,8 @@ history below a sequence ja that is not played may be rewritten as if a best res
     R(ja) = C(ja) - Z(j),    and below:   R(j'a') = C(j'a') - C(j') <= 0,    Z(j') = C(j')
 
 which by the identity of `continuing.identity` costs nothing and never raises a positive regret from below. So as long
-as C(ja) - Z(j) stays negative, nothing below ja need be looked at. Every k iterations the solver rewrites, decides what it
-can leave alone for the next k, and compacts the game to the rest: see `continuing.compaction`. docs/continuing.md.
+as C(ja) - Z(j) stays negative, nothing below ja need be looked at. Every k iterations the solver rewrites, decides what
+it can leave alone for the next k, and compacts the game to the rest: see `continuing.compaction`. docs/continuing.md.
 """
 
 import functools
