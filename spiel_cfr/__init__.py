@@ -26,6 +26,7 @@ from spiel_cfr.optimizing import Optimum, optimize_parameters
 from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policy import CompiledTabularPolicy
+from spiel_cfr.policy.merge import merge
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
@@ -66,6 +67,10 @@ from spiel_cfr.solvers.variants import (
 )
 from spiel_cfr.solvers.warm_start import transfer
 from spiel_cfr.solving import Solution, choose_solver, solve
+from spiel_cfr.sweeps.processes import ProcessExecutor
+from spiel_cfr.sweeps.ray_executor import RayExecutor
+from spiel_cfr.sweeps.sweep import sweep
+from spiel_cfr.sweeps.table import SweepTable
 
 __version__ = importlib.metadata.version("spiel_cfr")
 
@@ -102,8 +107,10 @@ __all__ = [
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
   "Powers",
+  "ProcessExecutor",
   "PrunedCFRSolver",
   "PublicGame",
+  "RayExecutor",
   "RegretMatching",
   "Restarted",
   "RestartedCFRSolver",
@@ -116,6 +123,7 @@ __all__ = [
   "Solution",
   "Solver",
   "StablePredictiveCFRSolver",
+  "SweepTable",
   "TabularCFRSolver",
   "Trace",
   "Tracker",
@@ -136,11 +144,13 @@ __all__ = [
   "load_compiled_game",
   "load_endgame",
   "load_game",
+  "merge",
   "nash_conv",
   "open_trace",
   "optimize_parameters",
   "read_trace",
   "run",
   "solve",
+  "sweep",
   "transfer",
 ]

@@ -107,3 +107,7 @@ class WarmStartError(SpielCFRError, ValueError):
 
 class PruningError(UnsupportedGameError):
   """A game is to be solved with pruning that is not sound there, or of which there is none for its form."""
+
+
+class MissingPackageError(SpielCFRError, ImportError):
+  """A package is not installed that only this needs; the message says how to install it."""

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
-from spiel_cfr import catalogue, errors
+from spiel_cfr import SamplingSolver, catalogue, errors
+from spiel_cfr.game.loading import can_be_loaded_again
 
 WORKS = "works"
 
@@ -81,7 +82,11 @@ def _steps_from_errors(cell: Cell) -> bool:
   return issubclass(entry.solver, spiel_cfr.StablePredictiveCFRSolver) and is_adaptive
 
 
-# A cell that can't work is named here.
+def _needs_states(entry: catalogue.Entry) -> bool:
+  return issubclass(entry.solver, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
+
+
+# What is not named here works.
 REFUSALS: tuple[Refusal, ...] = (
   Refusal(
     errors.WarmStartError,
@@ -106,6 +111,18 @@ REFUSALS: tuple[Refusal, ...] = (
     lambda cell: (
       cell.operation.name == "pruning"
       and (cell.form.is_vector or cell.form.name == "three players")
+    ),
+  ),
+  Refusal(
+    errors.UnsupportedGameError,
+    "These solvers need the states of the game. Another process makes them of the game's string, and these games were "
+    "read from a text.",
+    "Use what compile_game returns, in its own process",
+    lambda cell: (
+      cell.operation.name == "sweep"
+      and _needs_states(catalogue.SOLVERS[cell.solver])
+      and cell.form.options is None
+      and not can_be_loaded_again(cell.form.compiled.game)
     ),
   ),
 )
