@@ -13,6 +13,8 @@ from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
+from spiel_cfr.continuing.linear_games import LinearGame, kuhn_bets, leduc_bets, linear_game
+from spiel_cfr.continuing.substitutes import WarmStart
 from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
 from spiel_cfr.evaluate import (
   BestResponse,
@@ -28,6 +30,7 @@ from spiel_cfr.game.loading import load_game
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Schedule
+from spiel_cfr.optimizing import Optimum, optimize_parameters
 from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policy import CompiledTabularPolicy
@@ -57,6 +60,7 @@ from spiel_cfr.solvers.cfr import (
 from spiel_cfr.solvers.cfr_br import CFRBRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.pruning import PrunedCFRSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -72,6 +76,7 @@ from spiel_cfr.solvers.variants import (
   SAPCFRPlusSolver,
   VADCFRSolver,
 )
+from spiel_cfr.solvers.warm_start import transfer
 from spiel_cfr.solving import Solution, choose_solver, solve
 from spiel_cfr.sweeps.processes import ProcessExecutor
 from spiel_cfr.sweeps.ray_executor import RayExecutor
@@ -113,14 +118,17 @@ __all__ = [
   "IterativeSolver",
   "LCFRSolver",
   "LeastExploitable",
+  "LinearGame",
   "LocalMinimizer",
   "NashConv",
+  "Optimum",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
   "Permuted",
   "Powers",
   "ProcessExecutor",
+  "PrunedCFRSolver",
   "PublicGame",
   "RayExecutor",
   "RegretMatching",
@@ -140,6 +148,7 @@ __all__ = [
   "Trace",
   "Tracker",
   "VADCFRSolver",
+  "WarmStart",
   "abstract",
   "best_response",
   "block_kernel",
@@ -155,7 +164,10 @@ __all__ = [
   "exploitability",
   "hand_equities",
   "k_means",
+  "kuhn_bets",
   "least_exploitable",
+  "leduc_bets",
+  "linear_game",
   "load_compiled_game",
   "load_endgame",
   "load_game",
@@ -164,10 +176,12 @@ __all__ = [
   "merge",
   "nash_conv",
   "open_trace",
+  "optimize_parameters",
   "pseudo_harmonic",
   "read_trace",
   "run",
   "solve",
   "sweep",
+  "transfer",
   "translated_policy",
 ]

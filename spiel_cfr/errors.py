@@ -109,5 +109,13 @@ class AbstractionError(SpielCFRError, ValueError):
   """Infosets can't play alike, or something can't be done with a game in which several do."""
 
 
+class WarmStartError(SpielCFRError, ValueError):
+  """A solver is to start warm in a way that its minimizer has no answer for, or is asked what only a cold start has."""
+
+
+class PruningError(UnsupportedGameError):
+  """A game is to be solved with pruning that is not sound there, or of which there is none for its form."""
+
+
 class MissingPackageError(SpielCFRError, ImportError):
   """A package is not installed that only this needs; the message says how to install it."""

@@ -32,6 +32,7 @@ ORDER = (
   "best_responses",  # their compiled code
   "evaluate",  # best responses and NashConv
   "minimizers",  # what an infoset does
+  "continuing",  # what a history that nobody played is worth
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
   "sampling",  # Monte Carlo solvers
@@ -40,6 +41,7 @@ ORDER = (
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
   "abstracting",  # what takes solvers to make an abstraction, or to make the best of one
+  "optimizing",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
   "sweeps",  # many runs, on one machine or on many
   "__init__",  # what is public

@@ -229,7 +229,7 @@ class AbstractGame(EnumeratedGame):
     )
 
   def with_payoff(
-    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None
+    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None, **other: Any
   ) -> EnumeratedGame:
     """Does not take other payoffs.
 

@@ -224,16 +224,19 @@ class CompiledGame(abc.ABC):
 
   def _pooled(self, ties: Ties, numbers: Float64s) -> Float64s:
     """Returns numbers over infosets with those of tied ones, whose utilities are pooled, replaced by their sum."""
-    of_sequences = np.zeros(self.end)
-    first_sequences = [np.zeros(0, np.int64)]
-    begin = 0
+    result, first = pooled(ties, self.spread(numbers)), [np.zeros(0, np.int64)]
     for treeplex in self.treeplexes:
-      end = begin + treeplex.num_infosets
+      first += [sequences[0] for sequences, _ in treeplex.blocks()]
+    return result[np.concatenate(first)]
+
+  def spread(self, numbers: Float64s) -> Float64s:
+    """Returns, for each sequence, the number of its infoset; shapes (infosets,) to (sequences,)."""
+    result, begin = np.zeros(self.end), 0
+    for treeplex in self.treeplexes:
       for sequences, infosets in treeplex.blocks():
-        of_sequences[sequences] = numbers[begin:end][infosets]
-        first_sequences.append(sequences[0])
-      begin = end
-    return pooled(ties, of_sequences)[np.concatenate(first_sequences)]
+        result[sequences] = numbers[begin:][infosets]
+      begin += treeplex.num_infosets
+    return result
 
   @functools.cached_property
   def groups(self) -> Uint64s:
@@ -331,6 +334,10 @@ class CompiledGame(abc.ABC):
         f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top "
         "level of a module."
       ) from error
+    return self._attributes()
+
+  def _attributes(self) -> dict[str, Any]:
+    """Returns all attributes that are not made again when they are asked for."""
     made = {
       name
       for cls in type(self).__mro__

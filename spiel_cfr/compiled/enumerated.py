@@ -145,18 +145,22 @@ class EnumeratedGame(CompiledGame):
     return self.payoff.num_bytes + sum(array.nbytes for array in arrays)
 
   def with_payoff(
-    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None
+    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None, **other: Any
   ) -> "EnumeratedGame":
     """Returns the game with other payoffs on the same treeplexes, or with the same ones in another form.
 
     Args:
       payoff: the payoffs.
       payoff_range: the smallest and the largest return of any player; by default, what it was.
+      **other: `constant_sum`, `view` and `treeplexes`, likewise.
     """
     result = EnumeratedGame.__new__(EnumeratedGame)
-    result.__dict__.update(super().__getstate__())
+    result.__dict__.update(self._attributes())
     result._payoff = payoff
     result.payoff_range = payoff_range or self.payoff_range
+    result.constant_sum = other.get("constant_sum", self.constant_sum)
+    result.treeplexes = other.get("treeplexes", self.treeplexes)
+    result._view = other.get("view", self._view)
     return result
 
   def save(self, path: str | os.PathLike[str]) -> None:

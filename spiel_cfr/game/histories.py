@@ -115,7 +115,7 @@ def compile_histories(
       add_mover(TERMINAL)
       add_index(len(returns) // num_players)
       add_children(0)
-      own_returns = state.returns()
+      own_returns = view.returns(state)
       if len(own_returns) != num_players:
         raise wrong_returns(state, own_returns, num_players)
       returns.extend(own_returns)

@@ -37,8 +37,9 @@ from spiel_cfr.game.blocks import (
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
+from spiel_cfr.minimizers.base import LocalMinimizer, WarmForm, relative_tie, tie_tolerances
 from spiel_cfr.minimizers.schedules import Discount, Numbers, checked, evaluated
+from spiel_cfr.policy import forms
 
 # When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
 DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
@@ -171,6 +172,35 @@ class RegretMatching(LocalMinimizer):
       return tie[:, None]
     numbers = (self.positive, self.negative, self.kept, self.carried, self.prediction)
     return np.stack([tie, *(evaluated(number, iterations) for number in numbers)], axis=1)
+
+  @property
+  def warm_forms(self) -> tuple[WarmForm, ...]:
+    """Both forms: what remembers all regrets can bear substitutes for them; others had better go on as the policy."""
+    remembers = (self.positive, self.negative, self.kept) == (1.0, 1.0, 1.0)
+    return ("substitute", "proportional") if remembers else ("proportional", "substitute")
+
+  def repeated(
+    self, regrets: Float64s, iterations: int, game: CompiledGame
+  ) -> tuple[Float64s, Float64s]:
+    """See the base class: regrets times the sum of what is left of each iteration's, for either sign."""
+    positive, negative = self._sums(iterations)
+    state = regrets * np.where(regrets > 0.0, positive, negative)
+    played = np.where(state > game.spread(tie_tolerances(game)), state, 0.0)
+    return state[None], forms.behavioral_form(game, played)
+
+  def scaled(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
+    """See the base class."""
+    return self.repeated(regrets, iterations, game)[0]
+
+  def _sums(self, iterations: int) -> tuple[float, float]:
+    """Returns what is left, in all, of positive and of negative regrets that were 1 in each iteration."""
+    numbers = np.arange(1, arguments.positive_integer(iterations, "iterations") + 1)
+    positive = negative = 0.0
+    for factor in evaluated(self.positive, numbers).tolist():
+      positive = positive * factor + 1.0
+    for factor in evaluated(self.negative, numbers).tolist():
+      negative = (negative * factor + 1.0) * self.kept
+    return positive, negative
 
   @property
   def forgets_negative(self) -> bool:

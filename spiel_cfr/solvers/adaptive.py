@@ -14,6 +14,7 @@ import numpy as np
 
 from spiel_cfr import arguments, evaluate
 from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.continuing.substitutes import Known, WarmStart
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros, require
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent, SafeguardedDescent
@@ -101,6 +102,15 @@ class AdaptiveOptimisticCFRSolver(Solver):
     self._next_check = _FIRST_CHECK
     self._best = aligned_zeros(self.compiled_game.end)
     self._best_scores = np.full(self.compiled_game.num_players, np.inf)
+
+  def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+    super()._start_warm(found, chosen, keep_average)
+    if not self._certifies:
+      return
+    self._best[:] = found.sequence_form
+    self._best_scores = self._scores(found.sequence_form)
+    self._restart_nash_conv = float(self._best_scores.sum())
+    self._next_check = int(_GROWTH * self.iteration) + 1
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,3 +75,12 @@ def signature(description: Any) -> str:
     return f"{description[CLASS]}({', '.join(arguments)})"
   except (KeyError, TypeError, AttributeError):
     return repr(description)
+
+
+def split_by_place(state: Mapping[str, Any], *places: str) -> list[dict[str, Any]]:
+  """Returns what of a state has a name without a place, and then, for each place, what is called "place.name"."""
+  nested: dict[str, dict[str, Any]] = {place: {} for place in ("", *places)}
+  for name, value in state.items():
+    place, dot, inner = name.partition(".")
+    nested[place if dot and place in nested else ""][inner if dot else name] = value
+  return list(nested.values())

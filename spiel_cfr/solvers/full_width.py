@@ -5,19 +5,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.continuing.substitutes import Known, WarmStart
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule, evaluated
 from spiel_cfr.policy import forms
 from spiel_cfr.slices import Slices
-from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.loops import IterationNumbers, make_loop
 from spiel_cfr.solvers.numbers import check_numbers, check_weights, exclusive
+from spiel_cfr.solvers.warm_start import WarmStarting, begin_from
 
 # How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
 # the iterations since the origin.
@@ -36,7 +36,7 @@ _TABLE = 512
 Averaged = Literal["before", "after"]
 
 
-class Solver(IterativeSolver):
+class Solver(WarmStarting):
   """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
 
   It is used as OpenSpiel's solvers are:
@@ -59,6 +59,7 @@ class Solver(IterativeSolver):
   state_names: ClassVar[tuple[str, ...]] = (
     "iteration",
     "_origin",
+    "_warm",
     "_last_addition",
     "_strategy",
     "_cumulative",
@@ -66,7 +67,7 @@ class Solver(IterativeSolver):
     "_state",
     "_local",
   )
-  _workspaces = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
+  _workspaces: ClassVar[tuple[str, ...]] = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
 
   def __init__(
     self,
@@ -126,7 +127,7 @@ class Solver(IterativeSolver):
   def _start(self) -> None:
     self._slices = Slices()
     self._iteration = np.zeros(2, np.uint64)
-    self._origin = 0
+    self._origin = self._warm = 0
     self._rows, self._rows_from = np.zeros((0, 0)), 0
     self._loop = make_loop(self.compiled_game, self.minimizer, self.tapered)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
@@ -142,7 +143,7 @@ class Solver(IterativeSolver):
     for name in ("_strategy", "_cumulative", "_state", "_local"):
       require(np.isfinite(state[name]), f"{name} is finite")
     require(state["_cumulative"] >= 0, "averages are not negative")
-    for name in ("_origin", "_last_addition"):
+    for name in ("_origin", "_warm", "_last_addition"):
       require(0 <= state[name] <= state["iteration"], f"{name} was before")
     forms.check_behavioral_form(self.compiled_game, state["_strategy"])
 
@@ -169,15 +170,10 @@ class Solver(IterativeSolver):
     self._iteration[1] = number
 
   @property
-  def game(self) -> pyspiel.Game:
-    """The game, sequential, as OpenSpiel has it."""
-    return self.compiled_game.game
-
-  @property
   def nodes_touched(self) -> int:
     """How many states a recursive implementation would have visited: all, once per player that updates alone."""
     walks = self.compiled_game.num_players if self.alternating_updates else 1
-    return self.iteration * walks * self.compiled_game.num_states
+    return (self.iteration - self._warm) * walks * self.compiled_game.num_states
 
   @exclusive
   def prepare(self) -> None:
@@ -348,6 +344,29 @@ class Solver(IterativeSolver):
     self._cumulative[:] = 0.0
     self._tapered[:] = 0.0
     self._rows = np.zeros((0, 0))
+
+  @property
+  def warm_iterations(self) -> int:
+    """For how many of the iterations the policy counts from which it has started warm; 0 if it has not."""
+    return self._warm
+
+  @property
+  def _minimizer(self) -> LocalMinimizer:
+    return self.minimizer
+
+  def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+    weights = evaluated(self._weights, np.arange(1, chosen.iterations + 1))
+    check_weights(weights, len(weights), 0.0, self._most_weight)
+    parameters = self._parameters(np.array([chosen.iterations]))[0]
+    self._start()
+    self.iteration = self._warm = self._last_addition = chosen.iterations
+    begin_from(self._loop, self.minimizer, found, chosen, parameters)
+    if keep_average:
+      self._cumulative[:] = weights.sum() * found.sequence_form
+      if self.tapered:
+        self._tapered[:] = _ADDITION * chosen.iterations * self._cumulative
+    else:
+      self._origin = chosen.iterations
 
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""

@@ -16,18 +16,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import arguments, errors, evaluate
+from spiel_cfr.continuing.substitutes import Known, WarmStart
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
-from spiel_cfr.minimizers.base import resumption
+from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.policy import forms
 from spiel_cfr.solvers import trials
 from spiel_cfr.solvers.cfr import TabularCFRSolver
+from spiel_cfr.solvers.descriptions import split_by_place
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.numbers import exclusive
+from spiel_cfr.solvers.warm_start import WarmStarting
 
 # A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,
 _SPACING = 1.5
@@ -44,7 +46,7 @@ _LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
 _SHARE, _EVALUATION, _CHECK = 0.06, 0.65, 3.0
 
 
-class Restarted(IterativeSolver):
+class Restarted(WarmStarting):
   """A full-width solver with restarts on trial. Its average policy is the best one that it has certified.
 
       solver = Restarted(DCFRSolver("leduc_poker"))
@@ -82,6 +84,8 @@ class Restarted(IterativeSolver):
     "_handed_over",
   )
   _workspaces = ("_evaluator", "_solver", "_saved")
+  # What the solver was before the restart that is on trial.
+  _saved: dict[str, Any]
 
   def __init__(
     self, solver: IterativeSolver, *, first_attempt: int = 500, safeguard: float | None = 1.0
@@ -138,11 +142,9 @@ class Restarted(IterativeSolver):
     self._next_check = self.first_attempt
     self._best = aligned_zeros(game.end)
     self._scores = np.full(game.num_players, np.inf)
-    self._trial = self._trial_length = self._last_attempt = self._handed_over = 0
-    self._trial_nash_conv = self._last_nash_conv = math.inf
-    self._trial_scores = np.full(game.num_players, np.inf)
-    # What the solver was before the restart that is on trial.
-    self._saved: dict[str, Any] = {}
+    self._last_attempt = self._handed_over = 0
+    self._last_nash_conv = math.inf
+    self._end_trial()
 
   @property
   def iteration(self) -> int:
@@ -154,15 +156,9 @@ class Restarted(IterativeSolver):
     self._solver.iteration = number - self._handed_over
 
   @property
-  def game(self) -> pyspiel.Game:
-    """The game, sequential, as OpenSpiel has it."""
-    return self.compiled_game.game
-
-  @property
   def nodes_touched(self) -> int:
     """How many states a recursive implementation of the iterations would have visited."""
-    before = self._base.nodes_touched if self._solver is not self._base else 0
-    return before + self._solver.nodes_touched
+    return self._solver.nodes_touched + (self.handed_over and self._base.nodes_touched)
 
   @property
   def next_check(self) -> int:
@@ -184,6 +180,16 @@ class Restarted(IterativeSolver):
     self._solver.prepare()
     self._solver.restarted().restart_from(self._solver.current_sequence_form())
     self.nash_conv()
+
+  @property
+  def _minimizer(self) -> LocalMinimizer:
+    return self._base.minimizer
+
+  def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+    self._start()
+    self._solver._start_warm(found, chosen, keep_average)
+    self._next_check = max(self.first_attempt, chosen.iterations + 1)
+    self._keep(found.sequence_form, self._best, self._scores)
 
   @exclusive
   def evaluate_and_update_policy(self) -> None:
@@ -291,7 +297,7 @@ class Restarted(IterativeSolver):
   def _end_trial(self) -> None:
     self._trial = self._trial_length = 0
     self._trial_nash_conv = math.inf
-    self._trial_scores[:] = np.inf
+    self._trial_scores = np.full(len(self._own), np.inf)
     self._saved = {}
 
   def _hand_over(self) -> None:
@@ -319,8 +325,7 @@ class Restarted(IterativeSolver):
       # The last check of a trial is at its end.
       return max(end, now + 1) if following > end or end - following < gap / 2 else following
     if self.num_restarts or self._handed_over:
-      stretch = self._solver.stretch
-      return max(now + max(_LEAST, int(_OF_STRETCH * stretch) + 1), affordable)
+      return max(now + max(_LEAST, int(_OF_STRETCH * self._solver.stretch) + 1), affordable)
     return max(now + 1, int(_SPACING * self._last_attempt) + 1)
 
   def current_probabilities(self) -> Float64s:
@@ -365,16 +370,12 @@ class Restarted(IterativeSolver):
     Raises:
       CheckpointMismatchError: it is of another solver. This one is then as it was.
     """
-    nested: dict[str, dict[str, Any]] = {"solver": {}, "saved": {}, "": {}}
-    for name, value in state.items():
-      place, dot, inner = name.partition(".")
-      nested[place if dot and place in nested else ""][inner if dot else name] = value
-    own, saved = nested[""], nested["saved"]
+    own, of_solver, saved = split_by_place(state, "solver", "saved")
     self._check_fits(own)
     solver = self._fallback() if own["_handed_over"] else self._base.restarted()
     if own["_trial"]:
       solver.load_state_dict(saved)
-    solver.load_state_dict(nested["solver"])
+    solver.load_state_dict(of_solver)
     trials.check_state(own, solver, saved)
     super().load_state_dict(own)
     if self._handed_over:

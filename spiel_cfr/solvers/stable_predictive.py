@@ -159,11 +159,17 @@ class StablePredictiveCFRSolver(Solver):
 
     Raises:
       AbstractionError: infosets of the game are tied, which no theorem here is about.
+      WarmStartError: the run began from a policy, so that it can't be repeated.
     """
     if self.compiled_game.ties is not None:
       raise errors.AbstractionError(
         f"In {self.compiled_game} infosets of imperfect recall are tied, and the theorems that certificates check "
         "are about perfect recall. Take buckets that remember the player's own actions."
+      )
+    if self.warm_iterations:
+      raise errors.WarmStartError(
+        "The theory is about runs from the first iteration, and this one began from a policy. Certify a run that began "
+        "cold: solver.restarted()."
       )
     return certify(self)
 

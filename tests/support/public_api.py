@@ -109,6 +109,8 @@ def attempt(case: Case, value: Any) -> None:
       holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
       function = getattr(holder, case.function)
     named = {**_arguments(function), case.parameter: value}
+    if function is spiel_cfr.optimize_parameters:
+      named["game"] = spiel_cfr.linear_game(_kuhn(), spiel_cfr.kuhn_bets)
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "level"} | named
     _use(function(**named))
@@ -268,6 +270,9 @@ _bases: dict[str, Callable[[], Any]] = {
   "bet": lambda: 1.0,
   "below": lambda: 0.5,
   "above": lambda: 2.0,
+  "regrets": lambda: policy.uniform(_compiled()),
+  "components": lambda: spiel_cfr.kuhn_bets,
+  "parameters": lambda: [1.0],
 }
 
 

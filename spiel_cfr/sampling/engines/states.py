@@ -157,7 +157,7 @@ class StateEngine:
       mover = state.current_player()
     if mover == _TERMINAL:
       try:
-        result: float = state.player_return(player)
+        result = self.view.player_return(state, player)
       except pyspiel.SpielError:
         raise wrong_returns(state, state.returns(), self.view.num_players) from None
       if not -math.inf < result < math.inf:

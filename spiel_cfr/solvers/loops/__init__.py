@@ -6,7 +6,7 @@ from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
 from spiel_cfr.solvers.loops.flat import FlatLoop
 from spiel_cfr.solvers.loops.parts import PartsLoop
 
-__all__ = ["IterationNumbers", "Loop", "make_loop"]
+__all__ = ["FlatLoop", "IterationNumbers", "Loop", "make_loop"]
 
 
 def make_loop(game: CompiledGame, minimizer: LocalMinimizer, tapered: bool = False) -> Loop:

@@ -41,8 +41,8 @@ from spiel_cfr.kernels.arrays import (
   FLOATS,
   AnyFloats,
   Float64s,
+  Uint16s,
   Uint64s,
-  aligned,
   aligned_zeros,
   floats,
   tuple_type,
@@ -233,23 +233,38 @@ class FlatLoop(Loop):
         "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
         "own actions into the names of the buckets."
       )
+    self._allocate(tapered)
+    self.strategy[:] = forms.uniform(game)
+    self.local[:, : game.num_infosets] = self._initial_local
+    self.refresh()
+
+  @classmethod
+  def blank(cls, game: CompiledGame, minimizer: LocalMinimizer, scale: Uint16s) -> "FlatLoop":
+    """Returns a loop of zeros, for somebody who writes to all of its arrays; `scale` is as `CompiledGame.scale`."""
+    result = cls.__new__(cls)
+    result._game, result._minimizer = game, minimizer
+    result._allocate(tapered=False, scale=scale)
+    return result
+
+  def _allocate(self, tapered: bool, scale: Uint16s | None = None) -> None:
+    game, minimizer = self._game, self._minimizer
     zeros = functools.partial(aligned_zeros, dtype=game.dtype)
-    self.strategy = aligned(forms.uniform(game), game.dtype)
+    self.strategy = zeros(game.end)
     self.cumulative = zeros(game.end)
     self.tapered = zeros(game.end if tapered else 0)
     self.state = zeros(minimizer.state_lines, game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES)
-    self.local[:, : game.num_infosets] = self._initial_local
-    self._tree = Tree(game.groups, game.parent, game.scale)
+    self._tree = Tree(game.groups, game.parent, game.scale if scale is None else scale)
     self._workspace = _Workspace(
-      aligned(forms.sequence_form(game, self.strategy), game.dtype),
+      zeros(game.end),
       zeros(game.end),
       zeros(game.end if minimizer.predict else 0),
       zeros(0 if game.ties is None else game.end),
     )
     self._scratch = new_scratch(game.dtype)
     self._roots = [treeplex.root for treeplex in game.treeplexes]
+    self._workspace.sequence_form[self._roots] = 1.0
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class."""

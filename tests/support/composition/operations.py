@@ -19,6 +19,7 @@ import spiel_cfr
 from composition.forms import Form
 from spiel_cfr import IterativeSolver, catalogue, policy
 from spiel_cfr.deep.network import LeastSquares
+from spiel_cfr.solvers.warm_start import WarmStarting
 
 ITERATIONS = 12
 # Rounding of what should be the same number, and of what solvers keep in float32.
@@ -235,6 +236,49 @@ def certified(context: Context) -> None:
   assert nash_conv == context.close(found)
 
 
+def warm_start(context: Context) -> None:
+  """From a policy it goes on, the same from a file, and with other payoffs; a policy counts the same in all forms."""
+  game, enumerated = context.form.compiled, context.form.enumerated
+  source = catalogue.make("cfr", enumerated, ITERATIONS)
+  source.run(5)
+  given = source.average_policy_dict()
+  solver, expected = context.solver(3), context.solver(game=enumerated)
+  start = solver.warm_start(given)
+  assert start.nash_conv == context.close(source.nash_conv())
+  assert solver.nash_conv() <= source.nash_conv() + context.form.tolerance * context.form.scale
+  assert solver.iteration == start.iterations
+  assert start.iterations == pytest.approx(expected.warm_start(given).iterations, rel=0.01, abs=1)
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "solver.npz")
+    solver.save(path)
+    loaded = IterativeSolver.load(path, game)
+  whole = context.solver()
+  whole.warm_start(given)
+  for each in (solver, loaded, whole, copy.copy(solver)):
+    each.run(ITERATIONS)
+  _assert_equal(solver, whole)
+  _assert_equal(loaded, whole)
+  assert np.isfinite(solver.nash_conv())
+  assert type(spiel_cfr.transfer(solver, game)) is type(solver)
+
+
+def pruning(context: Context) -> None:
+  """The same with pruning has an average as good as its dict says, and goes on from a file inside a window."""
+  plus = context.name == "cfr+"
+  solver = spiel_cfr.PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
+  whole = spiel_cfr.PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
+  whole.run(100)
+  solver.run(43)
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "solver.npz")
+    solver.save(path)
+    loaded = IterativeSolver.load(path, context.form.compiled)
+  loaded.run(57)
+  _assert_equal(loaded, whole)
+  by_dict = spiel_cfr.nash_conv(context.form.enumerated, loaded.average_policy_dict())
+  assert loaded.nash_conv() == context.close(by_dict)
+
+
 def sweep(context: Context) -> None:
   """A run of a sweep, on the game as processes share it, read-only too, ends with the same bits."""
   whole = context.solver(ITERATIONS)
@@ -307,6 +351,14 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
   return _has_the_same_steps(entry) and not issubclass(entry.solver, spiel_cfr.CFRBRSolver)
 
 
+_PRUNED = (spiel_cfr.CFRSolver, spiel_cfr.CFRPlusSolver)
+
+
+def _starts_warm(entry: catalogue.Entry) -> bool:
+  """Whether it is a full-width solver."""
+  return issubclass(entry.solver, WarmStarting)
+
+
 def _certifies(entry: catalogue.Entry) -> bool:
   is_restarted = entry.restarted or issubclass(entry.solver, spiel_cfr.Restarted)
   return is_restarted or entry.arguments.get("average") == "certified"
@@ -324,4 +376,6 @@ OPERATIONS = (
   Operation("certificate", certificate, _is_stable_predictive),
   # The best policy of an abstraction is not the best in the full game.
   Operation("certified average", certified, _certifies, lambda form: not form.loses),
+  Operation("warm start, transfer", warm_start, _starts_warm),
+  Operation("pruning", pruning, lambda entry: entry.solver in _PRUNED),
 )

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
+import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import SamplingSolver, catalogue, errors
@@ -74,12 +75,44 @@ class Refusal:
   cells: Callable[[Cell], bool]
 
 
+def _steps_from_errors(cell: Cell) -> bool:
+  """Whether it is stable-predictive CFR with adaptive steps."""
+  entry = catalogue.SOLVERS[cell.solver]
+  is_adaptive = "steps" not in entry.arguments
+  return issubclass(entry.solver, spiel_cfr.StablePredictiveCFRSolver) and is_adaptive
+
+
 def _needs_states(entry: catalogue.Entry) -> bool:
   return issubclass(entry.solver, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
 
 
 # What is not named here works.
 REFUSALS: tuple[Refusal, ...] = (
+  Refusal(
+    errors.WarmStartError,
+    "Adaptive steps come from the errors of predictions, and a policy does not tell which its solver made.",
+    "kernel `resume`",
+    lambda cell: cell.operation.name == "warm start, transfer" and _steps_from_errors(cell),
+  ),
+  Refusal(
+    errors.NotFiniteError,
+    "The policy counts for more iterations than the horizon, past which weights grow beyond what float32 holds.",
+    "Take a smaller power",
+    lambda cell: (
+      cell.operation.name == "warm start, transfer"
+      and cell.form.name == "parts, float32"
+      and cell.solver in ("hsdcfr", "hspcfr+")
+    ),
+  ),
+  Refusal(
+    errors.PruningError,
+    "What one of three players faces is no sum of strategies; and of a vector of hands nothing can be left out.",
+    "take CFRPlusSolver or CFRSolver",
+    lambda cell: (
+      cell.operation.name == "pruning"
+      and (cell.form.is_vector or cell.form.name == "three players")
+    ),
+  ),
   Refusal(
     errors.UnsupportedGameError,
     "These solvers need the states of the game. Another process makes them of the game's string, and these games were "
