@@ -124,6 +124,7 @@ def against_uniform(game: pyspiel.Game, policy: open_spiel_policy.Policy) -> tup
 def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality: str) -> None:
   try:
     import matplotlib.pyplot as plt
+    import matplotlib.ticker
   except ImportError:
     sys.exit("error: no picture without matplotlib: pip install matplotlib.")
   figure, both = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
@@ -139,6 +140,8 @@ def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality:
         label=name,
       )
     axes.set(xscale="log", yscale="log", xlabel=label)
+    # Numbers between powers of ten would overlap.
+    axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
     axes.grid(which="both", color="0.92")
   both[0].set_ylabel(f"{quality} of the average policy")
   both[0].legend()

@@ -3,6 +3,13 @@
 import importlib.metadata
 
 from spiel_cfr import catalogue, errors
+from spiel_cfr.abstracting.clusters import cluster, k_means
+from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
+from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
+from spiel_cfr.abstraction.hands import BucketedHands, bucket_hands, hand_equities
+from spiel_cfr.abstraction.lossless import lossless
+from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
@@ -76,11 +83,14 @@ __version__ = importlib.metadata.version("spiel_cfr")
 __all__ = [
   "APCFRPlusSolver",
   "APDCFRPlusSolver",
+  "AbstractGame",
   "AdaptiveOptimisticCFRSolver",
   "AverageStrategySamplingSolver",
   "AverageType",
   "BestResponse",
   "Block",
+  "BucketedHands",
+  "Buckets",
   "CFRBRSolver",
   "CFRPlusSolver",
   "CFRSolver",
@@ -102,11 +112,13 @@ __all__ = [
   "ImperfectRecallWarning",
   "IterativeSolver",
   "LCFRSolver",
+  "LeastExploitable",
   "LocalMinimizer",
   "NashConv",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
+  "Permuted",
   "Powers",
   "ProcessExecutor",
   "PublicGame",
@@ -128,24 +140,34 @@ __all__ = [
   "Trace",
   "Tracker",
   "VADCFRSolver",
+  "abstract",
   "best_response",
   "block_kernel",
+  "bucket_hands",
   "catalogue",
   "choose_solver",
+  "cluster",
   "compile_game",
   "compile_public_game",
   "errors",
   "estimate_size",
   "expected_values",
   "exploitability",
+  "hand_equities",
+  "k_means",
+  "least_exploitable",
   "load_compiled_game",
   "load_endgame",
   "load_game",
+  "lossless",
+  "make_buckets",
   "merge",
   "nash_conv",
   "open_trace",
+  "pseudo_harmonic",
   "read_trace",
   "run",
   "solve",
   "sweep",
+  "translated_policy",
 ]

@@ -105,5 +105,9 @@ class RestartError(SpielCFRError, ValueError):
   """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""
 
 
+class AbstractionError(SpielCFRError, ValueError):
+  """Infosets can't play alike, or something can't be done with a game in which several do."""
+
+
 class MissingPackageError(SpielCFRError, ImportError):
   """A package is not installed that only this needs; the message says how to install it."""

@@ -167,7 +167,7 @@ class Evaluation(NamedTuple):
 def _prepare(
   game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
 ) -> tuple[CompiledGame, Float64s]:
-  compiled = compile_game(game)
+  compiled = compile_game(game).original
   return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
 
 
@@ -244,6 +244,21 @@ def evaluate(
     NotFiniteError: the policy, or what it is worth, is not finite.
   """
   return Evaluator(compiled)(sequence_form, aligned_zeros(compiled.end) if responses else None)
+
+
+def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
+  """Returns the NashConv of a policy in the game that a compiled one stands for.
+
+  Args:
+    compiled: the game; of an abstraction that may lose something, the policy is judged in the full game.
+    sequence_form: see `evaluate`.
+
+  Raises:
+    NotFiniteError: the policy, or what it is worth, is not finite.
+  """
+  if compiled.is_exact:
+    return evaluate(compiled, sequence_form).nash_conv
+  return evaluate(compiled.original, compiled.to_original(sequence_form)).nash_conv
 
 
 def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:

@@ -32,6 +32,7 @@ def run(name, *flags, fails=False):
 @pytest.mark.parametrize(
   "name",
   [
+    "abstraction",
     "solve",
     "compare_solvers",
     "kuhn_poker",
@@ -151,6 +152,20 @@ def test_step_rule(tmp_path):
   assert "3,000: at or below the best of others on 1 of 1 games, in 2 of 2 runs" in equal_iterations
   again = run("step_rule", *flags, "--report", "--all")
   assert again == output
+
+
+def test_abstraction(tmp_path):
+  printed = run(
+    "abstraction",
+    "--iterations=20",
+    "--sizes=1,3",
+    "--hands=2",
+    "--games=kuhn_poker",
+    "--rounds=1",
+    f"--picture={tmp_path / 'abstraction.png'}",
+  )
+  assert "| lossless | 12 |" in printed
+  assert (tmp_path / "abstraction.png").stat().st_size > 10_000
 
 
 def test_compare_solvers(tmp_path):

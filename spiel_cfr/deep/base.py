@@ -253,7 +253,7 @@ class DeepSolver(SamplingSolver):
 
   @exclusive
   def _advance(self, count: int) -> None:
-    whole_steps(lambda _: self._iterate(), count)
+    whole_steps(lambda number, last: self._iterate(), count)
 
   def _iterate(self) -> None:
     # Checks the weight of the average, and brings sums of logarithms up to date.

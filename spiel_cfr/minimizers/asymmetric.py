@@ -98,7 +98,7 @@ class AsymmetricMatching(LocalMinimizer):
     arguments.real_number(self.most, "most", 0.0, 1e100)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the relative tie, w_t, w_{t+1} and the largest asymmetry, shape (iterations, 4)."""
+    """Returns the tie tolerance, w_t, w_{t+1} and the largest asymmetry, shape (iterations, 4)."""
     return np.column_stack(
       [
         np.full(len(iterations), relative_tie(game)),

@@ -64,7 +64,7 @@ def match_volatile_regrets(block: Block) -> None:
     scratch[_OPTIMISM, i] = optimism * (1.0 - 0.5 * volatility)
   least = full(_LEAST * unit)
   for i in lanes(block):
-    value, trust, tie = load(block.value, i), load(scratch[_OPTIMISM], i), tolerance(block, i)
+    value, tie, trust = load(block.value, i), tolerance(block, i), load(scratch[_OPTIMISM], i)
     of_positive, of_negative = load(scratch[_OF_POSITIVE], i), load(scratch[_OF_NEGATIVE], i)
     for action in range(block.actions):
       row = sequence(block, action, i)
@@ -125,7 +125,7 @@ class VolatilityAdaptiveMatching(LocalMinimizer):
     arguments.positive_number(self.unit, "unit")
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the relative tie, log t, whether t is 1, optimism where nothing is volatile, unit; (iterations, 5)."""
+    """Returns tie tolerance, log t, whether t is 1, optimism where nothing is volatile, unit; (iterations, 5)."""
     columns = (
       relative_tie(game),
       np.log(iterations),

@@ -330,15 +330,13 @@ class SamplingSolver(IterativeSolver):
 
   def _behavioral_form(self, sums: Float64s) -> Float64s:
     compiled = self.compiled_game
-    result = np.zeros(compiled.end)
-    result[compiled.all_action_sequences] = self._in_order(sums)
-    return forms.behavioral_form(compiled, result)
+    return forms.behavioral_form(compiled, compiled.from_actions(self._in_order(sums)))
 
   def _in_order(self, sums: Float64s) -> Float64s:
     """Returns the entries of the actions of a compiled game, in order of discovery; 0 where nothing has been met."""
     compiled, first = self.compiled_game, self._engine.table.entries.first
     if self.engine == "compiled":
-      return sums[compiled.num_players :]
+      return sums[compiled.num_players + compiled.shared_entries]
     result, begin = np.zeros(len(compiled.all_action_sequences)), 0
     for infostates, num_actions, met in zip(
       compiled.infostates, compiled.num_actions, self._engine.infostates, strict=True
@@ -359,10 +357,12 @@ class SamplingSolver(IterativeSolver):
     return self._policy_dict(self._engine.table.entries.strategy)
 
   def _policy_dict(self, sums: Float64s) -> open_spiel.PolicyDict:
+    if self.engine == "compiled":
+      return open_spiel.to_dict(self.compiled_game, self._behavioral_form(sums))
     result: open_spiel.PolicyDict = {}
-    for infostates in self._engine.infostates:
+    for player, infostates in enumerate(self._engine.infostates):
       for infostate, infoset in infostates.items():
-        actions = self._engine.legal_actions(infoset)
+        actions = self._engine.legal_actions(player, infostate)
         first = self._engine.table.entries.first.item(infoset)
         probabilities = normalized(sums[first : first + len(actions)]).tolist()
         result[infostate] = dict(zip(actions, probabilities, strict=True))
@@ -382,7 +382,10 @@ class SamplingSolver(IterativeSolver):
     infoset = self._engine.infostates[player].get(infostate)
     if infoset is None:
       raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
-    entries, actions = self._engine.table.entries, list(self._engine.legal_actions(infoset))
+    entries, actions = (
+      self._engine.table.entries,
+      list(self._engine.legal_actions(player, infostate)),
+    )
     first = entries.first.item(infoset)
     here = slice(first, first + len(actions))
     self._next_batch(0)

@@ -156,17 +156,21 @@ class Table:
 def table_of(compiled: CompiledGame, has_baseline: bool = False) -> Table:
   """Returns a table of all infosets of a compiled game, in order of discovery, player by player.
 
-  Behind the empty sequences, its sequences are in the order of `CompiledGame.all_action_sequences`.
+  Behind the empty sequences, its sequences are numbered as `CompiledGame.shared_entries` says; infosets that share them
+  are one.
   """
   num_players = compiled.num_players
   entry = np.zeros(compiled.end, np.int64)
   entry[[treeplex.root for treeplex in compiled.treeplexes]] = np.arange(num_players)
   sequences = compiled.all_action_sequences
-  entry[sequences] = num_players + np.arange(len(sequences))
+  entry[sequences] = num_players + compiled.shared_entries
   table = Table(num_players, has_baseline)
   table.reserve(compiled.num_infosets, num_players + len(sequences))
+  firsts, begin = num_players + compiled.shared_entries, 0
   for treeplex, own in zip(compiled.treeplexes, compiled.infosets, strict=True):
     parents = entry[treeplex.parent[own.position]]
     for actions, parent in zip(own.num_actions.tolist(), parents.tolist(), strict=True):
-      table.add(actions, parent)
+      if firsts[begin : begin + actions].min(initial=table.num_sequences) == table.num_sequences:
+        table.add(actions, parent)
+      begin += actions
   return table

@@ -371,4 +371,4 @@ class Solver(IterativeSolver):
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays."""
-    return evaluate.evaluate(self.compiled_game, self._sums()).nash_conv
+    return evaluate.original_nash_conv(self.compiled_game, self._sums())

@@ -341,7 +341,8 @@ class Restarted(IterativeSolver):
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the best policy found, without leaving the arrays."""
-    return float(self._certified()[1].sum())
+    exact = self.compiled_game.is_exact
+    return float(self._certified()[1].sum()) if exact else super().nash_conv()
 
   def _certified(self) -> tuple[Float64s, Float64s]:
     """Returns the best strategies and their scores, those of right now included; asking changes nothing."""

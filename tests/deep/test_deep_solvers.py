@@ -126,7 +126,7 @@ def test_distinct_features_are_needed(tmp_path: pathlib.Path) -> None:
   with pytest.raises(errors.FeaturesError, match="have the features of another"):
     spiel_cfr.DeepCFRSolver("kuhn_poker", features=lambda state, player: [1.0])
   with pytest.raises(errors.FeaturesError, match="Two states"):
-    spiel_cfr.DeepCFRSolver("kuhn_poker", features=lambda state, player: state.history())
+    spiel_cfr.DeepCFRSolver("kuhn_poker", features=lambda state, player: state.history()[:2])
   for wrong in (lambda state, player: [np.nan], lambda state, player: "x"):
     with pytest.raises(errors.ArgumentError, match="features has returned"):
       spiel_cfr.DeepCFRSolver("kuhn_poker", features=wrong)

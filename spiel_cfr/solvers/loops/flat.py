@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
+from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.blocks import Block, block_kernel, block_signature
 from spiel_cfr.game.sweeps import (
@@ -23,6 +24,15 @@ from spiel_cfr.game.sweeps import (
   tree_down,
   tree_reach,
   tree_up,
+)
+from spiel_cfr.game.ties import (
+  NO_TIES,
+  TIES,
+  Ties,
+  find_worth,
+  spans_depths,
+  tied_sweep_up,
+  tied_sweep_up_signature,
 )
 from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
@@ -54,11 +64,13 @@ class _Workspace(NamedTuple):
     sequence_form: of the current strategies.
     utility: of each sequence.
     prediction: predicted ones; empty if there are none.
+    shared: either, pooled over ties; empty if there are none.
   """
 
   sequence_form: AnyFloats
   utility: AnyFloats
   prediction: AnyFloats
+  shared: AnyFloats
 
 
 _NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
@@ -82,8 +94,11 @@ def _signature(number: Any) -> Any:
     TREE,
     memory_type(number),
     line,
-    tuple_type(_Workspace, line, line, line),
+    tuple_type(_Workspace, line, line, line, line),
     scratch_type(number),
+    types.FunctionType(tied_sweep_up_signature(number)),
+    block_kernel,
+    TIES,
     _NUMBERS,
     COUNTS,
   )
@@ -103,6 +118,9 @@ def run_iterations(
   tapered: AnyFloats,
   workspace: _Workspace,
   scratch: Scratch,
+  sweep_ties: Kernel,
+  worth: Kernel,
+  ties: Ties,
   numbers: IterationNumbers,
   done: Uint64s,
 ) -> None:
@@ -121,12 +139,16 @@ def run_iterations(
     tapered: likewise, see `Loop`.
     workspace: what they work on.
     scratch: likewise.
+    sweep_ties: `tied_sweep_up`, where there are ties.
+    worth: `find_worth`.
+    ties: which sequences share strategies; of no players where none do.
     numbers: see `IterationNumbers`.
     done: see `Loop.advance`.
   """
   strategy, cumulative, state, local = memory
-  sequence_form, utility, prediction = workspace
+  sequence_form, utility, prediction, shared = workspace
   num_players = np.uint64(players.shape[0])
+  tied = ties.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
@@ -144,9 +166,44 @@ def run_iterations(
       if predicts:
         for i in range(root, stop):
           prediction[i] = utility[i]
-      sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
-      if predicts:
-        sweep_up(predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch)
+      if tied:
+        sweep_ties(
+          observe,
+          worth,
+          False,
+          player,
+          ties,
+          tree,
+          strategy,
+          utility,
+          shared,
+          state,
+          local,
+          parameters,
+          scratch,
+        )
+        if predicts:
+          sweep_ties(
+            predict,
+            worth,
+            True,
+            player,
+            ties,
+            tree,
+            strategy,
+            prediction,
+            shared,
+            state,
+            local,
+            parameters,
+            scratch,
+          )
+      else:
+        sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
+        if predicts:
+          sweep_up(
+            predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch
+          )
       before = numbers.weights_before[iteration, player]
       after = numbers.weights_after[iteration, player]
       dither = dither_after(np.float64(cumulative[root]))
@@ -169,6 +226,13 @@ class FlatLoop(Loop):
   def __init__(self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
+    predicts = minimizer.predict is not None
+    if game.ties is not None and predicts and spans_depths(game.ties, game.groups):
+      raise errors.AbstractionError(
+        f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets that are as "
+        "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
+        "own actions into the names of the buckets."
+      )
     zeros = functools.partial(aligned_zeros, dtype=game.dtype)
     self.strategy = aligned(forms.uniform(game), game.dtype)
     self.cumulative = zeros(game.end)
@@ -182,6 +246,7 @@ class FlatLoop(Loop):
       aligned(forms.sequence_form(game, self.strategy), game.dtype),
       zeros(game.end),
       zeros(game.end if minimizer.predict else 0),
+      zeros(0 if game.ties is None else game.end),
     )
     self._scratch = new_scratch(game.dtype)
     self._roots = [treeplex.root for treeplex in game.treeplexes]
@@ -202,6 +267,9 @@ class FlatLoop(Loop):
       self.tapered,
       self._workspace,
       self._scratch,
+      tied_sweep_up.of(dtype),
+      find_worth.of(dtype),
+      self._game.ties or NO_TIES,
       numbers,
       done,
     )
@@ -209,7 +277,7 @@ class FlatLoop(Loop):
   def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
     """See the base class."""
     minimizer, dtype = self._minimizer, self._game.dtype
-    sequence_form, utility, prediction = self._workspace
+    sequence_form, utility, prediction, shared = self._workspace
     begin, end, root, stop = self._game.players[player].tolist()
     tree = self._tree._replace(groups=self._tree.groups[begin:end])
     self._game.payoff.gradient_into(player, sequence_form, utility)
@@ -217,17 +285,23 @@ class FlatLoop(Loop):
     if minimizer.predict is not None:
       prediction[root:stop] = utility[root:stop]
       steps.append((minimizer.predict, prediction))
-    for kernel_of_blocks, utilities in steps:
-      tree_up.of(dtype)(
-        kernel_of_blocks.of(dtype),
-        tree,
-        self.strategy,
-        utilities,
-        self.state,
-        self.local,
-        parameters,
-        self._scratch,
-      )
+    for step, (kernel_of_blocks, utilities) in enumerate(steps):
+      rest = self.state, self.local, parameters, self._scratch
+      if self._game.ties is None:
+        tree_up.of(dtype)(kernel_of_blocks.of(dtype), tree, self.strategy, utilities, *rest)
+      else:
+        tied_sweep_up.of(dtype)(
+          kernel_of_blocks.of(dtype),
+          find_worth.of(dtype),
+          step > 0,
+          np.uint64(player),
+          self._game.ties,
+          self._tree,
+          self.strategy,
+          utilities,
+          shared,
+          *rest,
+        )
     weights = float(before[player]), float(after[player])
     total = float(self.cumulative[root])
     self.cumulative[root] += sum(weights)
@@ -239,6 +313,8 @@ class FlatLoop(Loop):
     """See the base class."""
     dtype = self._game.dtype
     tree_adopt.of(dtype)(self._tree, sequence_form.astype(dtype), self.strategy)
+    if self._game.ties is not None:
+      self.strategy[:] = forms.tied(self._game, sequence_form, self.strategy)
     self._scratch.value[:] = 0.0
     tree_up.of(dtype)(
       resumption(self._minimizer).of(dtype),

@@ -322,5 +322,6 @@ OPERATIONS = (
   Operation("copy, deepcopy, pickle", copies),
   Operation("sweep", sweep),
   Operation("certificate", certificate, _is_stable_predictive),
-  Operation("certified average", certified, _certifies),
+  # The best policy of an abstraction is not the best in the full game.
+  Operation("certified average", certified, _certifies, lambda form: not form.loses),
 )

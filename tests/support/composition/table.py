@@ -92,6 +92,18 @@ REFUSALS: tuple[Refusal, ...] = (
       and not can_be_loaded_again(cell.form.compiled.game)
     ),
   ),
+  Refusal(
+    errors.AbstractionError,
+    "Full averages are weighted by the one way in which a player comes to an infoset, and tied infosets have several.",
+    "AverageType.SIMPLE",
+    lambda cell: cell.form.loses and cell.solver == "external_sampling_full",
+  ),
+  Refusal(
+    errors.AbstractionError,
+    "Certificates check theorems about perfect recall.",
+    "buckets that remember the player's own actions",
+    lambda cell: cell.form.loses and cell.operation.name == "certificate",
+  ),
 )
 
 
