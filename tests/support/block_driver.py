@@ -15,7 +15,10 @@ def run_kernel(kernel, count, strategy, utility, state, local, parameters):
   actions = len(strategy) // LANES
   above = actions * LANES
   tree = Tree(
-    np.array([[0, LANES, count, actions, 0, 0]], np.uint64), np.full(count, above, np.uint32)
+    np.array([[0, LANES, count, actions, 0, 0]], np.uint64),
+    np.full(count, above, np.uint32),
+    # Nothing is rounding.
+    np.zeros(4 * LANES, np.uint16),
   )
   scratch = new_scratch()
   seen = np.append(utility, np.zeros(LANES))
