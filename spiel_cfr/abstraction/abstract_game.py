@@ -16,6 +16,7 @@ import functools
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
