@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import threading
+import typing
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from spiel_cfr.game.blocks import expected_value, lanes, sequence
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.kernels.simd import full, load, store
 from spiel_cfr.minimizers.schedules import Power, Schedule
+from spiel_cfr.solvers.numbers import exclusive
 
 
 @pytest.fixture(scope="module")
@@ -245,6 +247,12 @@ def test_two_threads_on_one_solver(make: Any, kuhn: Any) -> None:
   solver.run(1)
   if twin is not None:
     twin.run(1)
+
+
+def test_what_runs_alone_keeps_its_types() -> None:
+  """Else type checkers let `solver.run("many")` pass."""
+  hints = typing.get_type_hints(exclusive)
+  assert hints["return"] == hints["method"]
 
 
 def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
