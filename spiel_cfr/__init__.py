@@ -3,9 +3,17 @@
 import importlib.metadata
 
 from spiel_cfr import catalogue, errors
+from spiel_cfr.abstracting.clusters import cluster, k_means
+from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
+from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
+from spiel_cfr.abstraction.hands import BucketedHands, bucket_hands, hand_equities
+from spiel_cfr.abstraction.lossless import lossless
+from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
+from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -53,6 +61,8 @@ from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.variants import (
+  APCFRPlusSolver,
+  APDCFRPlusSolver,
   DCFRPlusSolver,
   HedgeCFRSolver,
   HSDCFRSolver,
@@ -60,6 +70,7 @@ from spiel_cfr.solvers.variants import (
   PCFRPlusSolver,
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
+  VADCFRSolver,
 )
 from spiel_cfr.solving import Solution, choose_solver, solve
 from spiel_cfr.sweeps.processes import ProcessExecutor
@@ -70,11 +81,16 @@ from spiel_cfr.sweeps.table import SweepTable
 __version__ = importlib.metadata.version("spiel_cfr")
 
 __all__ = [
+  "APCFRPlusSolver",
+  "APDCFRPlusSolver",
+  "AbstractGame",
   "AdaptiveOptimisticCFRSolver",
   "AverageStrategySamplingSolver",
   "AverageType",
   "BestResponse",
   "Block",
+  "BucketedHands",
+  "Buckets",
   "CFRBRSolver",
   "CFRPlusSolver",
   "CFRSolver",
@@ -84,6 +100,8 @@ __all__ = [
   "CompiledTabularPolicy",
   "DCFRPlusSolver",
   "DCFRSolver",
+  "DeepCFRSolver",
+  "DeepDiscountedCFRSolver",
   "Endgame",
   "EnumeratedGame",
   "Every",
@@ -94,11 +112,13 @@ __all__ = [
   "ImperfectRecallWarning",
   "IterativeSolver",
   "LCFRSolver",
+  "LeastExploitable",
   "LocalMinimizer",
   "NashConv",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
+  "Permuted",
   "Powers",
   "ProcessExecutor",
   "PublicGame",
@@ -119,24 +139,35 @@ __all__ = [
   "TabularCFRSolver",
   "Trace",
   "Tracker",
+  "VADCFRSolver",
+  "abstract",
   "best_response",
   "block_kernel",
+  "bucket_hands",
   "catalogue",
   "choose_solver",
+  "cluster",
   "compile_game",
   "compile_public_game",
   "errors",
   "estimate_size",
   "expected_values",
   "exploitability",
+  "hand_equities",
+  "k_means",
+  "least_exploitable",
   "load_compiled_game",
   "load_endgame",
   "load_game",
+  "lossless",
+  "make_buckets",
   "merge",
   "nash_conv",
   "open_trace",
+  "pseudo_harmonic",
   "read_trace",
   "run",
   "solve",
   "sweep",
+  "translated_policy",
 ]

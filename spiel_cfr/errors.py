@@ -37,6 +37,10 @@ class SampledChanceError(UnsupportedGameError):
   """Chance is sampled inside the game, so its probabilities are unknown."""
 
 
+class FeaturesError(UnsupportedGameError):
+  """The features of infosets, which networks see, do not tell infosets apart, or are missing."""
+
+
 class MeanFieldGameError(UnsupportedGameError):
   """The game is a mean-field game, which has no extensive form."""
 
@@ -99,6 +103,10 @@ class FolderInUseError(SpielCFRError, RuntimeError):
 
 class RestartError(SpielCFRError, ValueError):
   """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""
+
+
+class AbstractionError(SpielCFRError, ValueError):
+  """Infosets can't play alike, or something can't be done with a game in which several do."""
 
 
 class MissingPackageError(SpielCFRError, ImportError):

@@ -6,6 +6,7 @@ expected per game, and exact for any number of players: a best response costs on
 """
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,7 +167,7 @@ class Evaluation(NamedTuple):
 def _prepare(
   game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
 ) -> tuple[CompiledGame, Float64s]:
-  compiled = compile_game(game)
+  compiled = compile_game(game).original
   return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
 
 
@@ -176,6 +177,7 @@ class Evaluator:
   def __init__(self, compiled: CompiledGame) -> None:
     """Allocates the arrays; a game that is cut into parts takes its own each time."""
     self._compiled = compiled
+    self._roots = [treeplex.root for treeplex in compiled.treeplexes]
     if compiled.partition is None:
       self._gradient, self._payoff = compiled.payoff.gradient, compiled.payoff.arrays
       self._players, self._tree = compiled.players, Tree(compiled.groups, compiled.parent)
@@ -201,10 +203,11 @@ class Evaluator:
       raise errors.PolicyError(
         f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
       )
-    if not all(sequence_form[treeplex.root] > 0 for treeplex in compiled.treeplexes):
-      raise errors.NotFiniteError(
-        "A sequence form, or a sum of them, is positive at each player's root."
-      )
+    for root in self._roots:
+      if not sequence_form.item(root) > 0:
+        raise errors.NotFiniteError(
+          "A sequence form, or a sum of them, is positive at each player's root."
+        )
     if compiled.partition is not None:
       values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
     else:
@@ -243,6 +246,21 @@ def evaluate(
   return Evaluator(compiled)(sequence_form, aligned_zeros(compiled.end) if responses else None)
 
 
+def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
+  """Returns the NashConv of a policy in the game that a compiled one stands for.
+
+  Args:
+    compiled: the game; of an abstraction that may lose something, the policy is judged in the full game.
+    sequence_form: see `evaluate`.
+
+  Raises:
+    NotFiniteError: the policy, or what it is worth, is not finite.
+  """
+  if compiled.is_exact:
+    return evaluate(compiled, sequence_form).nash_conv
+  return evaluate(compiled.original, compiled.to_original(sequence_form)).nash_conv
+
+
 def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
   """Returns how bad each player's strategy is, shape (players,); in all, NashConv.
 
@@ -261,7 +279,8 @@ def _check_values(values: Float64s) -> None:
   Raises:
     NotFiniteError: they are NaN or infinite.
   """
-  if not np.isfinite(values).all():
+  # Its sum is finite if all are, unless they are so large that the sum is not.
+  if not math.isfinite(values.sum()) and not np.isfinite(values).all():
     raise errors.NotFiniteError(
       f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "
       "numbers that are not finite, or payoffs are too large to be added up."
@@ -276,7 +295,7 @@ def _evaluate_by_parts(
 ) -> Float64s:
   """Does the same part by part, without arrays as long as the game; returns the values."""
   values = np.zeros((2, 2))
-  walk = PartWalk(partition, functools.partial(Workspace, predicts=False))
+  walk = PartWalk(partition)
   expected = np.zeros(len(partition.parts))
   scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
 

@@ -26,24 +26,27 @@ ORDER = (
   "payoffs",  # the forms in which payoffs are kept, and their gradients
   "compiled",  # a game as arrays
   "poker",  # the same for poker, over vectors of hands
-  "compiling",  # the front door: from any game to a compiled one
   "policy",  # between arrays and OpenSpiel's policies
+  "abstraction",  # smaller games in which infosets play alike
+  "compiling",  # the front door: from any game to a compiled one
   "best_responses",  # their compiled code
   "evaluate",  # best responses and NashConv
   "minimizers",  # what an infoset does
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
   "sampling",  # Monte Carlo solvers
+  "deep",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
+  "abstracting",  # what takes solvers to make an abstraction, or to make the best of one
   "solving",  # one call that picks a solver and runs it
   "sweeps",  # many runs, on one machine or on many
   "__init__",  # what is public
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
-_OPTIONAL = ("matplotlib", "pandas", "ray", "tensorboard")
+_OPTIONAL = ("jax", "matplotlib", "optax", "pandas", "ray", "tensorboard")
 _MOST_LINES = 400
 
 

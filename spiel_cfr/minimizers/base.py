@@ -38,8 +38,13 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
 
-# Infosets with a regret of this much of the payoff range, or less, are tied.
+# Actions whose counterfactual utilities differ by this much of the largest that these can be at their infoset, or less,
+# are tied. Where they are worth exactly the same, the order of summation would tell them apart: a regret of 1e-17
+# instead of 0 makes regret matching play a pure strategy instead of the uniform one. What is large depends on the
+# infoset: where chance brings one about once in 10^9 games, regrets of 1e-9 are all there is.
 TIE = 1e-12
+# The same where numbers are float32, whose last place is 1e-7.
+_SINGLE_TIE = 1e-7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,9 +86,9 @@ class LocalMinimizer:
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns what the kernels need to know at each of these iterations, shape (iterations, numbers).
 
-    The first number is by convention the tie tolerance: differences of counterfactual utilities below it are rounding.
+    The first number is by convention `relative_tie(game)`, see `blocks.tolerance`.
     """
-    return np.full((len(iterations), 1), tie_tolerance(game))
+    return np.full((len(iterations), 1), relative_tie(game))
 
   def initial_local(self, game: CompiledGame) -> Float64s:
     """Returns the first `local`, shape (local_lines, infosets of all players)."""
@@ -104,11 +109,6 @@ def resumption(minimizer: LocalMinimizer) -> Kernel:
   return minimizer.resume
 
 
-def tie_tolerance(game: CompiledGame) -> float:
-  """Regrets below this are rounding errors of ties: 1e-12 of the range of the game's payoffs.
-
-  Two actions of exactly the same counterfactual utility would otherwise be told apart by the order of summation: a
-  regret of 1e-17 instead of 0 makes regret matching play a pure strategy instead of the uniform one.
-  """
-  low, high = game.payoff_range
-  return TIE * (high - low)
+def relative_tie(game: CompiledGame) -> float:
+  """Returns which differences of utilities are rounding, relative to the largest of these at their infoset."""
+  return TIE if game.dtype == np.float64 else _SINGLE_TIE

@@ -25,11 +25,19 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, normalize, sequence
+from spiel_cfr.game.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  normalize,
+  sequence,
+  tolerance,
+)
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 from spiel_cfr.minimizers.schedules import Discount, Numbers, checked, evaluated
 
 # When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
@@ -39,9 +47,9 @@ DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
 @block_kernel
 def match_regrets(block: Block) -> None:
   """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0)."""
-  regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
+  regret, zero = block.state[0], full(0.0)
   for i in lanes(block):
-    value, total = expected_value(block, i), zero
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       updated = load(regret, row) + load(block.utility, row) - value
@@ -55,9 +63,9 @@ def match_regrets(block: Block) -> None:
 @block_kernel
 def match_regrets_plus(block: Block) -> None:
   """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret."""
-  regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
+  regret, zero = block.state[0], full(0.0)
   for i in lanes(block):
-    value, total = expected_value(block, i), zero
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       updated = load(regret, row) + load(block.utility, row) - value
@@ -71,12 +79,12 @@ def match_regrets_plus(block: Block) -> None:
 @block_kernel
 def match_weighted_regrets(block: Block) -> None:
   """All that the module's docstring says."""
-  regret, tie, zero, one = block.state[0], full(block.parameters[0]), full(0.0), full(1.0)
+  regret, zero, one = block.state[0], full(0.0), full(1.0)
   of_positive, of_negative = full(block.parameters[1]), full(block.parameters[2])
   kept, carried = full(block.parameters[3]), full(block.parameters[4])
   weight = full(block.parameters[5])
   for i in lanes(block):
-    value, total = expected_value(block, i), zero
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       before, added = load(regret, row), load(block.utility, row) - value
@@ -158,7 +166,7 @@ class RegretMatching(LocalMinimizer):
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the tie tolerance and the five numbers, shape (iterations, 6); only the former if these are constant."""
-    tie = np.full(len(iterations), tie_tolerance(game))
+    tie = np.full(len(iterations), relative_tie(game))
     if self.observe is not match_weighted_regrets:
       return tie[:, None]
     numbers = (self.positive, self.negative, self.kept, self.carried, self.prediction)

@@ -15,7 +15,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr.game.treeplex import COLUMNS
-from spiel_cfr.kernels.arrays import LINE, Int64s, Uint64s
+from spiel_cfr.kernels.arrays import Int64s, Uint64s
+from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_tree import DEALT, Kind, PublicNode
@@ -138,7 +139,7 @@ class Layout:
         self.first_infosets[player, number] = num_infosets
         end, num_infosets = self._lay_out(player, number, end, num_infosets)
       # Kernels read and write whole vectors: nothing of another player may follow at once.
-      end += LINE
+      end += MOST_LANES
       self.begins[player, -1] = end
       self.first_infosets[player, -1] = num_infosets
       self.roots.append(end)
@@ -227,4 +228,4 @@ class Layout:
 
 
 def _align(count: int) -> int:
-  return -(-count // LINE) * LINE
+  return -(-count // MOST_LANES) * MOST_LANES

@@ -168,7 +168,7 @@ class AdaptiveOptimisticCFRSolver(Solver):
     """Returns the NashConv of the average policy, without leaving the arrays."""
     if not self._certifies:
       return super().nash_conv()
-    return evaluate.evaluate(self.compiled_game, self.average_sequence_form()).nash_conv
+    return evaluate.original_nash_conv(self.compiled_game, self.average_sequence_form())
 
   def _scores(self, sequence_form: Float64s) -> Float64s:
     """What is to be small, for each player's strategy; in all, NashConv."""

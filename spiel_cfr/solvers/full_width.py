@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import pyspiel
@@ -10,13 +10,13 @@ import pyspiel
 from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.kernels.arrays import Float64s, Int64s, require
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule, evaluated
 from spiel_cfr.policy import forms
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.loops import AnyFloats, IterationNumbers, make_loop
+from spiel_cfr.solvers.loops import IterationNumbers, make_loop
 from spiel_cfr.solvers.numbers import check_numbers, check_weights, exclusive
 
 # How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
@@ -25,6 +25,9 @@ _LEAST_BETWEEN_ADDITIONS = 4
 _PART_BETWEEN_ADDITIONS = 32
 # A power of two, which rounds nothing. In float32 tapered sums then overflow no sooner than the others.
 _ADDITION = 2.0**-20
+
+# What descriptions call it.
+_TAPERED = "tapered"
 
 # For how many iterations parameters are computed at a time, where few iterations are asked for.
 _TABLE = 512
@@ -272,6 +275,33 @@ class Solver(IterativeSolver):
       return self._cumulative
     return self._tapered + _ADDITION * passed * self._cumulative if passed else self._tapered
 
+  def with_tapered_average(self) -> Self:
+    """Returns the same solver before its first iteration, with an average whose weights vanish at the end too.
+
+    That is `Solver(..., tapered=True)` for solvers that have a name:
+
+        solver = DCFRSolver("leduc_poker").with_tapered_average()
+
+    This one is left alone.
+    """
+    result = self.restarted()
+    result.tapered = True
+    result._start()
+    return result
+
+  def description(self) -> dict[str, Any]:
+    """Returns the class, the arguments of the constructor and whether the average is tapered, as JSON has them.
+
+    Raises:
+      ArgumentError: an argument can't be written as JSON.
+    """
+    return super().description() | ({_TAPERED: True} if self.tapered else {})
+
+  @classmethod
+  def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
+    result = super()._made(first, description)
+    return result.with_tapered_average() if description.get(_TAPERED) else result
+
   @property
   def restarts_itself(self) -> bool:
     """Whether it goes on from other strategies without being told to."""
@@ -341,4 +371,4 @@ class Solver(IterativeSolver):
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays."""
-    return evaluate.evaluate(self.compiled_game, self._sums()).nash_conv
+    return evaluate.original_nash_conv(self.compiled_game, self._sums())

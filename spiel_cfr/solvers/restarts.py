@@ -20,14 +20,13 @@ import pyspiel
 
 from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.interrupt import DeferredInterrupt
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr.minimizers.base import resumption
 from spiel_cfr.policy import forms
 from spiel_cfr.solvers import trials
 from spiel_cfr.solvers.cfr import TabularCFRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.loops import AnyFloats
 from spiel_cfr.solvers.numbers import exclusive
 
 # A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,
@@ -115,8 +114,7 @@ class Restarted(IterativeSolver):
     )
     game = self.compiled_game
     self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
-    self._base = solver.restarted()
-    self._base.tapered = True
+    self._base = solver.with_tapered_average()
     self._bound = self._cfr_bound() if self.safeguard is not None else math.inf
     self._start()
 
@@ -246,10 +244,13 @@ class Restarted(IterativeSolver):
   def _keep(self, candidate: AnyFloats, best: Float64s, best_scores: Float64s) -> Float64s:
     """Writes what is better than the best so far over it; returns each player's share in NashConv."""
     scores = evaluate.scores(self.compiled_game, self._evaluator(candidate))
-    for player, own in enumerate(self._own):
-      if scores[player] < best_scores[player]:
+    for player, (score, best_score) in enumerate(
+      zip(scores.tolist(), best_scores.tolist(), strict=True)
+    ):
+      if score < best_score:
+        own = self._own[player]
         np.divide(candidate[own], candidate[own.start], out=best[own])
-        best_scores[player] = scores[player]
+        best_scores[player] = score
     return scores
 
   def _consider_attempt(self) -> None:
@@ -340,7 +341,8 @@ class Restarted(IterativeSolver):
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the best policy found, without leaving the arrays."""
-    return float(self._certified()[1].sum())
+    exact = self.compiled_game.is_exact
+    return float(self._certified()[1].sum()) if exact else super().nash_conv()
 
   def _certified(self) -> tuple[Float64s, Float64s]:
     """Returns the best strategies and their scores, those of right now included; asking changes nothing."""

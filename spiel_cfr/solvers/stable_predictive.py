@@ -156,7 +156,15 @@ class StablePredictiveCFRSolver(Solver):
     """Checks the run so far against everything that the theory promises.
 
     It repeats the run in single steps, at about a thousand times the cost of an iteration of a small game.
+
+    Raises:
+      AbstractionError: infosets of the game are tied, which no theorem here is about.
     """
+    if self.compiled_game.ties is not None:
+      raise errors.AbstractionError(
+        f"In {self.compiled_game} infosets of imperfect recall are tied, and the theorems that certificates check "
+        "are about perfect recall. Take buckets that remember the player's own actions."
+      )
     return certify(self)
 
 

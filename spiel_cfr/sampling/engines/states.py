@@ -73,9 +73,9 @@ class StateEngine:
     """Returns an engine for the same game before its first iteration, which advances these counters."""
     return StateEngine(self.view, self._scheme, counters, self._max_infosets)
 
-  def legal_actions(self, infoset: int) -> Sequence[int]:
-    """Returns the legal actions at an infoset in the table."""
-    return self.actions[infoset]
+  def legal_actions(self, player: int, infostate: str) -> Sequence[int]:
+    """Returns the legal actions at an infoset in the table, in the table's order."""
+    return self.actions[self.infostates[player][infostate]]
 
   def run(self, batch: Batch) -> None:
     """Does the iterations of a batch.

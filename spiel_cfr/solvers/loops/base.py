@@ -12,18 +12,15 @@ taken first.
 """
 
 import abc
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import Float64s, Uint64s
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Uint64s
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.policy import forms
-
-AnyFloats = npt.NDArray[Any]
 
 
 class IterationNumbers(NamedTuple):

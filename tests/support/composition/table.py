@@ -92,6 +92,18 @@ REFUSALS: tuple[Refusal, ...] = (
       and not can_be_loaded_again(cell.form.compiled.game)
     ),
   ),
+  Refusal(
+    errors.AbstractionError,
+    "Full averages are weighted by the one way in which a player comes to an infoset, and tied infosets have several.",
+    "AverageType.SIMPLE",
+    lambda cell: cell.form.loses and cell.solver == "external_sampling_full",
+  ),
+  Refusal(
+    errors.AbstractionError,
+    "Certificates check theorems about perfect recall.",
+    "buckets that remember the player's own actions",
+    lambda cell: cell.form.loses and cell.operation.name == "certificate",
+  ),
 )
 
 
@@ -105,12 +117,13 @@ def cells() -> Iterator[Cell]:
 
 
 def selected_cells() -> set[Cell]:
-  """Returns all cells of small games; of large ones, each solver and each operation at least once."""
+  """Returns all cells of small games; of large ones, and deep solvers, each solver and each operation at least once."""
   result = set()
   used: collections.Counter[tuple[Form, Operation]] = collections.Counter()
-  for (form, _), group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver)):
+  for (form, solver), group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver)):
     chosen = list(group)
-    if form.is_large:
+    # What learns takes a quarter of a second a cell.
+    if form.is_large or solver.startswith("deep"):
       chosen = [min(chosen, key=lambda cell: used[cell.form, cell.operation])]
     used.update((cell.form, cell.operation) for cell in chosen)
     result.update(chosen)
