@@ -433,6 +433,8 @@ class EdgesState(pyspiel.State):
   def chance_outcomes(self) -> list[tuple[int, float]]:
     if self.wrong == "chance" and self.path == (1, 1):
       return [(0, 0.5), (1, 0.4)]
+    if self.wrong == "negative chance" and self.path == (1, 1):
+      return [(0, -0.5), (1, 1.5)]
     return [(0, 0.5), (1, 0.5)]
 
   def _apply_action(self, action: int) -> None:
@@ -464,7 +466,18 @@ class EdgesState(pyspiel.State):
     return result
 
 
-_WRONG = ["twice", "high", "low", "changing", "chance", "short", "long", "nan", "player"]
+_WRONG = [
+  "twice",
+  "high",
+  "low",
+  "changing",
+  "chance",
+  "negative chance",
+  "short",
+  "long",
+  "nan",
+  "player",
+]
 
 
 @pytest.mark.parametrize("wrong", _WRONG)
