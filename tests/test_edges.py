@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import threading
+import typing
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from spiel_cfr.game.blocks import expected_value, lanes, sequence
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.kernels.simd import full, load, store
 from spiel_cfr.minimizers.schedules import Power, Schedule
+from spiel_cfr.solvers.numbers import exclusive
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +249,12 @@ def test_two_threads_on_one_solver(make: Any, kuhn: Any) -> None:
     twin.run(1)
 
 
+def test_what_runs_alone_keeps_its_types() -> None:
+  """Else type checkers let `solver.run("many")` pass."""
+  hints = typing.get_type_hints(exclusive)
+  assert hints["return"] == hints["method"]
+
+
 def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
   def fail(iterations: Any) -> Any:
     raise KeyboardInterrupt
@@ -425,6 +433,8 @@ class EdgesState(pyspiel.State):
   def chance_outcomes(self) -> list[tuple[int, float]]:
     if self.wrong == "chance" and self.path == (1, 1):
       return [(0, 0.5), (1, 0.4)]
+    if self.wrong == "negative chance" and self.path == (1, 1):
+      return [(0, -0.5), (1, 1.5)]
     return [(0, 0.5), (1, 0.5)]
 
   def _apply_action(self, action: int) -> None:
@@ -456,7 +466,18 @@ class EdgesState(pyspiel.State):
     return result
 
 
-_WRONG = ["twice", "high", "low", "changing", "chance", "short", "long", "nan", "player"]
+_WRONG = [
+  "twice",
+  "high",
+  "low",
+  "changing",
+  "chance",
+  "negative chance",
+  "short",
+  "long",
+  "nan",
+  "player",
+]
 
 
 @pytest.mark.parametrize("wrong", _WRONG)

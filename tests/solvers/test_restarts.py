@@ -194,6 +194,38 @@ def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
     assert_equal(other, whole)
 
 
+def test_ctrl_c_inside_a_trial(tmp_path):
+  """The run returns and leaves a checkpoint; runs that resume come to the same bytes."""
+  game = random_games.random_game(5, max_histories=100)
+
+  def run(folder, interrupts):
+    solver = wrapped("dcfr", game)
+    checkpoints = spiel_cfr.Checkpoints(tmp_path / folder, every=50)
+    checkpoints.resume(solver)
+
+    def evaluate_at(iteration):
+      if interrupts and iteration >= interrupts[0] and solver._trial not in (0, iteration):
+        del interrupts[0]
+        os.kill(os.getpid(), signal.SIGINT)
+      return iteration + 1
+
+    return solver, spiel_cfr.run(
+      solver, 200, checkpoints=checkpoints, evaluate_at=evaluate_at, progress=False
+    )
+
+  run("whole", [])
+  interrupts = [1, 9, 17]
+  while interrupts:
+    left = len(interrupts)
+    solver, result = run("hunted", interrupts)
+    assert result.reason == "interrupt"
+    assert solver._trial
+    assert len(interrupts) == left - 1
+  assert run("hunted", [])[1].reason == "iterations"
+  newest = "iteration-000000000200.npz"
+  assert (tmp_path / "hunted" / newest).read_bytes() == (tmp_path / "whole" / newest).read_bytes()
+
+
 def test_kept_strategies_never_get_worse(leduc):
   solver = RestartedCFRSolver(leduc)
   last = math.inf

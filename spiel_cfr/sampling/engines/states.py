@@ -146,7 +146,7 @@ class StateEngine:
     while mover == _CHANCE:
       outcomes = self.view.chance_outcomes(state)
       chances = [probability for _, probability in outcomes]
-      if not abs(sum(chances) - 1) < PROBABILITY_TOLERANCE:
+      if not abs(sum(chances) - 1) < PROBABILITY_TOLERANCE or min(chances) < 0:
         # Says what is wrong with them.
         chance_outcomes(self.view, state)
       action, chance = outcomes[self._pick(chances)]
