@@ -14,6 +14,7 @@ from spiel_cfr.evaluate import (
   exploitability,
   nash_conv,
 )
+from spiel_cfr.explorer.explore import Exploration, explore
 from spiel_cfr.game.blocks import Block, block_kernel
 from spiel_cfr.game.estimate import SizeEstimate
 from spiel_cfr.game.loading import load_game
@@ -82,6 +83,7 @@ __all__ = [
   "Endgame",
   "EnumeratedGame",
   "Every",
+  "Exploration",
   "ExternalSamplingSolver",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
@@ -121,6 +123,7 @@ __all__ = [
   "estimate_size",
   "expected_values",
   "exploitability",
+  "explore",
   "load_compiled_game",
   "load_endgame",
   "load_game",
