@@ -82,12 +82,15 @@ class HandRange:
     hands: int64 (hands,): rows of the list of all hands.
     weight: float64 (hands,): the probability that chance deals it, as far as it depends on the hand, and that its owner
       plays to the public state with it.
+    beside: float64 (hands,): the same of all hands together that the opponent may have beside it; times `weight`, it is
+      proportional to the probability that the hand is here.
     value: float64 (hands,): what its owner expects; NaN where the opponent has no hand beside it.
     equity: float64 (hands,): the probability to win if the betting ended here, ties counted half; NaN likewise.
   """
 
   hands: Int64s
   weight: Float64s
+  beside: Float64s
   value: Float64s
   equity: Float64s
 

@@ -110,10 +110,14 @@ def _in_steps(array: Float64s) -> npt.NDArray[np.uint16]:
   return np.rint(np.nan_to_num(array.ravel()).clip(0, 1) * _ONE).astype(np.uint16)
 
 
+def _relative(weights: Float64s) -> npt.NDArray[np.float32]:
+  return _trimmed(weights / max(weights.max(initial=0.0), 1e-300))
+
+
 def _ranges(states: list[PublicState]) -> Arrays:
   """Returns all public states end to end.
 
-  `counts` has a row per state: hands of each player, number of actions. Weights are in units of the state's largest.
+  `counts` has a row per state: hands of each player, number of actions. Weights are in units of the range's largest.
   """
 
   def joined(arrays: Iterable[npt.NDArray[Any]], dtype: type) -> npt.NDArray[Any]:
@@ -129,9 +133,8 @@ def _ranges(states: list[PublicState]) -> Arrays:
     "value": joined((_trimmed(own.value) for own in each), np.float32),
     "action_value": joined((_trimmed(state.action_value) for state in states), np.float32),
     "hands": joined((own.hands.astype(np.uint16) for own in each), np.uint16),
-    "weight": joined(
-      (_in_steps(own.weight / max(own.weight.max(initial=0), 1e-300)) for own in each), np.uint16
-    ),
+    "weight": joined((_relative(own.weight) for own in each), np.float32),
+    "beside": joined((_relative(own.beside) for own in each), np.float32),
     "equity": joined((_in_steps(own.equity) for own in each), np.uint16),
     "probability": joined((_in_steps(state.probability) for state in states), np.uint16),
     "is_best": joined((state.is_best.ravel().astype(np.uint8) for state in states), np.uint8),

@@ -127,6 +127,7 @@ class Board:
       return content.HandRange(
         hands=self._layout.boards[self._number].hands[player],
         weight=self.ranges[player][place],
+        beside=mass,
         value=self.sums[player][place] / mass,
         equity=self.equities[player] @ others / mass,
       )
