@@ -3,6 +3,7 @@
 import importlib.metadata
 
 from spiel_cfr import catalogue, errors
+from spiel_cfr.bots import PolicyBot
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
@@ -96,6 +97,7 @@ __all__ = [
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
+  "PolicyBot",
   "Powers",
   "PublicGame",
   "RegretMatching",

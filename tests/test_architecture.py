@@ -36,6 +36,7 @@ ORDER = (
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
   "solving",  # one call that picks a solver and runs it
+  "bots",  # policies that play
   "explorer",  # pages on which one clicks through a solved game
   "__init__",  # what is public
   "__main__",  # the command line

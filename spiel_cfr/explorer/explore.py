@@ -16,8 +16,8 @@ from spiel_cfr.explorer import histories, public_states
 from spiel_cfr.explorer.content import Content
 from spiel_cfr.explorer.page import render
 from spiel_cfr.kernels.arrays import Float64s
-from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
 from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
 from spiel_cfr.runs.trace import Row, read_trace
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solving import Solution
@@ -153,7 +153,9 @@ def num_infosets(content: Content) -> int:
   return sum(state.probability.shape[1] for state in content.public_states or ())
 
 
-def _read(policies: Any, game: "AnyGame | None", which: Which) -> tuple[CompiledGame, Float64s, str]:
+def _read(
+  policies: Any, game: "AnyGame | None", which: Which
+) -> tuple[CompiledGame, Float64s, str]:
   """Returns the game, the policy in behavioural form, and what it is in words."""
   if isinstance(policies, IterativeSolver):
     average = which == "average"

@@ -102,7 +102,7 @@ class Walk:
 def spread(starts: Int64s, counts: Int64s) -> Int64s:
   """Returns start, start + 1, ... of each of some ranges."""
   ends = np.cumsum(counts)
-  return np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
+  return np.asarray(np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts))
 
 
 def likeliest(weights: Float64s, most: int) -> Int64s:
@@ -195,7 +195,9 @@ def describe(
         )
       },
       move=np.array([entry_moves(entry) for entry in entries.tolist()], np.int64),
-      **{name: getattr(table, name)[entries] for name in ("probability", "action_value", "is_best")},
+      **{
+        name: getattr(table, name)[entries] for name in ("probability", "action_value", "is_best")
+      },
     ),
   )
 

@@ -107,7 +107,8 @@ def _trimmed(array: Float64s) -> npt.NDArray[np.float32]:
 
 def _in_steps(array: Float64s) -> npt.NDArray[np.uint16]:
   """Returns numbers from 0 to 1 as integers; NaN, where nobody comes, as 0."""
-  return np.rint(np.nan_to_num(array.ravel()).clip(0, 1) * _ONE).astype(np.uint16)
+  steps = np.rint(np.nan_to_num(array.ravel()).clip(0, 1) * _ONE)
+  return np.asarray(steps, np.uint16)
 
 
 def _relative(weights: Float64s) -> npt.NDArray[np.float32]:

@@ -20,7 +20,6 @@ from spiel_cfr import evaluate
 from spiel_cfr.compiled.parts import PLAYERS
 from spiel_cfr.explorer import content
 from spiel_cfr.kernels.arrays import Float64s
-from spiel_cfr.policy import forms
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_pairs import hand_pairs
@@ -29,6 +28,7 @@ from spiel_cfr.poker.layout import TERMINALS, Layout
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.poker.range_grid import class_of_hands
+from spiel_cfr.policy import forms
 
 # OpenSpiel's universal_poker says who moves, which the page knows.
 _WHO = re.compile(r"^player=\d+ move=")
@@ -66,9 +66,7 @@ class Board:
     for player in PLAYERS:
       weights = layout.deal.reaches[player, board.hands[player]]
       rows = [layout.row_above(player, number, node) for node in self.nodes]
-      self.ranges.append(
-        np.stack([sequence_form[row.first + row.lanes] * weights for row in rows])
-      )
+      self.ranges.append(np.stack([sequence_form[row.first + row.lanes] * weights for row in rows]))
     opponents = self.ranges[1] @ self.apart[1]
     self.mass = np.asarray((self.ranges[0] * opponents).sum(axis=1))
     self.sums = [np.zeros_like(own) for own in self.ranges]
@@ -102,9 +100,7 @@ class Board:
       if layout.nodes[index].kind is Kind.CHANCE:
         child = self.place[layout.nodes[index].children[0]]
         for player in PLAYERS:
-          trunk.sums[player][place, lanes[player]] += (
-            board.probability * self.sums[player][child]
-          )
+          trunk.sums[player][place, lanes[player]] += board.probability * self.sums[player][child]
     for player in PLAYERS:
       trunk.equities[player][np.ix_(lanes[player], lanes[1 - player])] += (
         board.probability * self.wins[player]
@@ -234,7 +230,8 @@ def _likeliest(
   layout: Layout, states: list[tuple[int, int, int]], weights: Float64s, max_infosets: int
 ) -> list[int]:
   """Returns the likeliest public states, ascending, with no more hands to move than that; the root in any case."""
-  result, used = [], 0
+  result: list[int] = []
+  used = 0
   for index in np.argsort(-weights, kind="stable").tolist():
     number, node, _ = states[index]
     found = layout.nodes[node]
@@ -364,9 +361,7 @@ class _Namer:
       layout, view = self._game.layout, self._game.view
       decision, board = layout.nodes[node], layout.boards[number]
       state = view.new_initial_state()
-      dealt = first_deal(
-        layout, decision.player, board, int(board.hands[decision.player][0])
-      )
+      dealt = first_deal(layout, decision.player, board, int(board.hands[decision.player][0]))
       for action in (*dealt, *layout.public_actions(number, node)):
         state.apply_action(action)
       self._known[node] = [
@@ -397,4 +392,3 @@ def hand_grid(deal: Deal, deck: Deck) -> content.HandGrid:
     for down in range(len(ranks))
   ]
   return content.HandGrid(names, row, column, labels)
-

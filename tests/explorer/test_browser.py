@@ -38,10 +38,13 @@ class Page:
       if found:
         return found
       time.sleep(0.05)
-    raise AssertionError(f"Never true: {script}; {self.run('return document.body.innerText')[:300]}")
+    raise AssertionError(
+      f"Never true: {script}; {self.run('return document.body.innerText')[:300]}"
+    )
 
   def text(self, selector="body"):
-    return self.run("return document.querySelector(arguments[0])?.innerText || ''", selector)
+    found = self.run("return document.querySelector(arguments[0])?.innerText || ''", selector)
+    return " ".join(found.split())
 
   def count(self, selector):
     return self.run("return document.querySelectorAll(arguments[0]).length", selector)
@@ -126,7 +129,7 @@ def test_histories(window, kuhn):
   assert page.count(".crumbs button") == 3
   page.press(Keys.BACKSPACE, Keys.HOME)
   assert page.node() == 0
-  page.run("location.hash = '#%d'" % deeper)
+  page.run("location.hash = arguments[0]", f"#{deeper}")
   page.wait("return document.querySelector('.infoset pre')?.innerText === '1'")
   page.run("location.hash = '#999999'")
   page.wait("return document.querySelectorAll('.crumbs button').length === 1")
@@ -179,11 +182,14 @@ def test_themes_and_curves(window, kuhn):
     assert page.count("#curves canvas") == 1
     assert unit in page.text("#curves .u-legend")
   # Something is drawn.
-  assert page.run(
-    "const canvas = document.querySelector('#curves canvas');"
-    "const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;"
-    "return new Set(new Uint32Array(data.buffer)).size"
-  ) > 10
+  assert (
+    page.run(
+      "const canvas = document.querySelector('#curves canvas');"
+      "const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;"
+      "return new Set(new Uint32Array(data.buffer)).size"
+    )
+    > 10
+  )
   page.assert_quiet()
 
 
@@ -203,7 +209,9 @@ def test_ranges(window, leduc):
   assert "Q♣" in page.text(".range[data-player='0'] .hands")
   for coloring in ("equity", "value", "strategy"):
     page.click(f"[data-coloring='{coloring}']")
-    assert page.run("return document.querySelector('.cell').style.backgroundImage").startswith("linear")
+    assert page.run("return document.querySelector('.cell').style.backgroundImage").startswith(
+      "linear"
+    )
   page.run("document.activeElement.blur()")
   page.press(Keys.ARROW_RIGHT)
   assert "Player 1 to move" in page.text("#node")
@@ -212,7 +220,9 @@ def test_ranges(window, leduc):
     "return ['#node .facts span:nth-child(3) b', '.range[data-player=\"1\"] .facts b']"
     ".map((each) => document.querySelector(each).innerText)"
   )
-  assert float(shown[0].replace("−", "-")) == pytest.approx(float(shown[1].replace("−", "-")), rel=1e-3)
+  assert float(shown[0].replace("−", "-")) == pytest.approx(
+    float(shown[1].replace("−", "-")), rel=1e-3
+  )
   page.press("/")
   page.wait("return document.activeElement.id === 'search'")
   page.press("K", "d")
@@ -268,10 +278,10 @@ def test_three_players_and_a_part_of_a_game(window, tmp_path):
   assert "This page shows a part of the game" in page.text("#cut")
   assert page.count(".tiles.top .tile") == 4
   assert "NashConv" in page.text(".tiles.top")
-  for node in range(found.num_nodes):
+  for node in range(0, found.num_nodes, 9):
     page.run("location.hash = arguments[0]", f"#{node}")
   page.wait("return document.querySelectorAll('.crumbs button').length > 1")
-  for row in range(page.count("aside .item")):
+  for row in range(6):
     page.click("aside .item", row)
     assert page.count(".infoset") == 1
   page.assert_fits()

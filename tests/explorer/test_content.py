@@ -29,10 +29,11 @@ def values_below(state, table):
   """Returns what the players expect from a state on."""
   if state.is_terminal():
     return np.array(state.returns())
-  if state.is_chance_node():
-    moves = state.chance_outcomes()
-  else:
-    moves = table[state.information_state_string()].items()
+  moves = (
+    state.chance_outcomes()
+    if state.is_chance_node()
+    else table[state.information_state_string()].items()
+  )
   return sum(chance * values_below(state.child(action), table) for action, chance in moves)
 
 
@@ -117,9 +118,10 @@ def test_best_responses(name):
       chosen[infosets.infostates[row]] = list(table[infosets.infostates[row]])[place]
     assert chosen == best.policy
     responding = table | {key: {action: 1.0} for key, action in chosen.items()}
-    expected = by_infoset(compiled.game, {
-      key: dict.fromkeys(table[key], 0.0) | entries for key, entries in responding.items()
-    })
+    expected = by_infoset(
+      compiled.game,
+      {key: dict.fromkeys(table[key], 0.0) | entries for key, entries in responding.items()},
+    )
     for row in own.tolist():
       _, counterfactual, sums = expected[infosets.infostates[row]]
       if counterfactual:
@@ -199,7 +201,10 @@ def test_what_is_likeliest_is_kept():
   np.testing.assert_allclose(np.sort(reaches(part.tree))[::-1], reach[:500], atol=1e-15)
   # Whatever a node has lost is counted.
   assert (part.tree.num_cut > 0).any()
-  lost = part.tree.num_cut[part.tree.num_children > 0] + part.tree.num_children[part.tree.num_children > 0]
+  lost = (
+    part.tree.num_cut[part.tree.num_children > 0]
+    + part.tree.num_children[part.tree.num_children > 0]
+  )
   assert (lost >= 2).all()
 
 
@@ -332,8 +337,16 @@ def test_public_states_are_cut_by_reach():
 def test_grid():
   deal = find_deal(poker_games.random_endgame(1, 3).load())
   grid = public_states.hand_grid(deal, public_states.Deck(cards.RANKS, cards.SUITS))
-  place = {name: (row, column) for name, row, column in zip(grid.names, grid.row, grid.column, strict=True)}
-  for name, label in {"AcKc": "AKs", "AdKc": "AKo", "AdAc": "AA", "3d2c": "32o", "7h5h": "75s"}.items():
+  place = {
+    name: (row, column) for name, row, column in zip(grid.names, grid.row, grid.column, strict=True)
+  }
+  for name, label in {
+    "AcKc": "AKs",
+    "AdKc": "AKo",
+    "AdAc": "AA",
+    "3d2c": "32o",
+    "7h5h": "75s",
+  }.items():
     row, column = place[name]
     assert grid.labels[row][column] == label
   assert len(list(itertools.chain(*grid.labels))) == 169

@@ -13,7 +13,9 @@ from spiel_cfr import errors
 from spiel_cfr.explorer.explore import describe
 
 _ALL = {"max_infosets": 10**6, "max_histories": 10**6, "max_nodes": 10**6}
-HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror=\"window.hacked = 1\">{{data}}"
+HOSTILE = (
+  '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">{{data}}'
+)
 
 
 @pytest.fixture(scope="module")

@@ -68,6 +68,8 @@ function App({app}) {
       else if (actions[event.key]) actions[event.key]();
       else return;
       event.preventDefault();
+      // What was clicked before does not take the keys that follow.
+      if (event.key.startsWith("Arrow") && document.activeElement) document.activeElement.blur();
     };
     addEventListener("keydown", keys);
     return () => removeEventListener("keydown", keys);
