@@ -54,8 +54,8 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     known = Mapping | pyspiel.Policy | open_spiel_policy.Policy
     if not isinstance(policies, known):
       raise errors.ArgumentError(
-        f"{arguments.shortened(policies)} is no policy that a bot can play. Give a solver, one of OpenSpiel's policies, "
-        "or a dictionary infostate -> {action: probability}."
+        f"{arguments.shortened(policies)} is no policy that a bot can play. Give a solver, one of OpenSpiel's "
+        "policies, or a dictionary infostate -> {action: probability}."
       )
     self._policy = policies
 
@@ -86,11 +86,10 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
       if infostate not in self._policy:
         raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
       found = self._policy[infostate]
+    elif isinstance(self._policy, pyspiel.TabularPolicy):
+      found = self._policy.get_state_policy(state.information_state_string(self._player))
     else:
-      together = state.is_simultaneous_node()
-      found = self._policy.get_state_policy(
-        state.information_state_string(self._player) if together else state
-      )
+      found = self._policy.get_state_policy(state, self._player)
     chances = dict(found)
     result = [(int(action), float(chances.get(action, 0.0))) for action in legal]
     total = sum(chance for _, chance in result)

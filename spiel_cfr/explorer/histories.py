@@ -174,8 +174,8 @@ def describe(
     )
   if len(rows) < len(table.player):
     cut.append(
-      f"{len(table.player) - len(rows):,} of {len(table.player):,} infosets; the likeliest {len(rows):,} are here, which "
-      f"hold {table.reach[rows].sum() / max(table.reach.sum(), 1e-300):.2%} of all decisions that are played"
+      f"{len(table.player) - len(rows):,} of {len(table.player):,} infosets; the likeliest {len(rows):,} are here, "
+      f"which hold {table.reach[rows].sum() / max(table.reach.sum(), 1e-300):.2%} of all decisions that are played"
     )
   return content.Content(
     header={"cut": cut},
