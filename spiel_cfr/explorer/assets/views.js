@@ -390,7 +390,7 @@ function Curves({traces, theme, halved}) {
     const plot = new uPlot({
       ...size(), legend: {live: true},
       scales: {x: {time: false, distr: 3}, y: {distr: 3}},
-      axes: [{...axis, label: unit}, {...axis, size: 56}],
+      axes: [{...axis, label: unit, size: 34, labelSize: 22}, {...axis, size: 56}],
       series: [{label: unit}, ...traces.map((trace, i) => ({
         label: trace.name, stroke: PALETTE[i % PALETTE.length], width: 2, spanGaps: true, points: {show: trace[unit].length < 60, size: 5},
         value: (_, value) => (value == null ? "–" : value.toExponential(2)),
