@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import pyspiel
 
 from spiel_cfr import arguments, errors, evaluate, files
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.compiling import compile_game
 from spiel_cfr.environment import versions
 from spiel_cfr.explorer import histories, public_states
 from spiel_cfr.explorer.content import Content
@@ -24,7 +25,7 @@ from spiel_cfr.solving import Solution
 
 Which = Literal["average", "current"]
 # A file that `open_trace` wrote, or its rows.
-AnyTrace: TypeAlias = "str | os.PathLike[str] | Sequence[Row]"
+AnyTrace: TypeAlias = str | os.PathLike[str] | Sequence[Row]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,10 +54,10 @@ def explore(
   policies: IterativeSolver | Solution | open_spiel.AnyPolicy,
   path: str | os.PathLike[str],
   *,
-  game: "AnyGame | None" = None,
+  game: str | pyspiel.Game | CompiledGame | None = None,
   which: Which = "average",
   title: str | None = None,
-  traces: "AnyTrace | Mapping[str, AnyTrace] | None" = None,
+  traces: AnyTrace | Mapping[str, AnyTrace] | None = None,
   max_infosets: int = 100_000,
   max_histories: int = 200_000,
   max_nodes: int = 5_000_000,
@@ -154,7 +155,7 @@ def num_infosets(content: Content) -> int:
 
 
 def _read(
-  policies: Any, game: "AnyGame | None", which: Which
+  policies: Any, game: str | pyspiel.Game | CompiledGame | None, which: Which
 ) -> tuple[CompiledGame, Float64s, str]:
   """Returns the game, the policy in behavioural form, and what it is in words."""
   if isinstance(policies, IterativeSolver):
@@ -192,7 +193,7 @@ def _header(compiled: CompiledGame, behavioral: Float64s) -> dict[str, Any]:
   }
 
 
-def _curves(traces: "AnyTrace | Mapping[str, AnyTrace] | None") -> list[dict[str, Any]]:
+def _curves(traces: AnyTrace | Mapping[str, AnyTrace] | None) -> list[dict[str, Any]]:
   """Returns the curves of some traces; what can't be on a logarithmic axis is left to the page."""
   if traces is None:
     return []
