@@ -25,6 +25,7 @@ from spiel_cfr.minimizers.schedules import Schedule
 from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policy import CompiledTabularPolicy
+from spiel_cfr.policy.merge import merge
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
@@ -63,6 +64,10 @@ from spiel_cfr.solvers.variants import (
   SAPCFRPlusSolver,
 )
 from spiel_cfr.solving import Solution, choose_solver, solve
+from spiel_cfr.sweeps.processes import ProcessExecutor
+from spiel_cfr.sweeps.ray_executor import RayExecutor
+from spiel_cfr.sweeps.sweep import sweep
+from spiel_cfr.sweeps.table import SweepTable
 
 __version__ = importlib.metadata.version("spiel_cfr")
 
@@ -99,7 +104,9 @@ __all__ = [
   "PDCFRPlusSolver",
   "PolicyBot",
   "Powers",
+  "ProcessExecutor",
   "PublicGame",
+  "RayExecutor",
   "RegretMatching",
   "Restarted",
   "RestartedCFRSolver",
@@ -112,6 +119,7 @@ __all__ = [
   "Solution",
   "Solver",
   "StablePredictiveCFRSolver",
+  "SweepTable",
   "TabularCFRSolver",
   "Trace",
   "Tracker",
@@ -129,9 +137,11 @@ __all__ = [
   "load_compiled_game",
   "load_endgame",
   "load_game",
+  "merge",
   "nash_conv",
   "open_trace",
   "read_trace",
   "run",
   "solve",
+  "sweep",
 ]

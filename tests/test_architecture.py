@@ -2,7 +2,9 @@
 
 import ast
 import functools
+import itertools
 import pathlib
+import re
 import tomllib
 
 import pytest
@@ -38,11 +40,12 @@ ORDER = (
   "solving",  # one call that picks a solver and runs it
   "bots",  # policies that play
   "explorer",  # pages on which one clicks through a solved game
+  "sweeps",  # many runs, on one machine or on many
   "__init__",  # what is public
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
-_OPTIONAL = ("matplotlib", "tensorboard")
+_OPTIONAL = ("matplotlib", "pandas", "ray", "tensorboard")
 _MOST_LINES = 400
 
 
@@ -169,12 +172,9 @@ def test_nothing_is_imported_by_name(module):
 
 def test_optional_packages_are_extras():
   project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+  extras = "\n".join(itertools.chain(*project["optional-dependencies"].values()))
   for name in _OPTIONAL:
-    assert (
-      name
-      in project["optional-dependencies"]["plot"]
-      + (project["optional-dependencies"]["tensorboard"])
-    )
+    assert re.search(rf"^{name}\b", extras, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("module", modules())
