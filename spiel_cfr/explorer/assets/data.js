@@ -182,6 +182,21 @@ function starts(counts) {
   return result;
 }
 
+// Returns 0, 1, ... in the order of weights that are not negative, largest first, equal ones in their own order.
+function largestFirst(size, weight) {
+  // Such numbers are in the order of their bits, and with the place below them one sort of numbers does it all, ten times as
+  // fast as one that calls a function. 31 bits and 21 fit into the 53 of a number.
+  const places = 2 ** 21, bits = new Uint32Array(size), keys = new Float64Array(size);
+  const floats = new Float32Array(bits.buffer);
+  for (let i = 0; i < size; i++) floats[i] = Math.max(0, weight(i) || 0);
+  for (let i = 0; i < size; i++) keys[i] = bits[i] * places + (places - 1 - (i % places));
+  if (size > places) return Uint32Array.from(floats.keys()).sort((a, b) => floats[b] - floats[a] || a - b);
+  keys.sort();
+  const result = new Uint32Array(size);
+  for (let i = 0; i < size; i++) result[size - 1 - i] = places - 1 - (keys[i] % places);
+  return result;
+}
+
 // Numbers as text.
 
 function percent(share) {

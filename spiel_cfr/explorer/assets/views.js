@@ -85,11 +85,8 @@ function InfosetList({app, selected, open, search}) {
   const [sort, setSort] = useState("reach");
   const [active, setActive] = useState(0);
   const order = useMemo(() => {
-    const all = Array.from({length: infosets.size}, (_, i) => i);
-    if (sort === "order") return all;
-    const key = new Float64Array(infosets.size);
-    for (let i = 0; i < infosets.size; i++) key[i] = sort === "gain" ? infosets.gain(i) : infosets.reach[i];
-    return all.sort((a, b) => key[b] - key[a] || a - b);
+    if (sort === "order") return Uint32Array.from({length: infosets.size}, (_, i) => i);
+    return largestFirst(infosets.size, sort === "gain" ? (row) => infosets.gain(row) : (row) => infosets.reach[row]);
   }, [sort]);
   const lower = useMemo(() => query && infosets.infostates.map((each) => each.toLowerCase()), [!query]);
   const rows = useMemo(() => {
