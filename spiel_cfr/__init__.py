@@ -7,6 +7,7 @@ from spiel_cfr.bots import PolicyBot
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
+from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -55,6 +56,8 @@ from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.variants import (
+  APCFRPlusSolver,
+  APDCFRPlusSolver,
   DCFRPlusSolver,
   HedgeCFRSolver,
   HSDCFRSolver,
@@ -62,6 +65,7 @@ from spiel_cfr.solvers.variants import (
   PCFRPlusSolver,
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
+  VADCFRSolver,
 )
 from spiel_cfr.solving import Solution, choose_solver, solve
 from spiel_cfr.sweeps.processes import ProcessExecutor
@@ -72,6 +76,8 @@ from spiel_cfr.sweeps.table import SweepTable
 __version__ = importlib.metadata.version("spiel_cfr")
 
 __all__ = [
+  "APCFRPlusSolver",
+  "APDCFRPlusSolver",
   "AdaptiveOptimisticCFRSolver",
   "AverageStrategySamplingSolver",
   "AverageType",
@@ -86,6 +92,8 @@ __all__ = [
   "CompiledTabularPolicy",
   "DCFRPlusSolver",
   "DCFRSolver",
+  "DeepCFRSolver",
+  "DeepDiscountedCFRSolver",
   "Endgame",
   "EnumeratedGame",
   "Every",
@@ -123,6 +131,7 @@ __all__ = [
   "TabularCFRSolver",
   "Trace",
   "Tracker",
+  "VADCFRSolver",
   "best_response",
   "block_kernel",
   "catalogue",

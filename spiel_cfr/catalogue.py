@@ -18,6 +18,7 @@ from typing import Any
 from spiel_cfr import arguments as checked
 from spiel_cfr import errors
 from spiel_cfr.compiling import AnyGame
+from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.sampling.rules import AverageType
@@ -42,6 +43,8 @@ from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.variants import (
+  APCFRPlusSolver,
+  APDCFRPlusSolver,
   DCFRPlusSolver,
   HedgeCFRSolver,
   HSDCFRSolver,
@@ -49,6 +52,7 @@ from spiel_cfr.solvers.variants import (
   PCFRPlusSolver,
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
+  VADCFRSolver,
 )
 
 
@@ -118,6 +122,9 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "dcfr+": Entry(DCFRPlusSolver, "discounted CFR+"),
     "pdcfr+": Entry(PDCFRPlusSolver, "predictive discounted CFR+"),
     "sapcfr+": Entry(SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
+    "apcfr+": Entry(APCFRPlusSolver, "asymmetric predictive CFR+"),
+    "apdcfr+": Entry(APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
+    "vadcfr": Entry(VADCFRSolver, "volatility-adaptive discounted CFR"),
     "hsdcfr": Entry(
       HSDCFRSolver, "discounted CFR with hyperparameter schedules", horizon="horizon"
     ),
@@ -253,6 +260,18 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "chance_sampling": Entry(ChanceSamplingSolver, "chance-sampling Monte Carlo CFR"),
     "average_strategy_sampling": Entry(
       AverageStrategySamplingSolver, "average-strategy-sampling Monte Carlo CFR"
+    ),
+    "deep_cfr": Entry(DeepCFRSolver, "deep CFR: networks, exact memory, an exact average"),
+    "deep_dcfr+": Entry(DeepDiscountedCFRSolver, "deep CFR, bootstrapped, discounted"),
+    "deep_pdcfr+": Entry(
+      DeepDiscountedCFRSolver,
+      "deep CFR, bootstrapped, discounted, with predictions",
+      {"predictive": True},
+    ),
+    "deep_pdcfr+_outcome": Entry(
+      DeepDiscountedCFRSolver,
+      "deep CFR, bootstrapped, discounted, with predictions, outcome sampling and baselines",
+      {"predictive": True, "sampler": "outcome", "baseline_rate": 0.1},
     ),
   }
 )

@@ -37,6 +37,10 @@ class SampledChanceError(UnsupportedGameError):
   """Chance is sampled inside the game, so its probabilities are unknown."""
 
 
+class FeaturesError(UnsupportedGameError):
+  """The features of infosets, which networks see, do not tell infosets apart, or are missing."""
+
+
 class MeanFieldGameError(UnsupportedGameError):
   """The game is a mean-field game, which has no extensive form."""
 

@@ -34,6 +34,7 @@ ORDER = (
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
   "sampling",  # Monte Carlo solvers
+  "deep",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
@@ -45,7 +46,7 @@ ORDER = (
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
-_OPTIONAL = ("matplotlib", "pandas", "ray", "tensorboard")
+_OPTIONAL = ("jax", "matplotlib", "optax", "pandas", "ray", "tensorboard")
 _MOST_LINES = 400
 
 

@@ -131,6 +131,14 @@ class GameView:
       state = self._in_turns(state, mover)
     return self.infostate(state), self.legal_actions(state)
 
+  def own_state(self, state: Any, player: int) -> Any:
+    """Returns the state of this view's own game that stands for any state which `look_up` takes."""
+    if isinstance(state, RestrictedState):
+      return state.unrestricted
+    if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
+      return self._in_turns(state, player)
+    return state
+
   def named(self, state: Any, player: int) -> str:
     """Returns what a player calls a state, whoever is to move."""
     if self._name is None:
@@ -252,6 +260,11 @@ class RestrictedState:
   def get_game(self) -> RestrictedGame:
     """Returns the game."""
     return self._game
+
+  @property
+  def unrestricted(self) -> Any:
+    """OpenSpiel's own state."""
+    return self._state
 
   def clone(self) -> "RestrictedState":
     """Returns a copy."""

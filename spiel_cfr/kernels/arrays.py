@@ -125,17 +125,25 @@ def inside_kernels(function: Callable[..., Any]) -> Any:
 
 @inside_kernels
 def borrowed(typing_context: Any, array: Any) -> Any:
-  """Returns the same array without its owner, inside kernels only.
+  """Returns the same array, or tuple of arrays, without its owner, inside kernels only.
 
   numba counts references to the owner of every array that it puts into a tuple, with an atomic operation each, more
   than a small block kernel costs. Borrowed arrays cost none. They must not live longer than the array: pass them to
   other kernels, loose or in a `NamedTuple`, and don't return or keep them.
   """
 
-  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    result = context.make_array(signature.args[0])(context, builder, arguments[0])
+  def without_owner(context: Any, builder: Any, of_type: Any, value: Any) -> Any:
+    if not isinstance(of_type, types.Array):
+      for place, inner in enumerate(of_type.types):
+        lent = without_owner(context, builder, inner, builder.extract_value(value, place))
+        value = builder.insert_value(value, lent, place)
+      return value
+    result = context.make_array(of_type)(context, builder, value)
     for owner in ("meminfo", "parent"):
       setattr(result, owner, cgutils.get_null_value(getattr(result, owner).type))
     return result._getvalue()
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return without_owner(context, builder, signature.args[0], arguments[0])
 
   return array(array), generate

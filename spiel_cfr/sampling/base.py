@@ -6,7 +6,7 @@ Every iteration makes one traversal per player, and players update in turn.
 import copy
 import functools
 from collections.abc import Mapping
-from typing import Any, Literal, Self, TypedDict, get_args
+from typing import Any, ClassVar, Literal, Self, TypedDict, get_args
 
 import numpy as np
 import pyspiel
@@ -66,7 +66,7 @@ class SamplingSolver(IterativeSolver):
     minimizer: what every infoset does.
   """
 
-  state_names = (
+  state_names: ClassVar[tuple[str, ...]] = (
     "_counters",
     "_logarithms",
     "_regret",
@@ -127,14 +127,13 @@ class SamplingSolver(IterativeSolver):
     self._first_counters = new_counters(seed)
     self._compiled = game if isinstance(game, CompiledGame) else None
     self._engine: Engine
-    compiled_engine = None
+    compiled_engine, required = None, engine == "compiled"
     if engine != "states":
-      required = engine == "compiled"
       compiled_engine = compile_engine(game, scheme, self._first_counters, max_nodes, required)
     if compiled_engine is None:
       self.engine: EngineName = "states"
       view = self._compiled.view if self._compiled else GameView(load_game(game))
-      self._engine = StateEngine(view, scheme, self._first_counters, max_infosets)
+      self._engine = self._state_engine(view, scheme, max_infosets)
     else:
       self.engine = "compiled"
       self._compiled, self._engine = compiled_engine.compiled_game, compiled_engine
@@ -142,6 +141,10 @@ class SamplingSolver(IterativeSolver):
     check_payoffs(str(self.game), self._compiled.payoff_range if self._compiled else bounds)
     self._tie = TIE * (bounds[1] - bounds[0])
     self._start()
+
+  def _state_engine(self, view: GameView, scheme: Scheme, max_infosets: int) -> Engine:
+    """Returns what samples games that are not compiled."""
+    return StateEngine(view, scheme, self._first_counters, max_infosets)
 
   def _start(self) -> None:
     self._slices = Slices()

@@ -34,7 +34,7 @@ class Entries(NamedTuple):
     cumulative: weighted sum of strategies; the average strategy in proportion.
     increment: regrets that the traversal under way has estimated.
     touched: at action 0, how many actions the infoset has if that traversal has valued them, otherwise 0.
-    reach: workspace.
+    reach: workspace; after a traversal, at action 0 of what it has valued, the weight of its estimates.
     caught_up: shape (2, sequences), at action 0: the logarithms in `updates.Batch` up to which `regret` is discounted.
     baseline: shape (players, sequences): what the action is expected to bring each player.
   """

@@ -13,8 +13,14 @@ from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Schedule
 
 CLASS = "class"
-# What an argument may be that is described by class and fields.
-_DESCRIBED = (LocalMinimizer, Schedule)
+
+
+class Described:
+  """What is described by class and fields when it is an argument: frozen dataclasses derived from it."""
+
+
+# What an argument may be that is described so.
+_DESCRIBED = (LocalMinimizer, Schedule, Described)
 
 
 def newest_class(bases: Sequence[type[Any]], name: str) -> Any:
@@ -44,7 +50,7 @@ def to_json(value: Any) -> Any:
     return [to_json(entry) for entry in value]
   if isinstance(value, dict):
     return {name: to_json(entry) for name, entry in value.items()}
-  if isinstance(value, LocalMinimizer | Schedule) and dataclasses.is_dataclass(value):
+  if isinstance(value, _DESCRIBED) and dataclasses.is_dataclass(value):
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {CLASS: type(value).__name__} | to_json(fields)
   raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import pyspiel
@@ -25,6 +25,9 @@ _LEAST_BETWEEN_ADDITIONS = 4
 _PART_BETWEEN_ADDITIONS = 32
 # A power of two, which rounds nothing. In float32 tapered sums then overflow no sooner than the others.
 _ADDITION = 2.0**-20
+
+# What descriptions call it.
+_TAPERED = "tapered"
 
 # For how many iterations parameters are computed at a time, where few iterations are asked for.
 _TABLE = 512
@@ -271,6 +274,33 @@ class Solver(IterativeSolver):
     if not self.tapered:
       return self._cumulative
     return self._tapered + _ADDITION * passed * self._cumulative if passed else self._tapered
+
+  def with_tapered_average(self) -> Self:
+    """Returns the same solver before its first iteration, with an average whose weights vanish at the end too.
+
+    That is `Solver(..., tapered=True)` for solvers that have a name:
+
+        solver = DCFRSolver("leduc_poker").with_tapered_average()
+
+    This one is left alone.
+    """
+    result = self.restarted()
+    result.tapered = True
+    result._start()
+    return result
+
+  def description(self) -> dict[str, Any]:
+    """Returns the class, the arguments of the constructor and whether the average is tapered, as JSON has them.
+
+    Raises:
+      ArgumentError: an argument can't be written as JSON.
+    """
+    return super().description() | ({_TAPERED: True} if self.tapered else {})
+
+  @classmethod
+  def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
+    result = super()._made(first, description)
+    return result.with_tapered_average() if description.get(_TAPERED) else result
 
   @property
   def restarts_itself(self) -> bool:

@@ -11,10 +11,10 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.game.histories import compile_histories
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Uint64s
+from spiel_cfr.kernels.arrays import Float64s, Uint64s
 from spiel_cfr.sampling.engines.base import Scheme
-from spiel_cfr.sampling.table import table_of
-from spiel_cfr.sampling.traversal import Workspace, sample_iterations
+from spiel_cfr.sampling.table import Entries, table_of
+from spiel_cfr.sampling.traversal import Workspace, sample_advantages, sample_iterations
 from spiel_cfr.sampling.updates import Batch
 
 
@@ -98,6 +98,35 @@ class CompiledEngine:
       batch,
       self._counters,
       self.table.entries,
+      self._workspace,
+    )
+
+  def sample_advantages(
+    self, player: int, num_traversals: int, weight: float, entries: Entries, visits: Float64s
+  ) -> None:
+    """Runs traversals for one player under strategies that stay, see `traversal.sample_advantages`.
+
+    Args:
+      player: whose advantages are estimated.
+      num_traversals: how many.
+      weight: what each weighs in sums.
+      entries: the table's, with other arrays to sum into.
+      visits: see there.
+    """
+    scheme = self._scheme
+    sample_advantages(
+      self._histories,
+      int(scheme.sampler.own),
+      int(scheme.sampler.others),
+      np.array(scheme.sampler.parameters, np.float64),
+      player,
+      int(not scheme.averages_own),
+      num_traversals,
+      weight,
+      scheme.baseline_rate,
+      self._counters,
+      entries,
+      visits,
       self._workspace,
     )
 

@@ -19,11 +19,15 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cfr
 from composition.forms import Form
 from spiel_cfr import IterativeSolver, catalogue, policy
+from spiel_cfr.deep.network import LeastSquares
 
 ITERATIONS = 12
 # Rounding of what should be the same number, and of what solvers keep in float32.
 _ROUNDING = 1e-12
 _SINGLE = 1e-6
+# Networks are compiled for every shape, which takes seconds a form; tests/deep has them.
+_DEEP = (spiel_cfr.DeepCFRSolver, spiel_cfr.DeepDiscountedCFRSolver)
+_LEARNS_QUICKLY: dict[str, Any] = {"network": LeastSquares(), "num_traversals": 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Context:
     """Returns a new solver of the form's game, or of another, after so many iterations."""
     seeded = issubclass(catalogue.SOLVERS[self.name].solver, spiel_cfr.SamplingSolver)
     seed = {"seed": 0} if seeded else {}
-    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **seed)
+    small = _LEARNS_QUICKLY if issubclass(catalogue.SOLVERS[self.name].solver, _DEEP) else {}
+    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **seed, **small)
     if iterations:
       result.run(iterations)
     return result

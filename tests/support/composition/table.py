@@ -105,12 +105,13 @@ def cells() -> Iterator[Cell]:
 
 
 def selected_cells() -> set[Cell]:
-  """Returns all cells of small games; of large ones, each solver and each operation at least once."""
+  """Returns all cells of small games; of large ones, and deep solvers, each solver and each operation at least once."""
   result = set()
   used: collections.Counter[tuple[Form, Operation]] = collections.Counter()
-  for (form, _), group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver)):
+  for (form, solver), group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver)):
     chosen = list(group)
-    if form.is_large:
+    # What learns takes a quarter of a second a cell.
+    if form.is_large or solver.startswith("deep"):
       chosen = [min(chosen, key=lambda cell: used[cell.form, cell.operation])]
     used.update((cell.form, cell.operation) for cell in chosen)
     result.update(chosen)
