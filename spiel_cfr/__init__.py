@@ -10,6 +10,7 @@ from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
 from spiel_cfr.abstraction.hands import BucketedHands, bucket_hands, hand_equities
 from spiel_cfr.abstraction.lossless import lossless
 from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
+from spiel_cfr.bots import PolicyBot
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
@@ -24,6 +25,7 @@ from spiel_cfr.evaluate import (
   exploitability,
   nash_conv,
 )
+from spiel_cfr.explorer.explore import Exploration, explore
 from spiel_cfr.game.blocks import Block, block_kernel
 from spiel_cfr.game.estimate import SizeEstimate
 from spiel_cfr.game.loading import load_game
@@ -34,7 +36,6 @@ from spiel_cfr.optimizing import Optimum, optimize_parameters
 from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policy import CompiledTabularPolicy
-from spiel_cfr.policy.merge import merge
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
@@ -78,6 +79,7 @@ from spiel_cfr.solvers.variants import (
 )
 from spiel_cfr.solvers.warm_start import transfer
 from spiel_cfr.solving import Solution, choose_solver, solve
+from spiel_cfr.sweeps.merge import merge
 from spiel_cfr.sweeps.processes import ProcessExecutor
 from spiel_cfr.sweeps.ray_executor import RayExecutor
 from spiel_cfr.sweeps.sweep import sweep
@@ -110,6 +112,7 @@ __all__ = [
   "Endgame",
   "EnumeratedGame",
   "Every",
+  "Exploration",
   "ExternalSamplingSolver",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
@@ -126,6 +129,7 @@ __all__ = [
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
   "Permuted",
+  "PolicyBot",
   "Powers",
   "ProcessExecutor",
   "PrunedCFRSolver",
@@ -162,6 +166,7 @@ __all__ = [
   "estimate_size",
   "expected_values",
   "exploitability",
+  "explore",
   "hand_equities",
   "k_means",
   "kuhn_bets",

@@ -43,6 +43,8 @@ ORDER = (
   "abstracting",  # what takes solvers to make an abstraction, or to make the best of one
   "optimizing",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
+  "bots",  # policies that play
+  "explorer",  # pages on which one clicks through a solved game
   "sweeps",  # many runs, on one machine or on many
   "__init__",  # what is public
   "__main__",  # the command line

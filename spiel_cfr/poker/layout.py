@@ -165,7 +165,7 @@ class Layout:
     decision, action = last
     acted = board if self.nodes[decision].level == self.boards[board].level else 0
     first = self.starts[acted, decision] + action * self.strides[acted, decision]
-    return HandRow(acted, int(first), self._lanes(player, acted, board))
+    return HandRow(acted, int(first), self.lanes(player, acted, board))
 
   def _lay_out(self, player: int, number: int, end: int, num_infosets: int) -> tuple[int, int]:
     """Places the infosets of a board; returns the next free sequence and infoset."""
@@ -191,7 +191,7 @@ class Layout:
     self.groups[player].append(np.array(groups, np.uint64).reshape(-1, COLUMNS))
     return end, num_infosets
 
-  def _lanes(self, player: int, earlier: int, later: int) -> Int64s:
+  def lanes(self, player: int, earlier: int, later: int) -> Int64s:
     """Returns where the hands of a board stand on an earlier board."""
     key = player, earlier, later
     if key not in self._known_lanes:

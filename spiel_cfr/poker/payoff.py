@@ -13,6 +13,7 @@ from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays
 from spiel_cfr.payoffs.bounds import combined
 from spiel_cfr.poker.deal import Deal
+from spiel_cfr.poker.hand_pairs import hand_pairs
 from spiel_cfr.poker.layout import TERMINALS, Board, Layout
 from spiel_cfr.poker.numbering import Numbering
 from spiel_cfr.poker.public_tree import Kind
@@ -112,13 +113,14 @@ class PokerTerminals(Payoff):
     layout, keys, values = self._layout, [], []
     for number in self._boards:
       board = layout.boards[number]
-      weights = self._pair_weights(player, number)
-      own, other = board.strengths[player], board.strengths[1 - player]
-      ahead = np.sign(own[:, None] - other)
+      pairs = hand_pairs(layout, number, player)
+      own, other = (layout.deal.reaches[each, board.hands[each]] for each in (player, 1 - player))
+      # The probability of the pair and the board.
+      weights = np.outer(own, other) * pairs.apart * board.probability / layout.deal.total
       for node in layout.terminals(number, *TERMINALS):
         payoff = layout.nodes[node].payoff
         is_fold = layout.nodes[node].kind is Kind.FOLD
-        won = (payoff if player == 0 else -payoff) if is_fold else payoff * ahead
+        won = (payoff if player == 0 else -payoff) if is_fold else payoff * pairs.ahead
         pair = np.nonzero(weights * won)
         rows = [layout.row_above(each, number, node) for each in (player, 1 - player)]
         keys.append([row.first + row.lanes[hands] for row, hands in zip(rows, pair, strict=True)])
@@ -127,15 +129,6 @@ class PokerTerminals(Payoff):
     # Where nobody acts on a board, all boards lead from the same sequences to the same end.
     (own_sequences, others), payoffs = combined(columns, np.concatenate(values), np.add)
     return own_sequences.astype(np.uint32), others.astype(np.uint32)[None], payoffs
-
-  def _pair_weights(self, player: int, number: int) -> Float64s:
-    """Returns the probability of each pair of hands and the board, shape (hands, opponent's hands)."""
-    deal, board = self._layout.deal, self._layout.boards[number]
-    hands = [board.hands[each] for each in (player, 1 - player)]
-    held = [deal.hands[own] for own in hands]
-    apart = ~(held[0][:, None, :, None] == held[1][None, :, None, :]).any(axis=(2, 3))
-    reach = [deal.reaches[each][own] for each, own in zip((player, 1 - player), hands, strict=True)]
-    return np.asarray(np.outer(*reach) * apart * board.probability / deal.total)
 
   def counterfactual_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.

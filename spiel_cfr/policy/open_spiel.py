@@ -48,6 +48,11 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     self._fill(array, probabilities)
     self.action_probability_array = array
 
+  @property
+  def compiled_game(self) -> CompiledGame:
+    """The game as arrays."""
+    return self._compiled
+
   def _fill(self, array: npt.NDArray[np.float64], probabilities: Float64s) -> None:
     """Writes a behavioural form into an array of OpenSpiel's shape; what is no legal action becomes 0."""
     array[:] = 0.0

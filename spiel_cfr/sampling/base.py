@@ -382,15 +382,14 @@ class SamplingSolver(IterativeSolver):
     infoset = self._engine.infostates[player].get(infostate)
     if infoset is None:
       raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
-    entries, actions = (
-      self._engine.table.entries,
+    entries = self._engine.table.entries
+    actions, first = (
       list(self._engine.legal_actions(player, infostate)),
+      entries.first.item(infoset),
     )
-    first = entries.first.item(infoset)
     here = slice(first, first + len(actions))
     self._next_batch(0)
     idle = np.exp(self._logarithms[1:] - entries.caught_up[:, first])
-    regret = entries.regret[here]
     return Snapshot(
       int(self.iteration),
       self.nodes_touched,
@@ -399,5 +398,5 @@ class SamplingSolver(IterativeSolver):
       actions,
       entries.strategy[here].tolist(),
       normalized(entries.cumulative[here]).tolist(),
-      (regret * np.where(regret > 0, *idle)).tolist(),
+      (entries.regret[here] * np.where(entries.regret[here] > 0, *idle)).tolist(),
     )

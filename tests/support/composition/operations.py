@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import explorer_pages
 import numpy as np
 import pyspiel
 import pytest
@@ -279,6 +280,23 @@ def pruning(context: Context) -> None:
   assert loaded.nash_conv() == context.close(by_dict)
 
 
+def explore(context: Context) -> None:
+  """The page of the average policy has all infosets, and the values and NashConv of the enumerated game."""
+  solver = context.solver(ITERATIONS)
+  enumerated, table = context.form.enumerated, solver.average_policy_dict()
+  with tempfile.TemporaryDirectory() as folder:
+    found = spiel_cfr.explore(solver, pathlib.Path(folder, "page.html"))
+    page = explorer_pages.read(found.path)
+  assert found.cut == ()
+  assert found.num_infosets == enumerated.num_infosets
+  values = spiel_cfr.expected_values(enumerated, table)
+  assert page["header"]["values"] == [context.close(value) for value in values.tolist()]
+  assert page["header"]["nash_conv"] == context.close(spiel_cfr.nash_conv(enumerated, table))
+  # The tree's are found in another way, and rounded.
+  shown = page["tree"]["values"][: len(values)]
+  np.testing.assert_allclose(shown, values, rtol=1e-3, atol=1e-4 * context.form.scale)
+
+
 def sweep(context: Context) -> None:
   """A run of a sweep, on the game as processes share it, read-only too, ends with the same bits."""
   whole = context.solver(ITERATIONS)
@@ -372,6 +390,7 @@ OPERATIONS = (
   Operation("OpenSpiel's NashConv", open_spiel),
   Operation("save, restore, load", files),
   Operation("copy, deepcopy, pickle", copies),
+  Operation("explore", explore),
   Operation("sweep", sweep),
   Operation("certificate", certificate, _is_stable_predictive),
   # The best policy of an abstraction is not the best in the full game.
