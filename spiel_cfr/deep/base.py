@@ -22,10 +22,11 @@ from spiel_cfr.deep.policies import AveragePolicy, Kept, NetworkPolicy
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Bools, Float64s, Int64s, require
 from spiel_cfr.policy import CompiledTabularPolicy
-from spiel_cfr.sampling.base import DEFAULT_MAX_NODES, EngineName, SamplingSolver
+from spiel_cfr.sampling.base import DEFAULT_MAX_NODES, SamplingSolver
 from spiel_cfr.sampling.draws import ITERATIONS, KEY
 from spiel_cfr.sampling.engines.base import Scheme
 from spiel_cfr.sampling.engines.compiled import CompiledEngine
+from spiel_cfr.sampling.options import EngineName
 from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
 from spiel_cfr.sampling.updates import average_all
 from spiel_cfr.slices import whole_steps

@@ -6,7 +6,7 @@ Every iteration makes one traversal per player, and players update in turn.
 import copy
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self, TypedDict, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import pyspiel
@@ -28,6 +28,7 @@ from spiel_cfr.sampling.engines.base import Engine, Scheme
 from spiel_cfr.sampling.engines.compiled import compile_engine
 from spiel_cfr.sampling.engines.states import StateEngine
 from spiel_cfr.sampling.iterations import Iterations
+from spiel_cfr.sampling.options import EngineName
 from spiel_cfr.sampling.sampled_policy import SampledPolicy, normalized
 from spiel_cfr.sampling.snapshot import Snapshot
 from spiel_cfr.sampling.updates import Batch
@@ -39,19 +40,6 @@ DEFAULT_MAX_NODES = 500_000
 DEFAULT_MAX_INFOSETS = 2_000_000
 # Stands for the logarithm of 0; its exponential is 0.
 _LEAST_LOGARITHM = -1000.0
-
-EngineName = Literal["compiled", "states"]
-
-
-class Options(TypedDict, total=False):
-  """Arguments that all Monte Carlo solvers take, see `SamplingSolver`."""
-
-  seed: int | np.random.Generator | None
-  minimizer: LocalMinimizer
-  average_weights: Numbers
-  engine: EngineName | None
-  max_nodes: int
-  max_infosets: int
 
 
 class SamplingSolver(IterativeSolver):
