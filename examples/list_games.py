@@ -133,9 +133,8 @@ def solve_in_child(game: str, max_nodes: int, seconds: float) -> Outcome:
   ours, theirs = context.Pipe(duplex=False)
   process = context.Process(target=child, args=(theirs,))
   with warnings.catch_warnings():
-    warnings.simplefilter(
-      "ignore", DeprecationWarning
-    )  # Forking beside threads; the child needs none.
+    # Forking beside threads, of JAX too where it is loaded; the child needs none.
+    warnings.simplefilter("ignore")
     process.start()
   theirs.close()
   try:

@@ -408,7 +408,7 @@ def test_header_can_be_read_with_numpy_alone(checkpoint: bytes, path: pathlib.Pa
     header = json.loads(archive["header"].tobytes())
     assert archive["_cumulative"].dtype == np.float64
   assert header["game"] == "kuhn_poker()"
-  assert header["state"] == {"iteration": 10, "_origin": 0, "_last_addition": 0}
+  assert header["state"] == {"iteration": 10, "_origin": 0, "_warm": 0, "_last_addition": 0}
   assert set(header["versions"]) == {"python", "spiel_cfr", "open_spiel", "numpy", "numba"}
 
 

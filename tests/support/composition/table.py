@@ -98,7 +98,11 @@ REFUSALS: tuple[Refusal, ...] = (
     errors.WarmStartError,
     "Adaptive steps come from the errors of predictions, and a policy does not tell which its solver made.",
     "kernel `resume`",
-    lambda cell: cell.operation.name == "warm start, transfer" and _steps_from_errors(cell),
+    lambda cell: (
+      cell.operation.name == "warm start, transfer"
+      and _steps_from_errors(cell)
+      and not cell.form.loses
+    ),
   ),
   Refusal(
     errors.NotFiniteError,
