@@ -14,6 +14,8 @@ from spiel_cfr.evaluate import (
   exploitability,
   nash_conv,
 )
+from spiel_cfr.exact.linear_program import LPSolution, solve_lp
+from spiel_cfr.exact.matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.game.blocks import Block, block_kernel
 from spiel_cfr.game.estimate import SizeEstimate
 from spiel_cfr.game.loading import load_game
@@ -89,6 +91,7 @@ __all__ = [
   "ImperfectRecallWarning",
   "IterativeSolver",
   "LCFRSolver",
+  "LPSolution",
   "LocalMinimizer",
   "NashConv",
   "OutcomeSamplingSolver",
@@ -117,6 +120,7 @@ __all__ = [
   "choose_solver",
   "compile_game",
   "compile_public_game",
+  "constraint_matrix",
   "errors",
   "estimate_size",
   "expected_values",
@@ -126,7 +130,10 @@ __all__ = [
   "load_game",
   "nash_conv",
   "open_trace",
+  "payoff_matrix",
   "read_trace",
   "run",
+  "sequences",
   "solve",
+  "solve_lp",
 ]

@@ -99,3 +99,11 @@ class FolderInUseError(SpielCFRError, RuntimeError):
 
 class RestartError(SpielCFRError, ValueError):
   """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""
+
+
+class MissingPackageError(SpielCFRError, ImportError):
+  """A package is not installed that only this needs; the message says how to install it."""
+
+
+class NoSolutionError(SpielCFRError, ArithmeticError):
+  """A linear program was not solved."""

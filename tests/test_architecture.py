@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import itertools
 import pathlib
 import tomllib
 
@@ -28,6 +29,7 @@ ORDER = (
   "policy",  # between arrays and OpenSpiel's policies
   "best_responses",  # their compiled code
   "evaluate",  # best responses and NashConv
+  "exact",  # linear programs
   "minimizers",  # what an infoset does
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
@@ -40,7 +42,7 @@ ORDER = (
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
-_OPTIONAL = ("matplotlib", "tensorboard")
+_OPTIONAL = ("matplotlib", "tensorboard", "scipy", "highspy")
 _MOST_LINES = 400
 
 
@@ -167,12 +169,12 @@ def test_nothing_is_imported_by_name(module):
 
 def test_optional_packages_are_extras():
   project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
-  for name in _OPTIONAL:
-    assert (
-      name
-      in project["optional-dependencies"]["plot"]
-      + (project["optional-dependencies"]["tensorboard"])
-    )
+  extras = {
+    extra: names for extra, names in project["optional-dependencies"].items() if extra != "dev"
+  }
+  assert set(_OPTIONAL) <= set(itertools.chain(*extras.values()))
+  # Whoever tests has them all.
+  assert f"spiel_cfr[{','.join(sorted(extras))}]" in project["optional-dependencies"]["dev"]
 
 
 @pytest.mark.parametrize("module", modules())
