@@ -16,6 +16,11 @@ from spiel_cfr.evaluate import (
 )
 from spiel_cfr.exact.linear_program import LPSolution, solve_lp
 from spiel_cfr.exact.matrices import constraint_matrix, payoff_matrix, sequences
+from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
+from spiel_cfr.first_order.komwu import KOMWUSolver
+from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
+from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
+from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
 from spiel_cfr.game.blocks import Block, block_kernel
 from spiel_cfr.game.estimate import SizeEstimate
 from spiel_cfr.game.loading import load_game
@@ -53,6 +58,7 @@ from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
+from spiel_cfr.solvers.trembling_hand import TremblingHandSolver
 from spiel_cfr.solvers.variants import (
   DCFRPlusSolver,
   HedgeCFRSolver,
@@ -84,21 +90,26 @@ __all__ = [
   "Endgame",
   "EnumeratedGame",
   "Every",
+  "ExcessiveGapSolver",
   "ExternalSamplingSolver",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
   "HedgeCFRSolver",
   "ImperfectRecallWarning",
   "IterativeSolver",
+  "KOMWUSolver",
   "LCFRSolver",
   "LPSolution",
   "LocalMinimizer",
+  "MirrorProxSolver",
   "NashConv",
+  "OptimisticMirrorDescentSolver",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
   "Powers",
   "PublicGame",
+  "RTCFRPlusSolver",
   "RegretMatching",
   "Restarted",
   "RestartedCFRSolver",
@@ -114,6 +125,7 @@ __all__ = [
   "TabularCFRSolver",
   "Trace",
   "Tracker",
+  "TremblingHandSolver",
   "best_response",
   "block_kernel",
   "catalogue",

@@ -33,6 +33,7 @@ ORDER = (
   "minimizers",  # what an infoset does
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
+  "first_order",  # first-order methods for saddle points
   "sampling",  # Monte Carlo solvers
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
   "runs",  # long runs: stopping, traces, checkpoints

@@ -168,7 +168,8 @@ def _pdlp(payoffs: Any, own: Any, theirs: Any, _: Method) -> tuple[float, Float6
   program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
   program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
   program.a_matrix_.value_ = rows.data
-  highs = highspy.Highs()
+  make: Any = highspy.Highs
+  highs = make()
   for name, setting in (("output_flag", False), ("solver", "pdlp"), ("presolve", "on")):
     highs.setOptionValue(name, setting)
   highs.passModel(program)

@@ -36,7 +36,7 @@ _LN_2_HIGH = 6.93147180369123816490e-01
 _LN_2_LOW = 1.90821492927058770002e-10
 # e^-100 < 4e-44 stands for all smaller probabilities: products of a few of these are still normal numbers, and
 # arithmetic with others is slow.
-_LEAST_EXPONENT = -100.0
+LEAST_EXPONENT = -100.0
 
 
 @inlined
@@ -134,7 +134,7 @@ def respond(
   """
   regret, strategy, multiple = block.state[0], block.strategy, full(factor)
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
-  least = full(-1.0 if euclidean else _LEAST_EXPONENT)
+  least = full(-1.0 if euclidean else LEAST_EXPONENT)
   for i in lanes(block):
     top = full(-np.inf)
     for action in range(block.actions):
@@ -199,7 +199,7 @@ def resume_oftrl(block: Block) -> None:
       step *= block.parameters[2]
       gradient = played
       if block.parameters[3] == 0.0:
-        gradient = max(np.log(played), _LEAST_EXPONENT) if played > 0.0 else _LEAST_EXPONENT
+        gradient = max(np.log(played), LEAST_EXPONENT) if played > 0.0 else LEAST_EXPONENT
       if step > 0.0:
         regret[first + i] = gradient / step
 

@@ -73,8 +73,20 @@ class Refusal:
   cells: Callable[[Cell], bool]
 
 
-# Everything works today; a cell that can't is named here.
-REFUSALS: tuple[Refusal, ...] = ()
+def _is_for_saddle_points(cell: Cell) -> bool:
+  return cell.solver.startswith(("egt", "mirror_prox"))
+
+
+REFUSALS: tuple[Refusal, ...] = (
+  Refusal(
+    errors.UnsupportedGameError,
+    "Excessive gaps and mirror prox are methods for saddle points, which only constant-sum games of two players have.",
+    "Take a solver that minimizes regret",
+    lambda cell: (
+      _is_for_saddle_points(cell) and not cell.form.enumerated.is_two_player_constant_sum
+    ),
+  ),
+)
 
 
 def cells() -> Iterator[Cell]:
