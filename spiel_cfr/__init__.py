@@ -53,6 +53,11 @@ from spiel_cfr.solvers.cfr import (
   TabularCFRSolver,
 )
 from spiel_cfr.solvers.cfr_br import CFRBRSolver
+from spiel_cfr.solvers.correlation import (
+  CorrelatedGap,
+  coarse_correlated_gap,
+  extensive_form_correlated_gap,
+)
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
@@ -85,6 +90,7 @@ __all__ = [
   "Checkpoints",
   "CompiledGame",
   "CompiledTabularPolicy",
+  "CorrelatedGap",
   "DCFRPlusSolver",
   "DCFRSolver",
   "Endgame",
@@ -130,6 +136,7 @@ __all__ = [
   "block_kernel",
   "catalogue",
   "choose_solver",
+  "coarse_correlated_gap",
   "compile_game",
   "compile_public_game",
   "constraint_matrix",
@@ -137,6 +144,7 @@ __all__ = [
   "estimate_size",
   "expected_values",
   "exploitability",
+  "extensive_form_correlated_gap",
   "load_compiled_game",
   "load_endgame",
   "load_game",

@@ -241,22 +241,11 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "egt_as": Entry(
       ExcessiveGapSolver, "excessive gap technique, aggressive steps", {"aggressive": True}
     ),
-    "egt_euclidean": Entry(
-      ExcessiveGapSolver,
-      "excessive gap technique, aggressive steps, dilated Euclidean distance",
-      {"aggressive": True, "regularizer": "euclidean", "weights": "kroer2017"},
-    ),
-    "mirror_prox": Entry(MirrorProxSolver, "mirror prox, dilated entropy"),
     "mirror_prox_as": Entry(
       MirrorProxSolver, "mirror prox, aggressive steps", {"aggressive": True}
     ),
     "domwu": Entry(
       OptimisticMirrorDescentSolver, "optimistic mirror descent, dilated entropy (DOMWU)"
-    ),
-    "dogda": Entry(
-      OptimisticMirrorDescentSolver,
-      "optimistic mirror descent, dilated Euclidean distance (DOGDA)",
-      {"regularizer": "euclidean", "weights": "one"},
     ),
     "komwu": Entry(KOMWUSolver, "kernelized optimistic multiplicative weights"),
     "external_sampling": Entry(ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),

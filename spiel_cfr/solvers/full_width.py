@@ -50,6 +50,7 @@ class Solver(IterativeSolver):
     minimizer: what every infoset does.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
     tapered: whether the weights of the average vanish at both ends.
+    correlated: whether it keeps what the coarse correlated gap takes.
     precision: the relative rounding error of what is remembered from one iteration to the next.
   """
 
@@ -62,6 +63,8 @@ class Solver(IterativeSolver):
     "_tapered",
     "_state",
     "_local",
+    "_gradients",
+    "_play_values",
   )
   _workspaces = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
 
@@ -74,6 +77,7 @@ class Solver(IterativeSolver):
     average_weights: Numbers = 0.0,
     averaged: tuple[Averaged, ...] | Averaged = "before",
     tapered: bool = False,
+    correlated: bool = False,
   ) -> None:
     """Makes the solver.
 
@@ -89,11 +93,13 @@ class Solver(IterativeSolver):
       tapered: whether weights vanish at the end too: after iteration T that of iteration t is times about T - t.
         Strategies that circle around an equilibrium are then averaged out better. It takes a second array of sums, to
         which the first is added now and then, at about a tenth of the cost of an iteration.
+      correlated: whether to keep what `correlated.coarse_correlated_gap` takes: with more than two players a third
+        array, to which an iteration adds a vector. Only with simultaneous updates, averaged before.
 
     Raises:
       GameError: see `compile_game`.
       ArgumentError: the power is not a finite number, or negative; `averaged` is not one of the names, or not one for
-        each player; the minimizer is none.
+        each player; the minimizer is none; or `correlated` is asked for with other updates or averages.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
     if not isinstance(minimizer, LocalMinimizer):
@@ -104,6 +110,7 @@ class Solver(IterativeSolver):
     self.minimizer = minimizer
     self.alternating_updates = bool(alternating_updates)
     self.tapered = bool(tapered)
+    self.correlated = bool(correlated)
     self._weights = (
       average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
     )
@@ -118,6 +125,11 @@ class Solver(IterativeSolver):
     check_payoffs(self.compiled_game.game_string, self.compiled_game.payoff_range)
     self._after = np.array([which == "after" for which in each])
     self._before = ~self._after
+    if self.correlated and (self.alternating_updates or self._after.any()):
+      raise errors.ArgumentError(
+        "Players who update in turn never play all at once what they average, so that their play has no correlation. "
+        "Take alternating_updates=False and averaged='before'."
+      )
     self._start()
 
   def _start(self) -> None:
@@ -125,10 +137,11 @@ class Solver(IterativeSolver):
     self._iteration = np.zeros(2, np.uint64)
     self._origin = 0
     self._rows, self._rows_from = np.zeros((0, 0)), 0
-    self._loop = make_loop(self.compiled_game, self.minimizer, self.tapered)
+    self._loop = make_loop(self.compiled_game, self.minimizer, self.tapered, self.correlated)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
     self._state, self._local = self._loop.state, self._loop.local
     self._tapered = self._loop.tapered
+    self._gradients, self._play_values = self._loop.gradients, self._loop.play_values
     # The relative rounding error of what is remembered.
     kept = np.finfo(self._cumulative.dtype)
     self.precision = float(kept.eps)
@@ -136,7 +149,7 @@ class Solver(IterativeSolver):
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    for name in ("_strategy", "_cumulative", "_state", "_local"):
+    for name in ("_strategy", "_cumulative", "_state", "_local", "_gradients", "_play_values"):
       require(np.isfinite(state[name]), f"{name} is finite")
     require(state["_cumulative"] >= 0, "averages are not negative")
     for name in ("_origin", "_last_addition"):
@@ -316,7 +329,8 @@ class Solver(IterativeSolver):
     self._loop.resume(sequence_form, parameters)
     self._origin = self._last_addition = self.iteration
     self._cumulative[:] = 0.0
-    self._tapered[:] = 0.0
+    for sums in (self._tapered, self._gradients, self._play_values):
+      sums[:] = 0.0
     self._rows = np.zeros((0, 0))
 
   def current_probabilities(self) -> Float64s:

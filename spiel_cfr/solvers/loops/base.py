@@ -52,6 +52,8 @@ class Loop(abc.ABC):
     tapered: weighted sum of `cumulative` after some iterations, shape (sequences,), or (0,) if nobody wants it.
     state: the minimizer's, shape (lines, sequences), in an order of the loop's own.
     local: the minimizer's, shape (lines, infosets), likewise.
+    gradients: weighted sum of the players' gradients, shape (sequences,), or (0,) if nobody wants it.
+    play_values: weighted sum of what the players expected, shape (players,), or (0,) likewise.
   """
 
   strategy: AnyFloats
@@ -59,8 +61,10 @@ class Loop(abc.ABC):
   tapered: AnyFloats
   state: AnyFloats
   local: Float64s
+  gradients: Float64s
+  play_values: Float64s
 
-  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
+  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer, correlated: bool) -> None:
     """Takes what the iterations are about.
 
     Raises:
@@ -68,6 +72,7 @@ class Loop(abc.ABC):
     """
     self._game = game
     self._minimizer = minimizer
+    self.play_values = np.zeros(game.num_players if correlated else 0)
     for name in ("state_lines", "local_lines"):
       arguments.integer(getattr(minimizer, name), f"{name} of {type(minimizer).__name__}", 0, 1024)
     self._initial_local = np.asarray(minimizer.initial_local(game))

@@ -77,6 +77,8 @@ def no_prediction(block: Block) -> None:
     TREE,
     MEMORY,
     FLOATS,
+    FLOATS,
+    FLOATS,
     _WORKSPACE,
     SCRATCH,
     _NUMBERS,
@@ -94,6 +96,8 @@ def run_iterations(
   tree: Tree,
   memory: Memory,
   tapered: Float64s,
+  gradients: Float64s,
+  play_values: Float64s,
   workspace: _Workspace,
   scratch: Scratch,
   numbers: IterationNumbers,
@@ -112,6 +116,8 @@ def run_iterations(
     tree: of all players.
     memory: what the iterations change.
     tapered: likewise, see `Loop`.
+    gradients: likewise.
+    play_values: likewise.
     workspace: what they work on.
     scratch: likewise.
     numbers: see `IterationNumbers`.
@@ -125,6 +131,11 @@ def run_iterations(
     if not alternating:
       for player in range(num_players):
         gradient(player, payoff, sequence_form, utility)
+        weight = numbers.weights_before[iteration, player]
+        # Of two players' play, the average of one says what gradients the other has seen.
+        if gradients.shape[0] != 0:
+          for i in range(players[player, 2], players[player, 3]):
+            gradients[i] += weight * utility[i]
     for player in range(num_players):
       begin, end, root, stop = (
         players[player, 0],
@@ -141,6 +152,8 @@ def run_iterations(
       if predicts:
         sweep_up(predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch)
       before = numbers.weights_before[iteration, player]
+      if play_values.shape[0] != 0:
+        play_values[player] += before * utility[root]
       after = numbers.weights_after[iteration, player]
       cumulative[root] += before + after
       sweep_down(begin, end, tree, strategy, sequence_form, cumulative, scratch, before, after)
@@ -155,9 +168,12 @@ def run_iterations(
 class FlatLoop(Loop):
   """See the module's docstring. All arrays are in the game's order."""
 
-  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool) -> None:
+  def __init__(
+    self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool, correlated: bool
+  ) -> None:
     """Allocates the arrays; strategies are uniform."""
-    super().__init__(game, minimizer)
+    super().__init__(game, minimizer, correlated)
+    self.gradients = aligned_zeros(game.end if correlated and game.num_players > 2 else 0)
     self.strategy = forms.uniform(game)
     self.cumulative = aligned_zeros(game.end)
     self.tapered = aligned_zeros(game.end if tapered else 0)
@@ -188,6 +204,8 @@ class FlatLoop(Loop):
       self._tree,
       Memory(self.strategy, self.cumulative, self.state, self.local),
       self.tapered,
+      self.gradients,
+      self.play_values,
       self._workspace,
       self._scratch,
       numbers,

@@ -55,10 +55,17 @@ class PartsLoop(Loop):
   """
 
   def __init__(
-    self, game: CompiledGame, minimizer: LocalMinimizer, partition: Partition, tapered: bool
+    self,
+    game: CompiledGame,
+    minimizer: LocalMinimizer,
+    partition: Partition,
+    tapered: bool,
+    correlated: bool,
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
-    super().__init__(game, minimizer)
+    super().__init__(game, minimizer, correlated)
+    # There are two players, so that averages say what gradients were.
+    self.gradients = aligned_zeros(0)
     dtype = np.dtype(partition.dtype)
     self.strategy = _zeros(dtype, game.end)
     for treeplex in game.treeplexes:
@@ -225,6 +232,8 @@ class PartsLoop(Loop):
       self._walk.gradient(0, player, workspace)
     for player in turn:
       self._observe(0, player, workspace, parameters)
+      if len(self.play_values):
+        self.play_values[player] += before[player] * workspace.utility[player][0][0]
       own = trunk.sequences[player]
       cumulative = self._open(self.cumulative[own], workspace, player, _CUMULATIVE)
       cumulative[0] += before[player] + after[player]

@@ -133,7 +133,7 @@ def nash_conv(context: Context) -> None:
 
 
 def iterates(context: Context) -> None:
-  """The same solver of the enumerated game has the same policies; not CFR-BR and RTCFR+, nor where bounds on losses enter."""
+  """The same solver of the enumerated game has the same policies; not CFR-BR, RTCFR+, nor with bounds on losses."""
   game = context.form.enumerated
   solver, expected = context.solver(), context.solver(game=game)
   for _ in range(3):
