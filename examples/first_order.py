@@ -56,6 +56,8 @@ _SOLVERS: dict[str, tuple[str, dict[str, object], str, str]] = {
 }
 _AXES = ("iterations", "gradients", "seconds")
 _FLOOR = 1e-16
+# Below this nothing is drawn.
+_LOWEST = 1e-7
 # Processor seconds that a solver runs for in each round.
 _ROUND = 0.02
 
@@ -207,6 +209,7 @@ def draw_panel(axes: Axes, axis: int, of_game: dict[str, list[Point]]) -> None:
       label=solver,
       linewidth=1.3,
     )
+  axes.set_ylim(bottom=max(axes.get_ylim()[0], _LOWEST))
   axes.grid(which="major", color="0.92")
 
 

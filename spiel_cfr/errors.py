@@ -101,6 +101,10 @@ class RestartError(SpielCFRError, ValueError):
   """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""
 
 
+class HoldError(SpielCFRError, ValueError):
+  """A solver is to keep a part of its policy fixed, and can't, or not any more."""
+
+
 class MissingPackageError(SpielCFRError, ImportError):
   """A package is not installed that only this needs; the message says how to install it."""
 

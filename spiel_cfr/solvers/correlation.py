@@ -88,8 +88,8 @@ def extensive_form_correlated_gap(
 
   A profile is drawn, and whoever moves is told what the drawn profile's pure strategy does there, infoset by infoset as
   they come. A player who is told an action may at that moment stop to obey, and does what is best from there on,
-  knowing what it has been told so far and nothing more of the draw (von Stengel and Forges 2008). With x^t profile t, for a
-  trigger s = (I, a) of player p
+  knowing what it has been told so far and nothing more of the draw (von Stengel and Forges 2008). With x^t profile t,
+  for a trigger s = (I, a) of player p
 
       gain(s) = max over y of  sum w_t x_p^t(s) <g_p^t, y>  -  sum w_t <g_p^t, x_p^t at and below s>
 

@@ -1,7 +1,7 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -13,7 +13,8 @@ from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.kernels.arrays import Float64s, Int64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule, evaluated
-from spiel_cfr.policy import forms
+from spiel_cfr.policy import forms, open_spiel
+from spiel_cfr.policy.held import held_part, held_sequences
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.loops import AnyFloats, IterationNumbers, make_loop
@@ -65,6 +66,7 @@ class Solver(IterativeSolver):
     "_local",
     "_gradients",
     "_play_values",
+    "_held",
   )
   _workspaces = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
 
@@ -133,6 +135,9 @@ class Solver(IterativeSolver):
     self._start()
 
   def _start(self) -> None:
+    # What is held stays held.
+    before = self.__dict__.get("_held", np.zeros(self.compiled_game.num_infosets, np.uint8))
+    strategy = self.__dict__.get("_strategy")
     self._slices = Slices()
     self._iteration = np.zeros(2, np.uint64)
     self._origin = 0
@@ -142,6 +147,11 @@ class Solver(IterativeSolver):
     self._state, self._local = self._loop.state, self._loop.local
     self._tapered = self._loop.tapered
     self._gradients, self._play_values = self._loop.gradients, self._loop.play_values
+    self._held = before.copy()
+    if strategy is not None and before.any():
+      held = held_sequences(self.compiled_game, before)
+      self._strategy[held] = strategy[held]
+      self._loaded()
     # The relative rounding error of what is remembered.
     kept = np.finfo(self._cumulative.dtype)
     self.precision = float(kept.eps)
@@ -157,6 +167,7 @@ class Solver(IterativeSolver):
     forms.check_behavioral_form(self.compiled_game, state["_strategy"])
 
   def _loaded(self) -> None:
+    self._loop.hold(held_sequences(self.compiled_game, self._held))
     self._loop.refresh()
     self._rows = np.zeros((0, 0))
 
@@ -315,6 +326,29 @@ class Solver(IterativeSolver):
     if self.tapered and passed:
       self._tapered += _ADDITION * passed * self._cumulative
       self._last_addition = self.iteration
+
+  def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    """Keeps a part of the policy fixed: regret is minimized around it (node locking).
+
+    The average tends to an equilibrium of the game in which these infosets have no choice. NashConv still counts what
+    their owner would gain by playing otherwise. Minimizers that predict take held infosets for free ones when they do,
+    which leaves their guarantees as they are: those hold for any prediction.
+
+    Args:
+      policy: what is to be played there: anything that `policy.from_policy` reads, or a mapping from these infostates.
+      infostates: where; by default everywhere in a mapping.
+
+    Raises:
+      HoldError: iterations have been done, or the solver is of a kind that can't.
+      PolicyError: there is no such infostate, or no distribution there.
+    """
+    if self.iteration:
+      raise errors.HoldError(f"{self!r} has run. Hold a policy before the first iteration.")
+    held, probabilities = held_part(self.compiled_game, policy, infostates)
+    self._held |= held
+    sequences = held_sequences(self.compiled_game, held)
+    self._strategy[sequences] = probabilities[sequences]
+    self._loaded()
 
   def restart_from(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.

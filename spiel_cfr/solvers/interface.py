@@ -5,7 +5,7 @@ import copy
 import inspect
 import os
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -112,6 +112,14 @@ class IterativeSolver(abc.ABC):
     it is the same object every time, brought up to date by this call only. `copy.copy` keeps it as it is.
     """
     return self._hand_out("average", self.average_probabilities)
+
+  def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    """Keeps a part of the policy fixed, see `Solver.hold`; only full-width solvers can.
+
+    Raises:
+      HoldError: always, for other solvers.
+    """
+    raise errors.HoldError(f"{self!r} can't hold a policy. Take a Solver, such as CFRPlusSolver.")
 
   def _hand_out(
     self,

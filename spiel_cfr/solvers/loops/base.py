@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import Float64s, Uint64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint64s
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.policy import forms
 
@@ -93,6 +93,10 @@ class Loop(abc.ABC):
       done: shape (2,), the number of iterations done, and what it was at the last addition. They are counted where no
         interruption can come between an iteration and its number.
     """
+
+  @abc.abstractmethod
+  def hold(self, sequences: Int64s) -> None:
+    """From now on keeps the probabilities at these sequences what they are, whatever the minimizer chooses."""
 
   @abc.abstractmethod
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:

@@ -27,7 +27,10 @@ from spiel_cfr.kernels.arrays import (
   COUNTS,
   FLOAT_TABLE,
   FLOATS,
+  INDICES,
   Float64s,
+  Int64s,
+  Uint32s,
   Uint64s,
   aligned_zeros,
   tuple_type,
@@ -79,6 +82,8 @@ def no_prediction(block: Block) -> None:
     FLOATS,
     FLOATS,
     FLOATS,
+    INDICES,
+    FLOATS,
     _WORKSPACE,
     SCRATCH,
     _NUMBERS,
@@ -98,6 +103,8 @@ def run_iterations(
   tapered: Float64s,
   gradients: Float64s,
   play_values: Float64s,
+  held: Uint32s,
+  kept: Float64s,
   workspace: _Workspace,
   scratch: Scratch,
   numbers: IterationNumbers,
@@ -118,6 +125,8 @@ def run_iterations(
     tapered: likewise, see `Loop`.
     gradients: likewise.
     play_values: likewise.
+    held: sequences at which strategies stay.
+    kept: their probabilities.
     workspace: what they work on.
     scratch: likewise.
     numbers: see `IterationNumbers`.
@@ -151,6 +160,8 @@ def run_iterations(
       sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
       if predicts:
         sweep_up(predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch)
+      for i in range(held.shape[0]):
+        strategy[held[i]] = kept[i]
       before = numbers.weights_before[iteration, player]
       if play_values.shape[0] != 0:
         play_values[player] += before * utility[root]
@@ -188,6 +199,7 @@ class FlatLoop(Loop):
       aligned_zeros(game.end if minimizer.predict else 0),
     )
     self._scratch = new_scratch()
+    self.hold(np.zeros(0, np.int64))
     self._roots = [treeplex.root for treeplex in game.treeplexes]
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
@@ -206,6 +218,8 @@ class FlatLoop(Loop):
       self.tapered,
       self.gradients,
       self.play_values,
+      self._held,
+      self._kept,
       self._workspace,
       self._scratch,
       numbers,
@@ -234,13 +248,19 @@ class FlatLoop(Loop):
         parameters,
         self._scratch,
       )
+    self.strategy[self._held] = self._kept
     weights = float(before[player]), float(after[player])
     self.cumulative[root] += sum(weights)
     tree_down(tree, self.strategy, sequence_form, self.cumulative, self._scratch, *weights)
 
+  def hold(self, sequences: Int64s) -> None:
+    """See the base class."""
+    self._held, self._kept = sequences.astype(np.uint32), self.strategy[sequences]
+
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """See the base class."""
     tree_adopt(self._tree, sequence_form, self.strategy)
+    self.strategy[self._held] = self._kept
     self._scratch.value[:] = 0.0
     tree_up(
       resumption(self._minimizer),

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, Part, Partition, PartWalk, Workspace
 from spiel_cfr.game.sweeps import tree_adopt, tree_down, tree_reach, tree_up
-from spiel_cfr.kernels.arrays import Float64s, Uint64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint64s, aligned_zeros
 from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.slices import whole_steps
@@ -77,6 +77,7 @@ class PartsLoop(Loop):
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines * game.num_infosets + LANES)
     self._parts = partition.parts
+    self.hold(np.zeros(0, np.int64))
     for line, values in enumerate(self._initial_local):
       self.set_local_line(line, values)
     copies = dtype != np.float64
@@ -110,6 +111,26 @@ class PartsLoop(Loop):
     for player in PLAYERS:
       self._reach(0, player, self._walk.trunk)
 
+  def hold(self, sequences: Int64s) -> None:
+    """See the base class."""
+    inside = [
+      [sequences[(sequences >= own.start) & (sequences < own.stop)] for own in part.sequences]
+      for part in self._parts
+    ]
+    # For each part and player: places within the part, and the probabilities there.
+    self._held = [
+      [
+        (held - own.start, self.strategy[held].astype(np.float64))
+        for held, own in zip(of_part, part.sequences, strict=True)
+      ]
+      for of_part, part in zip(inside, self._parts, strict=True)
+    ]
+
+  def _restore_held(self, number: int, player: int, strategy: Float64s) -> None:
+    """Overwrites what a minimizer has chosen at held sequences of a part."""
+    places, kept = self._held[number][player]
+    strategy[places] = kept
+
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """See the base class."""
     kernel = resumption(self._minimizer)
@@ -123,6 +144,7 @@ class PartsLoop(Loop):
         strategy = self._open(self.strategy[own], workspace, player, _STRATEGY)
         state = self._open(self._state_of(own), workspace, player, _STATE)
         tree_adopt(part.trees[player], reach, strategy)
+        self._restore_held(number, player, strategy)
         tree_up(
           kernel,
           part.trees[player],
@@ -271,6 +293,7 @@ class PartsLoop(Loop):
         parameters,
         workspace.scratch,
       )
+    self._restore_held(number, player, strategy)
     _close(self.strategy[own], strategy)
     _close(self._state_of(own), state)
 
