@@ -16,6 +16,8 @@ from spiel_cfr.evaluate import (
 )
 from spiel_cfr.exact.linear_program import LPSolution, solve_lp
 from spiel_cfr.exact.matrices import constraint_matrix, payoff_matrix, sequences
+from spiel_cfr.exchange.efg import save_efg
+from spiel_cfr.exchange.policies import load_policy, save_policy
 from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
 from spiel_cfr.first_order.komwu import KOMWUSolver
 from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
@@ -24,6 +26,7 @@ from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
 from spiel_cfr.game.blocks import Block, block_kernel
 from spiel_cfr.game.estimate import SizeEstimate
 from spiel_cfr.game.loading import load_game
+from spiel_cfr.infoset_regrets import InfosetRegret, largest_infoset_regret
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Schedule
@@ -102,6 +105,7 @@ __all__ = [
   "HSPCFRPlusSolver",
   "HedgeCFRSolver",
   "ImperfectRecallWarning",
+  "InfosetRegret",
   "IterativeSolver",
   "KOMWUSolver",
   "LCFRSolver",
@@ -145,14 +149,18 @@ __all__ = [
   "expected_values",
   "exploitability",
   "extensive_form_correlated_gap",
+  "largest_infoset_regret",
   "load_compiled_game",
   "load_endgame",
   "load_game",
+  "load_policy",
   "nash_conv",
   "open_trace",
   "payoff_matrix",
   "read_trace",
   "run",
+  "save_efg",
+  "save_policy",
   "sequences",
   "solve",
   "solve_lp",

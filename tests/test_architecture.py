@@ -27,8 +27,10 @@ ORDER = (
   "poker",  # the same for poker, over vectors of hands
   "compiling",  # the front door: from any game to a compiled one
   "policy",  # between arrays and OpenSpiel's policies
+  "exchange",  # files that other programs read
   "best_responses",  # their compiled code
   "evaluate",  # best responses and NashConv
+  "infoset_regrets",  # whether a policy makes sense off its path
   "exact",  # linear programs
   "minimizers",  # what an infoset does
   "theory",  # step sizes, and certificates that they keep their promises
