@@ -7,13 +7,13 @@ players), draws it, and ends with what OpenSpiel's own functions say of every fi
 """
 
 import pathlib
-import re
 import sys
 import time
 
 from absl import app, flags
 from named_solvers import SOLVERS
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
+from results import file_name
 
 import spiel_cfr
 from spiel_cfr import CompiledGame
@@ -88,8 +88,7 @@ def compare() -> None:
 
 def picture_of(game: str) -> pathlib.Path:
   """Returns where the picture of a game goes."""
-  name = re.sub(r"[^a-zA-Z0-9]+", "_", game).strip("_")[:80]
-  return pathlib.Path(_OUTPUT_DIR.value, f"compare_{name}.png")
+  return pathlib.Path(_OUTPUT_DIR.value, file_name("compare", game, ".png"))
 
 
 def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.IterativeSolver]) -> None:

@@ -8,11 +8,11 @@ CFR stays where it is. The matrix games have mixed equilibria away from the unif
 """
 
 import csv
-import pathlib
 
 import matplotlib.pyplot as plt
 import pyspiel
 from absl import app, flags
+from results import writable
 
 import spiel_cfr
 
@@ -45,8 +45,7 @@ def main(_: list[str]) -> None:
   ]
   panels.append(("CFR", 0.5, None))
   horizons = [2**power for power in range(6, _POWERS.value + 1)]
-  path = pathlib.Path(_OUTPUT.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
+  path = writable(_OUTPUT.value)
   figure, grid = plt.subplots(1, len(panels), figsize=(3.6 * len(panels), 4), layout="constrained")
   with path.with_suffix(".csv").open("w", newline="") as file:
     writer = csv.writer(file)

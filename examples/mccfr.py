@@ -12,15 +12,15 @@ and writes them to a file, one JSON object per line. It also takes games too lar
 """
 
 import pathlib
-import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from absl import app, flags
+from results import file_name
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, RegretMatching
+from spiel_cfr import CompiledGame, RegretMatching, files
 from spiel_cfr.sampling.snapshot import Snapshot
 
 Factory = Callable[[Any, int], Any]
@@ -70,13 +70,13 @@ def main(arguments: list[str]) -> None:
   unknown = sorted(set(_SAMPLERS.value) - set(SOLVERS))
   if unknown:
     raise app.UsageError(f"unknown samplers {unknown}; there are {', '.join(SOLVERS)}")
-  pathlib.Path(_OUTPUT_DIR.value).mkdir(parents=True, exist_ok=True)
   try:
+    files.check_writable(_OUTPUT_DIR.value)
     if _SAMPLERS.value:
       compare()
     if _TRACK.value is not None:
       track()
-  except spiel_cfr.errors.SpielCFRError as error:
+  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
     sys.exit(f"error: {error}")
 
 
@@ -121,13 +121,13 @@ def draw_comparison(
   both[0].set_ylabel(f"{quality} of the average policy")
   both[0].legend()
   figure.suptitle(game.game_string.removesuffix("()"))
-  save(figure, f"mccfr_{game.game_string}")
+  save(figure, "mccfr", game.game_string)
 
 
 def track() -> None:
   solver = SOLVERS[_TRACKED.value](_GAME.value, _SEED.value)
-  name = f"track_{_TRACKED.value}_{solver.game}"
-  path = pathlib.Path(_OUTPUT_DIR.value, file_name(name)).with_suffix(".jsonl")
+  kind, game = f"track_{_TRACKED.value}", str(solver.game)
+  path = pathlib.Path(_OUTPUT_DIR.value, file_name(kind, game, ".jsonl"))
   every = max(1, _ITERATIONS.value // 200)
   tracker = spiel_cfr.Tracker(solver, _TRACK.value, every=every, path=path)
   tracker.run(_ITERATIONS.value)
@@ -135,10 +135,10 @@ def track() -> None:
   if not tracker.snapshots:
     sys.exit("error: the samples have not met any infoset that the regular expression finds.")
   if _PLOT.value:
-    draw_infosets(tracker.snapshots, name)
+    draw_infosets(tracker.snapshots, kind, game)
 
 
-def draw_infosets(snapshots: list[Snapshot], name: str) -> None:
+def draw_infosets(snapshots: list[Snapshot], kind: str, game: str) -> None:
   """Draws a row of pictures an infoset: strategies on the left, regrets on the right."""
   plt = pyplot()
 
@@ -169,7 +169,7 @@ def draw_infosets(snapshots: list[Snapshot], name: str) -> None:
     "average strategy (faint: current strategy) and cumulative regret"
     + (f"; {left_out:,} more infosets are in the file" if left_out else "")
   )
-  save(figure, name)
+  save(figure, kind, game)
 
 
 def pyplot() -> Any:
@@ -180,12 +180,8 @@ def pyplot() -> Any:
   return plt
 
 
-def file_name(name: str) -> str:
-  return re.sub(r"[^a-zA-Z0-9+]+", "_", name).strip("_")[:80]
-
-
-def save(figure: Any, name: str) -> None:
-  path = pathlib.Path(_OUTPUT_DIR.value, file_name(name)).with_suffix(".png")
+def save(figure: Any, kind: str, game: str) -> None:
+  path = pathlib.Path(_OUTPUT_DIR.value, file_name(kind, game, ".png"))
   figure.savefig(path, dpi=150)
   print(f"\nWrote {path}")
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from absl import app, flags
 from named_solvers import SOLVERS
+from results import chosen, writable
 
 import spiel_cfr
 from spiel_cfr import Powers
@@ -57,8 +58,10 @@ def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   curves = {}
-  for number in _GAMES.value:
-    name = list(GAMES)[int(number)]
+  names = chosen(GAMES, _GAMES.value)
+  if _PICTURE.value:
+    writable(_PICTURE.value)
+  for name in names:
     game_string, seconds = GAMES[name]
     curves[name] = measure(name, game_string, seconds * _SCALE.value)
   if _PICTURE.value:
@@ -130,7 +133,7 @@ def draw(curves: dict[str, dict[str, Curve]]) -> None:
   try:
     import matplotlib.pyplot as plt
   except ImportError:
-    sys.exit("No picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --picture=.")
+    sys.exit("No picture without matplotlib: pip install matplotlib, or pass --picture=.")
   figure, panels = plt.subplots(
     1, len(curves), figsize=(4.6 * len(curves), 4.6), layout="constrained", squeeze=False
   )
@@ -150,7 +153,6 @@ def draw(curves: dict[str, dict[str, Curve]]) -> None:
   panels[0][0].set_ylabel("exploitability")
   panels[0][0].legend(loc="lower left", fontsize="small")
   path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
   figure.savefig(path, dpi=110)
   print(f"\nWrote {path}")
 

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 
 from absl import app, flags
 from named_solvers import SOLVERS
+from results import file_name
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
@@ -44,9 +45,13 @@ _SECONDS = flags.DEFINE_float("seconds", None, "stop after this time", 0.0)
 _EVAL_EVERY = flags.DEFINE_integer(
   "eval_every", 0, "evaluate every so many iterations; 0 for as often as is sensible", lower_bound=0
 )
-_POLICY = flags.DEFINE_string("policy", "results/policy.json", "where the average policy goes")
+_POLICY = flags.DEFINE_string(
+  "policy", None, "where the average policy goes; by default, into results/, named by the game"
+)
 _PLOT = flags.DEFINE_bool("plot", False, "whether to draw NashConv; needs matplotlib")
-_PICTURE = flags.DEFINE_string("picture", "results/solve.png", "where the picture goes")
+_PICTURE = flags.DEFINE_string(
+  "picture", None, "where the picture goes; by default, into results/, named by the game"
+)
 _MAX_NODES = flags.DEFINE_integer(
   "max_nodes", 20_000_000, "how many states the game may have", lower_bound=1
 )
@@ -73,9 +78,11 @@ def main(arguments: list[str]) -> None:
 
 def solve() -> None:
   start = time.perf_counter()
-  check_writable(pathlib.Path(_POLICY.value))
+  policy = pathlib.Path(_POLICY.value or "results/" + file_name("policy", _GAME.value, ".json"))
+  picture = pathlib.Path(_PICTURE.value or "results/" + file_name("solve", _GAME.value, ".png"))
+  check_writable(policy)
   if _PLOT.value:
-    check_writable(pathlib.Path(_PICTURE.value))
+    check_writable(picture)
   game = spiel_cfr.compile_game(_GAME.value, max_nodes=_MAX_NODES.value, cache_dir=_CACHE_DIR.value)
   compiling = time.perf_counter() - start
   print(game, flush=True)
@@ -116,15 +123,13 @@ def solve() -> None:
     print(f"{row.iteration:12,}{row.solver_seconds:12.4f}{row.nash_conv:14.6e}")
   print(f"\n{solution}\n")
 
-  path = pathlib.Path(_POLICY.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  path.write_text(json.dumps(solution.policy_dict(), indent=1))
-  print(f"Wrote {path}")
+  policy.write_text(json.dumps(solution.policy_dict(), indent=1))
+  print(f"Wrote {policy}")
   if _PLOT.value:
-    draw(f"{game.game_string.removesuffix('()')}, {name}", solution.rows)
+    draw(f"{game.game_string.removesuffix('()')}, {name}", solution.rows, picture)
 
 
-def draw(title: str, rows: Sequence[spiel_cfr.Row]) -> None:
+def draw(title: str, rows: Sequence[spiel_cfr.Row], path: pathlib.Path) -> None:
   """Draws NashConv against iterations."""
   try:
     import matplotlib.pyplot as plt
@@ -136,8 +141,6 @@ def draw(title: str, rows: Sequence[spiel_cfr.Row]) -> None:
   axes.set(xscale="log", yscale="log", xlabel="iterations", ylabel="NashConv")
   axes.set_title(title)
   axes.grid(which="major", color="0.9")
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
   figure.savefig(path, dpi=150)
   print(f"Wrote {path}")
 

@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from absl import app, flags
 from matplotlib.axes import Axes
+from results import writable
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, catalogue
@@ -74,7 +75,7 @@ def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   folder = pathlib.Path(_OUTPUT_DIR.value)
-  folder.mkdir(parents=True, exist_ok=True)
+  writable(folder / "stable_predictive.csv")
   orders = list(dict.fromkeys(",".join(_UPDATES.value).split(",")))
   results: dict[str, dict[str, Curves]] = {order: {} for order in orders}
   for name in _GAMES.value:

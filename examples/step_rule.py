@@ -13,6 +13,7 @@ poker games of 8 cards among others: that a trial checks the tapered average alo
 import time
 
 from absl import app, flags
+from results import chosen
 
 import spiel_cfr
 from spiel_cfr import catalogue
@@ -69,11 +70,11 @@ _OURS = flags.DEFINE_enum("ours", "restarted", OURS, "which of ours has to be be
 
 
 def main(_: list[str]) -> None:
-  chosen = [list(GAMES)[int(number)] for number in _GAME_NUMBERS.value] or list(GAMES)
+  names = chosen(GAMES, _GAME_NUMBERS.value) or list(GAMES)
   print(f"| game | {' | '.join(COLUMNS)} | best | time |")
   print("| --- " * (len(COLUMNS) + 3) + "|")
   wins = 0
-  for name in chosen:
+  for name in names:
     game = spiel_cfr.compile_game(GAMES[name])
     low, high = game.payoff_range
     values, seconds = [], []
@@ -93,7 +94,7 @@ def main(_: list[str]) -> None:
     cells = " | ".join(f"{value:.1e}" for value in values)
     ratio = seconds[columns.index(_OURS.value)] / seconds[columns.index("DCFR")]
     print(f"| {name} | {cells} | {'yes' if best else 'no'} | {ratio:.1f} |", flush=True)
-  print(f"\nat or below all others: {wins} of {len(chosen)}")
+  print(f"\nat or below all others: {wins} of {len(names)}")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from spiel_cfr.minimizers.schedules import Schedule
 from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policy import CompiledTabularPolicy
+from spiel_cfr.policy.merge import merge
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
@@ -77,6 +78,10 @@ from spiel_cfr.solvers.variants import (
   SAPCFRPlusSolver,
 )
 from spiel_cfr.solving import Solution, choose_solver, solve
+from spiel_cfr.sweeps.processes import ProcessExecutor
+from spiel_cfr.sweeps.ray_executor import RayExecutor
+from spiel_cfr.sweeps.sweep import sweep
+from spiel_cfr.sweeps.table import SweepTable
 
 __version__ = importlib.metadata.version("spiel_cfr")
 
@@ -118,8 +123,10 @@ __all__ = [
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
   "Powers",
+  "ProcessExecutor",
   "PublicGame",
   "RTCFRPlusSolver",
+  "RayExecutor",
   "RegretMatching",
   "Restarted",
   "RestartedCFRSolver",
@@ -132,6 +139,7 @@ __all__ = [
   "Solution",
   "Solver",
   "StablePredictiveCFRSolver",
+  "SweepTable",
   "TabularCFRSolver",
   "Trace",
   "Tracker",
@@ -154,6 +162,7 @@ __all__ = [
   "load_endgame",
   "load_game",
   "load_policy",
+  "merge",
   "nash_conv",
   "open_trace",
   "payoff_matrix",
@@ -164,4 +173,5 @@ __all__ = [
   "sequences",
   "solve",
   "solve_lp",
+  "sweep",
 ]

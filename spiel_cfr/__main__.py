@@ -13,6 +13,9 @@ import pyspiel
 import spiel_cfr
 from spiel_cfr import catalogue, errors
 
+# Where nothing says when to stop; and the horizon of solvers that want to know theirs.
+_ITERATIONS = 1000
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
   """Runs one job; returns the process's exit status.
@@ -29,14 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
   job = _add(jobs, "solve", _solve, "solve a game, and write the policy on request")
   job.add_argument("game", help='OpenSpiel\'s string of a game, such as "leduc_poker(players=3)"')
   job.add_argument("--solver", default="dcfr", choices=catalogue.SOLVERS, metavar="NAME")
-  _add_limits(job)
+  _add_limits(job, "stop after so many seconds, compiling included")
   job.add_argument("--target", type=float, metavar="NASHCONV", help="stop at this NashConv")
   job.add_argument("--policy", type=pathlib.Path, metavar="FILE", help="write the policy, as JSON")
 
   job = _add(jobs, "compare", _compare, "run several solvers on a game")
   job.add_argument("game", help="OpenSpiel's string of a game")
   job.add_argument("--solvers", default="cfr,cfr+,dcfr,pcfr+,adaptive", metavar="NAME,NAME")
-  _add_limits(job)
+  _add_limits(job, "stop each solver after so many seconds")
 
   job = _add(jobs, "size", _size, "estimate how large a game is, without walking it")
   job.add_argument("game", help="OpenSpiel's string of a game")
@@ -64,9 +67,19 @@ def _add(
   return job
 
 
-def _add_limits(job: argparse.ArgumentParser) -> None:
-  job.add_argument("--iterations", type=int, default=1000, help="how many at most (1000)")
-  job.add_argument("--seconds", type=float, help="stop after so many seconds")
+def _add_limits(job: argparse.ArgumentParser, seconds: str) -> None:
+  job.add_argument(
+    "--iterations",
+    type=int,
+    help=f"how many at most: by default {_ITERATIONS}, or with --seconds as many as there is time for",
+  )
+  job.add_argument("--seconds", type=float, help=seconds)
+
+
+def _iterations(chosen: argparse.Namespace) -> int | None:
+  """Returns how many iterations there are at most, None if time is the only limit."""
+  given: int | None = chosen.iterations
+  return _ITERATIONS if given is None and chosen.seconds is None else given
 
 
 def _solve(chosen: argparse.Namespace) -> None:
@@ -75,12 +88,13 @@ def _solve(chosen: argparse.Namespace) -> None:
   start = time.perf_counter()
   game = spiel_cfr.compile_game(chosen.game)
   print(game, flush=True)
-  solver = catalogue.make(chosen.solver, game, chosen.iterations)
+  iterations = _iterations(chosen)
+  solver = catalogue.make(chosen.solver, game, iterations or _ITERATIONS)
   seconds = chosen.seconds
   if seconds is not None:
     # Compiling counts.
     seconds = max(seconds - (time.perf_counter() - start), min(seconds, 1e-3))
-  result = spiel_cfr.run(solver, chosen.iterations, seconds=seconds, target_nash_conv=chosen.target)
+  result = spiel_cfr.run(solver, iterations, seconds=seconds, target_nash_conv=chosen.target)
   print(f"{solver}: NashConv {result.last.nash_conv:.6g}")
   if chosen.policy is not None:
     chosen.policy.write_text(json.dumps(solver.average_policy_dict(), indent=1))
@@ -97,13 +111,18 @@ def _compare(chosen: argparse.Namespace) -> None:
     )
   game = spiel_cfr.compile_game(chosen.game)
   print(game, flush=True)
+  iterations = _iterations(chosen)
   print(f"{'solver':>30}{'iterations':>12}{'NashConv':>14}{'seconds':>10}")
   for name in names:
-    solver = catalogue.make(name, game, chosen.iterations)
-    last = spiel_cfr.run(solver, chosen.iterations, seconds=chosen.seconds, progress=False).last
+    solver = catalogue.make(name, game, iterations or _ITERATIONS)
+    solver.prepare()
+    result = spiel_cfr.run(solver, iterations, seconds=chosen.seconds, progress=False)
+    last = result.last
     print(
       f"{name:>30}{last.iteration:12,}{last.nash_conv:14.6g}{last.solver_seconds:10.3g}", flush=True
     )
+    if result.reason == "interrupt":
+      return
 
 
 def _size(chosen: argparse.Namespace) -> None:
@@ -121,8 +140,9 @@ def _games(_: argparse.Namespace) -> None:
 
 
 def _solvers(_: argparse.Namespace) -> None:
+  width = max(map(len, catalogue.SOLVERS)) + 2
   for name, entry in catalogue.SOLVERS.items():
-    print(f"{name:32}{entry.summary}")
+    print(f"{name:{width}}{entry.summary}")
 
 
 def check_writable(path: pathlib.Path) -> None:

@@ -243,6 +243,18 @@ def evaluate(
   return Evaluator(compiled)(sequence_form, aligned_zeros(compiled.end) if responses else None)
 
 
+def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
+  """Returns how bad each player's strategy is, shape (players,); in all, NashConv.
+
+  In constant-sum games of two players a strategy is as bad as the opponent's best response to it is good, whatever the
+  other strategy is. In other games only all strategies together can be judged, and each has its share.
+  """
+  if compiled.is_two_player_constant_sum and compiled.constant_sum is not None:
+    result: Float64s = evaluation.best_response_values[::-1] - compiled.constant_sum / 2
+    return result
+  return np.full(compiled.num_players, evaluation.nash_conv / compiled.num_players)
+
+
 def _check_values(values: Float64s) -> None:
   """Checks the values of policy and best response, a row per player.
 

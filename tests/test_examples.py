@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 
@@ -41,6 +42,7 @@ def run(name, *flags, fails=False):
     "list_games",
     "plot_traces",
     "benchmark",
+    "sweep",
   ],
 )
 def test_help(name):
@@ -70,6 +72,19 @@ def test_solve(tmp_path):
   assert all(abs(sum(entry.values()) - 1) < 1e-9 for entry in entries.values())
   assert picture.read_bytes().startswith(b"\x89PNG")
   assert list((tmp_path / "cache").iterdir())
+
+
+def test_sweep(tmp_path):
+  config, folder = tmp_path / "config.json", tmp_path / "sweep"
+  config.write_text('{"game": ["kuhn_poker"], "solver": ["dcfr", "no such"], "gamma": [1, 2]}')
+  flags = [f"--config={config}", f"--folder={folder}", "--iterations=20", "--processes=1"]
+  for _ in range(2):
+    output = run("sweep", *flags)
+    assert output.count(" 20 ") == 2
+    assert output.count("solver must be one of") == 2
+  assert (folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
+  config.write_text("{")
+  assert "error: " in run("sweep", *flags, fails=True)
 
 
 def test_solve_stops_at_a_target(tmp_path):
@@ -162,13 +177,43 @@ def test_compare_no_solvers():
 
 @pytest.mark.parametrize(
   ("name", "flag"),
-  [("solve", "--policy=/proc/none/policy.json"), ("compare_solvers", "--output_dir=/proc/none")],
+  [
+    ("solve", "--policy=/proc/none/policy.json"),
+    ("compare_solvers", "--output_dir=/proc/none"),
+    ("convergence_rate", "--output=/proc/none/rate.png"),
+    ("mccfr", "--output_dir=/proc/none"),
+    ("restarts", "--picture=/proc/none/restarts.png"),
+    ("stable_predictive", "--output_dir=/proc/none"),
+  ],
 )
 def test_where_nothing_can_be_written(name, flag):
   """That is said before the run."""
-  output = run(name, "--game=kuhn_poker", flag, fails=True)
+  output = run(name, flag, fails=True)
   assert output.startswith("error: ")
-  assert "58 states" not in output
+  assert output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+  ("name", "flag"),
+  [("restarts", "--games=3"), ("restarts", "--games=x"), ("step_rule", "--game_numbers=0,-1")],
+)
+def test_games_that_have_no_number(name, flag):
+  output = run(name, flag, fails=True)
+  assert output.startswith("error: there is no game ")
+
+
+def test_no_two_games_share_a_file():
+  parameters = "betting=nolimit,numPlayers=2,numRounds=1,blind=1 1,stack={} 8,firstPlayer=1 1"
+  games = [
+    *("kuhn_poker()", "kuhn_poker(players=3)", "matrix_pd()", "misere(game=matrix_pd())"),
+    *(f"add_noise(epsilon={number},game=kuhn_poker(),seed=1)" for number in ("0.5", "-0.5", "5")),
+    *(f"universal_poker({parameters.format(stack)},numSuits=1)" for stack in (7, 8)),
+  ]
+  file_name = runpy.run_path(str(ROOT / "examples" / "results.py"))["file_name"]
+  names = [file_name("policy", game, ".json") for game in games]
+  assert len(set(names)) == len(games)
+  assert names[0] == "policy_kuhn_poker.json"
+  assert max(map(len, names)) < 100
 
 
 def test_libratus_endgames_finds_bad_states_before_the_run(tmp_path):

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import spiel_cfr
-from spiel_cfr import __main__
+from spiel_cfr import __main__, catalogue
 
 
 def output(capsys, *arguments):
@@ -45,8 +45,20 @@ def test_compare(capsys):
   assert re.search(r"\bcfr_br +50 ", found)
 
 
+def test_compare_for_equal_times(capsys):
+  """Without --iterations, the seconds are the only limit, and each solver has as many."""
+  found = output(capsys, "compare", "kuhn_poker", "--solvers=cfr,dcfr", "--seconds=0.2")
+  counts = re.findall(r"\bd?cfr +([\d,]+) ", found)
+  assert len(counts) == 2
+  # Elsewhere a thousand iterations are what is done by default.
+  assert "1,000" not in counts
+  found = output(capsys, "compare", "kuhn_poker", "--solvers=cfr", "--seconds=60", "--iterations=7")
+  assert re.search(r"\bcfr +7 ", found)
+
+
 def test_lists_and_sizes(capsys):
-  assert "cfr_br" in output(capsys, "solvers")
+  names = [line.split("  ")[0] for line in output(capsys, "solvers").splitlines()]
+  assert names == list(catalogue.SOLVERS)
   assert " states, " in output(capsys, "size", "kuhn_poker")
   assert output(capsys, "games").count("\n") > 100
 
@@ -59,6 +71,8 @@ def test_lists_and_sizes(capsys):
     ["solve", "kuhn_poker", "--policy=/proc/none/policy.json"],
     ["solve", "kuhn_poker", f"--policy={pathlib.Path(__file__).parent}"],
     ["compare", "kuhn_poker", "--solvers="],
+    ["compare", "kuhn_poker", "--seconds=-1"],
+    ["compare", "kuhn_poker", "--seconds=nan"],
     ["compare", "kuhn_poker", "--solvers=cfr,cfx"],
     ["size", "mfg_crowd_modelling"],
   ],

@@ -13,7 +13,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors, files
-from spiel_cfr.compiled import enumerated
+from spiel_cfr.compiled import checks, enumerated
 
 
 @pytest.mark.parametrize("kind", mutations.KINDS)
@@ -86,7 +86,12 @@ def test_whole_files_are_accepted(name: str, tmp_path: pathlib.Path) -> None:
     ("0.groups", 1 << 40, "32 bits"),
     ("0.parent", 4, "one level up"),
     ("1.position", 0, "different places"),
+    ("0.first_sequence", 9, "in the layout"),
+    ("0.stride", 16, "in the layout"),
+    ("0.num_actions", 3, "int64 of shape"),
     ("0.actions", 7, "actions are the game's"),
+    ("0.actions", 0, "different actions"),
+    ("0.infostate_lengths", 9, "end to end"),
     ("payoff.others", 1 << 31, "treeplexes"),
     ("payoff.values", np.nan, "finite"),
   ],
@@ -101,3 +106,33 @@ def test_messages_say_what_is_wrong(
   files.write(path, header.pop("kind"), header.pop("format"), header, arrays)
   with pytest.raises(errors.FileFormatError, match=message):
     spiel_cfr.load_compiled_game(path)
+
+
+def test_names_that_are_the_same_are_found_and_hashes_that_are_not(monkeypatch) -> None:
+  def check(*names: str) -> None:
+    text = np.frombuffer("".join(names).encode(), np.uint8)
+    checks.check_infostates(text.copy(), np.array([len(name) for name in names], np.uint32))
+
+  check("a", "ab", "b", "")
+  with pytest.raises(ValueError, match="different names"):
+    check("ab", "a", "ab")
+  # Names whose hashes are equal by chance are still told apart.
+  monkeypatch.setattr(checks, "_hash_names", lambda text, lengths, hashes: hashes.fill(7))
+  check("a", "ab", "b")
+  with pytest.raises(ValueError, match="different names"):
+    check("ab", "a", "ab")
+
+
+def test_infosets_before_their_parents_are_refused(tmp_path: pathlib.Path) -> None:
+  """The layout may be right while the order of discovery is not: reading it, parents would be missing."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  own = game.infosets[0]
+  order = np.arange(game.treeplexes[0].num_infosets)[::-1]
+  columns = {
+    name: np.ascontiguousarray(getattr(own, name)[order])
+    for name in ("num_actions", "position", "first_sequence", "stride")
+  }
+  infostates = [own.infostates[place] for place in order]
+  turned = type(own)(infostates=infostates, actions=own.actions, **columns)
+  with pytest.raises(ValueError, match="discovered after"):
+    checks._check_infosets(game.treeplexes[0], turned, game.num_distinct_actions)

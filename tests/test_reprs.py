@@ -10,6 +10,11 @@ from spiel_cfr.runs import progress
 from spiel_cfr.runs.progress import Progress
 
 
+def test_games_with_strings_of_several_lines():
+  game = spiel_cfr.compile_game("markov_soccer(horizon=1)", infostate="history")
+  assert "\n" not in repr(game) + repr(spiel_cfr.CFRSolver(game))
+
+
 def test_one_line_each(tmp_path):
   game = spiel_cfr.compile_game("leduc_poker")
   solver = spiel_cfr.CFRPlusSolver(game)

@@ -232,7 +232,7 @@ class CompiledGame(abc.ABC):
 
   def __str__(self) -> str:
     """Returns what game it is, and its size in words."""
-    name = self.game_string
+    name = " ".join(self.game_string.split())
     return f"{name if len(name) <= 100 else name[:97] + '...'}: {self.size}"
 
   def __repr__(self) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors, files
 from spiel_cfr.compiled.base import CompiledGame, Infosets
-from spiel_cfr.compiled.checks import check_game, check_header
+from spiel_cfr.compiled.checks import check_game, check_header, check_infostates
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.treeplex import Treeplex, build_treeplex
@@ -72,9 +72,20 @@ class EnumeratedGame(CompiledGame):
 
   @property
   def view(self) -> GameView:
-    """See the base class."""
+    """See the base class.
+
+    Raises:
+      UnsupportedGameError: the game was pickled or read from a file, and OpenSpiel can't make it of its string.
+    """
     if self._view is None:
-      view = GameView(loading.load_game(self.game_string))
+      try:
+        view = GameView(loading.load_game(self.game_string))
+      except errors.GameError as error:
+        raise errors.UnsupportedGameError(
+          "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
+          f"file, and OpenSpiel can't make them of its string: {error} "
+          "Use what compile_game returns, in its own process."
+        ) from error
       self.check_view(view)
       self._view = view
     return self._view
@@ -274,10 +285,9 @@ def _from_arrays(
   for player, (root, end, first_infoset) in enumerate(header["roots"]):
     tree = {name: arrays[f"{player}.{name}"] for name in _OF_TREEPLEX}
     treeplexes.append(Treeplex(root, end, first_infoset, **tree))
-    text = arrays[f"{player}.infostates"].tobytes()
     lengths = arrays[f"{player}.infostate_lengths"]
-    require_array(lengths, "infostate_lengths", np.uint32, -1)
-    require(lengths.sum(dtype=np.float64) == len(text), "infostates are end to end")
+    check_infostates(arrays[f"{player}.infostates"], lengths)
+    text = arrays[f"{player}.infostates"].tobytes()
     ends = np.cumsum(lengths, dtype=np.int64).tolist()
     if text.isascii():
       # Pieces of a string are made faster than strings of pieces.

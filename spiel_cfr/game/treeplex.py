@@ -200,7 +200,7 @@ def _depths(parents: Int64s, owner: Int64s) -> Int64s:
 
 
 def check_treeplexes(treeplexes: Sequence[Treeplex]) -> Bools:
-  """Checks that treeplexes are laid out as `build_treeplex` does it, one player after the other.
+  """Checks that groups are laid out as `build_treeplex` does it, one player after the other.
 
   Returns:
     Which sequences are real, not padding, shape (sequences,).
@@ -227,33 +227,10 @@ def check_treeplexes(treeplexes: Sequence[Treeplex]) -> Bools:
     require(infoset == first_infoset + np.cumsum(count) - count, "infosets are end to end")
     steps = np.diff(depth, prepend=-1)
     require((steps >= 0) & (steps <= 1) & (depth <= np.arange(len(depth))), "parents come first")
-    total = int(count.sum())
-    require_array(tree.parent, "parent", np.uint32, total)
-    above = np.repeat(depth, count) - 1
-    group, _ = find_groups(tree, tree.parent)
-    known = np.append(depth, -1)[group]
-    require((known == above) & ((group >= 0) | (tree.parent == root)), "parents are one level up")
-    root, first_infoset = tree.end, first_infoset + total
+    root, first_infoset = tree.end, first_infoset + int(count.sum())
   real = np.zeros(root, bool)
   for tree in treeplexes:
     real[tree.root] = True
     for first, stride, count, actions, _, _ in tree.groups.astype(np.int64).tolist():
       real[first : first + actions * stride].reshape(actions, stride)[:, :count] = True
   return real
-
-
-def find_groups(tree: Treeplex, sequences: Uint32s) -> tuple[Int64s, Int64s]:
-  """Finds the group of each sequence, -1 for those that are in none, and its infoset's place within the group."""
-  groups = tree.groups.astype(np.int64)
-  if not len(groups):
-    return np.full(len(sequences), -1), np.zeros(len(sequences), np.int64)
-  # Looked up by vectors of sequences, which are fewer than sequences.
-  begin = groups[0, FIRST_SEQUENCE] // LINE
-  lines = groups[:, STRIDE] * groups[:, ACTIONS] // LINE
-  of_line = np.repeat(np.arange(len(groups)), lines)
-  line = sequences.astype(np.int64) // LINE - begin
-  inside = (line >= 0) & (line < len(of_line))
-  group = of_line[np.where(inside, line, 0)]
-  place = (sequences.astype(np.int64) - groups[group, FIRST_SEQUENCE]) % groups[group, STRIDE]
-  inside &= place < groups[group, COUNT]
-  return np.where(inside, group, -1), place

@@ -17,12 +17,15 @@ Uint32s = npt.NDArray[np.uint32]
 Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Uint8s = npt.NDArray[np.uint8]
 
 FLOATS = types.Array(types.float64, 1, "C")
 FLOAT_TABLE = types.Array(types.float64, 2, "C")
 INDICES = types.Array(types.uint32, 1, "C")
 INDEX_TABLE = types.Array(types.uint32, 2, "C")
 COUNTS = types.Array(types.uint64, 1, "C")
+INTEGERS = types.Array(types.int64, 1, "C")
+BYTES = types.Array(types.uint8, 1, "C")
 COUNT_TABLE = types.Array(types.uint64, 2, "C")
 COUNT = types.uint64
 
@@ -54,6 +57,26 @@ def aligned(array: Float64s) -> Float64s:
   result = aligned_zeros(*array.shape)
   result[...] = array
   return result
+
+
+def unlocked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+  """Returns the same memory without the mark that it is read-only, because kernels take no arrays that have one.
+
+  For arrays that no kernel writes to: those that another process shares are in memory that really can't be written.
+  """
+  if array.flags.writeable:
+    return array
+  interface = dict(array.__array_interface__)
+  interface["data"] = (interface["data"][0], False)
+  return np.asarray(_Owner(interface, array))
+
+
+class _Owner:
+  """What NumPy makes an array of, and keeps as long as the array is there."""
+
+  def __init__(self, interface: dict[str, Any], array: npt.NDArray[Any]) -> None:
+    self.__array_interface__ = interface
+    self.array = array
 
 
 def require(condition: Any, what: str) -> None:

@@ -100,6 +100,27 @@ def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
 
 
 @inside_kernels
+def nonzero_bits(typing_context: Any, vector: Any) -> Any:
+  """Returns an integer whose bit k says whether element k is not zero."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    differs = builder.fcmp_unordered("!=", arguments[0], ir.Constant(_LLVM_VECTOR, None))
+    return builder.zext(builder.bitcast(differs, ir.IntType(LANES)), ir.IntType(64))
+
+  return types.uint64(_VECTOR), generate
+
+
+@inside_kernels
+def lowest_bit(typing_context: Any, number: Any) -> Any:
+  """Returns the place of the lowest bit of an integer that is 1; there must be one."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+  return types.uint64(types.uint64), generate
+
+
+@inside_kernels
 def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> Any:
   """Returns total + vector * number, rounded once or twice, whichever is faster."""
 

@@ -13,7 +13,7 @@ Each form of payoffs is a class with its kernel, what builds it, its leaves and 
 
 import abc
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import types
@@ -31,6 +31,7 @@ from spiel_cfr.kernels.arrays import (
   Uint64s,
   require,
   tuple_type,
+  unlocked,
 )
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.payoffs import bounds
@@ -73,6 +74,11 @@ class Payoff(abc.ABC):
   def __init__(self, arrays: PayoffArrays) -> None:
     """Takes arrays that one of the form's builders has made."""
     self.arrays = arrays
+
+  def __setstate__(self, state: dict[str, Any]) -> None:
+    """Takes over what was pickled; its arrays may lie in memory that several processes share."""
+    self.__dict__.update(state)
+    self.arrays = PayoffArrays(*(unlocked(array) for array in self.arrays))
 
   @abc.abstractmethod
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:

@@ -27,11 +27,11 @@ from spiel_cfr.kernels.arrays import (
   require_array,
 )
 from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, store
+from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, lowest_bit, nonzero_bits, store
 from spiel_cfr.payoffs.base import GRADIENT, Payoff, PayoffArrays, check_sequences
 from spiel_cfr.payoffs.private_types import Blocks, parts
 
-_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(1, 8))
+_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(8))
 _NONE = np.uint64(np.iinfo(np.uint64).max)
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 # Two tensors with a largest element of 1 that agree to these decimals are the same pattern. Chance's probabilities,
@@ -89,28 +89,37 @@ def typed_pattern_gradient(
       total = full(0.0)
       for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
         column, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, last])
+        if nonzero_bits(load(sequence_form, other)) == _ZERO:
+          continue
+        # All combinations of types of the other players but the last two, in lexicographic order.
         combinations = _ONE
-        for line in range(_ONE, last, _TWO):
+        for line in range(_ONE, last - _TWO, _TWO):
           combinations *= np.uint64(others[entry, line])
-        # All combinations of types of the other players but the last, in lexicographic order.
+        width, first = np.uint64(others[entry, last - _TWO]), np.uint64(others[entry, last - _ONE])
         for combination in range(combinations):
           rest: Any = combination
-          weight = values[first_factor + entry]
-          for back in range(_TWO, last - _ONE, _TWO):
-            width = np.uint64(others[entry, last - back])
-            weight *= sequence_form[np.uint64(others[entry, last - back + _ONE]) + rest % width]
-            rest = rest // width
-          weight *= sequence_form[np.uint64(others[entry, 2]) + rest]
-          # Players soon stop playing to most places, so this saves a third of the time or more.
-          if weight == 0.0:
-            column += _SQUARE
-            continue
-          product = full(0.0)
-          for lane in range(_LANES):
-            block = load(values, column)
-            product = add_multiple(product, block, sequence_form[other + lane])
-            column += _LANES
-          total = add_multiple(total, product, weight)
+          factor = values[first_factor + entry]
+          for back in range(_FOUR, last, _TWO):
+            outer_width = np.uint64(others[entry, last - back])
+            factor *= sequence_form[
+              np.uint64(others[entry, last - back + _ONE]) + rest % outer_width
+            ]
+            rest = rest // outer_width
+          if factor != 0.0:
+            # Players soon stop playing to most places: what is 0 is left out without a branch for each type.
+            for start in range(_ZERO, width, _LANES):
+              played = nonzero_bits(load(sequence_form, first + start))
+              played &= (_ONE << min(_LANES, width - start)) - _ONE
+              while played != _ZERO:
+                outer = start + lowest_bit(played)
+                played &= played - _ONE
+                square = column + outer * _SQUARE
+                product = full(0.0)
+                for lane in range(_LANES):
+                  block = load(values, square + lane * _LANES)
+                  product = add_multiple(product, block, sequence_form[other + lane])
+                total = add_multiple(total, product, factor * sequence_form[first + outer])
+          column += width * _SQUARE
       store(utility, np.uint64(rows[_TWO * row]), total)
 
 
@@ -209,7 +218,8 @@ class TypedPatterns(Payoff):
       for place, other in enumerate(outer):
         width, first = mine[:, 1 + 2 * place], mine[:, 2 + 2 * place]
         require((width > 0) & (first >= other.root), "others' rows are in their treeplexes")
-        require(first + width <= other.end, "others' rows are in their treeplexes")
+        read = -(-width // LANES) * LANES
+        require(first + read <= other.end, "others' rows are in their treeplexes")
         combinations *= width
       require((mine[:, 0] + combinations) * square <= num_cells, "patterns are there")
       require(table[player, 3] <= square * combinations.sum(), "the table counts the leaves")

@@ -62,6 +62,10 @@ class FolderLock:
       with contextlib.suppress(OSError):
         path.unlink()
       file.close()
+      if fcntl is None:
+        # Windows removes files only that nobody has open.
+        with contextlib.suppress(OSError):
+          path.unlink()
 
   def _opened(self, path: pathlib.Path) -> IO[bytes]:
     """Returns the file, locked."""

@@ -243,6 +243,7 @@ class _FileTrace(Trace):
     self._path = path
     self._form = _FORMS[path.suffix]
     self._file: TextIO | None = None
+    self._last = -1
 
   def start(self, solver: IterativeSolver) -> Row | None:
     """Keeps what an existing file says of the iterations that the solver has done.
@@ -270,11 +271,13 @@ class _FileTrace(Trace):
     with files.replacing(self._path) as file:
       file.write("".join([self._form.header(header), *map(self._form.row, rows)]).encode())
     self._file = open(self._path, "a", newline="\n")  # noqa: SIM115
+    self._last = rows[-1].iteration if rows else -1
     return rows[-1] if rows else None
 
   def write(self, row: Row) -> None:
     """Takes a row, and hands it to the operating system at once."""
-    if self._file is not None:
+    # A run that goes on where there is nothing left to do evaluates what has been evaluated.
+    if self._file is not None and row.iteration > self._last:
       self._file.write(self._form.row(row))
       self._file.flush()
 

@@ -171,17 +171,9 @@ class AdaptiveOptimisticCFRSolver(Solver):
     return evaluate.evaluate(self.compiled_game, self.average_sequence_form()).nash_conv
 
   def _scores(self, sequence_form: Float64s) -> Float64s:
-    """What is to be small, for each player's strategy; in all, NashConv.
-
-    In constant-sum games of two players a strategy is as bad as the opponent's best response to it is good, whatever
-    the other strategy is. In other games only all strategies together can be judged.
-    """
+    """What is to be small, for each player's strategy; in all, NashConv."""
     game = self.compiled_game
-    evaluation = evaluate.evaluate(game, sequence_form)
-    if game.num_players == 2 and game.constant_sum is not None:
-      result: Float64s = evaluation.best_response_values[::-1] - game.constant_sum / 2
-      return result
-    return np.full(game.num_players, evaluation.nash_conv / game.num_players)
+    return evaluate.scores(game, evaluate.evaluate(game, sequence_form))
 
   def _restart_if_better(self) -> None:
     """Goes on from the best strategies, with a new average, if they have become so much better."""

@@ -241,6 +241,21 @@ class IterativeSolver(abc.ABC):
     Raises:
       CheckpointMismatchError: it is of another solver, or of none. This one is then as it was.
     """
+    self._check_fits(state)
+    for name in self.state_names:
+      value = getattr(self, name)
+      if isinstance(value, np.ndarray):
+        # In place, because the array is aligned.
+        np.copyto(value, state[name])
+      elif isinstance(value, np.random.Generator):
+        value.bit_generator.state = state[name]
+      else:
+        setattr(self, name, state[name])
+    self._loads += 1
+    self._loaded()
+
+  def _check_fits(self, state: Mapping[str, Any]) -> None:
+    """Raises CheckpointMismatchError unless `load_state_dict` can take it over."""
     if set(state) != set(self.state_names):
       raise errors.CheckpointMismatchError(
         f"{type(self).__name__} consists of {sorted(self.state_names)}, not of {sorted(state)}."
@@ -253,17 +268,6 @@ class IterativeSolver(abc.ABC):
       raise errors.CheckpointMismatchError(
         f"That is no state of {type(self).__name__}: {error}."
       ) from None
-    for name in self.state_names:
-      value = getattr(self, name)
-      if isinstance(value, np.ndarray):
-        # In place, because the array is aligned.
-        np.copyto(value, state[name])
-      elif isinstance(value, np.random.Generator):
-        value.bit_generator.state = state[name]
-      else:
-        setattr(self, name, state[name])
-    self._loads += 1
-    self._loaded()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     """Raises ValueError where values of the right names, types and shapes are none that iterations lead to."""

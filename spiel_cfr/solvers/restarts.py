@@ -24,6 +24,7 @@ from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
 from spiel_cfr.minimizers.base import resumption
 from spiel_cfr.policy import forms
 from spiel_cfr.slices import Slices
+from spiel_cfr.solvers import trials
 from spiel_cfr.solvers.cfr import TabularCFRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
@@ -113,12 +114,6 @@ class Restarted(IterativeSolver):
       None if safeguard is None else arguments.positive_number(safeguard, "safeguard")
     )
     game = self.compiled_game
-    # Where strategies can be judged one by one, half of what the players' returns sum to.
-    self._half_sum = (
-      game.constant_sum / 2
-      if game.is_two_player_constant_sum and game.constant_sum is not None
-      else None
-    )
     self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
     self._base = solver.restarted()
     self._base.tapered = True
@@ -246,11 +241,7 @@ class Restarted(IterativeSolver):
 
   def _keep(self, candidate: AnyFloats, best: Float64s, best_scores: Float64s) -> Float64s:
     """Writes what is better than the best so far over it; returns each player's share in NashConv."""
-    evaluation = self._evaluator(candidate)
-    if self._half_sum is not None:
-      scores: Float64s = evaluation.best_response_values[::-1] - self._half_sum
-    else:
-      scores = np.full(len(best_scores), evaluation.nash_conv / len(best_scores))
+    scores = evaluate.scores(self.compiled_game, self._evaluator(candidate))
     for player, own in enumerate(self._own):
       if scores[player] < best_scores[player]:
         np.divide(candidate[own], candidate[own.start], out=best[own])
@@ -376,10 +367,12 @@ class Restarted(IterativeSolver):
       place, dot, inner = name.partition(".")
       nested[place if dot and place in nested else ""][inner if dot else name] = value
     own, saved = nested[""], nested["saved"]
-    solver = self._fallback() if own.get("_handed_over") else self._base.restarted()
-    if own.get("_trial"):
+    self._check_fits(own)
+    solver = self._fallback() if own["_handed_over"] else self._base.restarted()
+    if own["_trial"]:
       solver.load_state_dict(saved)
     solver.load_state_dict(nested["solver"])
+    trials.check_state(own, solver, saved)
     super().load_state_dict(own)
     if self._handed_over:
       self._base.iteration = self._handed_over

@@ -5,13 +5,14 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pyspiel
 import pytest
 
 import spiel_cfr
 from spiel_cfr import errors, memory
 from spiel_cfr.game import watch
-from spiel_cfr.game.estimate import estimate_view
+from spiel_cfr.game.estimate import _at_least, estimate_view
 from spiel_cfr.game.view import GameView
 
 SMALL = (
@@ -56,7 +57,7 @@ def test_one_line():
   assert 0.1 * 2**20 < found.bytes.value < 10 * 2**20
 
 
-@pytest.mark.parametrize("name", ["bargaining", "connect_four", "chess"])
+@pytest.mark.parametrize("name", ["bargaining", "connect_four", "chess", "phantom_ttt"])
 def test_hopeless_games_are_refused_at_once(name):
   spiel_cfr.load_game(name)
   with pytest.raises(errors.GameTooLargeError, match="far too large") as caught:
@@ -68,12 +69,25 @@ def test_hopeless_games_are_refused_at_once(name):
 
 
 def test_what_fits_is_walked(monkeypatch):
-  """The estimate may be a hundred times too large without a game being refused for it."""
+  """No game is refused that has no more states than it may have."""
   monkeypatch.setattr(watch, "_SECONDS_BEFORE_ESTIMATE", 0.0)
   for name in (*SMALL[:4], "liars_dice(dice_sides=5)"):
     compiled = spiel_cfr.compile_game(name, vector_form=False)
     tight = spiel_cfr.compile_game(name, vector_form=False, max_nodes=compiled.num_states)
     assert tight.num_states == compiled.num_states
+
+
+def test_fewest_states_are_certain():
+  """On lopsided games, where most descents see next to nothing and a few far too much, it is still too low."""
+  generator = np.random.default_rng(5)
+  wrong = 0
+  for _ in range(2000):
+    samples = 1.0 + 1e6 * (generator.random(40) < 1e-2)
+    wrong += _at_least(samples) > 1.0 + 1e4
+  assert wrong <= 6
+  # Where descents agree, it is no more than twice too low.
+  assert _at_least(np.full(40, 100.0)) == pytest.approx(100 * 1000**-0.1)
+  assert _at_least(np.array([100.0])) == pytest.approx(0.1)
 
 
 def test_thousand_moves_overflow_into_infinity():

@@ -73,6 +73,57 @@ def test_a_second_process_is_told_at_its_start(kuhn: Any, tmp_path: pathlib.Path
   assert "lock" not in names(folder)
 
 
+_WITHOUT_FCNTL = """
+import os, sys, types
+import numba, open_spiel, tqdm.auto  # These know how to do without by themselves.
+
+holders = {}
+
+def locking(file, mode, count):
+  assert (mode, count) == (windows.LK_NBLCK, 1)
+  assert os.lseek(file, 0, os.SEEK_CUR) == 1 << 30
+  inode = os.fstat(file).st_ino
+  try:
+    # A number that is asked for again has been closed meanwhile.
+    if holders[inode] != file and os.fstat(holders[inode]).st_ino == inode:
+      raise PermissionError("locked")
+  except (KeyError, OSError) as error:
+    if isinstance(error, PermissionError):
+      raise
+  holders[inode] = file
+
+windows = types.ModuleType("msvcrt")
+windows.LK_NBLCK, windows.locking = 2, locking
+sys.modules |= {"fcntl": None, "resource": None, "msvcrt": windows}
+
+import spiel_cfr
+from spiel_cfr.runs import lock
+
+assert lock.fcntl is None
+folder = sys.argv[1]
+for _ in range(2):
+  with lock.FolderLock(folder)():
+    try:
+      with lock.FolderLock(folder)():
+        print("both have it")
+    except spiel_cfr.errors.FolderInUseError as error:
+      print(f"process {os.getpid()} on" in str(error))
+checkpoints = spiel_cfr.Checkpoints(folder, every=2)
+solver = spiel_cfr.CFRSolver("kuhn_poker")
+spiel_cfr.run(solver, 4, checkpoints=checkpoints, progress=False)
+print(sorted(os.listdir(folder)))
+"""
+
+
+def test_locks_of_windows(tmp_path: pathlib.Path) -> None:
+  """With what Windows lacks left out, and what it has in its place played by a module of that name."""
+  command = [sys.executable, "-c", _WITHOUT_FCNTL, str(tmp_path / "folder")]
+  done = subprocess.run(command, capture_output=True, text=True, check=False)
+  assert done.returncode == 0, done.stderr
+  files_left = ["iteration-000000000002.npz", "iteration-000000000004.npz"]
+  assert done.stdout.splitlines() == ["True", "True", str(files_left)]
+
+
 def test_a_second_run_of_the_same_process_is_told_too(kuhn: Any, tmp_path: pathlib.Path) -> None:
   told = []
 

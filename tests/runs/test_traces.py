@@ -78,6 +78,20 @@ def test_a_resumed_run_goes_on_in_the_same_trace(
 
 
 @SUFFIXES
+def test_a_run_with_nothing_left_to_do_adds_nothing(
+  suffix: str, kuhn: Any, tmp_path: pathlib.Path
+) -> None:
+  path = tmp_path / f"trace{suffix}"
+  solver = spiel_cfr.CFRSolver(kuhn)
+  rows = run(solver, 10, path)
+  for _ in range(2):
+    assert run(solver, 10, path)[-1].nash_conv == rows[-1].nash_conv
+    assert spiel_cfr.read_trace(path).rows == rows
+  run(solver, 11, path)
+  assert [row.iteration for row in spiel_cfr.read_trace(path).rows[-2:]] == [10, 11]
+
+
+@SUFFIXES
 def test_a_new_run_begins_a_new_trace(suffix: str, kuhn: Any, tmp_path: pathlib.Path) -> None:
   path = tmp_path / f"trace{suffix}"
   run(spiel_cfr.CFRSolver(kuhn), 16, path)

@@ -278,6 +278,56 @@ def test_a_checkpoint_of_another_solver_is_refused(tmp_path):
   assert other.iteration == 0
 
 
+@pytest.mark.parametrize(
+  "forged",
+  [
+    {"num_restarts": 10},
+    {"num_attempts": -1},
+    {"_checked": 10},
+    {"_cost": math.inf},
+    {"_cost": -1.0},
+    {"_next_check": 3},
+    {"_next_check": -(10**30)},
+    {"_last_attempt": 2},
+    {"_trial": 0},
+    {"_trial": FIRST + 1, "_last_attempt": FIRST + 1},
+    {"_trial_length": 0},
+    {"_handed_over": 2},
+    {"_trial_nash_conv": -math.inf},
+    {"solver._origin": FIRST + 1},
+    {"saved.iteration": FIRST - 1},
+    {"_scores": np.zeros(2)},
+  ],
+  ids=str,
+)
+def test_forged_numbers_are_refused(forged):
+  """Each fits by its type; none is what a run in its first trial leads to."""
+  solver = wrapped("dcfr", "kuhn_poker")
+  solver.run(INSIDE)
+  state = solver.state_dict()
+  assert state["_trial"] == FIRST
+  other = wrapped("dcfr", "kuhn_poker")
+  with pytest.raises(errors.CheckpointMismatchError):
+    other.load_state_dict(state | forged)
+  assert other.iteration == 0
+  other.load_state_dict(state)
+  assert_equal(other, solver)
+
+
+def test_forged_certificates_are_refused():
+  """Neither strategies that add up to nothing nor others than the certified ones pass for them."""
+  solver = wrapped("dcfr", "kuhn_poker")
+  solver.run(INSIDE)
+  state = solver.state_dict()
+  game = solver.compiled_game
+  nowhere = np.zeros(game.end)
+  nowhere[[tree.root for tree in game.treeplexes]] = 1.0
+  uniform = policy.forms.sequence_form(game, policy.forms.uniform(game))
+  for best in (nowhere, uniform, -uniform):
+    with pytest.raises(errors.CheckpointMismatchError):
+      solver.load_state_dict(state | {"_best": best})
+
+
 def test_the_given_solver_is_left_alone():
   bare = spiel_cfr.CFRPlusSolver("kuhn_poker")
   bare.run(3)

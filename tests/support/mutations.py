@@ -3,7 +3,7 @@ r"""Changes files of ours behind a right checksum, and sees whether whoever read
     python tests/support/mutations.py game 10000
 
 Kinds: game, checkpoint, trace. Every file is read in a child process, and what is accepted is used: solvers run on it,
-policies are made of it. A mutation fails if the process dies of a signal, takes more than some seconds, raises anything
+policies are made of it. A mutation fails if the process dies of a signal, takes more than a minute, raises anything
 but a named error, or comes to a result that is not finite. Its number is printed, and alone it is tried again with
 
     python tests/support/mutations.py game --only 1234
@@ -31,7 +31,8 @@ from spiel_cfr import errors, files
 from spiel_cfr.compiled import enumerated
 from spiel_cfr.solvers import interface
 
-_SECONDS_EACH = 20
+# Of the processor's time, kernels that are compiled included; and by the clock, for what waits for ever.
+_SECONDS_EACH, _LONGEST_WAIT = 60, 600
 _GAMES = ("kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker")
 _SOLVERS: dict[str, Callable[[Any], Any]] = {
   "cfr+": spiel_cfr.CFRPlusSolver,
@@ -41,6 +42,15 @@ _SOLVERS: dict[str, Callable[[Any], Any]] = {
   "certified": lambda game: spiel_cfr.AdaptiveOptimisticCFRSolver(
     game, average="certified", safeguard=1.0
   ),
+  "adaptive steps": lambda game: spiel_cfr.StablePredictiveCFRSolver(
+    game, alternating_updates=True
+  ),
+  # A first attempt so early that there are restarts, kept and on trial, where the checkpoints are made.
+  "restarted": lambda game: spiel_cfr.Restarted(spiel_cfr.DCFRSolver(game), first_attempt=7),
+  "restarted, handed over": lambda game: spiel_cfr.Restarted(
+    spiel_cfr.PCFRPlusSolver(game), first_attempt=3, safeguard=1e-6
+  ),
+  "restarted CFR": spiel_cfr.RestartedCFRSolver,
   "external sampling": lambda game: spiel_cfr.ExternalSamplingSolver(game, baseline_rate=0.1),
   "discounted sampling": lambda game: spiel_cfr.OutcomeSamplingSolver(
     game, minimizer=spiel_cfr.RegretMatching.discounted()
@@ -51,6 +61,10 @@ _ODD_VALUES: tuple[Any, ...] = (
   *(0.5, -0.0, 1e-310, 1e308, math.inf, -math.inf, math.nan),
   *("", "0", "nan", "kuhn_poker", "leduc_poker", "kuhn_poker()", "x" * 1000, [], {}, [[]], [0, 1]),
 )
+
+
+# When checkpoints are made: "restarted" has a restart on trial at the one, "restarted CFR" at the other.
+_EARLY, _LATE = 10, 510
 
 
 # What is changed.
@@ -264,9 +278,10 @@ class Checkpoints(Kind):
     self.contents = []
     for make in _SOLVERS.values():
       path, solver = folder / "whole.npz", make(self.game)
-      solver.run(20)
-      solver.save(path)
-      self.contents.append((make, path.read_bytes()))
+      for iterations in (_EARLY, _LATE):
+        solver.run(iterations - solver.iteration)
+        solver.save(path)
+        self.contents.append((make, path.read_bytes()))
 
   def spoil(self, rng: random.Random) -> pathlib.Path:
     path = self.folder / "checkpoint.npz"
@@ -286,6 +301,8 @@ class Checkpoints(Kind):
         np.testing.assert_array_equal(value, before[name])
       spiel_cfr.IterativeSolver.load(path, self.game)
       raise
+    # Until something else is done than in every iteration.
+    solver.run(_LATE)
     use_solver(solver)
     use_solver(spiel_cfr.IterativeSolver.load(path, self.game))
 
@@ -336,7 +353,8 @@ def _child(kind: str, first: int, last: int) -> None:
     files_of_kind = KINDS[kind](pathlib.Path(folder))
     for number in range(first, last):
       print(number, end=" ", flush=True)
-      signal.alarm(_SECONDS_EACH)
+      signal.setitimer(signal.ITIMER_PROF, _SECONDS_EACH)
+      signal.alarm(_LONGEST_WAIT)
       try:
         print("accepted" if files_of_kind.attempt(number) else "refused", flush=True)
       except Exception as error:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pyspiel
+from executors import Here
 
 import spiel_cfr
 from spiel_cfr import errors, policy
@@ -44,7 +45,7 @@ BAD: dict[str, Any] = {
 }
 # What is a number to nobody.
 NEVER = ("nan", "10^400", "text", "bytes", "True", "list")
-_SECONDS = 10
+_SECONDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,6 +244,8 @@ _bases: dict[str, Callable[[], Any]] = {
   "iterations": lambda: 3,
   "iteration": lambda: 3,
   "every": lambda: 2,
+  "grid": lambda: {"game": [_compiled()], "solver": ["cfr"]},
+  "executor": Here,
   "folder": lambda: _folder().name,
   "path": _endgame,
   "progress": lambda: False,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 import pytest
+from executors import Here
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import exploitability
 
@@ -229,6 +230,25 @@ def certified(context: Context) -> None:
   assert nash_conv == context.close(found)
 
 
+def sweep(context: Context) -> None:
+  """A run of a sweep, on the game as processes share it, read-only too, ends with the same bits."""
+  whole = context.solver(ITERATIONS)
+  buffers: list[pickle.PickleBuffer] = []
+  head = pickle.dumps(context.form.compiled, 5, buffer_callback=buffers.append)
+  read_only = pickle.loads(head, buffers=[bytes(buffer.raw()) for buffer in buffers])
+  _assert_equal(context.solver(ITERATIONS, read_only), whole)
+  grid = {"game": [context.form.compiled], "solver": [context.name]}
+  with tempfile.TemporaryDirectory() as folder:
+    table = spiel_cfr.sweep(
+      grid, folder=folder, iterations=ITERATIONS, executor=Here(), progress=False
+    )
+    (row,) = table.rows
+    assert not row["error"]
+    assert row["nash_conv"] == whole.nash_conv()
+    solver = table.solver(row, context.form.compiled)
+  _assert_equal(solver, whole)
+
+
 @dataclasses.dataclass(frozen=True)
 class Operation:
   """Something to do with a solver.
@@ -299,6 +319,7 @@ OPERATIONS = (
   Operation("OpenSpiel's NashConv", open_spiel),
   Operation("save, restore, load", files),
   Operation("copy, deepcopy, pickle", copies),
+  Operation("sweep", sweep),
   Operation("certificate", certificate, _is_stable_predictive),
   Operation("certified average", certified, _certifies),
 )

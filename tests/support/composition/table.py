@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
-from spiel_cfr import catalogue, errors
+from spiel_cfr import SamplingSolver, catalogue, errors
+from spiel_cfr.game.loading import can_be_loaded_again
 
 WORKS = "works"
 
@@ -73,11 +74,28 @@ class Refusal:
   cells: Callable[[Cell], bool]
 
 
+def _needs_states(entry: catalogue.Entry) -> bool:
+  return issubclass(entry.solver, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
+
+
 def _is_for_saddle_points(cell: Cell) -> bool:
   return cell.solver.startswith(("egt", "mirror_prox"))
 
 
+# What is not named here works.
 REFUSALS: tuple[Refusal, ...] = (
+  Refusal(
+    errors.UnsupportedGameError,
+    "These solvers need the states of the game. Another process makes them of the game's string, and these games were "
+    "read from a text.",
+    "Use what compile_game returns, in its own process",
+    lambda cell: (
+      cell.operation.name == "sweep"
+      and _needs_states(catalogue.SOLVERS[cell.solver])
+      and cell.form.options is None
+      and not can_be_loaded_again(cell.form.compiled.game)
+    ),
+  ),
   Refusal(
     errors.UnsupportedGameError,
     "Excessive gaps and mirror prox are methods for saddle points, which only constant-sum games of two players have.",

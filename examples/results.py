@@ -1,0 +1,47 @@
+"""Where the example programs write, and which games they choose. This is a module of theirs, not a program."""
+
+import hashlib
+import pathlib
+import re
+import sys
+from collections.abc import Iterable, Sequence
+
+from spiel_cfr.__main__ import check_writable
+
+_LONGEST = 80
+
+
+def file_name(kind: str, game: str, suffix: str) -> str:
+  """Returns the name of a file; no two games, with their parameters, share one.
+
+  Args:
+    kind: what is in it.
+    game: OpenSpiel's string of the game.
+    suffix: such as ".png".
+  """
+  game = game.removesuffix("()")
+  words = re.sub(r"[^a-zA-Z0-9.+-]+", "_", game).strip("_")
+  name = f"{kind}_{words}"
+  if len(name) > _LONGEST:
+    # What is cut off may be all that tells two games apart.
+    name = f"{name[:_LONGEST]}_{hashlib.sha256(game.encode()).hexdigest()[:8]}"
+  return name + suffix
+
+
+def writable(path: str | pathlib.Path) -> pathlib.Path:
+  """Returns a path; ends the program before the run if no file can be written there after it."""
+  path = pathlib.Path(path)
+  try:
+    check_writable(path)
+  except OSError as error:
+    sys.exit(f"error: {error}")
+  return path
+
+
+def chosen(games: Iterable[str], numbers: Sequence[str]) -> list[str]:
+  """Returns the games of these numbers, from 0; ends the program if there is no such game."""
+  names = list(games)
+  for number in numbers:
+    if not number.isdecimal() or int(number) >= len(names):
+      sys.exit(f"error: there is no game {number!r}; they are numbered from 0 to {len(names) - 1}.")
+  return [names[int(number)] for number in numbers]

@@ -1,0 +1,86 @@
+r"""Runs many solvers on many games, on all cores or on a cluster, and draws them; goes on where it stopped.
+
+    python examples/sweep.py --games="kuhn_poker;leduc_poker" --solvers=cfr,cfr+,dcfr --iterations=1000
+    python examples/sweep.py --config=gamma.json --executor=ray
+
+A configuration is a grid as `spiel_cfr.sweep` takes it, or a list of them, in JSON:
+
+    {"game": ["leduc_poker"], "solver": ["dcfr", "pdcfr+"], "gamma": [1, 2, 3, 4, 5]}
+"""
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+from absl import app, flags
+
+import spiel_cfr
+
+_CONFIG = flags.DEFINE_string(
+  "config", None, "a grid in JSON; takes the place of --games and --solvers"
+)
+_GAMES = flags.DEFINE_string(
+  "games", "kuhn_poker;leduc_poker", "games, with semicolons between them"
+)
+_SOLVERS = flags.DEFINE_list("solvers", ["cfr", "cfr+", "dcfr", "restarted"], "names of solvers")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many each solver runs", lower_bound=1)
+_FOLDER = flags.DEFINE_string("folder", "results/sweep", "where everything is kept")
+_EXECUTOR = flags.DEFINE_enum("executor", "processes", ["processes", "ray"], "who runs it")
+_PROCESSES = flags.DEFINE_integer(
+  "processes", None, "how many; all cores by default", lower_bound=1
+)
+_RAY_ADDRESS = flags.DEFINE_string(
+  "ray_address", None, 'of a cluster, or "auto"; by default, Ray is started on this machine'
+)
+_X = flags.DEFINE_enum(
+  "x",
+  "iteration",
+  ["iteration", "solver_seconds", "nodes_touched"],
+  "the picture's horizontal axis",
+)
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  try:
+    table = sweep()
+    print(f"\n{'game':>28}{'solver':>28}{'iterations':>12}{'NashConv':>12}{'seconds':>10}")
+    for row in table.rows:
+      print(
+        f"{row['game']:>28}{row['solver']:>28}"
+        + (
+          f"  {row['error']}"
+          if row["error"]
+          else f"{row['iteration']:12,}{row['nash_conv']:12.3g}{row['solver_seconds']:10.3g}"
+        )
+      )
+    picture = pathlib.Path(_FOLDER.value, "sweep.png")
+    table.draw(picture, x=_X.value)
+    print(f"\nWrote {picture} and {pathlib.Path(_FOLDER.value, 'table.csv')}")
+  except (spiel_cfr.errors.SpielCFRError, OSError, ValueError) as error:
+    sys.exit(f"error: {error}")
+
+
+def sweep() -> spiel_cfr.SweepTable:
+  grid: Any = {"game": _GAMES.value.split(";"), "solver": _SOLVERS.value}
+  if _CONFIG.value is not None:
+    grid = json.loads(pathlib.Path(_CONFIG.value).read_text())
+  executor: Any
+  if _EXECUTOR.value == "ray":
+    if _RAY_ADDRESS.value is not None:
+      import ray
+
+      ray.init(address=_RAY_ADDRESS.value)
+    executor = spiel_cfr.RayExecutor()
+  else:
+    executor = spiel_cfr.ProcessExecutor(_PROCESSES.value)
+  with executor:
+    return spiel_cfr.sweep(
+      grid, folder=_FOLDER.value, iterations=_ITERATIONS.value, executor=executor
+    )
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,68 @@
+"""Ray as an executor, so that what runs on the processes of one machine runs on a cluster."""
+
+import concurrent.futures
+from collections.abc import Callable
+from typing import Any
+
+from spiel_cfr import arguments, errors
+
+
+class RayExecutor(concurrent.futures.Executor):
+  """Runs calls as tasks of Ray, one core each: on the cluster that this process has joined, or on this machine.
+
+      import ray
+      ray.init(address="auto")
+      with spiel_cfr.RayExecutor() as executor:
+        spiel_cfr.sweep(grid, folder="/shared/results", iterations=10_000, executor=executor)
+
+  The folder must be one that all machines see. A task whose process or machine dies is started again.
+  """
+
+  def __init__(self, max_retries: int = 3) -> None:
+    """Starts Ray on this machine if this process has not joined one.
+
+    Args:
+      max_retries: how often a task is started again whose process died.
+
+    Raises:
+      MissingPackageError: Ray is not installed.
+      ArgumentError: `max_retries` is not an integer from 0 to 1,000.
+    """
+    max_retries = arguments.integer(max_retries, "max_retries", 0, 1000)
+    try:
+      import ray
+    except ImportError as error:
+      raise errors.MissingPackageError(
+        "RayExecutor needs Ray: pip install 'spiel_cfr[ray]'."
+      ) from error
+    if not ray.is_initialized():
+      ray.init(include_dashboard=False, log_to_driver=False)
+    self._ray: Any = ray
+    self._call = ray.remote(_call).options(num_cpus=1, max_retries=max_retries)
+    self._references: list[Any] = []
+    self._closed = False
+
+  def submit(
+    self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+  ) -> concurrent.futures.Future[Any]:
+    """Calls a function in one of Ray's processes, wherever that is."""
+    if self._closed:
+      raise RuntimeError("cannot schedule new futures after shutdown")
+    reference = self._call.remote(fn, args, kwargs)
+    self._references.append(reference)
+    future: concurrent.futures.Future[Any] = reference.future()
+    return future
+
+  def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+    """Waits for the tasks, or cancels those that have not begun; Ray itself goes on."""
+    self._closed = True
+    if cancel_futures:
+      for reference in self._references:
+        self._ray.cancel(reference)
+    if wait and self._references:
+      self._ray.wait(self._references, num_returns=len(self._references))
+    self._references.clear()
+
+
+def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+  return function(*args, **kwargs)

@@ -1,0 +1,139 @@
+"""A real Ray on this machine, in a program of its own: two workers, one killed, the head restarted."""
+
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import spiel_cfr
+from spiel_cfr import errors
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+
+_BEGINNING = """
+import os, pathlib, signal, sys
+import ray
+import spiel_cfr
+
+folder = pathlib.Path(sys.argv[1])
+
+class Killed(spiel_cfr.CFRSolver):
+  def __init__(self, game, lives):
+    super().__init__(game)
+    self._lives = pathlib.Path(lives)
+
+  def run(self, iterations):
+    super().run(iterations)
+    if self.iteration >= 50 and self._lives.exists():
+      self._lives.unlink()
+      os.kill(os.getpid(), signal.SIGKILL)
+
+def solve(game):
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(100)
+  # Ray hands on arrays in memory that nobody can write to.
+  return game.payoff.arrays.values.flags.owndata, solver.nash_conv()
+
+def start():
+  # Workers are to import the same source.
+  environment = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
+  ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
+
+def show(*things):
+  print("result:", *things, flush=True)
+
+def sweep(*grids):
+  table = spiel_cfr.sweep(
+    grids,
+    folder=folder / "sweep",
+    iterations=100,
+    checkpoint_every=10,
+    executor=executor,
+    progress=False,
+  )
+  for row in table.rows:
+    show(row["game"], row["solver"], row["iteration"], repr(row["nash_conv"]), row["error"] or "-")
+
+def grid(*solvers):
+  return {"game": ["kuhn_poker", "leduc_poker"], "solver": list(solvers)}
+
+start()
+"""
+
+_SHARED = """
+with spiel_cfr.RayExecutor() as executor:
+  game = spiel_cfr.compile_game("leduc_poker")
+  shared = ray.put(game)
+  show(*ray.get(ray.remote(solve).remote(shared)))
+  show(executor.submit(solve, game).result()[1])
+try:
+  executor.submit(len, "")
+except RuntimeError:
+  show("closed")
+"""
+
+_SWEEPS = """
+lives = folder / "lives"
+lives.touch()
+with spiel_cfr.RayExecutor() as executor:
+  sweep({"game": ["kuhn_poker"], "solver": [Killed], "lives": [str(lives)]}, grid("cfr"))
+ray.shutdown()
+start()
+with spiel_cfr.RayExecutor() as executor:
+  sweep(grid("cfr", "cfr+"))
+show(lives.exists())
+"""
+
+
+def results(folder: pathlib.Path, program: str) -> list[str]:
+  """Returns what a program on Ray shows."""
+  path = folder / "program.py"
+  path.write_text(_BEGINNING + program)
+  source = str(pathlib.Path(spiel_cfr.__file__).parent.parent)
+  paths = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
+  done = subprocess.run(
+    [sys.executable, str(path), str(folder)],
+    env={**os.environ, "PYTHONPATH": paths},
+    capture_output=True,
+    text=True,
+    timeout=600,
+  )
+  assert done.returncode == 0, done.stderr
+  lines = done.stdout.splitlines()
+  return [line.removeprefix("result: ") for line in lines if line.startswith("result: ")]
+
+
+def expected(game: str, name: str) -> str:
+  solver = spiel_cfr.catalogue.make(name, game, 100)
+  solver.run(100)
+  return repr(solver.nash_conv())
+
+
+def test_games_go_to_ray_and_back(tmp_path: pathlib.Path) -> None:
+  value = expected("leduc_poker", "cfr+")
+  assert results(tmp_path, _SHARED) == [f"False {value}", value, "closed"]
+
+
+@pytest.mark.slow
+def test_a_sweep_on_ray(tmp_path: pathlib.Path) -> None:
+  """A worker is killed in the middle; then the head is restarted, and only what is new is run."""
+  kuhn, leduc = expected("kuhn_poker", "cfr"), expected("leduc_poker", "cfr")
+  assert results(tmp_path, _SWEEPS) == [
+    f"kuhn_poker() Killed 100 {kuhn} -",
+    f"kuhn_poker() cfr 100 {kuhn} -",
+    f"leduc_poker() cfr 100 {leduc} -",
+    f"kuhn_poker() cfr 100 {kuhn} -",
+    f"kuhn_poker() cfr+ 100 {expected('kuhn_poker', 'cfr+')} -",
+    f"leduc_poker() cfr 100 {leduc} -",
+    f"leduc_poker() cfr+ 100 {expected('leduc_poker', 'cfr+')} -",
+    "False",
+  ]
+
+
+def test_ray_that_is_not_installed_is_asked_for(monkeypatch: Any) -> None:
+  monkeypatch.setitem(sys.modules, "ray", None)
+  with pytest.raises(errors.MissingPackageError, match="pip install"):
+    spiel_cfr.RayExecutor()
