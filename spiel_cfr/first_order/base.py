@@ -3,178 +3,31 @@
 import abc
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import pyspiel
-from numba import types
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.first_order.distances import PROX, SCALE, SOURCE, TARGET, Weights, dilated_distance
-from spiel_cfr.game.blocks import BLOCK_KERNEL
-from spiel_cfr.game.sweeps import SCRATCH, TREE, Scratch, Tree, new_scratch, sweep_reach, sweep_up
+from spiel_cfr.first_order.distances import PROX, Weights, dilated_distance
+from spiel_cfr.first_order.steps import GRADIENTS, ITERATIONS, Problem, Work
+from spiel_cfr.game.sweeps import Tree, new_scratch
 from spiel_cfr.kernels.arrays import (
-  COUNT_TABLE,
-  FLOAT_TABLE,
-  FLOATS,
   Float64s,
-  Uint64s,
   aligned_zeros,
   require,
-  tuple_type,
 )
-from spiel_cfr.kernels.compile import Kernel, inlined
+from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.minimizers.oftrl import Regularizer
-from spiel_cfr.payoffs.base import GRADIENT, PAYOFF_ARRAYS, PayoffArrays
 from spiel_cfr.policy import forms
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.numbers import exclusive
 
-# Entries of the count of what has been done.
-ITERATIONS, GRADIENTS = 0, 1
-# Lines of `Work.centers`: the uniform strategy, then what a method keeps there.
-UNIFORM, FIRST, SECOND = range(3)
 # Of sums of values, as a fraction of the range of payoffs.
 _ROUNDING = 1e-13
-
-
-class Problem(NamedTuple):
-  """What compiled iterations are about, and never write to.
-
-  Attributes:
-    gradient: the payoff's kernel.
-    payoff: its arrays.
-    observe: the block kernel of a sweep from the leaves up.
-    players: see `CompiledGame.players`.
-    tree: of all players.
-    weights: see `distances.Distance`.
-    diameters: likewise.
-  """
-
-  gradient: Kernel
-  payoff: PayoffArrays
-  observe: Kernel
-  players: Uint64s
-  tree: Tree
-  weights: Float64s
-  diameters: Float64s
-
-
-class Work(NamedTuple):
-  """What compiled iterations work on.
-
-  Attributes:
-    utility: of each sequence, shape (sequences,).
-    strategy: in behavioural form, shape (sequences,).
-    centers: the `state` of `Problem.observe`, shape (3, sequences): strategies as proximal steps read and write them.
-    numbers: its parameters, shape (3,).
-    scratch: that of block kernels.
-  """
-
-  utility: Float64s
-  strategy: Float64s
-  centers: Float64s
-  numbers: Float64s
-  scratch: Scratch
-
-
-PROBLEM = tuple_type(
-  Problem,
-  types.FunctionType(GRADIENT),
-  PAYOFF_ARRAYS,
-  types.FunctionType(BLOCK_KERNEL),
-  COUNT_TABLE,
-  TREE,
-  FLOAT_TABLE,
-  FLOATS,
-)
-WORK = tuple_type(Work, FLOATS, FLOATS, FLOAT_TABLE, FLOATS, SCRATCH)
-
-
-@inlined
-def differentiate(
-  problem: Problem, work: Work, player: int, sequence_form: Float64s, done: Uint64s
-) -> None:
-  """Writes a player's gradient at the others' strategies into `work.utility`, and counts it."""
-  gradient = problem.gradient
-  gradient(player, problem.payoff, sequence_form, work.utility)
-  done[GRADIENTS] += np.uint64(1)
-
-
-@inlined
-def sweep(problem: Problem, work: Work, player: int, utility: Float64s, result: Float64s) -> float:
-  """Runs `Problem.observe` over a player's infosets; result becomes what they then play, in sequence form.
-
-  `utility` is overwritten.
-
-  Returns:
-    What the player's root is worth.
-  """
-  players = problem.players
-  begin, end, root = players[player, 0], players[player, 1], players[player, 2]
-  sweep_up(
-    problem.observe,
-    begin,
-    end,
-    problem.tree,
-    work.strategy,
-    utility,
-    work.centers,
-    problem.weights,
-    work.numbers,
-    work.scratch,
-  )
-  sweep_reach(begin, end, problem.tree, work.strategy, result, work.scratch)
-  return float(utility[root])
-
-
-@inlined
-def step(
-  problem: Problem,
-  work: Work,
-  player: int,
-  source: int,
-  target: int,
-  scale: float,
-  utility: Float64s,
-  result: Float64s,
-) -> float:
-  """A proximal step of a player: result = argmax of <utility, x> - scale D(x, centers[source]).
-
-  `centers[target]` becomes the same; `utility` is overwritten.
-
-  Returns:
-    The maximum.
-  """
-  work.numbers[SCALE], work.numbers[SOURCE], work.numbers[TARGET] = scale, source, target
-  value: float = sweep(problem, work, player, utility, result)
-  return value
-
-
-@inlined
-def mix(
-  problem: Problem, player: int, first: Float64s, second: Float64s, share: float, result: Float64s
-) -> None:
-  """Result = (1 - share) first + share second, at a player's sequences."""
-  for i in range(problem.players[player, 2], problem.players[player, 3]):
-    result[i] = (1.0 - share) * first[i] + share * second[i]
-
-
-@inlined
-def assign(problem: Problem, player: int, source: Float64s, result: Float64s) -> None:
-  """Result = source, at a player's sequences."""
-  for i in range(problem.players[player, 2], problem.players[player, 3]):
-    result[i] = source[i]
-
-
-@inlined
-def add(problem: Problem, player: int, weight: float, addend: Float64s, result: Float64s) -> None:
-  """Result += weight * addend, at a player's sequences."""
-  for i in range(problem.players[player, 2], problem.players[player, 3]):
-    result[i] += weight * addend[i]
 
 
 class GradientSolver(IterativeSolver):

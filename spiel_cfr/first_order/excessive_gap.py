@@ -22,14 +22,15 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.compiling import AnyGame
-from spiel_cfr.first_order.base import (
+from spiel_cfr.first_order.base import FirstOrderSolver
+from spiel_cfr.first_order.distances import Weights
+from spiel_cfr.first_order.steps import (
   FIRST,
   ITERATIONS,
   PROBLEM,
   SECOND,
   UNIFORM,
   WORK,
-  FirstOrderSolver,
   Problem,
   Work,
   assign,
@@ -37,7 +38,6 @@ from spiel_cfr.first_order.base import (
   mix,
   step,
 )
-from spiel_cfr.first_order.distances import Weights
 from spiel_cfr.kernels.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, require
 from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.minimizers.oftrl import Regularizer

@@ -18,13 +18,13 @@ from numba import types
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame
-from spiel_cfr.first_order.base import (
+from spiel_cfr.first_order.base import AveragedSolver
+from spiel_cfr.first_order.steps import (
   FIRST,
   ITERATIONS,
   PROBLEM,
   UNIFORM,
   WORK,
-  AveragedSolver,
   Problem,
   Work,
   add,

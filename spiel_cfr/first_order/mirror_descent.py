@@ -17,12 +17,13 @@ from numba import types
 
 from spiel_cfr import arguments
 from spiel_cfr.compiling import AnyGame
-from spiel_cfr.first_order.base import (
+from spiel_cfr.first_order.base import AveragedSolver
+from spiel_cfr.first_order.distances import Weights
+from spiel_cfr.first_order.steps import (
   FIRST,
   ITERATIONS,
   PROBLEM,
   WORK,
-  AveragedSolver,
   Problem,
   Work,
   add,
@@ -30,7 +31,6 @@ from spiel_cfr.first_order.base import (
   differentiate,
   step,
 )
-from spiel_cfr.first_order.distances import Weights
 from spiel_cfr.kernels.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, aligned_zeros
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.minimizers.oftrl import Regularizer

@@ -22,13 +22,14 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.compiling import AnyGame
-from spiel_cfr.first_order.base import (
+from spiel_cfr.first_order.base import AveragedSolver
+from spiel_cfr.first_order.distances import Weights
+from spiel_cfr.first_order.steps import (
   FIRST,
   ITERATIONS,
   PROBLEM,
   SECOND,
   WORK,
-  AveragedSolver,
   Problem,
   Work,
   add,
@@ -36,7 +37,6 @@ from spiel_cfr.first_order.base import (
   differentiate,
   step,
 )
-from spiel_cfr.first_order.distances import Weights
 from spiel_cfr.kernels.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, require
 from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.minimizers.oftrl import Regularizer

@@ -18,11 +18,11 @@ from numba import types
 
 from spiel_cfr import arguments
 from spiel_cfr.compiling import AnyGame
-from spiel_cfr.first_order.base import (
+from spiel_cfr.first_order.base import GradientSolver
+from spiel_cfr.first_order.steps import (
   ITERATIONS,
   PROBLEM,
   WORK,
-  GradientSolver,
   Problem,
   Work,
   add,
