@@ -156,7 +156,14 @@ class StablePredictiveCFRSolver(Solver):
     """Checks the run so far against everything that the theory promises.
 
     It repeats the run in single steps, at about a thousand times the cost of an iteration of a small game.
+
+    Raises:
+      HoldError: a part of the policy is held, which no theory here is about.
     """
+    if self._held.any():
+      raise errors.HoldError(
+        f"The theory says nothing of held policies, as {self!r} has one. Judge it by its play, or hold nothing."
+      )
     return certify(self)
 
 

@@ -15,7 +15,7 @@ from spiel_cfr import errors, policy
 SOLVERS = {
   "cfr+": spiel_cfr.CFRPlusSolver,
   "pcfr+": spiel_cfr.PCFRPlusSolver,
-  "restarted": lambda game: spiel_cfr.DCFRSolver(game),
+  "dcfr": spiel_cfr.DCFRSolver,
   "adaptive": spiel_cfr.AdaptiveOptimisticCFRSolver,
 }
 
@@ -143,6 +143,14 @@ def test_restarts_keep_what_is_held():
 def test_solvers_that_can_not(name):
   with pytest.raises(errors.HoldError, match="CFRPlusSolver"):
     spiel_cfr.catalogue.make(name, "kuhn_poker", 10).hold({"0": {0: 1.0}})
+
+
+def test_no_certificate_of_what_no_theory_is_about():
+  solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker")
+  solver.hold({"0": {0: 0.5, 1: 0.5}})
+  solver.run(5)
+  with pytest.raises(errors.HoldError, match="hold nothing"):
+    solver.certificate()
 
 
 def test_mistakes():
