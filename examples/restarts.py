@@ -20,6 +20,7 @@ from results import chosen, writable
 
 import spiel_cfr
 from spiel_cfr import Powers
+from spiel_cfr.poker import abstraction
 
 # Each game, and how many seconds each solver has.
 GAMES = {
@@ -44,6 +45,9 @@ _TARGET = 1e-9
 _LEAST = 1e-17
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
+_ENDGAME = flags.DEFINE_string(
+  "endgame", "", "file of an endgame (github.com/Sandholm-Lab/LibratusEndgames), another panel"
+)
 _SCALE = flags.DEFINE_float("scale", 1.0, "a factor on all times", 1e-3)
 _ROUNDS = flags.DEFINE_integer("rounds", 2, "how often times are measured", lower_bound=1)
 _PICTURE = flags.DEFINE_string(
@@ -63,14 +67,18 @@ def main(arguments: list[str]) -> None:
     writable(_PICTURE.value)
   for name in names:
     game_string, seconds = GAMES[name]
-    curves[name] = measure(name, game_string, seconds * _SCALE.value)
+    curves[name] = measure(name, spiel_cfr.compile_game(game_string), seconds * _SCALE.value)
+  if _ENDGAME.value:
+    endgame = spiel_cfr.load_endgame(_ENDGAME.value)
+    game = spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
+    name = f"endgame {pathlib.Path(_ENDGAME.value).stem}, chips"
+    curves[name] = measure(name, game, 10.0 * _SCALE.value)
   if _PICTURE.value:
     draw(curves)
 
 
-def measure(name: str, game_string: str, limit: float) -> dict[str, Curve]:
+def measure(name: str, game: spiel_cfr.CompiledGame, limit: float) -> dict[str, Curve]:
   """Runs every solver for so many seconds, and prints the table."""
-  game = spiel_cfr.compile_game(game_string)
   print(f"\n{name}\n")
   moments = [limit / 100, limit / 10, limit]
   header = [f"{moment:.2g} s" for moment in moments]
@@ -78,6 +86,9 @@ def measure(name: str, game_string: str, limit: float) -> dict[str, Curve]:
   print("| --- " * (len(moments) + 3) + "|")
   curves = {}
   for column, solver_name in COLUMNS.items():
+    # Its own walk over an endgame would take hours.
+    if solver_name.startswith("open_spiel") and isinstance(game, spiel_cfr.PublicGame):
+      continue
     evaluated = SOLVERS["cfr+" if solver_name.startswith("open_spiel") else solver_name]
     steps = seconds_of_steps(functools.partial(SOLVERS[solver_name], game, 10_000), limit)
     curve = evaluate(evaluated(game, 10_000), steps)

@@ -1,100 +1,361 @@
-r"""Compares our own solvers with the best variants of CFR on ten games.
+r"""Compares rules of regret minimization at equal time and at equal iterations, in several perturbed runs.
 
-    python examples/step_rule.py --iterations=1000
+    python examples/step_rule.py --groups=tuned,seen,fresh --results=results/step_rule.jsonl
 
-prints the exploitability of each as a Markdown table, and whether one of ours, --ours, is at or below all that are not.
-Values below 1e-12 of the payoff range are rounding, and count as equal. Evaluations are not counted as iterations; the
-last column is the time that ours took, over that of DCFR. With --handicap=4 the others do four times as many.
+runs every rule on every game of `rule_games.py` to budgets of 100, 1,000 and 10,000, writes what it finds to a file
+line by line, goes on where that file ends, and prints tables of it; --report prints them only.
 
-None of the constants of "rule" were chosen on these games. Of those of "restarted", two were chosen with both
-poker games of 8 cards among others: that a trial checks the tapered average alone, and what a check costs.
+Time is counted in iterations of CFR+ on the same game. What a rule costs is measured by running it and CFR+ in turns,
+the processor's time of whole runs, checks and all, so that it does not matter how busy the machine is. The column
+"time" is the exploitability after as many iterations as cost what N of CFR+ do, "iterations" after N. HS-* is told the
+number of iterations.
+
+The late phase of most rules is chaotic, so that single runs are luck: run 0 begins with uniform strategies, the others
+with these perturbed by 0.1 %. Values below 1e-12 of the payoff range are rounding, and count as equal.
+
+With --endgames=subgame3.txt,subgame4.txt (of github.com/Sandholm-Lab/LibratusEndgames) it takes these too, in mbb/g.
 """
 
+import contextlib
+import functools
+import itertools
+import json
+import math
+import pathlib
+import statistics
+import sys
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
+import rule_games
 from absl import app, flags
 from results import chosen
 
 import spiel_cfr
-from spiel_cfr import catalogue
+from spiel_cfr import CompiledGame, Restarted, catalogue
+from spiel_cfr.poker import abstraction
 
-_UNIVERSAL_POKER = (
-  "universal_poker(numPlayers=2,numRounds=2,firstPlayer=1 1,numSuits=2,numRanks=4,numHoleCards=1,"
-  "numBoardCards=0 1,"
-)
-GAMES = {
-  "liar's dice, 2 dice of 3 sides": "liars_dice(numdice=2,dice_sides=3)",
-  "liar's dice, 1 die of 3 sides": "liars_dice(dice_sides=3)",
-  "goofspiel 4, ascending": "goofspiel(imp_info=True,num_cards=4,points_order=ascending)",
-  "goofspiel 5, ascending": "goofspiel(imp_info=True,num_cards=5,points_order=ascending)",
-  "goofspiel 5, point difference": (
-    "goofspiel(imp_info=True,num_cards=5,points_order=descending,returns_type=point_difference)"
-  ),
-  "oshi-zumo, 5 coins": "oshi_zumo(coins=5,size=1,horizon=6)",
-  "blotto, 10 coins": "blotto(coins=10,fields=3,players=2)",
-  "limit poker, 8 cards": (
-    f"{_UNIVERSAL_POKER}betting=limit,blind=1 2,raiseSize=2 4,maxRaises=2 2)"
-  ),
-  "no-limit poker, 8 cards": (
-    f"{_UNIVERSAL_POKER}betting=nolimit,blind=1 1,stack=8 8,bettingAbstraction=fcpa)"
-  ),
-  "battleship 2x2, two ships": (
-    "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=3,"
-    "allow_repeated_shots=False)"
-  ),
-}
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many", lower_bound=1)
-_HANDICAP = flags.DEFINE_integer(
-  "handicap", 1, "the others get this many times the iterations", lower_bound=1
-)
-_GAME_NUMBERS = flags.DEFINE_list("game_numbers", [], "which of the ten, from 0; all by default")
+_GROUPS = flags.DEFINE_list("groups", ["tuned"], f"of games: {', '.join(rule_games.GROUPS)}")
+_GAMES = flags.DEFINE_list("games", [], "numbers of games of these groups, from 0; all by default")
+_ENDGAMES = flags.DEFINE_list("endgames", [], "files of endgames")
+_BUDGETS = flags.DEFINE_list("budgets", ["100", "1000", "10000"], "how many iterations")
+_RUNS = flags.DEFINE_integer("runs", 3, "how many runs of each", lower_bound=1)
+_COLUMNS = flags.DEFINE_list("columns", [], "which rules; all by default")
+_RESULTS = flags.DEFINE_string("results", "", "the file; none by default")
+_REPORT = flags.DEFINE_bool("report", False, "print tables of the file, run nothing")
+_OURS = flags.DEFINE_string("ours", "restarted", "which rule is compared with the rivals")
+_ALL = flags.DEFINE_bool("all", False, "whether to print every rule's numbers too")
 
-
-# The columns of the table, and their names in the catalogue.
-COLUMNS = {
+# Rules by others, as their papers have them; the names of the catalogue.
+RIVALS = {
   "CFR+": "cfr+",
   "DCFR": "dcfr",
+  "DCFR+": "dcfr+",
   "PCFR+": "pcfr+",
   "PDCFR+": "pdcfr+",
   "SAPCFR+": "sapcfr+",
+  "APCFR+": "apcfr+",
+  "APDCFR+": "apdcfr+",
+  "VAD-CFR": "vadcfr",
   "HS-DCFR": "hsdcfr",
+  "HS-PCFR+": "hspcfr+",
+}
+# The same with restarts on trial, as far as they need no horizon.
+WRAPPED = {
+  f"{column}, restarted": RIVALS[column]
+  for column in ("CFR+", "DCFR", "PCFR+", "PDCFR+", "SAPCFR+", "APCFR+")
+}
+OURS = {
   "rule": "adaptive",
   "rule, certified": "adaptive_certified",
   "rule, restarted": "restarted_adaptive",
-  "DCFR, restarted": "restarted_dcfr",
   "restarted": "restarted",
 }
-# Those that are ours.
-OURS = [column for column in COLUMNS if column.startswith("rule") or column.endswith("restarted")]
-_OURS = flags.DEFINE_enum("ours", "restarted", OURS, "which of ours has to be best")
+COLUMNS = [*RIVALS, *WRAPPED, *OURS]
+
+# After how many iterations a solver's cost is known well enough.
+_ENOUGH = 1000
+
+# Cells of a budget that was not run.
+_EMPTY = " | | "
+
+Record = dict[str, Any]
+# Which budgets of a game, a rule and a run are not known yet.
+Missing = Callable[[str, str, int], list[int]]
+
+
+def make(column: str, game: CompiledGame, horizon: int) -> spiel_cfr.IterativeSolver:
+  """Returns the solver of a column."""
+  if column in WRAPPED:
+    return Restarted(catalogue.make(WRAPPED[column], game, horizon))
+  return catalogue.make((RIVALS | OURS)[column], game, horizon)
+
+
+def perturbed(solver: spiel_cfr.IterativeSolver, run: int) -> spiel_cfr.IterativeSolver:
+  """Perturbs the strategies that a new solver begins with by 0.1 %; run 0 stays as it is."""
+  if run:
+    state, game = solver.state_dict(), solver.compiled_game
+    (name,) = (name for name in state if name in ("_strategy", "solver._strategy"))
+    noise = np.random.default_rng(run).standard_normal(game.end)
+    probabilities = solver.current_probabilities() * (1 + 1e-3 * np.clip(noise, -9, 9))
+    for tree in game.treeplexes:
+      for sequences, _ in tree.blocks():
+        probabilities[sequences] /= probabilities[sequences].sum(axis=0)
+    state[name] = probabilities.astype(state[name].dtype)
+    solver.load_state_dict(state)
+  return solver
+
+
+def seconds_of(solver: spiel_cfr.IterativeSolver, iterations: int) -> float:
+  """Returns how much of the processor's time a run takes."""
+  start = time.process_time()
+  solver.run(iterations)
+  return time.process_time() - start
+
+
+def cost(column: str, game: CompiledGame, iterations: int) -> float:
+  """Returns what a run costs over what one of CFR+ costs: the median of rounds in which the two take turns."""
+  if column == "CFR+":
+    return 1.0
+  columns = [column, "CFR+"]
+  for each in columns:
+    # Compiles what `prepare` does not.
+    solver = make(each, game, iterations)
+    solver.prepare()
+    solver.run(20)
+  ratios: list[float] = []
+  spent = 0.0
+  while len(ratios) < 25 and (len(ratios) < (3 if iterations <= _ENOUGH else 1) or spent < 0.05):
+    solvers = {each: make(each, game, iterations) for each in columns}
+    for solver in solvers.values():
+      solver.prepare()
+    seconds = dict.fromkeys(columns, 0.0)
+    # In slices that take turns, so that both see the same machine; who begins takes turns too.
+    parts = 4 if iterations >= _ENOUGH else 1
+    for part in range(parts):
+      for each in columns[:: 1 if (len(ratios) + part) % 2 else -1]:
+        seconds[each] += seconds_of(solvers[each], iterations // parts)
+    ratios.append(seconds[column] / max(seconds["CFR+"], 1e-9))
+    spent += sum(seconds.values())
+  return statistics.median(ratios)
+
+
+def values(column: str, game: CompiledGame, run: int, counts: set[int]) -> dict[int, float]:
+  """Returns exploitability after each number of iterations; with a horizon, of a run of its own for each."""
+  result = {}
+  told = column.startswith("HS-")
+  solver = perturbed(make(column, game, max(counts)), run)
+  for count in sorted(counts):
+    if told:
+      solver = perturbed(make(column, game, count), run)
+    solver.run(count - solver.iteration)
+    result[count] = solver.exploitability()
+  return result
+
+
+def measure(name: str, game: CompiledGame, unit: float, missing: Missing) -> Iterator[Record]:
+  """Yields a record for each rule and each run of which budgets are missing."""
+  low, high = game.payoff_range
+  for column in _COLUMNS.value or COLUMNS:
+    costs: dict[int, float] = {}
+    for run in range(_RUNS.value):
+      budgets = missing(name, column, run)
+      if not budgets:
+        continue
+      for budget in set(budgets) - costs.keys():
+        # Iterations of rivals all cost the same.
+        counted = min(budget, _ENOUGH) if column in RIVALS else budget
+        costs[budget] = costs.get(counted) or cost(column, game, counted)
+      equal = {budget: max(1, round(budget / costs[budget])) for budget in budgets}
+      found = values(column, game, run, {*budgets, *equal.values()})
+      yield {
+        "game": name,
+        "column": column,
+        "run": run,
+        "rounding": 1e-12 * (high - low) * unit,
+        "cost": {budget: round(costs[budget], 3) for budget in budgets},
+        "iterations": {budget: found[budget] * unit for budget in budgets},
+        "time": {budget: found[equal[budget]] * unit for budget in budgets},
+      }
+
+
+def games() -> Iterator[tuple[str, Callable[[], tuple[CompiledGame, float]]]]:
+  """Yields names, and functions that compile the game and return the unit of its numbers."""
+  texts = {name: text for group in _GROUPS.value for name, text in rule_games.GROUPS[group].items()}
+  for name in chosen(texts, _GAMES.value) or texts:
+    yield name, functools.partial(compiled, texts[name])
+  for path in _ENDGAMES.value:
+    yield f"endgame {pathlib.Path(path).stem}", functools.partial(compiled_endgame, path)
+
+
+def compiled(text: str) -> tuple[CompiledGame, float]:
+  """Compiles a game of OpenSpiel; numbers are in its own units."""
+  return spiel_cfr.compile_game(text), 1.0
+
+
+def compiled_endgame(path: str) -> tuple[CompiledGame, float]:
+  """Compiles an endgame; numbers are in mbb/g."""
+  endgame = spiel_cfr.load_endgame(path)
+  game = spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
+  return game, endgame.milli_big_blinds(1.0)
+
+
+def report(records: list[Record]) -> None:
+  """Prints tables: ours against the best rival, at each budget, at equal time and at equal iterations."""
+  by_key = {(record["game"], record["column"], record["run"]): record for record in records}
+  names = list(dict.fromkeys(record["game"] for record in records))
+  budgets = [str(budget) for budget in _BUDGETS.value]
+  for measured in ("time", "iterations"):
+    title = {
+      "time": "Equal time, in iterations of CFR+",
+      "iterations": "Equal iterations",
+    }[measured]
+    print(f"\n{title}. The median of the runs; best of others; [worst run] of `{_OURS.value}`.\n")
+    print("| game |" + "".join(f" {int(b):,}: others | ours | won |" for b in budgets))
+    print("| --- " * (1 + 3 * len(budgets)) + "|")
+    tally: dict[str, list[tuple[float, int, int]]] = {budget: [] for budget in budgets}
+    for name in names:
+      cells = []
+      for budget in budgets:
+        rounding = max(r["rounding"] for r in records if r["game"] == name)
+        runs = {
+          column: [
+            max(by_key[name, column, run][measured][budget], 0.0)
+            for run in range(1000)
+            if (name, column, run) in by_key and budget in by_key[name, column, run][measured]
+          ]
+          for column in [*RIVALS, _OURS.value]
+        }
+        ours = runs.pop(_OURS.value)
+        rivals = {column: found for column, found in runs.items() if found}
+        if not ours or not rivals:
+          cells.append(_EMPTY)
+          continue
+        best = min(rivals, key=lambda column: statistics.median(rivals[column]))
+        other, mine = statistics.median(rivals[best]), statistics.median(ours)
+        won = sum(value <= max(other, rounding) for value in ours)
+        tally[budget].append((max(mine, rounding) / max(other, rounding), won, len(ours)))
+        mark = "**" if mine <= max(other, rounding) else ""
+        cells.append(
+          f"{other:.1e} {best} | {mark}{mine:.1e}{mark} [{max(ours):.1e}] | {won}/{len(ours)}"
+        )
+      # Of a run that was interrupted, there may be nothing to compare yet.
+      if any(cell != _EMPTY for cell in cells):
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    for budget, found in tally.items():
+      if found:
+        ratios = [ratio for ratio, _, _ in found]
+        print(
+          f"\n{int(budget):,}: at or below the best of others on {sum(r <= 1 for r in ratios)} of {len(found)} "
+          f"games, in {sum(won for _, won, _ in found)} of {sum(runs for _, _, runs in found)} runs; of the ratios "
+          f"to it the geometric mean is {math.exp(statistics.fmean(map(math.log, ratios))):.2g}, the median "
+          f"{statistics.median(ratios):.2g}, the worst {max(ratios):.2g}."
+        )
+    against(by_key, names, budgets, measured)
+  if _ALL.value:
+    everything(by_key, names, budgets)
+
+
+def against(by_key: Any, names: list[str], budgets: list[str], measured: str) -> None:
+  """Prints against how many games each rule loses to ours, and the geometric mean of the ratios."""
+  print(f"\n| rule |{''.join(f' {int(b):,}: ours won | ratio of ours |' for b in budgets)} cost |")
+  print("| --- " * (2 + 2 * len(budgets)) + "|")
+  for column in COLUMNS:
+    if column == _OURS.value:
+      continue
+    cells, costs = [], []
+    for budget in budgets:
+      ratios = []
+      for name in names:
+        pair = [_median(by_key, name, each, measured, budget) for each in (_OURS.value, column)]
+        if None in pair:
+          continue
+        rounding = by_key[name, column, 0]["rounding"]
+        ratios.append(max(pair[0], rounding) / max(pair[1], rounding))
+        costs.append(by_key[name, column, 0]["cost"][budget])
+      mean = math.exp(statistics.fmean(map(math.log, ratios))) if ratios else math.nan
+      cells.append(f"{sum(ratio <= 1 for ratio in ratios)}/{len(ratios)} | {mean:.2g}")
+    if costs:
+      print(f"| {column} | {' | '.join(cells)} | {statistics.median(costs):.2f} |")
+
+
+def _median(by_key: Any, name: str, column: str, measured: str, budget: str) -> Any:
+  found = [
+    max(record[measured][budget], 0.0)
+    for run in range(1000)
+    if (record := by_key.get((name, column, run))) and budget in record[measured]
+  ]
+  return statistics.median(found) if found else None
+
+
+def everything(by_key: Any, names: list[str], budgets: list[str]) -> None:
+  """Prints the medians of all rules on all games."""
+  for measured, budget in itertools.product(("time", "iterations"), budgets):
+    print(f"\nEqual {measured}, {int(budget):,}:\n")
+    print(f"| game | {' | '.join(COLUMNS)} |")
+    print("| --- " * (1 + len(COLUMNS)) + "|")
+    for name in names:
+      found = [_median(by_key, name, column, measured, budget) for column in COLUMNS]
+      cells = ["" if value is None else f"{value:.1e}" for value in found]
+      print(f"| {name} | {' | '.join(cells)} |")
+
+
+def read(path: pathlib.Path) -> dict[tuple[str, str, int], Record]:
+  """Returns the records in a file by game, rule and run; what is there for other budgets is put together."""
+  records: dict[tuple[str, str, int], Record] = {}
+  for line in path.read_text().splitlines() if path.exists() else ():
+    # A line that was cut off by the end of a run is done again.
+    with contextlib.suppress(json.JSONDecodeError):
+      add(records, json.loads(line))
+  return records
+
+
+def add(records: dict[tuple[str, str, int], Record], record: Record) -> None:
+  """Adds a record to those that there are."""
+  key = record["game"], record["column"], record["run"]
+  known = records.setdefault(key, record)
+  for numbers in ("cost", "iterations", "time"):
+    known[numbers] |= record[numbers]
+
+
+def check_flags() -> None:
+  """Ends the program if a flag names what there is not."""
+  for flag, known in ((_GROUPS, rule_games.GROUPS), (_COLUMNS, COLUMNS), (_OURS, COLUMNS)):
+    for name in [flag.value] if isinstance(flag.value, str) else flag.value:
+      if name not in known:
+        sys.exit(f"error: --{flag.name}: there is no {name!r}; there are: {', '.join(known)}.")
+  for budget in _BUDGETS.value:
+    if not budget.isdecimal() or not int(budget):
+      sys.exit(f"error: --budgets: {budget!r} is not a positive number of iterations.")
 
 
 def main(_: list[str]) -> None:
-  names = chosen(GAMES, _GAME_NUMBERS.value) or list(GAMES)
-  print(f"| game | {' | '.join(COLUMNS)} | best | time |")
-  print("| --- " * (len(COLUMNS) + 3) + "|")
-  wins = 0
-  for name in names:
-    game = spiel_cfr.compile_game(GAMES[name])
-    low, high = game.payoff_range
-    values, seconds = [], []
-    for column, solver_name in COLUMNS.items():
-      solver = catalogue.make(solver_name, game, _ITERATIONS.value * _HANDICAP.value)
-      handicap = 1 if column in OURS else _HANDICAP.value
-      solver.prepare()
-      start = time.perf_counter()
-      solver.run(handicap * _ITERATIONS.value)
-      seconds.append(time.perf_counter() - start)
-      values.append(solver.exploitability())
-    columns = list(COLUMNS)
-    ours = values[columns.index(_OURS.value)]
-    others = [value for column, value in zip(columns, values, strict=True) if column not in OURS]
-    best = max(min(others), 1e-12 * (high - low)) >= ours
-    wins += best
-    cells = " | ".join(f"{value:.1e}" for value in values)
-    ratio = seconds[columns.index(_OURS.value)] / seconds[columns.index("DCFR")]
-    print(f"| {name} | {cells} | {'yes' if best else 'no'} | {ratio:.1f} |", flush=True)
-  print(f"\nat or below all others: {wins} of {len(names)}")
+  check_flags()
+  path = pathlib.Path(_RESULTS.value) if _RESULTS.value else None
+  records = read(path) if path is not None else {}
+
+  def missing(name: str, column: str, run: int) -> list[int]:
+    known = records.get((name, column, run), {"time": {}})["time"]
+    return [int(budget) for budget in _BUDGETS.value if budget not in known]
+
+  for name, make_game in () if _REPORT.value else games():
+    if not any(
+      missing(name, column, run)
+      for column in _COLUMNS.value or COLUMNS
+      for run in range(_RUNS.value)
+    ):
+      continue
+    game, unit = make_game()
+    for record in measure(name, game, unit, missing):
+      line = json.dumps(record)
+      add(records, json.loads(line))
+      if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+          file.write("\n" + line)
+  report(list(records.values()))
 
 
 if __name__ == "__main__":

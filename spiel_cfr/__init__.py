@@ -69,6 +69,8 @@ from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.trembling_hand import TremblingHandSolver
 from spiel_cfr.solvers.variants import (
+  APCFRPlusSolver,
+  APDCFRPlusSolver,
   DCFRPlusSolver,
   HedgeCFRSolver,
   HSDCFRSolver,
@@ -76,6 +78,7 @@ from spiel_cfr.solvers.variants import (
   PCFRPlusSolver,
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
+  VADCFRSolver,
 )
 from spiel_cfr.solving import Solution, choose_solver, solve
 from spiel_cfr.sweeps.processes import ProcessExecutor
@@ -86,6 +89,8 @@ from spiel_cfr.sweeps.table import SweepTable
 __version__ = importlib.metadata.version("spiel_cfr")
 
 __all__ = [
+  "APCFRPlusSolver",
+  "APDCFRPlusSolver",
   "AdaptiveOptimisticCFRSolver",
   "AverageStrategySamplingSolver",
   "AverageType",
@@ -144,6 +149,7 @@ __all__ = [
   "Trace",
   "Tracker",
   "TremblingHandSolver",
+  "VADCFRSolver",
   "best_response",
   "block_kernel",
   "catalogue",

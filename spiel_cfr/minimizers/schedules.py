@@ -65,26 +65,56 @@ def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Power(Schedule):
-  """t^power.
+  """t^power, or 0 at first.
 
   Attributes:
     power: not negative.
+    after: the last iteration of which the number is 0.
   """
 
   power: float
+  after: int = 0
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where the power is negative or not finite."""
+    """Raises ArgumentError where the power is negative or not finite, or `after` is no iteration."""
     arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
+    arguments.integer(self.after, "after", 0)
 
   def __call__(self, iterations: Int64s) -> Float64s:
     """Returns the numbers of these iterations, shape (iterations,)."""
     numbers = iterations.astype(np.float64)
     if self.power <= _NEVER_TOO_LARGE:
       result: Float64s = numbers**self.power
-      return result
-    with np.errstate(over="ignore"):
-      result = numbers**self.power
+    else:
+      with np.errstate(over="ignore"):
+        result = numbers**self.power
+    return np.where(iterations > self.after, result, 0.0) if self.after else result
+
+
+@dataclasses.dataclass(frozen=True)
+class Saturating(Schedule):
+  """limit t^power / (half + t^power): it grows towards a limit.
+
+  Attributes:
+    limit: what it grows to, positive.
+    half: t^power where it is half of that, not negative.
+    power: not negative.
+  """
+
+  limit: float
+  half: float
+  power: float
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where a number is outside its range."""
+    arguments.positive_number(self.limit, "limit")
+    arguments.real_number(self.half, "half", 0.0, sys.float_info.max)
+    arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    # In a form that does not overflow.
+    result: Float64s = self.limit / (1.0 + self.half * iterations.astype(np.float64) ** -self.power)
     return result
 
 

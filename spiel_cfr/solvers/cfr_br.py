@@ -55,11 +55,12 @@ class CFRBRSolver(TabularCFRSolver):
     return self.iteration * 2 * self.compiled_game.num_players * self.compiled_game.num_states
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
-    parameters, before, after, *_ = numbers
-    rows = list(zip(parameters, before, after, strict=True))
+    rows = list(zip(*numbers, strict=True))
     whole_steps(lambda number: self._iterate(*rows[number]), len(rows))
 
-  def _iterate(self, parameters: Float64s, before: Float64s, after: Float64s) -> None:
+  def _iterate(
+    self, parameters: Float64s, before: Float64s, after: Float64s, addition: float
+  ) -> None:
     loop, game = self._loop, self.compiled_game
     current = self.current_probabilities()
     found = evaluate.evaluate(game, loop.current_sequence_form(), responses=True)
@@ -73,3 +74,5 @@ class CFRBRSolver(TabularCFRSolver):
       updated[own] = loop.strategy[own]
     loop.set_strategy(updated)
     self.iteration += 1
+    if addition:
+      self.add_to_tapered()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyspiel
@@ -16,22 +16,16 @@ from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule, evaluated
 from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.policy.held import held_part, held_sequences
 from spiel_cfr.slices import Slices
+from spiel_cfr.solvers.averaging import ADDITION, Averaged, additions, averages_after
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.loops import AnyFloats, IterationNumbers, make_loop
 from spiel_cfr.solvers.numbers import check_numbers, check_weights, exclusive
 
-# How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
-# the iterations since the origin.
-_LEAST_BETWEEN_ADDITIONS = 4
-_PART_BETWEEN_ADDITIONS = 32
-# A power of two, which rounds nothing. In float32 tapered sums then overflow no sooner than the others.
-_ADDITION = 2.0**-20
+# What descriptions call it.
+_TAPERED = "tapered"
 
 # For how many iterations parameters are computed at a time, where few iterations are asked for.
 _TABLE = 512
-
-# Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
-Averaged = Literal["before", "after"]
 
 
 class Solver(IterativeSolver):
@@ -116,16 +110,8 @@ class Solver(IterativeSolver):
     self._weights = (
       average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
     )
-    num_players = self.compiled_game.num_players
-    each = (averaged,) * num_players if isinstance(averaged, str) else averaged
-    if not isinstance(each, list | tuple) or len(each) != num_players:
-      raise errors.ArgumentError(
-        f"averaged must be one name, or one for each of {num_players} players, not {averaged!r}."
-      )
-    for which in each:
-      arguments.one_of(which, "averaged", get_args(Averaged))
     check_payoffs(self.compiled_game.game_string, self.compiled_game.payoff_range)
-    self._after = np.array([which == "after" for which in each])
+    self._after = averages_after(averaged, self.compiled_game.num_players)
     self._before = ~self._after
     if self.correlated and (self.alternating_updates or self._after.any()):
       raise errors.ArgumentError(
@@ -274,18 +260,9 @@ class Solver(IterativeSolver):
 
   def _additions(self, count: int) -> Float64s:
     """Returns `IterationNumbers.additions` of the next iterations."""
-    result = np.zeros(count)
-    if self.tapered:
-      last, first, end = self._last_addition, self.iteration + 1, self.iteration + count
-      while True:
-        part = (last - self._origin) // _PART_BETWEEN_ADDITIONS
-        # At once, where somebody has set the number of iterations.
-        due = max(first, last + max(_LEAST_BETWEEN_ADDITIONS, part))
-        if due > end:
-          break
-        result[due - first] = _ADDITION * (due - last)
-        last = due
-    return result
+    if not self.tapered:
+      return np.zeros(count)
+    return additions(count, self.iteration, self._last_addition, self._origin)
 
   def _sums(self) -> AnyFloats:
     """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
@@ -294,7 +271,34 @@ class Solver(IterativeSolver):
     passed = self.iteration - self._last_addition
     if not self.tapered:
       return self._cumulative
-    return self._tapered + _ADDITION * passed * self._cumulative if passed else self._tapered
+    return self._tapered + ADDITION * passed * self._cumulative if passed else self._tapered
+
+  def with_tapered_average(self) -> Self:
+    """Returns the same solver before its first iteration, with an average whose weights vanish at the end too.
+
+    That is `Solver(..., tapered=True)` for solvers that have a name:
+
+        solver = DCFRSolver("leduc_poker").with_tapered_average()
+
+    This one is left alone.
+    """
+    result = self.restarted()
+    result.tapered = True
+    result._start()
+    return result
+
+  def description(self) -> dict[str, Any]:
+    """Returns the class, the arguments of the constructor and whether the average is tapered, as JSON has them.
+
+    Raises:
+      ArgumentError: an argument can't be written as JSON.
+    """
+    return super().description() | ({_TAPERED: True} if self.tapered else {})
+
+  @classmethod
+  def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
+    result = super()._made(first, description)
+    return result.with_tapered_average() if description.get(_TAPERED) else result
 
   @property
   def restarts_itself(self) -> bool:
@@ -324,7 +328,7 @@ class Solver(IterativeSolver):
     """Brings the tapered sums up to date, sooner than they would be."""
     passed = self.iteration - self._last_addition
     if self.tapered and passed:
-      self._tapered += _ADDITION * passed * self._cumulative
+      self._tapered += ADDITION * passed * self._cumulative
       self._last_addition = self.iteration
 
   def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:

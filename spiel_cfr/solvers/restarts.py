@@ -115,8 +115,7 @@ class Restarted(IterativeSolver):
     )
     game = self.compiled_game
     self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
-    self._base = solver.restarted()
-    self._base.tapered = True
+    self._base = solver.with_tapered_average()
     self._bound = self._cfr_bound() if self.safeguard is not None else math.inf
     self._start()
 
@@ -242,10 +241,13 @@ class Restarted(IterativeSolver):
   def _keep(self, candidate: AnyFloats, best: Float64s, best_scores: Float64s) -> Float64s:
     """Writes what is better than the best so far over it; returns each player's share in NashConv."""
     scores = evaluate.scores(self.compiled_game, self._evaluator(candidate))
-    for player, own in enumerate(self._own):
-      if scores[player] < best_scores[player]:
+    for player, (score, best_score) in enumerate(
+      zip(scores.tolist(), best_scores.tolist(), strict=True)
+    ):
+      if score < best_score:
+        own = self._own[player]
         np.divide(candidate[own], candidate[own.start], out=best[own])
-        best_scores[player] = scores[player]
+        best_scores[player] = score
     return scores
 
   def _consider_attempt(self) -> None:

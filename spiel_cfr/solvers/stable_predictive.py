@@ -19,7 +19,8 @@ from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.minimizers.adaptive_oftrl import LastLossAdaptiveOFTRL, SubtreeAdaptiveOFTRL
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.oftrl import LastLossOFTRL, Prediction, Regularizer, SubtreeOFTRL
-from spiel_cfr.solvers.full_width import Averaged, Solver
+from spiel_cfr.solvers.averaging import Averaged
+from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.theory.certificate import certify
 from spiel_cfr.theory.local_steps import (
   AdaptiveSteps,

@@ -3,10 +3,13 @@
 As in their papers, updates alternate, and averages take the strategy of iteration t before its owner's update.
 """
 
+from spiel_cfr import arguments
 from spiel_cfr.compiling import AnyGame
+from spiel_cfr.minimizers.asymmetric import AsymmetricMatching
 from spiel_cfr.minimizers.oftrl import Hedge
 from spiel_cfr.minimizers.regret_matching import DiscountOrder, RegretMatching
-from spiel_cfr.minimizers.schedules import FallingPower
+from spiel_cfr.minimizers.schedules import FallingPower, Power, Saturating
+from spiel_cfr.minimizers.volatility import VolatilityAdaptiveMatching
 from spiel_cfr.solvers.full_width import Solver
 
 
@@ -49,6 +52,82 @@ class SAPCFRPlusSolver(Solver):
       GameError: see `compile_game`.
     """
     super().__init__(game, RegretMatching.predictive_plus(weight), average_weights=gamma)
+
+
+class APCFRPlusSolver(Solver):
+  """Asymmetric predictive CFR+: see `minimizers.asymmetric`. From the same paper as `SAPCFRPlusSolver`."""
+
+  def __init__(self, game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes.
+      most: the largest asymmetry: the prediction counts 1 / (1 + most) at least.
+      gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
+
+    Raises:
+      ArgumentError: `most` is not positive and at most 1e100, or gamma is negative or not finite.
+      GameError: see `compile_game`.
+    """
+    super().__init__(game, AsymmetricMatching(most=most), average_weights=gamma)
+
+
+class APDCFRPlusSolver(Solver):
+  """Asymmetric predictive discounted CFR+: see `minimizers.asymmetric`. From the same paper as `SAPCFRPlusSolver`."""
+
+  def __init__(
+    self,
+    game: AnyGame,
+    most: float = 9.0,
+    limit: float = 20.0,
+    half: float = 500.0,
+    beta: float = 1.5,
+    gamma: float = 2.5,
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes.
+      most: as for `APCFRPlusSolver`.
+      limit: regrets of iteration t weigh limit * t^beta / (half + t^beta), and so do all before them in a strategy.
+      half: see there.
+      beta: see there.
+      gamma: iteration t weighs t^gamma in the average.
+
+    Raises:
+      ArgumentError: `most` is not positive and at most 1e100, the limit is not positive, or one of the others is
+        negative or not finite.
+      GameError: see `compile_game`.
+    """
+    weight = Saturating(limit, half, beta)
+    super().__init__(game, AsymmetricMatching(weight, most), average_weights=gamma)
+
+
+class VADCFRSolver(Solver):
+  """Volatility-adaptive discounted CFR: see `minimizers.volatility`.
+
+  Li, Schultz, Hennes and Lanctot, "Discovering Multiagent Learning Algorithms with Large Language Models" (2026).
+  Their average begins at iteration 501 and weighs the strategy of iteration t at an infoset by
+
+      t^(2 + 1.5 min(1, m / 2)) (1 + m / 2)^0.5 / (1 + m^1.5),    m the largest regret there in that iteration
+
+  which tends to t^2. Averages of sequence forms have one weight for all infosets, so here it is t^2.
+  """
+
+  def __init__(self, game: AnyGame, unit: float = 1.0, first: int = 501) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes.
+      unit: of payoffs, in which the paper's constants are given.
+      first: the first iteration that enters the average; before it, the average policy is the current one.
+
+    Raises:
+      ArgumentError: the unit is not positive, or `first` is not a positive integer.
+      GameError: see `compile_game`.
+    """
+    after = arguments.positive_integer(first, "first") - 1
+    super().__init__(game, VolatilityAdaptiveMatching(unit), average_weights=Power(2.0, after))
 
 
 class DCFRPlusSolver(Solver):

@@ -24,6 +24,8 @@ BASES = (
   "cfr+",
   "dcfr",
   "pdcfr+",
+  "apdcfr+",
+  "vadcfr",
   "hedge",
   "cfr_simultaneous",
   "adaptive",
@@ -445,6 +447,46 @@ def test_tapered_averages_are_what_they_say(game):
       np.testing.assert_allclose(probabilities, expected, atol=1e-5 if single else 1e-12)
   assert (solver.current_probabilities() == plain.current_probabilities()).all()
   assert solver.nash_conv() != plain.nash_conv()
+
+
+def _full_width():
+  return [
+    name
+    for name, entry in catalogue.SOLVERS.items()
+    if issubclass(entry.solver, spiel_cfr.Solver) and not entry.restarted
+  ]
+
+
+@pytest.mark.parametrize("name", _full_width())
+def test_every_named_solver_has_a_tapered_average(name, tmp_path):
+  """Its weights are those of the plain one times about what is left, and checkpoints know of it."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  plain = catalogue.make(name, game, 40)
+  solver = plain.with_tapered_average()
+  assert solver.tapered
+  assert not plain.tapered
+  sums = np.zeros(game.end)
+  for t in range(1, 41):
+    solver.run(1)
+    plain.run(1)
+    # Every four iterations, four times what the sums are then.
+    sums += 4.0 * plain._cumulative if t % 4 == 0 else 0.0
+    if t == 20:
+      solver.save(tmp_path / "solver.npz")
+  if not plain.restarts_itself:
+    assert (solver.current_probabilities() == plain.current_probabilities()).all()
+    if sums[0]:
+      expected = policy.behavioral_form(game, sums)
+      np.testing.assert_allclose(solver.average_probabilities(), expected, atol=1e-12)
+  for other in (
+    spiel_cfr.IterativeSolver.load(tmp_path / "solver.npz", game),
+    copy.copy(plain.with_tapered_average()),
+  ):
+    other.run(40 - other.iteration)
+    assert_equal(other, solver)
+    assert other.description() == solver.description()
+  with pytest.raises(errors.CheckpointMismatchError):
+    plain.restore(tmp_path / "solver.npz")
 
 
 def test_fading():

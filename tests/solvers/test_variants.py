@@ -1,8 +1,10 @@
 """Each minimizer of the literature against its formulas in plain Python, and against published convergence."""
 
+import itertools
 import math
 
 import numpy as np
+import pyspiel
 import pytest
 from block_driver import run_kernel
 
@@ -10,7 +12,9 @@ import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.minimizers import adaptive, oftrl
-from spiel_cfr.minimizers.schedules import FallingPower
+from spiel_cfr.minimizers.asymmetric import AsymmetricMatching
+from spiel_cfr.minimizers.schedules import FallingPower, Saturating
+from spiel_cfr.minimizers.volatility import VolatilityAdaptiveMatching
 
 _COUNT, _ACTIONS, _ROUNDS = 4, 3, 12
 
@@ -105,6 +109,45 @@ def _dcfr_plus(alpha, predictive):
   return _replayed(update)
 
 
+def _asymmetric(weight, most):
+  """Of the paper's equations, everything summed up anew in each iteration."""
+
+  def rule(utilities):
+    strategy, r, memory = (
+      np.full(_ACTIONS, 1 / _ACTIONS),
+      [np.zeros(_ACTIONS)],
+      [np.zeros(_ACTIONS)],
+    )
+    for t, utility in enumerate(utilities, start=1):
+      r.append(utility - strategy @ utility)
+      memory.append(np.maximum(memory[-1] + weight(t) * r[-1], 0))
+      errors = sum(np.linalg.norm(new - old) ** 2 for old, new in itertools.pairwise(r))
+      moves = sum(np.linalg.norm(new - old) ** 2 for old, new in itertools.pairwise(memory))
+      asymmetry = min(math.sqrt(errors / moves), most)
+      strategy = _matched(weight(t + 1) * memory[-1] + r[-1] / (1 + asymmetry))
+    return strategy
+
+  return rule
+
+
+def _volatile(unit):
+  def update(memory, t, r):
+    largest = np.abs(r).max()
+    memory["e"] = 0.1 * largest + 0.9 * memory["e"] if t > 1 else largest
+    v = min(1.0, memory["e"] / (2 * unit))
+    boosted = np.where(r > 0, 1.1 * r, r)
+
+    def discounted(regret):
+      return regret * np.where(regret >= 0, _d(t, 1.5 - 0.5 * v), _d(t, -0.1 - 0.5 * v))
+
+    memory["R"] = np.maximum(discounted(memory["R"]) + boosted, -20 * unit)
+    optimism = (1 - 0.5 * v) / (1 + (t - 1) / 100)
+    powers = np.maximum(discounted(memory["R"]) + optimism * boosted, 0) ** 1.5
+    return powers / powers.sum() if powers.any() else np.full(_ACTIONS, 1 / _ACTIONS)
+
+  return _replayed(update)
+
+
 def _hedge(utilities):
   rate = math.sqrt(8 * math.log(_ACTIONS) / len(utilities)) / np.ptp(_game().payoff_range)
   weights = np.exp(rate * np.sum(utilities, axis=0))
@@ -140,6 +183,16 @@ _RULES = [
     RegretMatching.scheduled(order="paper", horizon=8),
     _dcfr(lambda t: 1 + 3 * min(t / 8, 1), lambda t: -1 - 2 * min(t / 8, 1), "paper"),
   ),
+  (AsymmetricMatching(), _asymmetric(lambda t: 1.0, 5.0)),
+  (AsymmetricMatching(most=0.5), _asymmetric(lambda t: 1.0, 0.5)),
+  (
+    AsymmetricMatching(Saturating(20.0, 500.0, 1.5), 9.0),
+    _asymmetric(lambda t: 20 * t**1.5 / (500 + t**1.5), 9.0),
+  ),
+  (VolatilityAdaptiveMatching(), _volatile(1.0)),
+  # Small enough for regrets to reach the floor, and large enough not to.
+  (VolatilityAdaptiveMatching(0.02), _volatile(0.02)),
+  (VolatilityAdaptiveMatching(5.0), _volatile(5.0)),
   (oftrl.Hedge(), _hedge),
   (adaptive.AdaptiveOptimisticDescent(), _adaptive),
 ]
@@ -153,6 +206,42 @@ def test_strategies_are_those_of_the_formulas(minimizer, rule, seed):
   for t in range(1, _ROUNDS + 1):
     for i in range(_COUNT):
       assert strategies[t, i] == pytest.approx(rule(utilities[:t, i]), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+  ("make", "rule", "weight"),
+  [
+    (spiel_cfr.APCFRPlusSolver, _asymmetric(lambda t: 1.0, 5.0), lambda t: t**2),
+    (
+      spiel_cfr.APDCFRPlusSolver,
+      _asymmetric(lambda t: 20 * t**1.5 / (500 + t**1.5), 9.0),
+      lambda t: t**2.5,
+    ),
+    (
+      lambda game: spiel_cfr.VADCFRSolver(game, first=8),
+      _volatile(1.0),
+      lambda t: t**2 if t >= 8 else 0,
+    ),
+  ],
+)
+def test_whole_solvers_on_a_matrix_game(make, rule, weight):
+  """Updates alternate, and averages take what was played before the update."""
+  matrix = np.random.default_rng(0).normal(size=(_ACTIONS, _ACTIONS))
+  solver = make(pyspiel.create_matrix_game(matrix, -matrix))
+  solver.run(_ROUNDS)
+  strategies = [[np.full(_ACTIONS, 1 / _ACTIONS)] for _ in range(2)]
+  utilities = [[], []]
+  for _ in range(_ROUNDS):
+    for player, payoffs in enumerate((matrix, -matrix.T)):
+      utilities[player].append(payoffs @ strategies[1 - player][-1])
+      strategies[player].append(rule(utilities[player]))
+  current, average = solver.current_probabilities(), solver.average_probabilities()
+  weights = [weight(t) for t in range(1, _ROUNDS + 1)]
+  for player, tree in enumerate(solver.compiled_game.treeplexes):
+    ((sequences, _),) = tree.blocks()
+    assert current[sequences].ravel() == pytest.approx(strategies[player][-1], abs=1e-12)
+    expected = np.average(strategies[player][:-1], axis=0, weights=weights)
+    assert average[sequences].ravel() == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_two_orders_of_dcfr_differ():
@@ -201,6 +290,8 @@ _PUBLISHED = {
   ("leduc_poker", spiel_cfr.PDCFRPlusSolver): (1.8e-2, 9.0e-4, 3.3e-6),
   ("leduc_poker", spiel_cfr.SAPCFRPlusSolver): (1.3e-2, 1.9e-4, 1.4e-6),
   ("leduc_poker", spiel_cfr.AdaptiveOptimisticCFRSolver): (6.2e-3, 4.1e-5, 1.0e-7),
+  ("leduc_poker", spiel_cfr.APCFRPlusSolver): (None, 1.7e-4, 1.1e-6),
+  ("leduc_poker", spiel_cfr.VADCFRSolver): (None, 3.4e-5, None),
 }
 _MORE_PUBLISHED = {
   ("liars_dice(dice_sides=4)", spiel_cfr.PCFRPlusSolver): (1.6e-3, 1.5e-6, 1.5e-9),
@@ -257,6 +348,11 @@ def test_convergence_on_other_games_is_as_published(key, published):
     lambda: spiel_cfr.HSPCFRPlusSolver("kuhn_poker", 100, first_gamma=math.nan),
     lambda: spiel_cfr.HSPCFRPlusSolver("kuhn_poker", -5),
     lambda: spiel_cfr.PCFRPlusSolver("kuhn_poker", gamma=-1.0),
+    lambda: spiel_cfr.APCFRPlusSolver("kuhn_poker", most=0.0),
+    lambda: spiel_cfr.APCFRPlusSolver("kuhn_poker", most=math.inf),
+    lambda: spiel_cfr.APDCFRPlusSolver("kuhn_poker", limit=-1.0),
+    lambda: spiel_cfr.VADCFRSolver("kuhn_poker", unit=0.0),
+    lambda: spiel_cfr.VADCFRSolver("kuhn_poker", first=0),
   ],
 )
 def test_bad_arguments_raise(make):
