@@ -9,7 +9,18 @@ from composition.forms import FORMS, never_fold_early
 import spiel_cfr
 from spiel_cfr import errors, policy
 
+# Labels that some infosets share: written in another order, OpenSpiel would take one for the other.
+SHARED = """EFG 2 R "shared" { "0" "1" } ""
+p "" 1 1 "first" { "b" "c" } 0
+p "" 2 1 "second" { "b" "a" } 0
+t "" 1 "" { 1 -1 }
+t "" 2 "" { 2 -2 }
+p "" 2 2 "third" { "c" "a" } 0
+t "" 3 "" { 3 -3 }
+t "" 4 "" { 4 -4 }
+"""
 GAMES = {
+  "shared labels": lambda: pyspiel.load_efg_game(SHARED),
   "kuhn_poker": lambda: "kuhn_poker",
   "kuhn, 3 players": lambda: "kuhn_poker(players=3)",
   "leduc_poker": lambda: "leduc_poker",
@@ -17,7 +28,7 @@ GAMES = {
   "liars_dice": lambda: "liars_dice(dice_sides=3)",
   "general-sum": lambda: random_games.random_game(1, zero_sum=False, max_histories=120),
   "ties": lambda: random_games.random_game(4, 3, payoff_ties=True, max_histories=120),
-  "tic_tac_toe would be too large": lambda: "matrix_rps",
+  "matrix_rps": lambda: "matrix_rps",
 }
 
 
