@@ -5,13 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test lint composition benchmark clean
+.PHONY: help demo test lint composition docs dist benchmark clean
 
 help:
 	@echo "make demo       compare the solvers on a few games and draw the result"
 	@echo "make test       run the tests"
 	@echo "make lint       check format, style and types"
 	@echo "make composition  run every solver on every form of game and write docs/composition.md"
+	@echo "make docs       build the documentation as a site, in site/"
+	@echo "make dist       build a wheel and an sdist, and install and try them in a new environment"
 	@echo "make benchmark  measure speed"
 	@echo "make clean      remove .venv and everything else that was built; keeps results/"
 	@echo "Use another Python with: make PYTHON=/path/to/python3 ..."
@@ -30,11 +32,26 @@ lint: $(VENV)/dev.stamp
 composition: $(VENV)/dev.stamp
 	@PYTHONPATH=tests/support $(BIN)/python -m composition
 
+docs: $(VENV)/docs.stamp
+	@$(BIN)/python -m mkdocs --quiet build --strict
+	@echo "Wrote site/index.html"
+
+# The tree that is checked is what an sdist holds: the wheel is built from that, not from here.
+dist: $(VENV)/dev.stamp
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist .
+	@$(BIN)/python -m twine check --strict dist/*
+	@rm -rf build/clean && $(PYTHON) -m venv build/clean
+	@build/clean/bin/python -m pip --disable-pip-version-check --quiet install dist/*.whl
+	@cd build/clean && bin/python -W error::DeprecationWarning:spiel_cfr -c "import spiel_cfr; \
+	  print(spiel_cfr.solve('kuhn_poker', exploitability=1e-6)); \
+	  print(spiel_cfr.explore(spiel_cfr.CFRSolver('kuhn_poker'), 'kuhn.html'))"
+
 benchmark: $(VENV)/plot.stamp
 	@$(BIN)/python examples/benchmark.py
 
 clean:
-	@rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp says which extra is installed; it is out of date when pyproject.toml has changed since.

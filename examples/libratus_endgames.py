@@ -33,7 +33,9 @@ _SUBGAME_FILE = flags.DEFINE_string(
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many each solver does", lower_bound=1)
 _STACK = flags.DEFINE_integer("stack", 20_000, "chips that each player began the match with")
 _BIG_BLIND = flags.DEFINE_integer("big_blind", 100, "chips of the big blind")
-_FLOAT32 = flags.DEFINE_bool("float32", False, "whether turn endgames take half the memory")
+_FLOAT32 = flags.DEFINE_bool(
+  "float32", False, "whether to compute in float32, in half the time and memory"
+)
 _THREADS = flags.DEFINE_integer("threads", 1, "threads that share the rivers of turn endgames")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures and numbers go")
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")

@@ -10,7 +10,7 @@ import time
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr.game.blocks import Block, expected_value, lanes, normalize, sequence
+from spiel_cfr.game.blocks import Block, expected_value, lanes, normalize, sequence, tolerance
 from spiel_cfr.kernels.simd import full, load, store, where_greater
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
@@ -19,9 +19,9 @@ _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many", lower_bound=1
 
 @spiel_cfr.block_kernel
 def match_regrets(block: Block) -> None:
-  regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
+  regret, zero = block.state[0], full(0.0)
   for i in lanes(block):
-    value, total = expected_value(block, i), zero
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       updated = load(regret, row) + load(block.utility, row) - value

@@ -3,9 +3,20 @@
 import importlib.metadata
 
 from spiel_cfr import catalogue, errors
+from spiel_cfr.abstracting.clusters import cluster, k_means
+from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
+from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
+from spiel_cfr.abstraction.hands import BucketedHands, bucket_hands, hand_equities
+from spiel_cfr.abstraction.lossless import lossless
+from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
+from spiel_cfr.bots import PolicyBot
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
 from spiel_cfr.compiling import compile_game, estimate_size
+from spiel_cfr.continuing.linear_games import LinearGame, kuhn_bets, leduc_bets, linear_game
+from spiel_cfr.continuing.substitutes import WarmStart
+from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
 from spiel_cfr.evaluate import (
   BestResponse,
   NashConv,
@@ -18,6 +29,7 @@ from spiel_cfr.exact.linear_program import LPSolution, solve_lp
 from spiel_cfr.exact.matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.exchange.efg import save_efg
 from spiel_cfr.exchange.policies import load_policy, save_policy
+from spiel_cfr.explorer.explore import Exploration, explore
 from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
 from spiel_cfr.first_order.komwu import KOMWUSolver
 from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
@@ -30,10 +42,10 @@ from spiel_cfr.infoset_regrets import InfosetRegret, largest_infoset_regret
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Schedule
+from spiel_cfr.optimizing import Optimum, optimize_parameters
 from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policy import CompiledTabularPolicy
-from spiel_cfr.policy.merge import merge
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import RunResult, run
 from spiel_cfr.runs.schedule import Every, Powers
@@ -64,6 +76,7 @@ from spiel_cfr.solvers.correlation import (
 )
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.pruning import PrunedCFRSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -80,7 +93,9 @@ from spiel_cfr.solvers.variants import (
   SAPCFRPlusSolver,
   VADCFRSolver,
 )
+from spiel_cfr.solvers.warm_start import transfer
 from spiel_cfr.solving import Solution, choose_solver, solve
+from spiel_cfr.sweeps.merge import merge
 from spiel_cfr.sweeps.processes import ProcessExecutor
 from spiel_cfr.sweeps.ray_executor import RayExecutor
 from spiel_cfr.sweeps.sweep import sweep
@@ -91,11 +106,14 @@ __version__ = importlib.metadata.version("spiel_cfr")
 __all__ = [
   "APCFRPlusSolver",
   "APDCFRPlusSolver",
+  "AbstractGame",
   "AdaptiveOptimisticCFRSolver",
   "AverageStrategySamplingSolver",
   "AverageType",
   "BestResponse",
   "Block",
+  "BucketedHands",
+  "Buckets",
   "CFRBRSolver",
   "CFRPlusSolver",
   "CFRSolver",
@@ -106,10 +124,13 @@ __all__ = [
   "CorrelatedGap",
   "DCFRPlusSolver",
   "DCFRSolver",
+  "DeepCFRSolver",
+  "DeepDiscountedCFRSolver",
   "Endgame",
   "EnumeratedGame",
   "Every",
   "ExcessiveGapSolver",
+  "Exploration",
   "ExternalSamplingSolver",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
@@ -120,15 +141,21 @@ __all__ = [
   "KOMWUSolver",
   "LCFRSolver",
   "LPSolution",
+  "LeastExploitable",
+  "LinearGame",
   "LocalMinimizer",
   "MirrorProxSolver",
   "NashConv",
   "OptimisticMirrorDescentSolver",
+  "Optimum",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
   "PDCFRPlusSolver",
+  "Permuted",
+  "PolicyBot",
   "Powers",
   "ProcessExecutor",
+  "PrunedCFRSolver",
   "PublicGame",
   "RTCFRPlusSolver",
   "RayExecutor",
@@ -150,10 +177,14 @@ __all__ = [
   "Tracker",
   "TremblingHandSolver",
   "VADCFRSolver",
+  "WarmStart",
+  "abstract",
   "best_response",
   "block_kernel",
+  "bucket_hands",
   "catalogue",
   "choose_solver",
+  "cluster",
   "coarse_correlated_gap",
   "compile_game",
   "compile_public_game",
@@ -162,16 +193,27 @@ __all__ = [
   "estimate_size",
   "expected_values",
   "exploitability",
+  "explore",
   "extensive_form_correlated_gap",
+  "hand_equities",
+  "k_means",
+  "kuhn_bets",
   "largest_infoset_regret",
+  "least_exploitable",
+  "leduc_bets",
+  "linear_game",
   "load_compiled_game",
   "load_endgame",
   "load_game",
   "load_policy",
+  "lossless",
+  "make_buckets",
   "merge",
   "nash_conv",
   "open_trace",
+  "optimize_parameters",
   "payoff_matrix",
+  "pseudo_harmonic",
   "read_trace",
   "run",
   "save_efg",
@@ -180,4 +222,6 @@ __all__ = [
   "solve",
   "solve_lp",
   "sweep",
+  "transfer",
+  "translated_policy",
 ]

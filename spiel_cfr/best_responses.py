@@ -3,12 +3,12 @@
 import numpy as np
 from numba import types
 
-from spiel_cfr.game.blocks import BLOCK_KERNEL, Block, block_kernel, lanes, sequence
-from spiel_cfr.game.sweeps import SCRATCH, TREE, Scratch, Tree, sweep_up
+from spiel_cfr.game.blocks import Block, block_kernel, block_signature, lanes, sequence
+from spiel_cfr.game.sweeps import TREE, Scratch, Tree, scratch_type, sweep_up
 from spiel_cfr.kernels.arrays import COUNT_TABLE, FLOAT_TABLE, FLOATS, Float64s, Uint64s
 from spiel_cfr.kernels.compile import Kernel, kernel
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.payoffs.base import GRADIENT, PAYOFF_ARRAYS, PayoffArrays
+from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature, payoff_arrays_type
 
 
 @block_kernel
@@ -43,13 +43,13 @@ def respond(block: Block) -> None:
 
 @kernel(
   types.void(
-    types.FunctionType(GRADIENT),
-    PAYOFF_ARRAYS,
-    types.FunctionType(BLOCK_KERNEL),
+    types.FunctionType(gradient_signature(types.float64)),
+    payoff_arrays_type(types.float64),
+    types.FunctionType(block_signature(types.float64)),
     COUNT_TABLE,
     TREE,
     *[FLOATS] * 4,
-    SCRATCH,
+    scratch_type(types.float64),
     FLOAT_TABLE,
   )
 )

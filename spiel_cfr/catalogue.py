@@ -18,6 +18,7 @@ from typing import Any
 from spiel_cfr import arguments as checked
 from spiel_cfr import errors
 from spiel_cfr.compiling import AnyGame
+from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
 from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
 from spiel_cfr.first_order.komwu import KOMWUSolver
 from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
@@ -280,6 +281,18 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "chance_sampling": Entry(ChanceSamplingSolver, "chance-sampling Monte Carlo CFR"),
     "average_strategy_sampling": Entry(
       AverageStrategySamplingSolver, "average-strategy-sampling Monte Carlo CFR"
+    ),
+    "deep_cfr": Entry(DeepCFRSolver, "deep CFR: networks, exact memory, an exact average"),
+    "deep_dcfr+": Entry(DeepDiscountedCFRSolver, "deep CFR, bootstrapped, discounted"),
+    "deep_pdcfr+": Entry(
+      DeepDiscountedCFRSolver,
+      "deep CFR, bootstrapped, discounted, with predictions",
+      {"predictive": True},
+    ),
+    "deep_pdcfr+_outcome": Entry(
+      DeepDiscountedCFRSolver,
+      "deep CFR, bootstrapped, discounted, with predictions, outcome sampling and baselines",
+      {"predictive": True, "sampler": "outcome", "baseline_rate": 0.1},
     ),
   }
 )

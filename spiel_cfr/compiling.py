@@ -7,6 +7,8 @@ from typing import TypeAlias
 import pyspiel
 
 from spiel_cfr import arguments, errors, files
+from spiel_cfr.abstraction.abstract_game import abstract
+from spiel_cfr.abstraction.lossless import lossless
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import cache_path, enumerated_game, load_compiled_game
 from spiel_cfr.game import loading
@@ -30,6 +32,7 @@ def compile_game(
   action_filter: ActionFilter | None = None,
   vector_form: bool | None = None,
   infostate: Infostates | None = None,
+  symmetries: bool = False,
 ) -> CompiledGame:
   """Walks a game's states once and returns it as arrays.
 
@@ -56,6 +59,8 @@ def compile_game(
       forget: "history" for the player's own observations and actions in order, or a function of a state and the player
       who is to move there that returns a string. By default, OpenSpiel's information state strings. A game with an
       `infostate` is not kept in `cache_dir`.
+    symmetries: whether infosets that are the same but for names, such as those of hands that differ in suits, become
+      one, see `lossless`: solvers then have less to do, and their policies are still those of the whole game.
 
   Returns:
     The compiled game.
@@ -65,6 +70,18 @@ def compile_game(
     ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is no game.
     OSError: `cache_dir` can't be written to, which is found before the walk.
   """
+  if symmetries:
+    whole = compile_game(
+      game,
+      max_nodes=max_nodes,
+      max_bytes=max_bytes,
+      cache_dir=cache_dir,
+      progress=progress,
+      action_filter=action_filter,
+      vector_form=bool(vector_form),
+      infostate=infostate,
+    )
+    return abstract(whole, lossless(whole))
   if isinstance(game, CompiledGame):
     return game
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")

@@ -37,6 +37,10 @@ class SampledChanceError(UnsupportedGameError):
   """Chance is sampled inside the game, so its probabilities are unknown."""
 
 
+class FeaturesError(UnsupportedGameError):
+  """The features of infosets, which networks see, do not tell infosets apart, or are missing."""
+
+
 class MeanFieldGameError(UnsupportedGameError):
   """The game is a mean-field game, which has no extensive form."""
 
@@ -103,6 +107,18 @@ class RestartError(SpielCFRError, ValueError):
 
 class HoldError(SpielCFRError, ValueError):
   """A solver is to keep a part of its policy fixed, and can't, or not any more."""
+
+
+class AbstractionError(SpielCFRError, ValueError):
+  """Infosets can't play alike, or something can't be done with a game in which several do."""
+
+
+class WarmStartError(SpielCFRError, ValueError):
+  """A solver is to start warm in a way that its minimizer has no answer for, or is asked what only a cold start has."""
+
+
+class PruningError(UnsupportedGameError):
+  """A game is to be solved with pruning that is not sound there, or of which there is none for its form."""
 
 
 class MissingPackageError(SpielCFRError, ImportError):

@@ -167,7 +167,7 @@ class Evaluation(NamedTuple):
 def _prepare(
   game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
 ) -> tuple[CompiledGame, Float64s]:
-  compiled = compile_game(game)
+  compiled = compile_game(game).original
   return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
 
 
@@ -246,6 +246,21 @@ def evaluate(
   return Evaluator(compiled)(sequence_form, aligned_zeros(compiled.end) if responses else None)
 
 
+def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
+  """Returns the NashConv of a policy in the game that a compiled one stands for.
+
+  Args:
+    compiled: the game; of an abstraction that may lose something, the policy is judged in the full game.
+    sequence_form: see `evaluate`.
+
+  Raises:
+    NotFiniteError: the policy, or what it is worth, is not finite.
+  """
+  if compiled.is_exact:
+    return evaluate(compiled, sequence_form).nash_conv
+  return evaluate(compiled.original, compiled.to_original(sequence_form)).nash_conv
+
+
 def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
   """Returns how bad each player's strategy is, shape (players,); in all, NashConv.
 
@@ -280,7 +295,7 @@ def _evaluate_by_parts(
 ) -> Float64s:
   """Does the same part by part, without arrays as long as the game; returns the values."""
   values = np.zeros((2, 2))
-  walk = PartWalk(partition, functools.partial(Workspace, predicts=False))
+  walk = PartWalk(partition)
   expected = np.zeros(len(partition.parts))
   scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
 

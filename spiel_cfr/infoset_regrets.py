@@ -70,7 +70,7 @@ def largest_infoset_regret(
   """
   compiled = compile_game(game)
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
-  chances = open_spiel.from_policy(compiled, policies)[compiled.all_action_sequences]
+  chances = compiled.to_actions(open_spiel.from_policy(compiled, policies))
   histories, _ = compile_histories(
     compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
   )

@@ -31,17 +31,19 @@ class Slices:
       self._at_a_time = max(1, min(most, int(count * _SECONDS / seconds)))
 
 
-def whole_steps(step: Callable[[int], None], count: int) -> None:
-  """Calls `step` with 0 to `count - 1`; Ctrl-C raises KeyboardInterrupt after a whole number of calls.
+def whole_steps(step: Callable[[int, bool], None], count: int) -> None:
+  """Calls `step` with 0 to `count - 1`, and whether it is the last call.
 
-  Python interrupts its main thread only, so the calls are made in another one.
+  Ctrl-C raises KeyboardInterrupt after a whole number of calls, of which the last was told so. Python interrupts its
+  main thread only, so the calls are made in another one.
   """
   interrupted = threading.Event()
 
   def work() -> None:
     for number in range(count):
-      step(number)
-      if interrupted.is_set():
+      last = number == count - 1 or interrupted.is_set()
+      step(number, last)
+      if last:
         return
 
   with concurrent.futures.ThreadPoolExecutor(1) as thread:

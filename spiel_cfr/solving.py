@@ -211,10 +211,10 @@ def solve(
     progress=progress,
     **{"evaluate_at": _when_it_checks(solver)} | more,
   )
-  sequence_form = solver.average_sequence_form()
-  evaluation = evaluate.evaluate(compiled, sequence_form)
+  sequence_form = compiled.to_original(solver.average_sequence_form())
+  evaluation = evaluate.evaluate(compiled.original, sequence_form)
   return Solution(
-    compiled,
+    compiled.original,
     sequence_form,
     evaluation.expected_values,
     evaluation.best_response_values,

@@ -26,28 +26,35 @@ ORDER = (
   "payoffs",  # the forms in which payoffs are kept, and their gradients
   "compiled",  # a game as arrays
   "poker",  # the same for poker, over vectors of hands
-  "compiling",  # the front door: from any game to a compiled one
   "policy",  # between arrays and OpenSpiel's policies
+  "abstraction",  # smaller games in which infosets play alike
+  "compiling",  # the front door: from any game to a compiled one
   "exchange",  # files that other programs read
   "best_responses",  # their compiled code
   "evaluate",  # best responses and NashConv
   "infoset_regrets",  # whether a policy makes sense off its path
   "exact",  # linear programs
   "minimizers",  # what an infoset does
+  "continuing",  # what a history that nobody played is worth
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
   "first_order",  # first-order methods for saddle points
   "sampling",  # Monte Carlo solvers
+  "deep",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
   "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
+  "abstracting",  # what takes solvers to make an abstraction, or to make the best of one
+  "optimizing",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
+  "bots",  # policies that play
+  "explorer",  # pages on which one clicks through a solved game
   "sweeps",  # many runs, on one machine or on many
   "__init__",  # what is public
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
-_OPTIONAL = ("highspy", "matplotlib", "pandas", "ray", "scipy", "tensorboard")
+_OPTIONAL = ("highspy", "jax", "matplotlib", "optax", "pandas", "ray", "tensorboard")
 _MOST_LINES = 400
 
 

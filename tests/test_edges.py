@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import threading
+import typing
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from spiel_cfr.game.blocks import expected_value, lanes, sequence
 from spiel_cfr.game.loading import load_game
 from spiel_cfr.kernels.simd import full, load, store
 from spiel_cfr.minimizers.schedules import Power, Schedule
+from spiel_cfr.solvers.numbers import exclusive
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +172,7 @@ def not_a_number(block: Any) -> None:
 
 
 class NotANumber(spiel_cfr.LocalMinimizer):
-  observe = not_a_number
+  observe = resume = not_a_number
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "partitioned"])
@@ -186,6 +188,8 @@ def test_a_minimizer_that_writes_nan(game: str) -> None:
       ask()
   with pytest.raises(errors.NotFiniteError):
     run(spiel_cfr.Solver(compiled, NotANumber()), 10)
+  with pytest.raises(errors.NotFiniteError):
+    spiel_cfr.Restarted(spiel_cfr.Solver(compiled, NotANumber())).run(100)
 
 
 # Threads.
@@ -212,14 +216,23 @@ class Slow(Weights):
     return np.ones(len(iterations))
 
 
-@pytest.mark.parametrize("sampling", [False, True])
-def test_two_threads_on_one_solver(sampling: bool, kuhn: Any) -> None:
+def _sampling(game: Any, weights: Any) -> Any:
+  return spiel_cfr.ExternalSamplingSolver(game, average_weights=weights)
+
+
+def _full_width(game: Any, weights: Any) -> Any:
+  return spiel_cfr.Solver(game, RegretMatching(), average_weights=weights)
+
+
+def _restarted(game: Any, weights: Any) -> Any:
+  return spiel_cfr.Restarted(_full_width(game, weights))
+
+
+@pytest.mark.parametrize("make", [_sampling, _full_width, _restarted])
+def test_two_threads_on_one_solver(make: Any, kuhn: Any) -> None:
   weights = Slow()
-  solver: Any = (
-    spiel_cfr.ExternalSamplingSolver(kuhn, average_weights=weights)
-    if sampling
-    else spiel_cfr.Solver(kuhn, RegretMatching(), average_weights=weights)
-  )
+  solver = make(kuhn, weights)
+  sampling = make is _sampling
   thread = threading.Thread(target=solver.run, args=(1,))
   thread.start()
   assert weights.entered.wait(10)
@@ -234,6 +247,12 @@ def test_two_threads_on_one_solver(sampling: bool, kuhn: Any) -> None:
   solver.run(1)
   if twin is not None:
     twin.run(1)
+
+
+def test_what_runs_alone_keeps_its_types() -> None:
+  """Else type checkers let `solver.run("many")` pass."""
+  hints = typing.get_type_hints(exclusive)
+  assert hints["return"] == hints["method"]
 
 
 def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
@@ -414,6 +433,8 @@ class EdgesState(pyspiel.State):
   def chance_outcomes(self) -> list[tuple[int, float]]:
     if self.wrong == "chance" and self.path == (1, 1):
       return [(0, 0.5), (1, 0.4)]
+    if self.wrong == "negative chance" and self.path == (1, 1):
+      return [(0, -0.5), (1, 1.5)]
     return [(0, 0.5), (1, 0.5)]
 
   def _apply_action(self, action: int) -> None:
@@ -445,7 +466,18 @@ class EdgesState(pyspiel.State):
     return result
 
 
-_WRONG = ["twice", "high", "low", "changing", "chance", "short", "long", "nan", "player"]
+_WRONG = [
+  "twice",
+  "high",
+  "low",
+  "changing",
+  "chance",
+  "negative chance",
+  "short",
+  "long",
+  "nan",
+  "player",
+]
 
 
 @pytest.mark.parametrize("wrong", _WRONG)

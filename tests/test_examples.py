@@ -7,20 +7,24 @@ import runpy
 import subprocess
 import sys
 
+import explorer_pages
 import poker_games
 import pytest
+
+import spiel_cfr
 
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-def run(name, *flags, fails=False):
-  """Runs an example; returns what it printed."""
+def run(name, *flags, fails=False, typed=None):
+  """Runs an example, with what somebody types in; returns what it printed."""
   result = subprocess.run(
     [sys.executable, f"examples/{name}.py", *flags],
     cwd=ROOT,
     env=os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"},
     capture_output=True,
     text=True,
+    input=typed,
     timeout=300,
     check=False,
   )
@@ -32,6 +36,7 @@ def run(name, *flags, fails=False):
 @pytest.mark.parametrize(
   "name",
   [
+    "abstraction",
     "solve",
     "compare_solvers",
     "kuhn_poker",
@@ -39,11 +44,14 @@ def run(name, *flags, fails=False):
     "first_order",
     "mccfr",
     "n_players",
+    "deep_cfr",
     "restarts",
     "step_rule",
     "list_games",
     "plot_traces",
     "benchmark",
+    "explore",
+    "play",
     "sweep",
   ],
 )
@@ -175,6 +183,20 @@ def test_step_rule(tmp_path):
   assert "3,000: at or below the best of others on 1 of 1 games, in 2 of 2 runs" in equal_iterations
   again = run("step_rule", *flags, "--report", "--all")
   assert again == output
+
+
+def test_abstraction(tmp_path):
+  printed = run(
+    "abstraction",
+    "--iterations=20",
+    "--sizes=1,3",
+    "--hands=2",
+    "--games=kuhn_poker",
+    "--rounds=1",
+    f"--picture={tmp_path / 'abstraction.png'}",
+  )
+  assert "| lossless | 12 |" in printed
+  assert (tmp_path / "abstraction.png").stat().st_size > 10_000
 
 
 def test_compare_solvers(tmp_path):
@@ -405,3 +427,59 @@ def test_mccfr_says_what_is_wrong(tmp_path):
   assert "unknown samplers" in run("mccfr", "--samplers=magic", folder, fails=True)
   output = run("mccfr", "--game=kuhn_poker", "--samplers=", "--track=xyz", folder, fails=True)
   assert "error: 'xyz' is found in no infostate" in output
+
+
+def test_explore(tmp_path):
+  page, policy, trace = (tmp_path / name for name in ("page.html", "policy.json", "cfr.csv"))
+  solve = ("--game=kuhn_poker", "--solver=cfr", "--iterations=64")
+  run("solve", *solve, f"--policy={policy}", f"--trace={trace}")
+  game = ("--game=kuhn_poker", f"--output={page}")
+  output = run("explore", *game, f"--policy={policy}", f"--trace={trace}")
+  assert f"{page}: 58 nodes, 12 infosets" in output
+  header = explorer_pages.read(page)["header"]
+  assert [curve["name"] for curve in header["traces"]] == ["cfr"]
+  table = json.loads(policy.read_text())
+  table = {
+    key: {int(action): chance for action, chance in row.items()} for key, row in table.items()
+  }
+  assert header["nash_conv"] == pytest.approx(spiel_cfr.nash_conv("kuhn_poker", table))
+  assert "solver" in run("explore", *game, "--vector_form")
+  assert "No such file" in run("explore", *game, "--policy=nowhere.json", fails=True)
+
+
+def test_play(tmp_path):
+  policy = tmp_path / "policy.json"
+  run("solve", "--game=kuhn_poker", "--iterations=64", "--solver=cfr", f"--policy={policy}")
+  flags = ("--game=kuhn_poker", "--seed=3", "--player=0")
+  # A wrong answer, passes until a hand is over, what the policy plays, and the end.
+  typed = "x\npass\n" + "1\np\n" * 6 + "q\n"
+  output = run("play", *flags, f"--policy={policy}", typed=typed)
+  assert "you are player 0" in output
+  assert "give a number from 1 to 2" in output
+  assert "* is what was played" in output
+  assert "hands, " in output.splitlines()[-1]
+  assert output == run("play", *flags, f"--policy={policy}", typed=typed)
+  assert "0 hands, +0 in all" in run("play", *flags, "--seconds=1", typed="")
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  solver.save(tmp_path / "solver.npz")
+  saved = f"--checkpoint={tmp_path / 'solver.npz'}"
+  assert "you: " in run("play", *flags, saved, "--hands=1", typed="2\n2\n\n\n")
+  assert "error: " in run("play", "--game=leduc_poker", saved, typed="", fails=True)
+
+
+def test_deep_cfr(tmp_path):
+  picture = tmp_path / "deep.png"
+  output = run(
+    "deep_cfr",
+    "--game=kuhn_poker",
+    "--solvers=deep",
+    "--iterations=20",
+    "--num_traversals=300",
+    f"--picture={picture}",
+  )
+  rows = {line[:16].strip(): line[16:].split() for line in output.splitlines()}
+  for name in ("deep", "deep, tables"):
+    assert rows[name][0] == "12,000"
+    assert float(rows[name][2]) < 0.1
+  assert picture.read_bytes().startswith(b"\x89PNG")
+  assert "unknown solvers" in run("deep_cfr", "--solvers=magic", fails=True)

@@ -12,9 +12,11 @@ import pyspiel
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.parts import Partition
+from spiel_cfr.game.blocks import as_scale
+from spiel_cfr.game.ties import Ties, pooled
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s, Uint64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s
 from spiel_cfr.payoffs.base import Payoff
 
 
@@ -102,6 +104,45 @@ class CompiledGame(abc.ABC):
     return None
 
   @property
+  def ties(self) -> Ties | None:
+    """Which sequences share strategies and regrets; None where none do."""
+    return None
+
+  @property
+  def original(self) -> "CompiledGame":
+    """The game that this one stands for: itself, unless it is an abstraction."""
+    return self
+
+  @property
+  def is_exact(self) -> bool:
+    """Whether a policy is as good in the original game as it is here."""
+    return True
+
+  def to_original(self, sequence_form: Float64s) -> Float64s:
+    """Turns a sequence form, or a sum of them, into one of the original game; shape (sequences,), as theirs is."""
+    return sequence_form
+
+  def to_actions(self, probabilities: Float64s) -> Float64s:
+    """Returns the probability of every entry of `actions`, of all players end to end.
+
+    Args:
+      probabilities: behavioural form, shape (sequences,).
+    """
+    result: Float64s = probabilities[self.all_action_sequences]
+    return result
+
+  def from_actions(self, entries: Float64s) -> Float64s:
+    """Returns behavioural form, shape (sequences,), of the probability of every entry of `actions`."""
+    result = np.zeros(self.end)
+    result[self.all_action_sequences] = entries
+    return result
+
+  @functools.cached_property
+  def shared_entries(self) -> Int64s:
+    """For every entry of `actions`, the number of what samples keep for it; those that play alike share one."""
+    return np.arange(len(self.all_action_sequences))
+
+  @property
   def num_leaves(self) -> int:
     """How many tuples of last sequences have a payoff for player 0."""
     return self.payoff.num_leaves
@@ -153,17 +194,49 @@ class CompiledGame(abc.ABC):
     place = arguments.integer(place, "place", 0, len(own.infostates) - 1)
     return own.infostates[int(np.flatnonzero(own.position == place)[0])]
 
+  @property
+  def dtype(self) -> np.dtype[Any]:
+    """The numbers that solvers keep and compute with, float64 or float32."""
+    return np.dtype(np.float64)
+
+  @property
+  def _bounding_payoff(self) -> Payoff:
+    # Any part of a game knows the bounds of the whole, whose own payoff need not be built for them.
+    return self.payoff if self.partition is None else self.partition.parts[0].payoff
+
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
     """D: no counterfactual utility at an infoset is larger, whatever anybody plays; shape (infosets,).
 
     From `Payoff.infoset_bounds`, or the largest payoff where that is less.
     """
-    partition = self.partition
-    # Any part of a game knows the bounds of the whole, whose own payoff need not be built for them.
-    payoff = self.payoff if partition is None else partition.parts[0].payoff
+    payoff = self._bounding_payoff
     bounds = [payoff.infoset_bounds(self.treeplexes, player) for player in range(self.num_players)]
     return np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
+
+  @functools.cached_property
+  def scale(self) -> Uint16s:
+    """`Block.scale` of all infosets: from `Payoff.infoset_scales`, or the largest payoff where that is less."""
+    payoff, players = self._bounding_payoff, range(self.num_players)
+    scales = [payoff.infoset_scales(self.treeplexes, player) for player in players]
+    result = np.minimum(np.concatenate(scales), max(map(abs, self.payoff_range)))
+    return as_scale(result if self.ties is None else self._pooled(self.ties, result))
+
+  def _pooled(self, ties: Ties, numbers: Float64s) -> Float64s:
+    """Returns numbers over infosets with those of tied ones, whose utilities are pooled, replaced by their sum."""
+    result, first = pooled(ties, self.spread(numbers)), [np.zeros(0, np.int64)]
+    for treeplex in self.treeplexes:
+      first += [sequences[0] for sequences, _ in treeplex.blocks()]
+    return result[np.concatenate(first)]
+
+  def spread(self, numbers: Float64s) -> Float64s:
+    """Returns, for each sequence, the number of its infoset; shapes (infosets,) to (sequences,)."""
+    result, begin = np.zeros(self.end), 0
+    for treeplex in self.treeplexes:
+      for sequences, infosets in treeplex.blocks():
+        result[sequences] = numbers[begin:][infosets]
+      begin += treeplex.num_infosets
+    return result
 
   @functools.cached_property
   def groups(self) -> Uint64s:
@@ -225,7 +298,7 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def legal_actions_mask(self) -> Int64s:
     """1 for each of `action_cells`, 0 elsewhere; read-only, shape (infosets, num_distinct_actions)."""
-    mask = np.zeros((self.num_infosets, self.num_distinct_actions), np.int64)
+    mask = np.zeros((sum(map(len, self.num_actions)), self.num_distinct_actions), np.int64)
     mask[self.action_cells] = 1
     mask.flags.writeable = False
     return mask
@@ -261,6 +334,10 @@ class CompiledGame(abc.ABC):
         f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top "
         "level of a module."
       ) from error
+    return self._attributes()
+
+  def _attributes(self) -> dict[str, Any]:
+    """Returns all attributes that are not made again when they are asked for."""
     made = {
       name
       for cls in type(self).__mro__

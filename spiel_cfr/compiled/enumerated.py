@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,16 @@ from spiel_cfr.compiled.base import CompiledGame, Infosets
 from spiel_cfr.compiled.checks import check_game, check_header, check_infostates
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
-from spiel_cfr.game.treeplex import Treeplex, build_treeplex
+from spiel_cfr.game.treeplex import Placement, Treeplex, build_treeplex
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import aligned, require, require_array
+from spiel_cfr.kernels.arrays import (
+  Float64s,
+  Int64s,
+  Uint32s,
+  aligned,
+  require,
+  require_array,
+)
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays
 from spiel_cfr.payoffs.build import FORMS, build_payoff
 from spiel_cfr.payoffs.private_types import public_states
@@ -137,18 +145,22 @@ class EnumeratedGame(CompiledGame):
     return self.payoff.num_bytes + sum(array.nbytes for array in arrays)
 
   def with_payoff(
-    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None
+    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None, **other: Any
   ) -> "EnumeratedGame":
     """Returns the game with other payoffs on the same treeplexes, or with the same ones in another form.
 
     Args:
       payoff: the payoffs.
       payoff_range: the smallest and the largest return of any player; by default, what it was.
+      **other: `constant_sum`, `view` and `treeplexes`, likewise.
     """
     result = EnumeratedGame.__new__(EnumeratedGame)
-    result.__dict__.update(super().__getstate__())
+    result.__dict__.update(self._attributes())
     result._payoff = payoff
     result.payoff_range = payoff_range or self.payoff_range
+    result.constant_sum = other.get("constant_sum", self.constant_sum)
+    result.treeplexes = other.get("treeplexes", self.treeplexes)
+    result._view = other.get("view", self._view)
     return result
 
   def save(self, path: str | os.PathLike[str]) -> None:
@@ -194,35 +206,22 @@ def enumerated_game(
 ) -> EnumeratedGame:
   """Walks a game and lays it out; see `compile_game`."""
   walk = enumerate_game(view, max_nodes, max_bytes, progress)
-  treeplexes: list[Treeplex] = []
-  infosets: list[Infosets] = []
-  states = []
-  root = first_infoset = 0
-  for player, (parents, num_actions) in enumerate(zip(walk.parents, walk.num_actions, strict=True)):
-    found = public_states(walk.leaf_sequences, player, num_actions)
-    placed = build_treeplex(parents, num_actions, root, first_infoset, found)
-    treeplexes.append(placed.treeplex)
-    laid_out = np.empty_like(found)
-    laid_out[placed.position] = found
-    states.append(laid_out)
-    infosets.append(
-      Infosets(
-        walk.infostates[player],
-        walk.actions[player],
-        num_actions,
-        placed.position,
-        placed.first_sequence,
-        placed.stride,
-      )
-    )
-    walk.leaf_sequences[player] = placed.sequences[walk.leaf_sequences[player]]
-    root, first_infoset = placed.treeplex.end, first_infoset + len(parents)
+  placements, payoff = lay_out(
+    walk.parents, walk.num_actions, walk.leaf_sequences, walk.leaf_payoffs
+  )
   return EnumeratedGame(
     game_string=str(view.game),
     open_spiel_version=importlib.metadata.version("open_spiel"),
-    treeplexes=tuple(treeplexes),
-    infosets=tuple(infosets),
-    payoff=build_payoff(walk.leaf_sequences, walk.leaf_payoffs, treeplexes, states),
+    treeplexes=tuple(placed.treeplex for placed in placements),
+    infosets=tuple(
+      Infosets(
+        infostates, actions, num_actions, placed.position, placed.first_sequence, placed.stride
+      )
+      for infostates, actions, num_actions, placed in zip(
+        walk.infostates, walk.actions, walk.num_actions, placements, strict=True
+      )
+    ),
+    payoff=payoff,
     num_distinct_actions=view.game.num_distinct_actions(),
     payoff_range=walk.payoff_range,
     constant_sum=walk.constant_sum,
@@ -230,6 +229,39 @@ def enumerated_game(
     num_terminals=walk.num_terminals,
     view=view,
   )
+
+
+def lay_out(
+  parents: Sequence[Int64s],
+  num_actions: Sequence[Int64s],
+  leaf_sequences: Uint32s,
+  leaf_payoffs: Float64s,
+) -> tuple[list[Placement], Payoff]:
+  """Builds the treeplexes and the payoff of a game.
+
+  Args:
+    parents: as of `Enumeration`.
+    num_actions: likewise.
+    leaf_sequences: likewise; written over with the numbering of the treeplexes.
+    leaf_payoffs: likewise.
+
+  Returns:
+    Each player's treeplex, and where everything has gone; and the payoff.
+  """
+  placements: list[Placement] = []
+  states = []
+  root = first_infoset = 0
+  for player, (above, counts) in enumerate(zip(parents, num_actions, strict=True)):
+    found = public_states(leaf_sequences, player, counts)
+    placed = build_treeplex(above, counts, root, first_infoset, found)
+    placements.append(placed)
+    laid_out = np.empty_like(found)
+    laid_out[placed.position] = found
+    states.append(laid_out)
+    leaf_sequences[player] = placed.sequences[leaf_sequences[player]]
+    root, first_infoset = placed.treeplex.end, first_infoset + len(above)
+  treeplexes = [placed.treeplex for placed in placements]
+  return placements, build_payoff(leaf_sequences, leaf_payoffs, treeplexes, states)
 
 
 def cache_path(folder: Path, view: GameView) -> Path | None:

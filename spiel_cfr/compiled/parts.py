@@ -9,14 +9,16 @@ don't depend on the number of threads.
 
 import concurrent.futures
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr.game.sweeps import Tree, new_scratch
-from spiel_cfr.kernels.arrays import LINE, Float64s, Int64s, aligned_zeros, unlocked
+from spiel_cfr.kernels.arrays import AnyFloats, Int64s, aligned_zeros, unlocked
+from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.payoffs.base import Payoff
 
 PLAYERS = (0, 1)
@@ -65,12 +67,10 @@ class Partition:
 
   Attributes:
     parts: the trunk first.
-    dtype: of the arrays that solvers keep, float64 or float32. They compute in float64 in any case.
     num_threads: how many subtrees solvers go through at once.
   """
 
   parts: list[Part]
-  dtype: npt.DTypeLike
   num_threads: int
 
 
@@ -83,21 +83,17 @@ class Workspace:
     scratch: the block kernels'.
   """
 
-  def __init__(self, parts: Sequence[Part], predicts: bool) -> None:
+  def __init__(self, parts: Sequence[Part], predicts: bool, dtype: npt.DTypeLike) -> None:
     """Allocates the arrays."""
+    zeros = functools.partial(aligned_zeros, dtype=dtype)
     # Kernels may read and write whole vectors.
-    lengths = [LINE + max(part.length(player) for part in parts) for player in PLAYERS]
-    self.sequence_form = [aligned_zeros(length) for length in lengths]
-    self.utility = [
-      (aligned_zeros(length), aligned_zeros(length if predicts else 0)) for length in lengths
-    ]
-    self.scratch = new_scratch()
+    lengths = [MOST_LANES + max(part.length(player) for part in parts) for player in PLAYERS]
+    self.sequence_form = [zeros(length) for length in lengths]
+    self.utility = [(zeros(length), zeros(length if predicts else 0)) for length in lengths]
+    self.scratch = new_scratch(dtype)
 
 
-W = TypeVar("W", bound=Workspace)
-
-
-class PartWalk(Generic[W]):
+class PartWalk:
   """Goes through the parts of a game: the subtrees in any order, several at once, then the trunk.
 
   Attributes:
@@ -106,23 +102,27 @@ class PartWalk(Generic[W]):
     workspaces: of the threads that go through the subtrees.
   """
 
-  def __init__(self, partition: Partition, make_workspace: Callable[[Sequence[Part]], W]) -> None:
-    """Allocates workspaces."""
+  def __init__(
+    self, partition: Partition, *, predicts: bool = False, dtype: npt.DTypeLike = np.float64
+  ) -> None:
+    """Allocates workspaces, with room for predicted utilities if there are any."""
     self.parts = partition.parts
-    self.trunk = make_workspace(self.parts[:1])
-    self.workspaces = [make_workspace(self.parts[1:]) for _ in range(partition.num_threads)]
+    self.trunk = Workspace(self.parts[:1], predicts, dtype)
+    self.workspaces = [
+      Workspace(self.parts[1:], predicts, dtype) for _ in range(partition.num_threads)
+    ]
     # What each part's sweeps have left at the sequences of the trunk above it: a player, utilities and predictions.
-    self._kept: list[list[tuple[Float64s, Float64s]]] = [
-      [(np.zeros(len(entries)), np.zeros(len(entries))) for entries in part.entries]
+    self._kept: list[list[tuple[AnyFloats, AnyFloats]]] = [
+      [(np.zeros(len(entries), dtype), np.zeros(len(entries), dtype)) for entries in part.entries]
       for part in self.parts
     ]
 
-  def for_each_subtree(self, work: Callable[[int, W], None]) -> None:
+  def for_each_subtree(self, work: Callable[[int, Workspace], None]) -> None:
     """Calls `work` with the number of each subtree and a workspace."""
     # Each thread takes the next subtree when it is done with one; what it leaves does not depend on who took it.
     numbers = iter(range(1, len(self.parts)))
 
-    def share(workspace: W) -> None:
+    def share(workspace: Workspace) -> None:
       for number in numbers:
         work(number, workspace)
 

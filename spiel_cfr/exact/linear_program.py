@@ -10,15 +10,17 @@ strategy of player 1. Koller, Megiddo and von Stengel, "Fast algorithms for find
 
 import dataclasses
 import functools
+import importlib.util
 import time
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy import optimize, sparse
 
 from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.exact.matrices import constraint_matrix, payoff_matrix, require_package, sequences
+from spiel_cfr.exact.matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
 
@@ -89,14 +91,20 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players.
+    AbstractionError: infosets of the game are tied.
     ArgumentError: there is no such method.
-    MissingPackageError: SciPy or, for "pdlp", highspy is not installed.
+    MissingPackageError: highspy, which "pdlp" takes, is not installed.
     NoSolutionError: HiGHS gives up, as it does on payoffs of very different sizes.
     GameError: see `compile_game`.
   """
   arguments.one_of(method, "method", get_args(Method))
   compiled = compile_game(game)
   evaluate.check_two_player_constant_sum(compiled)
+  if compiled.ties is not None:
+    raise errors.AbstractionError(
+      f"In {compiled} infosets of imperfect recall are tied, and no linear program says so. Take buckets that remember "
+      "the player's own actions, or CFRSolver."
+    )
   start = time.perf_counter()
   # HiGHS measures feasibility in absolute numbers.
   scale = max(map(abs, compiled.payoff_range)) or 1.0
@@ -115,8 +123,6 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
 
 def _program(payoffs: Any, own: Any, theirs: Any) -> tuple[Float64s, Any, Any, Float64s]:
   """Returns what is minimized, -q_0, F' q - A' x <= 0 and E x = e, over (x, q)."""
-  from scipy import sparse
-
   costs = np.zeros(own.shape[1] + theirs.shape[0])
   costs[own.shape[1]] = -1.0
   bounded = sparse.hstack([-payoffs.T, theirs.T]).tocsc()
@@ -130,8 +136,6 @@ def _simplex(
   payoffs: Any, own: Any, theirs: Any, method: Method
 ) -> tuple[float, Float64s, Float64s]:
   """Solves it with what SciPy has."""
-  from scipy import optimize
-
   costs, bounded, equal, right = _program(payoffs, own, theirs)
   found = optimize.linprog(
     costs,
@@ -152,9 +156,11 @@ def _simplex(
 
 def _pdlp(payoffs: Any, own: Any, theirs: Any, _: Method) -> tuple[float, Float64s, Float64s]:
   """Solves it with the primal-dual hybrid gradient method of HiGHS."""
-  require_package("highspy", "pdlp")
+  if importlib.util.find_spec("highspy") is None:
+    raise errors.MissingPackageError(
+      "This takes highspy, which is not installed: pip install 'spiel_cfr[pdlp]'."
+    )
   import highspy
-  from scipy import sparse
 
   costs, bounded, equal, right = _program(payoffs, own, theirs)
   rows, infinity = sparse.vstack([bounded, equal]).tocsc(), highspy.kHighsInf

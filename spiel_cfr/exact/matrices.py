@@ -8,28 +8,16 @@ Here sequences are numbered without the padding that they have in a solver's arr
 follow in the order of the player's layout. `sequences` translates.
 """
 
-import importlib.util
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import Int64s
-
-
-def require_package(name: str, extra: str) -> None:
-  """Makes sure that a package of an extra is there.
-
-  Raises:
-    MissingPackageError: it is not.
-  """
-  if importlib.util.find_spec(name) is None:
-    raise errors.MissingPackageError(
-      f"This takes {name}, which is not installed: pip install 'spiel_cfr[{extra}]'."
-    )
 
 
 def sequences(game: AnyGame, player: int) -> Int64s:
@@ -64,7 +52,6 @@ def constraint_matrix(game: AnyGame, player: int) -> Any:
 
   Raises:
     ArgumentError: there is no such player.
-    MissingPackageError: SciPy is not installed.
     GameError: see `compile_game`.
   """
   return _constraints(_treeplex(compile_game(game), player))
@@ -84,7 +71,6 @@ def payoff_matrix(game: AnyGame, player: int = 0) -> Any:
   Raises:
     UnsupportedGameError: the game has more than two players.
     ArgumentError: there is no such player.
-    MissingPackageError: SciPy is not installed.
     GameError: see `compile_game`.
   """
   compiled = compile_game(game)
@@ -94,9 +80,6 @@ def payoff_matrix(game: AnyGame, player: int = 0) -> Any:
       "compiled.payoff.leaves(player), which lists them for any number."
     )
   player = arguments.integer(player, "player", 0, 1)
-  require_package("scipy", "lp")
-  from scipy import sparse
-
   own, others, values = compiled.payoff.leaves(player)
   trees = compiled.treeplexes
   entries = [
@@ -125,9 +108,6 @@ def _compact(tree: Treeplex) -> Int64s:
 
 
 def _constraints(tree: Treeplex) -> Any:
-  require_package("scipy", "lp")
-  from scipy import sparse
-
   compact = _compact(tree)
   rows, columns, values = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)], [np.ones(1)]
   for block, infosets in tree.blocks():

@@ -38,7 +38,7 @@ from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.kernels.simd import LANES, full, load, store, where_greater
-from spiel_cfr.minimizers.oftrl import LEAST_EXPONENT, Regularizer, exponential, project
+from spiel_cfr.minimizers.oftrl import Regularizer, exponential, least_exponent, project
 
 Weights = Literal["kroer2017", "farina2021", "one"]
 # Entries of `Block.parameters`: mu, and the lines of `Block.state` that hold z and are to hold the result.
@@ -55,7 +55,7 @@ def prox_entropy(block: Block) -> None:
   """
   source = block.state[np.uint64(block.parameters[SOURCE])]
   target = block.state[np.uint64(block.parameters[TARGET])]
-  tops, totals, least = block.scratch[_TOP], block.scratch[_TOTAL], full(LEAST_EXPONENT)
+  tops, totals, least = block.scratch[_TOP], block.scratch[_TOTAL], full(least_exponent(block))
   scale = full(block.parameters[SCALE])
   for i in lanes(block):
     share = full(1.0) / (scale * load(block.local[0], block.infoset + i))

@@ -6,11 +6,11 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.first_order.distances import SCALE, SOURCE, TARGET
-from spiel_cfr.game.blocks import BLOCK_KERNEL
-from spiel_cfr.game.sweeps import SCRATCH, TREE, Scratch, Tree, sweep_reach, sweep_up
+from spiel_cfr.game.blocks import block_signature
+from spiel_cfr.game.sweeps import TREE, Scratch, Tree, scratch_type, sweep_reach, sweep_up
 from spiel_cfr.kernels.arrays import COUNT_TABLE, FLOAT_TABLE, FLOATS, Float64s, Uint64s, tuple_type
 from spiel_cfr.kernels.compile import Kernel, inlined
-from spiel_cfr.payoffs.base import GRADIENT, PAYOFF_ARRAYS, PayoffArrays
+from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature, payoff_arrays_type
 
 # Entries of the count of what has been done.
 ITERATIONS, GRADIENTS = 0, 1
@@ -60,15 +60,15 @@ class Work(NamedTuple):
 
 PROBLEM = tuple_type(
   Problem,
-  types.FunctionType(GRADIENT),
-  PAYOFF_ARRAYS,
-  types.FunctionType(BLOCK_KERNEL),
+  types.FunctionType(gradient_signature(types.float64)),
+  payoff_arrays_type(types.float64),
+  types.FunctionType(block_signature(types.float64)),
   COUNT_TABLE,
   TREE,
   FLOAT_TABLE,
   FLOATS,
 )
-WORK = tuple_type(Work, FLOATS, FLOATS, FLOAT_TABLE, FLOATS, SCRATCH)
+WORK = tuple_type(Work, FLOATS, FLOATS, FLOAT_TABLE, FLOATS, scratch_type(types.float64))
 
 
 @inlined

@@ -8,24 +8,24 @@ A block is infosets with the same number of actions, independent of each other. 
 element `row + i` of `strategy`, of `utility` and of each line of `state` belongs to infoset i of the block, i from 0 to
 `size - 1`; element `block.infoset + i` of each line of `local` does too, and element i of `value`.
 
-Eight infosets fit in a vector of `kernels.simd`, and regret matching, say, reads
+Eight infosets fit in a vector of `kernels.simd`, sixteen in float32, and regret matching, say, reads
 
     @block_kernel
     def regret_matching(block):
-      regret, tie = block.state[0], block.parameters[0]
+      regret = block.state[0]
       for i in lanes(block):
-        value, total = expected_value(block, i), full(0.0)
+        value, tie, total = expected_value(block, i), tolerance(block, i), full(0.0)
         for action in range(block.actions):
           row = sequence(block, action, i)
           updated = load(regret, row) + load(block.utility, row) - value
-          positive = where_greater(updated, full(tie), updated, full(0.0))
+          positive = where_greater(updated, tie, updated, full(0.0))
           store(regret, row, updated)
           store(block.strategy, row, positive)
           total = total + positive
         normalize(block, i, total)
 
 A kernel may also loop over single infosets; the compiler makes vectors of such loops where it can. `first`, `stride`
-and the length of `value` and `scratch` are multiples of `simd.LANES`, so that in `strategy`, `utility`, `state`,
+and the length of `value` and `scratch` are multiples of a vector, so that in `strategy`, `utility`, `state`,
 `value` and `scratch` a kernel may go beyond `size` up to the next multiple. What it finds there is finite, and what it
 leaves is of no consequence. In `local` it may only read there.
 """
@@ -40,11 +40,15 @@ from spiel_cfr.kernels.arrays import (
   COUNT,
   FLOAT_TABLE,
   FLOATS,
+  SHORTS,
+  AnyFloats,
   Float64s,
+  Uint16s,
+  floats,
   tuple_type,
 )
 from spiel_cfr.kernels.compile import Kernel, inlined
-from spiel_cfr.kernels.simd import LANES, full, load, store, where_greater
+from spiel_cfr.kernels.simd import MOST_LANES, full, load, load_short, store, where_greater, width
 
 # Infosets that a block kernel is given at a time: enough to hide the call, few enough for the level-1 cache.
 CHUNK = 256
@@ -60,6 +64,7 @@ class Block(NamedTuple):
     utility: counterfactual utility of each sequence, shape (sequences,).
     state: what a minimizer keeps for each action, shape (lines, sequences).
     local: what it keeps for each infoset, shape (lines, infosets).
+    scale: how large utilities can be at each infoset, roughly, as the first quarter of a double; shape (infosets,).
     value: where a kernel leaves what each infoset is worth to what is above, shape (`CHUNK`,).
     scratch: free to use, shape (`SCRATCH_LINES`, `CHUNK`).
     parameters: what the minimizer's kernels are told in this iteration, shape (numbers,).
@@ -70,12 +75,13 @@ class Block(NamedTuple):
     actions: how many actions each has.
   """
 
-  strategy: Float64s
-  utility: Float64s
-  state: Float64s
+  strategy: AnyFloats
+  utility: AnyFloats
+  state: AnyFloats
   local: Float64s
-  value: Float64s
-  scratch: Float64s
+  scale: Uint16s
+  value: AnyFloats
+  scratch: AnyFloats
   parameters: Float64s
   first: int
   stride: int
@@ -84,35 +90,49 @@ class Block(NamedTuple):
   actions: int
 
 
-BLOCK = tuple_type(
-  Block,
-  *[FLOATS] * 2,
-  *[FLOAT_TABLE] * 2,
-  FLOATS,
-  FLOAT_TABLE,
-  FLOATS,
-  *[COUNT] * 5,
-)
-BLOCK_KERNEL = types.void(BLOCK)
+def block_type(number: Any) -> Any:
+  """Returns the numba type of blocks in a precision; `local` and `parameters` are float64 in any case."""
+  line, table = floats(number), floats(number, 2)
+  return tuple_type(
+    Block, line, line, table, FLOAT_TABLE, SHORTS, line, table, FLOATS, *[COUNT] * 5
+  )
 
-_ZERO, _LANES = np.uint64(0), np.uint64(LANES)
+
+def block_signature(number: Any) -> Any:
+  """Returns the signature of block kernels in a precision."""
+  return types.void(block_type(number))
+
+
+_ZERO = np.uint64(0)
 
 
 def block_kernel(function: Callable[[Any], None]) -> Kernel:
-  """Decorator that compiles a block kernel, here or in a user's own file."""
-  return Kernel(function, BLOCK_KERNEL)
+  """Decorator that compiles a block kernel, here or in a user's own file; in the precision of what it is given."""
+  return Kernel(function, block_signature)
+
+
+def as_scale(values: Float64s) -> Uint16s:
+  """Returns what `Block.scale` is made of, given numbers that are not negative, with room for a vector at the end."""
+  quarters = np.ascontiguousarray(values, np.float64).view(np.uint64) >> np.uint64(48)
+  return np.pad(quarters.astype(np.uint16), (0, MOST_LANES))
 
 
 @inlined
 def lanes(block: Block) -> Any:
   """Returns the first infoset of each vector of a block."""
-  return range(_ZERO, block.size, _LANES)
+  return range(_ZERO, block.size, width(block.strategy))
 
 
 @inlined
 def sequence(block: Block, action: int, i: int) -> int:
   """Returns the sequence of an action at infoset i of a block."""
   return block.first + action * block.stride + i
+
+
+@inlined
+def tolerance(block: Block, i: int) -> Any:
+  """Returns below what a difference of utilities is rounding, for vector i: `scale` times the first parameter."""
+  return load_short(block.scale, block.infoset + i, block.strategy) * full(block.parameters[0])
 
 
 @inlined

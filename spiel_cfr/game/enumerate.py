@@ -89,7 +89,7 @@ def enumerate_game(
     GameError: chance outcomes do not have probabilities, or a state has no action.
   """
   num_players = view.num_players
-  infostate_of, legal_actions_of = view.infostate, view.legal_actions
+  infostate_of, legal_actions_of, returns_of = view.infostate, view.legal_actions, view.returns
   tables: list[dict[str, _Infoset]] = [{} for _ in range(num_players)]
   known_moves: dict[tuple[int, ...], _Moves] = {}
   next_sequence = [1] * num_players
@@ -109,7 +109,7 @@ def enumerate_game(
       state, sequences, reach = pop()
       player = state.current_player()
       if player == terminal:
-        returns = state.returns()
+        returns = returns_of(state)
         if len(returns) != num_players:
           raise wrong_returns(state, returns, num_players)
         add_sequences(sequences)
@@ -229,7 +229,7 @@ class _Leaves:
     self.constant_sum: float | None = None
     # The walk appends to these three directly: a call of ours a history would cost a tenth of it.
     self.new_sequences: list[tuple[int, ...]] = []
-    self.new_returns: list[list[float]] = []
+    self.new_returns: list[Sequence[float]] = []
     self.new_reaches: list[float] = []
     # A column per player. Arrays of this kind grow in place, where NumPy's would be copied.
     self._sequences = [array.array("I") for _ in range(num_players)]

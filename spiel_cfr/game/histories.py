@@ -56,6 +56,7 @@ def compile_histories(
   actions: Sequence[Int64s],
   num_actions: Sequence[Int64s],
   max_nodes: int,
+  entries: Int64s | None = None,
 ) -> tuple[Histories, int]:
   """Walks the states of a compiled game once more.
 
@@ -65,6 +66,8 @@ def compile_histories(
     actions: each player's legal actions, infoset by infoset, in one flat array.
     num_actions: shape (infosets,) per player.
     max_nodes: how many histories the game may have.
+    entries: the entry of each action of each infoset, all players' end to end; those of an infoset are in a row, in any
+      order. By default, every action has its own.
 
   Returns:
     The tree, and the largest number of players' moves in a history.
@@ -74,7 +77,9 @@ def compile_histories(
     InconsistentInfosetError: the game does not have the infosets, or not the legal actions, that were compiled.
   """
   num_players = len(infostates)
-  infosets = _infosets(infostates, actions, num_actions)
+  if entries is None:
+    entries = np.arange(sum(map(len, actions)))
+  infosets = _infosets(infostates, actions, num_actions, entries)
   infostate_of, legal_actions_of = view.infostate, view.legal_actions
   # A column of `nodes` each, in the order of the walk, and where in `nodes` a row goes.
   columns = [array.array("I") for _ in range(5)]
@@ -97,21 +102,20 @@ def compile_histories(
           f"Player {player}'s infostate {infostate!r} after the history [{state.history_str()}] is "
           f"not in the compiled game. {_LOST_FILTER}"
         )
-      first, legal = infoset
+      first, legal, moves = infoset
       if legal_actions_of(state) != legal:
         raise errors.InconsistentInfosetError(
           f"{inconsistent_actions(view, state, legal)} {_LOST_FILTER}"
         )
       add_mover(player)
       add_index(first)
-      moves = legal
       depth += 1
       deepest = max(deepest, depth)
     elif state.is_terminal():
       add_mover(TERMINAL)
       add_index(len(returns) // num_players)
       add_children(0)
-      own_returns = state.returns()
+      own_returns = view.returns(state)
       if len(own_returns) != num_players:
         raise wrong_returns(state, own_returns, num_players)
       returns.extend(own_returns)
@@ -142,7 +146,7 @@ def compile_histories(
   nodes[place] = np.stack(rest, axis=1)
   met = set(nodes[nodes[:, MOVER] < num_players, INDEX].tolist())
   for player, own in enumerate(infosets):
-    for infostate, (first, _) in own.items():
+    for infostate, (first, *_) in own.items():
       if first not in met:
         raise errors.InconsistentInfosetError(
           f"The game has no infostate {infostate!r} of player {player}, which was compiled."
@@ -160,20 +164,25 @@ _LOST_FILTER = (
 
 
 def _infosets(
-  infostates: Sequence[Sequence[str]], actions: Sequence[Int64s], num_actions: Sequence[Int64s]
-) -> list[dict[str, tuple[int, list[int]]]]:
-  """Returns, for each player, infostate -> (the entry of action 0, the legal actions)."""
+  infostates: Sequence[Sequence[str]],
+  actions: Sequence[Int64s],
+  num_actions: Sequence[Int64s],
+  entries: Int64s,
+) -> list[dict[str, tuple[int, list[int], list[int]]]]:
+  """Returns, for each player, infostate -> (the first entry, the legal actions, and in the order of entries)."""
   # Most infosets share their list of actions with others.
   known: dict[tuple[int, ...], list[int]] = {}
   result = []
-  first = len(infostates)
-  for names, own_actions, counts in zip(infostates, actions, num_actions, strict=True):
-    moves, begin = own_actions.tolist(), 0
+  places = (len(infostates) + entries).tolist()
+  every, begin = np.concatenate(actions).tolist(), 0
+  for names, counts in zip(infostates, num_actions, strict=True):
     infosets = {}
     for name, count in zip(names, counts.tolist(), strict=True):
-      legal = moves[begin : begin + count]
-      infosets[name] = first + begin, known.setdefault(tuple(legal), legal)
+      here = slice(begin, begin + count)
+      legal = known.setdefault(tuple(every[here]), every[here])
+      # Both lists are in most games the same.
+      order = tuple(action for _, action in sorted(zip(places[here], legal, strict=True)))
+      infosets[name] = min(places[here]), legal, known.setdefault(order, list(order))
       begin += count
-    first += begin
     result.append(infosets)
   return result

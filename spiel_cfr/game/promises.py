@@ -1,5 +1,6 @@
 """What games promise to those who walk them, and the errors for those that break their word; each quotes the state."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from spiel_cfr import errors
@@ -26,7 +27,9 @@ def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
     )
 
 
-def wrong_returns(state: Any, returns: list[float], num_players: int) -> errors.InvalidPayoffError:
+def wrong_returns(
+  state: Any, returns: Sequence[float], num_players: int
+) -> errors.InvalidPayoffError:
   """Returns the error for a terminal state that does not have a return for each player."""
   return errors.InvalidPayoffError(
     f"After the history [{state.history_str()}] the returns are {returns}, not one for each of {num_players} players."

@@ -1,26 +1,35 @@
 """The two passes over a treeplex of which every algorithm here is made: from the leaves up, and from the root down."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import types
 
-from spiel_cfr.game.blocks import BLOCK_KERNEL, CHUNK, SCRATCH_LINES, Block
+from spiel_cfr.game.blocks import CHUNK, SCRATCH_LINES, Block, block_signature
 from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
   FLOAT_TABLE,
   FLOATS,
   INDICES,
+  SHORTS,
+  AnyFloats,
   Float64s,
+  Uint16s,
   Uint32s,
   Uint64s,
   aligned_zeros,
   borrowed,
+  floats,
   tuple_type,
 )
 from spiel_cfr.kernels.compile import Kernel, inlined, kernel
+from spiel_cfr.kernels.simd import add_unbiased, number_for
 
+NO_SCALE = np.zeros(0, np.uint16)
 _ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
+# The golden section: its multiples, less their integers, are spread as evenly as can be.
+_GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 class Tree(NamedTuple):
@@ -29,10 +38,12 @@ class Tree(NamedTuple):
   Attributes:
     groups: see `treeplex.Treeplex`.
     parent: see there.
+    scale: see `blocks.Block`; empty for sweeps with block kernels that don't read it.
   """
 
   groups: Uint64s
   parent: Uint32s
+  scale: Uint16s = NO_SCALE
 
 
 class Memory(NamedTuple):
@@ -45,9 +56,9 @@ class Memory(NamedTuple):
     local: the minimizer's, shape (lines, infosets).
   """
 
-  strategy: Float64s
-  cumulative: Float64s
-  state: Float64s
+  strategy: AnyFloats
+  cumulative: AnyFloats
+  state: AnyFloats
   local: Float64s
 
 
@@ -59,18 +70,29 @@ class Scratch(NamedTuple):
     lines: shape (`SCRATCH_LINES`, `CHUNK`).
   """
 
-  value: Float64s
-  lines: Float64s
+  value: AnyFloats
+  lines: AnyFloats
 
 
-TREE = tuple_type(Tree, COUNT_TABLE, INDICES)
-MEMORY = tuple_type(Memory, FLOATS, FLOATS, FLOAT_TABLE, FLOAT_TABLE)
-SCRATCH = tuple_type(Scratch, FLOATS, FLOAT_TABLE)
+TREE = tuple_type(Tree, COUNT_TABLE, INDICES, SHORTS)
 
 
-def new_scratch() -> Scratch:
+def memory_type(number: Any) -> Any:
+  """Returns the numba type of memory in a precision; `local` is float64 in any case."""
+  line = floats(number)
+  return tuple_type(Memory, line, line, floats(number, 2), FLOAT_TABLE)
+
+
+def scratch_type(number: Any) -> Any:
+  """Returns the numba type of scratch in a precision."""
+  return tuple_type(Scratch, floats(number), floats(number, 2))
+
+
+def new_scratch(dtype: npt.DTypeLike = np.float64) -> Scratch:
   """Returns scratch for one thread."""
-  return Scratch(aligned_zeros(CHUNK), aligned_zeros(SCRATCH_LINES, CHUNK))
+  return Scratch(
+    aligned_zeros(CHUNK, dtype=dtype), aligned_zeros(SCRATCH_LINES, CHUNK, dtype=dtype)
+  )
 
 
 @inlined
@@ -79,9 +101,9 @@ def sweep_up(
   begin: int,
   end: int,
   tree: Tree,
-  strategy: Float64s,
-  utility: Float64s,
-  state: Float64s,
+  strategy: AnyFloats,
+  utility: AnyFloats,
+  state: AnyFloats,
   local: Float64s,
   parameters: Float64s,
   scratch: Scratch,
@@ -90,7 +112,7 @@ def sweep_up(
   groups, parent, value = tree.groups, tree.parent, scratch.value
   strategy, state, local = borrowed(strategy), borrowed(state), borrowed(local)
   gains, worth, lines = borrowed(utility), borrowed(value), borrowed(scratch.lines)
-  numbers = borrowed(parameters)
+  numbers, scale = borrowed(parameters), borrowed(tree.scale)
   for back in range(end - begin):
     group = end - _ONE - back
     first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
@@ -103,6 +125,7 @@ def sweep_up(
           gains,
           state,
           local,
+          scale,
           worth,
           lines,
           numbers,
@@ -118,19 +141,36 @@ def sweep_up(
 
 
 @inlined
+def dither_after(total: float) -> float:
+  """Returns a number from -1/2 to 1/2 that depends on what the weights of an average sum to so far.
+
+  The sums grow by the weights, polynomials of the iteration, and so these numbers are spread evenly (Weyl 1916).
+  """
+  turns = total * _GOLDEN
+  below: float = np.floor(turns)
+  return turns - below - 0.5
+
+
+@inlined
 def sweep_down(
   begin: int,
   end: int,
   tree: Tree,
-  strategy: Float64s,
-  sequence_form: Float64s,
-  cumulative: Float64s,
+  strategy: AnyFloats,
+  sequence_form: AnyFloats,
+  cumulative: AnyFloats,
   scratch: Scratch,
   weight_before: float,
   weight_after: float,
+  dither: float,
 ) -> None:
-  """Brings `sequence_form` up to date, and adds both what it was and what it becomes to `cumulative`."""
+  """Brings `sequence_form` up to date, and adds both what it was and what it becomes to `cumulative`.
+
+  In float32 what is added is dithered, see `simd.add_unbiased`; `dither` is what `dither_after` returns.
+  """
   groups, parent, reach = tree.groups, tree.parent, scratch.value
+  before, after = number_for(cumulative, weight_before), number_for(cumulative, weight_after)
+  dither = number_for(cumulative, dither)
   for group in range(begin, end):
     first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
     actions, infoset = groups[group, 3], groups[group, 4]
@@ -142,28 +182,29 @@ def sweep_down(
         row = first + start + action * stride
         for i in range(count):
           updated = reach[i] * strategy[row + i]
-          cumulative[row + i] += weight_before * sequence_form[row + i] + weight_after * updated
+          added = before * sequence_form[row + i] + after * updated
+          cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
           sequence_form[row + i] = updated
 
 
 @kernel(
-  types.void(
-    types.FunctionType(BLOCK_KERNEL),
+  lambda number: types.void(
+    types.FunctionType(block_signature(number)),
     TREE,
-    FLOATS,
-    FLOATS,
+    floats(number),
+    floats(number),
+    floats(number, 2),
     FLOAT_TABLE,
-    FLOAT_TABLE,
     FLOATS,
-    SCRATCH,
+    scratch_type(number),
   )
 )
 def tree_up(
   block_kernel: Kernel,
   tree: Tree,
-  strategy: Float64s,
-  utility: Float64s,
-  state: Float64s,
+  strategy: AnyFloats,
+  utility: AnyFloats,
+  state: AnyFloats,
   local: Float64s,
   parameters: Float64s,
   scratch: Scratch,
@@ -173,20 +214,32 @@ def tree_up(
   sweep_up(block_kernel, _ZERO, groups, tree, strategy, utility, state, local, parameters, scratch)
 
 
-@kernel(types.void(TREE, FLOATS, FLOATS, FLOATS, SCRATCH, types.float64, types.float64))
+@kernel(
+  lambda number: types.void(TREE, *[floats(number)] * 3, scratch_type(number), *[types.float64] * 3)
+)
 def tree_down(
   tree: Tree,
-  strategy: Float64s,
-  sequence_form: Float64s,
-  cumulative: Float64s,
+  strategy: AnyFloats,
+  sequence_form: AnyFloats,
+  cumulative: AnyFloats,
   scratch: Scratch,
   weight_before: float,
   weight_after: float,
+  total: float,
 ) -> None:
-  """`sweep_down` over all groups."""
+  """`sweep_down` over all groups; the weights of the average sum to `total` so far."""
   groups = np.uint64(tree.groups.shape[0])
   sweep_down(
-    _ZERO, groups, tree, strategy, sequence_form, cumulative, scratch, weight_before, weight_after
+    _ZERO,
+    groups,
+    tree,
+    strategy,
+    sequence_form,
+    cumulative,
+    scratch,
+    weight_before,
+    weight_after,
+    dither_after(total),
   )
 
 
@@ -195,8 +248,8 @@ def sweep_reach(
   begin: int,
   end: int,
   tree: Tree,
-  strategy: Float64s,
-  sequence_form: Float64s,
+  strategy: AnyFloats,
+  sequence_form: AnyFloats,
   scratch: Scratch,
 ) -> None:
   """Turns local strategies into sequence form, nothing more."""
@@ -214,14 +267,14 @@ def sweep_reach(
           sequence_form[row + i] = reach[i] * strategy[row + i]
 
 
-@kernel(types.void(TREE, FLOATS, FLOATS, SCRATCH))
-def tree_reach(tree: Tree, strategy: Float64s, sequence_form: Float64s, scratch: Scratch) -> None:
+@kernel(lambda number: types.void(TREE, *[floats(number)] * 2, scratch_type(number)))
+def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
   """`sweep_reach` over all groups."""
   sweep_reach(_ZERO, np.uint64(tree.groups.shape[0]), tree, strategy, sequence_form, scratch)
 
 
-@kernel(types.void(TREE, FLOATS, FLOATS))
-def tree_adopt(tree: Tree, sequence_form: Float64s, strategy: Float64s) -> None:
+@kernel(lambda number: types.void(TREE, *[floats(number)] * 2))
+def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
   """Turns sequence form into local strategies; where an owner does not play to, they stay as they are."""
   groups, parent = tree.groups, tree.parent
   for group in range(np.uint64(groups.shape[0])):

@@ -7,7 +7,7 @@ an action filter is sampled and evaluated with it.
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import pyspiel
@@ -21,6 +21,8 @@ ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
 # (state, player who is to move) -> the name of the infoset among that player's; or "history", see `OwnHistory`.
 InfostateFunction: TypeAlias = Callable[[Any, int], str]
 Infostates: TypeAlias = InfostateFunction | Literal["history"]
+# terminal state -> the return of each player.
+ReturnsFunction: TypeAlias = Callable[[Any], Sequence[float]]
 
 
 # The name of OpenSpiel's transform of games with simultaneous moves.
@@ -46,6 +48,7 @@ class GameView:
     legal_actions: takes a state at which a player is to move; returns the kept actions in ascending order. Raises
       ArgumentError if the filter keeps no action, or one that is not legal, or one twice.
     chance_outcomes: takes a chance node; returns (action, probability) pairs.
+    returns: takes a terminal state; returns the return of each player.
   """
 
   def __init__(
@@ -55,6 +58,7 @@ class GameView:
     *,
     infostate: Infostates | None = None,
     possible_only: bool | None = None,
+    returns: ReturnsFunction | None = None,
   ) -> None:
     """Makes the view.
 
@@ -66,12 +70,13 @@ class GameView:
         player's own observations and actions in order; by default, by OpenSpiel's `information_state_string`.
       possible_only: whether to leave out chance outcomes of probability 0. By default, that is done in endgames of
         `universal_poker`: they list every deal, and OpenSpiel does not go on from an impossible one.
+      returns: what terminal states are worth; by default, what OpenSpiel says.
     """
     self.game = game
     self.action_filter = action_filter
     self.possible_only = loading.is_endgame(game) if possible_only is None else possible_only
     self.num_players = int(game.num_players())
-    self._infostate = infostate
+    self._infostate, self._returns = infostate, returns
     self._is_turn_based = game.get_type().short_name == _TURN_BASED
     root_type = type(game.new_initial_state())
     self._name = OwnHistory(game) if infostate == "history" else infostate
@@ -84,10 +89,21 @@ class GameView:
     self.chance_outcomes: Callable[[Any], list[tuple[int, float]]] = (
       self._possible_outcomes if self.possible_only else _method(root_type, "chance_outcomes")
     )
+    self.returns: ReturnsFunction = returns or _method(root_type, "returns")
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
-    return _make_view, (self.game, self.action_filter, self._infostate, self.possible_only)
+    return _make_view, (
+      self.game,
+      self.action_filter,
+      self._infostate,
+      self.possible_only,
+      self._returns,
+    )
+
+  def with_returns(self, returns: ReturnsFunction) -> "GameView":
+    """Returns the same view with other returns."""
+    return _make_view(self.game, self.action_filter, self._infostate, self.possible_only, returns)
 
   @property
   def renames(self) -> bool:
@@ -97,6 +113,13 @@ class GameView:
   def new_initial_state(self) -> Any:
     """Returns the root."""
     return self.game.new_initial_state()
+
+  def player_return(self, state: Any, player: int) -> float:
+    """Returns what a terminal state is worth to one player."""
+    own: float = (
+      state.player_return(player) if self._returns is None else self.returns(state)[player]
+    )
+    return own
 
   def __deepcopy__(self, memo: Any) -> "GameView":
     """Returns the view itself: nobody changes it."""
@@ -111,8 +134,8 @@ class GameView:
 
   @property
   def is_changed(self) -> bool:
-    """Whether a function of the user's decides on actions or infostates."""
-    return self.action_filter is not None or self._infostate is not None
+    """Whether a function of the user's decides on actions, infostates or returns."""
+    return any(each is not None for each in (self.action_filter, self._infostate, self._returns))
 
   def look_up(self, state: Any, player: int | None = None) -> tuple[str, list[int]]:
     """Returns infostate and legal actions of any state at which a player is to move.
@@ -130,6 +153,14 @@ class GameView:
         return turn_based_infostate(state, mover), state.legal_actions(mover)
       state = self._in_turns(state, mover)
     return self.infostate(state), self.legal_actions(state)
+
+  def own_state(self, state: Any, player: int) -> Any:
+    """Returns the state of this view's own game that stands for any state which `look_up` takes."""
+    if isinstance(state, RestrictedState):
+      return state.unrestricted
+    if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
+      return self._in_turns(state, player)
+    return state
 
   def named(self, state: Any, player: int) -> str:
     """Returns what a player calls a state, whoever is to move."""
@@ -180,8 +211,11 @@ def _make_view(
   action_filter: ActionFilter | None,
   infostate: Infostates | None,
   possible_only: bool,
+  returns: ReturnsFunction | None,
 ) -> GameView:
-  return GameView(game, action_filter, infostate=infostate, possible_only=possible_only)
+  return GameView(
+    game, action_filter, infostate=infostate, possible_only=possible_only, returns=returns
+  )
 
 
 def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
@@ -253,6 +287,11 @@ class RestrictedState:
     """Returns the game."""
     return self._game
 
+  @property
+  def unrestricted(self) -> Any:
+    """OpenSpiel's own state."""
+    return self._state
+
   def clone(self) -> "RestrictedState":
     """Returns a copy."""
     return RestrictedState(self._game, self._view, self._state.clone())
@@ -282,6 +321,14 @@ class RestrictedState:
     for action in self.legal_actions(player):
       mask[action] = 1
     return mask
+
+  def returns(self) -> list[float]:
+    """Returns what the view says that a terminal state is worth to each player."""
+    return list(self._view.returns(self._state))
+
+  def player_return(self, player: int) -> float:
+    """Returns the same for one player."""
+    return self._view.player_return(self._state, player)
 
   def information_state_string(self, player: int | None = None) -> str:
     """Returns the view's name of the infostate, OpenSpiel's for a player who is not to move."""

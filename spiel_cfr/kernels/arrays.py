@@ -1,5 +1,6 @@
 """Arrays that kernels work on: their types in Python and in numba, and how they lie in memory."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,14 +14,23 @@ extending: Any = numba.extending
 cgutils: Any = numba.core.cgutils
 
 Float64s = npt.NDArray[np.float64]
+AnyFloats = npt.NDArray[Any]
+Uint16s = npt.NDArray[np.uint16]
 Uint32s = npt.NDArray[np.uint32]
 Uint64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Uint8s = npt.NDArray[np.uint8]
 
-FLOATS = types.Array(types.float64, 1, "C")
-FLOAT_TABLE = types.Array(types.float64, 2, "C")
+
+def floats(number: Any, dimensions: int = 1) -> Any:
+  """Returns the numba type of arrays of float64 or float32."""
+  return types.Array(number, dimensions, "C")
+
+
+FLOATS = floats(types.float64)
+FLOAT_TABLE = floats(types.float64, 2)
+SHORTS = types.Array(types.uint16, 1, "C")
 INDICES = types.Array(types.uint32, 1, "C")
 INDEX_TABLE = types.Array(types.uint32, 2, "C")
 COUNTS = types.Array(types.uint64, 1, "C")
@@ -41,20 +51,21 @@ def tuple_type(cls: type, *fields: Any) -> Any:
   return make(fields[0], len(fields), cls) if alike else make(fields, cls)
 
 
-def aligned_zeros(*shape: int) -> Float64s:
-  """Zeros of dtype float64 whose first element begins a cache line.
+def aligned_zeros(*shape: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+  """Zeros of float64, or of float32, whose first element begins a cache line.
 
   `np.zeros` promises 16 bytes only; loops over vectors that cross cache lines are up to 1.3 times slower.
   """
-  count = int(np.prod(shape))
-  raw = np.zeros(count + LINE, np.float64)
-  start = (-raw.ctypes.data // raw.itemsize) % LINE
+  count, size = math.prod(shape), np.dtype(dtype).itemsize
+  line = LINE * np.dtype(np.float64).itemsize // size
+  raw = np.zeros(count + line, dtype)
+  start = (-raw.ctypes.data // size) % line
   return raw[start : start + count].reshape(shape)
 
 
-def aligned(array: Float64s) -> Float64s:
+def aligned(array: AnyFloats, dtype: npt.DTypeLike = np.float64) -> AnyFloats:
   """Returns a copy that begins a cache line, like `aligned_zeros`."""
-  result = aligned_zeros(*array.shape)
+  result = aligned_zeros(*array.shape, dtype=dtype)
   result[...] = array
   return result
 
@@ -125,17 +136,25 @@ def inside_kernels(function: Callable[..., Any]) -> Any:
 
 @inside_kernels
 def borrowed(typing_context: Any, array: Any) -> Any:
-  """Returns the same array without its owner, inside kernels only.
+  """Returns the same array, or tuple of arrays, without its owner, inside kernels only.
 
   numba counts references to the owner of every array that it puts into a tuple, with an atomic operation each, more
   than a small block kernel costs. Borrowed arrays cost none. They must not live longer than the array: pass them to
   other kernels, loose or in a `NamedTuple`, and don't return or keep them.
   """
 
-  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    result = context.make_array(signature.args[0])(context, builder, arguments[0])
+  def without_owner(context: Any, builder: Any, of_type: Any, value: Any) -> Any:
+    if not isinstance(of_type, types.Array):
+      for place, inner in enumerate(of_type.types):
+        lent = without_owner(context, builder, inner, builder.extract_value(value, place))
+        value = builder.insert_value(value, lent, place)
+      return value
+    result = context.make_array(of_type)(context, builder, value)
     for owner in ("meminfo", "parent"):
       setattr(result, owner, cgutils.get_null_value(getattr(result, owner).type))
     return result._getvalue()
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return without_owner(context, builder, signature.args[0], arguments[0])
 
   return array(array), generate

@@ -12,11 +12,13 @@ import operator
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
 from typing import Any, Self, cast
 
 import numba
 import numba.extending
 import numpy as np
+import numpy.typing as npt
 from numba import types
 from numba._dispatcher import compute_fingerprint
 from numba.core import errors
@@ -81,9 +83,17 @@ class Kernel(types.WrapperAddressProtocol):
   __qualname__: str
 
   def __init__(self, function: Callable[..., Any], signature: Any) -> None:
-    """Wraps `function`; nothing is compiled yet."""
+    """Wraps `function`; nothing is compiled yet.
+
+    Args:
+      function: plain Python function.
+      signature: numba's; or, of a kernel that there is in two precisions, a function from the type of numbers to it.
+    """
     functools.update_wrapper(self, function)
     self.function = function
+    self._signature_for = signature if isinstance(signature, FunctionType) else None
+    if self._signature_for:
+      signature = self._signature_for(types.float64)
     self.numba_type: Any = _with_kernels(types.FunctionType(signature))
     self._signature = self.numba_type.signature
     # What was found to fit. numba's hash of types has no word for kernels, and none for the order of bytes.
@@ -139,6 +149,21 @@ class Kernel(types.WrapperAddressProtocol):
           f"argument {i} of {self.__qualname__}() must be {wanted}, not {_said(value)}"
         )
 
+  def of(self, dtype: npt.DTypeLike) -> "Kernel":
+    """Returns the same function for arrays of float64 or of float32.
+
+    Raises:
+      TypeError: there is none for float32.
+    """
+    return self if dtype == np.float64 else self._single
+
+  @functools.cached_property
+  def _single(self) -> "Kernel":
+    """The same function for float32."""
+    if self._signature_for is None:
+      raise TypeError(f"{self.__qualname__}() computes in float64 only")
+    return Kernel(self.function, self._signature_for(types.float32))
+
   @property
   def unchecked(self) -> Callable[..., Any]:
     """The machine code, which believes what it is given: for callers that have made all arguments themselves."""
@@ -177,7 +202,7 @@ extending.typeof_impl.register(Kernel)(lambda value, context: value.numba_type)
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
-  """Decorator that makes a function a `Kernel` with this numba signature."""
+  """Decorator that makes a function a `Kernel` with this numba signature, or one in two precisions."""
   return lambda function: Kernel(function, signature)
 
 

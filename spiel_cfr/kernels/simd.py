@@ -1,14 +1,19 @@
-"""Eight numbers at once, for kernels that would otherwise spend their time on loads and stores.
+"""Eight numbers at once, or sixteen, for kernels that would otherwise spend their time on loads and stores.
 
 The compiler turns a loop over hundreds of numbers into vector instructions by itself. It can't where the inner loop
 runs over the six or eight private types of a small game, nor keep numbers in registers from one such loop to the next.
 Kernels, and only kernels, can use these functions and +, -, *, / between vectors. On machines with shorter registers
 the compiler splits the operations.
+
+A vector holds as many numbers as a cache line: eight of float64, sixteen of float32, whichever the array has that it is
+loaded from. What `full` returns goes with both, so that one function serves both precisions.
 """
 
 import operator
 from typing import Any, cast
 
+import numba
+import numba.core.typeconv
 import numba.core.typing.templates
 import numba.extending
 from llvmlite import ir
@@ -20,19 +25,46 @@ from spiel_cfr.kernels.arrays import LINE, inside_kernels
 # numba's own annotations don't cover these.
 extending: Any = numba.extending
 templates: Any = numba.core.typing.templates
+conversions: Any = cast(Any, numba).core.typeconv.Conversion
 
-# Numbers in a vector.
-LANES = LINE
+# Numbers in a vector of float64, and the most that any vector has.
+LANES, MOST_LANES = LINE, 2 * LINE
 
-_LLVM_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-_BYTES_OF_NUMBER = 8
+_INDEX, _DOUBLE, _FLOAT = ir.IntType(32), ir.DoubleType(), ir.FloatType()
 
 
 class _VectorType(types.Type):
   """The type that numba gives a vector."""
 
+  is_vector = True
 
-_VECTOR = cast(Any, _VectorType)("spiel_cfr.vector")
+  def __init__(self, number: Any, lanes: int, llvm_number: Any, fraction: int, bias: int) -> None:
+    """Takes the type of its numbers, how many there are, and how a number's bits are divided."""
+    self.number, self.lanes, self.fraction, self.bias = number, lanes, fraction, bias
+    self.integers = ir.VectorType(ir.IntType(cast(Any, number).bitwidth), lanes)
+    self.llvm_number = llvm_number
+    self.llvm = ir.VectorType(llvm_number, lanes)
+    cast(Any, super()).__init__(f"spiel_cfr.vector of {lanes}")
+
+
+class _EvenType(types.Type):
+  """The type of a vector whose elements are all the same number: of any length, until it meets another."""
+
+  is_vector = False
+
+  def unify(self, typing_context: Any, other: Any) -> Any:
+    """Returns what a variable is that may be the one or the other."""
+    return other if getattr(other, "is_vector", False) else None
+
+  def can_convert_to(self, typing_context: Any, other: Any) -> Any:
+    """Says that it can become any vector."""
+    return conversions.safe if getattr(other, "is_vector", False) else None
+
+
+_DOUBLES = cast(Any, _VectorType)(types.float64, LANES, _DOUBLE, 52, 1023)
+_SINGLES = cast(Any, _VectorType)(types.float32, MOST_LANES, _FLOAT, 23, 127)
+_EVEN = cast(Any, _EvenType)("spiel_cfr.even vector")
+_VECTORS = (_DOUBLES, _SINGLES)
 
 
 @extending.register_model(_VectorType)
@@ -40,7 +72,91 @@ class _VectorModel(PrimitiveModel):
   """How a vector is kept: in a register."""
 
   def __init__(self, manager: Any, vector_type: Any) -> None:
-    cast(Any, super()).__init__(manager, vector_type, _LLVM_VECTOR)
+    cast(Any, super()).__init__(manager, vector_type, vector_type.llvm)
+
+
+@extending.register_model(_EvenType)
+class _EvenModel(PrimitiveModel):
+  """How the one number is kept: in a register."""
+
+  def __init__(self, manager: Any, even_type: Any) -> None:
+    cast(Any, super()).__init__(manager, even_type, _DOUBLE)
+
+
+def vector_of(array: Any) -> Any:
+  """Returns the type of vectors that are loaded from an array."""
+  return _SINGLES if array.dtype == types.float32 else _DOUBLES
+
+
+def _common(*vectors: Any) -> Any:
+  """Returns the type that all these vectors can become, None if there is none."""
+  found = [vector for vector in vectors if vector is not _EVEN]
+  if not all(vector in _VECTORS for vector in found):
+    return None
+  return found[0] if found else _EVEN
+
+
+def repeated(builder: Any, vector: Any, number: Any) -> Any:
+  """Returns a vector whose elements are all this number, a double."""
+  if vector is _SINGLES:
+    number = builder.fptrunc(number, _FLOAT)
+  undefined = ir.Constant(vector.llvm, ir.Undefined)
+  first = builder.insert_element(undefined, number, ir.Constant(_INDEX, 0))
+  zeros = ir.Constant(ir.VectorType(_INDEX, vector.lanes), None)
+  return builder.shuffle_vector(first, undefined, zeros)
+
+
+extending.lower_cast(_EvenType, _VectorType)(
+  lambda context, builder, found, wanted, value: repeated(builder, wanted, value)
+)
+
+
+def address(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
+  """Returns where array[place] is, as the address of a vector."""
+  data = context.make_array(array_type)(context, builder, array).data
+  return builder.bitcast(builder.gep(data, [place]), vector_of(array_type).llvm.as_pointer())
+
+
+def read(builder: Any, pointer: Any, array_type: Any) -> Any:
+  """Returns the vector at an address."""
+  return builder.load(pointer, align=array_type.dtype.bitwidth // 8)
+
+
+def write(builder: Any, value: Any, pointer: Any, array_type: Any) -> None:
+  """Writes a vector to an address."""
+  builder.store(value, pointer, align=array_type.dtype.bitwidth // 8)
+
+
+@inside_kernels
+def width(typing_context: Any, numbers: Any) -> Any:
+  """Returns how many numbers of an array a vector holds."""
+  lanes = vector_of(numbers).lanes
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return context.get_constant(types.uint64, lanes)
+
+  return types.uint64(numbers), generate
+
+
+@inside_kernels
+def is_single(typing_context: Any, numbers: Any) -> Any:
+  """Returns whether an array, or a vector, holds numbers of float32."""
+  single = numbers is _SINGLES or getattr(numbers, "dtype", None) == types.float32
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return context.get_constant(types.boolean, single)
+
+  return types.boolean(numbers), generate
+
+
+@inside_kernels
+def number_for(typing_context: Any, numbers: Any, number: Any) -> Any:
+  """Returns a number in the precision of an array, so that a loop over the array need not convert."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return arguments[1]
+
+  return numbers.dtype(numbers, numbers.dtype), generate
 
 
 @inside_kernels
@@ -48,55 +164,57 @@ def full(typing_context: Any, number: Any) -> Any:
   """Returns a vector whose elements are all this number."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return _repeated(builder, arguments[0])
+    return arguments[0]
 
-  return _VECTOR(types.float64), generate
+  return _EVEN(types.float64), generate
 
 
 @inside_kernels
 def load(typing_context: Any, numbers: Any, start: Any) -> Any:
-  """Returns numbers[start : start + LANES], unchecked."""
+  """Returns numbers[start : start + width(numbers)], unchecked."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    pointer = _pointer(context, builder, signature, arguments)
-    return builder.load(pointer, align=_BYTES_OF_NUMBER)
+    array = signature.args[0]
+    return read(builder, address(context, builder, array, *arguments), array)
 
-  return _VECTOR(numbers, types.uint64), generate
+  return vector_of(numbers)(numbers, types.uint64), generate
 
 
 @inside_kernels
 def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
-  """Writes a vector to numbers[start : start + LANES], unchecked."""
+  """Writes a vector to numbers[start : start + width(numbers)], unchecked."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    pointer = _pointer(context, builder, signature, arguments)
-    builder.store(arguments[2], pointer, align=_BYTES_OF_NUMBER)
+    array = signature.args[0]
+    write(builder, arguments[2], address(context, builder, array, *arguments[:2]), array)
     return context.get_dummy_value()
 
-  return types.void(numbers, types.uint64, _VECTOR), generate
+  return types.void(numbers, types.uint64, vector_of(numbers)), generate
 
 
 @inside_kernels
 def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any) -> Any:
   """Returns a vector of the elements of `yes` where left > right, and of `no` elsewhere."""
+  result = _common(left, right, yes, no)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     left, right, yes, no = arguments
     return builder.select(builder.fcmp_ordered(">", left, right), yes, no)
 
-  return _VECTOR(_VECTOR, _VECTOR, _VECTOR, _VECTOR), generate
+  return None if result is None else (result(*[result] * 4), generate)
 
 
 @inside_kernels
 def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
   """Returns whether left > right for any of the elements."""
+  result = _common(left, right)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     greater = builder.fcmp_ordered(">", *arguments)
-    mask = builder.bitcast(greater, ir.IntType(LANES))
-    return builder.icmp_unsigned("!=", mask, ir.Constant(ir.IntType(LANES), 0))
+    bits = ir.IntType(result.lanes)
+    return builder.icmp_unsigned("!=", builder.bitcast(greater, bits), ir.Constant(bits, 0))
 
-  return types.boolean(_VECTOR, _VECTOR), generate
+  return None if result not in _VECTORS else (types.boolean(result, result), generate)
 
 
 @inside_kernels
@@ -104,10 +222,10 @@ def nonzero_bits(typing_context: Any, vector: Any) -> Any:
   """Returns an integer whose bit k says whether element k is not zero."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    differs = builder.fcmp_unordered("!=", arguments[0], ir.Constant(_LLVM_VECTOR, None))
-    return builder.zext(builder.bitcast(differs, ir.IntType(LANES)), ir.IntType(64))
+    differs = builder.fcmp_unordered("!=", arguments[0], ir.Constant(vector.llvm, None))
+    return builder.zext(builder.bitcast(differs, ir.IntType(vector.lanes)), ir.IntType(64))
 
-  return types.uint64(_VECTOR), generate
+  return None if vector not in _VECTORS else (types.uint64(vector), generate)
 
 
 @inside_kernels
@@ -123,65 +241,69 @@ def lowest_bit(typing_context: Any, number: Any) -> Any:
 @inside_kernels
 def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> Any:
   """Returns total + vector * number, rounded once or twice, whichever is faster."""
+  result = _common(total, vector)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     total, vector, number = arguments
-    product = builder.fmul(vector, _repeated(builder, number), flags=("contract",))
+    even = repeated(builder, result, number)
+    product = builder.fmul(vector, even, flags=("contract",))
     return builder.fadd(total, product, flags=("contract",))
 
-  return _VECTOR(_VECTOR, _VECTOR, types.float64), generate
-
-
-@inside_kernels
-def transpose(
-  typing_context: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
-) -> Any:
-  """Returns eight vectors of which the first holds the first elements of the eight given, and so on."""
-
-  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    vectors = list(arguments)
-    index = ir.VectorType(ir.IntType(32), LANES)
-    # Blocks of 1, 2 and 4 elements off the diagonal change places.
-    for size in (1, 2, 4):
-      low = [i if not i & size else LANES + i - size for i in range(LANES)]
-      high = [i + size if not i & size else LANES + i for i in range(LANES)]
-      for i in range(LANES):
-        if not i & size:
-          pair = vectors[i], vectors[i + size]
-          vectors[i] = builder.shuffle_vector(*pair, ir.Constant(index, low))
-          vectors[i + size] = builder.shuffle_vector(*pair, ir.Constant(index, high))
-    return context.make_tuple(builder, signature.return_type, vectors)
-
-  result: Any = cast(Any, types.UniTuple)(_VECTOR, LANES)
-  return result(a, b, c, d, e, f, g, h), generate
+  return None if result not in _VECTORS else (result(result, result, types.float64), generate)
 
 
 @inside_kernels
 def power_of_two(typing_context: Any, shifted: Any) -> Any:
-  """Returns 2^k for a vector of numbers 1.5 * 2^52 + k, k an integer from -1022 to 1023."""
+  """Returns 2^k for a vector of numbers 1.5 * 2^(bits of fraction) + k, k the exponent of a normal number."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    # The last bits of the sum are k; a double's exponent is kept with 1023 added, above 52 bits of fraction.
-    integers = ir.VectorType(ir.IntType(64), LANES)
-    bits = builder.bitcast(arguments[0], integers)
-    exponent = builder.add(bits, ir.Constant(integers, [1023] * LANES))
-    return builder.bitcast(builder.shl(exponent, ir.Constant(integers, [52] * LANES)), _LLVM_VECTOR)
+    # The last bits of the sum are k; exponents are kept with a bias added, above the bits of the fraction.
+    bits = builder.bitcast(arguments[0], shifted.integers)
+    biased = builder.add(bits, ir.Constant(shifted.integers, [shifted.bias] * shifted.lanes))
+    fraction = ir.Constant(shifted.integers, [shifted.fraction] * shifted.lanes)
+    return builder.bitcast(builder.shl(biased, fraction), shifted.llvm)
 
-  return _VECTOR(_VECTOR), generate
-
-
-def _repeated(builder: Any, number: Any) -> Any:
-  """Returns a vector whose elements are all this number."""
-  undefined = ir.Constant(_LLVM_VECTOR, ir.Undefined)
-  first = builder.insert_element(undefined, number, ir.Constant(ir.IntType(32), 0))
-  zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
-  return builder.shuffle_vector(first, undefined, zeros)
+  return None if shifted not in _VECTORS else (shifted(shifted), generate)
 
 
-def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-  """Returns where numbers[start] is, as the address of a vector."""
-  data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-  return builder.bitcast(builder.gep(data, [arguments[1]]), _LLVM_VECTOR.as_pointer())
+@inside_kernels
+def load_short(typing_context: Any, numbers: Any, start: Any, like: Any) -> Any:
+  """Returns uint16s as a vector of the precision of `like`, an array: each is the first quarter of a double."""
+  vector = vector_of(like)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    shorts = ir.VectorType(ir.IntType(16), vector.lanes)
+    pointer = builder.bitcast(builder.gep(data, [arguments[1]]), shorts.as_pointer())
+    words = ir.VectorType(ir.IntType(64), vector.lanes)
+    bits = builder.zext(builder.load(pointer, align=2), words)
+    bits = builder.shl(bits, ir.Constant(words, [48] * vector.lanes))
+    doubles = builder.bitcast(bits, ir.VectorType(_DOUBLE, vector.lanes))
+    return doubles if vector is _DOUBLES else builder.fptrunc(doubles, vector.llvm)
+
+  return vector(numbers, types.uint64, like), generate
+
+
+@inside_kernels
+def add_unbiased(typing_context: Any, total: Any, added: Any, dither: Any) -> Any:
+  """Returns total + added, for numbers of one type that are not negative.
+
+  In float64 that is all. In float32, what is lost by rounding would sum up to something after many additions to the
+  same total: `dither`, -1/2 to 1/2, evenly spread over the additions, of the last place is added before it is rounded,
+  so that a total grows by its last place as often as it should.
+  """
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    total, added, dither = arguments
+    if signature.return_type == types.float64:
+      return builder.fadd(total, added)
+    # The power of two at or below the total, times 2^-23; normal numbers only.
+    word = ir.IntType(32)
+    exponent = builder.and_(builder.bitcast(total, word), ir.Constant(word, 0x7F800000))
+    place = builder.fmul(builder.bitcast(exponent, _FLOAT), ir.Constant(_FLOAT, 2.0**-23))
+    return builder.fadd(total, builder.fadd(added, builder.fmul(place, dither)))
+
+  return total(total, total, total), generate
 
 
 def _add_operator(python_operator: Any, instruction: str) -> None:
@@ -190,10 +312,11 @@ def _add_operator(python_operator: Any, instruction: str) -> None:
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return getattr(builder, instruction)(*arguments)
 
-  cases = [templates.signature(_VECTOR, _VECTOR, _VECTOR)]
+  cases = [templates.signature(*[vector] * 3) for vector in (*_VECTORS, _EVEN)]
   typing = templates.make_concrete_template(f"vector {instruction}", python_operator, cases)
   templates.infer_global(python_operator)(typing)
-  extending.lower_builtin(python_operator, _VECTOR, _VECTOR)(generate)
+  for vector in (*_VECTORS, _EVEN):
+    extending.lower_builtin(python_operator, vector, vector)(generate)
 
 
 _add_operator(operator.add, "fadd")

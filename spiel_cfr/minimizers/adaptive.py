@@ -19,21 +19,21 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence, tolerance
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr.kernels.compile import inlined
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 from spiel_cfr.minimizers.oftrl import project
 
-# Lines of `Block.scratch`: the steps, squared errors and positive regrets.
-_STEPS, _SQUARES = 0, 1
+# Lines of `Block.scratch`: the steps, squared errors and positive regrets, tolerances.
+_STEPS, _SQUARES, _TOLERANCES = 0, 1, 2
 # Regrets that pass their limit by this factor or less have reached it, but for rounding.
 _JUST_AS_MUCH = 1 + 1e-9
 
 
 @inlined
-def step_from(block: Block, center: Float64s, target: Float64s) -> None:
+def step_from(block: Block, center: AnyFloats, target: AnyFloats) -> None:
   """Target = projection of center + step * utility on the simplex, with the steps in scratch."""
   least = full(-1.0)
   for i in lanes(block):
@@ -53,12 +53,12 @@ def step_from(block: Block, center: Float64s, target: Float64s) -> None:
 @inlined
 def set_steps(block: Block, rate: float) -> None:
   """Steps = rate / sqrt(V)."""
-  smallest = block.parameters[0] * block.parameters[0]
+  for i in lanes(block):
+    store(block.scratch[_TOLERANCES], i, tolerance(block, i))
   for i in range(block.size):
-    squared_errors = block.local[0, block.infoset + i]
+    error, smallest = np.sqrt(block.local[0, block.infoset + i]), block.scratch[_TOLERANCES, i]
     # Errors that are only rounding must not set the scale of the steps.
-    step = rate / np.sqrt(squared_errors) if squared_errors > smallest else 0.0
-    block.scratch[_STEPS, i] = step
+    block.scratch[_STEPS, i] = rate / error if error > smallest else 0.0
 
 
 @inlined
@@ -226,7 +226,7 @@ class AdaptiveOptimisticDescent(LocalMinimizer):
     power = (iterations - 1.0) ** self.forgetting
     total = power + self.forgetting_offset
     remembered = np.divide(power, total, out=np.zeros(len(iterations)), where=total > 0)
-    columns = (tie_tolerance(game), remembered**2, self.step, self.prediction)
+    columns = (relative_tie(game), remembered**2, self.step, self.prediction)
     return np.stack(np.broadcast_arrays(*columns), axis=1)
 
 

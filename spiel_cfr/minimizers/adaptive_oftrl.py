@@ -27,10 +27,10 @@ import numpy as np
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr.kernels.compile import inlined
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 from spiel_cfr.minimizers.oftrl import Regularizer, respond
 
 # What multiplies sqrt(L / V).
@@ -75,7 +75,7 @@ def add_errors(block: Block) -> None:
 
 
 @inlined
-def choose_and_keep(block: Block, value: Float64s) -> None:
+def choose_and_keep(block: Block, value: AnyFloats) -> None:
   """Takes the next strategy, leaves its value under the prediction in `value`, and keeps the prediction."""
   steps, predicted = block.scratch[_STEPS], block.state[1]
   for i in range(block.size):
@@ -90,7 +90,7 @@ def choose_and_keep(block: Block, value: Float64s) -> None:
     for i in range(block.size):
       predicted[first + i] = block.utility[first + i]
   weight, euclidean = block.parameters[_NEXT_WEIGHT], block.parameters[_EUCLIDEAN] != 0.0
-  respond(block, value, steps, np.uint64(0), 1.0, weight, euclidean)
+  respond(block, value, steps, 1.0, weight, euclidean)
 
 
 @block_kernel
@@ -142,7 +142,7 @@ class LastLossAdaptiveOFTRL(LocalMinimizer):
     """Returns tie tolerance, w_t, w_(t+1), t^(2 power + 1/2), regularizer; shape (iterations, 5)."""
     now = np.asarray(iterations, np.float64)
     columns = (
-      tie_tolerance(game),
+      relative_tie(game),
       now**self.power,
       (now + 1.0) ** self.power,
       now ** (2.0 * self.power + 0.5),

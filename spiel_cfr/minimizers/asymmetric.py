@@ -18,10 +18,18 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, normalize, sequence
+from spiel_cfr.game.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  normalize,
+  sequence,
+  tolerance,
+)
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 from spiel_cfr.minimizers.regret_matching import resume_matching
 from spiel_cfr.minimizers.schedules import Numbers, checked, evaluated
 
@@ -33,10 +41,10 @@ _ERRORS, _MOVES, _TRUST = 0, 1, 2
 def match_asymmetrically(block: Block) -> None:
   """All that the module's docstring says."""
   regret, last, scratch = block.state[0], block.state[1], block.scratch
-  tie, zero = full(block.parameters[0]), full(0.0)
+  zero = full(0.0)
   weight, carried, most = full(block.parameters[1]), full(block.parameters[2]), block.parameters[3]
   for i in lanes(block):
-    value, error, moved = expected_value(block, i), zero, zero
+    value, tie, error, moved = expected_value(block, i), tolerance(block, i), zero, zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       before, added = load(regret, row), load(block.utility, row) - value
@@ -56,7 +64,7 @@ def match_asymmetrically(block: Block) -> None:
     asymmetry = np.sqrt(errors / moves) if errors < most * most * moves else most
     scratch[_TRUST, i] = 1.0 / (1.0 + asymmetry)
   for i in lanes(block):
-    trust, total = load(scratch[_TRUST], i), zero
+    trust, tie, total = load(scratch[_TRUST], i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       score = carried * load(regret, row) + trust * load(last, row)
@@ -93,7 +101,7 @@ class AsymmetricMatching(LocalMinimizer):
     """Returns the tie tolerance, w_t, w_{t+1} and the largest asymmetry, shape (iterations, 4)."""
     return np.column_stack(
       [
-        np.full(len(iterations), tie_tolerance(game)),
+        np.full(len(iterations), relative_tie(game)),
         evaluated(self.weight, iterations),
         evaluated(self.weight, iterations + 1),
         np.full(len(iterations), float(self.most)),

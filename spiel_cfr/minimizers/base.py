@@ -27,19 +27,33 @@ A minimizer that can go on from a strategy that somebody else has chosen, as res
 finds in `strategy` what is to be played next, and in `state` and `local` what it has kept so far. It brings these to
 where it would have chosen that strategy itself, with what they have learned about scales: how large steps should be. It
 may neither read `utility` nor write to `strategy` and `value`; `block.parameters` are those of the last iteration.
+
+How a minimizer starts warm, from a policy that counts for iterations that it never did, is said by `warm_forms`, in
+which it may do that, the best first, and for each of these by a method: `repeated` is where it would be if it had met
+the same regrets T times ("substitute"); `scaled` is a state from which `resume` takes its scale ("proportional").
 """
 
 import dataclasses
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from spiel_cfr import errors
+from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
 
-# Infosets with a regret of this much of the payoff range, or less, are tied.
+# What a warm start makes of a policy, see `continuing.substitutes`: the regrets of having met its utilities for some
+# time, or state with which it goes on being played.
+WarmForm: TypeAlias = Literal["substitute", "proportional"]
+
+# Actions whose counterfactual utilities differ by this much of the largest that these can be at their infoset, or less,
+# are tied. Where they are worth exactly the same, the order of summation would tell them apart: a regret of 1e-17
+# instead of 0 makes regret matching play a pure strategy instead of the uniform one. What is large depends on the
+# infoset: where chance brings one about once in 10^9 games, regrets of 1e-9 are all there is.
 TIE = 1e-12
+# The same where numbers are float32, whose last place is 1e-7.
+_SINGLE_TIE = 1e-7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,12 +92,53 @@ class LocalMinimizer:
     """How many numbers it keeps for each infoset."""
     return 0
 
+  @property
+  def warm_forms(self) -> tuple[WarmForm, ...]:
+    """In which forms it can start warm, the best first."""
+    return () if self.resume is None else ("proportional",)
+
+  def repeated(
+    self, regrets: Float64s, iterations: int, game: CompiledGame
+  ) -> tuple[Float64s, Float64s]:
+    """Returns the state after iterations that all had the same regrets, and what is played next.
+
+    Args:
+      regrets: shape (sequences,).
+      iterations: how many.
+      game: the game.
+
+    Returns:
+      The state, shape (state_lines, sequences), and a behavioural form, shape (sequences,).
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
+      WarmStartError: the minimizer has no such form.
+    """
+    raise errors.WarmStartError(f"{type(self).__name__} does not say what repeated regrets make.")
+
+  def scaled(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
+    """Returns a state from which `resume` takes what the scale of regrets is; by default, the first one.
+
+    Args:
+      regrets: what each of the iterations has added to the regrets, not negative, shape (sequences,).
+      iterations: how many.
+      game: the game.
+
+    Returns:
+      Shape (state_lines, sequences).
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
+    """
+    arguments.positive_integer(iterations, "iterations")
+    return np.zeros((self.state_lines, game.end))
+
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns what the kernels need to know at each of these iterations, shape (iterations, numbers).
 
-    The first number is by convention the tie tolerance: differences of counterfactual utilities below it are rounding.
+    The first number is by convention `relative_tie(game)`, see `blocks.tolerance`.
     """
-    return np.full((len(iterations), 1), tie_tolerance(game))
+    return np.full((len(iterations), 1), relative_tie(game))
 
   def initial_local(self, game: CompiledGame) -> Float64s:
     """Returns the first `local`, shape (local_lines, infosets of all players)."""
@@ -104,11 +159,32 @@ def resumption(minimizer: LocalMinimizer) -> Kernel:
   return minimizer.resume
 
 
-def tie_tolerance(game: CompiledGame) -> float:
-  """Regrets below this are rounding errors of ties: 1e-12 of the range of the game's payoffs.
+def warm_form(minimizer: LocalMinimizer, form: WarmForm | None) -> WarmForm:
+  """Returns the form in which a minimizer is to start warm.
 
-  Two actions of exactly the same counterfactual utility would otherwise be told apart by the order of summation: a
-  regret of 1e-17 instead of 0 makes regret matching play a pure strategy instead of the uniform one.
+  Raises:
+    WarmStartError: it can't, or not in that form.
   """
-  low, high = game.payoff_range
-  return TIE * (high - low)
+  forms, name = minimizer.warm_forms, type(minimizer).__name__
+  if not forms:
+    raise errors.WarmStartError(
+      f"{name} has no way to start warm. Give it a kernel `resume` or `warm_forms`, see spiel_cfr.minimizers.base, or "
+      "take a solver with another minimizer, such as CFRSolver."
+    )
+  if form is not None and form not in forms:
+    raise errors.WarmStartError(
+      f"{name} can't start warm in the form {form!r}, which needs a state of cumulative regrets, but in "
+      f"{' or '.join(map(repr, forms))}; form=None takes what suits it."
+    )
+  return forms[0] if form is None else form
+
+
+def relative_tie(game: CompiledGame) -> float:
+  """Returns which differences of utilities are rounding, relative to the largest of these at their infoset."""
+  return TIE if game.dtype == np.float64 else _SINGLE_TIE
+
+
+def tie_tolerances(game: CompiledGame) -> Float64s:
+  """Returns below what differences of utilities are rounding, for each infoset; shape (infosets,)."""
+  quarters = game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)
+  return relative_tie(game) * quarters.view(np.float64)

@@ -20,44 +20,65 @@ from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
 from spiel_cfr.kernels import simd
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr.kernels.compile import inlined
 from spiel_cfr.kernels.simd import add_multiple, full, load, store, where_greater
-from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 
 Regularizer: TypeAlias = Literal["entropy", "euclidean"]
 Prediction: TypeAlias = Literal["subtree", "last"]
 
-# Adding this to a number below 2^51 leaves the nearest integer in its last bits.
-_ROUND = 1.5 * 2.0**52
+# Adding this to a number below 2^51 leaves the nearest integer in its last bits; in float32, below 2^22.
+_ROUND, _SINGLE_ROUND = 1.5 * 2.0**52, 1.5 * 2.0**23
 _LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first has so few bits that its product with an exponent is exact.
 _LN_2_HIGH = 6.93147180369123816490e-01
 _LN_2_LOW = 1.90821492927058770002e-10
-# e^-100 < 4e-44 stands for all smaller probabilities: products of a few of these are still normal numbers, and
-# arithmetic with others is slow.
-LEAST_EXPONENT = -100.0
+_SINGLE_LN_2_HIGH = 0.693359375
+_SINGLE_LN_2_LOW = -2.12194440054690583e-4
+# e^-100 < 4e-44, in float32 e^-30 < 1e-13, stands for all smaller probabilities: products of a few of these are still
+# normal numbers, and arithmetic with others is slow.
+_LEAST_EXPONENT, _SINGLE_LEAST_EXPONENT = -100.0, -30.0
+
+
+# Lines of `Block.scratch`.
+_STEPS, _UNUSED = 0, 1
 
 
 @inlined
 def exponential(x: Any) -> Any:
-  """Returns e^x for a vector of numbers from -708 to 0.
+  """Returns e^x for a vector of numbers from -708 to 0, in float32 from -87.
 
-  x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, whose rest after r^13 is below 5e-18.
+  x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, whose rest after r^13 is below 5e-18, after r^7 below
+  6e-9.
   """
   one = full(1.0)
-  shifted = add_multiple(full(_ROUND), x, _LOG2_E)
-  k = shifted - full(_ROUND)
-  r = add_multiple(add_multiple(x, k, -_LN_2_HIGH), k, -_LN_2_LOW)
-  series = one
-  # Horner's rule: ... (1 + r / 11 (1 + r / 12 (1 + r / 13))).
-  for divisor in range(13, 0, -1):
-    series = add_multiple(one, series * r, 1.0 / divisor)
+  if simd.is_single(x):
+    shifted = add_multiple(full(_SINGLE_ROUND), x, _LOG2_E)
+    k = shifted - full(_SINGLE_ROUND)
+    r = add_multiple(add_multiple(x, k, -_SINGLE_LN_2_HIGH), k, -_SINGLE_LN_2_LOW)
+    series = one
+    for divisor in range(7, 0, -1):
+      series = add_multiple(one, series * r, 1.0 / divisor)
+  else:
+    shifted = add_multiple(full(_ROUND), x, _LOG2_E)
+    k = shifted - full(_ROUND)
+    r = add_multiple(add_multiple(x, k, -_LN_2_HIGH), k, -_LN_2_LOW)
+    series = one
+    # Horner's rule: ... (1 + r / 11 (1 + r / 12 (1 + r / 13))).
+    for divisor in range(13, 0, -1):
+      series = add_multiple(one, series * r, 1.0 / divisor)
   return series * simd.power_of_two(shifted)
 
 
 @inlined
-def project(strategy: Float64s, first: int, stride: int, actions: int) -> None:
+def least_exponent(block: Block) -> float:
+  """Returns the logarithm of what stands for all smaller probabilities."""
+  return _SINGLE_LEAST_EXPONENT if simd.is_single(block.strategy) else _LEAST_EXPONENT
+
+
+@inlined
+def project(strategy: AnyFloats, first: int, stride: int, actions: int) -> None:
   """Projects a vector of y = `strategy` on the simplex, the largest entries 0 and the smallest at least -1.
 
   The projection is max(y - threshold, 0) for the threshold that makes the sum 1. Michelot (1986): take the threshold
@@ -114,9 +135,8 @@ def add_regrets(block: Block) -> None:
 @inlined
 def respond(
   block: Block,
-  value: Float64s,
-  steps: Float64s,
-  first: int,
+  value: AnyFloats,
+  steps: AnyFloats,
   factor: float,
   weight: float,
   euclidean: bool,
@@ -127,14 +147,13 @@ def respond(
     block: the infosets; the first line of its state is the cumulative regret.
     value: where the values go.
     steps: step sizes.
-    first: where in `steps` that of the block's first infoset is.
     factor: what they are multiplied by.
     weight: of the prediction, which is in `block.utility`.
     euclidean: whether R is half the squared Euclidean norm, or else the negative entropy.
   """
   regret, strategy, multiple = block.state[0], block.strategy, full(factor)
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
-  least = full(-1.0 if euclidean else LEAST_EXPONENT)
+  least = full(-1.0 if euclidean else least_exponent(block))
   for i in lanes(block):
     top = full(-np.inf)
     for action in range(block.actions):
@@ -142,7 +161,7 @@ def respond(
       score = add_multiple(load(regret, row), load(block.utility, row), weight)
       store(strategy, row, score)
       top = where_greater(score, top, score, top)
-    step = load(steps, first + i) * multiple
+    step = load(steps, i) * multiple
     for action in range(block.actions):
       row = sequence(block, action, i)
       score = step * (load(strategy, row) - top)
@@ -159,11 +178,14 @@ def respond(
 
 
 @inlined
-def choose(block: Block, value: Float64s) -> None:
+def choose(block: Block, value: AnyFloats) -> None:
   """Takes the next strategy, and leaves its value in `value`; parameters as in `LastLossOFTRL.parameters`."""
   weight, factor = block.parameters[1], block.parameters[2]
   euclidean = block.parameters[3] != 0.0
-  respond(block, value, block.local[0], block.infoset, factor, weight, euclidean)
+  steps = block.scratch[_STEPS]
+  for i in range(block.size):
+    steps[i] = block.local[0, block.infoset + i]
+  respond(block, value, steps, factor, weight, euclidean)
 
 
 @block_kernel
@@ -182,7 +204,7 @@ def predict_oftrl(block: Block) -> None:
 def observe_and_choose(block: Block) -> None:
   """Regret += utility - value;  strategy = argmax of <x, regret + weight * utility> - R(x) / step."""
   add_regrets(block)
-  choose(block, block.scratch[0])
+  choose(block, block.scratch[_UNUSED])
 
 
 @block_kernel
@@ -191,7 +213,7 @@ def resume_oftrl(block: Block) -> None:
 
   The gradient is log(strategy), no less than what stands for 0, or the strategy itself. Without steps it stays.
   """
-  regret = block.state[0]
+  regret, least = block.state[0], least_exponent(block)
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
@@ -199,7 +221,7 @@ def resume_oftrl(block: Block) -> None:
       step *= block.parameters[2]
       gradient = played
       if block.parameters[3] == 0.0:
-        gradient = max(np.log(played), LEAST_EXPONENT) if played > 0.0 else LEAST_EXPONENT
+        gradient = max(np.log(played), least) if played > 0.0 else least
       if step > 0.0:
         regret[first + i] = gradient / step
 
@@ -221,7 +243,7 @@ class LastLossOFTRL(LocalMinimizer):
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer; (iterations, 4)."""
-    row = [tie_tolerance(game), 1.0, 1.0, float(self.regularizer == "euclidean")]
+    row = [relative_tie(game), 1.0, 1.0, float(self.regularizer == "euclidean")]
     return np.tile(row, (len(iterations), 1))
 
   def initial_local(self, game: CompiledGame) -> Float64s:
@@ -261,7 +283,7 @@ class Hedge(LocalMinimizer):
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, no prediction, 1 / sqrt(t), entropy; shape (iterations, 4)."""
     result = np.zeros((len(iterations), 4))
-    result[:, 0] = tie_tolerance(game)
+    result[:, 0] = relative_tie(game)
     # The strategy that is chosen at iteration t is that of t + 1, but has seen t utilities.
     result[:, 2] = 1.0 / np.sqrt(iterations)
     return result

@@ -25,12 +25,21 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, normalize, sequence
+from spiel_cfr.game.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  normalize,
+  sequence,
+  tolerance,
+)
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
+from spiel_cfr.minimizers.base import LocalMinimizer, WarmForm, relative_tie, tie_tolerances
 from spiel_cfr.minimizers.schedules import Discount, Numbers, checked, evaluated
+from spiel_cfr.policy import forms
 
 # When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
 DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
@@ -39,9 +48,9 @@ DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
 @block_kernel
 def match_regrets(block: Block) -> None:
   """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0)."""
-  regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
+  regret, zero = block.state[0], full(0.0)
   for i in lanes(block):
-    value, total = expected_value(block, i), zero
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       updated = load(regret, row) + load(block.utility, row) - value
@@ -55,9 +64,9 @@ def match_regrets(block: Block) -> None:
 @block_kernel
 def match_regrets_plus(block: Block) -> None:
   """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret."""
-  regret, tie, zero = block.state[0], full(block.parameters[0]), full(0.0)
+  regret, zero = block.state[0], full(0.0)
   for i in lanes(block):
-    value, total = expected_value(block, i), zero
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       updated = load(regret, row) + load(block.utility, row) - value
@@ -71,12 +80,12 @@ def match_regrets_plus(block: Block) -> None:
 @block_kernel
 def match_weighted_regrets(block: Block) -> None:
   """All that the module's docstring says."""
-  regret, tie, zero, one = block.state[0], full(block.parameters[0]), full(0.0), full(1.0)
+  regret, zero, one = block.state[0], full(0.0), full(1.0)
   of_positive, of_negative = full(block.parameters[1]), full(block.parameters[2])
   kept, carried = full(block.parameters[3]), full(block.parameters[4])
   weight = full(block.parameters[5])
   for i in lanes(block):
-    value, total = expected_value(block, i), zero
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       before, added = load(regret, row), load(block.utility, row) - value
@@ -158,11 +167,40 @@ class RegretMatching(LocalMinimizer):
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the tie tolerance and the five numbers, shape (iterations, 6); only the former if these are constant."""
-    tie = np.full(len(iterations), tie_tolerance(game))
+    tie = np.full(len(iterations), relative_tie(game))
     if self.observe is not match_weighted_regrets:
       return tie[:, None]
     numbers = (self.positive, self.negative, self.kept, self.carried, self.prediction)
     return np.stack([tie, *(evaluated(number, iterations) for number in numbers)], axis=1)
+
+  @property
+  def warm_forms(self) -> tuple[WarmForm, ...]:
+    """Both forms: what remembers all regrets can bear substitutes for them; others had better go on as the policy."""
+    remembers = (self.positive, self.negative, self.kept) == (1.0, 1.0, 1.0)
+    return ("substitute", "proportional") if remembers else ("proportional", "substitute")
+
+  def repeated(
+    self, regrets: Float64s, iterations: int, game: CompiledGame
+  ) -> tuple[Float64s, Float64s]:
+    """See the base class: regrets times the sum of what is left of each iteration's, for either sign."""
+    positive, negative = self._sums(iterations)
+    state = regrets * np.where(regrets > 0.0, positive, negative)
+    played = np.where(state > game.spread(tie_tolerances(game)), state, 0.0)
+    return state[None], forms.behavioral_form(game, played)
+
+  def scaled(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
+    """See the base class."""
+    return self.repeated(regrets, iterations, game)[0]
+
+  def _sums(self, iterations: int) -> tuple[float, float]:
+    """Returns what is left, in all, of positive and of negative regrets that were 1 in each iteration."""
+    numbers = np.arange(1, arguments.positive_integer(iterations, "iterations") + 1)
+    positive = negative = 0.0
+    for factor in evaluated(self.positive, numbers).tolist():
+      positive = positive * factor + 1.0
+    for factor in evaluated(self.negative, numbers).tolist():
+      negative = (negative * factor + 1.0) * self.kept
+    return positive, negative
 
   @property
   def forgets_negative(self) -> bool:

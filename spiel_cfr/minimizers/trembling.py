@@ -19,7 +19,7 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import TIE, LocalMinimizer
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 from spiel_cfr.minimizers.regret_matching import resume_matching
 from spiel_cfr.minimizers.schedules import Numbers, checked, evaluated
 
@@ -82,8 +82,7 @@ class TremblingMatching(LocalMinimizer):
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the tolerance, and epsilon of each iteration and of the next, shape (iterations, 3)."""
-    del game
-    result = np.full((len(iterations), 3), TIE)
+    result = np.full((len(iterations), 3), relative_tie(game))
     result[:, NOW] = evaluated(self.trembles, iterations)
     result[:, NEXT] = evaluated(self.trembles, iterations + 1)
     return result

@@ -20,10 +20,18 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, normalize, sequence
+from spiel_cfr.game.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  normalize,
+  sequence,
+  tolerance,
+)
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerance
+from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 
 # Lines of `Block.scratch`. What is summed up is no longer needed where the largest regrets are.
 _LARGEST, _OF_POSITIVE, _OF_NEGATIVE, _OPTIMISM, _TOTAL = 0, 1, 2, 3, 0
@@ -35,7 +43,7 @@ _DECAY, _LARGE, _LEAST, _BOOST, _UNTIL = 0.1, 2.0, -20.0, 1.1, 100.0
 def match_volatile_regrets(block: Block) -> None:
   """All that the module's docstring says."""
   regret, scratch = block.state[0], block.scratch
-  tie, zero, boost = full(block.parameters[0]), full(0.0), full(_BOOST)
+  zero, boost = full(0.0), full(_BOOST)
   logarithm, first = block.parameters[1], block.parameters[2] != 0.0
   optimism, unit = block.parameters[3], block.parameters[4]
   for i in lanes(block):
@@ -56,7 +64,7 @@ def match_volatile_regrets(block: Block) -> None:
     scratch[_OPTIMISM, i] = optimism * (1.0 - 0.5 * volatility)
   least = full(_LEAST * unit)
   for i in lanes(block):
-    value, trust = load(block.value, i), load(scratch[_OPTIMISM], i)
+    value, tie, trust = load(block.value, i), tolerance(block, i), load(scratch[_OPTIMISM], i)
     of_positive, of_negative = load(scratch[_OF_POSITIVE], i), load(scratch[_OF_NEGATIVE], i)
     for action in range(block.actions):
       row = sequence(block, action, i)
@@ -119,7 +127,7 @@ class VolatilityAdaptiveMatching(LocalMinimizer):
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, log t, whether t is 1, optimism where nothing is volatile, unit; (iterations, 5)."""
     columns = (
-      tie_tolerance(game),
+      relative_tie(game),
       np.log(iterations),
       iterations == 1,
       1.0 / (1.0 + (iterations - 1) / _UNTIL),

@@ -12,23 +12,27 @@ Each form of payoffs is a class with its kernel, what builds it, its leaves and 
 """
 
 import abc
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import types
 
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import (
   COUNT,
   COUNT_TABLE,
-  FLOATS,
   INDEX_TABLE,
   INDICES,
+  LINE,
+  AnyFloats,
   Bools,
   Float64s,
   Uint32s,
   Uint64s,
+  floats,
   require,
   tuple_type,
   unlocked,
@@ -44,19 +48,27 @@ class PayoffArrays(NamedTuple):
     table: uint64 of shape (players, columns), or longer.
     rows: uint32, one-dimensional.
     others: uint32, two-dimensional.
-    values: float64, one-dimensional.
+    values: float64, one-dimensional; float32 where gradients are.
   """
 
   table: Uint64s
   rows: Uint32s
   others: Uint32s
-  values: Float64s
+  values: AnyFloats
 
 
-PAYOFF_ARRAYS = tuple_type(PayoffArrays, COUNT_TABLE, INDICES, INDEX_TABLE, FLOATS)
-# (player, arrays, sequence_form, utility): writes the gradient of `player` into `utility` at all of that player's
-# sequences, given everybody's sequence-form strategies; padding may become zero.
-GRADIENT = types.void(COUNT, PAYOFF_ARRAYS, FLOATS, FLOATS)
+def payoff_arrays_type(number: Any) -> Any:
+  """Returns the numba type of a payoff's arrays in a precision."""
+  return tuple_type(PayoffArrays, COUNT_TABLE, INDICES, INDEX_TABLE, floats(number))
+
+
+def gradient_signature(number: Any) -> Any:
+  """Returns the signature of gradients in a precision.
+
+  (player, arrays, sequence_form, utility): writes the gradient of `player` into `utility` at all of that player's
+  sequences, given everybody's sequence-form strategies; padding may become zero.
+  """
+  return types.void(COUNT, payoff_arrays_type(number), floats(number), floats(number))
 
 
 class Payoff(abc.ABC):
@@ -64,7 +76,7 @@ class Payoff(abc.ABC):
 
   Attributes:
     form: the name of the form.
-    gradient: its kernel, of type `GRADIENT`.
+    gradient: its kernel, with the `gradient_signature`.
     arrays: what the kernel works on.
   """
 
@@ -78,6 +90,7 @@ class Payoff(abc.ABC):
   def __setstate__(self, state: dict[str, Any]) -> None:
     """Takes over what was pickled; its arrays may lie in memory that several processes share."""
     self.__dict__.update(state)
+    self.__dict__.pop("_single_arrays", None)
     self.arrays = PayoffArrays(*(unlocked(array) for array in self.arrays))
 
   @abc.abstractmethod
@@ -111,9 +124,21 @@ class Payoff(abc.ABC):
     """Memory of the arrays."""
     return sum(array.nbytes for array in self.arrays)
 
-  def gradient_into(self, player: int, sequence_form: Float64s, utility: Float64s) -> None:
-    """Writes the gradient of `player` into `utility`, both of shape (sequences,), at that player's sequences."""
-    self.gradient(np.uint64(player), self.arrays, sequence_form, utility)
+  @functools.cached_property
+  def _single_arrays(self) -> PayoffArrays:
+    return self.arrays._replace(values=self.arrays.values.astype(np.float32))
+
+  def arrays_of(self, dtype: npt.DTypeLike) -> PayoffArrays:
+    """Returns what `gradient.of(dtype)` works on."""
+    return self.arrays if dtype == np.float64 else self._single_arrays
+
+  def gradient_into(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> None:
+    """Writes the gradient of `player` into `utility`, both of shape (sequences,), at that player's sequences.
+
+    It computes in the precision of these, float64 or, in a vector form, float32.
+    """
+    dtype = utility.dtype
+    self.gradient.of(dtype)(np.uint64(player), self.arrays_of(dtype), sequence_form, utility)
 
   def counterfactual_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
@@ -134,6 +159,25 @@ class Payoff(abc.ABC):
     result = np.zeros(tree.num_infosets)
     for sequences, infosets in tree.blocks():
       result[infosets] = bounds[sequences - tree.root].max(axis=0)
+    return result
+
+  def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+    """Returns, quickly, how large counterfactual utilities can be at each of a player's infosets, or more.
+
+    That is the sum of all payoffs, taken as positive, that can follow: `infoset_bounds` takes the best of the others'
+    actions, this the sum over them.
+
+    Returns:
+      Shape (infosets,), in layout order.
+    """
+    positive = self.arrays._replace(values=np.abs(self.arrays.values))
+    totals = np.zeros(treeplexes[-1].end + LINE)
+    self.gradient(np.uint64(player), positive, np.ones(len(totals)), totals)
+    tree = treeplexes[player]
+    result = np.zeros(tree.num_infosets)
+    for sequences, infosets in reversed(list(tree.blocks())):
+      result[infosets] = totals[sequences].max(axis=0)
+      np.add.at(totals, tree.parent[infosets], result[infosets])
     return result
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:

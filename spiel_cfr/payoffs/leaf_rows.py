@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numba import types
 
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import Bools, Float64s, Uint32s, require, require_array
 from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.payoffs.base import GRADIENT, Payoff, PayoffArrays, check_sequences
+from spiel_cfr.payoffs.base import Payoff, PayoffArrays, check_sequences, gradient_signature
 
 
-@kernel(GRADIENT)
+@kernel(gradient_signature(types.float64))
 def leaf_row_gradient(
   player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:

@@ -31,7 +31,7 @@ def public_states(leaf_sequences: Uint32s, player: int, num_actions: Int64s) -> 
   states = np.arange(len(num_actions))
   moved = leaf_sequences[:, leaf_sequences[player] > 0]
   infosets = np.repeat(states, num_actions)[moved[player].astype(np.int64) - 1]
-  classes, class_of_leaf = _distinct_columns(np.delete(moved, player, axis=0))
+  classes, class_of_leaf = distinct_columns(np.delete(moved, player, axis=0))
   while True:
     # A class of leaves takes the lowest number of its infosets, and an infoset that of its classes, until all agree.
     lowest = np.full(classes.shape[1], len(states))
@@ -99,7 +99,7 @@ def find_blocks(
       first[sequences] = np.repeat(sequences[:, starts], lengths, axis=1)
       width[sequences] = np.repeat(lengths, lengths)
   row_of_leaf = first[leaf_sequences]
-  rows, block = _distinct_columns(row_of_leaf)
+  rows, block = distinct_columns(row_of_leaf)
   return Blocks(first, width, rows, block, leaf_sequences - row_of_leaf)
 
 
@@ -108,7 +108,7 @@ def parts(width: Int64s) -> Int64s:
   return -(-width // LANES)
 
 
-def _distinct_columns(columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
+def distinct_columns(columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
   """Returns the distinct columns, in ascending order, and for each column which of them it is."""
   sizes = columns.max(axis=1, initial=0).astype(np.int64) + 1
   if math.prod(sizes.tolist()) <= np.iinfo(np.int64).max:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import (
@@ -28,7 +29,7 @@ from spiel_cfr.kernels.arrays import (
 )
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, lowest_bit, nonzero_bits, store
-from spiel_cfr.payoffs.base import GRADIENT, Payoff, PayoffArrays, check_sequences
+from spiel_cfr.payoffs.base import Payoff, PayoffArrays, check_sequences, gradient_signature
 from spiel_cfr.payoffs.private_types import Blocks, parts
 
 _ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(8))
@@ -43,7 +44,7 @@ _ALMOST_ONE = 1 - 1e-9
 _SQUARES_AT_A_TIME = 1 << 9
 
 
-@kernel(GRADIENT)
+@kernel(gradient_signature(types.float64))
 def typed_pattern_gradient(
   player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr.game.treeplex import COLUMNS
-from spiel_cfr.kernels.arrays import LINE, Int64s, Uint64s
+from spiel_cfr.kernels.arrays import Int64s, Uint64s
+from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_tree import DEALT, Kind, PublicNode
@@ -138,7 +139,7 @@ class Layout:
         self.first_infosets[player, number] = num_infosets
         end, num_infosets = self._lay_out(player, number, end, num_infosets)
       # Kernels read and write whole vectors: nothing of another player may follow at once.
-      end += LINE
+      end += MOST_LANES
       self.begins[player, -1] = end
       self.first_infosets[player, -1] = num_infosets
       self.roots.append(end)
@@ -164,7 +165,7 @@ class Layout:
     decision, action = last
     acted = board if self.nodes[decision].level == self.boards[board].level else 0
     first = self.starts[acted, decision] + action * self.strides[acted, decision]
-    return HandRow(acted, int(first), self._lanes(player, acted, board))
+    return HandRow(acted, int(first), self.lanes(player, acted, board))
 
   def _lay_out(self, player: int, number: int, end: int, num_infosets: int) -> tuple[int, int]:
     """Places the infosets of a board; returns the next free sequence and infoset."""
@@ -190,7 +191,7 @@ class Layout:
     self.groups[player].append(np.array(groups, np.uint64).reshape(-1, COLUMNS))
     return end, num_infosets
 
-  def _lanes(self, player: int, earlier: int, later: int) -> Int64s:
+  def lanes(self, player: int, earlier: int, later: int) -> Int64s:
     """Returns where the hands of a board stand on an earlier board."""
     key = player, earlier, later
     if key not in self._known_lanes:
@@ -227,4 +228,4 @@ class Layout:
 
 
 def _align(count: int) -> int:
-  return -(-count // LINE) * LINE
+  return -(-count // MOST_LANES) * MOST_LANES

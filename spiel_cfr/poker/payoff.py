@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr.kernels.simd import LANES
+from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays
 from spiel_cfr.payoffs.bounds import combined
 from spiel_cfr.poker.deal import Deal
+from spiel_cfr.poker.hand_pairs import hand_pairs
 from spiel_cfr.poker.layout import TERMINALS, Board, Layout
 from spiel_cfr.poker.numbering import Numbering
 from spiel_cfr.poker.public_tree import Kind
@@ -54,7 +55,7 @@ class PokerTerminals(Payoff):
       described = [rows.add(_describe_hands(player, layout.deal, board)) for player in (0, 1)]
       # Kernels read whole vectors.
       reaches = [
-        values.add(layout.deal.reaches[player][board.hands[player]], np.zeros(LANES))
+        values.add(layout.deal.reaches[player][board.hands[player]], np.zeros(MOST_LANES))
         for player in (0, 1)
       ]
       levels = np.unique(np.concatenate(board.strengths))
@@ -65,8 +66,8 @@ class PokerTerminals(Payoff):
       table[line, :8] = *counts, *described, *reaches, rows.add(*level_starts), len(levels)
       known_lanes: dict[tuple[int, int, int], int] = {}
       for column, kind in zip((8, 10), TERMINALS, strict=True):
-        table[line, column] = len(terminals) // LANES
-        # Batches are of one kind: both players have acted on this board, or not.
+        table[line, column] = len(terminals)
+        # Vectors are of one kind: both players have acted on this board, or not.
         by_kind: dict[bool, list[int]] = {True: [], False: []}
         for node in layout.terminals(number, kind):
           above = [layout.row_above(player, number, node).board for player in (0, 1)]
@@ -84,11 +85,11 @@ class PokerTerminals(Payoff):
               lanes.append(int(IN_ORDER) if in_order else known_lanes[key])
             terminals.append((*firsts, *lanes))
             payoffs.append(layout.nodes[node].payoff * board.probability / layout.deal.total)
-          while len(terminals) % LANES:
-            # Batches are filled up with the last terminal again, at no payoff.
+          while len(terminals) % MOST_LANES:
+            # Vectors are filled up with the last terminal again, at no payoff.
             terminals.append(terminals[-1])
             payoffs.append(0.0)
-        table[line, column + 1] = len(terminals) // LANES
+        table[line, column + 1] = len(terminals)
     for player, numbering in enumerate(numberings):
       begin = layout.roots[player] - numbering.begin if not boards.start else 0
       table[player, :2] = begin, numbering.length + len(numbering.entries)
@@ -112,13 +113,14 @@ class PokerTerminals(Payoff):
     layout, keys, values = self._layout, [], []
     for number in self._boards:
       board = layout.boards[number]
-      weights = self._pair_weights(player, number)
-      own, other = board.strengths[player], board.strengths[1 - player]
-      ahead = np.sign(own[:, None] - other)
+      pairs = hand_pairs(layout, number, player)
+      own, other = (layout.deal.reaches[each, board.hands[each]] for each in (player, 1 - player))
+      # The probability of the pair and the board.
+      weights = np.outer(own, other) * pairs.apart * board.probability / layout.deal.total
       for node in layout.terminals(number, *TERMINALS):
         payoff = layout.nodes[node].payoff
         is_fold = layout.nodes[node].kind is Kind.FOLD
-        won = (payoff if player == 0 else -payoff) if is_fold else payoff * ahead
+        won = (payoff if player == 0 else -payoff) if is_fold else payoff * pairs.ahead
         pair = np.nonzero(weights * won)
         rows = [layout.row_above(each, number, node) for each in (player, 1 - player)]
         keys.append([row.first + row.lanes[hands] for row, hands in zip(rows, pair, strict=True)])
@@ -127,15 +129,6 @@ class PokerTerminals(Payoff):
     # Where nobody acts on a board, all boards lead from the same sequences to the same end.
     (own_sequences, others), payoffs = combined(columns, np.concatenate(values), np.add)
     return own_sequences.astype(np.uint32), others.astype(np.uint32)[None], payoffs
-
-  def _pair_weights(self, player: int, number: int) -> Float64s:
-    """Returns the probability of each pair of hands and the board, shape (hands, opponent's hands)."""
-    deal, board = self._layout.deal, self._layout.boards[number]
-    hands = [board.hands[each] for each in (player, 1 - player)]
-    held = [deal.hands[own] for own in hands]
-    apart = ~(held[0][:, None, :, None] == held[1][None, :, None, :]).any(axis=(2, 3))
-    reach = [deal.reaches[each][own] for each, own in zip((player, 1 - player), hands, strict=True)]
-    return np.asarray(np.outer(*reach) * apart * board.probability / deal.total)
 
   def counterfactual_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
@@ -165,6 +158,20 @@ class PokerTerminals(Payoff):
       if (nodes := layout.decisions(player, number))
     ]
     return layout.largest_payoff * np.concatenate([np.zeros(0), *result])
+
+  def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+    """See the base class: the largest payoff times the hand's reach and that of all opponents.
+
+    Of all, whether they share a card with the hand or not, because the running totals of `terminals` are of all, and
+    what they round is in proportion to them.
+    """
+    deal = self._layout.deal
+    scales = [np.zeros(0)]
+    for number, board in enumerate(self._layout.boards):
+      own, theirs = (deal.reaches[each, board.hands[each]] for each in (player, 1 - player))
+      probability = own * board.probability * theirs.sum() / deal.total
+      scales += [probability] * len(self._layout.decisions(player, number))
+    return self._layout.largest_payoff * np.concatenate(scales)
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix of both players' sequences.

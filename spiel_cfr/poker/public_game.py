@@ -8,6 +8,7 @@ import hashlib
 import importlib.metadata
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +75,8 @@ class PublicGame(CompiledGame):
     parts = parts_of(layout) if partitioned else []
     # A thread has a subtree at a time, so that more threads would have nothing to do.
     num_threads = max(1, min(num_threads, len(parts) - 1))
-    self._partition = Partition(parts, dtype, num_threads) if partitioned else None
+    self._partition = Partition(parts, num_threads) if partitioned else None
+    self._dtype = np.dtype(dtype)
 
   @property
   def view(self) -> GameView:
@@ -100,6 +102,11 @@ class PublicGame(CompiledGame):
     return name_infoset(self.layout, self.view, player, place)
 
   @property
+  def dtype(self) -> np.dtype[Any]:
+    """See the base class."""
+    return self._dtype
+
+  @property
   def partition(self) -> Partition | None:
     """See the base class."""
     return self._partition
@@ -112,9 +119,9 @@ class PublicGame(CompiledGame):
   @functools.cached_property
   def digest(self) -> str:
     """See the base class."""
-    layout, partition = self.layout, self.partition
-    dtype = np.dtype(partition.dtype if partition else np.float64)
-    digest = hashlib.sha256(repr((layout.nodes, partition is not None, dtype)).encode())
+    layout = self.layout
+    described = layout.nodes, self.partition is not None, self.dtype
+    digest = hashlib.sha256(repr(described).encode())
     digest.update(layout.deal.reaches.tobytes())
     for board in layout.boards:
       digest.update(repr(board.cards).encode())
@@ -179,14 +186,15 @@ class PublicGame(CompiledGame):
       ArgumentError: that is no count.
     """
     state_lines = arguments.integer(state_lines, "state_lines", 0)
-    sequences = self.layout.roots[-1]
+    sequences, size = self.layout.roots[-1], self.dtype.itemsize
+    # Parents and scales.
+    tree = 6 * self.num_infosets
     if self.partition is None:
-      # Regrets, strategy, sequence form, average, utilities; parents.
-      return 8 * sequences * (4 + state_lines) + 4 * self.num_infosets
-    dtype, threads = np.dtype(self.partition.dtype), self.partition.num_threads
+      # Regrets, strategy, sequence form, average, utilities.
+      return size * sequences * (4 + state_lines) + tree
     largest = int(np.diff(self.layout.begins, axis=1).max())
-    workspaces = 8 * largest * threads * 2 * (2 if dtype == np.float64 else 4 + state_lines)
-    return dtype.itemsize * sequences * (2 + state_lines) + 4 * self.num_infosets + workspaces
+    workspaces = size * largest * self.partition.num_threads * 4
+    return size * sequences * (2 + state_lines) + tree + workspaces
 
 
 def _parents(layout: Layout, player: int) -> Uint32s:
@@ -218,7 +226,7 @@ def compile_public_game(
       arbitrary deal, and must not look at private cards.
     partitioned: whether solvers go through what follows each deal of public cards one at a time, which takes little
       memory and can be done by several threads. By default they do in large games.
-    dtype: of the arrays that solvers of a partitioned game keep: float64, or float32 for half the memory.
+    dtype: what solvers compute with and keep: float64, or float32 for half the memory and about half the time.
     num_threads: how many threads solvers of a partitioned game use. Results do not depend on it.
 
   Returns:
@@ -250,9 +258,8 @@ def compile_public_game(
     partitioned = has_subtrees and layout.roots[-1] > LARGE
   if partitioned and not has_subtrees:
     raise errors.ArgumentError("No public cards are dealt, so the game can't be partitioned.")
-  if not partitioned and (np.dtype(dtype) != np.float64 or num_threads > 1):
+  if not partitioned and num_threads > 1:
     raise errors.ArgumentError(
-      "float32 and threads are for partitioned games; this one is not, but partitioned=True may "
-      "make it one."
+      "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
     )
   return PublicGame(view, layout, dtype, num_threads, partitioned)

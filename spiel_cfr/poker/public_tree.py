@@ -138,24 +138,38 @@ def walk_public_tree(view: GameView, deal: Deal) -> list[PublicNode]:
 
 
 def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
-  """Returns the states after a deal and after the swapped one, such that the showdown is no tie."""
+  """Returns the states after a deal and after the swapped one, such that the showdown is no tie, unless all are.
+
+  Raises:
+    UnsupportedGameError: no such deal was found, though showdowns may differ.
+  """
   root = view.new_initial_state()
   rng = np.random.default_rng(0)
+  pair: tuple[Any, Any] | None = None
   for _ in range(_TRIALS):
     first, second = deal.hands[rng.choice(len(deal.hands), 2)].tolist()
     if set(first) & set(second):
       continue
-    pair = [root.clone(), root.clone()]
+    pair = root.clone(), root.clone()
     for state, dealt in zip(pair, ((first, second), (second, first)), strict=True):
       for action in deal.actions(*dealt):
         state.apply_action(action)
     trial = pair[0].clone()
+    board = list(deal.board)
     while not trial.is_terminal():
       # Action 1 is to call, to check, or in Kuhn poker to bet: it leads to a showdown in all games here.
-      trial.apply_action(trial.legal_actions()[0] if trial.is_chance_node() else 1)
+      action = 1
+      if trial.is_chance_node():
+        action = trial.legal_actions()[0]
+        board.append(action)
+      trial.apply_action(action)
     if trial.returns()[0] != 0:
-      return pair[0], pair[1]
-  raise errors.UnsupportedGameError("No two hands of the game have a showdown that is no tie.")
+      return pair
+  strengths = cards.hand_strengths(deal.hands, deal.board, deal.num_suits)
+  if pair is None or len(board) > len(deal.board) or np.ptp(strengths) > 0:
+    raise errors.UnsupportedGameError("No two hands of the game have a showdown that is no tie.")
+  # Everybody plays the board, and showdowns are folds at which nobody pays.
+  return pair
 
 
 def _terminal(

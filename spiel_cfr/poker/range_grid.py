@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.poker import cards
+from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import DEALT, PublicNode
 
@@ -88,6 +89,16 @@ class RangeGrid:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=len(self.actions))
 
 
+def class_of_hands(deal: Deal) -> tuple[Int64s, Int64s]:
+  """Returns the row and the column of each hand of two cards in a grid of ranks, highest first; shape (hands,) each."""
+  low, high = deal.hands.T
+  suited = low % deal.num_suits == high % deal.num_suits
+  ranks = deal.num_ranks - 1 - np.stack([high, low]) // deal.num_suits
+  # Suited hands above the diagonal: the row is the higher rank, which comes first.
+  row, column = np.where(suited, ranks, ranks[::-1])
+  return row, column
+
+
 def range_grid(game: PublicGame, sequence_form: Float64s, actions: Sequence[int]) -> RangeGrid:
   """Returns the grid of a public state.
 
@@ -106,11 +117,7 @@ def range_grid(game: PublicGame, sequence_form: Float64s, actions: Sequence[int]
   decision = layout.nodes[node]
   player, own = decision.player, layout.boards[board].hands[decision.player]
   played = sequence_form[game.layout.sequences(board, node)] * layout.deal.reaches[player, own]
-  low, high = layout.deal.hands[own].T
-  suited = low % layout.deal.num_suits == high % layout.deal.num_suits
-  ranks = _SIZE - 1 - np.stack([high, low]) // layout.deal.num_suits
-  # Suited hands above the diagonal: the row is the higher rank, which comes first.
-  rows, columns = np.where(suited, ranks, ranks[::-1])
+  rows, columns = (place[own] for place in class_of_hands(layout.deal))
   mass = np.zeros((_SIZE, _SIZE, len(decision.actions)))
   np.add.at(mass, (rows, columns), played.T)
   weights = mass.sum(axis=2)

@@ -9,174 +9,159 @@ to hand h. Both are sums over all hands less the hands that hold one of h's card
 give them in one pass over the hands in order of strength: the trick of Johanson et al., "Accelerating Best Response
 Calculation in Large Extensive Games" (2011).
 
-Eight terminals at a time stand side by side, `[hand][terminal]`, so that the same pass serves all eight.
+Eight terminals at a time stand side by side, `[hand][terminal]`, so that the same pass serves all eight; sixteen where
+numbers are float32.
 """
 
 from typing import Any
 
 import numpy as np
 
-from spiel_cfr.kernels.arrays import Float64s, Uint32s
+from spiel_cfr.kernels.arrays import AnyFloats, Uint32s
+from spiel_cfr.kernels.columns import add_columns, load_columns
 from spiel_cfr.kernels.compile import inlined, kernel
-from spiel_cfr.kernels.simd import LANES, full, load, store, transpose
-from spiel_cfr.payoffs.base import GRADIENT, PayoffArrays
+from spiel_cfr.kernels.simd import full, load, store, width
+from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
 
 # Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
-# of strength are, and how many; the batches of folds and of showdowns. Rows 0 and 1 hold each player's root and end,
-# and where in `values` the terminals' payoffs are.
+# of strength are, and how many; the first and one past the last terminal of folds, and of showdowns. Rows 0 and 1 hold
+# each player's root and end, and where in `values` the terminals' payoffs are.
 BOARD_COLUMNS = 12
-# Instead of where a row's lanes are: they are 0, 1, 2 and so on. All terminals of a batch have this, or none.
+# Instead of where a row's lanes are: they are 0, 1, 2 and so on. All terminals of a vector have this, or none.
 IN_ORDER = np.uint32(0xFFFFFFFF)
 # Lines of a description of hands: the places of the two cards where totals are added to, those where totals are read
 # from, and the same hand among the opponent's.
 HAND_LINES = 5
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
-_WIDTH = np.uint64(LANES)
 
 
 @inlined
-def give(held: Float64s, low: int, high: int, line: Any) -> None:
+def give(held: AnyFloats, low: int, high: int, line: Any) -> None:
   """Adds a hand's line to the totals of both of its cards."""
-  store(held, np.uint64(low) * _WIDTH, load(held, np.uint64(low) * _WIDTH) + line)
-  store(held, np.uint64(high) * _WIDTH, load(held, np.uint64(high) * _WIDTH) + line)
+  lanes = width(held)
+  store(held, np.uint64(low) * lanes, load(held, np.uint64(low) * lanes) + line)
+  store(held, np.uint64(high) * lanes, load(held, np.uint64(high) * lanes) + line)
 
 
 @inlined
-def take(total: Any, held: Float64s, low: int, high: int) -> Any:
+def take(total: Any, held: AnyFloats, low: int, high: int) -> Any:
   """Returns the total less what hands with either of two cards hold."""
-  return total - load(held, np.uint64(low) * _WIDTH) - load(held, np.uint64(high) * _WIDTH)
+  lanes = width(held)
+  return total - load(held, np.uint64(low) * lanes) - load(held, np.uint64(high) * lanes)
 
 
 @inlined
 def gather(
-  reach: Float64s,
+  reach: AnyFloats,
   others: Uint32s,
   rows: Uint32s,
-  values: Float64s,
-  sequence: Float64s,
+  values: AnyFloats,
+  sequence: AnyFloats,
   player: int,
-  batch: int,
-  lanes: int,
+  terminal: int,
+  hands: int,
   weights: int,
 ) -> None:
-  """Brings the reaches of a player's hands at the terminals of a batch side by side."""
-  terminal = batch * _WIDTH
+  """Brings the reaches of a player's hands at the terminals from one on side by side."""
+  lanes = width(reach)
   if others[2 + player, terminal] == IN_ORDER:
-    first = others[player, terminal : terminal + _WIDTH].astype(np.uint64)
-    for j in range(_ZERO, lanes, _WIDTH):
-      weight = load(values, weights + j)
-      lines = transpose(
-        load(sequence, first[0] + j) * weight,
-        load(sequence, first[1] + j) * weight,
-        load(sequence, first[2] + j) * weight,
-        load(sequence, first[3] + j) * weight,
-        load(sequence, first[4] + j) * weight,
-        load(sequence, first[5] + j) * weight,
-        load(sequence, first[6] + j) * weight,
-        load(sequence, first[7] + j) * weight,
-      )
-      for k in range(LANES):
-        store(reach, (j + np.uint64(k)) * _WIDTH, lines[k])
+    first = others[player, terminal : terminal + lanes].astype(np.uint64)
+    for j in range(_ZERO, hands, lanes):
+      load_columns(sequence, first, j, values, weights + j, reach, j * lanes)
     return
-  for k in range(_WIDTH):
+  for k in range(lanes):
     row = np.uint64(others[player, terminal + k])
     lane = np.uint64(others[2 + player, terminal + k])
-    for j in range(lanes):
-      reach[j * _WIDTH + k] = values[weights + j] * sequence[row + rows[lane + j]]
+    for j in range(hands):
+      reach[j * lanes + k] = values[weights + j] * sequence[row + rows[lane + j]]
 
 
 @inlined
 def scatter(
-  utility: Float64s,
-  value: Float64s,
-  payoff: Float64s,
+  utility: AnyFloats,
+  value: AnyFloats,
+  payoff: AnyFloats,
   others: Uint32s,
   rows: Uint32s,
-  values: Float64s,
+  values: AnyFloats,
   player: int,
-  batch: int,
-  lanes: int,
+  terminal: int,
+  hands: int,
   weights: int,
 ) -> None:
-  """Adds the values of a player's hands at the terminals of a batch to the utilities."""
-  terminal = batch * _WIDTH
+  """Adds the values of a player's hands at the terminals from one on to the utilities."""
+  lanes = width(value)
   if others[2 + player, terminal] == IN_ORDER:
-    first = others[player, terminal : terminal + _WIDTH].astype(np.uint64)
-    for i in range(_ZERO, lanes, _WIDTH):
-      weight = load(values, weights + i)
-      start = i * _WIDTH
-      lines = transpose(
-        load(value, start),
-        load(value, start + _WIDTH),
-        load(value, start + _WIDTH * np.uint64(2)),
-        load(value, start + _WIDTH * np.uint64(3)),
-        load(value, start + _WIDTH * np.uint64(4)),
-        load(value, start + _WIDTH * np.uint64(5)),
-        load(value, start + _WIDTH * np.uint64(6)),
-        load(value, start + _WIDTH * np.uint64(7)),
-      )
-      for k in range(LANES):
-        row = first[k] + i
-        store(utility, row, load(utility, row) + lines[k] * weight * full(payoff[k]))
+    first = others[player, terminal : terminal + lanes].astype(np.uint64)
+    for i in range(_ZERO, hands, lanes):
+      add_columns(utility, first, i, values, weights + i, payoff, value, i * lanes)
     return
-  for k in range(_WIDTH):
+  for k in range(lanes):
     row = np.uint64(others[player, terminal + k])
     lane = np.uint64(others[2 + player, terminal + k])
-    for i in range(lanes):
-      utility[row + rows[lane + i]] += payoff[k] * values[weights + i] * value[i * _WIDTH + k]
+    for i in range(hands):
+      utility[row + rows[lane + i]] += payoff[k] * values[weights + i] * value[i * lanes + k]
 
 
-@kernel(GRADIENT)
+@kernel(gradient_signature)
 def terminal_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
 ) -> None:
-  """Adds up the terminals of every board, eight at a time."""
+  """Adds up the terminals of every board, a vector of them at a time."""
   table, rows, others, values = arrays
+  lanes = width(utility)
   opponent = _ONE - player
   sign = 1.0 - 2.0 * player
   payoffs = table[0, 2]
   most, places = table[0, 3], table[0, 4]
   for i in range(table[player, 0], table[player, 1]):
     utility[i] = 0.0
-  reach = np.empty((most + _WIDTH) * _WIDTH)
-  value = np.empty((most + _WIDTH) * _WIDTH)
-  held = np.empty(places * _WIDTH)
-  payoff = np.empty(_WIDTH)
+  reach = np.empty((most + lanes) * lanes, utility.dtype)
+  value = np.empty((most + lanes) * lanes, utility.dtype)
+  held = np.empty(places * lanes, utility.dtype)
+  payoff = np.empty(lanes, utility.dtype)
 
   for board in range(np.uint64(2), np.uint64(table.shape[0])):
-    lanes, other_lanes = table[board, player], table[board, opponent]
+    own, others_hands = table[board, player], table[board, opponent]
     hands, other_hands = table[board, 2 + player], table[board, 2 + opponent]
     weights, other_weights = table[board, 4 + player], table[board, 4 + opponent]
     levels, num_levels = table[board, 6], table[board, 7]
     own_levels = levels + player * (num_levels + _ONE)
     other_levels = levels + opponent * (num_levels + _ONE)
-    give_low, give_high = other_hands, other_hands + other_lanes
-    take_low, take_high = hands + 2 * lanes, hands + 3 * lanes
-    same = hands + 4 * lanes
+    give_low, give_high = other_hands, other_hands + others_hands
+    take_low, take_high = hands + 2 * own, hands + 3 * own
+    same = hands + 4 * own
     # Whole vectors of hands are read: what is beyond the last hand must be finite.
-    for i in range(lanes * _WIDTH, (lanes + _WIDTH) * _WIDTH):
+    for i in range(own * lanes, (own + lanes) * lanes):
       value[i] = 0.0
-    for batch in range(table[board, 8], table[board, 11]):
-      is_fold = batch < table[board, 9]
+    for terminal in range(table[board, 8], table[board, 11], lanes):
+      is_fold = terminal < table[board, 9]
+      something = False
+      for k in range(lanes):
+        payoff[k] = values[payoffs + terminal + k] * (sign if is_fold else 1.0)
+        something |= payoff[k] != 0.0
+      if not something:
+        # Terminals that only fill up wider vectors.
+        continue
       gather(
-        reach, others, rows, values, sequence_form, opponent, batch, other_lanes, other_weights
+        reach, others, rows, values, sequence_form, opponent, terminal, others_hands, other_weights
       )
-      for k in range(_WIDTH):
-        reach[other_lanes * _WIDTH + k] = 0.0
-      for i in range(places * _WIDTH):
+      for k in range(lanes):
+        reach[others_hands * lanes + k] = 0.0
+      for i in range(places * lanes):
         held[i] = 0.0
       total = full(0.0)
       if is_fold:
-        for j in range(other_lanes):
-          line = load(reach, j * _WIDTH)
+        for j in range(others_hands):
+          line = load(reach, j * lanes)
           total = total + line
           give(held, rows[give_low + j], rows[give_high + j], line)
-        for i in range(lanes):
+        for i in range(own):
           without = take(total, held, rows[take_low + i], rows[take_high + i])
-          twin = load(reach, np.uint64(rows[same + i]) * _WIDTH)
-          store(value, i * _WIDTH, without + twin)
+          twin = load(reach, np.uint64(rows[same + i]) * lanes)
+          store(value, i * lanes, without + twin)
       else:
         for level in range(num_levels):
           begin, end = (
@@ -185,21 +170,18 @@ def terminal_gradient(
           )
           for i in range(begin, end):
             weaker = take(total, held, rows[take_low + i], rows[take_high + i])
-            store(value, i * _WIDTH, weaker)
+            store(value, i * lanes, weaker)
           for j in range(
             np.uint64(rows[other_levels + level]), np.uint64(rows[other_levels + level + _ONE])
           ):
-            line = load(reach, j * _WIDTH)
+            line = load(reach, j * lanes)
             total = total + line
             give(held, rows[give_low + j], rows[give_high + j], line)
           for i in range(begin, end):
             not_stronger = take(total, held, rows[take_low + i], rows[take_high + i])
-            store(value, i * _WIDTH, load(value, i * _WIDTH) + not_stronger)
+            store(value, i * lanes, load(value, i * lanes) + not_stronger)
         # Weaker less stronger is weaker and weaker-or-equal less all.
-        for i in range(lanes):
+        for i in range(own):
           everything = take(total, held, rows[take_low + i], rows[take_high + i])
-          store(value, i * _WIDTH, load(value, i * _WIDTH) - everything)
-
-      for k in range(_WIDTH):
-        payoff[k] = values[payoffs + batch * _WIDTH + k] * (sign if is_fold else 1.0)
-      scatter(utility, value, payoff, others, rows, values, player, batch, lanes, weights)
+          store(value, i * lanes, load(value, i * lanes) - everything)
+      scatter(utility, value, payoff, others, rows, values, player, terminal, own, weights)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.game.ties import pooled
 from spiel_cfr.game.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
 from spiel_cfr.kernels.arrays import Float64s, aligned_zeros, require
 
@@ -84,3 +85,26 @@ def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any
       rows = rows[:, : group[COUNT]]
       require(rows >= -tolerance, "probabilities are not negative")
       require(np.abs(rows.sum(axis=0) - 1) <= tolerance, "probabilities sum to 1")
+
+
+def tied(compiled: CompiledGame, sums: Float64s, strategy: Float64s) -> Float64s:
+  """Returns what tied infosets play together when each plays to its sequences as often as some sums say.
+
+  Args:
+    compiled: a game with ties.
+    sums: not negative, shape (sequences,).
+    strategy: behavioural form, shape (sequences,), for infosets where all sums are 0.
+
+  Returns:
+    Behavioural form, shape (sequences,), the same at all infosets of a bucket.
+  """
+  assert compiled.ties is not None
+  shared, result = pooled(compiled.ties, sums), strategy.copy()
+  for treeplex in compiled.treeplexes:
+    for sequences, _ in treeplex.blocks():
+      total = shared[sequences].sum(axis=0)
+      some = total > 0
+      result[sequences] = np.where(
+        some, shared[sequences] / np.where(some, total, 1.0), strategy[sequences]
+      )
+  return result

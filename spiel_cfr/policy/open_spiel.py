@@ -48,10 +48,15 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     self._fill(array, probabilities)
     self.action_probability_array = array
 
+  @property
+  def compiled_game(self) -> CompiledGame:
+    """The game as arrays."""
+    return self._compiled
+
   def _fill(self, array: npt.NDArray[np.float64], probabilities: Float64s) -> None:
     """Writes a behavioural form into an array of OpenSpiel's shape; what is no legal action becomes 0."""
     array[:] = 0.0
-    array[self._compiled.action_cells] = probabilities[self._compiled.all_action_sequences]
+    array[self._compiled.action_cells] = self._compiled.to_actions(probabilities)
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player who has no actions.
@@ -141,7 +146,7 @@ def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
   result: PolicyDict = {}
   entries = zip(
     np.concatenate(compiled.actions).tolist(),
-    probabilities[compiled.all_action_sequences].tolist(),
+    compiled.to_actions(probabilities).tolist(),
     strict=True,
   )
   counts = np.concatenate(compiled.num_actions).tolist()
@@ -187,9 +192,15 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
   if isinstance(policy, list | tuple):
     return _from_policies(compiled, policy)
   entries = _entries(compiled, policy)
-  result = np.zeros(compiled.end)
-  result[compiled.all_action_sequences] = entries
   _check(compiled, entries)
+  result = compiled.from_actions(entries)
+  apart = np.abs(compiled.to_actions(result) - entries) > _TOLERANCE
+  if apart.any():
+    row = int(compiled.action_cells[0][np.flatnonzero(apart)[0]])
+    raise errors.PolicyError(
+      f"At infostate {list(compiled.rows)[row]!r} the policy does not play as at others of the same bucket. "
+      "Read it for the full game, `original`."
+    )
   return result
 
 

@@ -1,6 +1,7 @@
 """The one loop that runs solvers: until one of several stopping rules says so, with evaluations on a schedule."""
 
 import contextlib
+import copy
 import dataclasses
 import math
 import time
@@ -9,6 +10,7 @@ from typing import Literal
 
 from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.interrupt import DeferredInterrupt
+from spiel_cfr.policy import CompiledTabularPolicy
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.progress import Progress
 from spiel_cfr.runs.schedule import NextDue, Powers, next_due
@@ -29,10 +31,18 @@ class RunResult:
   Attributes:
     reason: which rule stopped it: "iterations", "target", "seconds" or, after Ctrl-C, "interrupt".
     rows: its evaluations; the last is of the policy that the solver has now.
+    best_policy: of an abstraction that may lose something, the best policy that was evaluated, since there policies do
+      not get steadily better; None of other games.
   """
 
   reason: StopReason
   rows: list[Row]
+  best_policy: CompiledTabularPolicy | None = None
+
+  @property
+  def best(self) -> Row:
+    """The evaluation with the least NashConv."""
+    return min(self.rows, key=lambda row: row.nash_conv)
 
   @property
   def last(self) -> Row:
@@ -116,6 +126,7 @@ def run(
   traces = list(traces)
   solver_seconds = evaluation_seconds = 0.0
   rows: list[Row] = []
+  best_policy: CompiledTabularPolicy | None = None
   slices = Slices()
   reason: StopReason | None = None
   with contextlib.ExitStack() as stack:
@@ -175,6 +186,8 @@ def run(
           nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
         )
         rows.append(row)
+        if not solver.compiled_game.is_exact and nash_conv <= min(each.nash_conv for each in rows):
+          best_policy = copy.copy(solver.average_policy())
         for trace in traces:
           trace.write(row)
         if shown:
@@ -183,4 +196,4 @@ def run(
           reason = "target"
       if checkpoints and (reason is not None or solver.iteration == checkpoint_due):
         checkpoints.save(solver)
-  return RunResult(reason, rows)
+  return RunResult(reason, rows, best_policy)

@@ -6,7 +6,7 @@ Every iteration makes one traversal per player, and players update in turn.
 import copy
 import functools
 from collections.abc import Mapping
-from typing import Any, Literal, Self, TypedDict, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import pyspiel
@@ -28,6 +28,7 @@ from spiel_cfr.sampling.engines.base import Engine, Scheme
 from spiel_cfr.sampling.engines.compiled import compile_engine
 from spiel_cfr.sampling.engines.states import StateEngine
 from spiel_cfr.sampling.iterations import Iterations
+from spiel_cfr.sampling.options import EngineName
 from spiel_cfr.sampling.sampled_policy import SampledPolicy, normalized
 from spiel_cfr.sampling.snapshot import Snapshot
 from spiel_cfr.sampling.updates import Batch
@@ -40,19 +41,6 @@ DEFAULT_MAX_NODES = 500_000
 DEFAULT_MAX_INFOSETS = 2_000_000
 # Stands for the logarithm of 0; its exponential is 0.
 _LEAST_LOGARITHM = -1000.0
-
-EngineName = Literal["compiled", "states"]
-
-
-class Options(TypedDict, total=False):
-  """Arguments that all Monte Carlo solvers take, see `SamplingSolver`."""
-
-  seed: int | np.random.Generator | None
-  minimizer: LocalMinimizer
-  average_weights: Numbers
-  engine: EngineName | None
-  max_nodes: int
-  max_infosets: int
 
 
 class SamplingSolver(IterativeSolver):
@@ -67,7 +55,7 @@ class SamplingSolver(IterativeSolver):
     minimizer: what every infoset does.
   """
 
-  state_names = (
+  state_names: ClassVar[tuple[str, ...]] = (
     "_counters",
     "_logarithms",
     "_regret",
@@ -128,14 +116,13 @@ class SamplingSolver(IterativeSolver):
     self._first_counters = new_counters(seed)
     self._compiled = game if isinstance(game, CompiledGame) else None
     self._engine: Engine
-    compiled_engine = None
+    compiled_engine, required = None, engine == "compiled"
     if engine != "states":
-      required = engine == "compiled"
       compiled_engine = compile_engine(game, scheme, self._first_counters, max_nodes, required)
     if compiled_engine is None:
       self.engine: EngineName = "states"
       view = self._compiled.view if self._compiled else GameView(load_game(game))
-      self._engine = StateEngine(view, scheme, self._first_counters, max_infosets)
+      self._engine = self._state_engine(view, scheme, max_infosets)
     else:
       self.engine = "compiled"
       self._compiled, self._engine = compiled_engine.compiled_game, compiled_engine
@@ -143,6 +130,10 @@ class SamplingSolver(IterativeSolver):
     check_payoffs(str(self.game), self._compiled.payoff_range if self._compiled else bounds)
     self._tie = TIE * (bounds[1] - bounds[0])
     self._start()
+
+  def _state_engine(self, view: GameView, scheme: Scheme, max_infosets: int) -> Engine:
+    """Returns what samples games that are not compiled."""
+    return StateEngine(view, scheme, self._first_counters, max_infosets)
 
   def _start(self) -> None:
     self._slices = Slices()
@@ -330,15 +321,13 @@ class SamplingSolver(IterativeSolver):
 
   def _behavioral_form(self, sums: Float64s) -> Float64s:
     compiled = self.compiled_game
-    result = np.zeros(compiled.end)
-    result[compiled.all_action_sequences] = self._in_order(sums)
-    return forms.behavioral_form(compiled, result)
+    return forms.behavioral_form(compiled, compiled.from_actions(self._in_order(sums)))
 
   def _in_order(self, sums: Float64s) -> Float64s:
     """Returns the entries of the actions of a compiled game, in order of discovery; 0 where nothing has been met."""
     compiled, first = self.compiled_game, self._engine.table.entries.first
     if self.engine == "compiled":
-      return sums[compiled.num_players :]
+      return sums[compiled.num_players + compiled.shared_entries]
     result, begin = np.zeros(len(compiled.all_action_sequences)), 0
     for infostates, num_actions, met in zip(
       compiled.infostates, compiled.num_actions, self._engine.infostates, strict=True
@@ -359,10 +348,12 @@ class SamplingSolver(IterativeSolver):
     return self._policy_dict(self._engine.table.entries.strategy)
 
   def _policy_dict(self, sums: Float64s) -> open_spiel.PolicyDict:
+    if self.engine == "compiled":
+      return open_spiel.to_dict(self.compiled_game, self._behavioral_form(sums))
     result: open_spiel.PolicyDict = {}
-    for infostates in self._engine.infostates:
+    for player, infostates in enumerate(self._engine.infostates):
       for infostate, infoset in infostates.items():
-        actions = self._engine.legal_actions(infoset)
+        actions = self._engine.legal_actions(player, infostate)
         first = self._engine.table.entries.first.item(infoset)
         probabilities = normalized(sums[first : first + len(actions)]).tolist()
         result[infostate] = dict(zip(actions, probabilities, strict=True))
@@ -382,12 +373,14 @@ class SamplingSolver(IterativeSolver):
     infoset = self._engine.infostates[player].get(infostate)
     if infoset is None:
       raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
-    entries, actions = self._engine.table.entries, list(self._engine.legal_actions(infoset))
-    first = entries.first.item(infoset)
+    entries = self._engine.table.entries
+    actions, first = (
+      list(self._engine.legal_actions(player, infostate)),
+      entries.first.item(infoset),
+    )
     here = slice(first, first + len(actions))
     self._next_batch(0)
     idle = np.exp(self._logarithms[1:] - entries.caught_up[:, first])
-    regret = entries.regret[here]
     return Snapshot(
       int(self.iteration),
       self.nodes_touched,
@@ -396,5 +389,5 @@ class SamplingSolver(IterativeSolver):
       actions,
       entries.strategy[here].tolist(),
       normalized(entries.cumulative[here]).tolist(),
-      (regret * np.where(regret > 0, *idle)).tolist(),
+      (entries.regret[here] * np.where(entries.regret[here] > 0, *idle)).tolist(),
     )

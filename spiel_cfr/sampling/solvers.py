@@ -16,8 +16,9 @@ from typing import Unpack
 
 from spiel_cfr import arguments
 from spiel_cfr.compiling import AnyGame
-from spiel_cfr.sampling.base import Options, SamplingSolver
+from spiel_cfr.sampling.base import SamplingSolver
 from spiel_cfr.sampling.engines.base import Scheme
+from spiel_cfr.sampling.options import Options
 from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
 
 

@@ -34,7 +34,7 @@ class Entries(NamedTuple):
     cumulative: weighted sum of strategies; the average strategy in proportion.
     increment: regrets that the traversal under way has estimated.
     touched: at action 0, how many actions the infoset has if that traversal has valued them, otherwise 0.
-    reach: workspace.
+    reach: workspace; after a traversal, at action 0 of what it has valued, the weight of its estimates.
     caught_up: shape (2, sequences), at action 0: the logarithms in `updates.Batch` up to which `regret` is discounted.
     baseline: shape (players, sequences): what the action is expected to bring each player.
   """
@@ -156,17 +156,21 @@ class Table:
 def table_of(compiled: CompiledGame, has_baseline: bool = False) -> Table:
   """Returns a table of all infosets of a compiled game, in order of discovery, player by player.
 
-  Behind the empty sequences, its sequences are in the order of `CompiledGame.all_action_sequences`.
+  Behind the empty sequences, its sequences are numbered as `CompiledGame.shared_entries` says; infosets that share them
+  are one.
   """
   num_players = compiled.num_players
   entry = np.zeros(compiled.end, np.int64)
   entry[[treeplex.root for treeplex in compiled.treeplexes]] = np.arange(num_players)
   sequences = compiled.all_action_sequences
-  entry[sequences] = num_players + np.arange(len(sequences))
+  entry[sequences] = num_players + compiled.shared_entries
   table = Table(num_players, has_baseline)
   table.reserve(compiled.num_infosets, num_players + len(sequences))
+  firsts, begin = num_players + compiled.shared_entries, 0
   for treeplex, own in zip(compiled.treeplexes, compiled.infosets, strict=True):
     parents = entry[treeplex.parent[own.position]]
     for actions, parent in zip(own.num_actions.tolist(), parents.tolist(), strict=True):
-      table.add(actions, parent)
+      if firsts[begin : begin + actions].min(initial=table.num_sequences) == table.num_sequences:
+        table.add(actions, parent)
+      begin += actions
   return table

@@ -14,6 +14,7 @@ import numpy as np
 
 from spiel_cfr import arguments, evaluate
 from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.continuing.substitutes import Known, WarmStart
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros, require
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent, SafeguardedDescent
@@ -103,6 +104,15 @@ class AdaptiveOptimisticCFRSolver(Solver):
     self._best = aligned_zeros(self.compiled_game.end)
     self._best_scores = np.full(self.compiled_game.num_players, np.inf)
 
+  def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+    super()._start_warm(found, chosen, keep_average)
+    if not self._certifies:
+      return
+    self._best[:] = found.sequence_form
+    self._best_scores = self._scores(found.sequence_form)
+    self._restart_nash_conv = float(self._best_scores.sum())
+    self._next_check = int(_GROWTH * self.iteration) + 1
+
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
     iteration, best = state["iteration"], state["_best"]
@@ -169,7 +179,7 @@ class AdaptiveOptimisticCFRSolver(Solver):
     """Returns the NashConv of the average policy, without leaving the arrays."""
     if not self._certifies:
       return super().nash_conv()
-    return evaluate.evaluate(self.compiled_game, self.average_sequence_form()).nash_conv
+    return evaluate.original_nash_conv(self.compiled_game, self.average_sequence_form())
 
   def _scores(self, sequence_form: Float64s) -> Float64s:
     """What is to be small, for each player's strategy; in all, NashConv."""

@@ -1,10 +1,11 @@
-"""Which strategies averages take, and how sums are tapered."""
+"""Which strategies averages take, whether they can say what play was correlated, and how sums are tapered."""
 
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from spiel_cfr import arguments, errors
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Bools, Float64s
 
 # How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
@@ -33,6 +34,29 @@ def averages_after(averaged: Any, num_players: int) -> Bools:
   for which in each:
     arguments.one_of(which, "averaged", get_args(Averaged))
   return np.array([which == "after" for which in each])
+
+
+def check_correlated(game: CompiledGame, in_turn: bool) -> None:
+  """Checks that sums can tell how far play is from a coarse correlated equilibrium.
+
+  Args:
+    game: the game.
+    in_turn: whether averages take strategies that were not all played at once.
+
+  Raises:
+    ArgumentError: they are.
+    AbstractionError: the game is an abstraction that loses something.
+  """
+  if in_turn:
+    raise errors.ArgumentError(
+      "Players who update in turn never play all at once what they average, so that their play has no correlation. "
+      "Take alternating_updates=False and averaged='before'."
+    )
+  if not game.is_exact:
+    raise errors.AbstractionError(
+      f"In {game} nobody sees what deviations gain in the full game. Take correlated=True with the full game, or with "
+      "a lossless abstraction of it."
+    )
 
 
 def additions(count: int, iteration: int, last: int, origin: int) -> Float64s:

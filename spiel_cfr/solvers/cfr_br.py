@@ -56,7 +56,7 @@ class CFRBRSolver(TabularCFRSolver):
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
     rows = list(zip(*numbers, strict=True))
-    whole_steps(lambda number: self._iterate(*rows[number]), len(rows))
+    whole_steps(lambda number, last: self._iterate(*rows[number]), len(rows))
 
   def _iterate(
     self, parameters: Float64s, before: Float64s, after: Float64s, addition: float

@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,14 @@ from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Schedule
 
 CLASS = "class"
-# What an argument may be that is described by class and fields.
-_DESCRIBED = (LocalMinimizer, Schedule)
+
+
+class Described:
+  """What is described by class and fields when it is an argument: frozen dataclasses derived from it."""
+
+
+# What an argument may be that is described so.
+_DESCRIBED = (LocalMinimizer, Schedule, Described)
 
 
 def newest_class(bases: Sequence[type[Any]], name: str) -> Any:
@@ -44,7 +50,7 @@ def to_json(value: Any) -> Any:
     return [to_json(entry) for entry in value]
   if isinstance(value, dict):
     return {name: to_json(entry) for name, entry in value.items()}
-  if isinstance(value, LocalMinimizer | Schedule) and dataclasses.is_dataclass(value):
+  if isinstance(value, _DESCRIBED) and dataclasses.is_dataclass(value):
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {CLASS: type(value).__name__} | to_json(fields)
   raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.")
@@ -69,3 +75,12 @@ def signature(description: Any) -> str:
     return f"{description[CLASS]}({', '.join(arguments)})"
   except (KeyError, TypeError, AttributeError):
     return repr(description)
+
+
+def split_by_place(state: Mapping[str, Any], *places: str) -> list[dict[str, Any]]:
+  """Returns what of a state has a name without a place, and then, for each place, what is called "place.name"."""
+  nested: dict[str, dict[str, Any]] = {place: {} for place in ("", *places)}
+  for name, value in state.items():
+    place, dot, inner = name.partition(".")
+    nested[place if dot and place in nested else ""][inner if dot else name] = value
+  return list(nested.values())

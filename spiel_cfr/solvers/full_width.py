@@ -1,25 +1,32 @@
 """What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.kernels.arrays import Float64s, Int64s, require
+from spiel_cfr.continuing.substitutes import Known, WarmStart
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule, evaluated
-from spiel_cfr.policy import forms, open_spiel
-from spiel_cfr.policy.held import held_part, held_sequences
+from spiel_cfr.policy import forms
+from spiel_cfr.policy.held import held_sequences
 from spiel_cfr.slices import Slices
-from spiel_cfr.solvers.averaging import ADDITION, Averaged, additions, averages_after
-from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.loops import AnyFloats, IterationNumbers, make_loop
+from spiel_cfr.solvers.averaging import (
+  ADDITION,
+  Averaged,
+  additions,
+  averages_after,
+  check_correlated,
+)
+from spiel_cfr.solvers.holding import Holding
+from spiel_cfr.solvers.loops import IterationNumbers, make_loop
 from spiel_cfr.solvers.numbers import check_numbers, check_weights, exclusive
+from spiel_cfr.solvers.warm_start import begin_from
 
 # What descriptions call it.
 _TAPERED = "tapered"
@@ -28,7 +35,7 @@ _TAPERED = "tapered"
 _TABLE = 512
 
 
-class Solver(IterativeSolver):
+class Solver(Holding):
   """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
 
   It is used as OpenSpiel's solvers are:
@@ -52,6 +59,7 @@ class Solver(IterativeSolver):
   state_names: ClassVar[tuple[str, ...]] = (
     "iteration",
     "_origin",
+    "_warm",
     "_last_addition",
     "_strategy",
     "_cumulative",
@@ -62,7 +70,7 @@ class Solver(IterativeSolver):
     "_play_values",
     "_held",
   )
-  _workspaces = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
+  _workspaces: ClassVar[tuple[str, ...]] = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
 
   def __init__(
     self,
@@ -96,6 +104,7 @@ class Solver(IterativeSolver):
       GameError: see `compile_game`.
       ArgumentError: the power is not a finite number, or negative; `averaged` is not one of the names, or not one for
         each player; the minimizer is none; or `correlated` is asked for with other updates or averages.
+      AbstractionError: `correlated` is asked for in an abstraction that is not lossless.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
     if not isinstance(minimizer, LocalMinimizer):
@@ -113,11 +122,8 @@ class Solver(IterativeSolver):
     check_payoffs(self.compiled_game.game_string, self.compiled_game.payoff_range)
     self._after = averages_after(averaged, self.compiled_game.num_players)
     self._before = ~self._after
-    if self.correlated and (self.alternating_updates or self._after.any()):
-      raise errors.ArgumentError(
-        "Players who update in turn never play all at once what they average, so that their play has no correlation. "
-        "Take alternating_updates=False and averaged='before'."
-      )
+    if self.correlated:
+      check_correlated(self.compiled_game, self.alternating_updates or bool(self._after.any()))
     self._start()
 
   def _start(self) -> None:
@@ -126,7 +132,7 @@ class Solver(IterativeSolver):
     strategy = self.__dict__.get("_strategy")
     self._slices = Slices()
     self._iteration = np.zeros(2, np.uint64)
-    self._origin = 0
+    self._origin = self._warm = 0
     self._rows, self._rows_from = np.zeros((0, 0)), 0
     self._loop = make_loop(self.compiled_game, self.minimizer, self.tapered, self.correlated)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
@@ -148,7 +154,7 @@ class Solver(IterativeSolver):
     for name in ("_strategy", "_cumulative", "_state", "_local", "_gradients", "_play_values"):
       require(np.isfinite(state[name]), f"{name} is finite")
     require(state["_cumulative"] >= 0, "averages are not negative")
-    for name in ("_origin", "_last_addition"):
+    for name in ("_origin", "_warm", "_last_addition"):
       require(0 <= state[name] <= state["iteration"], f"{name} was before")
     forms.check_behavioral_form(self.compiled_game, state["_strategy"])
 
@@ -176,15 +182,10 @@ class Solver(IterativeSolver):
     self._iteration[1] = number
 
   @property
-  def game(self) -> pyspiel.Game:
-    """The game, sequential, as OpenSpiel has it."""
-    return self.compiled_game.game
-
-  @property
   def nodes_touched(self) -> int:
     """How many states a recursive implementation would have visited: all, once per player that updates alone."""
     walks = self.compiled_game.num_players if self.alternating_updates else 1
-    return self.iteration * walks * self.compiled_game.num_states
+    return (self.iteration - self._warm) * walks * self.compiled_game.num_states
 
   @exclusive
   def prepare(self) -> None:
@@ -331,29 +332,6 @@ class Solver(IterativeSolver):
       self._tapered += ADDITION * passed * self._cumulative
       self._last_addition = self.iteration
 
-  def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed: regret is minimized around it (node locking).
-
-    The average tends to an equilibrium of the game in which these infosets have no choice. NashConv still counts what
-    their owner would gain by playing otherwise. Minimizers that predict take held infosets for free ones when they do,
-    which leaves their guarantees as they are: those hold for any prediction.
-
-    Args:
-      policy: what is to be played there: anything that `policy.from_policy` reads, or a mapping from these infostates.
-      infostates: where; by default everywhere in a mapping.
-
-    Raises:
-      HoldError: iterations have been done, or the solver is of a kind that can't.
-      PolicyError: there is no such infostate, or no distribution there.
-    """
-    if self.iteration:
-      raise errors.HoldError(f"{self!r} has run. Hold a policy before the first iteration.")
-    held, probabilities = held_part(self.compiled_game, policy, infostates)
-    self._held |= held
-    sequences = held_sequences(self.compiled_game, held)
-    self._strategy[sequences] = probabilities[sequences]
-    self._loaded()
-
   def restart_from(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.
 
@@ -370,6 +348,29 @@ class Solver(IterativeSolver):
     for sums in (self._tapered, self._gradients, self._play_values):
       sums[:] = 0.0
     self._rows = np.zeros((0, 0))
+
+  @property
+  def warm_iterations(self) -> int:
+    """For how many of the iterations the policy counts from which it has started warm; 0 if it has not."""
+    return self._warm
+
+  @property
+  def _minimizer(self) -> LocalMinimizer:
+    return self.minimizer
+
+  def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+    weights = evaluated(self._weights, np.arange(1, chosen.iterations + 1))
+    check_weights(weights, len(weights), 0.0, self._most_weight)
+    parameters = self._parameters(np.array([chosen.iterations]))[0]
+    self._start()
+    self.iteration = self._warm = self._last_addition = chosen.iterations
+    begin_from(self._loop, self.minimizer, found, chosen, parameters)
+    if keep_average:
+      self._cumulative[:] = weights.sum() * found.sequence_form
+      if self.tapered:
+        self._tapered[:] = ADDITION * chosen.iterations * self._cumulative
+    else:
+      self._origin = chosen.iterations
 
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
@@ -393,4 +394,4 @@ class Solver(IterativeSolver):
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays."""
-    return evaluate.evaluate(self.compiled_game, self._sums()).nash_conv
+    return evaluate.original_nash_conv(self.compiled_game, self._sums())

@@ -168,8 +168,8 @@ class IterativeSolver(abc.ABC):
     return open_spiel.to_dict(self.compiled_game, self.current_probabilities())
 
   def nash_conv(self) -> float:
-    """Returns the NashConv of the average policy, without leaving the arrays."""
-    return evaluate.evaluate(self.compiled_game, self.average_sequence_form()).nash_conv
+    """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""
+    return evaluate.original_nash_conv(self.compiled_game, self.average_sequence_form())
 
   def exploitability(self) -> float:
     """Returns the exploitability of the average policy: NashConv / 2.

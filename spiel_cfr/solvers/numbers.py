@@ -11,18 +11,18 @@ from spiel_cfr import errors
 from spiel_cfr.kernels.arrays import Float64s
 
 P = ParamSpec("P")
+S = TypeVar("S")
 R = TypeVar("R")
 
-# Sums of weights up to this can still be added to and divided.
 # The attribute that says that a solver is running.
 RUNNING = "_running"
 
 
-def exclusive(method: Callable[Concatenate[Any, P], R]) -> Any:
+def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
   """Decorator of methods of a solver of which only one may be under way, in one thread."""
 
   @functools.wraps(method)
-  def alone(self: Any, *arguments: P.args, **named: P.kwargs) -> R:
+  def alone(self: S, /, *arguments: P.args, **named: P.kwargs) -> R:
     attributes = self.__dict__
     # Unlike what a lock would note, this is undone wherever Ctrl-C strikes.
     token = object()

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from spiel_cfr import arguments, evaluate
+from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Bools, Float64s
 from spiel_cfr.minimizers.schedules import Fading
@@ -38,8 +38,14 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
 
   Raises:
     ArgumentError: there is no such choice.
+    AbstractionError: infosets of the game are tied, and it is not to be uniform.
   """
   arguments.one_of(unreached, "unreached", get_args(Unreached))
+  if unreached != "uniform" and compiled.ties is not None:
+    raise errors.AbstractionError(
+      f"In {compiled} infosets of imperfect recall are tied, and what is best at one is not at others. Take "
+      "unreached='uniform', or buckets that remember the player's own actions."
+    )
   result = forms.behavioral_form(compiled, sequence_form)
   free = unreached_sequences(compiled, sequence_form)
   if unreached == "uniform" or not free.any():

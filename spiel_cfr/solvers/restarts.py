@@ -16,19 +16,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import arguments, errors, evaluate
+from spiel_cfr.continuing.substitutes import Known, WarmStart
 from spiel_cfr.interrupt import DeferredInterrupt
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
-from spiel_cfr.minimizers.base import resumption
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
+from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.policy import forms
-from spiel_cfr.slices import Slices
 from spiel_cfr.solvers import trials
 from spiel_cfr.solvers.cfr import TabularCFRSolver
+from spiel_cfr.solvers.descriptions import split_by_place
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.loops import AnyFloats
+from spiel_cfr.solvers.numbers import exclusive
+from spiel_cfr.solvers.warm_start import WarmStarting
 
 # A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,
 _SPACING = 1.5
@@ -45,7 +46,7 @@ _LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
 _SHARE, _EVALUATION, _CHECK = 0.06, 0.65, 3.0
 
 
-class Restarted(IterativeSolver):
+class Restarted(WarmStarting):
   """A full-width solver with restarts on trial. Its average policy is the best one that it has certified.
 
       solver = Restarted(DCFRSolver("leduc_poker"))
@@ -82,7 +83,9 @@ class Restarted(IterativeSolver):
     "_last_nash_conv",
     "_handed_over",
   )
-  _workspaces = ("_slices", "_evaluator", "_solver", "_saved")
+  _workspaces = ("_evaluator", "_solver", "_saved")
+  # What the solver was before the restart that is on trial.
+  _saved: dict[str, Any]
 
   def __init__(
     self, solver: IterativeSolver, *, first_attempt: int = 500, safeguard: float | None = 1.0
@@ -130,7 +133,6 @@ class Restarted(IterativeSolver):
 
   def _start(self) -> None:
     game = self.compiled_game
-    self._slices = Slices()
     self._evaluator = evaluate.Evaluator(game)
     self._base = self._base.restarted()
     self._solver: Solver = self._base
@@ -140,11 +142,9 @@ class Restarted(IterativeSolver):
     self._next_check = self.first_attempt
     self._best = aligned_zeros(game.end)
     self._scores = np.full(game.num_players, np.inf)
-    self._trial = self._trial_length = self._last_attempt = self._handed_over = 0
-    self._trial_nash_conv = self._last_nash_conv = math.inf
-    self._trial_scores = np.full(game.num_players, np.inf)
-    # What the solver was before the restart that is on trial.
-    self._saved: dict[str, Any] = {}
+    self._last_attempt = self._handed_over = 0
+    self._last_nash_conv = math.inf
+    self._end_trial()
 
   @property
   def iteration(self) -> int:
@@ -156,15 +156,9 @@ class Restarted(IterativeSolver):
     self._solver.iteration = number - self._handed_over
 
   @property
-  def game(self) -> pyspiel.Game:
-    """The game, sequential, as OpenSpiel has it."""
-    return self.compiled_game.game
-
-  @property
   def nodes_touched(self) -> int:
     """How many states a recursive implementation of the iterations would have visited."""
-    before = self._base.nodes_touched if self._solver is not self._base else 0
-    return before + self._solver.nodes_touched
+    return self._solver.nodes_touched + (self.handed_over and self._base.nodes_touched)
 
   @property
   def next_check(self) -> int:
@@ -187,10 +181,25 @@ class Restarted(IterativeSolver):
     self._solver.restarted().restart_from(self._solver.current_sequence_form())
     self.nash_conv()
 
+  def _with_held(self, probabilities: Float64s) -> Float64s:
+    return self._base._with_held(probabilities)
+
+  @property
+  def _minimizer(self) -> LocalMinimizer:
+    return self._base.minimizer
+
+  def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+    self._start()
+    self._solver._start_warm(found, chosen, keep_average)
+    self._next_check = max(self.first_attempt, chosen.iterations + 1)
+    self._keep(found.sequence_form, self._best, self._scores)
+
+  @exclusive
   def evaluate_and_update_policy(self) -> None:
     """Does one iteration: every player evaluates the current policies and updates its own."""
     self._advance(1)
 
+  @exclusive
   def run(self, iterations: int) -> None:
     """Does many iterations: the same numbers as single steps, bit for bit.
 
@@ -198,18 +207,21 @@ class Restarted(IterativeSolver):
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
+      ConcurrentUseError: it runs already, in another thread.
+      NotFiniteError: see `Solver.run`.
     """
-    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
-      self._advance(count)
+    self._advance(arguments.positive_integer(iterations, "iterations"))
 
   def _advance(self, count: int) -> None:
     end = self.iteration + count
     while True:
       if self.iteration >= self._next_check:
-        self._check()
+        # Half of a check would be done again, and then the run is another one.
+        with DeferredInterrupt():
+          self._check()
       if self.iteration >= end:
         return
-      self._solver._advance(min(end, self._next_check) - self.iteration)
+      self._solver.run(min(end, self._next_check) - self.iteration)
 
   def _check(self) -> None:
     """Looks for better strategies, and decides what they mean."""
@@ -260,14 +272,13 @@ class Restarted(IterativeSolver):
   def _begin(self, nash_conv: float) -> None:
     """Restarts on trial from the best strategies so far."""
     now = self.iteration
-    with DeferredInterrupt():
-      self._saved = self._solver.state_dict()
-      self._solver.restart_from(self._best)
-      self._trial = self._last_attempt = now
-      self._trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
-      self._trial_nash_conv = self._last_nash_conv = nash_conv
-      self._trial_scores[:] = np.inf
-      self.num_attempts += 1
+    self._saved = self._solver.state_dict()
+    self._solver.restart_from(self._best)
+    self._trial = self._last_attempt = now
+    self._trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
+    self._trial_nash_conv = self._last_nash_conv = nash_conv
+    self._trial_scores[:] = np.inf
+    self.num_attempts += 1
 
   def _judge(self) -> None:
     """Ends a trial if it has paid, or if it is over or hopeless."""
@@ -281,24 +292,22 @@ class Restarted(IterativeSolver):
         self._begin(nash_conv)
     # Falling like 1 / taken from here on, it would not make it in time.
     elif taken >= self._trial_length or own * taken > wanted * self._trial_length:
-      with DeferredInterrupt():
-        self._solver.load_state_dict(self._saved | {"iteration": self.iteration})
-        self._solver.stretch -= taken
-        self._last_attempt = self.iteration
-        self._end_trial()
+      self._solver.load_state_dict(self._saved | {"iteration": self.iteration})
+      self._solver.stretch -= taken
+      self._last_attempt = self.iteration
+      self._end_trial()
 
   def _end_trial(self) -> None:
     self._trial = self._trial_length = 0
     self._trial_nash_conv = math.inf
-    self._trial_scores[:] = np.inf
+    self._trial_scores = np.full(len(self._own), np.inf)
     self._saved = {}
 
   def _hand_over(self) -> None:
     """Lets CFR go on, from the beginning; the best strategies so far are kept."""
-    with DeferredInterrupt():
-      self._handed_over = self.iteration
-      self._end_trial()
-      self._solver = self._fallback()
+    self._handed_over = self.iteration
+    self._end_trial()
+    self._solver = self._fallback()
 
   def _fallback(self) -> Solver:
     """Returns CFR with simultaneous updates."""
@@ -319,8 +328,7 @@ class Restarted(IterativeSolver):
       # The last check of a trial is at its end.
       return max(end, now + 1) if following > end or end - following < gap / 2 else following
     if self.num_restarts or self._handed_over:
-      stretch = self._solver.stretch
-      return max(now + max(_LEAST, int(_OF_STRETCH * stretch) + 1), affordable)
+      return max(now + max(_LEAST, int(_OF_STRETCH * self._solver.stretch) + 1), affordable)
     return max(now + 1, int(_SPACING * self._last_attempt) + 1)
 
   def current_probabilities(self) -> Float64s:
@@ -341,7 +349,8 @@ class Restarted(IterativeSolver):
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the best policy found, without leaving the arrays."""
-    return float(self._certified()[1].sum())
+    exact = self.compiled_game.is_exact
+    return float(self._certified()[1].sum()) if exact else super().nash_conv()
 
   def _certified(self) -> tuple[Float64s, Float64s]:
     """Returns the best strategies and their scores, those of right now included; asking changes nothing."""
@@ -364,16 +373,12 @@ class Restarted(IterativeSolver):
     Raises:
       CheckpointMismatchError: it is of another solver. This one is then as it was.
     """
-    nested: dict[str, dict[str, Any]] = {"solver": {}, "saved": {}, "": {}}
-    for name, value in state.items():
-      place, dot, inner = name.partition(".")
-      nested[place if dot and place in nested else ""][inner if dot else name] = value
-    own, saved = nested[""], nested["saved"]
+    own, of_solver, saved = split_by_place(state, "solver", "saved")
     self._check_fits(own)
     solver = self._fallback() if own["_handed_over"] else self._base.restarted()
     if own["_trial"]:
       solver.load_state_dict(saved)
-    solver.load_state_dict(nested["solver"])
+    solver.load_state_dict(of_solver)
     trials.check_state(own, solver, saved)
     super().load_state_dict(own)
     if self._handed_over:

@@ -159,11 +159,23 @@ class StablePredictiveCFRSolver(Solver):
     It repeats the run in single steps, at about a thousand times the cost of an iteration of a small game.
 
     Raises:
-      HoldError: a part of the policy is held, which no theory here is about.
+      AbstractionError: infosets of the game are tied, which no theorem here is about.
+      HoldError: a part of the policy is held, likewise.
+      WarmStartError: the run began from a policy, so that it can't be repeated.
     """
+    if self.compiled_game.ties is not None:
+      raise errors.AbstractionError(
+        f"In {self.compiled_game} infosets of imperfect recall are tied, and the theorems that certificates check "
+        "are about perfect recall. Take buckets that remember the player's own actions."
+      )
     if self._held.any():
       raise errors.HoldError(
         f"The theory says nothing of held policies, as {self!r} has one. Judge it by its play, or hold nothing."
+      )
+    if self.warm_iterations:
+      raise errors.WarmStartError(
+        "The theory is about runs from the first iteration, and this one began from a policy. Certify a run that began "
+        "cold: solver.restarted()."
       )
     return certify(self)
 

@@ -175,7 +175,7 @@ def test_nodes_touched(leduc: Any) -> None:
     {"seconds": "1"},
     {"target_nash_conv": -1e-9},
     {"target_exploitability": math.nan},
-    {"iterations": 3, "evaluate_at": lambda iteration: iteration},
+    {"iterations": 3, "evaluate_at": abs},
   ],
   ids=str,
 )

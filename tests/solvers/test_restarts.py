@@ -5,11 +5,14 @@ import dataclasses
 import functools
 import itertools
 import math
+import os
 import pickle
+import signal
 
 import numpy as np
 import pyspiel
 import pytest
+import random_games
 from composition.forms import FORMS
 
 import spiel_cfr
@@ -161,6 +164,66 @@ def test_what_is_taken_back_leaves_no_trace(monkeypatch):
   assert solver.iteration > bare.iteration
   assert (solver.current_probabilities() == bare.current_probabilities()).all()
   assert (solver._solver._cumulative == bare._cumulative).all()
+
+
+@pytest.mark.parametrize("check", range(4))
+@pytest.mark.parametrize("place", ["_keep", "_following_check"])
+def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
+  """The check comes to its end before KeyboardInterrupt is raised; what is saved then is good and goes on the same."""
+  game = random_games.random_game(5, max_histories=100)
+  whole = wrapped("dcfr", game)
+  whole.run(END)
+  solver = wrapped("dcfr", game)
+  calls = itertools.count()
+  method = getattr(Restarted, place)
+
+  def interrupted(self, *arguments):
+    if next(calls) == check:
+      os.kill(os.getpid(), signal.SIGINT)
+    return method(self, *arguments)
+
+  path = tmp_path / "solver.npz"
+  with monkeypatch.context() as patch:
+    patch.setattr(Restarted, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+      solver.run(END)
+  assert 0 < solver.iteration < END
+  solver.save(path)
+  for other in (Restarted.load(path, solver.compiled_game), solver):
+    other.run(END - other.iteration)
+    assert_equal(other, whole)
+
+
+def test_ctrl_c_inside_a_trial(tmp_path):
+  """The run returns and leaves a checkpoint; runs that resume come to the same bytes."""
+  game = random_games.random_game(5, max_histories=100)
+
+  def run(folder, interrupts):
+    solver = wrapped("dcfr", game)
+    checkpoints = spiel_cfr.Checkpoints(tmp_path / folder, every=50)
+    checkpoints.resume(solver)
+
+    def evaluate_at(iteration):
+      if interrupts and iteration >= interrupts[0] and solver._trial not in (0, iteration):
+        del interrupts[0]
+        os.kill(os.getpid(), signal.SIGINT)
+      return iteration + 1
+
+    return solver, spiel_cfr.run(
+      solver, 200, checkpoints=checkpoints, evaluate_at=evaluate_at, progress=False
+    )
+
+  run("whole", [])
+  interrupts = [1, 9, 17]
+  while interrupts:
+    left = len(interrupts)
+    solver, result = run("hunted", interrupts)
+    assert result.reason == "interrupt"
+    assert solver._trial
+    assert len(interrupts) == left - 1
+  assert run("hunted", [])[1].reason == "iterations"
+  newest = "iteration-000000000200.npz"
+  assert (tmp_path / "hunted" / newest).read_bytes() == (tmp_path / "whole" / newest).read_bytes()
 
 
 def test_kept_strategies_never_get_worse(leduc):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from spiel_cfr.game.blocks import as_scale
 from spiel_cfr.game.sweeps import Tree, new_scratch, tree_up
 from spiel_cfr.kernels.simd import LANES
 
@@ -15,7 +16,9 @@ def run_kernel(kernel, count, strategy, utility, state, local, parameters):
   actions = len(strategy) // LANES
   above = actions * LANES
   tree = Tree(
-    np.array([[0, LANES, count, actions, 0, 0]], np.uint64), np.full(count, above, np.uint32)
+    np.array([[0, LANES, count, actions, 0, 0]], np.uint64),
+    np.full(count, above, np.uint32),
+    as_scale(np.ones(count)),
   )
   scratch = new_scratch()
   seen = np.append(utility, np.zeros(LANES))

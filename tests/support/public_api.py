@@ -109,6 +109,8 @@ def attempt(case: Case, value: Any) -> None:
       holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
       function = getattr(holder, case.function)
     named = {**_arguments(function), case.parameter: value}
+    if function is spiel_cfr.optimize_parameters:
+      named["game"] = spiel_cfr.linear_game(_kuhn(), spiel_cfr.kuhn_bets)
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "level"} | named
     _use(function(**named))
@@ -259,6 +261,18 @@ _bases: dict[str, Callable[[], Any]] = {
   "pot": lambda: 500,
   "reaches": lambda: np.ones((2, 1326)),
   "actions": lambda: [0],
+  "buckets": lambda: {},
+  "filtered": _compiled,
+  "policy": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
+  "translate": lambda: lambda state, action: {},
+  "points": lambda: np.eye(4),
+  "size": lambda: 2,
+  "bet": lambda: 1.0,
+  "below": lambda: 0.5,
+  "above": lambda: 2.0,
+  "regrets": lambda: policy.uniform(_compiled()),
+  "components": lambda: spiel_cfr.kuhn_bets,
+  "parameters": lambda: [1.0],
 }
 
 
@@ -277,7 +291,7 @@ def _arguments(function: Any) -> dict[str, Any]:
       continue
     required = parameter.default is parameter.empty
     if name in _bases and (required or parameter.default is None or name == "progress"):
-      result[name] = _bases[name]()
+      result[name] = _compiled() if hints.get(name) is spiel_cfr.CompiledGame else _bases[name]()
     elif required:
       hint = hints.get(name)
       if not inspect.isclass(hint):

@@ -53,5 +53,5 @@ class Engine(Protocol):
   def fresh(self, counters: Uint64s) -> "Engine":
     """Returns an engine for the same game before its first iteration, which advances these counters."""
 
-  def legal_actions(self, infoset: int) -> Sequence[int]:
-    """Returns the legal actions at an infoset in the table."""
+  def legal_actions(self, player: int, infostate: str) -> Sequence[int]:
+    """Returns the legal actions at an infoset in the table, in the table's order."""

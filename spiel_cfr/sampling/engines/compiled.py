@@ -1,7 +1,7 @@
 """Samples a compiled game: traversals are compiled code over a tree of its histories."""
 
 import copy
-import itertools
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,10 +11,11 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.game.histories import compile_histories
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Uint64s
+from spiel_cfr.kernels.arrays import Float64s, Uint64s
 from spiel_cfr.sampling.engines.base import Scheme
-from spiel_cfr.sampling.table import table_of
-from spiel_cfr.sampling.traversal import Workspace, sample_iterations
+from spiel_cfr.sampling.rules import AverageType
+from spiel_cfr.sampling.table import Entries, table_of
+from spiel_cfr.sampling.traversal import Workspace, sample_advantages, sample_iterations
 from spiel_cfr.sampling.updates import Batch
 
 
@@ -51,17 +52,27 @@ class CompiledEngine:
     self.compiled_game = compiled
     self._actions = np.concatenate(compiled.actions)
     self._scheme = scheme
-    numbers = itertools.count()
-    self.infostates = [dict(zip(own, numbers, strict=False)) for own in compiled.infostates]
+    self._shared = compiled.shared_entries
+    if compiled.ties is not None and scheme.average_type is AverageType.FULL:
+      raise errors.AbstractionError(
+        f"{compiled} has infosets that are tied: there is no one way to them by which full averages could be weighted. "
+        "Take another average_type, such as AverageType.SIMPLE."
+      )
     self._counters = counters
     self._histories, depth = compile_histories(
-      compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
+      compiled.view,
+      compiled.infostates,
+      compiled.actions,
+      compiled.num_actions,
+      max_nodes,
+      self._shared,
     )
     self._depth = depth
     self._start()
 
   def _start(self) -> None:
     self.table = table_of(self.compiled_game, self._scheme.baseline_rate > 0)
+    self.infostates = self._numbers()
     actions = int(self.table.entries.num_actions.max(initial=1))
     self._workspace = Workspace(
       frames=np.zeros((self._depth, 3), np.uint64),
@@ -70,6 +81,18 @@ class CompiledEngine:
       values=np.zeros((self._depth, actions)),
       reached=np.zeros(self.table.num_infosets, np.uint32),
     )
+
+  def _numbers(self) -> list[dict[str, int]]:
+    compiled = self.compiled_game
+    counts = np.concatenate(compiled.num_actions)
+    # Infosets that share entries have the same number.
+    firsts = (
+      np.minimum.reduceat(self._shared, np.cumsum(counts) - counts) if len(counts) else counts
+    )
+    places = compiled.num_players + firsts
+    first = self.table.entries.first[: self.table.num_infosets]
+    numbers = iter(np.searchsorted(first, places).tolist())
+    return [dict(zip(own, numbers, strict=False)) for own in compiled.infostates]
 
   @property
   def view(self) -> GameView:
@@ -101,13 +124,51 @@ class CompiledEngine:
       self._workspace,
     )
 
-  def legal_actions(self, infoset: int) -> Sequence[int]:
-    """Returns the legal actions at an infoset in the table."""
-    first = self.table.entries.first.item(infoset) - self.compiled_game.num_players
-    actions: list[int] = self._actions[
-      first : first + self.table.entries.num_actions[infoset]
-    ].tolist()
+  def sample_advantages(
+    self, player: int, num_traversals: int, weight: float, entries: Entries, visits: Float64s
+  ) -> None:
+    """Runs traversals for one player under strategies that stay, see `traversal.sample_advantages`.
+
+    Args:
+      player: whose advantages are estimated.
+      num_traversals: how many.
+      weight: what each weighs in sums.
+      entries: the table's, with other arrays to sum into.
+      visits: see there.
+    """
+    scheme = self._scheme
+    sample_advantages(
+      self._histories,
+      int(scheme.sampler.own),
+      int(scheme.sampler.others),
+      np.array(scheme.sampler.parameters, np.float64),
+      player,
+      int(not scheme.averages_own),
+      num_traversals,
+      weight,
+      scheme.baseline_rate,
+      self._counters,
+      entries,
+      visits,
+      self._workspace,
+    )
+
+  def legal_actions(self, player: int, infostate: str) -> Sequence[int]:
+    """Returns the legal actions at an infoset in the table, in the table's order."""
+    first = self._first_actions[player][infostate]
+    here = slice(first, first + self.table.entries.num_actions[self.infostates[player][infostate]])
+    actions: list[int] = self._actions[here][np.argsort(self._shared[here])].tolist()
     return actions
+
+  @functools.cached_property
+  def _first_actions(self) -> list[dict[str, int]]:
+    """For each infostate, where its actions begin in those of all players."""
+    result, begin = [], 0
+    for own in self.compiled_game.infosets:
+      starts = begin + np.cumsum(own.num_actions) - own.num_actions
+      result.append(dict(zip(own.infostates, starts.tolist(), strict=True)))
+      begin += len(own.actions)
+    return result
 
 
 def compile_engine(

@@ -73,9 +73,9 @@ class StateEngine:
     """Returns an engine for the same game before its first iteration, which advances these counters."""
     return StateEngine(self.view, self._scheme, counters, self._max_infosets)
 
-  def legal_actions(self, infoset: int) -> Sequence[int]:
-    """Returns the legal actions at an infoset in the table."""
-    return self.actions[infoset]
+  def legal_actions(self, player: int, infostate: str) -> Sequence[int]:
+    """Returns the legal actions at an infoset in the table, in the table's order."""
+    return self.actions[self.infostates[player][infostate]]
 
   def run(self, batch: Batch) -> None:
     """Does the iterations of a batch.
@@ -146,7 +146,7 @@ class StateEngine:
     while mover == _CHANCE:
       outcomes = self.view.chance_outcomes(state)
       chances = [probability for _, probability in outcomes]
-      if not abs(sum(chances) - 1) < PROBABILITY_TOLERANCE:
+      if not abs(sum(chances) - 1) < PROBABILITY_TOLERANCE or min(chances) < 0:
         # Says what is wrong with them.
         chance_outcomes(self.view, state)
       action, chance = outcomes[self._pick(chances)]
@@ -157,7 +157,7 @@ class StateEngine:
       mover = state.current_player()
     if mover == _TERMINAL:
       try:
-        result: float = state.player_return(player)
+        result = self.view.player_return(state, player)
       except pyspiel.SpielError:
         raise wrong_returns(state, state.returns(), self.view.num_players) from None
       if not -math.inf < result < math.inf:

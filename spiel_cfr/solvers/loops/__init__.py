@@ -2,11 +2,11 @@
 
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.minimizers.base import LocalMinimizer
-from spiel_cfr.solvers.loops.base import AnyFloats, IterationNumbers, Loop
+from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
 from spiel_cfr.solvers.loops.flat import FlatLoop
 from spiel_cfr.solvers.loops.parts import PartsLoop
 
-__all__ = ["AnyFloats", "IterationNumbers", "Loop", "make_loop"]
+__all__ = ["FlatLoop", "IterationNumbers", "Loop", "make_loop"]
 
 
 def make_loop(

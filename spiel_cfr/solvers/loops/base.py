@@ -12,18 +12,15 @@ taken first.
 """
 
 import abc
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint64s
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, Uint64s
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.policy import forms
-
-AnyFloats = npt.NDArray[Any]
 
 
 class IterationNumbers(NamedTuple):
@@ -64,7 +61,7 @@ class Loop(abc.ABC):
   gradients: Float64s
   play_values: Float64s
 
-  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer, correlated: bool) -> None:
+  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
     """Takes what the iterations are about.
 
     Raises:
@@ -72,7 +69,6 @@ class Loop(abc.ABC):
     """
     self._game = game
     self._minimizer = minimizer
-    self.play_values = np.zeros(game.num_players if correlated else 0)
     for name in ("state_lines", "local_lines"):
       arguments.integer(getattr(minimizer, name), f"{name} of {type(minimizer).__name__}", 0, 1024)
     self._initial_local = np.asarray(minimizer.initial_local(game))
@@ -97,6 +93,10 @@ class Loop(abc.ABC):
   @abc.abstractmethod
   def hold(self, sequences: Int64s) -> None:
     """From now on keeps the probabilities at these sequences what they are, whatever the minimizer chooses."""
+
+  @abc.abstractmethod
+  def _restore_held(self) -> None:
+    """Overwrites what has been chosen at held sequences."""
 
   @abc.abstractmethod
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
@@ -147,6 +147,7 @@ class Loop(abc.ABC):
     return forms.sequence_form(self._game, self.strategy)
 
   def set_strategy(self, probabilities: Float64s) -> None:
-    """Makes a behavioural form, shape (sequences,), the current policy."""
+    """Makes a behavioural form, shape (sequences,), the current policy, but for what is held."""
     self.strategy[:] = probabilities
+    self._restore_held()
     self.refresh()

@@ -5,11 +5,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import poker_games
 import pyspiel
 import random_games
 
 import spiel_cfr
+from spiel_cfr.abstraction import buckets
+from spiel_cfr.game.treeplex import COUNT, DEPTH
 
 # Four cards of one suit, a bet a round, one public card: the smallest poker with a trunk and subtrees.
 _POKER = (
@@ -35,6 +38,7 @@ class Form:
     action_filter: which actions the game keeps, None for all.
     payoff: what `CompiledGame.payoff.form` must be.
     tolerance: how far numbers may differ from those of the enumerated game, as a fraction of the range of payoffs.
+    buckets: which infosets play alike in an abstraction, as a function of the compiled game; None for none.
     is_large: whether its cells take so long that not all are checked every time.
   """
 
@@ -45,6 +49,7 @@ class Form:
   action_filter: Callable[[Any, Sequence[int]], list[int]] | None = None
   payoff: str | None = None
   tolerance: float = 1e-9
+  buckets: Callable[[spiel_cfr.CompiledGame], spiel_cfr.Buckets] | None = None
   is_large: bool = False
 
   def __str__(self) -> str:
@@ -52,6 +57,11 @@ class Form:
 
   def __hash__(self) -> int:
     return hash(self.name)
+
+  @property
+  def loses(self) -> bool:
+    """Whether the game is an abstraction with fewer strategies than there are."""
+    return self.buckets is _forgetful
 
   @property
   def is_vector(self) -> bool:
@@ -70,7 +80,9 @@ class Form:
   @functools.cached_property
   def compiled(self) -> spiel_cfr.CompiledGame:
     """The game in this form."""
-    if self.options is None:
+    if self.buckets is not None:
+      result = spiel_cfr.abstract(self.enumerated, self.buckets(self.enumerated))
+    elif self.options is None:
       result = spiel_cfr.compile_game(
         self.load(), action_filter=self.action_filter, vector_form=False
       )
@@ -82,7 +94,7 @@ class Form:
   @functools.cached_property
   def enumerated(self) -> spiel_cfr.CompiledGame:
     """The same game with all its histories listed."""
-    if self.options is None:
+    if self.options is None and self.buckets is None:
       return self.compiled
     return spiel_cfr.compile_game(self.load(), action_filter=self.action_filter, vector_form=False)
 
@@ -99,6 +111,24 @@ def _endgame() -> pyspiel.Game:
 
 def _poker() -> pyspiel.Game:
   return pyspiel.load_game(_POKER)
+
+
+def _suits() -> pyspiel.Game:
+  """Four cards of two suits, a bet a round, one public card."""
+  return pyspiel.load_game(_POKER.replace("numSuits=1,numRanks=4", "numSuits=2,numRanks=2"))
+
+
+def _forgetful(game: spiel_cfr.CompiledGame) -> spiel_cfr.Buckets:
+  """Players know nothing but what they may do and how often they have acted: imperfect recall."""
+  labels = []
+  for tree, own in zip(game.treeplexes, game.infosets, strict=True):
+    groups = tree.groups.astype(np.int64)
+    depths = np.repeat(groups[:, DEPTH], groups[:, COUNT])[own.position].tolist()
+    actions = np.split(own.actions, np.cumsum(own.num_actions)[:-1])
+    known: dict[tuple[int, ...], int] = {}
+    keys = [(depth, *legal.tolist()) for depth, legal in zip(depths, actions, strict=True)]
+    labels.append(np.array([known.setdefault(key, len(known)) for key in keys]))
+  return dataclasses.replace(buckets.identity(game), labels=tuple(labels), is_lossless=False)
 
 
 _FOUR_CARDS = "poker of four cards, a card of them public"
@@ -131,9 +161,28 @@ FORMS = (
     "random",
     lambda: random_games.random_game(3, zero_sum=False, max_histories=100),
   ),
+  Form(
+    "symmetries",
+    "poker of four cards of two suits, a card of them public, without them",
+    _suits,
+    buckets=spiel_cfr.lossless,
+  ),
+  Form(
+    "imperfect recall",
+    "poker of four cards of two suits; players know how often they have acted, and their actions",
+    _suits,
+    buckets=_forgetful,
+  ),
   Form("vector form", _FOUR_CARDS, _poker, {"partitioned": False}),
   Form("parts, 1 thread", _FOUR_CARDS, _poker, {"partitioned": True}),
   Form("parts, 2 threads", _FOUR_CARDS, _poker, {"partitioned": True, "num_threads": 2}),
+  Form(
+    "vector form, float32",
+    _FOUR_CARDS,
+    _poker,
+    {"partitioned": False, "dtype": "float32"},
+    tolerance=1e-5,
+  ),
   Form(
     "parts, float32",
     _FOUR_CARDS,

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import explorer_pages
 import numpy as np
 import pyspiel
 import pytest
@@ -18,11 +19,16 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cfr
 from composition.forms import Form
 from spiel_cfr import IterativeSolver, catalogue, policy
+from spiel_cfr.deep.network import LeastSquares
+from spiel_cfr.solvers.warm_start import WarmStarting
 
 ITERATIONS = 12
 # Rounding of what should be the same number, and of what solvers keep in float32.
 _ROUNDING = 1e-12
 _SINGLE = 1e-6
+# Networks are compiled for every shape, which takes seconds a form; tests/deep has them.
+_DEEP = (spiel_cfr.DeepCFRSolver, spiel_cfr.DeepDiscountedCFRSolver)
+_LEARNS_QUICKLY: dict[str, Any] = {"network": LeastSquares(), "num_traversals": 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +47,8 @@ class Context:
     """Returns a new solver of the form's game, or of another, after so many iterations."""
     seeded = issubclass(catalogue.SOLVERS[self.name].solver, spiel_cfr.SamplingSolver)
     seed = {"seed": 0} if seeded else {}
-    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **seed)
+    small = _LEARNS_QUICKLY if issubclass(catalogue.SOLVERS[self.name].solver, _DEEP) else {}
+    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **seed, **small)
     if iterations:
       result.run(iterations)
     return result
@@ -230,6 +237,66 @@ def certified(context: Context) -> None:
   assert nash_conv == context.close(found)
 
 
+def warm_start(context: Context) -> None:
+  """From a policy it goes on, the same from a file, and with other payoffs; a policy counts the same in all forms."""
+  game, enumerated = context.form.compiled, context.form.enumerated
+  source = catalogue.make("cfr", enumerated, ITERATIONS)
+  source.run(5)
+  given = source.average_policy_dict()
+  solver, expected = context.solver(3), context.solver(game=enumerated)
+  start = solver.warm_start(given)
+  assert start.nash_conv == context.close(source.nash_conv())
+  assert solver.nash_conv() <= source.nash_conv() + context.form.tolerance * context.form.scale
+  assert solver.iteration == start.iterations
+  assert start.iterations == pytest.approx(expected.warm_start(given).iterations, rel=0.01, abs=1)
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "solver.npz")
+    solver.save(path)
+    loaded = IterativeSolver.load(path, game)
+  whole = context.solver()
+  whole.warm_start(given)
+  for each in (solver, loaded, whole, copy.copy(solver)):
+    each.run(ITERATIONS)
+  _assert_equal(solver, whole)
+  _assert_equal(loaded, whole)
+  assert np.isfinite(solver.nash_conv())
+  assert type(spiel_cfr.transfer(solver, game)) is type(solver)
+
+
+def pruning(context: Context) -> None:
+  """The same with pruning has an average as good as its dict says, and goes on from a file inside a window."""
+  plus = context.name == "cfr+"
+  solver = spiel_cfr.PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
+  whole = spiel_cfr.PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
+  whole.run(100)
+  solver.run(43)
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "solver.npz")
+    solver.save(path)
+    loaded = IterativeSolver.load(path, context.form.compiled)
+  loaded.run(57)
+  _assert_equal(loaded, whole)
+  by_dict = spiel_cfr.nash_conv(context.form.enumerated, loaded.average_policy_dict())
+  assert loaded.nash_conv() == context.close(by_dict)
+
+
+def explore(context: Context) -> None:
+  """The page of the average policy has all infosets, and the values and NashConv of the enumerated game."""
+  solver = context.solver(ITERATIONS)
+  enumerated, table = context.form.enumerated, solver.average_policy_dict()
+  with tempfile.TemporaryDirectory() as folder:
+    found = spiel_cfr.explore(solver, pathlib.Path(folder, "page.html"))
+    page = explorer_pages.read(found.path)
+  assert found.cut == ()
+  assert found.num_infosets == enumerated.num_infosets
+  values = spiel_cfr.expected_values(enumerated, table)
+  assert page["header"]["values"] == [context.close(value) for value in values.tolist()]
+  assert page["header"]["nash_conv"] == context.close(spiel_cfr.nash_conv(enumerated, table))
+  # The tree's are found in another way, and rounded.
+  shown = page["tree"]["values"][: len(values)]
+  np.testing.assert_allclose(shown, values, rtol=1e-3, atol=1e-4 * context.form.scale)
+
+
 def sweep(context: Context) -> None:
   """A run of a sweep, on the game as processes share it, read-only too, ends with the same bits."""
   whole = context.solver(ITERATIONS)
@@ -306,6 +373,14 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
   return _has_the_same_steps(entry) and not issubclass(entry.solver, decided)
 
 
+_PRUNED = (spiel_cfr.CFRSolver, spiel_cfr.CFRPlusSolver)
+
+
+def _starts_warm(entry: catalogue.Entry) -> bool:
+  """Whether it is a full-width solver."""
+  return issubclass(entry.solver, WarmStarting)
+
+
 def _certifies(entry: catalogue.Entry) -> bool:
   is_restarted = entry.restarted or issubclass(entry.solver, spiel_cfr.Restarted)
   return is_restarted or entry.arguments.get("average") == "certified"
@@ -319,7 +394,11 @@ OPERATIONS = (
   Operation("OpenSpiel's NashConv", open_spiel),
   Operation("save, restore, load", files),
   Operation("copy, deepcopy, pickle", copies),
+  Operation("explore", explore),
   Operation("sweep", sweep),
   Operation("certificate", certificate, _is_stable_predictive),
-  Operation("certified average", certified, _certifies),
+  # The best policy of an abstraction is not the best in the full game.
+  Operation("certified average", certified, _certifies, lambda form: not form.loses),
+  Operation("warm start, transfer", warm_start, _starts_warm),
+  Operation("pruning", pruning, lambda entry: entry.solver in _PRUNED),
 )

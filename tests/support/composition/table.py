@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
+import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import SamplingSolver, catalogue, errors
@@ -74,6 +75,13 @@ class Refusal:
   cells: Callable[[Cell], bool]
 
 
+def _steps_from_errors(cell: Cell) -> bool:
+  """Whether it is stable-predictive CFR with adaptive steps."""
+  entry = catalogue.SOLVERS[cell.solver]
+  is_adaptive = "steps" not in entry.arguments
+  return issubclass(entry.solver, spiel_cfr.StablePredictiveCFRSolver) and is_adaptive
+
+
 def _needs_states(entry: catalogue.Entry) -> bool:
   return issubclass(entry.solver, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
 
@@ -84,6 +92,31 @@ def _is_for_saddle_points(cell: Cell) -> bool:
 
 # What is not named here works.
 REFUSALS: tuple[Refusal, ...] = (
+  Refusal(
+    errors.WarmStartError,
+    "Adaptive steps come from the errors of predictions, and a policy does not tell which its solver made.",
+    "kernel `resume`",
+    lambda cell: cell.operation.name == "warm start, transfer" and _steps_from_errors(cell),
+  ),
+  Refusal(
+    errors.NotFiniteError,
+    "The policy counts for more iterations than the horizon, past which weights grow beyond what float32 holds.",
+    "Take a smaller power",
+    lambda cell: (
+      cell.operation.name == "warm start, transfer"
+      and cell.form.name == "parts, float32"
+      and cell.solver in ("hsdcfr", "hspcfr+")
+    ),
+  ),
+  Refusal(
+    errors.PruningError,
+    "What one of three players faces is no sum of strategies; and of a vector of hands nothing can be left out.",
+    "take CFRPlusSolver or CFRSolver",
+    lambda cell: (
+      cell.operation.name == "pruning"
+      and (cell.form.is_vector or cell.form.name == "three players")
+    ),
+  ),
   Refusal(
     errors.UnsupportedGameError,
     "These solvers need the states of the game. Another process makes them of the game's string, and these games were "
@@ -104,6 +137,18 @@ REFUSALS: tuple[Refusal, ...] = (
       _is_for_saddle_points(cell) and not cell.form.enumerated.is_two_player_constant_sum
     ),
   ),
+  Refusal(
+    errors.AbstractionError,
+    "Full averages are weighted by the one way in which a player comes to an infoset, and tied infosets have several.",
+    "AverageType.SIMPLE",
+    lambda cell: cell.form.loses and cell.solver == "external_sampling_full",
+  ),
+  Refusal(
+    errors.AbstractionError,
+    "Certificates check theorems about perfect recall.",
+    "buckets that remember the player's own actions",
+    lambda cell: cell.form.loses and cell.operation.name == "certificate",
+  ),
 )
 
 
@@ -117,12 +162,13 @@ def cells() -> Iterator[Cell]:
 
 
 def selected_cells() -> set[Cell]:
-  """Returns all cells of small games; of large ones, each solver and each operation at least once."""
+  """Returns all cells of small games; of large ones, and deep solvers, each solver and each operation at least once."""
   result = set()
   used: collections.Counter[tuple[Form, Operation]] = collections.Counter()
-  for (form, _), group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver)):
+  for (form, solver), group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver)):
     chosen = list(group)
-    if form.is_large:
+    # What learns takes a quarter of a second a cell.
+    if form.is_large or solver.startswith("deep"):
       chosen = [min(chosen, key=lambda cell: used[cell.form, cell.operation])]
     used.update((cell.form, cell.operation) for cell in chosen)
     result.update(chosen)

@@ -1,0 +1,201 @@
+r"""Draws exploitability against the number of buckets, of abstractions of Leduc poker, liar's dice and an endgame.
+
+    python examples/abstraction.py --picture=results/abstraction.png
+    python examples/abstraction.py --endgame=subgame3.txt
+
+prints a table for each game: how many buckets there are, and how exploitable in the full game is what a solver makes of
+them when both players are abstract, and when one is at a time (`least_exploitable`). The endgame, a file in the
+LibratusEndgames format, begins at the river; without one there is a random deal of hands on a river.
+"""
+
+import pathlib
+import re
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from absl import app, flags
+
+import spiel_cfr
+from spiel_cfr.poker import abstraction, ranges
+
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "of each solver", lower_bound=1)
+_SIZES = flags.DEFINE_list("sizes", ["1", "2", "3", "4", "6"], "buckets a public state has at most")
+_HANDS = flags.DEFINE_list(
+  "hands", ["1", "2", "5", "10", "20", "50", "100", "200"], "buckets of hands in the endgame"
+)
+_GAMES = flags.DEFINE_list(
+  "games", ["leduc_poker", "liars_dice(dice_sides=4)"], "games that list their leaves"
+)
+_ENDGAME = flags.DEFINE_string("endgame", None, "a file in the LibratusEndgames format")
+_ROUNDS = flags.DEFINE_integer("rounds", 15, "how often times are measured", lower_bound=1)
+_PICTURE = flags.DEFINE_string(
+  "picture", "results/abstraction.png", "where it goes; empty for none"
+)
+
+# Buckets and exploitability, by curve.
+Curves = dict[str, list[tuple[int, float]]]
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  drawn = {}
+  for name in _GAMES.value:
+    game = spiel_cfr.compile_game(name)
+    curves = clustered(game)
+    print(table(name, curves))
+    drawn[f"{name}: {game.num_infosets:,} infosets"] = curves
+  game, title = endgame()
+  curves = bucketed(game)
+  print(table(title, curves))
+  drawn[f"{title}: {game.num_infosets:,} infosets"] = curves
+  print(speed())
+  if _PICTURE.value:
+    draw(drawn)
+
+
+def clustered(game: spiel_cfr.CompiledGame) -> Curves:
+  """Measures clusters of strategies and of values, and what loses nothing."""
+  curves: Curves = {}
+  for feature in ("strategies", "values"):
+    for size in map(int, _SIZES.value):
+      made = spiel_cfr.cluster(game, size, feature=feature)
+      small = spiel_cfr.abstract(game, made)
+      both = run(small)
+      one = spiel_cfr.least_exploitable(game, made, iterations=_ITERATIONS.value)
+      add(curves, f"{feature}, both sides", small.num_buckets, both)
+      add(curves, f"{feature}, one side at a time", small.num_buckets, one.exploitability)
+  small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
+  add(curves, "lossless", small.num_buckets, run(small))
+  return curves
+
+
+def bucketed(game: spiel_cfr.PublicGame) -> Curves:
+  """Measures buckets of hands by equity, and by equities against eight clusters of the other's hands."""
+  curves: Curves = {}
+  equity = [spiel_cfr.hand_equities(game, player) for player in (0, 1)]
+  groups = [spiel_cfr.k_means(own, 8) for own in equity]
+  features = {
+    "equity": equity,
+    "equity against 8 clusters": [
+      spiel_cfr.hand_equities(game, player, groups[1 - player]) for player in (0, 1)
+    ],
+  }
+  for name, points in features.items():
+    for size in map(int, _HANDS.value):
+      small = spiel_cfr.bucket_hands(game, [spiel_cfr.k_means(own, size) for own in points])
+      add(curves, name, small.num_buckets, run(small))
+  add(curves, "all hands", game.num_infosets, run(game))
+  return curves
+
+
+def run(game: spiel_cfr.CompiledGame) -> float:
+  """Returns the best exploitability in the full game that DCFR comes by."""
+  solver = spiel_cfr.DCFRSolver(game)
+  result = spiel_cfr.run(solver, _ITERATIONS.value, progress=False)
+  assert result.best.exploitability is not None
+  return result.best.exploitability
+
+
+def add(curves: Curves, name: str, buckets: int, exploitability: float) -> None:
+  curves.setdefault(name, []).append((buckets, exploitability))
+
+
+def endgame() -> tuple[spiel_cfr.PublicGame, str]:
+  """Returns the endgame and what to call it; payoffs are in chips."""
+  if _ENDGAME.value:
+    path = pathlib.Path(_ENDGAME.value)
+    loaded, title = spiel_cfr.load_endgame(path), path.stem
+  else:
+    loaded = ranges.endgame(
+      "22+,A2s+,KTs+,QTs+,JTs,ATo+",
+      "22+,A8s+,K9s+,Q9s+,J9s+,T9s",
+      board="4s8hTc9h2s",
+      pot=500,
+      stack=19750,
+    )
+    title = "river 4s8hTc9h2s"
+  return spiel_cfr.compile_public_game(loaded.load(), abstraction.few_bets), title
+
+
+def forgetful(infostate: str) -> tuple[str, ...]:
+  """Leduc without suits, in which the second round forgets the betting of the first but how often it was raised."""
+  private, public = (
+    int(found[1]) // 2 if (found := re.search(rf"{name}: (\d+)", infostate)) else -1
+    for name in ("Private", "Public")
+  )
+  first, second = re.findall(r"Round[12]: ([\d ]*)\]", infostate)
+  return str(private), str(public), first if public < 0 else str(first.count("2")), second
+
+
+def speed() -> str:
+  """Measures an iteration of CFR+ on Leduc poker: whole, without suits, and as large as that with ties."""
+  full = spiel_cfr.compile_game("leduc_poker")
+  games = {
+    "all infosets": full,
+    "symmetries": spiel_cfr.compile_game("leduc_poker", symmetries=True),
+    "imperfect recall": spiel_cfr.abstract(full, forgetful),
+  }
+  solvers = {name: spiel_cfr.CFRPlusSolver(game) for name, game in games.items()}
+  times: dict[str, list[float]] = {name: [] for name in games}
+  for _ in range(_ROUNDS.value + 1):
+    for name, solver in solvers.items():
+      begin = time.perf_counter()
+      solver.run(1000)
+      times[name].append((time.perf_counter() - begin) * 1e3)
+  rows = [
+    "\nLeduc poker, an iteration\n",
+    "| game | infosets | microseconds |",
+    "| --- | --- | --- |",
+  ]
+  for name, measured in times.items():
+    microseconds = float(np.median(measured[1:]))
+    rows.append(f"| {name} | {games[name].num_infosets:,} | {microseconds:.2f} |")
+  return "\n".join(rows)
+
+
+def table(title: str, curves: Curves) -> str:
+  rows = [f"\n{title}\n", "| curve | buckets | exploitability |", "| --- | --- | --- |"]
+  for name, points in curves.items():
+    rows += [f"| {name} | {buckets:,} | {value:.4g} |" for buckets, value in points]
+  return "\n".join(rows)
+
+
+def draw(drawn: dict[str, Curves]) -> None:
+  import matplotlib
+
+  matplotlib.use("Agg")
+  import matplotlib.pyplot as plt
+
+  figure, plots = plt.subplots(1, len(drawn), figsize=(5.2 * len(drawn), 4.6), layout="constrained")
+  for plot, (title, curves) in zip(np.atleast_1d(plots), drawn.items(), strict=True):
+    draw_curves(plot, curves)
+    plot.set_title(title, fontsize=11)
+    plot.set_xlabel("buckets")
+  np.atleast_1d(plots)[0].set_ylabel("exploitability in the full game")
+  path = pathlib.Path(_PICTURE.value)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=110)
+  print(f"\nWrote {path}", file=sys.stderr)
+
+
+def draw_curves(plot: Any, curves: Curves) -> None:
+  for name, points in curves.items():
+    buckets, values = zip(*sorted(points), strict=True)
+    plot.plot(
+      buckets,
+      np.maximum(values, 1e-12),
+      "*" if len(points) == 1 else "o-",
+      label=name,
+      markersize=13 if len(points) == 1 else 4,
+    )
+  plot.set_xscale("log")
+  plot.set_yscale("log")
+  plot.grid(alpha=0.3, which="both", linewidth=0.4)
+  plot.legend(fontsize=8)
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,156 @@
+"""Deep CFR: exploitability against traversals and seconds, beside the same solvers with tables for networks.
+
+  python examples/deep_cfr.py --game=leduc_poker --iterations=100 --num_traversals=1500
+  python examples/deep_cfr.py --game=phantom_ttt --engine=states --iterations=10 --num_traversals=200
+
+The second is for games that can't be compiled: it plays against an opponent who draws every action uniformly.
+"""
+
+import logging
+import pathlib
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pyspiel
+from absl import app, flags
+from open_spiel.python import policy as open_spiel_policy
+
+import spiel_cfr
+from spiel_cfr import errors
+from spiel_cfr.deep.network import LeastSquares
+
+_GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string.")
+_SOLVERS = flags.DEFINE_list("solvers", ["deep", "dcfr+", "pdcfr+"], "deep, dcfr+, pdcfr+.")
+_ITERATIONS = flags.DEFINE_integer("iterations", 100, "How many.", lower_bound=1)
+_NUM_TRAVERSALS = flags.DEFINE_integer("num_traversals", 1500, "Per iteration and player.")
+_TABLES = flags.DEFINE_bool("tables", True, "Whether to run the same solvers with tables as well.")
+_ENGINE = flags.DEFINE_enum("engine", "compiled", ["compiled", "states"], "See docs/deep.md.")
+_EPISODES = flags.DEFINE_integer("episodes", 1000, "Played on states to measure.", lower_bound=2)
+_SEED = flags.DEFINE_integer("seed", 1, "Of everything random.")
+_PICTURE = flags.DEFINE_string("picture", "", "Where to draw exploitability, if anywhere.")
+
+_POINTS = 20
+
+
+def make(name: str, game: Any, **options: Any) -> Any:
+  """Returns a solver by its name here."""
+  options |= {"num_traversals": _NUM_TRAVERSALS.value, "seed": _SEED.value}
+  if name == "deep":
+    return spiel_cfr.DeepCFRSolver(game, **options)
+  return spiel_cfr.DeepDiscountedCFRSolver(game, {"dcfr+": False, "pdcfr+": True}[name], **options)
+
+
+def main(_: Any) -> None:
+  # JAX tells every program of absl which devices there are not.
+  logging.getLogger("jax").setLevel(logging.WARNING)
+  unknown = set(_SOLVERS.value) - {"deep", "dcfr+", "pdcfr+"}
+  if unknown:
+    sys.exit(f"error: unknown solvers: {', '.join(sorted(unknown))}")
+  try:
+    if _ENGINE.value == "states":
+      play()
+    else:
+      compare()
+  except errors.SpielCFRError as error:
+    sys.exit(f"error: {error}")
+
+
+def compare() -> None:
+  """Runs the solvers on a compiled game."""
+  game = spiel_cfr.compile_game(_GAME.value)
+  print(game)
+  divisor = 2 if game.is_two_player_constant_sum else 1
+  print(
+    f"{'':16} {'traversals':>12} {'CPU s':>8} {'exploitability' if divisor == 2 else 'NashConv':>16}"
+  )
+  curves = {}
+  for name in _SOLVERS.value:
+    for tables in (False, True) if _TABLES.value else (False,):
+      options = {"network": LeastSquares(), "features": "one_hot"} if tables else {}
+      solver = make(name, game, **options)
+      # Compiles what there is to compile, on a solver of its own.
+      make(name, game, **options).run(1)
+      label = f"{name}, tables" if tables else name
+      rows, start = [], time.process_time()
+      for point in range(1, _POINTS + 1):
+        target = max(1, _ITERATIONS.value * point // _POINTS)
+        if target > solver.iteration:
+          solver.run(target - solver.iteration)
+        traversals = int(solver.iteration) * _NUM_TRAVERSALS.value * game.num_players
+        rows.append((traversals, time.process_time() - start, solver.nash_conv() / divisor))
+      curves[label] = rows
+      traversals, seconds, quality = rows[-1]
+      print(f"{label:16} {traversals:12,} {seconds:8.1f} {quality:16.4f}", flush=True)
+  if _PICTURE.value:
+    draw(game.game_string, curves, "exploitability" if divisor == 2 else "NashConv")
+
+
+def play() -> None:
+  """Runs a solver on states, and plays what it has found against a uniform opponent, in both roles."""
+  name = _SOLVERS.value[-1]
+  solver = make(name, _GAME.value, engine="states", sampler="outcome", batch_size_advantage=512)
+  print(
+    f"{name} on {_GAME.value}, outcome sampling, against uniform play ({_EPISODES.value} episodes)"
+  )
+  for _ in range(5):
+    mean, error = against_uniform(solver.game, solver.average_policy())
+    print(
+      f"  iteration {int(solver.iteration):4}   mean return {mean:+.3f} +- {error:.3f}", flush=True
+    )
+    solver.run(max(1, _ITERATIONS.value // 4))
+
+
+def against_uniform(game: pyspiel.Game, policy: open_spiel_policy.Policy) -> tuple[float, float]:
+  """Returns the mean return of a policy against uniform play, and its standard error."""
+  generator = np.random.default_rng(_SEED.value)
+  returns = []
+  for episode in range(_EPISODES.value):
+    own, state = episode % 2, game.new_initial_state()
+    while not state.is_terminal():
+      if state.is_chance_node():
+        actions, chances = zip(*state.chance_outcomes(), strict=True)
+      elif state.current_player() == own:
+        actions, chances = zip(*policy.action_probabilities(state).items(), strict=True)
+      else:
+        actions = tuple(state.legal_actions())
+        chances = (1.0 / len(actions),) * len(actions)
+      state.apply_action(int(generator.choice(actions, p=np.array(chances) / sum(chances))))
+    returns.append(state.returns()[own])
+  return float(np.mean(returns)), float(np.std(returns) / np.sqrt(len(returns)))
+
+
+def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality: str) -> None:
+  try:
+    import matplotlib.pyplot as plt
+    import matplotlib.ticker
+  except ImportError:
+    sys.exit("error: no picture without matplotlib: pip install matplotlib.")
+  figure, both = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
+  colors = {name: f"C{number}" for number, name in enumerate(_SOLVERS.value)}
+  for axes, column, label in zip(both, (0, 1), ("traversals", "CPU seconds"), strict=True):
+    for name, rows in curves.items():
+      kind, tables = name.removesuffix(", tables"), name.endswith("tables")
+      axes.plot(
+        [row[column] for row in rows],
+        [row[2] for row in rows],
+        color=colors[kind],
+        linestyle=":" if tables else "-",
+        label=name,
+      )
+    axes.set(xscale="log", yscale="log", xlabel=label)
+    # Numbers between powers of ten would overlap.
+    axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+    axes.grid(which="both", color="0.92")
+  both[0].set_ylabel(f"{quality} of the average policy")
+  both[0].legend()
+  figure.suptitle(title.removesuffix("()"))
+  path = pathlib.Path(_PICTURE.value)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=150)
+  print(f"\nWrote {path}")
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,84 @@
+r"""Writes a page on which one clicks through a solved game.
+
+    python examples/explore.py --game=kuhn_poker
+
+solves the game and writes results/explore.html, one file that opens in any browser, without a server or a network.
+
+    python examples/explore.py --game=leduc_poker --policy=results/policy.json --trace=results/leduc.csv
+
+shows a policy that `solve.py` has written, and how a run converged.
+
+    python examples/explore.py --board=7s9h9cTc2d --first="22+,A2s+,KTs+,ATo+,KQo" --second="22+,A2s+,K9s+,ATo+,KJo+"
+
+solves a hold'em endgame that is typed in, and shows both players' ranges at every public state.
+"""
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+from absl import app, flags
+
+import spiel_cfr
+from spiel_cfr.poker import ranges
+
+_GAME = flags.DEFINE_string("game", "kuhn_poker", "any OpenSpiel game, with its parameters")
+_POLICY = flags.DEFINE_string("policy", None, "a policy that solve.py has written")
+_TRACE = flags.DEFINE_multi_string("trace", [], "traces whose curves the page shows")
+_SECONDS = flags.DEFINE_float("seconds", 30.0, "how long to solve where there is no policy", 0.0)
+_OUTPUT = flags.DEFINE_string("output", "results/explore.html", "where the page goes")
+_MAX_INFOSETS = flags.DEFINE_integer(
+  "max_infosets", 100_000, "how many infosets the page may have: the likeliest", lower_bound=1
+)
+_VECTOR = flags.DEFINE_bool("vector_form", None, "whether poker is shown as ranges of hands")
+_BOARD = flags.DEFINE_string("board", None, "public cards of an endgame, as in 7s9h9cTc2d")
+_FIRST = flags.DEFINE_string("first", "22+,A2s+,KTs+,ATo+", "the first player's range")
+_SECOND = flags.DEFINE_string("second", "22+,A2s+,KTs+,ATo+", "the second player's range")
+_POT = flags.DEFINE_integer("pot", 2000, "chips in the pot", lower_bound=1)
+_STACK = flags.DEFINE_integer("stack", 9000, "chips that each player has left", lower_bound=1)
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  try:
+    explore()
+  except (spiel_cfr.errors.SpielCFRError, OSError, json.JSONDecodeError) as error:
+    sys.exit(f"error: {error}")
+
+
+def explore() -> None:
+  title = None
+  if _BOARD.value is None:
+    game = spiel_cfr.compile_game(_GAME.value, vector_form=_VECTOR.value)
+  else:
+    endgame = ranges.endgame(
+      _FIRST.value, _SECOND.value, board=_BOARD.value, pot=_POT.value, stack=_STACK.value
+    )
+    game = spiel_cfr.compile_game(endgame.load())
+    title = f"Endgame on {_BOARD.value}"
+  print(game, flush=True)
+  policies: Any
+  if _POLICY.value is None:
+    # A thousandth of the largest payoff is more than one sees.
+    target = 1e-3 * max(map(abs, game.payoff_range))
+    policies = spiel_cfr.solve(game, exploitability=target, seconds=_SECONDS.value, progress=True)
+    print(policies)
+  else:
+    table = json.loads(pathlib.Path(_POLICY.value).read_text())
+    policies = {
+      infostate: {int(action): chance for action, chance in chances.items()}
+      for infostate, chances in table.items()
+    }
+  path = pathlib.Path(_OUTPUT.value)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  traces = {pathlib.Path(trace).stem: trace for trace in _TRACE.value} or None
+  found = spiel_cfr.explore(
+    policies, path, game=game, title=title, traces=traces, max_infosets=_MAX_INFOSETS.value
+  )
+  print(found)
+
+
+if __name__ == "__main__":
+  app.run(main)

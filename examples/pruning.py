@@ -1,0 +1,134 @@
+r"""Draws what best-response pruning saves: CFR+ and CFR, with and without, on games where most is never played.
+
+    python examples/pruning.py --picture=results/pruning.png
+
+prints a table for each game: exploitability after so many iterations, the part of the leaves that was still looked at,
+and how many times faster it was in processor time, all else included (below 1: slower). Both solvers take turns, so
+that whatever else the machine does is shared. Only the time of this process counts.
+"""
+
+import pathlib
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import leduc5
+from absl import app, flags
+
+import spiel_cfr
+from spiel_cfr import PrunedCFRSolver, RegretMatching, Solver
+
+GAMES: dict[str, Callable[[], Any]] = {
+  "Leduc poker": lambda: "leduc_poker",
+  "liar's dice, 1 die of 6 sides": lambda: "liars_dice",
+  "Leduc-5": leduc5.Leduc5Game,
+}
+
+_GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
+_AT = flags.DEFINE_list("at", ["100", "300", "600", "1000"], "after how many iterations to look")
+_PICTURE = flags.DEFINE_string(
+  "picture", "results/pruning.png", "where the picture goes; empty for none"
+)
+
+# Seconds, exploitability, and what part of the leaves is looked at.
+Curve = list[tuple[float, float, float]]
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  curves: dict[str, dict[str, Curve]] = {}
+  for number in _GAMES.value:
+    name = list(GAMES)[int(number)]
+    compiled = spiel_cfr.compile_game(GAMES[name]())
+    print(f"\n{name}: {compiled}\n")
+    print("| solver | iterations | exploitability | pruned | looked at | times faster |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    curves[name] = {}
+    for plus in (True, False):
+      curves[name] |= compare(compiled, plus)
+  if _PICTURE.value:
+    draw(curves)
+
+
+def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
+  """CFR+ or CFR with the averages of the pruned solver, those that the other player faces."""
+  return Solver(
+    game,
+    RegretMatching.plus() if plus else RegretMatching(),
+    average_weights=1.0 if plus else 0.0,
+    averaged=("after", "before"),
+  )
+
+
+def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
+  """Runs a solver without and with pruning, a tenth of the way each in turn."""
+  name = "CFR+" if plus else "CFR"
+  solvers: dict[str, Solver] = {
+    name: unpruned(game, plus),
+    f"{name}, pruned": PrunedCFRSolver(game, plus),
+  }
+  seconds = dict.fromkeys(solvers, 0.0)
+  curves: dict[str, Curve] = {label: [] for label in solvers}
+  for solver in solvers.values():
+    # What is made once, and kernels.
+    solver.prepare()
+  moments = sorted(map(int, _AT.value))
+  done = 0
+  while done < moments[-1]:
+    following = min([max(done + 25, int(1.25 * done)), *(at for at in moments if at > done)])
+    for label, solver in solvers.items():
+      start = time.process_time()
+      solver.run(following - done)
+      seconds[label] += time.process_time() - start
+      share = solver.active_share if isinstance(solver, PrunedCFRSolver) else 1.0
+      curves[label].append((seconds[label], solver.exploitability(), share))
+    done = following
+    if done in moments:
+      (bare, value, _), (own, pruned, share) = (curve[-1] for curve in curves.values())
+      print(
+        f"| {name} | {done:,} | {value:.2e} | {pruned:.2e} | {share:.2f} | {bare / own:.2f} |",
+        flush=True,
+      )
+  return curves
+
+
+def draw(curves: dict[str, dict[str, Curve]]) -> None:
+  """Draws two panels for each game: exploitability, and what is looked at, against time."""
+  try:
+    import matplotlib.pyplot as plt
+  except ImportError:
+    sys.exit("No picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --picture=.")
+  figure, panels = plt.subplots(
+    2,
+    len(curves),
+    figsize=(4.6 * len(curves), 6.4),
+    layout="constrained",
+    squeeze=False,
+    sharex="col",
+    height_ratios=[3, 1],
+  )
+  for (upper, lower), (name, lines) in zip(panels.T, curves.items(), strict=True):
+    for label, curve in lines.items():
+      times, values, shares = zip(*curve, strict=True)
+      color = "C0" if label.startswith("CFR+") else "C1"
+      style = "-" if label.endswith("pruned") else "--"
+      upper.plot(times, values, label=label, color=color, linestyle=style)
+      if label.endswith("pruned"):
+        lower.plot(times, shares, color=color)
+    upper.set(xscale="log", yscale="log", title=name)
+    lower.set(xscale="log", xlabel="seconds of processor time", ylim=(0, 1.05))
+    for axes in (upper, lower):
+      axes.grid(which="major", color="0.9")
+  panels[0][0].set_ylabel("exploitability")
+  panels[1][0].set_ylabel("leaves looked at")
+  panels[0][0].legend(loc="lower left", fontsize="small")
+  path = pathlib.Path(_PICTURE.value)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=110)
+  print(f"\nWrote {path}")
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,132 @@
+r"""Draws what a warm start is worth: solvers from scratch, and from the average of another one.
+
+    python examples/warm_start.py --picture=results/warm_start.png
+
+prints two tables for a game. The first is for CFR, which goes on from its own average after 30 iterations as if it had
+never stopped; the second counts iterations to three exploitabilities, from scratch and from CFR's 1,000th average.
+"""
+
+import pathlib
+import sys
+
+from absl import app, flags
+
+import spiel_cfr
+from spiel_cfr import Powers, TabularCFRSolver
+
+SOLVERS = {
+  "CFR+": spiel_cfr.CFRPlusSolver,
+  "PCFR+": spiel_cfr.PCFRPlusSolver,
+  "DCFR": spiel_cfr.DCFRSolver,
+}
+TARGETS = (1e-2, 2e-3, 5e-4)
+MORE = (10, 30, 100, 300, 900)
+
+_GAME = flags.DEFINE_string("game", "leduc_poker", "the game")
+_SOURCE = flags.DEFINE_integer("source", 1_000, "iterations of CFR before the warm starts", 1)
+_ITERATIONS = flags.DEFINE_integer("iterations", 1_000, "iterations after them", 1)
+_PICTURE = flags.DEFINE_string(
+  "picture", "results/warm_start.png", "where the picture goes; empty for none"
+)
+
+# Iterations and exploitability.
+Curve = list[tuple[int, float]]
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  game = spiel_cfr.compile_game(_GAME.value)
+  goes_on(game)
+  source = simultaneous(game)
+  source.run(_SOURCE.value)
+  print(
+    f"\nFrom CFR's average after {_SOURCE.value:,} iterations, {source.exploitability():.2e}:\n"
+  )
+  print(f"| solver | T | {' | '.join(f'to {target:g}' for target in TARGETS)} |")
+  print("| --- " * (2 + len(TARGETS)) + "|")
+  curves = {}
+  for name, make in SOLVERS.items():
+    cold, warm, fresh = make(game), make(game), make(game)
+    start = warm.warm_start(source)
+    fresh.warm_start(source, keep_average=False)
+    rows = {
+      f"{name}, cold": (cold, ""),
+      f"{name}, warm": (warm, f"{start.iterations:,}"),
+      f"{name}, warm, average anew": (fresh, f"{start.iterations:,}"),
+    }
+    for label, (solver, counted) in rows.items():
+      curve, counts = run(solver)
+      curves[label] = curve
+      cells = " | ".join("" if count is None else f"{count:,}" for count in counts)
+      print(f"| {label} | {counted} | {cells} |", flush=True)
+  if _PICTURE.value:
+    draw(curves, source.exploitability())
+
+
+def simultaneous(game: spiel_cfr.CompiledGame) -> TabularCFRSolver:
+  """CFR with simultaneous updates, for which the theory is exact."""
+  return TabularCFRSolver(game, alternating_updates=False)
+
+
+def goes_on(game: spiel_cfr.CompiledGame) -> None:
+  """Prints how CFR goes on: never stopped, from its average, and from scratch."""
+  never, warm = simultaneous(game), simultaneous(game)
+  never.run(30)
+  print(f"CFR's average after 30 iterations: {warm.warm_start(never, 30)}\n")
+  print(f"| CFR, exploitability after | {' | '.join(f'+{more}' for more in MORE)} |")
+  print("| --- " * (1 + len(MORE)) + "|")
+  rows = {"never stopped": never, "warm start": warm, "from scratch": simultaneous(game)}
+  for label, solver in rows.items():
+    cells, first = [], solver.iteration
+    for more in MORE:
+      solver.run(first + more - solver.iteration)
+      cells.append(f"{solver.exploitability():.4f}")
+    print(f"| {label} | {' | '.join(cells)} |", flush=True)
+
+
+def run(solver: spiel_cfr.Solver) -> tuple[Curve, list[int | None]]:
+  """Runs a solver; returns its curve, and after how many more iterations it has reached each target."""
+  first, schedule = solver.iteration, Powers(1.1)
+  curve: Curve = []
+  reached: list[int | None] = [None] * len(TARGETS)
+  done = 0
+  while done < _ITERATIONS.value:
+    # Every fifth iteration, and later every tenth part.
+    following = max(done + 5, int(schedule(max(1, done))))
+    solver.run(following - done)
+    done = solver.iteration - first
+    value = solver.exploitability()
+    curve.append((done, value))
+    for number, target in enumerate(TARGETS):
+      if reached[number] is None and value <= target:
+        reached[number] = done
+  return curve, reached
+
+
+def draw(curves: dict[str, Curve], source: float) -> None:
+  """Draws a panel for each solver."""
+  try:
+    import matplotlib.pyplot as plt
+  except ImportError:
+    sys.exit("No picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --picture=.")
+  figure, panels = plt.subplots(
+    1, len(SOLVERS), figsize=(4.6 * len(SOLVERS), 4.4), layout="constrained", sharey=True
+  )
+  for axes, name in zip(panels, SOLVERS, strict=True):
+    for label, curve in curves.items():
+      if label.startswith(f"{name}, "):
+        axes.plot(*zip(*curve, strict=True), label=label.partition(", ")[2])
+    axes.axhline(source, color="0.6", linestyle=":", label="the policy that it starts from")
+    axes.set(xscale="log", yscale="log", xlabel="iterations after the start", title=name)
+    axes.grid(which="major", color="0.9")
+    axes.legend(loc="lower left", fontsize="small")
+  panels[0].set_ylabel("exploitability")
+  path = pathlib.Path(_PICTURE.value)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=110)
+  print(f"\nWrote {path}")
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,133 @@
+"""Buckets that clusters of infosets make, without any knowledge of the game.
+
+Infosets of a player that the others can't tell apart, such as hands after the same betting, are clustered by what a few
+iterations on the full game say of them:
+
+- "values": the counterfactual utility of each action (after Li and Huang, "WEVA", 2026, who weigh the values of hands
+  at all nodes);
+- "strategies": how often each action is played, on average.
+
+Where clusters do not follow from those before, players forget: the buckets are tied. k-means++ is that of Arthur and
+Vassilvitskii (2007), by SciPy.
+"""
+
+import warnings
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import scipy.cluster.vq
+
+from spiel_cfr import arguments, catalogue, errors
+from spiel_cfr.abstraction.buckets import Buckets, identity
+from spiel_cfr.abstraction.leaves import find_public_states
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros
+from spiel_cfr.policy import forms
+
+Feature: TypeAlias = Literal["values", "strategies"]
+
+
+def cluster(
+  game: CompiledGame,
+  size: int,
+  *,
+  feature: Feature = "strategies",
+  iterations: int = 100,
+  solver: str = "cfr+",
+  seed: int = 0,
+) -> Buckets:
+  """Puts infosets into buckets by what a solver has learned of them.
+
+      small = abstract(game, cluster(game, 4))
+
+  Args:
+    game: a compiled game that lists its leaves.
+    size: how many buckets a public state has at most.
+    feature: see the module's docstring.
+    iterations: how many to look at the full game for.
+    solver: a name in the catalogue.
+    seed: of k-means++; the same seed gives the same buckets.
+
+  Raises:
+    ArgumentError: an argument makes no sense.
+    UnsupportedGameError: the game is in vector form, or an abstraction itself.
+  """
+  size = arguments.positive_integer(size, "size")
+  seed = arguments.integer(seed, "seed", 0)
+  arguments.one_of(feature, "feature", get_args(Feature))
+  states = find_public_states(game)
+  learned = catalogue.make(solver, game, iterations)
+  learned.run(arguments.positive_integer(iterations, "iterations"))
+  probabilities = learned.average_probabilities()
+  numbers = probabilities if feature == "strategies" else _values(game, probabilities)
+  entries, begin = numbers[game.all_action_sequences], 0
+  rng = np.random.default_rng(seed)
+  labels = []
+  for own, public in zip(game.infosets, states, strict=True):
+    starts = begin + np.cumsum(own.num_actions) - own.num_actions
+    begin += len(own.actions)
+    found, count = np.zeros(len(public), np.int64), 0
+    for members in _groups(own.num_actions, own.actions, public):
+      width = int(own.num_actions[members[0]])
+      points = entries[starts[members][:, None] + np.arange(width)]
+      number = k_means(points, size, rng)
+      found[members] = count + number
+      count += int(number.max()) + 1
+    labels.append(found)
+  return Buckets(tuple(labels), identity(game).slots)
+
+
+def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s]:
+  """Returns the infosets that may be in one bucket: of one public state, with the same actions."""
+  groups: dict[tuple[int, ...], list[int]] = {}
+  pieces = np.split(actions, np.cumsum(num_actions)[:-1]) if len(num_actions) else []
+  for index, (state, legal) in enumerate(zip(public.tolist(), pieces, strict=True)):
+    groups.setdefault((state, *legal.tolist()), []).append(index)
+  return [np.array(members) for members in groups.values()]
+
+
+def _values(game: CompiledGame, probabilities: Float64s) -> Float64s:
+  """Returns the counterfactual utility of each sequence."""
+  reach = forms.sequence_form(game, probabilities)
+  utility = aligned_zeros(game.end)
+  for player, tree in enumerate(game.treeplexes):
+    game.payoff.gradient_into(player, reach, utility)
+    for sequences, infosets in reversed(list(tree.blocks())):
+      worth = (probabilities[sequences] * utility[sequences]).sum(axis=0)
+      np.add.at(utility, tree.parent[infosets], worth)
+  return utility
+
+
+def k_means(points: Float64s, size: int, seed: int | np.random.Generator = 0) -> Int64s:
+  """Clusters points by k-means++; equal points are in one cluster.
+
+  Args:
+    points: shape (points, numbers).
+    size: how many clusters there are at most.
+    seed: of the first centres, or a generator to draw them from.
+
+  Returns:
+    The number of each point's cluster, from 0 without gaps; shape (points,).
+
+  Raises:
+    ArgumentError: the points are not a table of finite numbers, or the size is not positive, or the seed is none.
+  """
+  size = arguments.positive_integer(size, "size")
+  if not isinstance(seed, np.random.Generator):
+    seed = arguments.integer(seed, "seed", 0)
+  table = np.asarray(points, np.float64)
+  if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
+    raise errors.ArgumentError("points must be a table of finite numbers, a row each.")
+  distinct, which = np.unique(table, axis=0, return_inverse=True)
+  which = which.reshape(-1)
+  if len(distinct) > size:
+    with warnings.catch_warnings():
+      # An empty cluster is one cluster less.
+      warnings.simplefilter("ignore", UserWarning)
+      centres, _ = scipy.cluster.vq.kmeans2(
+        table, size, minit="++", seed=np.random.default_rng(seed)
+      )
+    distances = ((distinct[:, None] - centres) ** 2).sum(axis=2)
+    which = distances.argmin(axis=1)[which]
+  result: Int64s = np.unique(which, return_inverse=True)[1]
+  return result

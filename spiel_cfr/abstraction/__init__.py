@@ -1,0 +1,1 @@
+"""Smaller games that stand for larger ones: infosets that play alike are one."""

@@ -1,0 +1,122 @@
+"""A policy that plays: OpenSpiel's interface of bots, for its tournaments and for games against people."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as open_spiel_policy
+
+from spiel_cfr import arguments, errors
+from spiel_cfr.policy import AnyPolicy
+from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solving import Solution
+
+
+class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
+  """Draws its actions from a policy. For `pyspiel.evaluate_bots` and whatever else takes a bot.
+
+  >>> game = pyspiel.load_game("kuhn_poker")
+  >>> solver = IterativeSolver.load("kuhn.npz", game)  # doctest: +SKIP
+  >>> bots = [PolicyBot(solver, player, seed=player) for player in range(2)]  # doctest: +SKIP
+  >>> pyspiel.evaluate_bots(game.new_initial_state(), bots, seed=0)  # doctest: +SKIP
+  [1.0, -1.0]
+  """
+
+  def __init__(
+    self,
+    policies: IterativeSolver | Solution | AnyPolicy,
+    player: int,
+    *,
+    seed: int | np.random.Generator | None = None,
+  ) -> None:
+    """Makes the bot.
+
+    Args:
+      policies: a solver, whose average policy is played as it is now; what `solve` returns; OpenSpiel's policies, in
+        Python or C++; or a mapping from infostates to action -> probability.
+      player: as whom it plays.
+      seed: of its draws.
+
+    Raises:
+      ArgumentError: that is no player, no seed or no policy.
+    """
+    super().__init__()
+    self._player = arguments.integer(player, "player", 0)
+    if not isinstance(seed, np.random.Generator):
+      seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
+    self._rng = seed
+    if isinstance(policies, IterativeSolver):
+      policies = copy.copy(policies.average_policy())
+    elif isinstance(policies, Solution):
+      policies = policies.policy
+    known = Mapping | pyspiel.Policy | open_spiel_policy.Policy
+    if not isinstance(policies, known):
+      raise errors.ArgumentError(
+        f"{arguments.shortened(policies)} is no policy that a bot can play. Give a solver, one of OpenSpiel's "
+        "policies, or a dictionary infostate -> {action: probability}."
+      )
+    self._policy = policies
+
+  def player_id(self) -> int:
+    """Returns as whom it plays."""
+    return self._player
+
+  def provides_policy(self) -> bool:
+    """Returns that it tells its probabilities."""
+    return True
+
+  def restart_at(self, state: Any) -> None:
+    """Does nothing: it remembers nothing of a game."""
+
+  def get_policy(self, state: Any) -> list[tuple[int, float]]:
+    """Returns (action, probability) of each legal action, of which there are none where it is not to move.
+
+    Raises:
+      PolicyError: the policy has no probabilities there.
+    """
+    legal = state.legal_actions(self._player)
+    if not legal:
+      return []
+    if isinstance(self._policy, open_spiel_policy.Policy):
+      found = self._policy.action_probabilities(state, self._player)
+    elif isinstance(self._policy, Mapping):
+      infostate = state.information_state_string(self._player)
+      if infostate not in self._policy:
+        raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
+      found = self._policy[infostate]
+    elif isinstance(self._policy, pyspiel.TabularPolicy):
+      found = self._policy.get_state_policy(state.information_state_string(self._player))
+    else:
+      found = self._policy.get_state_policy(state, self._player)
+    chances = dict(found)
+    result = [(int(action), float(chances.get(action, 0.0))) for action in legal]
+    total = sum(chance for _, chance in result)
+    if not (abs(total - 1) < 1e-6 and all(chance >= 0 for _, chance in result)):
+      raise errors.PolicyError(
+        f"After the history [{state.history_str()}] the policy has {chances!r}, no distribution over the legal actions "
+        f"{legal}."
+      )
+    return result
+
+  def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
+    """Returns the probabilities, and an action that is drawn from them.
+
+    Raises:
+      PolicyError: the policy has no probabilities there.
+    """
+    chances = self.get_policy(state)
+    if not chances:
+      return [], int(pyspiel.INVALID_ACTION)
+    weights = np.array([chance for _, chance in chances])
+    drawn = self._rng.choice(len(chances), p=weights / weights.sum())
+    return chances, chances[int(drawn)][0]
+
+  def step(self, state: Any) -> int:
+    """Returns an action.
+
+    Raises:
+      PolicyError: the policy has no probabilities there.
+    """
+    return self.step_with_policy(state)[1]

@@ -1,0 +1,196 @@
+"""Deep CFR and its bootstrapped descendants.
+
+- Deep CFR: Brown, Lerer, Gross and Sandholm, "Deep Counterfactual Regret Minimization" (2019).
+- Single Deep CFR, whose average is that of all networks: Steinberger, "Single Deep Counterfactual Regret Minimization"
+  (2019).
+- Bootstrapped: Xu et al., "Deep (Predictive) Discounted Counterfactual Regret Minimization" (2026).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from spiel_cfr import arguments
+from spiel_cfr.compiling import AnyGame
+from spiel_cfr.deep.base import ADVANTAGES, INSTANT, DeepSolver, Options
+from spiel_cfr.deep.network import Rows
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+
+# Hidden layers and their units.
+LAYERS = (64, 64, 64)
+
+
+class DeepCFRSolver(DeepSolver):
+  """Deep CFR: networks learn the mean of all samples of advantages, those of iteration t weighing t.
+
+      solver = DeepCFRSolver("leduc_poker", num_traversals=1500, seed=1)
+      solver.run(100)
+      solver.average_policy(), solver.network_policy()
+
+  The arguments have OpenSpiel's names; its `num_iterations` and `solve()` are `solver.run(num_iterations)` here.
+  """
+
+  def __init__(
+    self,
+    game: AnyGame,
+    policy_network_layers: Sequence[int] = LAYERS,
+    advantage_network_layers: Sequence[int] = LAYERS,
+    num_traversals: int = 1500,
+    learning_rate: float = 3e-3,
+    batch_size_advantage: int | None = None,
+    batch_size_strategy: int | None = None,
+    memory_capacity: int = 1_000_000,
+    policy_network_train_steps: int = 1000,
+    advantage_network_train_steps: int = 75,
+    reinitialize_advantage_networks: bool = False,
+    **options: Unpack[Options],
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a game, its string, or a compiled game.
+      policy_network_layers: see `DeepSolver`.
+      advantage_network_layers: likewise.
+      num_traversals: likewise.
+      learning_rate: likewise.
+      batch_size_advantage: likewise.
+      batch_size_strategy: likewise.
+      memory_capacity: likewise.
+      policy_network_train_steps: likewise.
+      advantage_network_train_steps: likewise.
+      reinitialize_advantage_networks: whether every fit begins with new networks, as in the paper, which takes
+        many more steps; otherwise with those of the iteration before.
+      **options: see `DeepSolver`.
+
+    Raises:
+      ArgumentError: an argument makes no sense.
+      FeaturesError: two infosets have the same features.
+      GameError: the game can't be loaded or sampled.
+      MissingPackageError: JAX or optax is not installed.
+    """
+    self._reinitializes = bool(reinitialize_advantage_networks)
+    super().__init__(
+      game,
+      policy_network_layers,
+      advantage_network_layers,
+      num_traversals,
+      learning_rate,
+      batch_size_advantage,
+      batch_size_strategy,
+      memory_capacity,
+      policy_network_train_steps,
+      advantage_network_train_steps,
+      1.0,
+      0.0,
+      **options,
+    )
+
+  def _sample_weight(self, iteration: int) -> float:
+    return float(iteration)
+
+  def _learn(self, player: int, rows: Rows, iteration: int) -> None:
+    self._learner.fit(player, ADVANTAGES, rows, iteration, self._reinitializes)
+
+
+class DeepDiscountedCFRSolver(DeepSolver):
+  """DCFR+ and PDCFR+ with networks that learn from themselves; with baselines, VR-DeepDCFR+ and VR-DeepPDCFR+.
+
+  Samples r are of this iteration t only. A network A is fitted to
+
+      max(A before, 0) (t - 1)^alpha / ((t - 1)^alpha + c) + r,   c = 1.5, or 1 if it predicts,
+
+  and regret matching is applied to it; if it predicts, to max(A, 0) t^alpha / (t^alpha + c) + P, where another network
+  P is fitted to r. Baselines are a network too: it learns what every action is worth, whoever takes it, from where
+  samples have moved its answers.
+
+  Attributes:
+    predictive: whether it predicts the next samples.
+  """
+
+  def __init__(
+    self,
+    game: AnyGame,
+    predictive: bool = False,
+    alpha: float | None = None,
+    gamma: float = 2.0,
+    policy_network_layers: Sequence[int] = LAYERS,
+    advantage_network_layers: Sequence[int] = LAYERS,
+    num_traversals: int = 1500,
+    learning_rate: float = 3e-3,
+    batch_size_advantage: int | None = None,
+    batch_size_strategy: int | None = None,
+    memory_capacity: int = 1_000_000,
+    policy_network_train_steps: int = 1000,
+    advantage_network_train_steps: int = 75,
+    baseline_rate: float = 0.0,
+    **options: Unpack[Options],
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a game, its string, or a compiled game.
+      predictive: whether to predict the next samples: PDCFR+ instead of DCFR+.
+      alpha: the power of the discount; the paper's, 2 or with predictions 2.3, if None.
+      gamma: the power of t that iteration t weighs in the average.
+      policy_network_layers: see `DeepSolver`.
+      advantage_network_layers: likewise.
+      num_traversals: likewise.
+      learning_rate: likewise.
+      batch_size_advantage: likewise.
+      batch_size_strategy: likewise.
+      memory_capacity: likewise.
+      policy_network_train_steps: likewise.
+      advantage_network_train_steps: likewise.
+      baseline_rate: if positive, baselines, which move by this share to each new value; on compiled games only.
+      **options: see `DeepSolver`.
+
+    Raises:
+      ArgumentError: an argument makes no sense.
+      FeaturesError: two infosets have the same features.
+      GameError: the game can't be loaded or sampled.
+      MissingPackageError: JAX or optax is not installed.
+    """
+    self.predictive = bool(predictive)
+    default_alpha, self._constant = (2.3, 1.0) if predictive else (2.0, 1.5)
+    self._alpha = (
+      default_alpha if alpha is None else arguments.real_number(alpha, "alpha", 0.0, 100.0)
+    )
+    self._networks = 2 if predictive else 1
+    super().__init__(
+      game,
+      policy_network_layers,
+      advantage_network_layers,
+      num_traversals,
+      learning_rate,
+      batch_size_advantage,
+      batch_size_strategy,
+      memory_capacity,
+      policy_network_train_steps,
+      advantage_network_train_steps,
+      gamma,
+      baseline_rate,
+      **options,
+    )
+
+  _forgets = True
+
+  def _discount(self, iteration: int | Int64s) -> Any:
+    """Returns what cumulative advantages are multiplied by before those of an iteration are added."""
+    power = (iteration - 1.0) ** self._alpha
+    return power / (power + self._constant)
+
+  def _learn(self, player: int, rows: Rows, iteration: int) -> None:
+    before = np.maximum(self._learner.outputs(player, ADVANTAGES, rows.features), 0.0)
+    targets = before * self._discount(iteration) + rows.targets
+    self._learner.fit(player, ADVANTAGES, rows._replace(targets=targets), iteration)
+    if self.predictive:
+      self._learner.fit(player, INSTANT, rows, iteration)
+
+  def _scores(self, outputs: Float64s, iteration: int | Int64s) -> Float64s:
+    advantages: Float64s = outputs[ADVANTAGES]
+    if not self.predictive:
+      return advantages
+    kept: Float64s = np.maximum(advantages, 0.0) * self._discount(iteration + 1)
+    scores: Float64s = kept + outputs[INSTANT]
+    return scores

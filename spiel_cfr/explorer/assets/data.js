@@ -1,0 +1,232 @@
+"use strict";
+// The data of the page: compressed sections of the document, unpacked when they are first asked for.
+
+const CHANCE = -1, TERMINAL = -2, NONE = -1;
+const TYPES = {i1: Int8Array, u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array};
+const sections = new Map();
+
+async function unpack(element) {
+  const text = atob(element.textContent);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+// Returns a promise of a section: its arrays by name, or the JSON that it is.
+function section(name) {
+  if (!sections.has(name)) sections.set(name, readSection(name));
+  return sections.get(name);
+}
+
+async function readSection(name) {
+  const element = document.getElementById("data-" + name);
+  if (!element) return null;
+  const buffer = await unpack(element);
+  element.textContent = "";
+  if (!element.dataset.layout) return JSON.parse(new TextDecoder().decode(buffer));
+  const arrays = {};
+  let offset = 0;
+  for (const field of element.dataset.layout.split(" ")) {
+    const [key, type, size] = field.split(":");
+    arrays[key] = new TYPES[type](buffer, offset, Number(size));
+    offset += arrays[key].byteLength;
+  }
+  return arrays;
+}
+
+// What follows from the arrays of a tree, each in one pass over its nodes.
+class Tree {
+  constructor(arrays, players) {
+    Object.assign(this, arrays);
+    this.players = players;
+    this.size = this.mover.length;
+    this.parent = new Int32Array(this.size).fill(NONE);
+    this.reach = new Float64Array(this.size);
+    this.reach[0] = 1;
+    for (let node = 0; node < this.size; node++) {
+      const end = this.first_child[node] + this.num_children[node];
+      for (let child = this.first_child[node]; child < end; child++) {
+        this.parent[child] = node;
+        this.reach[child] = this.reach[node] * this.probability[child];
+      }
+    }
+  }
+
+  // The nodes from the root to a node, both included.
+  path(node) {
+    const result = [];
+    for (; node !== NONE; node = this.parent[node]) result.unshift(node);
+    return result;
+  }
+
+  children(node) {
+    return Array.from({length: this.num_children[node]}, (_, i) => this.first_child[node] + i);
+  }
+
+  value(node, player) {
+    return this.values[node * this.players + player];
+  }
+
+  // The probability of a node if a player had done all to come there.
+  counterfactualReach(node, player) {
+    let result = 1;
+    for (; this.parent[node] !== NONE; node = this.parent[node]) {
+      if (this.mover[this.parent[node]] !== player) result *= this.probability[node];
+    }
+    return result;
+  }
+
+  // The nodes of a row, likeliest first.
+  nodesOf(row) {
+    if (!this.starts) {
+      const rows = this.row.reduce((most, each) => Math.max(most, each), NONE) + 1;
+      this.starts = new Int32Array(rows + 1);
+      for (const each of this.row) if (each !== NONE) this.starts[each + 1]++;
+      for (let i = 0; i < rows; i++) this.starts[i + 1] += this.starts[i];
+      const place = this.starts.slice();
+      this.byRow = new Int32Array(this.starts[rows]);
+      for (let node = 0; node < this.size; node++) {
+        if (this.row[node] !== NONE) this.byRow[place[this.row[node]]++] = node;
+      }
+    }
+    if (row + 1 >= this.starts.length) return [];
+    const found = Array.from(this.byRow.subarray(this.starts[row], this.starts[row + 1]));
+    return found.sort((a, b) => this.reach[b] - this.reach[a] || a - b);
+  }
+}
+
+// Infosets and, end to end, their actions.
+class Infosets {
+  constructor(arrays, infostates) {
+    Object.assign(this, arrays);
+    this.infostates = infostates;
+    this.size = infostates.length;
+    this.start = starts(this.num_actions);
+  }
+
+  // Actions of an infoset: name, probability, value, counterfactual regret, whether a best response takes it.
+  actions(row) {
+    return Array.from({length: this.num_actions[row]}, (_, i) => {
+      const at = this.start[row] + i;
+      const value = this.action_value[at];
+      return {
+        move: this.move[at], probability: this.probability[at], value, best: this.is_best[at] > 0,
+        regret: this.counterfactual_reach[row] * (value - this.value[row]),
+      };
+    });
+  }
+
+  // What a best response gains from here on, times the probability to come here if the owner does all for it.
+  gain(row) {
+    return this.counterfactual_reach[row] * (this.best_value[row] - this.value[row]) || 0;
+  }
+}
+
+// Public states with the ranges of both players, end to end.
+class PublicStates {
+  constructor(arrays, boards) {
+    Object.assign(this, arrays);
+    this.boards = boards;
+    this.size = boards.length;
+    const hands = new Int32Array(2 * this.size), moves = new Int32Array(this.size);
+    for (let i = 0; i < this.size; i++) {
+      hands[2 * i] = this.counts[3 * i];
+      hands[2 * i + 1] = this.counts[3 * i + 1];
+      moves[i] = this.counts[3 * i + 2];
+    }
+    this.handStart = starts(hands);
+    this.moveStart = starts(moves);
+  }
+
+  // The cells' start needs to know who moves, which the tree does.
+  placeActions(movers) {
+    const cells = new Int32Array(this.size);
+    for (let i = 0; i < this.size; i++) {
+      const mover = movers[i];
+      if (mover >= 0) cells[i] = this.counts[3 * i + 2] * this.counts[3 * i + mover];
+    }
+    this.cellStart = starts(cells);
+  }
+
+  moves_of(row) {
+    return this.moves.subarray(this.moveStart[row], this.moveStart[row + 1]);
+  }
+
+  // A player's hands at a public state, with the strategy if it is to move.
+  range(row, player, mover) {
+    const from = this.handStart[2 * row + player], to = this.handStart[2 * row + player + 1];
+    const count = to - from, actions = this.moves_of(row).length;
+    return Array.from({length: count}, (_, i) => {
+      const hand = {
+        hand: this.hands[from + i], weight: this.weight[from + i],
+        // How likely the hand is to be here, up to a factor of the range.
+        mass: this.weight[from + i] * this.beside[from + i],
+        value: this.value[from + i], equity: this.equity[from + i] / 65535, actions: [],
+      };
+      for (let action = 0; player === mover && action < actions; action++) {
+        const at = this.cellStart[row] + action * count + i;
+        hand.actions.push({
+          probability: this.probability[at] / 65535, value: this.action_value[at],
+          best: this.is_best[at] > 0,
+        });
+      }
+      return hand;
+    });
+  }
+}
+
+function starts(counts) {
+  const result = new Int32Array(counts.length + 1);
+  for (let i = 0; i < counts.length; i++) result[i + 1] = result[i] + counts[i];
+  return result;
+}
+
+// Returns 0, 1, ... in the order of weights that are not negative, largest first, equal ones in their own order.
+function largestFirst(size, weight) {
+  // Such numbers are in the order of their bits, and with the place below them one sort of numbers does it all, ten times as
+  // fast as one that calls a function. 31 bits and 21 fit into the 53 of a number.
+  const places = 2 ** 21, bits = new Uint32Array(size), keys = new Float64Array(size);
+  const floats = new Float32Array(bits.buffer);
+  for (let i = 0; i < size; i++) floats[i] = Math.max(0, weight(i) || 0);
+  for (let i = 0; i < size; i++) keys[i] = bits[i] * places + (places - 1 - (i % places));
+  if (size > places) return Uint32Array.from(floats.keys()).sort((a, b) => floats[b] - floats[a] || a - b);
+  keys.sort();
+  const result = new Uint32Array(size);
+  for (let i = 0; i < size; i++) result[size - 1 - i] = places - 1 - (keys[i] % places);
+  return result;
+}
+
+// Numbers as text.
+
+function percent(share) {
+  if (!Number.isFinite(share)) return "–";
+  if (share === 0) return "0%";
+  if (share < 0.0001) return "<0.01%";
+  const digits = share < 0.001 || (share > 0.999 && share < 1) ? 2 : 1;
+  if (share < 1 && Number((100 * share).toFixed(digits)) === 100) return ">99.99%";
+  return (100 * share).toFixed(digits).replace(/\.0$/, "") + "%";
+}
+
+// The same where small numbers matter.
+function exactly(share) {
+  return share > 0 && share < 0.0001 ? (100 * share).toExponential(1).replace("-", "−") + "%" : percent(share);
+}
+
+function number(value, digits = 4) {
+  if (!Number.isFinite(value)) return "–";
+  if (Math.abs(value) < 1e-12) return "0";
+  const text = Math.abs(value) < 1e-4 || Math.abs(value) >= 1e6
+    ? value.toExponential(2)
+    : String(Number(value.toPrecision(digits)));
+  return text.replace("-", "−");
+}
+
+function signed(value) {
+  const text = number(value);
+  return value > 0 && text !== "0" ? "+" + text : text;
+}
+
+function count(value) {
+  return value.toLocaleString("en");
+}

@@ -1,0 +1,405 @@
+"use strict";
+// What the page is made of. Text from games is only ever text: htm and Preact make no markup of it.
+
+const {html, render, useState, useEffect, useMemo, useRef, useCallback} = htmPreact;
+
+const PALETTE = [
+  "#4c7bd9", "#ef8a3c", "#35a67a", "#d9567b", "#8a63d2", "#c6a117", "#2aa3b8", "#a1663f",
+  "#7d8797", "#6b9e2f",
+];
+// Poker has colours of its own: blue folds, green calls, the larger the bet the redder.
+const POKER = [[/^(fold)/i, "#6b9fd8"], [/^(call|check)/i, "#5cb878"], [/^(all-?in)/i, "#c0282d"]];
+const BETS = ["#f6b26b", "#ef7d3b", "#d94f2b", "#a8326e", "#7b3fa0"];
+
+function colorsOf(moves, names) {
+  let bets = 0;
+  return Array.from(moves, (move) => {
+    const poker = POKER.find(([pattern]) => pattern.test(names[move]));
+    if (poker) return poker[1];
+    if (/^(bet|raise|halfpot|pot)/i.test(names[move])) return BETS[Math.min(bets++, BETS.length - 1)];
+    return PALETTE[move % PALETTE.length];
+  });
+}
+
+function playerName(mover) {
+  return mover === CHANCE ? "Chance" : mover === TERMINAL ? "The end" : `Player ${mover}`;
+}
+
+function Player({mover}) {
+  const kind = mover < 0 ? "chance" : "p" + (mover % 6);
+  return html`<span class="player ${kind}"><i></i>${playerName(mover)}</span>`;
+}
+
+function Bar({parts, label}) {
+  return html`<span class="bar" role="img" aria-label=${label || ""}>
+    ${parts.map(({share, color}) => share > 0 && html`<i style=${{width: 100 * share + "%", background: color}} />`)}
+  </span>`;
+}
+
+function Tile({label, children, note}) {
+  return html`<div class="tile"><span>${label}</span><b>${children}</b>${note && html`<small>${note}</small>`}</div>`;
+}
+
+// A list of which only what is seen is in the document; rows are of one height.
+function LongList({rows, height, row, selected, label}) {
+  const box = useRef(null);
+  const [view, setView] = useState({top: 0, height: 600});
+  const look = useCallback(() => {
+    if (box.current) setView({top: box.current.scrollTop, height: box.current.clientHeight});
+  }, []);
+  useEffect(() => {
+    look();
+    const observer = new ResizeObserver(look);
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  useEffect(() => {
+    const at = rows.indexOf(selected);
+    if (at < 0 || !box.current) return;
+    const top = at * height, seen = box.current;
+    if (top < seen.scrollTop || top + height > seen.scrollTop + seen.clientHeight) {
+      seen.scrollTop = Math.max(0, top - seen.clientHeight / 3);
+    }
+  }, [selected, rows]);
+  const first = Math.max(0, Math.floor(view.top / height) - 4);
+  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / height) + 4);
+  return html`<div class="long" ref=${box} onScroll=${look} role="listbox" aria-label=${label} tabindex="-1">
+    <div style=${{height: rows.length * height + "px", position: "relative"}}>
+      ${Array.from(rows.slice(first, last), (each, i) => html`
+        <div key=${each} class="slot" style=${{top: (first + i) * height + "px", height: height + "px"}}>${row(each)}</div>`)}
+    </div>
+  </div>`;
+}
+
+const SORTS = {
+  reach: "likeliest first",
+  order: "in the game's order",
+  gain: "most to gain first",
+};
+
+// The infosets of a game, to be searched.
+function InfosetList({app, selected, open, search}) {
+  const {infosets, names} = app;
+  const [query, setQuery] = useState("");
+  const [player, setPlayer] = useState(NONE);
+  const [sort, setSort] = useState("reach");
+  const [active, setActive] = useState(0);
+  const order = useMemo(() => {
+    if (sort === "order") return Uint32Array.from({length: infosets.size}, (_, i) => i);
+    return largestFirst(infosets.size, sort === "gain" ? (row) => infosets.gain(row) : (row) => infosets.reach[row]);
+  }, [sort]);
+  const lower = useMemo(() => query && infosets.infostates.map((each) => each.toLowerCase()), [!query]);
+  const rows = useMemo(() => {
+    const wanted = query.toLowerCase();
+    return order.filter((row) => (player === NONE || infosets.player[row] === player)
+      && (!wanted || lower[row].includes(wanted)));
+  }, [order, query, player]);
+  const keys = (event) => {
+    const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+    if (step) setActive(Math.max(0, Math.min(rows.length - 1, active + step)));
+    else if (event.key === "Enter" && rows.length) open(rows[Math.min(active, rows.length - 1)]);
+    else if (event.key === "Escape") { setQuery(""); event.target.blur(); }
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const row = (each) => {
+    const actions = infosets.actions(each), colors = colorsOf(actions.map((a) => a.move), names);
+    return html`<button class="item ${each === selected ? "on" : ""} ${query && rows[active] === each ? "active" : ""}" role="option"
+        aria-selected=${each === selected} onClick=${() => open(each)} title=${infosets.infostates[each]}>
+      <span class="line"><span class="dot p${infosets.player[each] % 6}"></span>
+        <code>${infosets.infostates[each].replace(/\s+/g, " ") || "(empty)"}</code><small>${percent(infosets.reach[each])}</small></span>
+      <${Bar} parts=${actions.map((a, i) => ({share: a.probability, color: colors[i]}))} />
+    </button>`;
+  };
+  return html`<div class="finder">
+    <input id="search" ref=${search} type="search" placeholder="Search infostates  ( / )" value=${query} aria-label="Search infostates"
+      onInput=${(event) => { setQuery(event.target.value); setActive(0); }} onKeyDown=${keys} />
+    <div class="filters">
+      <div class="segments" role="group" aria-label="Whose infosets">
+        ${[NONE, ...Array(app.header.players).keys()].map((each) => html`
+          <button key=${each} class=${each === player ? "on" : ""} aria-pressed=${each === player} data-player=${each}
+            onClick=${() => { setPlayer(each); setActive(0); }}>${each === NONE ? "All" : "P" + each}</button>`)}
+      </div>
+      <select aria-label="Order" value=${sort} onChange=${(event) => setSort(event.target.value)}>
+        ${Object.entries(SORTS).map(([key, label]) => html`<option value=${key}>${label}</option>`)}
+      </select>
+    </div>
+    <p class="quiet" id="found">${count(rows.length)} of ${count(infosets.size)} infosets</p>
+    <${LongList} rows=${rows} height=${50} row=${row} selected=${selected} label="Infosets" />
+  </div>`;
+}
+
+// The public states of a game in vector form, to be searched.
+function StateList({app, selected, open, search}) {
+  const {tree, states, names} = app;
+  const [query, setQuery] = useState("");
+  const all = useMemo(() => {
+    const found = [];
+    for (let node = 0; node < tree.size; node++) if (tree.row[node] !== NONE && tree.mover[node] >= 0) found.push(node);
+    return found.sort((a, b) => tree.reach[b] - tree.reach[a] || a - b);
+  }, []);
+  const label = (node) => tree.path(node).slice(1).map((each) => names[tree.move[each]]).join(" · ") || "The beginning";
+  const labels = useMemo(() => new Map(all.map((node) => [node, label(node)])), []);
+  const rows = useMemo(() => all.filter((node) => labels.get(node).toLowerCase().includes(query.toLowerCase())), [query]);
+  const keys = (event) => {
+    if (event.key === "Enter" && rows.length) open(rows[0]);
+    else if (event.key === "Escape") { setQuery(""); event.target.blur(); }
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const row = (node) => html`<button class="item ${node === selected ? "on" : ""}" role="option" aria-selected=${node === selected}
+      onClick=${() => open(node)} title=${labels.get(node)}>
+    <span class="line"><span class="dot p${tree.mover[node]}"></span><span class="words">${labels.get(node)}</span>
+      <small>${percent(tree.reach[node])}</small></span>
+    <${Bar} parts=${[{share: tree.reach[node], color: "var(--accent)"}]} />
+  </button>`;
+  return html`<div class="finder">
+    <input id="search" ref=${search} type="search" placeholder="Search public states  ( / )" value=${query} aria-label="Search public states"
+      onInput=${(event) => setQuery(event.target.value)} onKeyDown=${keys} />
+    <p class="quiet" id="found">${count(rows.length)} of ${count(all.length)} public states with a decision</p>
+    <${LongList} rows=${rows} height=${50} row=${row} selected=${selected} label="Public states" />
+  </div>`;
+}
+
+function Breadcrumb({app, node, go}) {
+  const {tree, names} = app;
+  return html`<nav class="crumbs" aria-label="History">
+    ${tree.path(node).map((each) => html`<button key=${each} data-node=${each} class=${each === node ? "on" : ""}
+        aria-current=${each === node ? "step" : null} onClick=${() => go(each)}>
+      ${each === 0 ? "Start" : html`<span class="dot ${tree.mover[tree.parent[each]] < 0 ? "chance" : "p" + (tree.mover[tree.parent[each]] % 6)}"></span>${names[tree.move[each]]}`}
+    </button>`)}
+  </nav>`;
+}
+
+// The moves at a node: for a player, with what the infoset says of them.
+function Moves({app, node, chosen, go}) {
+  const {tree, infosets, names, header} = app;
+  const mover = tree.mover[node], children = tree.children(node);
+  const row = infosets && mover >= 0 ? tree.row[node] : NONE;
+  const actions = row === NONE ? null : infosets.actions(row);
+  const colors = colorsOf(children.map((child) => tree.move[child]), names);
+  const scale = actions ? Math.max(...actions.map((a) => Math.abs(a.regret)), 1e-300) : 1;
+  const complete = actions && !tree.num_cut[node];
+  const list = useRef(null);
+  useEffect(() => {
+    const on = list.current && list.current.querySelector("tr.chosen");
+    if (on) on.scrollIntoView({block: "nearest"});
+  }, [chosen]);
+  if (mover === TERMINAL) {
+    return html`<div class="tiles">${Array.from({length: header.players}, (_, player) => html`
+      <${Tile} key=${player} label=${html`<${Player} mover=${player} />`}>${signed(tree.value(node, player))}<//>`)}</div>`;
+  }
+  return html`<div class="moves" ref=${list}><table>
+    <thead><tr><th>${mover === CHANCE ? "Outcome" : "Action"}</th><th class="wide">Probability</th>
+      ${complete ? html`<th title="What the player expects, standing here, if it takes the action and goes on by its policy">Value</th>
+        <th title="Counterfactual regret: how likely the others lead here, times value less average">Regret</th>
+        <th title="What a best response to the other players does">Best</th>`
+      : Array.from({length: header.players}, (_, player) => html`<th key=${player}>EV ${"P" + player}</th>`)}
+    </tr></thead>
+    <tbody>${children.map((child, i) => {
+      const action = complete ? actions[i] : null;
+      return html`<tr key=${child} class=${i === chosen ? "chosen" : ""} data-node=${child} onClick=${() => go(child)}>
+        <td><button class="move" onClick=${(event) => { event.stopPropagation(); go(child); }}><i style=${{background: mover < 0 ? "var(--chance)" : colors[i]}}></i>${names[tree.move[child]]}</button></td>
+        <td class="wide"><span class="share"><${Bar} parts=${[{share: tree.probability[child], color: mover < 0 ? "var(--chance)" : colors[i]}]} /><b>${percent(tree.probability[child])}</b></span></td>
+        ${action ? html`<td class="num">${signed(action.value)}</td>
+          <td class="num"><span class="regret ${action.regret > 0 ? "up" : "down"}" style=${{"--size": Math.sqrt(Math.abs(action.regret) / scale) || 0}}>${signed(action.regret)}</span></td>
+          <td class="best">${action.best ? "★" : ""}</td>`
+        : Array.from({length: header.players}, (_, player) => html`<td key=${player} class="num">${signed(tree.value(child, player))}</td>`)}
+      </tr>`;
+    })}</tbody></table>
+    ${tree.num_cut[node] > 0 && html`<p class="cut">${count(tree.num_cut[node])} ${tree.num_cut[node] === 1 ? "move" : "moves"} left out here: too unlikely for this page.</p>`}
+  </div>`;
+}
+
+// One infoset: what its owner sees, its numbers, and the histories that it can't tell apart.
+function InfosetCard({app, row, node, go}) {
+  const {tree, infosets, names} = app;
+  const nodes = useMemo(() => tree.nodesOf(row), [row]);
+  const player = infosets.player[row];
+  const beliefs = useMemo(() => {
+    const weights = nodes.map((each) => tree.counterfactualReach(each, player));
+    const total = infosets.counterfactual_reach[row];
+    return nodes.map((each, i) => ({node: each, share: total > 0 ? weights[i] / total : NaN}))
+      .sort((a, b) => (b.share || 0) - (a.share || 0)).slice(0, 60);
+  }, [row]);
+  return html`<section class="card infoset">
+    <h2><${Player} mover=${player} /> sees</h2>
+    <pre>${infosets.infostates[row] || "(nothing)"}</pre>
+    <div class="tiles">
+      <${Tile} label="Reach" note="how often play comes here">${exactly(infosets.reach[row])}<//>
+      <${Tile} label="Counterfactual reach" note="if the player does all to come here">${exactly(infosets.counterfactual_reach[row])}<//>
+      <${Tile} label="Value here" note="what the player expects">${signed(infosets.value[row])}<//>
+      <${Tile} label="Best response" note="what it would expect at most">${signed(infosets.best_value[row])}<//>
+    </div>
+    <h3>Histories that look the same to the player <small>and what it must believe</small></h3>
+    <ul class="beliefs">${beliefs.map((each) => html`<li key=${each.node}>
+      <button data-node=${each.node} class=${each.node === node ? "on" : ""} onClick=${() => go(each.node)}>
+        <span class="share"><${Bar} parts=${[{share: each.share || 0, color: "var(--accent)"}]} /><b>${percent(each.share)}</b></span>
+        <span class="words">${tree.path(each.node).slice(1).map((step) => names[tree.move[step]]).join(" · ") || "the beginning"}</span>
+      </button></li>`)}</ul>
+    ${nodes.length > beliefs.length && html`<p class="quiet">and ${count(nodes.length - beliefs.length)} less likely ones.</p>`}
+    ${nodes.length === 0 && html`<p class="cut">Its histories were left out: too unlikely for this page.</p>`}
+  </section>`;
+}
+
+const COLORINGS = {strategy: "Strategy", equity: "Equity", value: "EV"};
+
+// A player's hands at a public state, in a grid.
+function RangeCard({app, row, player, mover, coloring}) {
+  const {states, grid, names} = app;
+  const hands = useMemo(() => states.range(row, player, mover), [row, player]);
+  const moves = player === mover ? states.moves_of(row) : [];
+  const colors = colorsOf(moves, names);
+  const [chosen, choose] = useState(null);
+  const body = useRef(null);
+  const cells = useMemo(() => {
+    const found = new Map();
+    for (const hand of hands) {
+      const key = grid.row[hand.hand] * 64 + grid.column[hand.hand];
+      if (!found.has(key)) found.set(key, {hands: [], weight: 0, mass: 0, value: 0, equity: 0, actions: Array(moves.length).fill(0)});
+      const cell = found.get(key);
+      cell.hands.push(hand);
+      if (!(hand.mass > 0)) continue;
+      cell.weight += hand.weight;
+      cell.mass += hand.mass;
+      cell.value += hand.mass * hand.value;
+      cell.equity += hand.mass * hand.equity;
+      hand.actions.forEach((action, i) => { cell.actions[i] += hand.mass * action.probability; });
+    }
+    const most = Math.max(...Array.from(found.values(), (cell) => cell.weight), 1e-300);
+    const largest = Math.max(...hands.map((hand) => (hand.mass > 0 ? Math.abs(hand.value) || 0 : 0)), 1e-300);
+    for (const cell of found.values()) {
+      cell.height = cell.weight > 0 ? Math.max(0.12, Math.sqrt(cell.weight / most)) : 0;
+      cell.scaled = cell.value / cell.mass / largest;
+    }
+    return found;
+  }, [hands]);
+  const totals = useMemo(() => {
+    const total = {mass: 0, value: 0, equity: 0, actions: Array(moves.length).fill(0)};
+    for (const cell of cells.values()) {
+      for (const key of ["mass", "value", "equity"]) total[key] += cell[key];
+      cell.actions.forEach((share, i) => { total.actions[i] += share; });
+    }
+    return total;
+  }, [cells]);
+  const paint = (cell) => {
+    if (!cell || !(cell.weight > 0)) return "none";
+    if (coloring === "equity") return solid(`color-mix(in oklab, var(--good) ${100 * cell.equity / cell.mass}%, var(--bad))`);
+    if (coloring === "value") {
+      const strength = Math.min(100, 15 + 85 * Math.abs(cell.scaled));
+      return solid(`color-mix(in oklab, var(--${cell.scaled >= 0 ? "good" : "bad"}) ${strength}%, var(--sunken))`);
+    }
+    if (player !== mover) return solid(`var(--p${player})`);
+    let at = 0;
+    const stops = cell.actions.map((share, i) => {
+      const from = at;
+      at += 100 * share / cell.mass;
+      return `${colors[i]} ${from}% ${at}%`;
+    });
+    return `linear-gradient(to right, ${stops.join(", ")})`;
+  };
+  const solid = (color) => `linear-gradient(${color}, ${color})`;
+  const width = grid.labels[0].length;
+  const move = (event, down, across) => {
+    const step = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = body.current.querySelector(`[data-cell="${down + step[0]}-${across + step[1]}"]`);
+    if (next) next.focus();
+  };
+  const cell = chosen && cells.get(chosen[0] * 64 + chosen[1]);
+  return html`<section class="card range" data-player=${player}>
+    <h2><${Player} mover=${player} />${player === mover ? " to move" : ""}</h2>
+    <div class="facts"><span>EV <b>${signed(totals.value / totals.mass)}</b></span><span>Equity <b>${percent(totals.equity / totals.mass)}</b></span>
+      <span><b>${count(hands.filter((hand) => hand.mass > 0).length)}</b> hands</span></div>
+    <div class="legend">${Array.from(moves, (each, i) => html`<span key=${i}><i style=${{background: colors[i]}}></i>${names[each]} <b>${percent(totals.actions[i] / totals.mass)}</b></span>`)}
+      ${!moves.length && html`<span><i style=${{background: `var(--p${player})`}}></i>hands by how often the player is here with them</span>`}</div>
+    <div class="grid ${width > 8 ? "" : "small"}" ref=${body} style=${{"--columns": width}} role="grid" aria-label=${"Hands of player " + player}>
+      ${grid.labels.flatMap((line, down) => line.map((label, across) => {
+        const found = cells.get(down * 64 + across);
+        return html`<button key=${down + "-" + across} data-cell=${down + "-" + across} role="gridcell" aria-label=${label}
+          class="cell ${found && found.weight > 0 ? "" : "empty"} ${chosen && chosen[0] === down && chosen[1] === across ? "on" : ""}"
+          style=${{backgroundImage: paint(found), backgroundSize: `100% ${found ? 100 * found.height : 0}%`}}
+          onMouseEnter=${() => choose([down, across])} onFocus=${() => choose([down, across])} onClick=${() => choose([down, across])}
+          onKeyDown=${(event) => move(event, down, across)}>${label}</button>`;
+      }))}
+    </div>
+    <div class="hands">${!cell ? html`<p class="quiet">Point at a cell to see its hands.</p>` : html`
+      <table><thead><tr><th>${grid.labels[chosen[0]][chosen[1]]}</th><th>Weight</th><th>EV, equity</th>
+        ${Array.from(moves, (each, i) => html`<th key=${i}><i style=${{background: colors[i]}}></i>${names[each]}</th>`)}</tr></thead>
+      <tbody>${cell.hands.map((hand) => html`<tr key=${hand.hand} class=${hand.mass > 0 ? "" : "never"}>
+        <td class="hand">${cardsOf(grid.names[hand.hand])}</td><td class="num">${percent(hand.weight)}</td>
+        <td class="num">${signed(hand.value)}<small>${Number.isFinite(hand.value) ? percent(hand.equity) : "–"}</small></td>
+        ${hand.actions.map((action, i) => html`<td key=${i} class="num" title=${"EV " + signed(action.value)}>${percent(action.probability)}<small>${signed(action.value)}${action.best ? " ★" : ""}</small></td>`)}
+      </tr>`)}</tbody></table>`}</div>
+  </section>`;
+}
+
+const SUITS = {c: "♣", d: "♦", h: "♥", s: "♠"};
+
+function cardsOf(text) {
+  return Array.from(text.matchAll(/([0-9TJQKA])([cdhs]?)/g), ([, rank, suit], i) =>
+    html`<span key=${i} class="playing suit-${suit}">${rank}${suit ? SUITS[suit] : ""}</span>`);
+}
+
+function PublicStateView({app, node}) {
+  const {tree, states} = app;
+  const row = tree.row[node];
+  const [coloring, setColoring] = useState("strategy");
+  if (row === NONE) return null;
+  return html`<div>
+    <div class="board">${states.boards[row] ? html`<span class="quiet">Board</span> ${cardsOf(states.boards[row])}` : html`<span class="quiet">No public cards</span>`}
+      <div class="segments" role="group" aria-label="Colour by">${Object.entries(COLORINGS).map(([key, label]) => html`
+        <button key=${key} data-coloring=${key} class=${key === coloring ? "on" : ""} aria-pressed=${key === coloring} onClick=${() => setColoring(key)}>${label}</button>`)}</div>
+    </div>
+    <div class="ranges">${[0, 1].map((player) => html`<${RangeCard} key=${row + "-" + player} app=${app} row=${row} player=${player} mover=${tree.mover[node]} coloring=${coloring} />`)}</div>
+  </div>`;
+}
+
+// Convergence curves on logarithmic axes.
+function Curves({traces, theme, halved}) {
+  const box = useRef(null);
+  const [unit, setUnit] = useState("iterations");
+  useEffect(() => {
+    // A canvas knows no variables.
+    const color = (name) => {
+      box.current.style.color = `var(${name})`;
+      return getComputedStyle(box.current).color;
+    };
+    const positive = (value) => (value > 0 ? value : null);
+    const xs = Array.from(new Set(traces.flatMap((trace) => trace[unit]))).filter((x) => x > 0).sort((a, b) => a - b);
+    const lines = traces.map((trace) => {
+      const found = new Map(trace[unit].map((x, i) => [x, positive(trace.nash_conv[i] / (halved ? 2 : 1))]));
+      return xs.map((x) => found.get(x));
+    });
+    const isPower = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
+    const powers = (_, splits) => splits.map((value) => (isPower(value) ? value : null));
+    const raised = (power) => String(power).replace(/./g, (sign) => (sign === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign]));
+    const words = (_, splits) => splits.map((value) => (value === null ? "" : value >= 1 && value < 1e4 ? String(value) : "10" + raised(Math.round(Math.log10(value)))));
+    const axis = {
+      stroke: color("--quiet"), grid: {stroke: color("--line"), width: 1, filter: powers}, ticks: {show: false},
+      filter: powers, values: words, font: "13px system-ui, sans-serif", labelFont: "13px system-ui, sans-serif", labelSize: 24,
+    };
+    const size = () => ({width: Math.max(200, box.current.clientWidth), height: 300});
+    const plot = new uPlot({
+      ...size(), legend: {live: true},
+      scales: {x: {time: false, distr: 3}, y: {distr: 3}},
+      axes: [{...axis, label: unit, size: 34, labelSize: 22}, {...axis, size: 56}],
+      series: [{label: unit}, ...traces.map((trace, i) => ({
+        label: trace.name, stroke: PALETTE[i % PALETTE.length], width: 2, spanGaps: true, points: {show: trace[unit].length < 60, size: 5},
+        value: (_, value) => (value == null ? "–" : value.toExponential(2)),
+      }))],
+    }, [xs, ...lines], box.current);
+    const resize = () => plot.setSize(size());
+    addEventListener("resize", resize);
+    return () => { removeEventListener("resize", resize); plot.destroy(); };
+  }, [unit, theme]);
+  return html`<section class="card" id="curves">
+    <h2>${halved ? "Exploitability" : "NashConv"} on the way <div class="segments" role="group" aria-label="Horizontal axis">
+      ${["iterations", "seconds"].map((each) => html`<button key=${each} data-unit=${each} class=${each === unit ? "on" : ""} aria-pressed=${each === unit} onClick=${() => setUnit(each)}>${each}</button>`)}</div></h2>
+    <div ref=${box}></div>
+  </section>`;
+}

@@ -1,0 +1,221 @@
+"""The call that makes a page of a policy."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import arguments, errors, evaluate, files
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiling import compile_game
+from spiel_cfr.environment import versions
+from spiel_cfr.explorer import histories, public_states
+from spiel_cfr.explorer.content import Content
+from spiel_cfr.explorer.page import render
+from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
+from spiel_cfr.runs.trace import Row, read_trace
+from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solving import Solution
+
+Which = Literal["average", "current"]
+# A file that `open_trace` wrote, or its rows.
+AnyTrace: TypeAlias = str | os.PathLike[str] | Sequence[Row]
+
+
+@dataclasses.dataclass(frozen=True)
+class Exploration:
+  """A page that was written.
+
+  Attributes:
+    path: of the HTML file.
+    num_nodes: how many histories, or public states, are in it.
+    num_infosets: how many infosets; in vector form, hands at public states.
+    cut: what was left out, a sentence each.
+  """
+
+  path: pathlib.Path
+  num_nodes: int
+  num_infosets: int
+  cut: tuple[str, ...]
+
+  def __str__(self) -> str:
+    """Returns where the page is and what it shows, in a few lines."""
+    lines = [f"{self.path}: {self.num_nodes:,} nodes, {self.num_infosets:,} infosets"]
+    return "\n".join([*lines, *(f"left out: {sentence}" for sentence in self.cut)])
+
+
+def explore(
+  policies: IterativeSolver | Solution | open_spiel.AnyPolicy,
+  path: str | os.PathLike[str],
+  *,
+  game: str | pyspiel.Game | CompiledGame | None = None,
+  which: Which = "average",
+  title: str | None = None,
+  traces: AnyTrace | Mapping[str, AnyTrace] | None = None,
+  max_infosets: int = 100_000,
+  max_histories: int = 200_000,
+  max_nodes: int = 5_000_000,
+) -> Exploration:
+  """Writes a page on which one clicks through a solved game: one HTML file that needs no server and no network.
+
+      >>> import tempfile
+      >>> import spiel_cfr
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...   found = explore(spiel_cfr.CFRSolver("kuhn_poker"), f"{folder}/kuhn.html")
+      >>> found.num_nodes, found.num_infosets
+      (58, 12)
+
+  It shows histories, or public states with ranges of hands where the game is in vector form; at each the strategy, how
+  likely it is to be there, what each action is worth, its counterfactual regret, and what a best response does. What is
+  likeliest is kept where there is too much, and the page says what was left out.
+
+  Args:
+    policies: a solver, what `solve` returns, or anything that `policy.from_policy` reads.
+    path: of the file; its folder must be there.
+    game: of a policy that doesn't know its own.
+    which: of a solver's policies, "average" or "current".
+    title: of the page; by default the game's name.
+    traces: convergence curves: a trace file, rows of a run, or several of these by name. By default those of `solve`.
+    max_infosets: how many infosets the page may have; in vector form, how many hands that are to move.
+    max_histories: how many histories the page may have.
+    max_nodes: how many histories are walked to make it; the walk is what takes time.
+
+  Returns:
+    What was written.
+
+  Raises:
+    ArgumentError: an argument makes no sense, or the game of a policy is not known.
+    PolicyError: the policy is not one for this game.
+    GameTooLargeError: the game has more histories than `max_nodes`.
+    GameError: see `compile_game`.
+    FileFormatError: a trace is none.
+    OSError: a file can't be read or written.
+  """
+  max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
+  max_histories = arguments.positive_integer(max_histories, "max_histories")
+  max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  arguments.one_of(which, "which", get_args(Which))
+  if isinstance(policies, Solution) and traces is None:
+    traces = {type(policies.solver).__name__: policies.rows}
+  curves = _curves(traces)
+  compiled, behavioral, source = _read(policies, game, which)
+  content = describe(
+    compiled,
+    behavioral,
+    max_infosets=max_infosets,
+    max_histories=max_histories,
+    max_nodes=max_nodes,
+  )
+  content.header.update(
+    _header(compiled, behavioral),
+    title=title if title is not None else compiled.game_string.removesuffix("()"),
+    policy=source,
+    traces=curves,
+    versions=versions(),
+  )
+  path = pathlib.Path(path)
+  with files.replacing(path) as file:
+    file.write(render(content))
+  return Exploration(
+    path, len(content.tree.mover), num_infosets(content), tuple(content.header["cut"])
+  )
+
+
+def describe(
+  compiled: CompiledGame,
+  behavioral: Float64s,
+  *,
+  max_infosets: int,
+  max_histories: int,
+  max_nodes: int,
+) -> Content:
+  """Returns what a page shows of a policy in behavioural form, shape (sequences,); see `explore`."""
+  if isinstance(compiled, PublicGame):
+    return public_states.describe(compiled, behavioral, max_infosets=max_infosets)
+  return histories.describe(
+    compiled,
+    behavioral,
+    max_nodes=max_nodes,
+    max_infosets=max_infosets,
+    max_histories=max_histories,
+  )
+
+
+def num_infosets(content: Content) -> int:
+  """Returns how many infosets a page shows."""
+  if content.infosets is not None:
+    return len(content.infosets.player)
+  return sum(state.probability.shape[1] for state in content.public_states or ())
+
+
+def _read(
+  policies: Any, game: str | pyspiel.Game | CompiledGame | None, which: Which
+) -> tuple[CompiledGame, Float64s, str]:
+  """Returns the game, the policy in behavioural form, and what it is in words."""
+  if isinstance(policies, IterativeSolver):
+    average = which == "average"
+    behavioral = policies.average_probabilities() if average else policies.current_probabilities()
+    source = f"{which} policy of {type(policies).__name__} after {policies.iteration:,} iterations"
+    return policies.compiled_game, behavioral, source
+  if isinstance(policies, Solution):
+    source = f"{type(policies.solver).__name__} after {policies.iterations:,} iterations"
+    return policies.compiled_game, policies.probabilities, source
+  if game is None and isinstance(policies, CompiledTabularPolicy):
+    game = policies.compiled_game
+  if game is None:
+    game = getattr(policies, "game", None)
+  if game is None:
+    raise errors.ArgumentError(
+      f"Say which game {arguments.shortened(policies)} is a policy for: explore(..., game=...)."
+    )
+  compiled = compile_game(game)
+  return compiled, open_spiel.from_policy(compiled, policies), f"a {type(policies).__name__}"
+
+
+def _header(compiled: CompiledGame, behavioral: Float64s) -> dict[str, Any]:
+  """Returns what the page says of game and policy as a whole."""
+  found = evaluate.evaluate(compiled, forms.sequence_form(compiled, behavioral))
+  two_player = compiled.is_two_player_constant_sum
+  return {
+    "game": compiled.game_string,
+    "size": compiled.size,
+    "players": compiled.num_players,
+    "values": found.expected_values.tolist(),
+    "best_responses": found.best_response_values.tolist(),
+    "nash_conv": found.nash_conv,
+    "exploitability": found.nash_conv / 2 if two_player else None,
+  }
+
+
+def _curves(traces: AnyTrace | Mapping[str, AnyTrace] | None) -> list[dict[str, Any]]:
+  """Returns the curves of some traces; what can't be on a logarithmic axis is left to the page."""
+  if traces is None:
+    return []
+  if not isinstance(traces, Mapping):
+    traces = {_name(traces): traces}
+  result = []
+  for name, trace in traces.items():
+    rows: Any = read_trace(trace).rows if isinstance(trace, str | os.PathLike) else trace
+    if not isinstance(rows, Sequence) or not all(isinstance(row, Row) for row in rows):
+      raise errors.ArgumentError(
+        f"traces must be a trace file, rows of a run, or these by name, not {arguments.shortened(trace)}."
+      )
+    result.append(
+      {
+        "name": str(name),
+        "iterations": [row.iteration for row in rows],
+        "seconds": [row.solver_seconds for row in rows],
+        "nash_conv": np.array([row.nash_conv for row in rows], np.float64).tolist(),
+      }
+    )
+  return result
+
+
+def _name(trace: AnyTrace) -> str:
+  return pathlib.Path(trace).stem if isinstance(trace, str | os.PathLike) else "run"

@@ -1,0 +1,293 @@
+"""The content of a page for a game whose histories are listed.
+
+With pi_i the probability that player i plays to a history, pi_c chance's, and u_i(h) what i expects from history h on:
+an infoset I of player i is reached counterfactually with the sum over its histories of pi_c times all other players'
+pi_j, and its action a is worth, to whoever stands there,
+
+    q(I, a) = sum over h in I of pi_-i(h) u_i(ha) / sum over h in I of pi_-i(h)
+
+(Zinkevich et al., "Regret Minimization in Games with Incomplete Information", 2007, without the weight of the reach).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr import evaluate
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.explorer import content
+from spiel_cfr.game import histories
+from spiel_cfr.game.enumerate import chance_outcomes
+from spiel_cfr.game.histories import Histories
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.policy import forms
+
+
+class Walk:
+  """A game's tree under a policy, level by level.
+
+  Attributes:
+    levels: the nodes by depth.
+    parent: int64 (nodes,), 0 at the root.
+    mover: int64 (nodes,), as in `content.Tree`.
+    entry: int64 (nodes,): of a decision, the infoset's first action among those of all infosets.
+  """
+
+  def __init__(self, compiled: CompiledGame, found: Histories) -> None:
+    """Goes through the tree once."""
+    self._compiled, self._found = compiled, found
+    nodes = found.nodes.astype(np.int64)
+    mover = nodes[:, histories.MOVER].copy()
+    mover[mover == histories.CHANCE] = content.CHANCE
+    mover[mover == histories.TERMINAL] = content.TERMINAL
+    self.mover = mover
+    self.first_child, self.num_children = (
+      nodes[:, histories.FIRST_CHILD],
+      nodes[:, histories.CHILDREN],
+    )
+    self.index = nodes[:, histories.INDEX]
+    self.entry = np.where(mover >= 0, self.index - compiled.num_players, content.NONE)
+    self.parent = np.zeros(len(nodes), np.int64)
+    self.levels = list(self._levels())
+
+  def _levels(self) -> Iterator[Int64s]:
+    level = np.zeros(1, np.int64)
+    while len(level):
+      yield level
+      children = self.children(level)
+      self.parent[children] = np.repeat(level, self.num_children[level])
+      level = children
+
+  def children(self, nodes: Int64s) -> Int64s:
+    """Returns the children of nodes, one after the other."""
+    return spread(self.first_child[nodes], self.num_children[nodes])
+
+  def probabilities(self, behavioral: Float64s) -> Float64s:
+    """Returns the probability of the move that leads to each node, 1 at the root."""
+    entries = behavioral[self._compiled.all_action_sequences]
+    result = np.ones(len(self.mover))
+    place = np.arange(len(self.mover)) - self.first_child[self.parent]
+    by_chance = self.mover[self.parent] == content.CHANCE
+    by_chance[0] = False
+    by_player = self.mover[self.parent] >= 0
+    by_player[0] = False
+    for moved, start, source in (
+      (by_chance, self.index, self._found.probabilities),
+      (by_player, self.entry, entries),
+    ):
+      result[moved] = source[start[self.parent[moved]] + place[moved]]
+    return result
+
+  def reach(self, probabilities: Float64s, player: int | None = None) -> Float64s:
+    """Returns the product of all probabilities on the way to each node, those of a player's own moves left out."""
+    result = np.ones(len(self.mover))
+    for level in self.levels[1:]:
+      parent = self.parent[level]
+      # Rounding must not make a history likelier than its parent.
+      made = np.where(self.mover[parent] == player, 1.0, np.minimum(probabilities[level], 1.0))
+      result[level] = result[parent] * made
+    return result
+
+  def values(self, probabilities: Float64s) -> Float64s:
+    """Returns what each player expects from each node on, shape (nodes, players)."""
+    result = np.zeros((len(self.mover), self._compiled.num_players))
+    ends = self.mover == content.TERMINAL
+    result[ends] = self._found.returns[self.index[ends]]
+    for level in self.levels[:0:-1]:
+      np.add.at(result, self.parent[level], probabilities[level, None] * result[level])
+    return result
+
+
+def spread(starts: Int64s, counts: Int64s) -> Int64s:
+  """Returns start, start + 1, ... of each of some ranges."""
+  ends = np.cumsum(counts)
+  return np.asarray(np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts))
+
+
+def likeliest(weights: Float64s, most: int) -> Int64s:
+  """Returns the places of the largest weights in ascending order; of equal ones, the first."""
+  return np.sort(np.argsort(-weights, kind="stable")[:most])
+
+
+def describe(
+  compiled: CompiledGame,
+  behavioral: Float64s,
+  *,
+  max_nodes: int,
+  max_infosets: int,
+  max_histories: int,
+) -> content.Content:
+  """Describes a policy of an enumerated game; the header says what was left out.
+
+  Args:
+    compiled: the game.
+    behavioral: the policy in behavioural form, shape (sequences,).
+    max_nodes: how many histories are walked.
+    max_infosets: how many infosets the page may have: the likeliest.
+    max_histories: likewise.
+
+  Raises:
+    GameTooLargeError: there are more histories than `max_nodes`.
+    InconsistentInfosetError: the game is not the one that was compiled.
+  """
+  found, _ = histories.compile_histories(
+    compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
+  )
+  walk = Walk(compiled, found)
+  probabilities = walk.probabilities(behavioral)
+  reach, values = walk.reach(probabilities), walk.values(probabilities)
+  table = _infosets(compiled, walk, behavioral, reach, values)
+
+  rows = likeliest(table.reach + 1e-9 * table.counterfactual_reach, max_infosets)
+  row_of_infoset = np.full(len(table.player), content.NONE)
+  row_of_infoset[rows] = np.arange(len(rows))
+  # No history is likelier than its parent, so those that are kept are a tree.
+  kept = likeliest(reach, max_histories)
+  number = np.full(len(reach), content.NONE)
+  number[kept] = np.arange(len(kept))
+  num_kept = np.zeros(len(reach), np.int64)
+  np.add.at(num_kept, walk.parent[kept[1:]], 1)
+  first_kept = np.zeros(len(reach), np.int64)
+  # Backwards, so that of several children the first is what remains.
+  first_kept[walk.parent[kept[:0:-1]]] = number[kept[:0:-1]]
+
+  starts = np.cumsum(table.num_actions) - table.num_actions
+  infoset = np.searchsorted(starts, walk.entry[kept], side="right") - 1
+  names = content.Names()
+  moves, entry_moves = _moves(compiled, walk, kept, number, names)
+  tree = content.Tree(
+    mover=walk.mover[kept],
+    first_child=first_kept[kept],
+    num_children=num_kept[kept],
+    num_cut=walk.num_children[kept] - num_kept[kept],
+    move=moves,
+    probability=probabilities[kept],
+    values=values[kept],
+    row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset], content.NONE),
+  )
+  entries = spread(starts[rows], table.num_actions[rows])
+  cut = []
+  if len(kept) < len(reach):
+    cut.append(
+      f"{len(reach) - len(kept):,} of {len(reach):,} histories; the likeliest {len(kept):,} are here"
+    )
+  if len(rows) < len(table.player):
+    cut.append(
+      f"{len(table.player) - len(rows):,} of {len(table.player):,} infosets; the likeliest {len(rows):,} are here, "
+      f"which hold {table.reach[rows].sum() / max(table.reach.sum(), 1e-300):.2%} of all decisions that are played"
+    )
+  return content.Content(
+    header={"cut": cut},
+    names=names.listed(),
+    tree=tree,
+    infosets=content.InfosetTable(
+      infostates=[table.infostates[row] for row in rows.tolist()],
+      **{
+        name: getattr(table, name)[rows]
+        for name in (
+          "player",
+          "num_actions",
+          "reach",
+          "counterfactual_reach",
+          "value",
+          "best_value",
+        )
+      },
+      move=np.array([entry_moves(entry) for entry in entries.tolist()], np.int64),
+      **{
+        name: getattr(table, name)[entries] for name in ("probability", "action_value", "is_best")
+      },
+    ),
+  )
+
+
+def _infosets(
+  compiled: CompiledGame, walk: Walk, behavioral: Float64s, reach: Float64s, values: Float64s
+) -> content.InfosetTable:
+  """Returns all infosets, without names of actions."""
+  num_actions = np.concatenate(compiled.num_actions)
+  starts = np.cumsum(num_actions) - num_actions
+  player = np.repeat(
+    np.arange(compiled.num_players), [len(counts) for counts in compiled.num_actions]
+  )
+  responses = evaluate.evaluate(
+    compiled, forms.sequence_form(compiled, behavioral), responses=True
+  ).best_responses
+  own_reach, counterfactual_reach = np.zeros((2, len(num_actions)))
+  best_sum = np.zeros(len(num_actions))
+  action_sum = np.zeros(num_actions.sum())
+  probabilities = walk.probabilities(behavioral)
+  for mover, treeplex in enumerate(compiled.treeplexes):
+    own = np.flatnonzero(walk.mover == mover)
+    others = walk.reach(probabilities, mover)
+    infoset = np.searchsorted(starts, walk.entry[own], side="right") - 1
+    np.add.at(own_reach, infoset, reach[own])
+    np.add.at(counterfactual_reach, infoset, others[own])
+    counts = walk.num_children[own]
+    np.add.at(
+      action_sum,
+      spread(walk.entry[own], counts),
+      np.repeat(others[own], counts) * values[walk.children(own), mover],
+    )
+    responding = behavioral.copy()
+    responding[treeplex.root : treeplex.end] = responses[treeplex.root : treeplex.end]
+    best = walk.values(walk.probabilities(responding))[:, mover]
+    np.add.at(best_sum, infoset, others[own] * best[own])
+  played = behavioral[compiled.all_action_sequences]
+  with np.errstate(invalid="ignore"):
+    action_value = action_sum / np.repeat(counterfactual_reach, num_actions)
+    best_value = best_sum / counterfactual_reach
+  value = np.add.reduceat(played * action_value, starts) if len(starts) else np.zeros(0)
+  return content.InfosetTable(
+    infostates=[infostate for own in compiled.infostates for infostate in own],
+    player=player,
+    num_actions=num_actions,
+    reach=own_reach,
+    counterfactual_reach=counterfactual_reach,
+    value=value,
+    best_value=best_value,
+    move=np.zeros(0, np.int64),
+    probability=played,
+    action_value=action_value,
+    is_best=responses[compiled.all_action_sequences] > 0,
+  )
+
+
+def _moves(
+  compiled: CompiledGame, walk: Walk, kept: Int64s, number: Int64s, names: content.Names
+) -> tuple[Int64s, Any]:
+  """Names the moves that lead to the kept nodes, and those of infosets.
+
+  Returns:
+    The numbers of the names, shape (kept,), and a function from an action's place among all to the number of its name.
+  """
+  view = compiled.view
+  actions = np.concatenate(compiled.actions)
+  of_entry: dict[int, int] = {}
+  result = np.zeros(len(kept), np.int64)
+  stack = [(view.new_initial_state(), 0)]
+  while stack:
+    state, node = stack.pop()
+    count = int(walk.num_children[node])
+    if walk.mover[node] >= 0:
+      entry = int(walk.entry[node])
+      legal = actions[entry : entry + count].tolist()
+    elif walk.mover[node] == content.CHANCE:
+      entry = content.NONE
+      legal = [action for action, _ in chance_outcomes(view, state)]
+    else:
+      continue
+    first = int(walk.first_child[node])
+    for place, action in enumerate(legal):
+      child = int(number[first + place])
+      known = of_entry.get(entry + place) if entry >= 0 else None
+      if known is None and (child >= 0 or entry >= 0):
+        known = names(content.move_name(state, action))
+        if entry >= 0:
+          of_entry[entry + place] = known
+      if child >= 0:
+        assert known is not None
+        result[child] = known
+        stack.append((state.child(action), first + place))
+  return result, lambda entry: of_entry.get(entry) or names(str(actions[entry]))

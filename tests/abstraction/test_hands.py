@@ -1,0 +1,121 @@
+"""Buckets of hands in vector form, against the same buckets of the enumerated game."""
+
+import numpy as np
+import poker_games
+import pytest
+
+import spiel_cfr
+from spiel_cfr import errors
+
+
+@pytest.fixture(scope="module")
+def endgame():
+  """Two rounds of betting and a showdown, with hands of four ranks that may tie."""
+  name = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=2,numRanks=4,"
+    "numHoleCards=1,numBoardCards=0 0,raiseSize=2 2,maxRaises=1 2)"
+  )
+  return spiel_cfr.compile_public_game(name), spiel_cfr.compile_game(name, vector_form=False)
+
+
+def _labels(vector, size):
+  return [spiel_cfr.k_means(spiel_cfr.hand_equities(vector, player), size) for player in (0, 1)]
+
+
+def _same_buckets(vector, listed, labels):
+  """Returns the buckets of the enumerated game: a bucket for the hands of a label after the same betting."""
+  names, board = {}, vector.layout.boards[0]
+  for player, own in enumerate(vector.infosets):
+    for infostate, position in zip(own.infostates, own.position.tolist(), strict=True):
+      names[infostate] = _place(vector, player, position, labels[player], board)
+  return spiel_cfr.make_buckets(listed, names)
+
+
+def _place(vector, player, position, labels, board):
+  hands = len(board.hands[player])
+  first = 0
+  for group in vector.treeplexes[player].groups.astype(int).tolist():
+    if first <= position < first + group[2]:
+      return group[0], (position - first) // hands, int(labels[(position - first) % hands])
+    first += group[2]
+  raise AssertionError
+
+
+@pytest.mark.parametrize("name", ["cfr+", "dcfr", "stable_predictive", "restarted", "cfr_br"])
+def test_iterates_are_those_of_the_enumerated_game(endgame, name):
+  vector, listed = endgame
+  labels = _labels(vector, 2)
+  small = spiel_cfr.bucket_hands(vector, labels)
+  other = spiel_cfr.abstract(listed, _same_buckets(vector, listed, labels))
+  assert small.num_buckets == other.num_buckets
+  assert other.ties is None
+  found = spiel_cfr.catalogue.make(name, small, 30)
+  expected = spiel_cfr.catalogue.make(name, other, 30)
+  for solver in (found, expected):
+    solver.run(30)
+  scale = max(map(abs, vector.payoff_range))
+  by_dict = spiel_cfr.nash_conv(listed, found.average_policy_dict())
+  assert found.nash_conv() == pytest.approx(by_dict, abs=1e-9 * scale)
+  if name in ("cfr+", "dcfr"):
+    assert found.nash_conv() == pytest.approx(expected.nash_conv(), abs=1e-8 * scale)
+
+
+def test_a_bucket_for_each_hand_loses_nothing(endgame):
+  vector, _ = endgame
+  hands = [np.arange(len(own)) for own in vector.layout.boards[0].hands]
+  small = spiel_cfr.bucket_hands(vector, hands)
+  found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(vector)
+  for solver in (found, expected):
+    solver.run(100)
+  assert found.average_probabilities().tobytes() == expected.average_probabilities().tobytes()
+
+
+def test_more_buckets_are_better(endgame):
+  vector, _ = endgame
+  losses = []
+  for size in (1, 2, 4):
+    solver = spiel_cfr.DCFRSolver(spiel_cfr.bucket_hands(vector, _labels(vector, size)))
+    solver.run(500)
+    losses.append(solver.exploitability())
+  assert losses[0] > losses[1] > losses[2]
+  sampling = spiel_cfr.ExternalSamplingSolver(
+    spiel_cfr.bucket_hands(vector, _labels(vector, 2)), seed=1
+  )
+  sampling.run(100)
+  assert sampling.num_infosets == spiel_cfr.bucket_hands(vector, _labels(vector, 2)).num_buckets
+
+
+def test_equities(endgame):
+  """Against a count over all pairs of hands; of clusters, the mean is the equity against all."""
+  vector, _ = endgame
+  board, deal = vector.layout.boards[0], vector.layout.deal
+  for player in (0, 1):
+    found = spiel_cfr.hand_equities(vector, player)
+    for index, hand in enumerate(board.hands[player].tolist()):
+      won = total = 0.0
+      for other, rival in enumerate(board.hands[1 - player].tolist()):
+        if set(deal.hands[hand].tolist()) & set(deal.hands[rival].tolist()):
+          continue
+        weight = deal.reaches[1 - player, rival]
+        mine, theirs = board.strengths[player][index], board.strengths[1 - player][other]
+        total += weight
+        won += weight * ((mine > theirs) + 0.5 * (mine == theirs))
+      assert found[index, 0] == pytest.approx(won / total)
+    apart = spiel_cfr.hand_equities(vector, player, np.arange(len(board.hands[1 - player])))
+    assert apart.shape == tuple(
+      len(hands) for hands in (board.hands[player], board.hands[1 - player])
+    )
+    assert set(np.unique(apart)) <= {0.0, 0.5, 1.0}
+
+
+def test_refusals(endgame):
+  vector, listed = endgame
+  with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
+    spiel_cfr.bucket_hands(listed, [[0], [0]])
+  with pytest.raises(errors.ArgumentError, match="integers"):
+    spiel_cfr.bucket_hands(vector, [[0.5], [0]])
+  turn = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0])
+  with pytest.raises(errors.UnsupportedGameError, match="Begin at the river"):
+    spiel_cfr.hand_equities(turn, 0)
+  with pytest.raises(errors.UnsupportedGameError, match="without symmetries"):
+    spiel_cfr.abstract(vector, {})

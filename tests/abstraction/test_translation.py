@@ -1,0 +1,141 @@
+"""Policies of filtered games in the whole game, against a walk over histories."""
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cfr
+from spiel_cfr import errors
+
+# Four cards, two rounds, any bet up to five chips.
+_GAME = (
+  "universal_poker(betting=nolimit,bettingAbstraction=fullgame,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
+  "numSuits=1,numRanks=4,numHoleCards=1,numBoardCards=0 1,stack=5 5)"
+)
+_SIZES = (2, 5)
+
+
+def _few(state, actions):
+  """Fold, call, and raises to two or five chips, where they are legal; all others if neither is."""
+  kept = [action for action in actions if action in (0, 1, *_SIZES)]
+  return kept or actions
+
+
+def _translate(state, action):
+  """Takes a raise for the kept ones around it, where there are such, or for a call."""
+  kept = [each for each in _few(state, state.legal_actions()) if each > 1]
+  below = [each for each in kept if each < action]
+  above = [each for each in kept if each > action]
+  if not below:
+    return {above[0]: 1.0} if above else {1: 1.0}
+  if not above:
+    return {below[-1]: 1.0}
+  small = spiel_cfr.pseudo_harmonic(action, below[-1], above[0])
+  return {below[-1]: small, above[0]: 1 - small}
+
+
+@pytest.fixture(scope="module")
+def games():
+  whole = spiel_cfr.compile_game(_GAME)
+  filtered = spiel_cfr.compile_game(_GAME, action_filter=_few)
+  assert filtered.num_infosets < whole.num_infosets
+  return whole, filtered
+
+
+def _value(state, taken, mixed, answer, player, filtered):
+  """Returns what a policy gets against another by a walk over histories, its translations drawn at each step."""
+  if state.is_terminal():
+    return state.player_return(player)
+  mover = state.current_player()
+  if taken is not None and taken.current_player() != mover:
+    taken = None
+
+  def after(action, kept):
+    below = None if taken is None else taken.child(kept)
+    return _value(state.child(action), below, mixed, answer, player, filtered)
+
+  if state.is_chance_node():
+    return sum(chance * after(action, action) for action, chance in state.chance_outcomes())
+  if mover == player:
+    legal = state.legal_actions()
+    if taken is None:
+      return sum(after(action, None) for action in legal) / len(legal)
+    own = mixed[taken.information_state_string()]
+    return sum(chance * after(action, action) for action, chance in own.items() if chance)
+  total = 0.0
+  for action, chance in answer[state.information_state_string()].items():
+    known = taken is None or action in filtered.view.legal_actions(taken)
+    found = {action: 1.0} if known else _translate(taken, action)
+    total += sum(chance * part * after(action, kept) for kept, part in found.items())
+  return total
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_value_against_random_policies(games, player):
+  """Of the policy against one that plays all actions, in which translations of one bet after the other are drawn."""
+  whole, filtered = games
+  solver = spiel_cfr.CFRPlusSolver(filtered)
+  solver.run(100)
+  policy = spiel_cfr.translated_policy(whole, filtered, solver.average_policy(), _translate)
+  rng = np.random.default_rng(player)
+  random = {
+    infostate: dict(zip(entries, rng.dirichlet(np.ones(len(entries))).tolist(), strict=True))
+    for infostate, entries in spiel_cfr.CFRSolver(whole).average_policy_dict().items()
+  }
+  pair = [random, random]
+  pair[player] = policy
+  found = spiel_cfr.expected_values(whole, pair)[player]
+  root = whole.game.new_initial_state()
+  expected = _value(root, root, solver.average_policy_dict(), random, player, filtered)
+  assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_filter_that_keeps_all_translates_nothing(games):
+  whole, _ = games
+  solver = spiel_cfr.CFRPlusSolver(whole)
+  solver.run(20)
+
+  def never(state, action):
+    raise AssertionError("nothing is off the tree")
+
+  policy = spiel_cfr.translated_policy(whole, whole, solver.average_policy(), never)
+  found = spiel_cfr.nash_conv(whole, policy)
+  assert found == pytest.approx(solver.nash_conv(), abs=1e-12)
+
+
+def test_mixing_between_sizes_helps(games):
+  """Fewer sizes cost something in the whole game; both policies are solved to the end in the filtered one."""
+  whole, filtered = games
+  solver = spiel_cfr.RestartedCFRSolver(filtered)
+  spiel_cfr.run(solver, 5000, target_exploitability=1e-6, progress=False)
+  policy = spiel_cfr.translated_policy(whole, filtered, solver.average_policy(), _translate)
+  assert spiel_cfr.exploitability(whole, policy) > 1e-3
+
+
+def test_pseudo_harmonic():
+  """One half at (A + B + 2AB) / (A + B + 2), all of it at the ends, and less the larger the bet."""
+  for below, above in ((0.0, 1.0), (0.5, 2.0), (1.0, 7.5)):
+    middle = (below + above + 2 * below * above) / (below + above + 2)
+    assert spiel_cfr.pseudo_harmonic(middle, below, above) == pytest.approx(0.5)
+    assert spiel_cfr.pseudo_harmonic(below, below, above) == 1
+    assert spiel_cfr.pseudo_harmonic(above, below, above) == 0
+  for bad in ((2, 0.5, 1), (0.7, 1, 0.5), (float("nan"), 0, 1)):
+    with pytest.raises(errors.ArgumentError):
+      spiel_cfr.pseudo_harmonic(*bad)
+
+
+def _peek(state, action):
+  """Looks at the card of player 0."""
+  return {1: 1.0} if state.history()[0] % 2 else _translate(state, action)
+
+
+def test_refusals(games):
+  whole, filtered = games
+  policy = spiel_cfr.CFRSolver(filtered).average_policy()
+  with pytest.raises(errors.AbstractionError, match="must return probabilities"):
+    spiel_cfr.translated_policy(whole, filtered, policy, lambda state, action: {1: 0.5})
+  with pytest.raises(errors.AbstractionError, match="same infoset"):
+    spiel_cfr.translated_policy(whole, filtered, policy, _peek)
+  with pytest.raises(errors.AbstractionError, match="with an action filter"):
+    spiel_cfr.translated_policy(spiel_cfr.compile_game("kuhn_poker"), filtered, policy, _translate)
+  assert isinstance(whole.game, pyspiel.Game)

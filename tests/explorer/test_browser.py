@@ -1,0 +1,303 @@
+"""Pages in a real browser: every button, the keys, a narrow window, and nothing in the console."""
+
+import time
+
+import explorer_pages
+import pytest
+import random_games
+
+import spiel_cfr
+
+_HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory):
+  driver = explorer_pages.browser(tmp_path_factory.mktemp("profile"))
+  yield driver
+  driver.quit()
+
+
+class Page:
+  """A page that is open."""
+
+  def __init__(self, driver, path):
+    self.driver = driver
+    driver.get("about:blank")
+    driver.get_log("browser")
+    driver.get(path.as_uri())
+    self.wait("return document.documentElement.dataset.ready")
+
+  def run(self, script, *arguments):
+    return self.driver.execute_script(script, *arguments)
+
+  def wait(self, script, *arguments):
+    """Waits until a script returns something that counts as true."""
+    for _ in range(600):
+      found = self.run(script, *arguments)
+      if found:
+        return found
+      time.sleep(0.05)
+    raise AssertionError(
+      f"Never true: {script}; {self.run('return document.body.innerText')[:300]}"
+    )
+
+  def text(self, selector="body"):
+    found = self.run("return document.querySelector(arguments[0])?.innerText || ''", selector)
+    return " ".join(found.split())
+
+  def count(self, selector):
+    return self.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+  def click(self, selector, index=0):
+    """Clicks as a mouse does, which fails where something lies above."""
+    elements = self.driver.find_elements("css selector", selector)
+    assert len(elements) > index, selector
+    self.run("arguments[0].scrollIntoView({block: 'center'})", elements[index])
+    elements[index].click()
+    # The library draws after the event.
+    time.sleep(0.05)
+
+  def press(self, *keys):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    for key in keys:
+      ActionChains(self.driver).send_keys(key).perform()
+      time.sleep(0.05)
+
+  def node(self):
+    return int(self.run("return location.hash.slice(1)") or 0)
+
+  def assert_quiet(self):
+    assert self.driver.get_log("browser") == []
+
+  def assert_fits(self):
+    """Nothing is wider than the window."""
+    assert self.run("return document.documentElement.scrollWidth <= innerWidth")
+    wide = self.run(
+      "const main = document.querySelector('main');"
+      "return main.scrollWidth <= main.clientWidth ? [] : Array.from(main.querySelectorAll('*'))"
+      ".filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.className)"
+    )
+    assert wide == []
+
+
+@pytest.fixture(scope="module")
+def kuhn(tmp_path_factory):
+  path = tmp_path_factory.mktemp("pages") / "kuhn.html"
+  return spiel_cfr.explore(spiel_cfr.solve("kuhn_poker", exploitability=1e-6), path).path
+
+
+@pytest.fixture(scope="module")
+def leduc(tmp_path_factory):
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game("leduc_poker"))
+  solver.run(200)
+  return spiel_cfr.explore(solver, tmp_path_factory.mktemp("pages") / "leduc.html").path
+
+
+def test_histories(window, kuhn):
+  from selenium.webdriver.common.keys import Keys
+
+  page = Page(window, kuhn)
+  assert page.text("h1") == "kuhn_poker"
+  assert "12 of 12 infosets" in page.text("#found")
+  assert "−0.05556" in page.text(".tiles.top")
+  assert page.count("#node tbody tr") == 3
+  page.click("#node tbody .move", 1)
+  page.click("#node tbody tr", 0)
+  assert "Player 0 to move" in page.text("#node")
+  assert page.count("#node tbody tr") == 2
+  pre = page.text(".infoset pre")
+  assert pre == "1"
+  # Both cards that the opponent can have are as likely.
+  assert page.count(".beliefs li") == 2
+  assert page.text(".beliefs").count("50%") == 2
+  page.click(".beliefs button", 1)
+  assert page.text(".infoset pre") == "1"
+  deeper = page.node()
+  page.click("#back")
+  page.click("#home")
+  assert page.node() == 0
+  page.run("history.back()")
+  page.wait("return location.hash.length > 1")
+  page.click(".crumbs button", 0)
+  assert page.node() == 0
+  # Keys do the same.
+  page.press(Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ENTER)
+  assert page.count(".crumbs button") == 3
+  page.press(Keys.ARROW_DOWN, Keys.ARROW_UP, Keys.ARROW_UP, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
+  assert page.count(".crumbs button") == 3
+  page.press(Keys.BACKSPACE, Keys.HOME)
+  assert page.node() == 0
+  page.run("location.hash = arguments[0]", f"#{deeper}")
+  page.wait("return document.querySelector('.infoset pre')?.innerText === '1'")
+  page.run("location.hash = '#999999'")
+  page.wait("return document.querySelectorAll('.crumbs button').length === 1")
+  page.assert_fits()
+  page.assert_quiet()
+
+
+def test_finding(window, kuhn):
+  from selenium.webdriver.common.keys import Keys
+
+  page = Page(window, kuhn)
+  page.press("/")
+  page.wait("return document.activeElement.id === 'search'")
+  page.press("p", "b")
+  assert "3 of 12 infosets" in page.text("#found")
+  page.press(Keys.ARROW_DOWN, Keys.ENTER)
+  assert page.text(".infoset pre").endswith("pb")
+  page.press(Keys.ESCAPE)
+  page.press("?")
+  assert "take it back" in page.text(".keys")
+  page.press(Keys.ESCAPE)
+  assert page.count(".keys") == 0
+  page.click("[data-player='1']")
+  assert "6 of 12 infosets" in page.text("#found")
+  page.click("aside .item", 2)
+  assert "Player 1 sees" in page.text(".infoset")
+  for value in ("order", "gain", "reach"):
+    page.run(
+      "const list = document.querySelector('select'); list.value = arguments[0];"
+      "list.dispatchEvent(new Event('change', {bubbles: true}))",
+      value,
+    )
+    page.wait("return document.querySelectorAll('aside .item').length === 6")
+  page.click("#help")
+  page.click(".overlay")
+  assert page.count(".keys") == 0
+  page.assert_quiet()
+
+
+def test_themes_and_curves(window, kuhn):
+  page = Page(window, kuhn)
+  assert page.count("#curves canvas") == 1
+  seen = set()
+  for _ in range(3):
+    page.click("#theme")
+    seen.add(page.run("return getComputedStyle(document.body).backgroundColor"))
+  assert len(seen) == 2
+  for unit in ("seconds", "iterations"):
+    page.click(f"[data-unit='{unit}']")
+    assert page.count("#curves canvas") == 1
+    assert unit in page.text("#curves .u-legend")
+  # Something is drawn.
+  assert (
+    page.run(
+      "const canvas = document.querySelector('#curves canvas');"
+      "const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;"
+      "return new Set(new Uint32Array(data.buffer)).size"
+    )
+    > 10
+  )
+  page.assert_quiet()
+
+
+def test_ranges(window, leduc):
+  from selenium.webdriver.common.keys import Keys
+
+  page = Page(window, leduc)
+  assert "186 of 186 public states" in page.text("#found")
+  assert page.count(".range") == 2
+  assert page.count(".range[data-player='0'] .cell") == 6
+  page.click(".range[data-player='0'] .cell", 0)
+  assert "K♦" in page.text(".range[data-player='0'] .hands")
+  assert page.count(".range[data-player='0'] .hands tbody td") == 5
+  page.press(Keys.ARROW_RIGHT)
+  assert "Q♦" in page.text(".range[data-player='0'] .hands")
+  page.press(Keys.ARROW_DOWN)
+  assert "Q♣" in page.text(".range[data-player='0'] .hands")
+  for coloring in ("equity", "value", "strategy"):
+    page.click(f"[data-coloring='{coloring}']")
+    assert page.run("return document.querySelector('.cell').style.backgroundImage").startswith(
+      "linear"
+    )
+  page.run("document.activeElement.blur()")
+  page.press(Keys.ARROW_RIGHT)
+  assert "Player 1 to move" in page.text("#node")
+  # Both ways to say what a player expects agree.
+  shown = page.run(
+    "return ['#node .facts span:nth-child(3) b', '.range[data-player=\"1\"] .facts b']"
+    ".map((each) => document.querySelector(each).innerText)"
+  )
+  assert float(shown[0].replace("−", "-")) == pytest.approx(
+    float(shown[1].replace("−", "-")), rel=1e-3
+  )
+  page.press("/")
+  page.wait("return document.activeElement.id === 'search'")
+  page.press("K", "d")
+  assert " 0 of" not in page.text("#found")
+  page.press(Keys.ENTER)
+  assert "K♦" in page.text(".board")
+  page.click("aside .item", 1)
+  page.assert_fits()
+  page.assert_quiet()
+
+
+def test_narrow_window(window, kuhn, leduc):
+  try:
+    # Chromium's windows are no narrower than 500 pixels.
+    window.set_window_size(500, 800)
+    for path in (kuhn, leduc):
+      page = Page(window, path)
+      assert page.run("return getComputedStyle(document.querySelector('aside')).display") == "none"
+      page.assert_fits()
+      page.click("#find")
+      page.wait("return document.querySelectorAll('aside .item').length > 10")
+      page.click("aside .item", 3)
+      assert page.run("return getComputedStyle(document.querySelector('aside')).display") == "none"
+      assert page.node() > 0
+      page.assert_fits()
+      page.assert_quiet()
+  finally:
+    window.set_window_size(1280, 900)
+
+
+def test_hostile_text_does_nothing(window, tmp_path):
+  compiled = spiel_cfr.compile_game(
+    "kuhn_poker", infostate=lambda state, player: _HOSTILE + state.information_state_string()
+  )
+  path = tmp_path / "page.html"
+  spiel_cfr.explore(spiel_cfr.CFRSolver(compiled), path, title=_HOSTILE, traces={_HOSTILE: []})
+  page = Page(window, path)
+  page.click("aside .item")
+  assert page.text("h1") == _HOSTILE
+  assert page.text(".infoset pre").startswith(_HOSTILE)
+  assert not page.run("return window.hacked")
+  assert page.count("img") == 0
+  page.assert_quiet()
+
+
+def test_three_players_and_a_part_of_a_game(window, tmp_path):
+  game = random_games.random_game(5, num_players=3, zero_sum=False, max_histories=3000)
+  compiled = spiel_cfr.compile_game(game)
+  path = tmp_path / "page.html"
+  found = spiel_cfr.explore(spiel_cfr.CFRSolver(compiled), path, max_infosets=40, max_histories=200)
+  assert len(found.cut) == 2
+  page = Page(window, path)
+  assert "This page shows a part of the game" in page.text("#cut")
+  assert page.count(".tiles.top .tile") == 4
+  assert "NashConv" in page.text(".tiles.top")
+  for node in range(0, found.num_nodes, 9):
+    page.run("location.hash = arguments[0]", f"#{node}")
+  page.wait("return document.querySelectorAll('.crumbs button').length > 1")
+  for row in range(6):
+    page.click("aside .item", row)
+    assert page.count(".infoset") == 1
+  page.assert_fits()
+  page.assert_quiet()
+
+
+def test_many_infosets(window, tmp_path):
+  """The list draws only what is seen."""
+  solver = spiel_cfr.CFRSolver("liars_dice(dice_sides=5)")
+  solver.run(1)
+  found = spiel_cfr.explore(solver, tmp_path / "page.html")
+  assert found.num_infosets == 5120
+  page = Page(window, found.path)
+  assert 5 < page.count("aside .item") < 60
+  page.run("document.querySelector('.long').scrollTop = 1e6")
+  page.wait("return document.querySelectorAll('aside .item').length > 5")
+  page.click("aside .item")
+  assert page.count(".infoset") == 1
+  page.assert_quiet()

@@ -1,0 +1,367 @@
+"""What pages show is what a plain recursion over OpenSpiel's states finds."""
+
+import itertools
+
+import numpy as np
+import poker_games
+import pyspiel
+import pytest
+import random_games
+
+import spiel_cfr
+from spiel_cfr import policy
+from spiel_cfr.explorer import content, histories, public_states
+from spiel_cfr.explorer.explore import describe
+from spiel_cfr.poker import cards
+from spiel_cfr.poker.deal import find_deal
+
+_ALL = {"max_infosets": 10**6, "max_histories": 10**6, "max_nodes": 10**6}
+
+
+def random_policy(compiled, seed):
+  """Returns a behavioural form in which a quarter of the probabilities are 0."""
+  rng = np.random.default_rng(seed)
+  weights = rng.random(compiled.end) * (rng.random(compiled.end) > 0.25)
+  return policy.behavioral_form(compiled, weights)
+
+
+def values_below(state, table):
+  """Returns what the players expect from a state on."""
+  if state.is_terminal():
+    return np.array(state.returns())
+  moves = (
+    state.chance_outcomes()
+    if state.is_chance_node()
+    else table[state.information_state_string()].items()
+  )
+  return sum(chance * values_below(state.child(action), table) for action, chance in moves)
+
+
+def by_infoset(game, table):
+  """Returns, for each infostate: reach, counterfactual reach, and the value of each action, by recursion."""
+  found = {}
+
+  def visit(state, reaches):
+    if state.is_terminal():
+      return
+    player = state.current_player()
+    if state.is_chance_node():
+      moves, mover = state.chance_outcomes(), game.num_players()
+    else:
+      moves, mover = table[state.information_state_string()].items(), player
+      others = np.prod(np.delete(reaches, player))
+      entry = found.setdefault(state.information_state_string(), [0.0, 0.0, {}])
+      entry[0] += reaches.prod()
+      entry[1] += others
+      for action, _ in moves:
+        value = values_below(state.child(action), table)[player]
+        entry[2][action] = entry[2].get(action, 0.0) + others * value
+    for action, chance in moves:
+      after = reaches.copy()
+      after[mover] *= chance
+      visit(state.child(action), after)
+
+  visit(game.new_initial_state(), np.ones(game.num_players() + 1))
+  return found
+
+
+GAMES = {
+  "random, zero-sum": lambda: random_games.random_game(11, max_histories=150),
+  "random, general-sum": lambda: random_games.random_game(12, zero_sum=False, max_histories=150),
+  "random, three players": lambda: random_games.random_game(13, num_players=3, max_histories=150),
+  "Kuhn, three players": lambda: pyspiel.load_game("kuhn_poker(players=3)"),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_infosets(name):
+  compiled = spiel_cfr.compile_game(GAMES[name]())
+  behavioral = random_policy(compiled, 1)
+  table = policy.to_dict(compiled, behavioral)
+  found = describe(compiled, behavioral, **_ALL)
+  infosets = found.infosets
+  expected = by_infoset(compiled.game, table)
+  assert infosets.infostates == [name for own in compiled.infostates for name in own]
+  starts = np.cumsum(infosets.num_actions) - infosets.num_actions
+  for row, infostate in enumerate(infosets.infostates):
+    reach, counterfactual, sums = expected[infostate]
+    own = slice(starts[row], starts[row] + infosets.num_actions[row])
+    assert infosets.reach[row] == pytest.approx(reach, abs=1e-14)
+    assert infosets.counterfactual_reach[row] == pytest.approx(counterfactual, abs=1e-14)
+    chances = list(table[infostate].values())
+    assert infosets.probability[own].tolist() == chances
+    if not counterfactual:
+      assert np.isnan(infosets.action_value[own]).all()
+      assert np.isnan([infosets.value[row], infosets.best_value[row]]).all()
+      continue
+    wanted = np.array([sums[action] for action in table[infostate]]) / counterfactual
+    np.testing.assert_allclose(infosets.action_value[own], wanted, atol=1e-9)
+    assert infosets.value[row] == pytest.approx(float(wanted @ chances), abs=1e-9)
+    assert infosets.best_value[row] >= infosets.value[row] - 1e-9
+    assert infosets.is_best[own].sum() == 1
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_best_responses(name):
+  """What a best response expects at the first infosets of its owner adds up to its value."""
+  compiled = spiel_cfr.compile_game(GAMES[name]())
+  behavioral = random_policy(compiled, 2)
+  infosets = describe(compiled, behavioral, **_ALL).infosets
+  table = policy.to_dict(compiled, behavioral)
+  for player in range(compiled.num_players):
+    best = spiel_cfr.best_response(compiled, table, player)
+    own = np.flatnonzero(infosets.player == player)
+    starts = np.cumsum(infosets.num_actions) - infosets.num_actions
+    chosen = {}
+    for row in own.tolist():
+      place = int(infosets.is_best[starts[row] : starts[row] + infosets.num_actions[row]].argmax())
+      chosen[infosets.infostates[row]] = list(table[infosets.infostates[row]])[place]
+    assert chosen == best.policy
+    responding = table | {key: {action: 1.0} for key, action in chosen.items()}
+    expected = by_infoset(
+      compiled.game,
+      {key: dict.fromkeys(table[key], 0.0) | entries for key, entries in responding.items()},
+    )
+    for row in own.tolist():
+      _, counterfactual, sums = expected[infosets.infostates[row]]
+      if counterfactual:
+        value = sums[chosen[infosets.infostates[row]]] / counterfactual
+        assert infosets.best_value[row] == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_tree(name):
+  compiled = spiel_cfr.compile_game(GAMES[name]())
+  behavioral = random_policy(compiled, 3)
+  table = policy.to_dict(compiled, behavioral)
+  found = describe(compiled, behavioral, **_ALL)
+  tree = found.tree
+  assert found.header["cut"] == []
+
+  def check(state, node):
+    np.testing.assert_allclose(tree.values[node], values_below(state, table), atol=1e-9)
+    if state.is_terminal():
+      assert tree.mover[node] == content.TERMINAL
+      return 1
+    if state.is_chance_node():
+      assert tree.mover[node] == content.CHANCE
+      moves = state.chance_outcomes()
+    else:
+      assert tree.mover[node] == state.current_player()
+      infostate = found.infosets.infostates[tree.row[node]]
+      assert infostate == state.information_state_string()
+      moves = list(table[infostate].items())
+    assert tree.num_children[node] == len(moves)
+    assert tree.num_cut[node] == 0
+    count = 1
+    for place, (action, chance) in enumerate(moves):
+      child = tree.first_child[node] + place
+      assert tree.probability[child] == pytest.approx(chance, abs=1e-15)
+      known = state.action_to_string(state.current_player(), action)
+      assert found.names[tree.move[child]] == known
+      count += check(state.child(action), child)
+    return count
+
+  assert check(compiled.game.new_initial_state(), 0) == len(tree.mover) == compiled.num_states
+
+
+def test_what_is_likeliest_is_kept():
+  compiled = spiel_cfr.compile_game("leduc_poker")
+  behavioral = random_policy(compiled, 4)
+  whole = describe(compiled, behavioral, **_ALL)
+  part = describe(compiled, behavioral, max_infosets=100, max_histories=500, max_nodes=10**6)
+  assert len(part.tree.mover) == 500
+  assert len(part.infosets.player) == 100
+  assert "8,957 of 9,457 histories" in part.header["cut"][0]
+  assert "836 of 936 infosets" in part.header["cut"][1]
+  assert part.infosets.reach.min() >= np.sort(whole.infosets.reach)[-100]
+  kept = {name: row for row, name in enumerate(part.infosets.infostates)}
+  starts = np.cumsum(part.infosets.num_actions) - part.infosets.num_actions
+  whole_starts = np.cumsum(whole.infosets.num_actions) - whole.infosets.num_actions
+  for row, name in enumerate(whole.infosets.infostates):
+    if name in kept:
+      count = whole.infosets.num_actions[row]
+      own, other = (
+        table.action_value[begin : begin + count]
+        for table, begin in (
+          (part.infosets, starts[kept[name]]),
+          (whole.infosets, whole_starts[row]),
+        )
+      )
+      np.testing.assert_array_equal(own, other)
+
+  def reaches(tree):
+    result = tree.probability.copy()
+    for node in range(len(result)):
+      first = tree.first_child[node]
+      result[first : first + tree.num_children[node]] *= result[node]
+    return result
+
+  reach = np.sort(reaches(whole.tree))[::-1]
+  np.testing.assert_allclose(np.sort(reaches(part.tree))[::-1], reach[:500], atol=1e-15)
+  # Whatever a node has lost is counted.
+  assert (part.tree.num_cut > 0).any()
+  lost = (
+    part.tree.num_cut[part.tree.num_children > 0]
+    + part.tree.num_children[part.tree.num_children > 0]
+  )
+  assert (lost >= 2).all()
+
+
+def _actions_by_infostate(found):
+  table = found.infosets
+  starts = np.cumsum(table.num_actions)[:-1]
+  return {
+    name: (chances, values)
+    for name, chances, values in zip(
+      table.infostates,
+      np.split(table.probability, starts),
+      np.split(table.action_value, starts),
+      strict=True,
+    )
+  }
+
+
+VECTOR_GAMES = {
+  "leduc": lambda: (pyspiel.load_game("leduc_poker"), None),
+  "one hole card": lambda: (pyspiel.load_game(poker_games.UNIVERSAL_POKER[0]), None),
+  "two board cards": lambda: (pyspiel.load_game(poker_games.UNIVERSAL_POKER[1]), None),
+  "two hole cards": lambda: (pyspiel.load_game(poker_games.UNIVERSAL_POKER[2]), None),
+  "river endgame": lambda: (poker_games.random_endgame(21, 5).load(), poker_games.check_or_pot),
+  "turn endgame": lambda: (
+    poker_games.random_endgame(22, 3, poker_games.TURN).load(),
+    poker_games.check_or_pot,
+  ),
+}
+
+
+@pytest.mark.parametrize(
+  "name",
+  [
+    pytest.param(name, marks=pytest.mark.slow if name == "turn endgame" else ())
+    for name in VECTOR_GAMES
+  ],
+)
+def test_public_states(name):
+  """Hands at public states are worth what their infosets are worth where all histories are listed."""
+  game, kept = VECTOR_GAMES[name]()
+  compiled = spiel_cfr.compile_public_game(game, kept)
+  enumerated = spiel_cfr.compile_game(game, action_filter=kept, vector_form=False)
+  behavioral = random_policy(compiled, 5)
+  table = policy.to_dict(compiled, behavioral)
+  expected = describe(enumerated, policy.from_policy(enumerated, table), **_ALL)
+  wanted = _actions_by_infostate(expected)
+  reach = dict(zip(expected.infosets.infostates, expected.infosets.reach, strict=True))
+  found = describe(compiled, behavioral, **_ALL)
+  np.testing.assert_allclose(found.tree.values[0], expected.tree.values[0], atol=1e-9)
+  assert sum(state.probability.shape[1] for state in found.public_states) == len(wanted)
+
+  layout = compiled.layout
+  names = [
+    dict(zip(own.first_sequence.tolist(), own.infostates, strict=True)) for own in compiled.infosets
+  ]
+  scale = max(map(abs, compiled.payoff_range))
+  seen = set()
+  decisions = [node for node in range(len(found.tree.mover)) if found.tree.row[node] >= 0]
+  states = [entry for entry in public_states._public_states(layout)]
+  assert len(states) == len(found.tree.mover)
+  for node in decisions:
+    number, place, _ = states[node]
+    state, mover = found.public_states[found.tree.row[node]], found.tree.mover[node]
+    for player, own in enumerate(state.ranges):
+      mass = np.where(own.beside > 0, own.weight * own.beside, 0)
+      if mass.sum():
+        value = (mass * np.nan_to_num(own.value)).sum() / mass.sum()
+        assert value == pytest.approx(found.tree.values[node, player], abs=1e-9 * scale)
+        assert (own.equity[mass > 0] >= -1e-12).all()
+        assert (own.equity[mass > 0] <= 1 + 1e-12).all()
+      else:
+        assert np.isnan(found.tree.values[node, player])
+    if mover < 0:
+      assert state.moves == []
+      continue
+    total = 0.0
+    for lane, first in enumerate(layout.sequences(number, place)[0].tolist()):
+      infostate = names[mover][first]
+      chances, values = wanted[infostate]
+      seen.add(infostate)
+      np.testing.assert_allclose(state.probability[:, lane], chances, atol=1e-12)
+      np.testing.assert_allclose(state.action_value[:, lane], values, atol=1e-9 * scale)
+      total += reach[infostate]
+    mass = (state.ranges[mover].weight * state.ranges[mover].beside).sum()
+    share = mass * layout.boards[number].probability / layout.deal.total
+    assert share == pytest.approx(total, abs=1e-12)
+  assert seen == set(wanted)
+
+
+def test_equity():
+  """Equity is the share of showdowns won, over all hands and rivers that can come."""
+  game = poker_games.random_endgame(23, 4, poker_games.TURN).load()
+  compiled = spiel_cfr.compile_public_game(game, poker_games.check_or_pot)
+  found = describe(compiled, policy.uniform(compiled), **_ALL)
+  deal, board = compiled.layout.deal, compiled.layout.boards[0].cards
+  ranges = found.public_states[0].ranges
+  for player, own in enumerate(ranges):
+    other = ranges[1 - player]
+    for place, hand in enumerate(own.hands.tolist()):
+      won = total = 0.0
+      for opponent, weight in zip(other.hands.tolist(), other.weight.tolist(), strict=True):
+        held = [*deal.hands[hand], *deal.hands[opponent]]
+        if len(set(held)) < 4:
+          continue
+        for river in set(range(52)) - set(board) - set(held):
+          mine, theirs = cards.hand_strengths(
+            deal.hands[[hand, opponent]], (*board, river), deal.num_suits
+          )
+          total += weight
+          won += weight * (0.5 + 0.5 * np.sign(mine - theirs))
+      assert own.equity[place] == pytest.approx(won / total, abs=1e-12)
+
+
+def test_public_states_are_cut_by_reach():
+  compiled = spiel_cfr.compile_public_game("leduc_poker")
+  behavioral = random_policy(compiled, 6)
+  whole = describe(compiled, behavioral, **_ALL)
+  part = describe(compiled, behavioral, max_infosets=100, max_histories=1, max_nodes=1)
+  assert 90 <= sum(state.probability.shape[1] for state in part.public_states) <= 100
+  assert "public states" in part.header["cut"][0]
+  np.testing.assert_array_equal(part.tree.values[0], whole.tree.values[0])
+  kept = part.tree.num_children.sum() + 1
+  assert kept == len(part.tree.mover)
+  # One state is there, however large.
+  least = describe(compiled, behavioral, max_infosets=1, max_histories=1, max_nodes=1)
+  assert len(least.tree.mover) == 1
+  assert least.tree.num_cut[0] == 2
+
+
+def test_grid():
+  deal = find_deal(poker_games.random_endgame(1, 3).load())
+  grid = public_states.hand_grid(deal, public_states.Deck(cards.RANKS, cards.SUITS))
+  place = {
+    name: (row, column) for name, row, column in zip(grid.names, grid.row, grid.column, strict=True)
+  }
+  for name, label in {
+    "AcKc": "AKs",
+    "AdKc": "AKo",
+    "AdAc": "AA",
+    "3d2c": "32o",
+    "7h5h": "75s",
+  }.items():
+    row, column = place[name]
+    assert grid.labels[row][column] == label
+  assert len(list(itertools.chain(*grid.labels))) == 169
+
+
+def test_too_many_histories():
+  with pytest.raises(spiel_cfr.errors.GameTooLargeError, match="max_nodes=10"):
+    describe(
+      spiel_cfr.compile_game("kuhn_poker"),
+      policy.uniform(spiel_cfr.compile_game("kuhn_poker")),
+      max_nodes=10,
+      max_infosets=5,
+      max_histories=5,
+    )
+
+
+def test_likeliest_keeps_the_first_of_equals():
+  assert histories.likeliest(np.array([0.5, 0.0, 1.0, 0.5, 0.5]), 3).tolist() == [0, 2, 3]

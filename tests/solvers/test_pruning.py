@@ -1,0 +1,239 @@
+"""Pruning: the identity stays exact, what is known stays exact, and states resume inside a window."""
+
+import copy
+import functools
+import math
+
+import numpy as np
+import pytest
+import random_games
+from composition.forms import FORMS
+
+import spiel_cfr
+from spiel_cfr import PrunedCFRSolver, RegretMatching, Solver, errors
+from spiel_cfr.continuing.compaction import as_leaf_rows, compact
+from spiel_cfr.continuing.identity import gap_of_regrets, gradients
+from spiel_cfr.minimizers.ledger import NotedMatching
+from spiel_cfr.minimizers.schedules import Power
+
+GAMES = {
+  "leduc": lambda: "leduc_poker",
+  "liar's dice": lambda: "liars_dice(dice_sides=3)",
+  "goofspiel": lambda: "goofspiel(imp_info=True,num_cards=4,points_order=descending)",
+} | {
+  f"random {seed}": lambda seed=seed: random_games.random_game(seed, max_histories=300, max_depth=7)
+  for seed in (2, 5, 11)
+}
+
+
+@functools.cache
+def game_of(name):
+  return spiel_cfr.compile_game(GAMES[name]())
+
+
+def unpruned(game, plus, alternating=True):
+  return Solver(
+    game,
+    RegretMatching.plus() if plus else RegretMatching(),
+    alternating_updates=alternating,
+    average_weights=1.0 if plus else 0.0,
+    averaged=("after", "before") if alternating else "before",
+  )
+
+
+def looked_at_again(solver):
+  """A copy that leaves nothing alone, its history rewritten."""
+  result = copy.copy(solver)
+  result.margin = math.inf
+  result._next_epoch()
+  assert not result.num_pruned
+  return result
+
+
+def price(solver):
+  """Sum over players and iterations of w (v(0) - u(x)): what the roots' values sum to, less what is to be had."""
+  game = solver.compiled_game
+  total = gradients(game, solver._cumulative)[[tree.root for tree in game.treeplexes]].sum()
+  for tree in game.treeplexes:
+    own = solver._local[0, tree.first_infoset : tree.first_infoset + tree.num_infosets]
+    total += own[tree.parent == tree.root].sum()
+  return float(total) - solver._cumulative[0] * (game.constant_sum or 0.0)
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("margin", [0.0, 1.0, 3.0])
+def test_the_identity_stays_exact(name, margin):
+  """However daring it is: W NashConv = max <R, x> + price, and nothing was paid for simultaneous updates."""
+  game = game_of(name)
+  solver = PrunedCFRSolver(game, False, alternating_updates=False, margin=margin, caution=0.0)
+  pruned = 0
+  for _ in range(12):
+    solver.run(1)
+    solver.run(max(1, solver._epoch_end - solver.iteration))
+    pruned = max(pruned, solver.num_pruned)
+    again = looked_at_again(solver)
+    total = again._cumulative[0]
+    found = gap_of_regrets(game, again._state[0]) + price(again)
+    assert total * again.nash_conv() == pytest.approx(found, rel=1e-9, abs=1e-9)
+    assert price(again) == pytest.approx(0, abs=1e-9 * total)
+    # Rewriting below changes no policy.
+    np.testing.assert_allclose(
+      again.average_sequence_form(), solver.average_sequence_form(), atol=1e-12
+    )
+  assert pruned
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("alternating", [False, True])
+def test_the_ledger_is_regret_matching_plus_bit_for_bit(name, alternating):
+  game = game_of(name)
+  plain = unpruned(game, True, alternating)
+  noted = Solver(
+    game,
+    NotedMatching(Power(1.0), True),
+    alternating_updates=alternating,
+    average_weights=1.0,
+    averaged=("after", "before") if alternating else "before",
+  )
+  for _ in range(20):
+    for solver in (plain, noted):
+      solver.run(10)
+    assert noted._strategy.tobytes() == plain._strategy.tobytes()
+    assert noted._cumulative.tobytes() == plain._cumulative.tobytes()
+    regrets = np.where(plain._state[0] > 0, noted._state[0], plain._state[0])
+    assert regrets.tobytes() == plain._state[0].tobytes()
+  assert (noted._state[0] < 0).any()
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("plus", [False, True])
+def test_an_infinite_margin_leaves_nothing_alone(name, plus):
+  game = game_of(name)
+  solver, plain = PrunedCFRSolver(game, plus, margin=math.inf), unpruned(game, plus)
+  for each in (solver, plain):
+    each.run(150)
+  assert solver._strategy.tobytes() == plain._strategy.tobytes()
+  assert solver._cumulative.tobytes() == plain._cumulative.tobytes()
+  assert (solver.num_pruned, solver.active_share) == (0, 1.0)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_what_is_left_of_a_game_is_worth_the_same(name):
+  """Where the pruned is not played, gradients of what is left are those of the whole game, and zero elsewhere."""
+  game = game_of(name)
+  rows, rng = as_leaf_rows(game), np.random.default_rng(0)
+  for share in (0.1, 0.4):
+    pruned = rng.random(game.end) < share
+    real = np.zeros(game.end, bool)
+    for tree in game.treeplexes:
+      for sequences, _ in tree.blocks():
+        real[sequences] = True
+        # An infoset has something left to play.
+        pruned[sequences[0]] = False
+    pruned &= real
+    weights = rng.random(game.end) * ~pruned
+    x = spiel_cfr.policy.sequence_form(game, spiel_cfr.policy.behavioral_form(game, weights))
+    left = compact(game, rows, pruned)
+    small = np.zeros(left.game.end)
+    small[left.places] = x[left.sequences]
+    whole, found = gradients(game, x), gradients(left.game, small)
+    played = ~pruned[left.sequences]
+    np.testing.assert_allclose(
+      found[left.places[played]], whole[left.sequences[played]], atol=1e-12
+    )
+    assert (found[left.places[~played]] < -1e29).all()
+    dropped = real & ~left.kept & (x > 0)
+    np.testing.assert_allclose(whole[dropped], 0, atol=1e-12)
+    assert 0 <= left.share < 1
+
+
+@pytest.mark.parametrize("plus", [False, True])
+@pytest.mark.parametrize("name", ["leduc", "random 5"])
+def test_it_resumes_inside_a_window(name, plus, tmp_path):
+  game = game_of(name)
+  whole, solver = (PrunedCFRSolver(game, plus, caution=0.0) for _ in range(2))
+  whole.run(200)
+  for count in (71, 1, 13):
+    solver.run(count)
+  assert solver.iteration < solver._epoch_end
+  if name == "leduc":
+    assert solver.num_pruned
+  solver.save(tmp_path / "solver.npz")
+  others = [
+    solver,
+    spiel_cfr.IterativeSolver.load(tmp_path / "solver.npz", game),
+    copy.copy(solver),
+  ]
+  average = solver.average_probabilities().tobytes()
+  for each in others:
+    assert each.average_probabilities().tobytes() == average
+    each.run(200 - each.iteration)
+    for key, value in each.state_dict().items():
+      assert np.array_equal(value, whole.state_dict()[key]), key
+
+
+def test_how_good_it_is():
+  """CFR+ with pruning is about as good as without, while less than two thirds of the leaves are looked at."""
+  for name, slack in (("leduc", 1.3), ("liar's dice", 2.0)):
+    game = game_of(name)
+    solver, plain = PrunedCFRSolver(game, caution=0.0), unpruned(game, True)
+    for each in (solver, plain):
+      each.run(600)
+    assert solver.active_share < 0.65
+    assert solver.exploitability() < slack * plain.exploitability() + 1e-5
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_full_caution_is_sound(name):
+  """What is left alone comes back without a positive regret, and until then all is as without pruning."""
+  game = game_of(name)
+  solver, plain = PrunedCFRSolver(game, False, margin=0.0, caution=1.0), unpruned(game, False)
+  for _ in range(30):
+    solver.run(20)
+    plain.run(20)
+    again = looked_at_again(solver)
+    positive = again._state[0][solver._pruned]
+    assert (positive <= 1e-9).all()
+  assert solver.exploitability() < 3 * plain.exploitability() + 1e-6
+
+
+def test_reading_changes_nothing():
+  game = game_of("leduc")
+  solver, other = PrunedCFRSolver(game, caution=0.0), PrunedCFRSolver(game, caution=0.0)
+  for _ in range(6):
+    solver.run(17)
+    other.run(17)
+    solver.nash_conv()
+    solver.average_policy()
+    assert solver.active_share <= 1
+  for name, value in solver.state_dict().items():
+    assert np.array_equal(value, other.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_every_form_works_or_is_refused(form):
+  game = form.compiled
+  if game.num_players > 2 or form.is_vector:
+    with pytest.raises(errors.PruningError, match="take CFRPlusSolver or CFRSolver"):
+      PrunedCFRSolver(game)
+    return
+  solver = PrunedCFRSolver(game, caution=0.0)
+  solver.run(100)
+  by_dict = spiel_cfr.nash_conv(game, solver.average_policy_dict())
+  assert solver.nash_conv() == pytest.approx(by_dict, abs=1e-9)
+
+
+def test_what_is_refused():
+  for arguments in ({"margin": -1.0}, {"margin": math.nan}, {"shortest": 0}, {"longest": 5}):
+    with pytest.raises(errors.ArgumentError):
+      PrunedCFRSolver("kuhn_poker", **arguments)
+  with pytest.raises(errors.RestartError):
+    spiel_cfr.Restarted(PrunedCFRSolver("kuhn_poker"))
+  solver = PrunedCFRSolver("kuhn_poker")
+  uniform = solver.average_policy_dict()
+  with pytest.raises(errors.WarmStartError):
+    solver.warm_start(uniform)
+  state = solver.state_dict()
+  state["_pruned"] = np.ones_like(state["_pruned"])
+  with pytest.raises(errors.CheckpointMismatchError, match="pruned"):
+    solver.load_state_dict(state)

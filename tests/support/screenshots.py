@@ -1,0 +1,49 @@
+"""Takes the pictures of pages that docs/ shows.
+
+PYTHONPATH=tests/support python -m screenshots docs
+"""
+
+import pathlib
+import sys
+import tempfile
+import time
+
+import explorer_pages
+
+import spiel_cfr
+from spiel_cfr.poker import ranges
+
+_FIRST = "22+,A2s+,KTs+,QTs+,JTs,T9s,98s,ATo+,KQo"
+_SECOND = "22+,A2s+,K9s+,QTs+,JTs,ATo+,KJo+"
+
+
+def main(folder):
+  with tempfile.TemporaryDirectory() as made:
+    made = pathlib.Path(made)
+    kuhn = spiel_cfr.solve("kuhn_poker", exploitability=1e-9)
+    endgame = ranges.endgame(_FIRST, _SECOND, board="7s9h9cTc2d", pot=2000, stack=9000)
+    river = spiel_cfr.solve(spiel_cfr.compile_game(endgame.load()), exploitability=1.0, seconds=60)
+    pages = {
+      "explorer_kuhn": (spiel_cfr.explore(kuhn, made / "kuhn.html"), "light", "[title='1pb']"),
+      "explorer_river": (
+        spiel_cfr.explore(river, made / "river.html", title="River endgame, 7♠ 9♥ 9♣ T♣ 2♦"),
+        "dark",
+        ".range[data-player='0'] [data-cell='4-5']",
+      ),
+    }
+    browser = explorer_pages.browser(made / "profile", 1280, 1180)
+    for name, (page, theme, clicked) in pages.items():
+      browser.get(page.path.as_uri())
+      while not browser.execute_script("return document.documentElement.dataset.ready"):
+        time.sleep(0.05)
+      while theme.title() not in browser.find_element("id", "theme").text:
+        browser.find_element("id", "theme").click()
+        time.sleep(0.1)
+      browser.find_element("css selector", clicked).click()
+      time.sleep(0.5)
+      browser.save_screenshot(str(pathlib.Path(folder) / f"{name}.png"))
+    browser.quit()
+
+
+if __name__ == "__main__":
+  main(sys.argv[1])

@@ -1,0 +1,119 @@
+"""A policy that plays: the actions it draws, and OpenSpiel's evaluations of bots."""
+
+import json
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as open_spiel_policy
+from open_spiel.python.algorithms import evaluate_bots
+
+import spiel_cfr
+from spiel_cfr import errors
+
+
+def play(game, bots, games, seed=0):
+  """Returns the mean returns, and their standard errors, of games that OpenSpiel's C++ plays."""
+  returns = np.array(
+    [
+      pyspiel.evaluate_bots(game.new_initial_state(), bots, seed + number)
+      for number in range(games)
+    ]
+  )
+  return returns.mean(axis=0), returns.std(axis=0) / np.sqrt(games)
+
+
+@pytest.mark.parametrize(
+  "name",
+  ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "goofspiel(num_cards=3,imp_info=True)"],
+)
+def test_mean_returns_are_what_is_expected(name):
+  game = pyspiel.load_game(name)
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(20)
+  bots = [spiel_cfr.PolicyBot(solver, player, seed=player) for player in range(game.num_players())]
+  mean, error = play(game, bots, 2000)
+  expected = spiel_cfr.expected_values(solver.compiled_game, solver.average_policy())
+  assert (np.abs(mean - expected) < 5 * error + 1e-9).all()
+  returns = evaluate_bots.evaluate_bots(game.new_initial_state(), bots, np.random.RandomState(0))
+  assert len(returns) == game.num_players()
+
+
+def test_kinds_of_policies():
+  game = pyspiel.load_game("leduc_poker")
+  solution = spiel_cfr.solve(game, iterations=50)
+  state = game.new_initial_state()
+  for action in (0, 3, 1):
+    state.apply_action(action)
+  table = solution.policy_dict()
+  kinds = [
+    solution,
+    solution.solver,
+    solution.policy,
+    table,
+    json.loads(json.dumps(table), object_hook=_with_numbers),
+    solution.solver.tabular_average_policy(),
+  ]
+  wanted = table[state.information_state_string()]
+  for each in kinds:
+    bot = spiel_cfr.PolicyBot(each, 1, seed=0)
+    assert dict(bot.get_policy(state)) == pytest.approx(wanted)
+    chances, action = bot.step_with_policy(state)
+    assert dict(chances)[action] > 0
+    assert bot.step(state) in wanted
+    assert bot.get_policy(game.new_initial_state()) == []
+    assert bot.step(game.new_initial_state()) == pyspiel.INVALID_ACTION
+  sampled = spiel_cfr.ExternalSamplingSolver(game, engine="states", seed=0)
+  sampled.run(50)
+  assert spiel_cfr.PolicyBot(sampled, 1).step(state) in wanted
+
+
+def _with_numbers(table):
+  return {
+    int(key) if key.isdigit() and not isinstance(value, dict) else key: value
+    for key, value in table.items()
+  }
+
+
+def test_bot_stays_as_it_is():
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  solver.run(1)
+  bot = spiel_cfr.PolicyBot(solver, 0)
+  state = solver.game.new_initial_state()
+  state.apply_action(0)
+  state.apply_action(1)
+  before = bot.get_policy(state)
+  solver.run(100)
+  # This call brings the policy that the solver hands out up to date.
+  now = solver.average_policy().action_probabilities(state)
+  assert bot.get_policy(state) == before
+  assert dict(before) != now
+
+
+def test_seeds():
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  state = solver.game.new_initial_state()
+  state.apply_action(0)
+  state.apply_action(1)
+  first, second, other = (
+    [bot.step(state) for _ in range(64)]
+    for bot in (spiel_cfr.PolicyBot(solver, 0, seed=seed) for seed in (1, 1, 2))
+  )
+  assert first == second != other
+
+
+def test_what_is_no_policy_is_refused():
+  game = pyspiel.load_game("kuhn_poker")
+  state = game.new_initial_state()
+  state.apply_action(0)
+  state.apply_action(1)
+  with pytest.raises(errors.ArgumentError, match="no policy"):
+    spiel_cfr.PolicyBot([1], 0)
+  with pytest.raises(errors.ArgumentError, match="player"):
+    spiel_cfr.PolicyBot({}, -1)
+  with pytest.raises(errors.PolicyError, match="'0'"):
+    spiel_cfr.PolicyBot({}, 0).step(state)
+  with pytest.raises(errors.PolicyError, match="no distribution"):
+    spiel_cfr.PolicyBot({"0": {0: 0.5}}, 0).step(state)
+  uniform = open_spiel_policy.UniformRandomPolicy(game)
+  assert dict(spiel_cfr.PolicyBot(uniform, 0).get_policy(state)) == {0: 0.5, 1: 0.5}
