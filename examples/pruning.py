@@ -17,7 +17,8 @@ import leduc5
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr import PrunedCFRSolver, RegretMatching, Solver
+from spiel_cfr import RegretMatching, Solver
+from spiel_cfr.solvers.pruning import PrunedCFRSolver
 
 GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",

@@ -76,7 +76,6 @@ from spiel_cfr.solvers.correlation import (
 )
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.pruning import PrunedCFRSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -155,7 +154,6 @@ __all__ = [
   "PolicyBot",
   "Powers",
   "ProcessExecutor",
-  "PrunedCFRSolver",
   "PublicGame",
   "RTCFRPlusSolver",
   "RayExecutor",

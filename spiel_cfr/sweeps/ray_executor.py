@@ -19,7 +19,7 @@ class RayExecutor(concurrent.futures.Executor):
   """
 
   def __init__(self, max_retries: int = 3) -> None:
-    """Starts Ray on this machine if this process has not joined one.
+    """Starts nothing before there is something to do; then Ray on this machine, if this process has not joined one.
 
     Args:
       max_retries: how often a task is started again whose process died.
@@ -35,10 +35,8 @@ class RayExecutor(concurrent.futures.Executor):
       raise errors.MissingPackageError(
         "RayExecutor needs Ray: pip install 'spiel_cfr[ray]'."
       ) from error
-    if not ray.is_initialized():
-      ray.init(include_dashboard=False, log_to_driver=False)
     self._ray: Any = ray
-    self._call = ray.remote(_call).options(num_cpus=1, max_retries=max_retries)
+    self._max_retries = max_retries
     self._references: list[Any] = []
     self._closed = False
 
@@ -48,7 +46,10 @@ class RayExecutor(concurrent.futures.Executor):
     """Calls a function in one of Ray's processes, wherever that is."""
     if self._closed:
       raise RuntimeError("cannot schedule new futures after shutdown")
-    reference = self._call.remote(fn, args, kwargs)
+    if not self._ray.is_initialized():
+      self._ray.init(include_dashboard=False, log_to_driver=False)
+    task = self._ray.remote(_call).options(num_cpus=1, max_retries=self._max_retries)
+    reference = task.remote(fn, args, kwargs)
     self._references.append(reference)
     future: concurrent.futures.Future[Any] = reference.future()
     return future

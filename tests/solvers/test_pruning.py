@@ -10,11 +10,12 @@ import random_games
 from composition.forms import FORMS
 
 import spiel_cfr
-from spiel_cfr import PrunedCFRSolver, RegretMatching, Solver, errors
+from spiel_cfr import RegretMatching, Solver, errors
 from spiel_cfr.continuing.compaction import as_leaf_rows, compact
 from spiel_cfr.continuing.identity import gap_of_regrets, gradients
 from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.schedules import Power
+from spiel_cfr.solvers.pruning import PrunedCFRSolver
 
 GAMES = {
   "leduc": lambda: "leduc_poker",

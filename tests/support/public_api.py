@@ -67,6 +67,13 @@ class Case:
   may_be_none: bool
 
 
+# What those that these are called with have no answer for, whatever the number.
+UNANSWERED = {
+  "LocalMinimizer.repeated(iterations)",
+  "StablePredictiveCFRSolver.warm_start(iterations)",
+}
+
+
 def cases() -> Iterator[Case]:
   """Yields every numeric parameter of everything public."""
   for name, thing in _public():
@@ -227,6 +234,14 @@ def _compiled() -> spiel_cfr.CompiledGame:
   return spiel_cfr.compile_game(_kuhn())
 
 
+@functools.cache
+def _bucketed_hands() -> Any:
+  game = instance(spiel_cfr.PublicGame)
+  return spiel_cfr.bucket_hands(
+    game, [np.arange(len(own)) // 2 for own in game.layout.boards[0].hands]
+  )
+
+
 def _state() -> Any:
   state = _kuhn().new_initial_state()
   state.apply_action(0)
@@ -278,7 +293,8 @@ _bases: dict[str, Callable[[], Any]] = {
 
 # Of classes whose objects are found rather than made.
 _instances: dict[type, Callable[[], Any]] = {
-  spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"]
+  spiel_cfr.BucketedHands: _bucketed_hands,
+  spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 
 
@@ -291,7 +307,13 @@ def _arguments(function: Any) -> dict[str, Any]:
       continue
     required = parameter.default is parameter.empty
     if name in _bases and (required or parameter.default is None or name == "progress"):
-      result[name] = _compiled() if hints.get(name) is spiel_cfr.CompiledGame else _bases[name]()
+      hint = hints.get(name)
+      if hint is spiel_cfr.CompiledGame:
+        result[name] = _compiled()
+      elif hint is spiel_cfr.PublicGame:
+        result[name] = instance(hint)
+      else:
+        result[name] = _bases[name]()
     elif required:
       hint = hints.get(name)
       if not inspect.isclass(hint):

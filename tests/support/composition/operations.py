@@ -20,6 +20,7 @@ import spiel_cfr
 from composition.forms import Form
 from spiel_cfr import IterativeSolver, catalogue, policy
 from spiel_cfr.deep.network import LeastSquares
+from spiel_cfr.solvers.pruning import PrunedCFRSolver
 from spiel_cfr.solvers.warm_start import WarmStarting
 
 ITERATIONS = 12
@@ -266,8 +267,8 @@ def warm_start(context: Context) -> None:
 def pruning(context: Context) -> None:
   """The same with pruning has an average as good as its dict says, and goes on from a file inside a window."""
   plus = context.name == "cfr+"
-  solver = spiel_cfr.PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
-  whole = spiel_cfr.PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
+  solver = PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
+  whole = PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
   whole.run(100)
   solver.run(43)
   with tempfile.TemporaryDirectory() as folder:
