@@ -81,6 +81,10 @@ def test_forms_of_games(form):
     with pytest.raises(errors.UnsupportedGameError, match="Use nash_conv"):
       spiel_cfr.solve_lp(form.compiled)
     return
+  if form.loses:
+    with pytest.raises(errors.AbstractionError, match="or CFRSolver"):
+      spiel_cfr.solve_lp(form.compiled)
+    return
   found = spiel_cfr.solve_lp(form.compiled)
   expected = spiel_cfr.solve_lp(form.enumerated)
   assert found.value == pytest.approx(expected.value, abs=1e-10 * form.scale)

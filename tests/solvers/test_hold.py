@@ -91,9 +91,18 @@ def game_policy(game):
 def test_forms_of_games(form):
   """The same as on the enumerated game, also after saving, copying and starting anew; parts and threads included."""
   rng = np.random.default_rng(1)
-  names = rng.choice(list(form.enumerated.rows), 5, replace=False).tolist()
-  probabilities = policy.behavioral_form(form.enumerated, rng.random(form.enumerated.end))
-  part = policy.to_dict(form.enumerated, probabilities)
+  game = form.compiled
+  # Infosets that are one in an abstraction are held together.
+  places = np.concatenate(
+    [
+      tree.first_infoset + own.position.astype(np.int64)
+      for tree, own in zip(game.treeplexes, game.infosets, strict=True)
+    ]
+  )
+  chosen = np.isin(places, rng.choice(places, 5, replace=False))
+  names = [name for name, held in zip(game.rows, chosen, strict=True) if held]
+  probabilities = policy.behavioral_form(game, rng.random(game.end))
+  part = policy.to_dict(game, probabilities)
   solvers = [spiel_cfr.CFRPlusSolver(game) for game in (form.compiled, form.enumerated)]
   if form.compiled.ties is not None:
     with pytest.raises(errors.HoldError, match="or the full game"):

@@ -86,6 +86,10 @@ def test_forms_of_games(form):
   solver = spiel_cfr.CFRPlusSolver(form.compiled)
   solver.run(30)
   for unreached in ("best_response", "subgame"):
+    if form.loses:
+      with pytest.raises(errors.AbstractionError, match="unreached='uniform'"):
+        solver.average_policy(unreached)
+      continue
     found = solver.average_policy(unreached)
     assert spiel_cfr.nash_conv(form.compiled, found) >= 0
     on_enumerated = spiel_cfr.largest_infoset_regret(

@@ -10,6 +10,7 @@ import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import SamplingSolver, catalogue, errors
+from spiel_cfr.first_order.base import GradientSolver
 from spiel_cfr.game.loading import can_be_loaded_again
 
 WORKS = "works"
@@ -90,6 +91,10 @@ def _is_for_saddle_points(cell: Cell) -> bool:
   return cell.solver.startswith(("egt", "mirror_prox"))
 
 
+def _is_first_order(cell: Cell) -> bool:
+  return issubclass(catalogue.SOLVERS[cell.solver].solver, GradientSolver)
+
+
 # What is not named here works.
 REFUSALS: tuple[Refusal, ...] = (
   Refusal(
@@ -136,6 +141,12 @@ REFUSALS: tuple[Refusal, ...] = (
     lambda cell: (
       _is_for_saddle_points(cell) and not cell.form.enumerated.is_two_player_constant_sum
     ),
+  ),
+  Refusal(
+    errors.AbstractionError,
+    "First-order methods take steps over convex sets of strategies, which players who forget don't have.",
+    "buckets that remember the player's own actions",
+    lambda cell: cell.form.loses and _is_first_order(cell),
   ),
   Refusal(
     errors.AbstractionError,
