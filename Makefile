@@ -22,7 +22,7 @@ demo: $(VENV)/plot.stamp
 	@$(BIN)/python examples/compare_solvers.py
 
 test: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff format --check

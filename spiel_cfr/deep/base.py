@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, TypedDict
 import numpy as np
 
 from spiel_cfr import arguments, errors
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame
 from spiel_cfr.deep.exact import InfosetTable, matched, softmax
 from spiel_cfr.deep.features import Encoder, Features, Float32s
@@ -121,10 +122,16 @@ class DeepSolver(SamplingSolver):
 
     Raises:
       ArgumentError: an argument makes no sense.
+      AbstractionError: the game is an abstraction.
       FeaturesError: two infosets have the same features.
       GameError: the game can't be loaded or sampled.
       MissingPackageError: JAX or optax is not installed.
     """
+    if isinstance(game, CompiledGame) and game.original is not game:
+      raise errors.AbstractionError(
+        "Networks see infosets as OpenSpiel describes them, and several of these are one in an abstraction. Take its "
+        "`original`, and put what is alike into `features`."
+      )
     arguments.one_of(sampler, "sampler", ("external", "outcome"))
     if network is None:
       network = MLP(layer_sizes(advantage_network_layers, "advantage_network_layers"))

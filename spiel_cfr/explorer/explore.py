@@ -105,6 +105,11 @@ def explore(
     traces = {type(policies.solver).__name__: policies.rows}
   curves = _curves(traces)
   compiled, behavioral, source = _read(policies, game, which)
+  if compiled.original is not compiled:
+    # Of an abstraction, what its policy is in the game that it stands for.
+    table = open_spiel.to_dict(compiled, behavioral)
+    compiled = compiled.original
+    behavioral = open_spiel.from_policy(compiled, table)
   content = describe(
     compiled,
     behavioral,

@@ -120,6 +120,11 @@ class PrunedCFRSolver(Solver):
         f"{compiled.game_string} is compiled in vector form, of which nothing can be left out. Compile it with "
         "vector_form=False, or take CFRPlusSolver or CFRSolver."
       )
+    if compiled.original is not compiled:
+      raise errors.PruningError(
+        f"{compiled.game_string} is an abstraction, of which nothing can be left out. Prune its `original`, or take "
+        "CFRPlusSolver or CFRSolver."
+      )
     self.margin = arguments.real_number(margin, "margin", 0.0)
     plus = bool(regret_matching_plus)
     if caution is None:

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -95,6 +96,11 @@ def _is_first_order(cell: Cell) -> bool:
   return issubclass(catalogue.SOLVERS[cell.solver].solver, GradientSolver)
 
 
+@functools.cache
+def _has_string(form: Form) -> bool:
+  return can_be_loaded_again(form.compiled.game)
+
+
 # What is not named here works.
 REFUSALS: tuple[Refusal, ...] = (
   Refusal(
@@ -109,17 +115,20 @@ REFUSALS: tuple[Refusal, ...] = (
     "Take a smaller power",
     lambda cell: (
       cell.operation.name == "warm start, transfer"
-      and cell.form.name == "parts, float32"
+      and cell.form.name in ("parts, float32", "vector form, float32")
       and cell.solver in ("hsdcfr", "hspcfr+")
     ),
   ),
   Refusal(
     errors.PruningError,
-    "What one of three players faces is no sum of strategies; and of a vector of hands nothing can be left out.",
-    "take CFRPlusSolver or CFRSolver",
+    "What one of three players faces is no sum of strategies; and of a vector of hands, or of an abstraction, nothing "
+    "can be left out.",
+    "CFRPlusSolver or CFRSolver",
     lambda cell: (
       cell.operation.name == "pruning"
-      and (cell.form.is_vector or cell.form.name == "three players")
+      and (
+        cell.form.is_vector or cell.form.name == "three players" or cell.form.buckets is not None
+      )
     ),
   ),
   Refusal(
@@ -131,7 +140,7 @@ REFUSALS: tuple[Refusal, ...] = (
       cell.operation.name == "sweep"
       and _needs_states(catalogue.SOLVERS[cell.solver])
       and cell.form.options is None
-      and not can_be_loaded_again(cell.form.compiled.game)
+      and not _has_string(cell.form)
     ),
   ),
   Refusal(
@@ -147,6 +156,18 @@ REFUSALS: tuple[Refusal, ...] = (
     "First-order methods take steps over convex sets of strategies, which players who forget don't have.",
     "buckets that remember the player's own actions",
     lambda cell: cell.form.loses and _is_first_order(cell),
+  ),
+  Refusal(
+    errors.AbstractionError,
+    "Networks see infosets as OpenSpiel describes them, and several of these are one in an abstraction.",
+    "Take its `original`",
+    lambda cell: cell.form.buckets is not None and cell.solver.startswith("deep"),
+  ),
+  Refusal(
+    errors.PolicyError,
+    "A policy that plays infosets of a bucket in different ways is none of the abstraction.",
+    "Read it for the full game",
+    lambda cell: cell.form.loses and cell.operation.name == "warm start, transfer",
   ),
   Refusal(
     errors.AbstractionError,
@@ -173,14 +194,20 @@ def cells() -> Iterator[Cell]:
 
 
 def selected_cells() -> set[Cell]:
-  """Returns all cells of small games; of large ones, and deep solvers, each solver and each operation at least once."""
+  """Returns a third of the cells: for each form and solver, the operations that others have had least of.
+
+  Of large games, and of deep solvers, it is one operation for each form and solver. Every operation is met on every
+  form, and every solver on every form.
+  """
   result = set()
+  # Of what few solvers have, none may be left over.
+  rare = collections.Counter(cell.operation for cell in cells())
   used: collections.Counter[tuple[Form, Operation]] = collections.Counter()
   for (form, solver), group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver)):
-    chosen = list(group)
+    chosen = sorted(group, key=lambda cell: (used[cell.form, cell.operation], rare[cell.operation]))
     # What learns takes a quarter of a second a cell.
-    if form.is_large or solver.startswith("deep"):
-      chosen = [min(chosen, key=lambda cell: used[cell.form, cell.operation])]
+    is_slow = form.is_large or solver.startswith("deep")
+    chosen = chosen[: 1 if is_slow else -(-len(chosen) // 3)]
     used.update((cell.form, cell.operation) for cell in chosen)
     result.update(chosen)
   return result
