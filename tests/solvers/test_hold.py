@@ -11,6 +11,7 @@ from scipy import optimize, sparse
 
 import spiel_cfr
 from spiel_cfr import errors, policy
+from spiel_cfr.solvers.pruning import PrunedCFRSolver
 
 SOLVERS = {
   "cfr+": spiel_cfr.CFRPlusSolver,
@@ -150,6 +151,49 @@ def test_restarts_keep_what_is_held():
   restarted = spiel_cfr.Restarted(solver)
   restarted.run(300)
   assert restarted.current_policy_dict()[name] == part[name]
+
+
+def test_the_safeguard_of_restarts_is_for_what_holds_nothing():
+  """What the owner of held infosets loses says nothing of the solver."""
+  solver = spiel_cfr.DCFRSolver("kuhn_poker")
+  part = {"0": {0: 0.0, 1: 1.0}}
+  solver.hold(part)
+  restarted = spiel_cfr.Restarted(solver, first_attempt=10, safeguard=1e-6)
+  restarted.run(100)
+  assert not restarted.handed_over
+  assert restarted.current_policy_dict()["0"] == part["0"]
+
+
+@pytest.mark.parametrize(
+  "form",
+  [form for form in FORMS if form.name in ("leaf rows", "parts, 2 threads", "parts, float32")],
+  ids=str,
+)
+@pytest.mark.parametrize("name", ["cfr+", "pcfr+"])
+@pytest.mark.parametrize("way", ["substitute", "proportional"])
+def test_warm_starts_keep_what_is_held(form, name, way):
+  """The policy from which it starts may play otherwise there; neither play nor averages do."""
+  game = form.compiled
+  solver = spiel_cfr.catalogue.make(name, game, 30)
+  if way not in solver.minimizer.warm_forms:
+    pytest.skip("there is no such form")
+  uniform = game_policy(game)
+  key = next(key for key, chances in uniform.items() if len(chances) > 1)
+  first, second, *_ = uniform[key]
+  part = dict.fromkeys(uniform[key], 0.0) | {first: 0.25, second: 0.75}
+  solver.hold({key: part})
+  start = solver.warm_start(uniform, 20, way)
+  assert start.iterations == 20
+  for count in (0, 10):
+    if count:
+      solver.run(count)
+    assert solver.current_policy_dict()[key] == part
+    assert solver.average_policy_dict()[key] == pytest.approx(part, abs=form.tolerance)
+
+
+def test_solvers_that_prune_can_not():
+  with pytest.raises(errors.HoldError, match="CFRPlusSolver"):
+    PrunedCFRSolver("kuhn_poker").hold({"0": {0: 1.0}})
 
 
 @pytest.mark.parametrize("name", ["cfr_br", "egt", "external_sampling", "restarted"])
