@@ -45,11 +45,7 @@ class OpenSpielSolver(spiel_cfr.IterativeSolver):
 
   def average_probabilities(self) -> npt.NDArray[np.float64]:
     """Returns the average policy in behavioural form."""
-    return policy.from_policy(self.compiled_game, self.average_policy())
-
-  def average_policy(self) -> pyspiel.TabularPolicy:
-    """Returns the average policy."""
-    return self._solver.tabular_average_policy()
+    return policy.from_policy(self.compiled_game, self._solver.tabular_average_policy())
 
 
 # A solver is made for a game and for the number of iterations that it is going to run.

@@ -25,10 +25,20 @@ from spiel_cfr.evaluate import (
   exploitability,
   nash_conv,
 )
+from spiel_cfr.exact.linear_program import LPSolution, solve_lp
+from spiel_cfr.exact.matrices import constraint_matrix, payoff_matrix, sequences
+from spiel_cfr.exchange.efg import save_efg
+from spiel_cfr.exchange.policies import load_policy, save_policy
 from spiel_cfr.explorer.explore import Exploration, explore
+from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
+from spiel_cfr.first_order.komwu import KOMWUSolver
+from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
+from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
+from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
 from spiel_cfr.game.blocks import Block, block_kernel
 from spiel_cfr.game.estimate import SizeEstimate
 from spiel_cfr.game.loading import load_game
+from spiel_cfr.infoset_regrets import InfosetRegret, largest_infoset_regret
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Schedule
@@ -59,11 +69,17 @@ from spiel_cfr.solvers.cfr import (
   TabularCFRSolver,
 )
 from spiel_cfr.solvers.cfr_br import CFRBRSolver
+from spiel_cfr.solvers.correlation import (
+  CorrelatedGap,
+  coarse_correlated_gap,
+  extensive_form_correlated_gap,
+)
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
+from spiel_cfr.solvers.trembling_hand import TremblingHandSolver
 from spiel_cfr.solvers.variants import (
   APCFRPlusSolver,
   APDCFRPlusSolver,
@@ -104,6 +120,7 @@ __all__ = [
   "Checkpoints",
   "CompiledGame",
   "CompiledTabularPolicy",
+  "CorrelatedGap",
   "DCFRPlusSolver",
   "DCFRSolver",
   "DeepCFRSolver",
@@ -111,18 +128,24 @@ __all__ = [
   "Endgame",
   "EnumeratedGame",
   "Every",
+  "ExcessiveGapSolver",
   "Exploration",
   "ExternalSamplingSolver",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
   "HedgeCFRSolver",
   "ImperfectRecallWarning",
+  "InfosetRegret",
   "IterativeSolver",
+  "KOMWUSolver",
   "LCFRSolver",
+  "LPSolution",
   "LeastExploitable",
   "LinearGame",
   "LocalMinimizer",
+  "MirrorProxSolver",
   "NashConv",
+  "OptimisticMirrorDescentSolver",
   "Optimum",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
@@ -132,6 +155,7 @@ __all__ = [
   "Powers",
   "ProcessExecutor",
   "PublicGame",
+  "RTCFRPlusSolver",
   "RayExecutor",
   "RegretMatching",
   "Restarted",
@@ -149,6 +173,7 @@ __all__ = [
   "TabularCFRSolver",
   "Trace",
   "Tracker",
+  "TremblingHandSolver",
   "VADCFRSolver",
   "WarmStart",
   "abstract",
@@ -158,32 +183,42 @@ __all__ = [
   "catalogue",
   "choose_solver",
   "cluster",
+  "coarse_correlated_gap",
   "compile_game",
   "compile_public_game",
+  "constraint_matrix",
   "errors",
   "estimate_size",
   "expected_values",
   "exploitability",
   "explore",
+  "extensive_form_correlated_gap",
   "hand_equities",
   "k_means",
   "kuhn_bets",
+  "largest_infoset_regret",
   "least_exploitable",
   "leduc_bets",
   "linear_game",
   "load_compiled_game",
   "load_endgame",
   "load_game",
+  "load_policy",
   "lossless",
   "make_buckets",
   "merge",
   "nash_conv",
   "open_trace",
   "optimize_parameters",
+  "payoff_matrix",
   "pseudo_harmonic",
   "read_trace",
   "run",
+  "save_efg",
+  "save_policy",
+  "sequences",
   "solve",
+  "solve_lp",
   "sweep",
   "transfer",
   "translated_policy",

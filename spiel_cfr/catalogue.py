@@ -19,6 +19,11 @@ from spiel_cfr import arguments as checked
 from spiel_cfr import errors
 from spiel_cfr.compiling import AnyGame
 from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
+from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
+from spiel_cfr.first_order.komwu import KOMWUSolver
+from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
+from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
+from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.sampling.rules import AverageType
@@ -42,6 +47,7 @@ from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
+from spiel_cfr.solvers.trembling_hand import TremblingHandSolver
 from spiel_cfr.solvers.variants import (
   APCFRPlusSolver,
   APDCFRPlusSolver,
@@ -234,6 +240,21 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"steps": 1e4},
       "horizon",
     ),
+    "trembling_hand": Entry(
+      TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
+    ),
+    "rtcfr+": Entry(RTCFRPlusSolver, "reward transformation CFR+: its last iterate converges"),
+    "egt": Entry(ExcessiveGapSolver, "excessive gap technique, dilated entropy"),
+    "egt_as": Entry(
+      ExcessiveGapSolver, "excessive gap technique, aggressive steps", {"aggressive": True}
+    ),
+    "mirror_prox_as": Entry(
+      MirrorProxSolver, "mirror prox, aggressive steps", {"aggressive": True}
+    ),
+    "domwu": Entry(
+      OptimisticMirrorDescentSolver, "optimistic mirror descent, dilated entropy (DOMWU)"
+    ),
+    "komwu": Entry(KOMWUSolver, "kernelized optimistic multiplicative weights"),
     "external_sampling": Entry(ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),
     "external_sampling_full": Entry(
       ExternalSamplingSolver,

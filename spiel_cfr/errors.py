@@ -105,6 +105,10 @@ class RestartError(SpielCFRError, ValueError):
   """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""
 
 
+class HoldError(SpielCFRError, ValueError):
+  """A solver is to keep a part of its policy fixed, and can't, or not any more."""
+
+
 class AbstractionError(SpielCFRError, ValueError):
   """Infosets can't play alike, or something can't be done with a game in which several do."""
 
@@ -119,3 +123,7 @@ class PruningError(UnsupportedGameError):
 
 class MissingPackageError(SpielCFRError, ImportError):
   """A package is not installed that only this needs; the message says how to install it."""
+
+
+class NoSolutionError(SpielCFRError, ArithmeticError):
+  """A linear program was not solved."""

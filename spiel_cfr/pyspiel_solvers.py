@@ -22,20 +22,24 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.compiling import AnyGame
-from spiel_cfr.policy import PolicyDict
+from spiel_cfr.policy import PolicyDict, from_policy, to_pyspiel
 from spiel_cfr.sampling.base import SamplingSolver
 from spiel_cfr.sampling.rules import AverageType
 from spiel_cfr.sampling.solvers import ExternalSamplingSolver, OutcomeSamplingSolver
 from spiel_cfr.solvers import cfr, cfr_br
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.off_path import Unreached
 
 
 class _InCpp(IterativeSolver):
   """What changes the policies to OpenSpiel's C++ class."""
 
-  def average_policy(self) -> pyspiel.Policy:
-    """Returns a copy of the average policy; uniform where never played to."""
-    return self.tabular_average_policy()
+  def average_policy(self, unreached: Unreached = "uniform") -> pyspiel.Policy:
+    """Returns a copy of the average policy; see `IterativeSolver.average_policy`."""
+    if unreached == "uniform":
+      return self.tabular_average_policy()
+    probabilities = from_policy(self.compiled_game, super().average_policy(unreached))
+    return to_pyspiel(self.compiled_game, probabilities)
 
   def current_policy(self) -> pyspiel.Policy:
     """Returns a copy of the current policy, which need not converge."""

@@ -29,12 +29,16 @@ ORDER = (
   "policy",  # between arrays and OpenSpiel's policies
   "abstraction",  # smaller games in which infosets play alike
   "compiling",  # the front door: from any game to a compiled one
+  "exchange",  # files that other programs read
   "best_responses",  # their compiled code
   "evaluate",  # best responses and NashConv
+  "infoset_regrets",  # whether a policy makes sense off its path
+  "exact",  # linear programs
   "minimizers",  # what an infoset does
   "continuing",  # what a history that nobody played is worth
   "theory",  # step sizes, and certificates that they keep their promises
   "solvers",  # full-width solvers
+  "first_order",  # first-order methods for saddle points
   "sampling",  # Monte Carlo solvers
   "deep",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
@@ -50,7 +54,7 @@ ORDER = (
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
-_OPTIONAL = ("jax", "matplotlib", "optax", "pandas", "ray", "tensorboard")
+_OPTIONAL = ("highspy", "jax", "matplotlib", "optax", "pandas", "ray", "tensorboard")
 _MOST_LINES = 400
 
 

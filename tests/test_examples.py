@@ -41,7 +41,9 @@ def run(name, *flags, fails=False, typed=None):
     "compare_solvers",
     "kuhn_poker",
     "libratus_endgames",
+    "first_order",
     "mccfr",
+    "n_players",
     "deep_cfr",
     "restarts",
     "step_rule",
@@ -131,6 +133,29 @@ def test_restarts(tmp_path):
   assert kept == sorted(kept, reverse=True)
   assert 0 <= kept[-1] < 1
   assert int(table["OpenSpiel's CFR+"][-1]) < int(table["CFR+"][-1].replace(",", "")) / 10
+  assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_first_order(tmp_path):
+  output = run(
+    "first_order", "--games=kuhn", "--iterations=30", "--rounds=3", f"--output_dir={tmp_path}"
+  )
+  rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| ")]
+  table = {cells[0].strip(): float(cells[1].split("/")[0]) for cells in rows[2:]}
+  # EGT keeps its bound; with steps that are searched for it is ahead of what theory allows.
+  assert table["EGT/AS"] < table["EGT"] / 3
+  assert len(table) == 12
+  for suffix in (".csv", ".md", ".png"):
+    assert (tmp_path / "first_order").with_suffix(suffix).stat().st_size > 500
+
+
+def test_n_players(tmp_path):
+  picture = tmp_path / "new" / "players.png"
+  output = run("n_players", "--games=4", "--iterations=300", f"--picture={picture}")
+  rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| Shapley")]
+  assert len(rows) == 2
+  for _, _, gap, nash_conv in rows:
+    assert float(gap) < float(nash_conv) / 3
   assert picture.read_bytes().startswith(b"\x89PNG")
 
 

@@ -32,6 +32,7 @@ from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
 from spiel_cfr.sampling.updates import average_all
 from spiel_cfr.slices import whole_steps
 from spiel_cfr.solvers.numbers import exclusive
+from spiel_cfr.solvers.off_path import Unreached
 
 SamplerName = Literal["external", "outcome"]
 # What a network is for: its place among a player's, and a part of its seed.
@@ -338,13 +339,13 @@ class DeepSolver(SamplingSolver):
 
   # Policies.
 
-  def average_policy(self) -> Any:
+  def average_policy(self, unreached: Unreached = "uniform") -> Any:
     """Returns the average policy of all iterations: exactly, on states too, where all networks are asked.
 
     On states, it stays as it is when the solver moves on.
     """
-    if self.engine == "compiled":
-      return super().average_policy()
+    if self.engine == "compiled" or unreached != "uniform":
+      return super().average_policy(unreached)
     return self._policy_of(self._past)
 
   def current_policy(self) -> Any:

@@ -243,11 +243,18 @@ def tree_down(
   )
 
 
-@kernel(lambda number: types.void(TREE, *[floats(number)] * 2, scratch_type(number)))
-def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
+@inlined
+def sweep_reach(
+  begin: int,
+  end: int,
+  tree: Tree,
+  strategy: AnyFloats,
+  sequence_form: AnyFloats,
+  scratch: Scratch,
+) -> None:
   """Turns local strategies into sequence form, nothing more."""
   groups, parent, reach = tree.groups, tree.parent, scratch.value
-  for group in range(np.uint64(groups.shape[0])):
+  for group in range(begin, end):
     first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
     actions, infoset = groups[group, 3], groups[group, 4]
     for start in range(_ZERO, total, _CHUNK):
@@ -258,6 +265,12 @@ def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratc
         row = first + start + action * stride
         for i in range(count):
           sequence_form[row + i] = reach[i] * strategy[row + i]
+
+
+@kernel(lambda number: types.void(TREE, *[floats(number)] * 2, scratch_type(number)))
+def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
+  """`sweep_reach` over all groups."""
+  sweep_reach(_ZERO, np.uint64(tree.groups.shape[0]), tree, strategy, sequence_form, scratch)
 
 
 @kernel(lambda number: types.void(TREE, *[floats(number)] * 2))

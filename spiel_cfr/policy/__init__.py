@@ -1,6 +1,7 @@
 """Policies: as arrays, and as OpenSpiel has them."""
 
 from spiel_cfr.policy.forms import behavioral_form, sequence_form, uniform
+from spiel_cfr.policy.held import held_part, held_sequences
 from spiel_cfr.policy.live import LivePolicy
 from spiel_cfr.policy.open_spiel import (
   AnyPolicy,
@@ -19,6 +20,8 @@ __all__ = [
   "PolicyDict",
   "behavioral_form",
   "from_policy",
+  "held_part",
+  "held_sequences",
   "player_to_move",
   "sequence_form",
   "to_dict",

@@ -35,6 +35,7 @@ from spiel_cfr.sampling.updates import Batch
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.numbers import check_weights, exclusive
+from spiel_cfr.solvers.off_path import Unreached
 
 DEFAULT_MAX_NODES = 500_000
 DEFAULT_MAX_INFOSETS = 2_000_000
@@ -284,12 +285,14 @@ class SamplingSolver(IterativeSolver):
     super()._check_state(state)
     self._engine.table.check(state)
 
-  def average_policy(self) -> open_spiel_policy.Policy:
+  def average_policy(self, unreached: Unreached = "uniform") -> open_spiel_policy.Policy:
     """Returns the average policy, uniform where the samples have never been; as in OpenSpiel, it moves with the solver.
 
     It can be called on any state where a player is to move; `to_tabular()`, on states, walks the whole game.
     `copy.copy` keeps it as it is.
     """
+    if unreached != "uniform":
+      return super().average_policy(unreached)
     if self.engine == "states":
       return SampledPolicy(self._engine.view, self._engine, "cumulative")
     return self._hand_out("average", self.average_probabilities, self._version)

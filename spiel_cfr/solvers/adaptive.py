@@ -19,7 +19,8 @@ from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros, require
 from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent, SafeguardedDescent
 from spiel_cfr.policy import forms
-from spiel_cfr.solvers.full_width import Averaged, Solver
+from spiel_cfr.solvers.averaging import Averaged
+from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import MOST_ITERATIONS
 
 Average: TypeAlias = Literal["power", "certified"]

@@ -25,6 +25,7 @@ class TabularCFRSolver(Solver):
     alternating_updates: bool = True,
     linear_averaging: bool = False,
     regret_matching_plus: bool = False,
+    correlated: bool = False,
   ) -> None:
     """Makes the solver.
 
@@ -33,8 +34,10 @@ class TabularCFRSolver(Solver):
       alternating_updates: whether a player sees the strategies to which those before it have just updated.
       linear_averaging: whether iteration t weighs t in the average, or 1.
       regret_matching_plus: whether negative cumulative regrets are forgotten.
+      correlated: whether to keep what `coarse_correlated_gap` takes; only with simultaneous updates.
 
     Raises:
+      ArgumentError: `correlated` is asked for with alternating updates.
       GameError: see `compile_game`.
     """
     super().__init__(
@@ -42,6 +45,7 @@ class TabularCFRSolver(Solver):
       RegretMatching.plus() if regret_matching_plus else RegretMatching(),
       alternating_updates=alternating_updates,
       average_weights=1.0 if linear_averaging else 0.0,
+      correlated=correlated,
     )
 
 

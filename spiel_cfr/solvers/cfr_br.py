@@ -5,9 +5,12 @@ learns in this way, and every iteration begins with the best responses to the cu
 pure, and plays the first of several best actions.
 """
 
-from spiel_cfr import evaluate
+from collections.abc import Iterable
+
+from spiel_cfr import errors, evaluate
 from spiel_cfr.compiling import AnyGame
 from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr.policy import open_spiel
 from spiel_cfr.slices import whole_steps
 from spiel_cfr.solvers.cfr import TabularCFRSolver
 from spiel_cfr.solvers.loops import IterationNumbers
@@ -34,6 +37,16 @@ class CFRBRSolver(TabularCFRSolver):
       alternating_updates=False,
       linear_averaging=linear_averaging,
       regret_matching_plus=regret_matching_plus,
+    )
+
+  def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    """Refuses to keep a part of the policy fixed: best responses would not keep to it.
+
+    Raises:
+      HoldError: always.
+    """
+    raise errors.HoldError(
+      f"{self!r} can't hold a policy. Take another Solver, such as CFRPlusSolver."
     )
 
   @property

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,17 +14,19 @@ from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, require
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule, evaluated
 from spiel_cfr.policy import forms
+from spiel_cfr.policy.held import held_sequences
 from spiel_cfr.slices import Slices
+from spiel_cfr.solvers.averaging import (
+  ADDITION,
+  Averaged,
+  additions,
+  averages_after,
+  check_correlated,
+)
+from spiel_cfr.solvers.holding import Holding
 from spiel_cfr.solvers.loops import IterationNumbers, make_loop
 from spiel_cfr.solvers.numbers import check_numbers, check_weights, exclusive
-from spiel_cfr.solvers.warm_start import WarmStarting, begin_from
-
-# How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
-# the iterations since the origin.
-_LEAST_BETWEEN_ADDITIONS = 4
-_PART_BETWEEN_ADDITIONS = 32
-# A power of two, which rounds nothing. In float32 tapered sums then overflow no sooner than the others.
-_ADDITION = 2.0**-20
+from spiel_cfr.solvers.warm_start import begin_from
 
 # What descriptions call it.
 _TAPERED = "tapered"
@@ -32,11 +34,8 @@ _TAPERED = "tapered"
 # For how many iterations parameters are computed at a time, where few iterations are asked for.
 _TABLE = 512
 
-# Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
-Averaged = Literal["before", "after"]
 
-
-class Solver(WarmStarting):
+class Solver(Holding):
   """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
 
   It is used as OpenSpiel's solvers are:
@@ -53,6 +52,7 @@ class Solver(WarmStarting):
     minimizer: what every infoset does.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
     tapered: whether the weights of the average vanish at both ends.
+    correlated: whether it keeps what the coarse correlated gap takes.
     precision: the relative rounding error of what is remembered from one iteration to the next.
   """
 
@@ -66,6 +66,9 @@ class Solver(WarmStarting):
     "_tapered",
     "_state",
     "_local",
+    "_gradients",
+    "_play_values",
+    "_held",
   )
   _workspaces: ClassVar[tuple[str, ...]] = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
 
@@ -78,6 +81,7 @@ class Solver(WarmStarting):
     average_weights: Numbers = 0.0,
     averaged: tuple[Averaged, ...] | Averaged = "before",
     tapered: bool = False,
+    correlated: bool = False,
   ) -> None:
     """Makes the solver.
 
@@ -93,11 +97,14 @@ class Solver(WarmStarting):
       tapered: whether weights vanish at the end too: after iteration T that of iteration t is times about T - t.
         Strategies that circle around an equilibrium are then averaged out better. It takes a second array of sums, to
         which the first is added now and then, at about a tenth of the cost of an iteration.
+      correlated: whether to keep what `correlated.coarse_correlated_gap` takes: with more than two players a third
+        array, to which an iteration adds a vector. Only with simultaneous updates, averaged before.
 
     Raises:
       GameError: see `compile_game`.
       ArgumentError: the power is not a finite number, or negative; `averaged` is not one of the names, or not one for
-        each player; the minimizer is none.
+        each player; the minimizer is none; or `correlated` is asked for with other updates or averages.
+      AbstractionError: `correlated` is asked for in an abstraction that is not lossless.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
     if not isinstance(minimizer, LocalMinimizer):
@@ -108,31 +115,35 @@ class Solver(WarmStarting):
     self.minimizer = minimizer
     self.alternating_updates = bool(alternating_updates)
     self.tapered = bool(tapered)
+    self.correlated = bool(correlated)
     self._weights = (
       average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
     )
-    num_players = self.compiled_game.num_players
-    each = (averaged,) * num_players if isinstance(averaged, str) else averaged
-    if not isinstance(each, list | tuple) or len(each) != num_players:
-      raise errors.ArgumentError(
-        f"averaged must be one name, or one for each of {num_players} players, not {averaged!r}."
-      )
-    for which in each:
-      arguments.one_of(which, "averaged", get_args(Averaged))
     check_payoffs(self.compiled_game.game_string, self.compiled_game.payoff_range)
-    self._after = np.array([which == "after" for which in each])
+    self._after = averages_after(averaged, self.compiled_game.num_players)
     self._before = ~self._after
+    if self.correlated:
+      check_correlated(self.compiled_game, self.alternating_updates or bool(self._after.any()))
     self._start()
 
   def _start(self) -> None:
+    # What is held stays held.
+    before = self.__dict__.get("_held", np.zeros(self.compiled_game.num_infosets, np.uint8))
+    strategy = self.__dict__.get("_strategy")
     self._slices = Slices()
     self._iteration = np.zeros(2, np.uint64)
     self._origin = self._warm = 0
     self._rows, self._rows_from = np.zeros((0, 0)), 0
-    self._loop = make_loop(self.compiled_game, self.minimizer, self.tapered)
+    self._loop = make_loop(self.compiled_game, self.minimizer, self.tapered, self.correlated)
     self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
     self._state, self._local = self._loop.state, self._loop.local
     self._tapered = self._loop.tapered
+    self._gradients, self._play_values = self._loop.gradients, self._loop.play_values
+    self._held = before.copy()
+    if strategy is not None and before.any():
+      held = held_sequences(self.compiled_game, before)
+      self._strategy[held] = strategy[held]
+      self._loaded()
     # The relative rounding error of what is remembered.
     kept = np.finfo(self._cumulative.dtype)
     self.precision = float(kept.eps)
@@ -140,7 +151,7 @@ class Solver(WarmStarting):
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    for name in ("_strategy", "_cumulative", "_state", "_local"):
+    for name in ("_strategy", "_cumulative", "_state", "_local", "_gradients", "_play_values"):
       require(np.isfinite(state[name]), f"{name} is finite")
     require(state["_cumulative"] >= 0, "averages are not negative")
     for name in ("_origin", "_warm", "_last_addition"):
@@ -148,6 +159,7 @@ class Solver(WarmStarting):
     forms.check_behavioral_form(self.compiled_game, state["_strategy"])
 
   def _loaded(self) -> None:
+    self._loop.hold(held_sequences(self.compiled_game, self._held))
     self._loop.refresh()
     self._rows = np.zeros((0, 0))
 
@@ -249,18 +261,9 @@ class Solver(WarmStarting):
 
   def _additions(self, count: int) -> Float64s:
     """Returns `IterationNumbers.additions` of the next iterations."""
-    result = np.zeros(count)
-    if self.tapered:
-      last, first, end = self._last_addition, self.iteration + 1, self.iteration + count
-      while True:
-        part = (last - self._origin) // _PART_BETWEEN_ADDITIONS
-        # At once, where somebody has set the number of iterations.
-        due = max(first, last + max(_LEAST_BETWEEN_ADDITIONS, part))
-        if due > end:
-          break
-        result[due - first] = _ADDITION * (due - last)
-        last = due
-    return result
+    if not self.tapered:
+      return np.zeros(count)
+    return additions(count, self.iteration, self._last_addition, self._origin)
 
   def _sums(self) -> AnyFloats:
     """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
@@ -269,7 +272,7 @@ class Solver(WarmStarting):
     passed = self.iteration - self._last_addition
     if not self.tapered:
       return self._cumulative
-    return self._tapered + _ADDITION * passed * self._cumulative if passed else self._tapered
+    return self._tapered + ADDITION * passed * self._cumulative if passed else self._tapered
 
   def with_tapered_average(self) -> Self:
     """Returns the same solver before its first iteration, with an average whose weights vanish at the end too.
@@ -326,7 +329,7 @@ class Solver(WarmStarting):
     """Brings the tapered sums up to date, sooner than they would be."""
     passed = self.iteration - self._last_addition
     if self.tapered and passed:
-      self._tapered += _ADDITION * passed * self._cumulative
+      self._tapered += ADDITION * passed * self._cumulative
       self._last_addition = self.iteration
 
   def restart_from(self, sequence_form: Float64s) -> None:
@@ -342,7 +345,8 @@ class Solver(WarmStarting):
     self._loop.resume(sequence_form, parameters)
     self._origin = self._last_addition = self.iteration
     self._cumulative[:] = 0.0
-    self._tapered[:] = 0.0
+    for sums in (self._tapered, self._gradients, self._play_values):
+      sums[:] = 0.0
     self._rows = np.zeros((0, 0))
 
   @property
@@ -364,7 +368,7 @@ class Solver(WarmStarting):
     if keep_average:
       self._cumulative[:] = weights.sum() * found.sequence_form
       if self.tapered:
-        self._tapered[:] = _ADDITION * chosen.iterations * self._cumulative
+        self._tapered[:] = ADDITION * chosen.iterations * self._cumulative
     else:
       self._origin = chosen.iterations
 

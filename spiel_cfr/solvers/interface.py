@@ -5,7 +5,7 @@ import copy
 import inspect
 import os
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +20,8 @@ from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.policy.live import LivePolicy
 from spiel_cfr.solvers.descriptions import CLASS, from_json, newest_class, signature, to_json
 from spiel_cfr.solvers.numbers import RUNNING
+from spiel_cfr.solvers.off_path import Unreached, completed
+from spiel_cfr.solvers.state_kinds import check_kind
 
 _KIND = "checkpoint of spiel_cfr"
 _FORMAT = 2
@@ -105,13 +107,31 @@ class IterativeSolver(abc.ABC):
     """
     return self._hand_out("current", self.current_probabilities, self._version)
 
-  def average_policy(self) -> Any:
+  def average_policy(self, unreached: Unreached = "uniform") -> Any:
     """Returns the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
 
-    It is OpenSpiel's Python class. Where its owner has never played to, it is uniform, as in OpenSpiel; and as there,
-    it is the same object every time, brought up to date by this call only. `copy.copy` keeps it as it is.
+    It is OpenSpiel's Python class, and as there the same object every time, brought up to date by this call only.
+    `copy.copy` keeps it as it is.
+
+    Args:
+      unreached: what it is where its owner has never played to: "uniform", as in OpenSpiel; or, and then it is an
+        object of its own, a "best_response", or the equilibrium of a "subgame"; see `off_path.completed`.
+
+    Raises:
+      ArgumentError: there is no such choice.
     """
-    return self._hand_out("average", self.average_probabilities)
+    if unreached == "uniform":
+      return self._hand_out("average", self.average_probabilities)
+    probabilities = completed(self.compiled_game, self.average_sequence_form(), unreached)
+    return open_spiel.CompiledTabularPolicy(self.compiled_game, probabilities)
+
+  def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    """Keeps a part of the policy fixed, see `Solver.hold`; only full-width solvers can.
+
+    Raises:
+      HoldError: always, for other solvers.
+    """
+    raise errors.HoldError(f"{self!r} can't hold a policy. Take a Solver, such as CFRPlusSolver.")
 
   def _hand_out(
     self,
@@ -241,17 +261,7 @@ class IterativeSolver(abc.ABC):
         f"{type(self).__name__} consists of {sorted(self.state_names)}, not of {sorted(state)}."
       )
     for name in self.state_names:
-      value, new = getattr(self, name), state[name]
-      expected = dict if isinstance(value, np.random.Generator) else type(value)
-      fits = isinstance(new, expected) and isinstance(new, bool) == isinstance(value, bool)
-      if fits and isinstance(value, np.ndarray):
-        fits = (new.shape, new.dtype) == (value.shape, value.dtype)
-      if fits and isinstance(value, np.random.Generator):
-        fits = _is_state_of(value, new)
-      if not fits:
-        raise errors.CheckpointMismatchError(
-          f"{name} of {type(self).__name__} is {_in_words(value)}, not {_in_words(new)}."
-        )
+      check_kind(f"{name} of {type(self).__name__}", getattr(self, name), state[name])
     try:
       self._check_state(state)
     except ValueError as error:
@@ -378,17 +388,3 @@ class IterativeSolver(abc.ABC):
     bound = inspect.signature(cls.__init__).bind_partial(None, first)
     bound.arguments.update(from_json(description["arguments"]))
     return cls(*bound.args[1:], **bound.kwargs)
-
-
-def _is_state_of(generator: np.random.Generator, state: Any) -> bool:
-  try:
-    type(generator.bit_generator)().state = state
-  except (ValueError, TypeError, KeyError, IndexError, OverflowError):
-    return False
-  return True
-
-
-def _in_words(value: Any) -> str:
-  if isinstance(value, np.ndarray):
-    return f"an array of {value.dtype} of shape {value.shape}"
-  return f"of type {type(value).__name__}"

@@ -13,7 +13,7 @@ it can leave alone for the next k, and compacts the game to the rest: see `conti
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,8 +40,9 @@ from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.schedules import Power
 from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.payoffs.leaf_rows import LeafRows
-from spiel_cfr.policy import forms
-from spiel_cfr.solvers.full_width import Averaged, Solver
+from spiel_cfr.policy import forms, open_spiel
+from spiel_cfr.solvers.averaging import Averaged
+from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers, Loop
 from spiel_cfr.solvers.numbers import exclusive
 
@@ -170,6 +171,16 @@ class PrunedCFRSolver(Solver):
   def _loaded(self) -> None:
     super()._loaded()
     self._forget_window()
+
+  def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    """Refuses to keep a part of the policy fixed: it is by regrets that it finds what to leave alone.
+
+    Raises:
+      HoldError: always.
+    """
+    raise errors.HoldError(
+      f"{self!r} can't hold a policy. Take another Solver, such as CFRPlusSolver."
+    )
 
   @exclusive
   def prepare(self) -> None:

@@ -6,7 +6,8 @@ from typing import Any, Self
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.minimizers.regret_matching import RegretMatching
 from spiel_cfr.minimizers.schedules import Discount, Fading
-from spiel_cfr.solvers.full_width import Averaged, Solver
+from spiel_cfr.solvers.averaging import Averaged
+from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.restarts import Restarted
 

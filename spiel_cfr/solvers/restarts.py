@@ -100,7 +100,7 @@ class Restarted(WarmStarting):
           safeguard * payoff range * sum over all infosets of sqrt(actions) / sqrt(T)
 
         CFR with simultaneous updates takes over for good, whose own bound that is, times the safeguard. NashConv is
-        then O(1 / sqrt(T)) whatever the solver does. None for no safeguard.
+        then O(1 / sqrt(T)) whatever the solver does. None for no safeguard; there is none where a policy is held.
 
     Raises:
       RestartError: the solver can't go on from given strategies, or restarts itself already.
@@ -119,13 +119,14 @@ class Restarted(WarmStarting):
     game = self.compiled_game
     self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
     self._base = solver.with_tapered_average()
-    self._bound = self._cfr_bound() if self.safeguard is not None else math.inf
+    self._bound = self._cfr_bound()
     self._start()
 
   def _cfr_bound(self) -> float:
     """Returns C such that NashConv of simultaneous CFR is at most C / sqrt(T), infinite where there is none."""
     game = self.compiled_game
-    if not game.is_two_player_constant_sum or self.safeguard is None:
+    # Where a part of the policy is held, NashConv need not fall.
+    if self._base._held.any() or not game.is_two_player_constant_sum or self.safeguard is None:
       return math.inf
     low, high = game.payoff_range
     roots = sum(float(np.sqrt(tree.infoset_actions).sum()) for tree in game.treeplexes)
@@ -180,6 +181,9 @@ class Restarted(WarmStarting):
     self._solver.prepare()
     self._solver.restarted().restart_from(self._solver.current_sequence_form())
     self.nash_conv()
+
+  def _with_held(self, probabilities: Float64s) -> Float64s:
+    return self._base._with_held(probabilities)
 
   @property
   def _minimizer(self) -> LocalMinimizer:
@@ -307,7 +311,6 @@ class Restarted(WarmStarting):
     self._solver = self._fallback()
 
   def _fallback(self) -> Solver:
-    """Returns CFR with simultaneous updates."""
     return TabularCFRSolver(self.compiled_game, alternating_updates=False)
 
   def _following_check(self) -> int:

@@ -19,7 +19,8 @@ from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.minimizers.adaptive_oftrl import LastLossAdaptiveOFTRL, SubtreeAdaptiveOFTRL
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.oftrl import LastLossOFTRL, Prediction, Regularizer, SubtreeOFTRL
-from spiel_cfr.solvers.full_width import Averaged, Solver
+from spiel_cfr.solvers.averaging import Averaged
+from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.theory.certificate import certify
 from spiel_cfr.theory.local_steps import (
   AdaptiveSteps,
@@ -159,12 +160,17 @@ class StablePredictiveCFRSolver(Solver):
 
     Raises:
       AbstractionError: infosets of the game are tied, which no theorem here is about.
+      HoldError: a part of the policy is held, likewise.
       WarmStartError: the run began from a policy, so that it can't be repeated.
     """
     if self.compiled_game.ties is not None:
       raise errors.AbstractionError(
         f"In {self.compiled_game} infosets of imperfect recall are tied, and the theorems that certificates check "
         "are about perfect recall. Take buckets that remember the player's own actions."
+      )
+    if self._held.any():
+      raise errors.HoldError(
+        f"The theory says nothing of held policies, as {self!r} has one. Judge it by its play, or hold nothing."
       )
     if self.warm_iterations:
       raise errors.WarmStartError(

@@ -70,11 +70,17 @@ class WarmStarting(IterativeSolver):
       NotFiniteError: what the policy is worth is not finite, or its weight is not.
     """
     game = self.compiled_game
-    found, chosen = plan(game, self._minimizer, read_policy(game, policy), iterations, form)
+    found, chosen = plan(
+      game, self._minimizer, self._with_held(read_policy(game, policy)), iterations, form
+    )
     with DeferredInterrupt():
       self._start_warm(found, chosen, bool(keep_average))
       self._loads += 1
     return chosen
+
+  def _with_held(self, probabilities: Float64s) -> Float64s:
+    """Returns a behavioural form in which what is held is what it is."""
+    return probabilities
 
   @property
   @abc.abstractmethod

@@ -9,8 +9,17 @@ from spiel_cfr.solvers.loops.parts import PartsLoop
 __all__ = ["FlatLoop", "IterationNumbers", "Loop", "make_loop"]
 
 
-def make_loop(game: CompiledGame, minimizer: LocalMinimizer, tapered: bool = False) -> Loop:
-  """Returns the loop for a game, before its first iteration; `tapered` says whether it keeps `Loop.tapered`."""
+def make_loop(
+  game: CompiledGame, minimizer: LocalMinimizer, tapered: bool = False, correlated: bool = False
+) -> Loop:
+  """Returns the loop for a game, before its first iteration.
+
+  Args:
+    game: the game.
+    minimizer: what every infoset does.
+    tapered: whether it keeps `Loop.tapered`.
+    correlated: whether it keeps `Loop.gradients` and `Loop.play_values`.
+  """
   if game.partition is None:
-    return FlatLoop(game, minimizer, tapered)
-  return PartsLoop(game, minimizer, game.partition, tapered)
+    return FlatLoop(game, minimizer, tapered, correlated)
+  return PartsLoop(game, minimizer, game.partition, tapered, correlated)

@@ -18,7 +18,7 @@ import numpy as np
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Uint64s
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, Uint64s
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.policy import forms
 
@@ -49,6 +49,8 @@ class Loop(abc.ABC):
     tapered: weighted sum of `cumulative` after some iterations, shape (sequences,), or (0,) if nobody wants it.
     state: the minimizer's, shape (lines, sequences), in an order of the loop's own.
     local: the minimizer's, shape (lines, infosets), likewise.
+    gradients: weighted sum of the players' gradients, shape (sequences,), or (0,) if nobody wants it.
+    play_values: weighted sum of what the players expected, shape (players,), or (0,) likewise.
   """
 
   strategy: AnyFloats
@@ -56,6 +58,8 @@ class Loop(abc.ABC):
   tapered: AnyFloats
   state: AnyFloats
   local: Float64s
+  gradients: Float64s
+  play_values: Float64s
 
   def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
     """Takes what the iterations are about.
@@ -85,6 +89,14 @@ class Loop(abc.ABC):
       done: shape (2,), the number of iterations done, and what it was at the last addition. They are counted where no
         interruption can come between an iteration and its number.
     """
+
+  @abc.abstractmethod
+  def hold(self, sequences: Int64s) -> None:
+    """From now on keeps the probabilities at these sequences what they are, whatever the minimizer chooses."""
+
+  @abc.abstractmethod
+  def _restore_held(self) -> None:
+    """Overwrites what has been chosen at held sequences."""
 
   @abc.abstractmethod
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
@@ -135,6 +147,7 @@ class Loop(abc.ABC):
     return forms.sequence_form(self._game, self.strategy)
 
   def set_strategy(self, probabilities: Float64s) -> None:
-    """Makes a behavioural form, shape (sequences,), the current policy."""
+    """Makes a behavioural form, shape (sequences,), the current policy, but for what is held."""
     self.strategy[:] = probabilities
+    self._restore_held()
     self.refresh()

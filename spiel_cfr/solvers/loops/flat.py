@@ -1,229 +1,35 @@
-"""The loop over a game as a whole: everything, iterations included, in one call of compiled code."""
+"""The loop over a game as a whole."""
 
 import functools
-from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, block_signature
 from spiel_cfr.game.sweeps import (
-  TREE,
   Memory,
-  Scratch,
   Tree,
-  dither_after,
-  memory_type,
   new_scratch,
-  scratch_type,
-  sweep_down,
-  sweep_up,
   tree_adopt,
   tree_down,
   tree_reach,
   tree_up,
 )
-from spiel_cfr.game.ties import (
-  NO_TIES,
-  TIES,
-  Ties,
-  find_worth,
-  spans_depths,
-  tied_sweep_up,
-  tied_sweep_up_signature,
-)
-from spiel_cfr.kernels.arrays import (
-  COUNT_TABLE,
-  COUNTS,
-  FLOAT_TABLE,
-  FLOATS,
-  AnyFloats,
-  Float64s,
-  Uint16s,
-  Uint64s,
-  aligned_zeros,
-  floats,
-  tuple_type,
-)
-from spiel_cfr.kernels.compile import Kernel, kernel
-from spiel_cfr.kernels.simd import MOST_LANES, add_unbiased, number_for
+from spiel_cfr.game.ties import NO_TIES, find_worth, spans_depths, tied_sweep_up
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint64s, aligned_zeros
+from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
-from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature, payoff_arrays_type
 from spiel_cfr.policy import forms
 from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
-
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
-
-
-class _Workspace(NamedTuple):
-  """What the loop works on, all of shape (sequences,).
-
-  Attributes:
-    sequence_form: of the current strategies.
-    utility: of each sequence.
-    prediction: predicted ones; empty if there are none.
-    shared: either, pooled over ties; empty if there are none.
-  """
-
-  sequence_form: AnyFloats
-  utility: AnyFloats
-  prediction: AnyFloats
-  shared: AnyFloats
-
-
-_NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
-
-
-@block_kernel
-def no_prediction(block: Block) -> None:
-  """Stands in for `predict` where there is none; never called."""
-
-
-def _signature(number: Any) -> Any:
-  line, block_kernel = floats(number), types.FunctionType(block_signature(number))
-  return types.void(
-    types.FunctionType(gradient_signature(number)),
-    payoff_arrays_type(number),
-    block_kernel,
-    block_kernel,
-    types.boolean,
-    types.boolean,
-    COUNT_TABLE,
-    TREE,
-    memory_type(number),
-    line,
-    tuple_type(_Workspace, line, line, line, line),
-    scratch_type(number),
-    types.FunctionType(tied_sweep_up_signature(number)),
-    block_kernel,
-    TIES,
-    _NUMBERS,
-    COUNTS,
-  )
-
-
-@kernel(_signature)
-def run_iterations(
-  gradient: Kernel,
-  payoff: PayoffArrays,
-  observe: Kernel,
-  predict: Kernel,
-  predicts: bool,
-  alternating: bool,
-  players: Uint64s,
-  tree: Tree,
-  memory: Memory,
-  tapered: AnyFloats,
-  workspace: _Workspace,
-  scratch: Scratch,
-  sweep_ties: Kernel,
-  worth: Kernel,
-  ties: Ties,
-  numbers: IterationNumbers,
-  done: Uint64s,
-) -> None:
-  """Runs as many iterations as there are rows of numbers.
-
-  Args:
-    gradient: the payoff's kernel.
-    payoff: its arrays.
-    observe: the minimizer's kernels, see `minimizers.base`.
-    predict: likewise.
-    predicts: whether `predict` is to be called.
-    alternating: see `Loop.advance`.
-    players: see `CompiledGame.players`.
-    tree: of all players.
-    memory: what the iterations change.
-    tapered: likewise, see `Loop`.
-    workspace: what they work on.
-    scratch: likewise.
-    sweep_ties: `tied_sweep_up`, where there are ties.
-    worth: `find_worth`.
-    ties: which sequences share strategies; of no players where none do.
-    numbers: see `IterationNumbers`.
-    done: see `Loop.advance`.
-  """
-  strategy, cumulative, state, local = memory
-  sequence_form, utility, prediction, shared = workspace
-  num_players = np.uint64(players.shape[0])
-  tied = ties.players.shape[0] > 0
-  for iteration in range(np.uint64(numbers.parameters.shape[0])):
-    parameters = numbers.parameters[iteration]
-    if not alternating:
-      for player in range(num_players):
-        gradient(player, payoff, sequence_form, utility)
-    for player in range(num_players):
-      begin, end, root, stop = (
-        players[player, 0],
-        players[player, 1],
-        players[player, 2],
-        players[player, 3],
-      )
-      if alternating:
-        gradient(player, payoff, sequence_form, utility)
-      if predicts:
-        for i in range(root, stop):
-          prediction[i] = utility[i]
-      if tied:
-        sweep_ties(
-          observe,
-          worth,
-          False,
-          player,
-          ties,
-          tree,
-          strategy,
-          utility,
-          shared,
-          state,
-          local,
-          parameters,
-          scratch,
-        )
-        if predicts:
-          sweep_ties(
-            predict,
-            worth,
-            True,
-            player,
-            ties,
-            tree,
-            strategy,
-            prediction,
-            shared,
-            state,
-            local,
-            parameters,
-            scratch,
-          )
-      else:
-        sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
-        if predicts:
-          sweep_up(
-            predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch
-          )
-      before = numbers.weights_before[iteration, player]
-      after = numbers.weights_after[iteration, player]
-      dither = dither_after(np.float64(cumulative[root]))
-      added = number_for(cumulative, before + after)
-      cumulative[root] = add_unbiased(cumulative[root], added, number_for(cumulative, dither))
-      sweep_down(
-        begin, end, tree, strategy, sequence_form, cumulative, scratch, before, after, dither
-      )
-    done[0] += _ONE
-    addition = numbers.additions[iteration]
-    if addition != 0.0:
-      for i in range(np.uint64(tapered.shape[0])):
-        tapered[i] += addition * cumulative[i]
-      done[1] = done[0]
+from spiel_cfr.solvers.loops.iterations import FlatWorkspace, no_prediction, run_iterations
 
 
 class FlatLoop(Loop):
   """See the module's docstring. All arrays are in the game's order."""
 
-  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool) -> None:
+  def __init__(
+    self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool, correlated: bool
+  ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
     predicts = minimizer.predict is not None
@@ -233,7 +39,7 @@ class FlatLoop(Loop):
         "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
         "own actions into the names of the buckets."
       )
-    self._allocate(tapered)
+    self._allocate(tapered, correlated)
     self.strategy[:] = forms.uniform(game)
     self.local[:, : game.num_infosets] = self._initial_local
     self.refresh()
@@ -243,20 +49,23 @@ class FlatLoop(Loop):
     """Returns a loop of zeros, for somebody who writes to all of its arrays; `scale` is as `CompiledGame.scale`."""
     result = cls.__new__(cls)
     result._game, result._minimizer = game, minimizer
-    result._allocate(tapered=False, scale=scale)
+    result._allocate(tapered=False, correlated=False, scale=scale)
     return result
 
-  def _allocate(self, tapered: bool, scale: Uint16s | None = None) -> None:
+  def _allocate(self, tapered: bool, correlated: bool, scale: Uint16s | None = None) -> None:
     game, minimizer = self._game, self._minimizer
     zeros = functools.partial(aligned_zeros, dtype=game.dtype)
     self.strategy = zeros(game.end)
     self.cumulative = zeros(game.end)
     self.tapered = zeros(game.end if tapered else 0)
+    self.gradients = aligned_zeros(game.end if correlated and game.num_players > 2 else 0)
+    self.play_values = np.zeros(game.num_players if correlated else 0)
+    self.hold(np.zeros(0, np.int64))
     self.state = zeros(minimizer.state_lines, game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES)
     self._tree = Tree(game.groups, game.parent, game.scale if scale is None else scale)
-    self._workspace = _Workspace(
+    self._workspace = FlatWorkspace(
       zeros(game.end),
       zeros(game.end),
       zeros(game.end if minimizer.predict else 0),
@@ -280,6 +89,10 @@ class FlatLoop(Loop):
       self._tree,
       Memory(self.strategy, self.cumulative, self.state, self.local),
       self.tapered,
+      self.gradients,
+      self.play_values,
+      self._held,
+      self._kept,
       self._workspace,
       self._scratch,
       tied_sweep_up.of(dtype),
@@ -317,6 +130,7 @@ class FlatLoop(Loop):
           shared,
           *rest,
         )
+    self._restore_held()
     weights = float(before[player]), float(after[player])
     total = float(self.cumulative[root])
     self.cumulative[root] += sum(weights)
@@ -324,12 +138,21 @@ class FlatLoop(Loop):
       tree, self.strategy, sequence_form, self.cumulative, self._scratch, *weights, total
     )
 
+  def hold(self, sequences: Int64s) -> None:
+    """See the base class."""
+    self._held, self._kept = sequences.astype(np.uint32), self.strategy[sequences]
+
+  def _restore_held(self) -> None:
+    """See the base class."""
+    self.strategy[self._held] = self._kept
+
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """See the base class."""
     dtype = self._game.dtype
     tree_adopt.of(dtype)(self._tree, sequence_form.astype(dtype), self.strategy)
     if self._game.ties is not None:
       self.strategy[:] = forms.tied(self._game, sequence_form, self.strategy)
+    self._restore_held()
     self._scratch.value[:] = 0.0
     tree_up.of(dtype)(
       resumption(self._minimizer).of(dtype),

@@ -23,7 +23,7 @@ import numpy as np
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.game.sweeps import tree_adopt, tree_down, tree_reach, tree_up
-from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Uint64s, aligned_zeros
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, Uint64s, aligned_zeros
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
@@ -38,7 +38,12 @@ class PartsLoop(Loop):
   """
 
   def __init__(
-    self, game: CompiledGame, minimizer: LocalMinimizer, partition: Partition, tapered: bool
+    self,
+    game: CompiledGame,
+    minimizer: LocalMinimizer,
+    partition: Partition,
+    tapered: bool,
+    correlated: bool,
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
@@ -49,10 +54,14 @@ class PartsLoop(Loop):
         self.strategy[sequences] = 1.0 / len(sequences)
     self.cumulative = zeros(game.end)
     self.tapered = zeros(game.end if tapered else 0)
+    # There are two players, so that averages say what gradients were.
+    self.gradients = aligned_zeros(0)
+    self.play_values = np.zeros(len(PLAYERS) if correlated else 0)
     self.state = zeros(minimizer.state_lines * game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines * game.num_infosets + MOST_LANES)
     self._parts = partition.parts
+    self.hold(np.zeros(0, np.int64))
     self._trees = [
       [
         tree._replace(scale=game.scale[own.start : own.stop + MOST_LANES])
@@ -105,6 +114,25 @@ class PartsLoop(Loop):
     for player in PLAYERS:
       self._reach(0, player, self._walk.trunk)
 
+  def hold(self, sequences: Int64s) -> None:
+    """See the base class."""
+    # For each part and player.
+    self._held = [
+      [sequences[(sequences >= own.start) & (sequences < own.stop)] for own in part.sequences]
+      for part in self._parts
+    ]
+    self._kept = [[self.strategy[held] for held in of_part] for of_part in self._held]
+
+  def _restore_held(self) -> None:
+    """See the base class."""
+    for number in range(len(self._parts)):
+      for player in PLAYERS:
+        self._restore_held_of(number, player)
+
+  def _restore_held_of(self, number: int, player: int) -> None:
+    """Overwrites what a minimizer has chosen at held sequences of a part."""
+    self.strategy[self._held[number][player]] = self._kept[number][player]
+
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """See the base class."""
     kernel = resumption(self._minimizer)
@@ -116,6 +144,7 @@ class PartsLoop(Loop):
         reach[: part.own_length(player)] = sequence_form[own]
         self._walk.enter(number, player, workspace)
         self._call(tree_adopt, self._trees[number][player], reach, self.strategy[own])
+        self._restore_held_of(number, player)
         self._sweep_up(kernel, number, player, workspace.utility[player][0], workspace, parameters)
 
   def refresh(self) -> None:
@@ -214,6 +243,8 @@ class PartsLoop(Loop):
       self._walk.gradient(0, player, workspace)
     for player in turn:
       self._observe(0, player, workspace, parameters)
+      if len(self.play_values):
+        self.play_values[player] += before[player] * workspace.utility[player][0][0]
       weights = float(before[player]), float(after[player])
       total = self._total(player)
       self.cumulative[self._parts[0].sequences[player].start] += sum(weights)
@@ -230,6 +261,7 @@ class PartsLoop(Loop):
       self._walk.add_kept(player)
     for block_kernel, utilities in steps:
       self._sweep_up(block_kernel, number, player, utilities, workspace, parameters)
+    self._restore_held_of(number, player)
 
   def _reach(self, number: int, player: int, workspace: Workspace) -> None:
     """Computes the reach probabilities of a part."""

@@ -142,7 +142,7 @@ def nash_conv(context: Context) -> None:
 
 
 def iterates(context: Context) -> None:
-  """The same solver of the enumerated game has the same policies; not CFR-BR, nor where bounds on losses enter."""
+  """The same solver of the enumerated game has the same policies; not CFR-BR, RTCFR+, nor with bounds on losses."""
   game = context.form.enumerated
   solver, expected = context.solver(), context.solver(game=game)
   for _ in range(3):
@@ -366,8 +366,12 @@ def _has_the_same_steps(entry: catalogue.Entry) -> bool:
 
 
 def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
-  """Whether it has the same steps, and rounding does not decide between best responses that are equally good."""
-  return _has_the_same_steps(entry) and not issubclass(entry.solver, spiel_cfr.CFRBRSolver)
+  """Whether it has the same steps, and rounding decides nothing.
+
+  It does between best responses that are equally good, and where only trembles of 1e-10 lead.
+  """
+  decided = spiel_cfr.CFRBRSolver | spiel_cfr.RTCFRPlusSolver
+  return _has_the_same_steps(entry) and not issubclass(entry.solver, decided)
 
 
 _PRUNED = (spiel_cfr.CFRSolver, spiel_cfr.CFRPlusSolver)

@@ -11,6 +11,7 @@ import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import SamplingSolver, catalogue, errors
+from spiel_cfr.first_order.base import GradientSolver
 from spiel_cfr.game.loading import can_be_loaded_again
 
 WORKS = "works"
@@ -87,6 +88,14 @@ def _needs_states(entry: catalogue.Entry) -> bool:
   return issubclass(entry.solver, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
 
 
+def _is_for_saddle_points(cell: Cell) -> bool:
+  return cell.solver.startswith(("egt", "mirror_prox"))
+
+
+def _is_first_order(cell: Cell) -> bool:
+  return issubclass(catalogue.SOLVERS[cell.solver].solver, GradientSolver)
+
+
 @functools.cache
 def _has_string(form: Form) -> bool:
   return can_be_loaded_again(form.compiled.game)
@@ -137,6 +146,20 @@ REFUSALS: tuple[Refusal, ...] = (
       and cell.form.options is None
       and not _has_string(cell.form)
     ),
+  ),
+  Refusal(
+    errors.UnsupportedGameError,
+    "Excessive gaps and mirror prox are methods for saddle points, which only constant-sum games of two players have.",
+    "Take a solver that minimizes regret",
+    lambda cell: (
+      _is_for_saddle_points(cell) and not cell.form.enumerated.is_two_player_constant_sum
+    ),
+  ),
+  Refusal(
+    errors.AbstractionError,
+    "First-order methods take steps over convex sets of strategies, which players who forget don't have.",
+    "buckets that remember the player's own actions",
+    lambda cell: cell.form.loses and _is_first_order(cell),
   ),
   Refusal(
     errors.AbstractionError,

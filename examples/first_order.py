@@ -1,0 +1,217 @@
+r"""Compares first-order methods with CFR+, DCFR and stable-predictive CFR, on seven games and on endgames of hold'em.
+
+    python examples/first_order.py --output_dir=results
+    python examples/first_order.py --games= --endgames=subgame3.txt,subgame4.txt --iterations=300
+
+Exploitability against iterations, gradients (each of one player; an alternating iteration of CFR takes two) and seconds
+of a processor; a picture, a table, and a CSV file with every number. The last column of the table is the median slope
+at the end: -1 is a rate of 1 / T. What an iteration takes is the median of rounds in which the solvers take turns.
+"""
+
+import csv
+import math
+import pathlib
+import statistics
+import time
+
+import matplotlib.pyplot as plt
+from absl import app, flags
+from matplotlib.axes import Axes
+
+import spiel_cfr
+from spiel_cfr import CompiledGame, IterativeSolver, Row, catalogue
+from spiel_cfr.poker import abstraction
+
+_NAMED_GAMES = {
+  "kuhn": "kuhn_poker",
+  "leduc": "leduc_poker",
+  "liars_dice_4": "liars_dice(dice_sides=4)",
+  "liars_dice_6": "liars_dice(dice_sides=6)",
+  "goofspiel_4": "goofspiel(imp_info=True,num_cards=4,points_order=descending)",
+  "goofspiel_5": "goofspiel(imp_info=True,num_cards=5,points_order=descending)",
+  "battleship_2x3": (
+    "battleship(board_height=2,board_width=3,ship_sizes=[2],ship_values=[2],num_shots=2,"
+    "allow_repeated_shots=False)"
+  ),
+}
+# What a curve is called: its solver in the catalogue, more arguments, color and line.
+_SOLVERS: dict[str, tuple[str, dict[str, object], str, str]] = {
+  "CFR+": ("cfr+", {}, "tab:blue", "-"),
+  "DCFR": ("dcfr", {}, "tab:green", "-"),
+  "stable-predictive CFR": ("stable_predictive_alternating", {}, "tab:red", "-"),
+  "EGT": ("egt", {}, "tab:orange", ":"),
+  "EGT/AS": ("egt_as", {}, "tab:orange", "-"),
+  "EGT/AS, Euclidean": (
+    "egt_as",
+    {"regularizer": "euclidean", "weights": "kroer2017"},
+    "tab:orange",
+    "--",
+  ),
+  "mirror prox": ("mirror_prox_as", {"aggressive": False}, "tab:purple", ":"),
+  "mirror prox/AS": ("mirror_prox_as", {}, "tab:purple", "-"),
+  "DOMWU": ("domwu", {"step": 5.0}, "tab:brown", "-"),
+  "DOGDA": ("domwu", {"regularizer": "euclidean", "weights": "one"}, "tab:brown", "--"),
+  "KOMWU": ("komwu", {"step": 5.0}, "tab:pink", "-"),
+  "RTCFR+, last iterate": ("rtcfr+", {}, "0.5", "-"),
+}
+_AXES = ("iterations", "gradients", "seconds")
+_FLOOR = 1e-16
+# Below this nothing is drawn.
+_LOWEST = 1e-7
+# Processor seconds that a solver runs for in each round.
+_ROUND = 0.02
+
+# Iterations, gradients, seconds, exploitability.
+Point = tuple[int, float, float, float]
+
+_GAMES = flags.DEFINE_list(
+  "games",
+  list(_NAMED_GAMES),
+  f"{', '.join(_NAMED_GAMES)}, or OpenSpiel game strings without commas",
+)
+_ENDGAMES = flags.DEFINE_list("endgames", [], "files of hold'em endgames, river ones")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many each does", lower_bound=10)
+_ROUNDS = flags.DEFINE_integer("rounds", 9, "in which iterations are timed", lower_bound=1)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture, table and CSV go")
+_NAME = flags.DEFINE_string("name", "first_order", "what the files are called")
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  folder = pathlib.Path(_OUTPUT_DIR.value)
+  folder.mkdir(parents=True, exist_ok=True)
+  curves: dict[str, dict[str, list[Point]]] = {}
+  for name in filter(None, [*_GAMES.value, *_ENDGAMES.value]):
+    try:
+      game = load(name)
+      spiel_cfr.evaluate.check_two_player_constant_sum(game)
+    except (spiel_cfr.errors.SpielCFRError, OSError) as error:
+      raise app.UsageError(str(error)) from error
+    print(game, flush=True)
+    solvers = {
+      label: catalogue.make(entry, game, _ITERATIONS.value, **more)
+      for label, (entry, more, *_) in _SOLVERS.items()
+    }
+    points = {label: run(solver) for label, solver in solvers.items()}
+    seconds = seconds_of_iterations(solvers)
+    curves[pathlib.Path(name).stem] = {
+      label: [
+        (row.iteration, row.nodes_touched / game.num_states, row.iteration * seconds[label], gap)
+        for row, gap in rows
+      ]
+      for label, rows in points.items()
+    }
+    path = folder / _NAME.value
+    write_csv(path.with_suffix(".csv"), curves)
+    draw(path.with_suffix(".png"), curves)
+    path.with_suffix(".md").write_text(markdown(curves))
+  print(f"\n{markdown(curves)}\nWrote {path}.csv, .md and .png")
+
+
+def load(name: str) -> CompiledGame:
+  """Compiles a game or an endgame."""
+  if name in _ENDGAMES.value:
+    endgame = spiel_cfr.load_endgame(name)
+    return spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
+  return spiel_cfr.compile_game(_NAMED_GAMES.get(name, name))
+
+
+def run(solver: IterativeSolver) -> list[tuple[Row, float]]:
+  """Runs a solver; returns rows and exploitability, above rounding, at powers of 10^(1/8)."""
+  result = spiel_cfr.run(
+    solver, _ITERATIONS.value, evaluate_at=spiel_cfr.Powers(10 ** (1 / 8)), progress=False
+  )
+  return [(row, max(row.nash_conv / 2, _FLOOR)) for row in result.rows]
+
+
+def seconds_of_iterations(solvers: dict[str, IterativeSolver]) -> dict[str, float]:
+  """Returns the processor time of an iteration, the median of rounds in which solvers that go on take turns."""
+  counts = dict.fromkeys(solvers, 1)
+  taken: dict[str, list[float]] = {label: [] for label in solvers}
+  for _ in range(_ROUNDS.value):
+    for label, solver in solvers.items():
+      start = time.process_time()
+      solver.run(counts[label])
+      seconds = max(time.process_time() - start, 1e-9)
+      taken[label].append(seconds / counts[label])
+      counts[label] = max(1, min(8 * counts[label], int(counts[label] * _ROUND / seconds)))
+  # In the first rounds there are few iterations, and the clock's resolution counts.
+  return {label: statistics.median(rounds[2:] or rounds) for label, rounds in taken.items()}
+
+
+def write_csv(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> None:
+  """Writes every number."""
+  with path.open("w", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(["game", "solver", *_AXES, "exploitability"])
+    for game, of_game in curves.items():
+      for solver, points in of_game.items():
+        writer.writerows([game, solver, *point] for point in points)
+
+
+def markdown(curves: dict[str, dict[str, list[Point]]]) -> str:
+  """Returns a table: exploitability after all iterations / after as many gradients and seconds as those of CFR+."""
+  lines = [f"| solver | {' | '.join(curves)} | slope |", "| --- " * (len(curves) + 2) + "|"]
+  for solver in _SOLVERS:
+    cells, slopes = [], []
+    for of_game in curves.values():
+      points, limits = of_game[solver], of_game["CFR+"][-1]
+      cell = [f"{points[-1][-1]:.1e}"]
+      for axis in range(1, len(_AXES)):
+        within = [point for point in points if point[axis] <= limits[axis]]
+        cell.append(f"{within[-1][-1]:.1e}" if within else "-")
+      cells.append(" / ".join(cell))
+      slopes.append(slope(points))
+    lines.append(f"| {solver} | {' | '.join(cells)} | {statistics.median(slopes):.2f} |")
+  return "\n".join(lines) + "\n"
+
+
+def slope(points: list[Point]) -> float:
+  """Returns the power of the number of iterations with which exploitability falls in the last factor 10 of them."""
+  last = points[-1]
+  first = next(point for point in points if 10 * point[0] >= last[0])
+  return math.log(last[-1] / first[-1]) / math.log(last[0] / first[0])
+
+
+def draw(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> None:
+  """Draws a column a game, a row an axis."""
+  figure, grid = plt.subplots(
+    len(_AXES),
+    len(curves),
+    figsize=(3.1 * len(curves) + 1, 8.6),
+    layout="constrained",
+    squeeze=False,
+    sharey="col",
+  )
+  for column, (game, of_game) in enumerate(curves.items()):
+    for axis, axes in enumerate(grid[:, column]):
+      draw_panel(axes, axis, of_game)
+    grid[0, column].set_title(game)
+  for row in grid:
+    row[0].set_ylabel("exploitability")
+  handles, labels = grid[0, 0].get_legend_handles_labels()
+  figure.legend(handles, labels, loc="outside lower center", ncols=6)
+  figure.savefig(path, dpi=80)
+  plt.close(figure)
+
+
+def draw_panel(axes: Axes, axis: int, of_game: dict[str, list[Point]]) -> None:
+  """Draws one game against one axis."""
+  axes.set(xscale="log", yscale="log", xlabel=_AXES[axis])
+  for solver, points in of_game.items():
+    *_, color, line = _SOLVERS[solver]
+    axes.plot(
+      [point[axis] for point in points],
+      [point[-1] for point in points],
+      color=color,
+      linestyle=line,
+      label=solver,
+      linewidth=1.3,
+    )
+  axes.set_ylim(bottom=max(axes.get_ylim()[0], _LOWEST))
+  axes.grid(which="major", color="0.92")
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,1 @@
+"""Files that other programs read: games as Gambit has them, policies as tables."""

@@ -1,0 +1,174 @@
+"""Dilated distances between strategies in sequence form, and the proximal steps that they make easy.
+
+With b_I > 0 a weight of each infoset I of a player, p(I) the sequence above it and x_I the part of x at its actions,
+
+    d(x)    = sum over I of  b_I x_p(I) r(x_I / x_p(I))
+    D(x, z) = sum over I of  b_I x_p(I) r_D(x_I / x_p(I), z_I / z_p(I))
+
+where r is the negative entropy plus log n, and r_D the Kullback-Leibler divergence; or r half the squared Euclidean
+distance from the uniform strategy, and r_D that from z (Hoda, Gilpin, Peña and Sandholm 2010). d is D from the strategy
+that is uniform at every infoset, where it is 0. A proximal step
+
+    argmax over x of  <g, x> - mu D(x, z)
+
+is one sweep from the leaves up (`prox_entropy`, `prox_euclidean`): an infoset's value is that of its own small problem,
+in which b_I mu is the factor of r_D, and is added to what is above.
+
+Weights, from the leaves up, C(I, a) the infosets right below action a at I:
+
+    kroer2017     b_I = 2 + 2 max over a of the sum of b over C(I, a)
+    farina2021    b_I = 1 +   max over a of the sum of b over C(I, a)
+    one           b_I = 1
+
+The first are those of Kroer, Waugh, Kilinc-Karzan and Sandholm (2017), the second those of Farina, Kroer and Sandholm
+(2021), for the entropy. With the former d is 1-strongly convex in the Euclidean norm for both r, with the latter for
+the entropy; docs/first_order.md has the proofs, two lines each. Of the last nothing is known but that they work.
+
+The diameter, the largest d of any strategy, is sum of O_I over the infosets with nothing of their owner above, where
+O_I = b_I L + max over a of the sum of O over C(I, a) and L = log n, or (1 - 1/n) / 2: pure strategies maximize d.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.game.blocks import Block, block_kernel, lanes, sequence
+from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
+from spiel_cfr.kernels.compile import Kernel
+from spiel_cfr.kernels.simd import LANES, full, load, store, where_greater
+from spiel_cfr.minimizers.oftrl import Regularizer, exponential, least_exponent, project
+
+Weights = Literal["kroer2017", "farina2021", "one"]
+# Entries of `Block.parameters`: mu, and the lines of `Block.state` that hold z and are to hold the result.
+SCALE, SOURCE, TARGET = range(3)
+# Lines of `Block.scratch`.
+_TOP, _TOTAL = 0, 1
+
+
+@block_kernel
+def prox_entropy(block: Block) -> None:
+  """Strategy proportional to z exp(g / (mu b)); `state` holds logarithms.
+
+  A probability below e^-100 is played as that, and kept as it is.
+  """
+  source = block.state[np.uint64(block.parameters[SOURCE])]
+  target = block.state[np.uint64(block.parameters[TARGET])]
+  tops, totals, least = block.scratch[_TOP], block.scratch[_TOTAL], full(least_exponent(block))
+  scale = full(block.parameters[SCALE])
+  for i in lanes(block):
+    share = full(1.0) / (scale * load(block.local[0], block.infoset + i))
+    top, total = full(-np.inf), full(0.0)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      score = load(source, row) + load(block.utility, row) * share
+      store(target, row, score)
+      top = where_greater(score, top, score, top)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      score = load(target, row) - top
+      weight = exponential(where_greater(score, least, score, least))
+      store(block.strategy, row, weight)
+      total = total + weight
+    store(tops, i, top)
+    store(totals, i, total)
+    share = full(1.0) / total
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      store(block.strategy, row, load(block.strategy, row) * share)
+  for i in range(block.size):
+    tops[i] += np.log(totals[i])
+    block.value[i] = block.parameters[SCALE] * block.local[0, block.infoset + i] * tops[i]
+  for action in range(block.actions):
+    row = sequence(block, action, np.uint64(0))
+    for i in range(block.size):
+      target[row + i] -= tops[i]
+
+
+@block_kernel
+def prox_euclidean(block: Block) -> None:
+  """Strategy = projection of z + g / (mu b) on the simplex; `state` holds probabilities."""
+  source = block.state[np.uint64(block.parameters[SOURCE])]
+  target = block.state[np.uint64(block.parameters[TARGET])]
+  strategy, least, half = block.strategy, full(-1.0), full(0.5)
+  for i in lanes(block):
+    weight = full(block.parameters[SCALE]) * load(block.local[0], block.infoset + i)
+    share, top, value = full(1.0) / weight, full(-np.inf), full(0.0)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      score = load(source, row) + load(block.utility, row) * share
+      store(strategy, row, score)
+      top = where_greater(score, top, score, top)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      score = load(strategy, row) - top
+      store(strategy, row, where_greater(score, least, score, least))
+    project(strategy, block.first + i, block.stride, block.actions)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      chosen = load(strategy, row)
+      moved = chosen - load(source, row)
+      value = value + chosen * load(block.utility, row) - half * weight * moved * moved
+      store(target, row, chosen)
+    store(block.value, i, value)
+
+
+PROX: dict[Regularizer, Kernel] = {"entropy": prox_entropy, "euclidean": prox_euclidean}
+
+
+class Distance(NamedTuple):
+  """A dilated distance on the strategies of all players.
+
+  Attributes:
+    center: what the kernels read as the uniform strategy, shape (sequences,).
+    weights: b_I, shape (1, infosets), and room for a vector more.
+    diameters: the largest d of each player, shape (players,).
+  """
+
+  center: Float64s
+  weights: Float64s
+  diameters: Float64s
+
+
+def dilated_distance(game: CompiledGame, regularizer: Regularizer, weights: Weights) -> Distance:
+  """Returns the distance on a game's strategies.
+
+  Args:
+    game: the game.
+    regularizer: "entropy" or "euclidean".
+    weights: see the module's docstring.
+  """
+  entropy = regularizer == "entropy"
+  table = aligned_zeros(1, game.num_infosets + LANES)
+  # A division by what stands behind the last infoset is of no consequence, but may not trap.
+  table[:] = 1.0
+  diameters = np.zeros(game.num_players)
+  center = np.zeros(game.end)
+  for player, tree in enumerate(game.treeplexes):
+    own = slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
+    table[0, own] = infoset_weights(tree, weights)
+    actions = tree.infoset_actions
+    ranges = np.log(actions) if entropy else (1 - 1 / actions) / 2
+    diameters[player] = carried_up(tree, table[0, own] * ranges, 1.0)[1]
+    for sequences, _ in tree.blocks():
+      center[sequences] = -np.log(len(sequences)) if entropy else 1 / len(sequences)
+  return Distance(center, table, diameters)
+
+
+def infoset_weights(tree: Treeplex, weights: Weights) -> Float64s:
+  """Returns b_I, shape (the player's infosets,), in layout order."""
+  if weights == "one":
+    return np.ones(tree.num_infosets)
+  factor = {"kroer2017": 2.0, "farina2021": 1.0}[weights]
+  return carried_up(tree, np.full(tree.num_infosets, factor), factor)[0]
+
+
+def carried_up(tree: Treeplex, own: Float64s, factor: float) -> tuple[Float64s, float]:
+  """Returns v_I = own_I + factor max over a of the sum of v over C(I, a), and the sum of v over the first infosets."""
+  below = np.zeros(tree.end - tree.root)
+  result = own.astype(np.float64)
+  for sequences, infosets in list(tree.blocks())[::-1]:
+    result[infosets] += factor * below[sequences - tree.root].max(axis=0)
+    np.add.at(below, tree.parent[infosets].astype(np.int64) - tree.root, result[infosets])
+  return result, float(below[0])

@@ -1,0 +1,138 @@
+"""What a player would gain at one infoset, given that it is there: whether a policy makes sense off its path too.
+
+NashConv asks what players gain from the root, and so does not see mistakes where nobody goes. Here every history of the
+game is looked at: it is for small games, and needs no compiled code.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr import arguments
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr.game.histories import (
+  CHANCE,
+  CHILDREN,
+  FIRST_CHILD,
+  INDEX,
+  MOVER,
+  TERMINAL,
+  Histories,
+  compile_histories,
+)
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.policy import open_spiel
+
+
+class InfosetRegret(NamedTuple):
+  """The largest regret of any infoset.
+
+  Attributes:
+    regret: what its owner would gain by its best action, in the game's units, given that the infoset is reached.
+    infostate: the infoset.
+    action: the best action there.
+    unknown: at how many infosets nothing can be said, because chance and the others never lead there.
+  """
+
+  regret: float
+  infostate: str
+  action: int
+  unknown: int
+
+  def __repr__(self) -> str:
+    """Returns one line: how much would be gained where."""
+    return f"<InfosetRegret {self.regret:.6g} at {self.infostate!r} by action {self.action}, {self.unknown:,} unknown>"
+
+
+def largest_infoset_regret(
+  game: AnyGame, policies: open_spiel.AnyPolicy, max_nodes: int = 10_000_000
+) -> InfosetRegret:
+  """Returns at which infoset a player would gain the most by another action, all else as the policy has it.
+
+  With pi_-p(h) the probability that chance and the others play to history h, and v_p what player p expects from there,
+
+      regret(I) = max over a of  sum over h in I of pi_-p(h) (v_p(h a) - v_p(h)) / sum over h in I of pi_-p(h)
+
+  whether or not p itself plays to I. If it is 0 everywhere, nobody can gain anywhere (one deviation suffices), given
+  what the others' policies say of where in an infoset one is.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    policies: anything that `policy.from_policy` reads.
+    max_nodes: how many histories the game may have.
+
+  Raises:
+    PolicyError: the policy is not one for this game.
+    GameTooLargeError: the game has more histories.
+    ArgumentError: `max_nodes` is not a positive integer.
+    GameError: see `compile_game`.
+  """
+  compiled = compile_game(game)
+  max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  chances = compiled.to_actions(open_spiel.from_policy(compiled, policies))
+  histories, _ = compile_histories(
+    compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
+  )
+  gains, masses = _gains(compiled, histories, chances)
+  counts = np.concatenate(compiled.num_actions)
+  starts = np.cumsum(counts) - counts
+  known = masses[starts] > 0
+  best = np.maximum.reduceat(gains, starts)
+  regrets = np.where(known, best / np.where(known, masses[starts], 1.0), -np.inf)
+  worst = int(regrets.argmax())
+  action = int(starts[worst] + gains[starts[worst] : starts[worst] + counts[worst]].argmax())
+  return InfosetRegret(
+    max(0.0, float(regrets[worst])),
+    list(compiled.rows)[worst],
+    int(np.concatenate(compiled.actions)[action]),
+    int((~known).sum()),
+  )
+
+
+def _gains(
+  compiled: CompiledGame, histories: Histories, chances: Float64s
+) -> tuple[Float64s, Float64s]:
+  """Sums, over the histories of each action's infoset, what it gains and what others' reach is; shape (actions,)."""
+  nodes, num_players = histories.nodes.astype(np.int64), compiled.num_players
+  levels = [np.zeros(1, np.int64)]
+  edges: list[tuple[Int64s, Float64s, Int64s]] = []
+  reaches = [np.ones((1, num_players))]
+  while True:
+    here = nodes[levels[-1]]
+    counts = here[:, CHILDREN]
+    if not counts.any():
+      break
+    parent = np.repeat(np.arange(len(here)), counts)
+    number = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
+    entry = here[parent, INDEX] + number
+    by_chance = here[parent, MOVER] == CHANCE
+    probability = np.where(
+      by_chance,
+      np.append(histories.probabilities, 0.0)[np.where(by_chance, entry, -1)],
+      chances[np.where(by_chance, 0, entry - num_players)],
+    )
+    # A player's own move does not count in what others play to.
+    factors = np.repeat(probability[:, None], num_players, axis=1)
+    own = np.flatnonzero(~by_chance)
+    factors[own, here[parent[own], MOVER]] = 1.0
+    levels.append(here[parent, FIRST_CHILD] + number)
+    edges.append((parent, probability, np.where(by_chance, -1, entry - num_players)))
+    reaches.append(reaches[-1][parent] * factors)
+  gains, masses = np.zeros(len(chances)), np.zeros(len(chances))
+  values = np.zeros((0, num_players))
+  for depth in range(len(levels) - 1, -1, -1):
+    here = nodes[levels[depth]]
+    below, values = values, np.zeros((len(here), num_players))
+    ends = here[:, MOVER] == TERMINAL
+    values[ends] = histories.returns[here[ends, INDEX]]
+    if depth == len(edges):
+      continue
+    parent, probability, entry = edges[depth]
+    np.add.at(values, parent, probability[:, None] * below)
+    own = np.flatnonzero(entry >= 0)
+    player = here[parent[own], MOVER]
+    reach = reaches[depth][parent[own], player]
+    np.add.at(gains, entry[own], reach * (below[own, player] - values[parent[own], player]))
+    np.add.at(masses, entry[own], reach)
+  return gains, masses

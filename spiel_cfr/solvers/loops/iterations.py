@@ -1,0 +1,223 @@
+"""The iterations over a game as a whole, in one call of compiled code."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from spiel_cfr.game.blocks import Block, block_kernel, block_signature
+from spiel_cfr.game.sweeps import (
+  TREE,
+  Memory,
+  Scratch,
+  Tree,
+  dither_after,
+  memory_type,
+  scratch_type,
+  sweep_down,
+  sweep_up,
+)
+from spiel_cfr.game.ties import TIES, Ties, tied_sweep_up_signature
+from spiel_cfr.kernels.arrays import (
+  COUNT_TABLE,
+  COUNTS,
+  FLOAT_TABLE,
+  FLOATS,
+  INDICES,
+  AnyFloats,
+  Float64s,
+  Uint32s,
+  Uint64s,
+  floats,
+  tuple_type,
+)
+from spiel_cfr.kernels.compile import Kernel, kernel
+from spiel_cfr.kernels.simd import add_unbiased, number_for
+from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature, payoff_arrays_type
+from spiel_cfr.solvers.loops.base import IterationNumbers
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+class FlatWorkspace(NamedTuple):
+  """What the loop works on, all of shape (sequences,).
+
+  Attributes:
+    sequence_form: of the current strategies.
+    utility: of each sequence.
+    prediction: predicted ones; empty if there are none.
+    shared: either, pooled over ties; empty if there are none.
+  """
+
+  sequence_form: AnyFloats
+  utility: AnyFloats
+  prediction: AnyFloats
+  shared: AnyFloats
+
+
+_NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
+
+
+@block_kernel
+def no_prediction(block: Block) -> None:
+  """Stands in for `predict` where there is none; never called."""
+
+
+def _signature(number: Any) -> Any:
+  line, block_kernel = floats(number), types.FunctionType(block_signature(number))
+  return types.void(
+    types.FunctionType(gradient_signature(number)),
+    payoff_arrays_type(number),
+    block_kernel,
+    block_kernel,
+    types.boolean,
+    types.boolean,
+    COUNT_TABLE,
+    TREE,
+    memory_type(number),
+    line,
+    FLOATS,
+    FLOATS,
+    INDICES,
+    line,
+    tuple_type(FlatWorkspace, line, line, line, line),
+    scratch_type(number),
+    types.FunctionType(tied_sweep_up_signature(number)),
+    block_kernel,
+    TIES,
+    _NUMBERS,
+    COUNTS,
+  )
+
+
+@kernel(_signature)
+def run_iterations(
+  gradient: Kernel,
+  payoff: PayoffArrays,
+  observe: Kernel,
+  predict: Kernel,
+  predicts: bool,
+  alternating: bool,
+  players: Uint64s,
+  tree: Tree,
+  memory: Memory,
+  tapered: AnyFloats,
+  gradients: Float64s,
+  play_values: Float64s,
+  held: Uint32s,
+  kept: AnyFloats,
+  workspace: FlatWorkspace,
+  scratch: Scratch,
+  sweep_ties: Kernel,
+  worth: Kernel,
+  ties: Ties,
+  numbers: IterationNumbers,
+  done: Uint64s,
+) -> None:
+  """Runs as many iterations as there are rows of numbers.
+
+  Args:
+    gradient: the payoff's kernel.
+    payoff: its arrays.
+    observe: the minimizer's kernels, see `minimizers.base`.
+    predict: likewise.
+    predicts: whether `predict` is to be called.
+    alternating: see `Loop.advance`.
+    players: see `CompiledGame.players`.
+    tree: of all players.
+    memory: what the iterations change.
+    tapered: likewise, see `Loop`.
+    gradients: likewise.
+    play_values: likewise.
+    held: sequences at which strategies stay.
+    kept: their probabilities.
+    workspace: what they work on.
+    scratch: likewise.
+    sweep_ties: `tied_sweep_up`, where there are ties.
+    worth: `find_worth`.
+    ties: which sequences share strategies; of no players where none do.
+    numbers: see `IterationNumbers`.
+    done: see `Loop.advance`.
+  """
+  strategy, cumulative, state, local = memory
+  sequence_form, utility, prediction, shared = workspace
+  num_players = np.uint64(players.shape[0])
+  tied = ties.players.shape[0] > 0
+  for iteration in range(np.uint64(numbers.parameters.shape[0])):
+    parameters = numbers.parameters[iteration]
+    if not alternating:
+      for player in range(num_players):
+        gradient(player, payoff, sequence_form, utility)
+        weight = numbers.weights_before[iteration, player]
+        # Of two players' play, the average of one says what gradients the other has seen.
+        if gradients.shape[0] != 0:
+          for i in range(players[player, 2], players[player, 3]):
+            gradients[i] += weight * utility[i]
+    for player in range(num_players):
+      begin, end, root, stop = (
+        players[player, 0],
+        players[player, 1],
+        players[player, 2],
+        players[player, 3],
+      )
+      if alternating:
+        gradient(player, payoff, sequence_form, utility)
+      if predicts:
+        for i in range(root, stop):
+          prediction[i] = utility[i]
+      if tied:
+        sweep_ties(
+          observe,
+          worth,
+          False,
+          player,
+          ties,
+          tree,
+          strategy,
+          utility,
+          shared,
+          state,
+          local,
+          parameters,
+          scratch,
+        )
+        if predicts:
+          sweep_ties(
+            predict,
+            worth,
+            True,
+            player,
+            ties,
+            tree,
+            strategy,
+            prediction,
+            shared,
+            state,
+            local,
+            parameters,
+            scratch,
+          )
+      else:
+        sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
+        if predicts:
+          sweep_up(
+            predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch
+          )
+      for i in range(held.shape[0]):
+        strategy[held[i]] = kept[i]
+      before = numbers.weights_before[iteration, player]
+      if play_values.shape[0] != 0:
+        play_values[player] += before * utility[root]
+      after = numbers.weights_after[iteration, player]
+      dither = dither_after(np.float64(cumulative[root]))
+      added = number_for(cumulative, before + after)
+      cumulative[root] = add_unbiased(cumulative[root], added, number_for(cumulative, dither))
+      sweep_down(
+        begin, end, tree, strategy, sequence_form, cumulative, scratch, before, after, dither
+      )
+    done[0] += _ONE
+    addition = numbers.additions[iteration]
+    if addition != 0.0:
+      for i in range(np.uint64(tapered.shape[0])):
+        tapered[i] += addition * cumulative[i]
+      done[1] = done[0]

@@ -1,0 +1,173 @@
+"""Gaps of correlated play, against OpenSpiel's on explicit mixtures, and against regrets."""
+
+import copy
+
+import numpy as np
+import pyspiel
+import pytest
+import random_games
+from composition.forms import FORMS
+
+import spiel_cfr
+from spiel_cfr import RegretMatching, errors
+
+GAMES = {
+  "kuhn, 3 players": lambda: pyspiel.load_game("kuhn_poker(players=3)"),
+  "random, 3 players, general-sum": lambda: random_games.random_game(
+    6, num_players=3, zero_sum=False, max_histories=150
+  ),
+  "sheriff": lambda: pyspiel.load_game(
+    "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=2,max_items=3,num_rounds=1,sheriff_penalty=1.0)"
+  ),
+}
+
+
+def tracked(game, minimizer=None, power=0.0):
+  return spiel_cfr.Solver(
+    game,
+    minimizer or RegretMatching(),
+    alternating_updates=False,
+    average_weights=power,
+    correlated=True,
+  )
+
+
+@pytest.mark.parametrize("power", [0.0, 2.0])
+@pytest.mark.parametrize("name", GAMES)
+def test_the_gap_is_that_of_the_mixture_of_all_iterates(name, power):
+  source = GAMES[name]()
+  solver = tracked(source, RegretMatching.plus(), power)
+  mixture, weights = [], [float(t) ** power for t in range(1, 8)]
+  for weight in weights:
+    mixture.append((weight / sum(weights), solver.tabular_current_policy()))
+    solver.run(1)
+  found = spiel_cfr.coarse_correlated_gap(solver)
+  expected = pyspiel.cce_dist(source, mixture)
+  np.testing.assert_allclose(
+    np.maximum(found.player_improvements, 0), expected.deviation_incentives, atol=1e-12
+  )
+  assert found.gap == pytest.approx(expected.dist_value, abs=1e-12)
+  np.testing.assert_allclose(found.expected_values, expected.on_policy_values, atol=1e-12)
+  assert "CorrelatedGap" in repr(found)
+  assert found.gap > 1e-3
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if not form.is_large], ids=str)
+def test_forms_of_games(form):
+  if form.loses:
+    with pytest.raises(errors.AbstractionError, match="a lossless abstraction"):
+      tracked(form.compiled)
+    return
+  solver = tracked(form.compiled)
+  solver.run(20)
+  found = spiel_cfr.coarse_correlated_gap(solver)
+  listed = tracked(form.enumerated)
+  listed.run(20)
+  expected = spiel_cfr.coarse_correlated_gap(listed)
+  tolerance = 100 * form.tolerance * form.scale
+  np.testing.assert_allclose(
+    found.player_improvements, expected.player_improvements, atol=tolerance
+  )
+  if form.enumerated.is_two_player_constant_sum:
+    assert sum(found.player_improvements) == pytest.approx(solver.nash_conv(), abs=tolerance)
+  duplicate = copy.copy(solver)
+  duplicate.run(5)
+  solver.run(5)
+  again = spiel_cfr.coarse_correlated_gap(duplicate)
+  assert again.gap == spiel_cfr.coarse_correlated_gap(solver).gap
+
+
+def test_it_falls_where_nash_conv_of_the_product_does_not():
+  """Shapley's game, a little off its symmetry: play goes round and round, and stays away from the only equilibrium."""
+  solver = tracked(
+    pyspiel.create_matrix_game(
+      [[0.0, 1.1, 0.0], [0, 0, 1], [1, 0, 0]], [[0.0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    )
+  )
+  solver.run(10_000)
+  assert spiel_cfr.coarse_correlated_gap(solver).gap < 0.002
+  assert solver.nash_conv() > 0.2
+
+
+def test_a_mixture_that_is_an_equilibrium():
+  """Chicken: told to dare or to yield by a fair draw of the three good pairs, nobody gains by doing otherwise."""
+  game = pyspiel.create_matrix_game([[0, 7], [2, 6]], [[0, 2], [7, 6]])
+  pairs = [(0, 1), (1, 0), (1, 1)]
+  compiled = spiel_cfr.compile_game(game)
+  names = [own[0] for own in compiled.infostates]
+  profiles = [
+    {name: {action: 1.0} for name, action in zip(names, pair, strict=True)} for pair in pairs
+  ]
+  found = spiel_cfr.extensive_form_correlated_gap(compiled, profiles)
+  assert found.gap == pytest.approx(0, abs=1e-12)
+  np.testing.assert_allclose(found.expected_values, [5, 5])
+  # With the bad pair more often, whoever is told to yield dares.
+  found = spiel_cfr.extensive_form_correlated_gap(compiled, profiles, [1, 1, 8])
+  np.testing.assert_allclose(found.player_improvements, 0.1 * 8 - 0.1 * 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_decision_a_player_is_a_correlated_equilibrium(seed):
+  """There, each trigger alone is OpenSpiel's deviation of a correlated equilibrium; the best of them is reported."""
+  rng = np.random.default_rng(seed)
+  game = pyspiel.create_matrix_game(*rng.normal(size=(2, 3, 4)).tolist())
+  compiled = spiel_cfr.compile_game(game)
+  profiles, mixture = [], []
+  for chance in (0.5, 0.3, 0.2):
+    pair = [int(rng.integers(3)), int(rng.integers(4))]
+    names = [own[0] for own in compiled.infostates]
+    profiles.append({name: {a: 1.0} for name, a in zip(names, pair, strict=True)})
+    mixture.append((chance, pair))
+  payoffs = [spiel_cfr.payoff_matrix(compiled, player).toarray()[1:, 1:] for player in (0, 1)]
+  found = spiel_cfr.extensive_form_correlated_gap(compiled, profiles, [0.5, 0.3, 0.2])
+  for player in (0, 1):
+    table = payoffs[player] if player == 0 else payoffs[player].T
+    gains = [0.0]
+    for told in range(len(table)):
+      rows = [(chance, pair[1 - player]) for chance, pair in mixture if pair[player] == told]
+      gains.append(
+        max(
+          sum(chance * (table[other, theirs] - table[told, theirs]) for chance, theirs in rows)
+          for other in range(len(table))
+        )
+      )
+    coarse = max(
+      sum(
+        chance * (table[other, pair[1 - player]] - table[pair[player], pair[1 - player]])
+        for chance, pair in mixture
+      )
+      for other in range(len(table))
+    )
+    assert found.player_improvements[player] == pytest.approx(max(coarse, *gains), abs=1e-12)
+
+
+def test_gaps_of_nash_equilibria_are_zero():
+  solution = spiel_cfr.solve_lp("kuhn_poker")
+  found = spiel_cfr.extensive_form_correlated_gap("kuhn_poker", [solution.policy])
+  assert found.gap == pytest.approx(0, abs=1e-12)
+  off = spiel_cfr.CFRSolver("kuhn_poker")
+  found = spiel_cfr.extensive_form_correlated_gap("kuhn_poker", [off.average_policy()])
+  assert found.gap > 0.1
+
+
+@pytest.mark.parametrize("setting", [{"alternating_updates": True}, {"averaged": "after"}])
+def test_play_that_has_no_correlation(setting):
+  with pytest.raises(errors.ArgumentError, match="alternating_updates=False"):
+    spiel_cfr.Solver(
+      "kuhn_poker", RegretMatching(), **{"alternating_updates": False, "correlated": True} | setting
+    )
+
+
+def test_solvers_that_keep_nothing():
+  for solver in (spiel_cfr.CFRSolver("kuhn_poker"), spiel_cfr.KOMWUSolver("kuhn_poker")):
+    with pytest.raises(errors.ArgumentError, match="correlated=True"):
+      spiel_cfr.coarse_correlated_gap(solver)
+  with pytest.raises(errors.ArgumentError, match="Run it first"):
+    spiel_cfr.coarse_correlated_gap(tracked("kuhn_poker"))
+
+
+@pytest.mark.parametrize("weights", [[], [1.0], [-1.0, 2.0], [0.0, 0.0], [np.nan, 1.0]])
+def test_weights_that_are_none(weights):
+  profile = spiel_cfr.CFRSolver("kuhn_poker").average_policy()
+  with pytest.raises(errors.ArgumentError, match="not all 0"):
+    spiel_cfr.extensive_form_correlated_gap("kuhn_poker", [profile, profile], weights)
