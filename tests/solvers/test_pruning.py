@@ -215,7 +215,7 @@ def test_reading_changes_nothing():
 def test_every_form_works_or_is_refused(form):
   game = form.compiled
   if game.num_players > 2 or form.is_vector or form.buckets is not None:
-    with pytest.raises(errors.PruningError, match="take\\s+CFRPlusSolver or CFRSolver"):
+    with pytest.raises(errors.PruningError, match="CFRPlusSolver or CFRSolver"):
       PrunedCFRSolver(game)
     return
   solver = PrunedCFRSolver(game, caution=0.0)
