@@ -51,8 +51,9 @@ def test_every_form(form):
   if form.is_large:
     pytest.skip("large")
   solution = spiel_cfr.solve(form.compiled, exploitability=1e-5, iterations=3_000)
-  assert solution.reason == "target"
-  assert solution.nash_conv <= 2e-5
+  # No policy of an abstraction that loses something is as good as that in the full game.
+  assert solution.reason == ("iterations" if form.loses else "target")
+  assert (solution.nash_conv > 2e-5) == form.loses
   expected = spiel_cfr.nash_conv(form.enumerated, solution.policy_dict())
   assert solution.nash_conv == pytest.approx(expected, abs=form.tolerance * form.scale)
   if not form.enumerated.is_two_player_constant_sum:
@@ -66,7 +67,9 @@ def test_every_form(form):
 def test_other_reasons_to_stop():
   solution = spiel_cfr.solve("leduc_poker", exploitability=0.0, iterations=700)
   assert (solution.reason, solution.iterations) == ("iterations", 700)
-  solution = spiel_cfr.solve("leduc_poker", exploitability=0.0, seconds=0.5)
+  # One that does not come to rounding level in that time.
+  slow = spiel_cfr.CFRSolver("leduc_poker")
+  solution = spiel_cfr.solve("leduc_poker", solver=slow, exploitability=0.0, seconds=0.5)
   assert solution.reason == "seconds"
   assert 0.4 < solution.seconds < 5
   again = spiel_cfr.solve("leduc_poker", solver=solution.solver, iterations=solution.iterations + 9)

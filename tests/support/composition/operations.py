@@ -44,12 +44,16 @@ class Context:
   form: Form
   name: str
 
+  @property
+  def arguments(self) -> dict[str, Any]:
+    """What its constructor is given besides the game."""
+    cls = catalogue.SOLVERS[self.name].solver
+    seed = {"seed": 0} if issubclass(cls, spiel_cfr.SamplingSolver) else {}
+    return {**seed, **(_LEARNS_QUICKLY if issubclass(cls, _DEEP) else {})}
+
   def solver(self, iterations: int = 0, game: spiel_cfr.CompiledGame | None = None) -> Any:
     """Returns a new solver of the form's game, or of another, after so many iterations."""
-    seeded = issubclass(catalogue.SOLVERS[self.name].solver, spiel_cfr.SamplingSolver)
-    seed = {"seed": 0} if seeded else {}
-    small = _LEARNS_QUICKLY if issubclass(catalogue.SOLVERS[self.name].solver, _DEEP) else {}
-    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **seed, **small)
+    result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **self.arguments)
     if iterations:
       result.run(iterations)
     return result
@@ -305,7 +309,8 @@ def sweep(context: Context) -> None:
   head = pickle.dumps(context.form.compiled, 5, buffer_callback=buffers.append)
   read_only = pickle.loads(head, buffers=[bytes(buffer.raw()) for buffer in buffers])
   _assert_equal(context.solver(ITERATIONS, read_only), whole)
-  grid = {"game": [context.form.compiled], "solver": [context.name]}
+  given = {name: [value] for name, value in context.arguments.items()}
+  grid = {"game": [context.form.compiled], "solver": [context.name], **given}
   with tempfile.TemporaryDirectory() as folder:
     table = spiel_cfr.sweep(
       grid, folder=folder, iterations=ITERATIONS, executor=Here(), progress=False
