@@ -206,7 +206,7 @@ class SamplingSolver(IterativeSolver):
 
   @iteration.setter
   def iteration(self, number: int) -> None:
-    self._counters[ITERATIONS] = number
+    raise AttributeError("What was sampled depends on all iterations: none can be left out.")
 
   @property
   def nodes_touched(self) -> int:
@@ -374,13 +374,12 @@ class SamplingSolver(IterativeSolver):
     if infoset is None:
       raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
     entries = self._engine.table.entries
-    actions, first = (
-      list(self._engine.legal_actions(player, infostate)),
-      entries.first.item(infoset),
-    )
+    actions = list(self._engine.legal_actions(player, infostate))
+    first = entries.first.item(infoset)
     here = slice(first, first + len(actions))
     self._next_batch(0)
     idle = np.exp(self._logarithms[1:] - entries.caught_up[:, first])
+    regret = entries.regret[here]
     return Snapshot(
       int(self.iteration),
       self.nodes_touched,
@@ -389,5 +388,5 @@ class SamplingSolver(IterativeSolver):
       actions,
       entries.strategy[here].tolist(),
       normalized(entries.cumulative[here]).tolist(),
-      (entries.regret[here] * np.where(entries.regret[here] > 0, *idle)).tolist(),
+      (regret * np.where(regret > 0, *idle)).tolist(),
     )
