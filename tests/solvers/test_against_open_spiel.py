@@ -95,8 +95,11 @@ class Disturbed:
     cfr._update_current_policy(self.solver._current_policy, nodes)
 
 
-# OpenSpiel's Python solvers take a tenth of a second for an iteration of Leduc.
-SHORT = [("leduc", name) for name in ("CFR", "CFR+", "LCFR", "DCFR")]
+# OpenSpiel's Python solvers take a tenth of a second for an iteration of these; one is disturbed beside C++, too.
+SHORT = [
+  (game, name) for game in ("leduc", "battleship") for name in ("CFR", "CFR+", "LCFR", "DCFR")
+]
+SHORT += [("leduc", "CFR+ in C++")]
 
 
 @pytest.mark.parametrize(
