@@ -94,15 +94,16 @@ def picture_of(game: str) -> pathlib.Path:
 def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.IterativeSolver]) -> None:
   """Prints what OpenSpiel's own NashConv is, beside ours, and how alike the policies of twin solvers are."""
   print("\nOpenSpiel's NashConv of the final average policies, and how far ours is from it")
-  policies = {}
   for name, solver in solvers.items():
-    policies[name] = policy = solver.average_policy()
-    by_open_spiel = open_spiel_exploitability.nash_conv(game.game, policy, use_cpp_br=False)
+    by_open_spiel = open_spiel_exploitability.nash_conv(
+      game.game, solver.average_policy(), use_cpp_br=False
+    )
     print(f"  {name:28} {by_open_spiel:.6e}   {abs(by_open_spiel - solver.nash_conv()):.1e}")
   for ours, theirs in (("cfr", "open_spiel_cfr"), ("cfr+", "open_spiel_cfr+")):
-    if {ours, theirs} <= set(policies):
+    if {ours, theirs} <= set(solvers):
+      twin = solvers[theirs].average_policy_dict()
       difference = max(
-        abs(probability - policies[theirs].action_probabilities(infostate)[action])
+        abs(probability - twin[infostate][action])
         for infostate, entries in solvers[ours].average_policy_dict().items()
         for action, probability in entries.items()
       )
