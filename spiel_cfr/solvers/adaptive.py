@@ -148,6 +148,14 @@ class AdaptiveOptimisticCFRSolver(Solver):
       parameters[:, 4] = self._average_weights(iterations - 1) / weights
     return parameters
 
+  def _parameter_rows(self, iterations: Int64s) -> Float64s:
+    # What the safeguard is told depends on where the average begins, so that it can't be kept.
+    return (
+      self._checked_parameters(iterations)
+      if self._safeguarded
+      else super()._parameter_rows(iterations)
+    )
+
   @property
   def num_handed_over(self) -> int:
     """How many infosets the safeguard has handed to regret matching."""

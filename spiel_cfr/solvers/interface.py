@@ -242,6 +242,10 @@ class IterativeSolver(abc.ABC):
       CheckpointMismatchError: it is of another solver, or of none. This one is then as it was.
     """
     self._check_fits(state)
+    self._take_over(state)
+
+  def _take_over(self, state: Mapping[str, Any]) -> None:
+    """Does what `load_state_dict` does with a state that needs no checks."""
     for name in self.state_names:
       value = getattr(self, name)
       if isinstance(value, np.ndarray):

@@ -293,7 +293,7 @@ class Restarted(WarmStarting):
         self._begin(nash_conv)
     # Falling like 1 / taken from here on, it would not make it in time.
     elif taken >= self._trial_length or own * taken > wanted * self._trial_length:
-      self._solver.load_state_dict(self._saved | {"iteration": self.iteration})
+      self._solver._take_over(self._saved | {"iteration": self.iteration})
       self._solver.stretch -= taken
       self._last_attempt = self.iteration
       self._end_trial()
