@@ -17,23 +17,12 @@ import time
 import matplotlib.pyplot as plt
 from absl import app, flags
 from matplotlib.axes import Axes
+from results import NAMED_GAMES
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, IterativeSolver, Row, catalogue
 from spiel_cfr.poker import abstraction
 
-_NAMED_GAMES = {
-  "kuhn": "kuhn_poker",
-  "leduc": "leduc_poker",
-  "liars_dice_4": "liars_dice(dice_sides=4)",
-  "liars_dice_6": "liars_dice(dice_sides=6)",
-  "goofspiel_4": "goofspiel(imp_info=True,num_cards=4,points_order=descending)",
-  "goofspiel_5": "goofspiel(imp_info=True,num_cards=5,points_order=descending)",
-  "battleship_2x3": (
-    "battleship(board_height=2,board_width=3,ship_sizes=[2],ship_values=[2],num_shots=2,"
-    "allow_repeated_shots=False)"
-  ),
-}
 # What a curve is called: its solver in the catalogue, more arguments, color and line.
 _SOLVERS: dict[str, tuple[str, dict[str, object], str, str]] = {
   "CFR+": ("cfr+", {}, "tab:blue", "-"),
@@ -66,8 +55,8 @@ Point = tuple[int, float, float, float]
 
 _GAMES = flags.DEFINE_list(
   "games",
-  list(_NAMED_GAMES),
-  f"{', '.join(_NAMED_GAMES)}, or OpenSpiel game strings without commas",
+  list(NAMED_GAMES),
+  f"{', '.join(NAMED_GAMES)}, or OpenSpiel game strings without commas",
 )
 _ENDGAMES = flags.DEFINE_list("endgames", [], "files of hold'em endgames, river ones")
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many each does", lower_bound=10)
@@ -114,7 +103,7 @@ def load(name: str) -> CompiledGame:
   if name in _ENDGAMES.value:
     endgame = spiel_cfr.load_endgame(name)
     return spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
-  return spiel_cfr.compile_game(_NAMED_GAMES.get(name, name))
+  return spiel_cfr.compile_game(NAMED_GAMES.get(name, name))
 
 
 def run(solver: IterativeSolver) -> list[tuple[Row, float]]:

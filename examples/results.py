@@ -8,6 +8,19 @@ from collections.abc import Iterable, Sequence
 
 from spiel_cfr.__main__ import check_writable
 
+# The games on which solvers are compared, by short names.
+NAMED_GAMES = {
+  "kuhn": "kuhn_poker",
+  "leduc": "leduc_poker",
+  "liars_dice_4": "liars_dice(dice_sides=4)",
+  "liars_dice_6": "liars_dice(dice_sides=6)",
+  "goofspiel_4": "goofspiel(imp_info=True,num_cards=4,points_order=descending)",
+  "goofspiel_5": "goofspiel(imp_info=True,num_cards=5,points_order=descending)",
+  "battleship_2x3": (
+    "battleship(board_height=2,board_width=3,ship_sizes=[2],ship_values=[2],num_shots=2,"
+    "allow_repeated_shots=False)"
+  ),
+}
 _LONGEST = 80
 
 

@@ -16,23 +16,11 @@ from typing import Any
 import matplotlib.pyplot as plt
 from absl import app, flags
 from matplotlib.axes import Axes
-from results import writable
+from results import NAMED_GAMES, writable
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, catalogue
 
-_NAMED_GAMES = {
-  "kuhn": "kuhn_poker",
-  "leduc": "leduc_poker",
-  "liars_dice_4": "liars_dice(dice_sides=4)",
-  "liars_dice_6": "liars_dice(dice_sides=6)",
-  "goofspiel_4": "goofspiel(imp_info=True,num_cards=4,points_order=descending)",
-  "goofspiel_5": "goofspiel(imp_info=True,num_cards=5,points_order=descending)",
-  "battleship_2x3": (
-    "battleship(board_height=2,board_width=3,ship_sizes=[2],ship_values=[2],num_shots=2,"
-    "allow_repeated_shots=False)"
-  ),
-}
 _FACTORS = [10.0**k for k in range(1, 7)]
 _TABLE_ITERATIONS = (10, 100, 1000, 10000)
 _SLOPES = {"$T^{-1/2}$": -0.5, "$T^{-3/4}$": -0.75, "$T^{-1}$": -1.0}
@@ -53,8 +41,8 @@ _STYLES = {
 
 _GAMES = flags.DEFINE_list(
   "games",
-  list(_NAMED_GAMES),
-  f"{', '.join(_NAMED_GAMES)}, or OpenSpiel game strings without commas",
+  list(NAMED_GAMES),
+  f"{', '.join(NAMED_GAMES)}, or OpenSpiel game strings without commas",
 )
 _ITERATIONS = flags.DEFINE_integer(
   "iterations", 10000, "how many iterations each does", lower_bound=1
@@ -80,7 +68,7 @@ def main(arguments: list[str]) -> None:
   results: dict[str, dict[str, Curves]] = {order: {} for order in orders}
   for name in _GAMES.value:
     try:
-      game = spiel_cfr.compile_game(_NAMED_GAMES.get(name, name))
+      game = spiel_cfr.compile_game(NAMED_GAMES.get(name, name))
       spiel_cfr.evaluate.check_two_player_constant_sum(game)
     except spiel_cfr.errors.SpielCFRError as error:
       raise app.UsageError(str(error)) from error

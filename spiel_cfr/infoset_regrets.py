@@ -10,18 +10,10 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.history_walk import HistoryWalk, spread
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.game.histories import (
-  CHANCE,
-  CHILDREN,
-  FIRST_CHILD,
-  INDEX,
-  MOVER,
-  TERMINAL,
-  Histories,
-  compile_histories,
-)
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.game.histories import Histories, compile_histories
+from spiel_cfr.kernels.arrays import Float64s
 from spiel_cfr.policy import open_spiel
 
 
@@ -70,11 +62,11 @@ def largest_infoset_regret(
   """
   compiled = compile_game(game)
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
-  chances = compiled.to_actions(open_spiel.from_policy(compiled, policies))
+  behavioral = open_spiel.from_policy(compiled, policies)
   histories, _ = compile_histories(
     compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
   )
-  gains, masses = _gains(compiled, histories, chances)
+  gains, masses = _gains(compiled, histories, behavioral)
   counts = np.concatenate(compiled.num_actions)
   starts = np.cumsum(counts) - counts
   known = masses[starts] > 0
@@ -91,48 +83,19 @@ def largest_infoset_regret(
 
 
 def _gains(
-  compiled: CompiledGame, histories: Histories, chances: Float64s
+  compiled: CompiledGame, found: Histories, behavioral: Float64s
 ) -> tuple[Float64s, Float64s]:
   """Sums, over the histories of each action's infoset, what it gains and what others' reach is; shape (actions,)."""
-  nodes, num_players = histories.nodes.astype(np.int64), compiled.num_players
-  levels = [np.zeros(1, np.int64)]
-  edges: list[tuple[Int64s, Float64s, Int64s]] = []
-  reaches = [np.ones((1, num_players))]
-  while True:
-    here = nodes[levels[-1]]
-    counts = here[:, CHILDREN]
-    if not counts.any():
-      break
-    parent = np.repeat(np.arange(len(here)), counts)
-    number = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
-    entry = here[parent, INDEX] + number
-    by_chance = here[parent, MOVER] == CHANCE
-    probability = np.where(
-      by_chance,
-      np.append(histories.probabilities, 0.0)[np.where(by_chance, entry, -1)],
-      chances[np.where(by_chance, 0, entry - num_players)],
-    )
-    # A player's own move does not count in what others play to.
-    factors = np.repeat(probability[:, None], num_players, axis=1)
-    own = np.flatnonzero(~by_chance)
-    factors[own, here[parent[own], MOVER]] = 1.0
-    levels.append(here[parent, FIRST_CHILD] + number)
-    edges.append((parent, probability, np.where(by_chance, -1, entry - num_players)))
-    reaches.append(reaches[-1][parent] * factors)
-  gains, masses = np.zeros(len(chances)), np.zeros(len(chances))
-  values = np.zeros((0, num_players))
-  for depth in range(len(levels) - 1, -1, -1):
-    here = nodes[levels[depth]]
-    below, values = values, np.zeros((len(here), num_players))
-    ends = here[:, MOVER] == TERMINAL
-    values[ends] = histories.returns[here[ends, INDEX]]
-    if depth == len(edges):
-      continue
-    parent, probability, entry = edges[depth]
-    np.add.at(values, parent, probability[:, None] * below)
-    own = np.flatnonzero(entry >= 0)
-    player = here[parent[own], MOVER]
-    reach = reaches[depth][parent[own], player]
-    np.add.at(gains, entry[own], reach * (below[own, player] - values[parent[own], player]))
-    np.add.at(masses, entry[own], reach)
+  walk = HistoryWalk(compiled, found)
+  probabilities = walk.probabilities(behavioral)
+  values = walk.values(probabilities)
+  gains, masses = np.zeros((2, len(compiled.all_action_sequences)))
+  for player in range(compiled.num_players):
+    own = np.flatnonzero(walk.mover == player)
+    counts = walk.num_children[own]
+    reach = np.repeat(walk.reach(probabilities, player)[own], counts)
+    entry = spread(walk.entry[own], counts)
+    better = values[walk.children(own), player] - np.repeat(values[own, player], counts)
+    np.add.at(gains, entry, reach * better)
+    np.add.at(masses, entry, reach)
   return gains, masses

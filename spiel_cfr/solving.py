@@ -1,7 +1,6 @@
 """One call that solves a game: picks the solver, runs it, and says how good the result is."""
 
 import dataclasses
-import functools
 import math
 import time
 from typing import Any
@@ -10,7 +9,7 @@ from spiel_cfr import arguments, catalogue, errors, evaluate
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.kernels.arrays import Float64s
-from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
+from spiel_cfr.policy.found import Found
 from spiel_cfr.runs.loop import StopReason, run
 from spiel_cfr.runs.schedule import NextDue, Powers
 from spiel_cfr.runs.trace import Row
@@ -39,7 +38,7 @@ class Choice:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Solution:
+class Solution(Found):
   """What `solve` has found.
 
   Attributes:
@@ -94,20 +93,6 @@ class Solution:
     assert self.compiled_game.constant_sum is not None
     first, second = self.best_response_values.tolist()
     return self.compiled_game.constant_sum - second, first
-
-  @functools.cached_property
-  def probabilities(self) -> Float64s:
-    """The policy in behavioural form, shape (sequences,)."""
-    return forms.behavioral_form(self.compiled_game, self.sequence_form)
-
-  @functools.cached_property
-  def policy(self) -> CompiledTabularPolicy:
-    """The policy, as OpenSpiel's Python class."""
-    return CompiledTabularPolicy(self.compiled_game, self.probabilities)
-
-  def policy_dict(self) -> open_spiel.PolicyDict:
-    """Returns the policy as infostate -> action -> probability."""
-    return open_spiel.to_dict(self.compiled_game, self.probabilities)
 
   def _gap(self) -> str:
     if self.compiled_game.is_two_player_constant_sum:

@@ -182,16 +182,6 @@ class AbstractGame(EnumeratedGame):
     """See the base class: one for each action of a bucket."""
     return shared_entries(self.full.infosets, self.buckets)
 
-  @functools.cached_property
-  def loss_bounds(self) -> Float64s:
-    """See the base class; what is tied adds up."""
-    bounds, begin = super().loss_bounds.copy(), 0
-    for own in self._bucket:
-      here = slice(begin, begin + len(own))
-      bounds[here] = np.bincount(own, bounds[here])[own]
-      begin += len(own)
-    return bounds
-
   def lift(
     self, policy: open_spiel.AnyPolicy, *, per_bucket: bool = False
   ) -> CompiledTabularPolicy:

@@ -21,8 +21,9 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.abstraction.abstract_game import shared_entries
 from spiel_cfr.abstraction.buckets import Buckets, identity
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.ties import Ties, build_ties, pooled
+from spiel_cfr.game.ties import Ties, build_ties
 from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.poker.hand_pairs import hand_pairs
 from spiel_cfr.poker.public_game import PublicGame
 
 
@@ -87,22 +88,6 @@ class BucketedHands(PublicGame):
     return shared_entries(self.infosets, Buckets(same, identity(self).slots))
 
   @functools.cached_property
-  def loss_bounds(self) -> Float64s:
-    """See the base class; what is tied adds up."""
-    bounds = super().loss_bounds
-    spread = np.zeros(self.end)
-    for tree in self.treeplexes:
-      for sequences, infosets in tree.blocks():
-        own = slice(tree.first_infoset + infosets.start, tree.first_infoset + infosets.stop)
-        spread[sequences] = bounds[own]
-    summed, result = pooled(self.ties, spread), bounds.copy()
-    for tree in self.treeplexes:
-      for sequences, infosets in tree.blocks():
-        own = slice(tree.first_infoset + infosets.start, tree.first_infoset + infosets.stop)
-        result[own] = summed[sequences[0]]
-    return result
-
-  @functools.cached_property
   def digest(self) -> str:
     """See the base class."""
     digest = hashlib.sha256(self.full.digest.encode())
@@ -159,18 +144,16 @@ def hand_equities(game: PublicGame, player: int, clusters: npt.ArrayLike | None 
   _check_last_board(game)
   player = arguments.integer(player, "player", 0, 1)
   board, deal = game.layout.boards[0], game.layout.deal
-  own, others = board.hands[player], board.hands[1 - player]
+  others = board.hands[1 - player]
   which = np.zeros(len(others), np.int64) if clusters is None else np.asarray(clusters)
   if which.shape != others.shape or which.dtype.kind not in "iu":
     raise errors.ArgumentError(f"clusters must be {len(others)} integers, one for each hand.")
   which = np.unique(which, return_inverse=True)[1]
-  mine, theirs = deal.hands[own], deal.hands[others]
-  apart = ~(mine[:, None, :, None] == theirs[None, :, None, :]).any(axis=(2, 3))
-  sign = np.sign(board.strengths[player][:, None] - board.strengths[1 - player])
-  weight = apart * deal.reaches[1 - player][others]
+  pairs = hand_pairs(game.layout, 0, player)
+  weight = pairs.apart * deal.reaches[1 - player][others]
   groups = np.eye(int(which.max(initial=0)) + 1)[which]
   mass = weight @ groups
-  won = (weight * (1 + sign) / 2) @ groups
+  won = (weight * (1 + pairs.ahead) / 2) @ groups
   result: Float64s = np.divide(won, mass, out=np.full(mass.shape, 0.5), where=mass > 0)
   return result
 

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import os
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -212,15 +213,19 @@ class CompiledGame(abc.ABC):
     """
     payoff = self._bounding_payoff
     bounds = [payoff.infoset_bounds(self.treeplexes, player) for player in range(self.num_players)]
-    return np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
+    return self._per_infoset(bounds)
 
   @functools.cached_property
   def scale(self) -> Uint16s:
     """`Block.scale` of all infosets: from `Payoff.infoset_scales`, or the largest payoff where that is less."""
     payoff, players = self._bounding_payoff, range(self.num_players)
     scales = [payoff.infoset_scales(self.treeplexes, player) for player in players]
-    result = np.minimum(np.concatenate(scales), max(map(abs, self.payoff_range)))
-    return as_scale(result if self.ties is None else self._pooled(self.ties, result))
+    return as_scale(self._per_infoset(scales))
+
+  def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:
+    """Returns bounds on utilities, from a payoff's player by player: no more than the largest payoff; ties add up."""
+    result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
+    return result if self.ties is None else self._pooled(self.ties, result)
 
   def _pooled(self, ties: Ties, numbers: Float64s) -> Float64s:
     """Returns numbers over infosets with those of tied ones, whose utilities are pooled, replaced by their sum."""

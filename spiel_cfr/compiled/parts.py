@@ -11,13 +11,12 @@ import concurrent.futures
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr.game.sweeps import Tree, new_scratch
-from spiel_cfr.kernels.arrays import AnyFloats, Int64s, aligned_zeros, unlocked
+from spiel_cfr.kernels.arrays import AnyFloats, Int64s, aligned_zeros
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.payoffs.base import Payoff
 
@@ -44,12 +43,6 @@ class Part:
   trees: tuple[Tree, Tree]
   entries: tuple[Int64s, Int64s]
   payoff: Payoff
-
-  def __setstate__(self, state: dict[str, Any]) -> None:
-    """Takes over what was pickled; its arrays may lie in memory that several processes share."""
-    self.__dict__.update(state)
-    trees = tuple(Tree(*(unlocked(array) for array in tree)) for tree in self.trees)
-    object.__setattr__(self, "trees", trees)
 
   def own_length(self, player: int) -> int:
     """Returns how many sequences of a player are in this part itself."""

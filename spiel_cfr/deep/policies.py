@@ -44,6 +44,16 @@ class _AskingPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     self._view, self._encoder = view, encoder
     self._num_actions = int(view.game.num_distinct_actions())
 
+  def _asked(self, state: Any, player_id: int | None) -> tuple[int, Any, list[int]]:
+    """Returns who moves, the view's own state, and the legal actions.
+
+    Raises:
+      PolicyError: no player is to move, or another one is.
+    """
+    player = open_spiel.player_to_move(state, player_id)
+    state = self._view.own_state(state, player)
+    return player, state, self._view.legal_actions(state)
+
   def _seen(self, state: Any, player: int, legal: Sequence[int]) -> tuple[Float32s, Bools]:
     mask = np.zeros(self._num_actions, bool)
     mask[list(legal)] = True
@@ -66,9 +76,7 @@ class NetworkPolicy(_AskingPolicy):
     Raises:
       PolicyError: no player is to move, or another one is.
     """
-    player = open_spiel.player_to_move(state, player_id)
-    state = self._view.own_state(state, player)
-    legal = self._view.legal_actions(state)
+    player, state, legal = self._asked(state, player_id)
     features, mask = self._seen(state, player, legal)
     logits = self._network.outputs(self._parameters[player], features[None], self._num_actions)
     chances = softmax(logits, mask[None])[0]
@@ -122,9 +130,7 @@ class AveragePolicy(_AskingPolicy):
     Raises:
       PolicyError: no player is to move, or another one is.
     """
-    player = open_spiel.player_to_move(state, player_id)
-    state = self._view.own_state(state, player)
-    legal = self._view.legal_actions(state)
+    player, state, legal = self._asked(state, player_id)
     name = player, self._view.infostate(state)
     if name not in self._known:
       if len(self._known) >= _MOST_KNOWN:

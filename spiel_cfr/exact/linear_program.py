@@ -9,7 +9,6 @@ strategy of player 1. Koller, Megiddo and von Stengel, "Fast algorithms for find
 """
 
 import dataclasses
-import functools
 import importlib.util
 import time
 from typing import Any, Literal, get_args
@@ -22,7 +21,8 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.exact.matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.kernels.arrays import Float64s
-from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
+from spiel_cfr.policy import forms
+from spiel_cfr.policy.found import Found
 
 Method = Literal["simplex", "interior", "pdlp"]
 _SCIPY = {"simplex": "highs-ds", "interior": "highs-ipm"}
@@ -31,7 +31,7 @@ _FEASIBLE = 1e-10
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class LPSolution:
+class LPSolution(Found):
   """What `solve_lp` has found.
 
   Attributes:
@@ -55,20 +55,6 @@ class LPSolution:
   def exploitability(self) -> float:
     """NashConv / 2."""
     return self.nash_conv / 2
-
-  @functools.cached_property
-  def probabilities(self) -> Float64s:
-    """The strategies in behavioural form, shape (sequences,); uniform where their owner does not play to."""
-    return forms.behavioral_form(self.compiled_game, self.sequence_form)
-
-  @functools.cached_property
-  def policy(self) -> CompiledTabularPolicy:
-    """The strategies, as OpenSpiel's Python class."""
-    return CompiledTabularPolicy(self.compiled_game, self.probabilities)
-
-  def policy_dict(self) -> open_spiel.PolicyDict:
-    """Returns the strategies as infostate -> action -> probability."""
-    return open_spiel.to_dict(self.compiled_game, self.probabilities)
 
   def __repr__(self) -> str:
     """Returns one line."""

@@ -12,17 +12,13 @@ import numpy.typing as npt
 
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 
-# Who moves at a node, where that is no player.
-CHANCE, TERMINAL = -1, -2
-NONE = -1
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tree:
   """Nodes of a game's tree, parents first, the children of a node next to each other.
 
   Attributes:
-    mover: int64 (nodes,): the player who moves, `CHANCE` or `TERMINAL`.
+    mover: int64 (nodes,): the player who moves, or `CHANCE` or `TERMINAL` of `history_walk`.
     first_child: int64 (nodes,).
     num_children: int64 (nodes,): how many are in the tree.
     num_cut: int64 (nodes,): how many more the game has.

@@ -9,100 +9,18 @@ pi_j, and its action a is worth, to whoever stands there,
 (Zinkevich et al., "Regret Minimization in Games with Incomplete Information", 2007, without the weight of the reach).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from spiel_cfr import evaluate
 from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.history_walk import CHANCE, NONE, HistoryWalk, spread
 from spiel_cfr.explorer import content
 from spiel_cfr.game import histories
 from spiel_cfr.game.enumerate import chance_outcomes
-from spiel_cfr.game.histories import Histories
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.policy import forms
-
-
-class Walk:
-  """A game's tree under a policy, level by level.
-
-  Attributes:
-    levels: the nodes by depth.
-    parent: int64 (nodes,), 0 at the root.
-    mover: int64 (nodes,), as in `content.Tree`.
-    entry: int64 (nodes,): of a decision, the infoset's first action among those of all infosets.
-  """
-
-  def __init__(self, compiled: CompiledGame, found: Histories) -> None:
-    """Goes through the tree once."""
-    self._compiled, self._found = compiled, found
-    nodes = found.nodes.astype(np.int64)
-    mover = nodes[:, histories.MOVER].copy()
-    mover[mover == histories.CHANCE] = content.CHANCE
-    mover[mover == histories.TERMINAL] = content.TERMINAL
-    self.mover = mover
-    self.first_child, self.num_children = (
-      nodes[:, histories.FIRST_CHILD],
-      nodes[:, histories.CHILDREN],
-    )
-    self.index = nodes[:, histories.INDEX]
-    self.entry = np.where(mover >= 0, self.index - compiled.num_players, content.NONE)
-    self.parent = np.zeros(len(nodes), np.int64)
-    self.levels = list(self._levels())
-
-  def _levels(self) -> Iterator[Int64s]:
-    level = np.zeros(1, np.int64)
-    while len(level):
-      yield level
-      children = self.children(level)
-      self.parent[children] = np.repeat(level, self.num_children[level])
-      level = children
-
-  def children(self, nodes: Int64s) -> Int64s:
-    """Returns the children of nodes, one after the other."""
-    return spread(self.first_child[nodes], self.num_children[nodes])
-
-  def probabilities(self, behavioral: Float64s) -> Float64s:
-    """Returns the probability of the move that leads to each node, 1 at the root."""
-    entries = behavioral[self._compiled.all_action_sequences]
-    result = np.ones(len(self.mover))
-    place = np.arange(len(self.mover)) - self.first_child[self.parent]
-    by_chance = self.mover[self.parent] == content.CHANCE
-    by_chance[0] = False
-    by_player = self.mover[self.parent] >= 0
-    by_player[0] = False
-    for moved, start, source in (
-      (by_chance, self.index, self._found.probabilities),
-      (by_player, self.entry, entries),
-    ):
-      result[moved] = source[start[self.parent[moved]] + place[moved]]
-    return result
-
-  def reach(self, probabilities: Float64s, player: int | None = None) -> Float64s:
-    """Returns the product of all probabilities on the way to each node, those of a player's own moves left out."""
-    result = np.ones(len(self.mover))
-    for level in self.levels[1:]:
-      parent = self.parent[level]
-      # Rounding must not make a history likelier than its parent.
-      made = np.where(self.mover[parent] == player, 1.0, np.minimum(probabilities[level], 1.0))
-      result[level] = result[parent] * made
-    return result
-
-  def values(self, probabilities: Float64s) -> Float64s:
-    """Returns what each player expects from each node on, shape (nodes, players)."""
-    result = np.zeros((len(self.mover), self._compiled.num_players))
-    ends = self.mover == content.TERMINAL
-    result[ends] = self._found.returns[self.index[ends]]
-    for level in self.levels[:0:-1]:
-      np.add.at(result, self.parent[level], probabilities[level, None] * result[level])
-    return result
-
-
-def spread(starts: Int64s, counts: Int64s) -> Int64s:
-  """Returns start, start + 1, ... of each of some ranges."""
-  ends = np.cumsum(counts)
-  return np.asarray(np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts))
 
 
 def likeliest(weights: Float64s, most: int) -> Int64s:
@@ -134,17 +52,17 @@ def describe(
   found, _ = histories.compile_histories(
     compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
   )
-  walk = Walk(compiled, found)
+  walk = HistoryWalk(compiled, found)
   probabilities = walk.probabilities(behavioral)
   reach, values = walk.reach(probabilities), walk.values(probabilities)
   table = _infosets(compiled, walk, behavioral, reach, values)
 
   rows = likeliest(table.reach + 1e-9 * table.counterfactual_reach, max_infosets)
-  row_of_infoset = np.full(len(table.player), content.NONE)
+  row_of_infoset = np.full(len(table.player), NONE)
   row_of_infoset[rows] = np.arange(len(rows))
   # No history is likelier than its parent, so those that are kept are a tree.
   kept = likeliest(reach, max_histories)
-  number = np.full(len(reach), content.NONE)
+  number = np.full(len(reach), NONE)
   number[kept] = np.arange(len(kept))
   num_kept = np.zeros(len(reach), np.int64)
   np.add.at(num_kept, walk.parent[kept[1:]], 1)
@@ -164,7 +82,7 @@ def describe(
     move=moves,
     probability=probabilities[kept],
     values=values[kept],
-    row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset], content.NONE),
+    row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset], NONE),
   )
   entries = spread(starts[rows], table.num_actions[rows])
   cut = []
@@ -203,7 +121,7 @@ def describe(
 
 
 def _infosets(
-  compiled: CompiledGame, walk: Walk, behavioral: Float64s, reach: Float64s, values: Float64s
+  compiled: CompiledGame, walk: HistoryWalk, behavioral: Float64s, reach: Float64s, values: Float64s
 ) -> content.InfosetTable:
   """Returns all infosets, without names of actions."""
   num_actions = np.concatenate(compiled.num_actions)
@@ -255,7 +173,7 @@ def _infosets(
 
 
 def _moves(
-  compiled: CompiledGame, walk: Walk, kept: Int64s, number: Int64s, names: content.Names
+  compiled: CompiledGame, walk: HistoryWalk, kept: Int64s, number: Int64s, names: content.Names
 ) -> tuple[Int64s, Any]:
   """Names the moves that lead to the kept nodes, and those of infosets.
 
@@ -273,8 +191,8 @@ def _moves(
     if walk.mover[node] >= 0:
       entry = int(walk.entry[node])
       legal = actions[entry : entry + count].tolist()
-    elif walk.mover[node] == content.CHANCE:
-      entry = content.NONE
+    elif walk.mover[node] == CHANCE:
+      entry = NONE
       legal = [action for action, _ in chance_outcomes(view, state)]
     else:
       continue

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from spiel_cfr import evaluate
+from spiel_cfr.compiled.history_walk import CHANCE, NONE, TERMINAL
 from spiel_cfr.compiled.parts import PLAYERS
 from spiel_cfr.explorer import content
 from spiel_cfr.kernels.arrays import Float64s
@@ -295,9 +296,7 @@ def _tree(
   for row, index in enumerate(kept):
     number, node, parent = states[index]
     found = layout.nodes[node]
-    mover[row] = {Kind.DECISION: found.player, Kind.CHANCE: content.CHANCE}.get(
-      found.kind, content.TERMINAL
-    )
+    mover[row] = {Kind.DECISION: found.player, Kind.CHANCE: CHANCE}.get(found.kind, TERMINAL)
     expected[row] = values[number][place_of[found.level][node]]
     if index:
       probability[row] = weights[index] / weights[parent] if weights[parent] > 0 else 0.0
@@ -315,7 +314,7 @@ def _tree(
     move=move,
     probability=probability,
     values=expected,
-    row=np.array([row_of.get(index, content.NONE) for index in kept], np.int64),
+    row=np.array([row_of.get(index, NONE) for index in kept], np.int64),
   )
 
 

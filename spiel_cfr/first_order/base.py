@@ -1,6 +1,5 @@
 """What first-order methods share: a game, a distance, an array or two, and iterations in compiled code."""
 
-import abc
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, get_args
@@ -23,14 +22,13 @@ from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.minimizers.oftrl import Regularizer
 from spiel_cfr.policy import forms
 from spiel_cfr.slices import Slices
-from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.numbers import exclusive
+from spiel_cfr.solvers.stepping import Stepping
 
 # Of sums of values, as a fraction of the range of payoffs.
 _ROUNDING = 1e-13
 
 
-class GradientSolver(IterativeSolver):
+class GradientSolver(Stepping):
   """Base class of solvers whose iterations are made of gradients of players and sweeps over their treeplexes.
 
   Each takes a game as a whole, also one that CFR goes through in parts, and computes in float64. The policy that it
@@ -133,41 +131,14 @@ class GradientSolver(IterativeSolver):
     """How many states a recursive implementation would have visited: all, for each gradient of a player."""
     return self.num_gradients * self.compiled_game.num_states
 
-  @exclusive
-  def prepare(self) -> None:
-    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
-    self._advance(0)
-    self.nash_conv()
-
-  @exclusive
-  def evaluate_and_update_policy(self) -> None:
-    """Does one iteration."""
-    self._advance(1)
-
-  @exclusive
-  def run(self, iterations: int) -> None:
-    """Does many iterations: the same numbers as single steps, bit for bit.
-
-    Ctrl-C raises KeyboardInterrupt after a whole number of them, `self.iteration`.
-
-    Raises:
-      ArgumentError: `iterations` is not a positive integer.
-      ConcurrentUseError: it runs already, in another thread.
-      NotFiniteError: something has become NaN or infinite.
-    """
-    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
-      self._advance(count)
-      # What is not finite anywhere makes its way up to the root.
-      roots = [self._work.utility.item(tree.root) for tree in self.compiled_game.treeplexes]
-      if not all(map(math.isfinite, roots)):
-        raise errors.NotFiniteError(
-          f"After {self.iteration:,} iterations of {type(self).__name__} the players' values are {roots}: steps or "
-          "payoffs were too large for floating-point numbers. Take smaller steps."
-        )
-
-  @abc.abstractmethod
-  def _advance(self, count: int) -> None:
-    """Does `count` iterations in one call of compiled code."""
+  def _check_finite(self) -> None:
+    # What is not finite anywhere makes its way up to the root.
+    roots = [self._work.utility.item(tree.root) for tree in self.compiled_game.treeplexes]
+    if not all(map(math.isfinite, roots)):
+      raise errors.NotFiniteError(
+        f"After {self.iteration:,} iterations of {type(self).__name__} the players' values are {roots}: steps or "
+        "payoffs were too large for floating-point numbers. Take smaller steps."
+      )
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)

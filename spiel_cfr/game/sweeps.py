@@ -22,6 +22,7 @@ from spiel_cfr.kernels.arrays import (
   borrowed,
   floats,
   tuple_type,
+  unpickled,
 )
 from spiel_cfr.kernels.compile import Kernel, inlined, kernel
 from spiel_cfr.kernels.simd import add_unbiased, number_for
@@ -44,6 +45,10 @@ class Tree(NamedTuple):
   groups: Uint64s
   parent: Uint32s
   scale: Uint16s = NO_SCALE
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles as a call, see `arrays.unpickled`."""
+    return unpickled, (Tree, *self)
 
 
 class Memory(NamedTuple):

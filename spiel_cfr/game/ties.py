@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
 from spiel_cfr.game.blocks import Block, block_kernel, block_signature, expected_value, lanes
@@ -33,7 +32,7 @@ from spiel_cfr.kernels.arrays import (
   Uint64s,
   floats,
   tuple_type,
-  unlocked,
+  unpickled,
 )
 from spiel_cfr.kernels.compile import Kernel, inlined, kernel
 
@@ -60,12 +59,8 @@ class Ties(NamedTuple):
   nowhere: Uint32s
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles as a call: what is unpickled may lie in memory that several processes share."""
-    return _unpickled, tuple(self)
-
-
-def _unpickled(*arrays: npt.NDArray[Any]) -> Ties:
-  return Ties(*(unlocked(array) for array in arrays))
+    """Pickles as a call, see `arrays.unpickled`."""
+    return unpickled, (Ties, *self)
 
 
 TIES = tuple_type(Ties, INDICES, INDICES, COUNT_TABLE, COUNT_TABLE, INDICES)

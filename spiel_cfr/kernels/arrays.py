@@ -82,6 +82,14 @@ def unlocked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
   return np.asarray(_Owner(interface, array))
 
 
+def unpickled(record: Callable[..., Any], *arrays: npt.NDArray[Any]) -> Any:
+  """Returns a `NamedTuple` of arrays that was pickled: `__reduce__` of one that kernels take names this.
+
+  What is unpickled may lie in memory that several processes share.
+  """
+  return record(*(unlocked(array) for array in arrays))
+
+
 class _Owner:
   """What NumPy makes an array of, and keeps as long as the array is there."""
 

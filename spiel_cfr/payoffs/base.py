@@ -35,7 +35,7 @@ from spiel_cfr.kernels.arrays import (
   floats,
   require,
   tuple_type,
-  unlocked,
+  unpickled,
 )
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.payoffs import bounds
@@ -55,6 +55,10 @@ class PayoffArrays(NamedTuple):
   rows: Uint32s
   others: Uint32s
   values: AnyFloats
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles as a call, see `arrays.unpickled`."""
+    return unpickled, (PayoffArrays, *self)
 
 
 def payoff_arrays_type(number: Any) -> Any:
@@ -86,12 +90,6 @@ class Payoff(abc.ABC):
   def __init__(self, arrays: PayoffArrays) -> None:
     """Takes arrays that one of the form's builders has made."""
     self.arrays = arrays
-
-  def __setstate__(self, state: dict[str, Any]) -> None:
-    """Takes over what was pickled; its arrays may lie in memory that several processes share."""
-    self.__dict__.update(state)
-    self.__dict__.pop("_single_arrays", None)
-    self.arrays = PayoffArrays(*(unlocked(array) for array in self.arrays))
 
   @abc.abstractmethod
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:

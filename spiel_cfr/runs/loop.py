@@ -58,6 +58,35 @@ class RunResult:
     )
 
 
+def check_limits(
+  iterations: int | None,
+  target_nash_conv: float | None,
+  target_exploitability: float | None,
+  seconds: float | None,
+) -> int | None:
+  """Checks what is to stop a run, see `run`; returns `iterations` as a plain number.
+
+  Raises:
+    ArgumentError: there is no stopping rule, or one that makes no sense.
+  """
+  limits = {
+    "target_nash_conv": target_nash_conv,
+    "target_exploitability": target_exploitability,
+    "seconds": seconds,
+  }
+  for name, value in limits.items():
+    if value is not None:
+      arguments.real_number(value, name, 0.0, math.inf)
+  if iterations is not None:
+    return arguments.positive_integer(iterations, "iterations")
+  if all(value is None for value in limits.values()):
+    raise errors.ArgumentError(
+      "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds; "
+      "seconds=math.inf runs until Ctrl-C."
+    )
+  return None
+
+
 def run(
   solver: IterativeSolver,
   iterations: int | None = None,
@@ -101,21 +130,7 @@ def run(
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
   """
-  if iterations is not None:
-    iterations = arguments.positive_integer(iterations, "iterations")
-  limits = {
-    "target_nash_conv": target_nash_conv,
-    "target_exploitability": target_exploitability,
-    "seconds": seconds,
-  }
-  for name, value in limits.items():
-    if value is not None:
-      arguments.real_number(value, name, 0.0, math.inf)
-  if iterations is None and all(value is None for value in limits.values()):
-    raise errors.ArgumentError(
-      "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds; "
-      "seconds=math.inf runs until Ctrl-C."
-    )
+  iterations = check_limits(iterations, target_nash_conv, target_exploitability, seconds)
   if target_exploitability is not None:
     evaluate.check_two_player_constant_sum(solver.compiled_game)
   target = max(

@@ -16,8 +16,8 @@ from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.game.sweeps import Tree, new_scratch, tree_up
-from spiel_cfr.kernels.arrays import Float64s, aligned, aligned_zeros
+from spiel_cfr.continuing import identity
+from spiel_cfr.kernels.arrays import Float64s, aligned
 from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.solvers.full_width import Solver
 
@@ -120,10 +120,7 @@ def extensive_form_correlated_gap(
   gradients = np.zeros_like(played)
   for row, gradient, profile in zip(played, gradients, profiles, strict=True):
     row[:] = forms.sequence_form(compiled, open_spiel.from_policy(compiled, profile))
-    scratch = aligned_zeros(compiled.end)
-    for player in range(compiled.num_players):
-      compiled.payoff.gradient_into(player, aligned(row), scratch)
-    gradient[:] = scratch
+    gradient[:] = identity.gradients(compiled, aligned(row))
   expected = np.zeros(compiled.num_players)
   best = _best_values(compiled, chances @ gradients)
   for player, tree in enumerate(compiled.treeplexes):
@@ -164,16 +161,6 @@ def _infoset_values(compiled: CompiledGame, gradients: Float64s, player: int) ->
 
 def _carried_up(compiled: CompiledGame, gradients: Float64s) -> Float64s:
   """Returns gradients to which at each sequence the best that follows has been added."""
-  utility, scratch = aligned(gradients), new_scratch()
-  unread = aligned_zeros(compiled.end)
-  tree_up(
-    take_best,
-    Tree(compiled.groups, compiled.parent),
-    unread,
-    utility,
-    scratch.lines,
-    scratch.lines,
-    scratch.value,
-    scratch,
-  )
+  utility = aligned(gradients)
+  identity.carry_up(compiled, take_best, utility)
   return utility

@@ -25,7 +25,8 @@ from spiel_cfr.solvers.averaging import (
 )
 from spiel_cfr.solvers.holding import Holding
 from spiel_cfr.solvers.loops import IterationNumbers, make_loop
-from spiel_cfr.solvers.numbers import check_numbers, check_weights, exclusive
+from spiel_cfr.solvers.numbers import check_numbers, check_weights
+from spiel_cfr.solvers.stepping import Stepping
 from spiel_cfr.solvers.warm_start import begin_from
 
 # What descriptions call it.
@@ -35,7 +36,7 @@ _TAPERED = "tapered"
 _TABLE = 512
 
 
-class Solver(Holding):
+class Solver(Stepping, Holding):
   """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
 
   It is used as OpenSpiel's solvers are:
@@ -161,7 +162,6 @@ class Solver(Holding):
   def _loaded(self) -> None:
     self._loop.hold(held_sequences(self.compiled_game, self._held))
     self._loop.refresh()
-    self._rows = np.zeros((0, 0))
 
   @property
   def iteration(self) -> int:
@@ -187,39 +187,15 @@ class Solver(Holding):
     walks = self.compiled_game.num_players if self.alternating_updates else 1
     return (self.iteration - self._warm) * walks * self.compiled_game.num_states
 
-  @exclusive
-  def prepare(self) -> None:
-    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
-    self._advance(0)
-    self.nash_conv()
-
-  @exclusive
-  def evaluate_and_update_policy(self) -> None:
-    """Does one iteration: every player evaluates the current policies and updates its own."""
-    self._advance(1)
-
-  @exclusive
-  def run(self, iterations: int) -> None:
-    """Does many iterations: the same numbers as single steps, bit for bit.
-
-    Ctrl-C raises KeyboardInterrupt after a whole number of them, `self.iteration`.
-
-    Raises:
-      ArgumentError: `iterations` is not a positive integer.
-      ConcurrentUseError: it runs already, in another thread.
-      NotFiniteError: something has become NaN or infinite; or would, and then the solver is as it was.
-    """
-    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
-      self._advance(count)
-      # Whatever is not finite at any infoset makes its way up to the root.
-      if not all(map(math.isfinite, self._loop.values())):
-        raise errors.NotFiniteError(
-          f"After {self.iteration:,} iterations the value of the game is {self._loop.values()} for its players: the "
-          f"strategies or regrets of {self.minimizer} have left the range of floating-point numbers."
-        )
+  def _check_finite(self) -> None:
+    # Whatever is not finite at any infoset makes its way up to the root.
+    if not all(map(math.isfinite, self._loop.values())):
+      raise errors.NotFiniteError(
+        f"After {self.iteration:,} iterations the value of the game is {self._loop.values()} for its players: the "
+        f"strategies or regrets of {self.minimizer} have left the range of floating-point numbers."
+      )
 
   def _advance(self, count: int) -> None:
-    """Does `count` iterations in one call of compiled code."""
     first = self.iteration + 1
     iterations = np.arange(first, first + count)
     parameters = self._parameter_rows(iterations)
@@ -316,7 +292,6 @@ class Solver(Holding):
     fewer = self.stretch - arguments.integer(iterations, "stretch", 0, self.stretch)
     self._origin += fewer
     self._last_addition += fewer
-    self._rows = np.zeros((0, 0))
 
   def average_candidates(self) -> Iterator[AnyFloats]:
     """Yields multiples of the averages that there are, not to be written to: with plain weights, with tapered ones."""
@@ -347,7 +322,6 @@ class Solver(Holding):
     self._cumulative[:] = 0.0
     for sums in (self._tapered, self._gradients, self._play_values):
       sums[:] = 0.0
-    self._rows = np.zeros((0, 0))
 
   @property
   def warm_iterations(self) -> int:

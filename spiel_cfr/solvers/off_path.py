@@ -73,8 +73,8 @@ def _around(compiled: CompiledGame, held: Float64s, free: Bools) -> Float64s:
   """Returns what regret minimization finds at the free sequences if everything else is held."""
   loop = make_loop(compiled, _FREE)
   loop.set_strategy(held)
-  real = np.zeros(compiled.end, bool)
-  real[compiled.all_action_sequences] = True
+  # What is not padding.
+  real = forms.uniform(compiled) > 0
   loop.hold(np.flatnonzero(real & ~free))
   done = np.zeros(2, np.uint64)
   for count in Slices()(_ITERATIONS):

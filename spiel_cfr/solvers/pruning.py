@@ -161,10 +161,7 @@ class PrunedCFRSolver(Solver):
     require(0 <= end - state["iteration"] <= _IDLE * self.longest, "the epoch is possible")
     require(np.isfinite(state["_opened"]), "_opened is finite")
     require(np.isfinite(state["_opened_values"]), "_opened_values is finite")
-    real = np.zeros(self.compiled_game.end, bool)
-    for tree in self.compiled_game.treeplexes:
-      for sequences, _ in tree.blocks():
-        real[sequences] = True
+    real = forms.uniform(self.compiled_game) > 0
     require(not (state["_pruned"] & ~real).any(), "what is pruned are sequences")
     require(not state["_strategy"][state["_pruned"]].any(), "what is pruned is not played")
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from spiel_cfr import errors, evaluate
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
 from spiel_cfr.kernels.arrays import Float64s, require
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import MOST_ITERATIONS
@@ -80,12 +79,7 @@ def _check_sequence_form(game: CompiledGame, sequence_form: Float64s, tolerance:
   require(sequence_form >= 0, "strategies are not negative")
   for tree in game.treeplexes:
     require(abs(sequence_form[tree.root] - 1) <= tolerance, "strategies begin with 1")
-    infoset = 0
-    for group in tree.groups.astype(np.int64).tolist():
-      first, stride, actions, count = (
-        group[column] for column in (FIRST_SEQUENCE, STRIDE, ACTIONS, COUNT)
-      )
-      rows = sequence_form[first : first + stride * actions].reshape(actions, stride)[:, :count]
-      above = sequence_form[tree.parent[infoset : infoset + count]]
-      require(np.abs(rows.sum(axis=0) - above) <= tolerance, "strategies are played to their end")
-      infoset += count
+    for sequences, infosets in tree.blocks():
+      above = sequence_form[tree.parent[infosets]]
+      apart = np.abs(sequence_form[sequences].sum(axis=0) - above)
+      require(apart <= tolerance, "strategies are played to their end")

@@ -15,6 +15,7 @@ from spiel_cfr import arguments as checked
 from spiel_cfr import errors, files
 from spiel_cfr.compiling import compile_game
 from spiel_cfr.runs.lock import FolderLock
+from spiel_cfr.runs.loop import check_limits
 from spiel_cfr.runs.schedule import Every, NextDue, Powers
 from spiel_cfr.sweeps import cells
 from spiel_cfr.sweeps.cells import Cell, Rules
@@ -82,8 +83,8 @@ def sweep(
     OSError: the folder can't be written to.
     KeyboardInterrupt: Ctrl-C was pressed; the runs have left checkpoints.
   """
+  check_limits(iterations, target_nash_conv, target_exploitability, seconds)
   rules = Rules(iterations, target_nash_conv, target_exploitability, seconds, evaluate_at)
-  _check(rules)
   if checkpoint_every is None:
     checkpoint_every = Powers(2) if iterations is None else -(-iterations // (_CHECKPOINTS + 1))
   elif not callable(checkpoint_every):
@@ -107,22 +108,6 @@ def sweep(
     table = SweepTable((*varied, *cells.RESULTS, "folder"), rows)
     table.to_csv(folder / _TABLE)
   return table
-
-
-def _check(rules: Rules) -> None:
-  """Refuses at once what every run would refuse."""
-  if rules.iterations is not None:
-    checked.positive_integer(rules.iterations, "iterations")
-  limits = {
-    name: getattr(rules, name) for name in ("target_nash_conv", "target_exploitability", "seconds")
-  }
-  for name, value in limits.items():
-    if value is not None:
-      checked.real_number(value, name, 0.0)
-  if rules.iterations is None and all(value is None for value in limits.values()):
-    raise errors.ArgumentError(
-      "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds."
-    )
 
 
 def _check_schedules(**schedules: int | NextDue) -> None:

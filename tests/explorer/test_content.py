@@ -10,7 +10,8 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import policy
-from spiel_cfr.explorer import content, histories, public_states
+from spiel_cfr.compiled import history_walk
+from spiel_cfr.explorer import histories, public_states
 from spiel_cfr.explorer.explore import describe
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import find_deal
@@ -141,10 +142,10 @@ def test_tree(name):
   def check(state, node):
     np.testing.assert_allclose(tree.values[node], values_below(state, table), atol=1e-9)
     if state.is_terminal():
-      assert tree.mover[node] == content.TERMINAL
+      assert tree.mover[node] == history_walk.TERMINAL
       return 1
     if state.is_chance_node():
-      assert tree.mover[node] == content.CHANCE
+      assert tree.mover[node] == history_walk.CHANCE
       moves = state.chance_outcomes()
     else:
       assert tree.mover[node] == state.current_player()

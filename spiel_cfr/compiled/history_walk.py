@@ -1,0 +1,95 @@
+"""A game's histories under a policy, level by level: for analysis of small games, in NumPy."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.game import histories as game_histories
+from spiel_cfr.game.histories import Histories
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+
+# Movers that are no players, and what is in place of an index where there is none.
+CHANCE, TERMINAL = -1, -2
+NONE = -1
+
+
+class HistoryWalk:
+  """A game's tree under a policy, level by level.
+
+  Attributes:
+    levels: the nodes by depth.
+    parent: int64 (nodes,), 0 at the root.
+    mover: int64 (nodes,), the player who moves, `CHANCE` or `TERMINAL`.
+    entry: int64 (nodes,): of a decision, the infoset's first action among those of all infosets.
+  """
+
+  def __init__(self, compiled: CompiledGame, found: Histories) -> None:
+    """Goes through the tree once."""
+    self._compiled, self._found = compiled, found
+    nodes = found.nodes.astype(np.int64)
+    mover = nodes[:, game_histories.MOVER].copy()
+    mover[mover == game_histories.CHANCE] = CHANCE
+    mover[mover == game_histories.TERMINAL] = TERMINAL
+    self.mover = mover
+    self.first_child, self.num_children = (
+      nodes[:, game_histories.FIRST_CHILD],
+      nodes[:, game_histories.CHILDREN],
+    )
+    self.index = nodes[:, game_histories.INDEX]
+    self.entry = np.where(mover >= 0, self.index - compiled.num_players, NONE)
+    self.parent = np.zeros(len(nodes), np.int64)
+    self.levels = list(self._levels())
+
+  def _levels(self) -> Iterator[Int64s]:
+    level = np.zeros(1, np.int64)
+    while len(level):
+      yield level
+      children = self.children(level)
+      self.parent[children] = np.repeat(level, self.num_children[level])
+      level = children
+
+  def children(self, nodes: Int64s) -> Int64s:
+    """Returns the children of nodes, one after the other."""
+    return spread(self.first_child[nodes], self.num_children[nodes])
+
+  def probabilities(self, behavioral: Float64s) -> Float64s:
+    """Returns the probability of the move that leads to each node, 1 at the root."""
+    entries = self._compiled.to_actions(behavioral)
+    result = np.ones(len(self.mover))
+    place = np.arange(len(self.mover)) - self.first_child[self.parent]
+    by_chance = self.mover[self.parent] == CHANCE
+    by_chance[0] = False
+    by_player = self.mover[self.parent] >= 0
+    by_player[0] = False
+    for moved, start, source in (
+      (by_chance, self.index, self._found.probabilities),
+      (by_player, self.entry, entries),
+    ):
+      result[moved] = source[start[self.parent[moved]] + place[moved]]
+    return result
+
+  def reach(self, probabilities: Float64s, player: int | None = None) -> Float64s:
+    """Returns the product of all probabilities on the way to each node, those of a player's own moves left out."""
+    result = np.ones(len(self.mover))
+    for level in self.levels[1:]:
+      parent = self.parent[level]
+      # Rounding must not make a history likelier than its parent.
+      made = np.where(self.mover[parent] == player, 1.0, np.minimum(probabilities[level], 1.0))
+      result[level] = result[parent] * made
+    return result
+
+  def values(self, probabilities: Float64s) -> Float64s:
+    """Returns what each player expects from each node on, shape (nodes, players)."""
+    result = np.zeros((len(self.mover), self._compiled.num_players))
+    ends = self.mover == TERMINAL
+    result[ends] = self._found.returns[self.index[ends]]
+    for level in self.levels[:0:-1]:
+      np.add.at(result, self.parent[level], probabilities[level, None] * result[level])
+    return result
+
+
+def spread(starts: Int64s, counts: Int64s) -> Int64s:
+  """Returns start, start + 1, ... of each of some ranges."""
+  ends = np.cumsum(counts)
+  return np.asarray(np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts))

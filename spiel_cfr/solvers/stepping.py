@@ -1,0 +1,48 @@
+"""How solvers run whose iterations are compiled: a tenth of a second at a time, in one thread, with finite numbers."""
+
+import abc
+
+from spiel_cfr import arguments
+from spiel_cfr.slices import Slices
+from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.numbers import exclusive
+
+
+class Stepping(IterativeSolver):
+  """A solver that does any number of iterations in one call of compiled code."""
+
+  _slices: Slices
+
+  @exclusive
+  def prepare(self) -> None:
+    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
+    self._advance(0)
+    self.nash_conv()
+
+  @exclusive
+  def evaluate_and_update_policy(self) -> None:
+    """Does one iteration: every player evaluates the current policies and updates its own."""
+    self._advance(1)
+
+  @exclusive
+  def run(self, iterations: int) -> None:
+    """Does many iterations: the same numbers as single steps, bit for bit.
+
+    Ctrl-C raises KeyboardInterrupt after a whole number of them, `self.iteration`.
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
+      ConcurrentUseError: it runs already, in another thread.
+      NotFiniteError: something has become NaN or infinite; or would, and then the solver is as it was.
+    """
+    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
+      self._advance(count)
+      self._check_finite()
+
+  @abc.abstractmethod
+  def _advance(self, count: int) -> None:
+    """Does `count` iterations in one call of compiled code."""
+
+  @abc.abstractmethod
+  def _check_finite(self) -> None:
+    """Raises NotFiniteError if an iteration has made something NaN or infinite."""
