@@ -40,15 +40,14 @@ def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   curves: dict[str, dict[str, Curve]] = {}
+  print("| game | solver | iterations | exploitability | pruned | looked at | times faster |")
+  print("| --- | --- | --- | --- | --- | --- | --- |")
   for number in _GAMES.value:
     name = list(GAMES)[int(number)]
     compiled = spiel_cfr.compile_game(GAMES[name]())
-    print(f"\n{name}: {compiled}\n")
-    print("| solver | iterations | exploitability | pruned | looked at | times faster |")
-    print("| --- | --- | --- | --- | --- | --- |")
     curves[name] = {}
     for plus in (True, False):
-      curves[name] |= compare(compiled, plus)
+      curves[name] |= compare(name, compiled, plus)
   if _PICTURE.value:
     draw(curves)
 
@@ -63,8 +62,8 @@ def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
   )
 
 
-def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
-  """Runs a solver without and with pruning, a tenth of the way each in turn."""
+def compare(game_name: str, game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
+  """Runs a solver without and with pruning, a tenth of the way each in turn; prints rows of the table."""
   name = "CFR+" if plus else "CFR"
   solvers: dict[str, Solver] = {
     name: unpruned(game, plus),
@@ -89,7 +88,8 @@ def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
     if done in moments:
       (bare, value, _), (own, pruned, share) = (curve[-1] for curve in curves.values())
       print(
-        f"| {name} | {done:,} | {value:.2e} | {pruned:.2e} | {share:.2f} | {bare / own:.2f} |",
+        f"| {game_name} | {name} | {done:,} | {value:.2e} | {pruned:.2e} | {share:.2f} | "
+        f"{bare / own:.2f} |",
         flush=True,
       )
   return curves
