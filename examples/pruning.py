@@ -26,8 +26,8 @@ GAMES: dict[str, Callable[[], Any]] = {
 }
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
-_AT = flags.DEFINE_list("at", ["300", "1000", "3000"], "after how many iterations to look")
-_CAUTION = flags.DEFINE_float("caution", None, "see Pruning; by default 3 for CFR+ and 30 for CFR")
+_AT = flags.DEFINE_list("at", ["300", "1000", "3000", "10000"], "after how many iterations to look")
+_CAUTION = flags.DEFINE_float("caution", None, "see Pruning; by default 3 for CFR+ and 100 for CFR")
 _PICTURE = flags.DEFINE_string(
   "picture", "results/pruning.png", "where the picture goes; empty for none"
 )

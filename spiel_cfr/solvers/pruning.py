@@ -58,7 +58,7 @@ from spiel_cfr.solvers.windows import Pruning
 # An epoch is this part of the iterations so far, within limits.
 _PART = 5
 # What `Pruning.caution` is by default. Chosen on Leduc poker, liar's dice and Leduc-5.
-_CAUTION_PLUS, _CAUTION = 3.0, 30.0
+_CAUTION_PLUS, _CAUTION = 3.0, 100.0
 # Where nothing can be left alone, it is longer this many times.
 _IDLE = 5
 # If more than this of the leaves would be left, compacting them would not pay.
