@@ -79,7 +79,7 @@ def take_leaves(
   Returns:
     Where the next player's leaves go.
   """
-  to = numbers[2]
+  to: np.uint64 = numbers[2]
   for own in range(numbers[0], numbers[1]):
     first = to
     if fate[own] == KEPT:
