@@ -1,7 +1,7 @@
 r"""Writes the tables of README and the documentation from docs/results.jsonl, so that each number stands once.
 
     python examples/tables.py                            # writes the tables into the pages
-    python examples/tables.py --run=warm_start,pruning   # measures these anew before
+    python examples/tables.py --run=warm_start,n_players  # measures these anew before
 
 A line of the file is a table that a command has printed: its name, the command, which of the tables that it prints,
 what it ran on, columns and rows. On a page it stands between `<!-- table: NAME -->` and `<!-- end of table -->`;
