@@ -80,6 +80,23 @@ class Grower(abc.ABC):
     return result
 
 
+class Whole(Grower):
+  """A game from which nothing is missing."""
+
+  def __init__(self, game: CompiledGame) -> None:
+    """Begins and ends with the game."""
+    self.whole = self.small = game
+
+  def in_whole(self, sequence_form: Float64s) -> Float64s:
+    return forms.behavioral_form(self.whole, sequence_form)
+
+  def in_small(self, probabilities: Float64s) -> Float64s:
+    return probabilities
+
+  def grow(self, probabilities: Float64s) -> bool:
+    return False
+
+
 class GrowingActions(Grower):
   """A game without some actions.
 
@@ -97,13 +114,14 @@ class GrowingActions(Grower):
     """
     self.whole = choices.game
     self._choices = choices
-    self._kept = np.ones(choices.num_units, bool)
-    kept_at = [_kept(action_filter, spot) for spot in choices.spots]
-    for spot, kept in zip(choices.spots, kept_at, strict=True):
+    self._kept = np.zeros(choices.num_units, bool)
+    for spot in choices.spots:
+      kept = _kept(action_filter, spot)
       for action, unit in zip(spot.actions, spot.units, strict=True):
-        self._kept[unit] &= action in kept
-    self._answers = _Answers(choices, kept_at, self._kept, translate)
+        # What is kept anywhere in a public state is kept everywhere there.
+        self._kept[unit] |= action in kept
     self._build()
+    self._answers = _Answers(choices, self._kept, self._alive, translate)
 
   def _build(self) -> None:
     self.small, self._places = self._choices.smaller(self._kept)
@@ -114,8 +132,6 @@ class GrowingActions(Grower):
         self._alive[self._places[sequences]] = True
 
   def in_whole(self, sequence_form: Float64s) -> Float64s:
-    if self.small is self.whole:
-      return forms.behavioral_form(self.whole, sequence_form)
     entries = np.zeros(self.whole.end)
     own = forms.behavioral_form(self.small, sequence_form)
     entries[self._places[self._real]] = own[self._real]
@@ -164,12 +180,15 @@ class _Answers:
   def __init__(
     self,
     choices: Choices,
-    kept_at: list[list[int]],
     kept: Bools,
+    there: Bools,
     translate: Translation | None,
   ) -> None:
+    kept_at = [
+      [action for action, unit in zip(spot.actions, spot.units, strict=True) if kept[unit]]
+      for spot in choices.spots
+    ]
     self._end = choices.game.end
-    there = choices.alive(kept)
     places: list[Int64s] = [np.zeros(0, np.int64)]
     sources: list[Int64s] = [np.zeros(0, np.int64)]
     for spot in choices.spots:
@@ -200,11 +219,13 @@ class _Answers:
     """Returns the number of the spot that one is taken for."""
     state = choices.game.view.new_initial_state()
     way: tuple[int, ...] = ()
+    is_changed = False
     for action in spot.state.history():
       if state.is_terminal():
         return None
       if state.is_chance_node():
-        if action not in state.legal_actions():
+        # An endgame lists a million deals at its root, where nothing has changed yet.
+        if is_changed and action not in state.legal_actions():
           return None
         way += (-1,)
       else:
@@ -212,6 +233,7 @@ class _Answers:
         if here is None:
           return None
         if action not in kept_at[here]:
+          is_changed = True
           action = _taken_for(state, action, kept_at[here], translate)
         way += (action,)
       state.apply_action(action)

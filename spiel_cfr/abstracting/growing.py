@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 
 from spiel_cfr import arguments, catalogue, errors, evaluate
-from spiel_cfr.abstracting.growers import Grower, GrowingActions, GrowingBuckets
+from spiel_cfr.abstracting.growers import Grower, GrowingActions, GrowingBuckets, Whole
 from spiel_cfr.abstraction.abstract_game import AbstractGame
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
 from spiel_cfr.abstraction.fewer_actions import check_same_game, make_choices
@@ -40,6 +40,11 @@ from spiel_cfr.solvers.warm_start import WarmStarting
 _PATIENCE = 4
 # Numbers that a solver keeps for each sequence: regrets, strategy, sequence form, average, utilities.
 _LINES = 5
+
+
+def later_powers(iteration: int) -> float:
+  """A schedule: due at 20, and at the powers of 1.5 after that. What a solver has just begun with says little."""
+  return max(20, Powers(1.5)(iteration))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +113,7 @@ def solve_growing(
   iterations: int = 100_000,
   seconds: float = math.inf,
   translate: Translation | None = None,
-  evaluate_at: NextDue = Powers(1.5),  # noqa: B008
+  evaluate_at: NextDue = later_powers,
 ) -> Grown:
   """Solves a game by way of a smaller one that grows where it has to.
 
@@ -127,7 +132,8 @@ def solve_growing(
     translate: what others take an action for that is not there yet, see `translated_policy`, of which the most probable
       counts; by default, the kept action with the nearest number. It decides how soon such an action is wanted, and
       nothing else.
-    evaluate_at: when to look at the whole game, by the number of iterations since the game has grown.
+    evaluate_at: when to look at the whole game, by the number of iterations since the game has grown; by default,
+      `later_powers`.
 
   Raises:
     ArgumentError: an argument makes no sense; or the solver is not a full-width one.
@@ -201,9 +207,11 @@ def _stage(
 
 
 def _solver(name: str, game: CompiledGame, iterations: int) -> WarmStarting:
+  entry = catalogue.SOLVERS.get(name)
+  if entry is not None and (entry.restarted or not issubclass(entry.solver, WarmStarting)):
+    raise errors.ArgumentError(f"{name!r} is no full-width solver that can start warm.")
   result = catalogue.make(name, game, iterations)
-  if not isinstance(result, WarmStarting):
-    raise errors.ArgumentError(f"{name!r} is no full-width solver, and can't start warm.")
+  assert isinstance(result, WarmStarting)
   return result
 
 
@@ -219,11 +227,13 @@ def _grower(
     return GrowingBuckets(game, make_buckets(game, start))
   if isinstance(start, CompiledGame):
     check_same_game(game, start)
-    if start.original is not start:
+    if start.original is not start or start.ties is not None:
       raise errors.UnsupportedGameError(
         f"{start} can't grow. Begin with fewer actions, or with buckets of a game that lists its leaves."
       )
     start = start.view.action_filter if start is not game else None
+    if start is None:
+      return Whole(game)
   elif not callable(start):
     raise errors.ArgumentError(
       f"To begin with, give an action filter, buckets or a compiled game, not {start!r}."
