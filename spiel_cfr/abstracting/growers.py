@@ -88,12 +88,15 @@ class Whole(Grower):
     self.whole = self.small = game
 
   def in_whole(self, sequence_form: Float64s) -> Float64s:
+    """See the base class."""
     return forms.behavioral_form(self.whole, sequence_form)
 
   def in_small(self, probabilities: Float64s) -> Float64s:
+    """See the base class."""
     return probabilities
 
   def grow(self, probabilities: Float64s) -> bool:
+    """See the base class."""
     return False
 
 
@@ -132,6 +135,7 @@ class GrowingActions(Grower):
         self._alive[self._places[sequences]] = True
 
   def in_whole(self, sequence_form: Float64s) -> Float64s:
+    """See the base class."""
     entries = np.zeros(self.whole.end)
     own = forms.behavioral_form(self.small, sequence_form)
     entries[self._places[self._real]] = own[self._real]
@@ -142,11 +146,13 @@ class GrowingActions(Grower):
     return forms.behavioral_form(self.whole, np.where(known, entries, self._answers(entries)))
 
   def in_small(self, probabilities: Float64s) -> Float64s:
+    """See the base class."""
     entries = np.zeros(self.small.end)
     entries[self._real] = probabilities[self._places[self._real]]
     return forms.behavioral_form(self.small, entries)
 
   def grow(self, probabilities: Float64s) -> bool:
+    """See the base class."""
     if self._kept.all():
       return False
     gradient = gradients(self.whole, forms.sequence_form(self.whole, probabilities))
@@ -249,7 +255,8 @@ def _kept(action_filter: ActionFilter | None, spot: Spot) -> list[int]:
   here = [action for action in spot.actions if action in kept]
   if not here:
     raise errors.ArgumentError(
-      f"After the history [{spot.state.history_str()}] the action filter keeps {kept}, none of the game's {spot.actions}."
+      f"After the history [{spot.state.history_str()}] the action filter keeps {kept}, none of the game's "
+      f"{spot.actions}."
     )
   return here
 
@@ -273,8 +280,8 @@ def _nearest(action: int, actions: list[int]) -> int:
 class GrowingBuckets(Grower):
   """A game in which infosets of a bucket play alike.
 
-  Where all players remember how they came to a bucket, they go on doing so: what is below a bucket splits with it. Where
-  they forget, they do so until nothing that splits is worth anything. Then forgetting itself is what is left to give up.
+  Where all players remember how they came to a bucket, they go on doing so: what is below a bucket splits with it.
+  Where they forget, they do so until nothing that splits is worth anything, and remember from then on.
   """
 
   small: AbstractGame
@@ -299,14 +306,17 @@ class GrowingBuckets(Grower):
     self._buckets = self.small.buckets
 
   def in_whole(self, sequence_form: Float64s) -> Float64s:
+    """See the base class."""
     return forms.behavioral_form(self.whole, self.small.to_original(sequence_form))
 
   def in_small(self, probabilities: Float64s) -> Float64s:
+    """See the base class."""
     return forms.behavioral_form(
       self.small, self.small.from_actions(self.whole.to_actions(probabilities))
     )
 
   def grow(self, probabilities: Float64s) -> bool:
+    """See the base class."""
     best = self._best(gradients(self.whole, forms.sequence_form(self.whole, probabilities)))
     labels, worths, payoffs = [], [], []
     begin = 0

@@ -17,11 +17,12 @@ import math
 import os
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from spiel_cfr import arguments, catalogue, errors, evaluate
 from spiel_cfr.abstracting.growers import Grower, GrowingActions, GrowingBuckets, Whole
 from spiel_cfr.abstraction.abstract_game import AbstractGame
-from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
+from spiel_cfr.abstraction.buckets import Buckets, make_buckets
 from spiel_cfr.abstraction.fewer_actions import check_same_game, make_choices
 from spiel_cfr.abstraction.translation import Translation
 from spiel_cfr.compiled.base import CompiledGame
@@ -176,7 +177,9 @@ def solve_growing(
       idle = 0 if own < own_least else idle + 1
       own_least = min(own, own_least)
       reason = _reason(history[-1], target, iterations, seconds, interrupt.requested)
-      if reason is None and (nash_conv > 2 * own or idle >= _PATIENCE) and grower.grow(probabilities):
+      if (
+        reason is None and (nash_conv > 2 * own or idle >= _PATIENCE) and grower.grow(probabilities)
+      ):
         running = _solver(solver, grower.small, iterations)
         running.warm_start(grower.in_small(probabilities), keep_average=False)
         since, own_least, idle = 0, math.inf, 0
@@ -215,9 +218,7 @@ def _solver(name: str, game: CompiledGame, iterations: int) -> WarmStarting:
   return result
 
 
-def _grower(
-  game: CompiledGame, start: ActionFilter | AnyBuckets | CompiledGame, translate: Translation | None
-) -> Grower:
+def _grower(game: CompiledGame, start: Any, translate: Translation | None) -> Grower:
   """Finds out what is to grow."""
   if isinstance(start, AbstractGame):
     if start.full.digest != game.digest:
@@ -231,10 +232,11 @@ def _grower(
       raise errors.UnsupportedGameError(
         f"{start} can't grow. Begin with fewer actions, or with buckets of a game that lists its leaves."
       )
-    start = start.view.action_filter if start is not game else None
-    if start is None:
+    action_filter = None if start is game else start.view.action_filter
+    if action_filter is None:
       return Whole(game)
-  elif not callable(start):
+    return GrowingActions(make_choices(game), action_filter, translate)
+  if not callable(start):
     raise errors.ArgumentError(
       f"To begin with, give an action filter, buckets or a compiled game, not {start!r}."
     )

@@ -85,7 +85,8 @@ class Choices(abc.ABC):
 
   def kept_sequences(self, kept: Bools) -> Bools:
     """Returns which sequences are kept, whatever is above them; `kept` is of shape (units,)."""
-    return np.append(kept, True)[self.unit]
+    result: Bools = np.append(kept, True)[self.unit]
+    return result
 
   def alive(self, kept: Bools) -> Bools:
     """Returns which sequences are kept with all that is above them, shape (sequences,)."""
@@ -278,9 +279,7 @@ class _PublicChoices(Choices):
     """Returns, for each decision, the indices of the actions that are kept."""
     return {
       index: [
-        place
-        for place, action in enumerate(node.actions)
-        if kept[self._units[index, action]]
+        place for place, action in enumerate(node.actions) if kept[self._units[index, action]]
       ]
       for index, node in enumerate(self.game.layout.nodes)
       if node.kind is Kind.DECISION

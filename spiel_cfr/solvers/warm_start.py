@@ -53,8 +53,8 @@ class WarmStarting(IterativeSolver):
     Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016).
 
     Args:
-      policy: anything that `policy.from_policy` reads, or a solver, of which the average policy is taken, or an array in
-        behavioural form, as `average_probabilities` returns it.
+      policy: anything that `policy.from_policy` reads; or a solver, of which the average policy is taken; or an array
+        in behavioural form, as `average_probabilities` returns it.
       iterations: T, for how many the policy counts. By default as many as a solver needs for one of its quality: CFR
         0.03 / c*; those that start in proportion, which converge about like 1 / t, the square root of that.
       form: "substitute" for the regrets of having met the policy's utilities T times, "proportional" for regrets that
