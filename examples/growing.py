@@ -85,6 +85,7 @@ def draw(drawn: dict[str, Runs]) -> None:
 
   matplotlib.use("Agg")
   import matplotlib.pyplot as plt
+  from matplotlib import ticker
 
   figure, plots = plt.subplots(
     2, len(drawn), figsize=(5.2 * len(drawn), 7), layout="constrained", squeeze=False
@@ -102,6 +103,9 @@ def draw(drawn: dict[str, Runs]) -> None:
     column[1].set_xlabel("seconds")
     for plot in column:
       plot.set_xscale("log")
+      plot.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 3.0)))
+      plot.xaxis.set_major_formatter("{x:g}")
+      plot.xaxis.set_minor_formatter(ticker.NullFormatter())
       plot.grid(alpha=0.3, which="both", linewidth=0.4)
   path = pathlib.Path(_PICTURE.value)
   path.parent.mkdir(parents=True, exist_ok=True)
