@@ -3,7 +3,8 @@
   python examples/deep_cfr.py --game=leduc_poker --iterations=100 --num_traversals=1500
   python examples/deep_cfr.py --game=phantom_ttt --engine=states --iterations=10 --num_traversals=200
 
-The second is for games that can't be compiled: it plays against an opponent who draws every action uniformly.
+The second is for games that can't be compiled: it plays against an opponent who draws every action uniformly. With
+--open_spiel the first ends with OpenSpiel's own Deep CFR: as many iterations and traversals, networks as large.
 """
 
 import logging
@@ -26,6 +27,9 @@ _SOLVERS = flags.DEFINE_list("solvers", ["deep", "dcfr+", "pdcfr+"], "deep, dcfr
 _ITERATIONS = flags.DEFINE_integer("iterations", 100, "How many.", lower_bound=1)
 _NUM_TRAVERSALS = flags.DEFINE_integer("num_traversals", 1500, "Per iteration and player.")
 _TABLES = flags.DEFINE_bool("tables", True, "Whether to run the same solvers with tables as well.")
+_OPEN_SPIEL = flags.DEFINE_bool(
+  "open_spiel", False, "Whether to run OpenSpiel's own Deep CFR last; needs flax and chex."
+)
 _ENGINE = flags.DEFINE_enum("engine", "compiled", ["compiled", "states"], "See docs/deep.md.")
 _EPISODES = flags.DEFINE_integer("episodes", 1000, "Played on states to measure.", lower_bound=2)
 _SEED = flags.DEFINE_integer("seed", 1, "Of everything random.")
@@ -83,8 +87,37 @@ def compare() -> None:
       curves[label] = rows
       traversals, seconds, quality = rows[-1]
       print(f"{label:16} {traversals:12,} {seconds:8.1f} {quality:16.4f}", flush=True)
+  if _OPEN_SPIEL.value:
+    traversals, seconds, nash_conv = run_open_spiel(game)
+    curves["OpenSpiel"] = [(traversals, seconds, nash_conv / divisor)]
+    print(f"{'OpenSpiel':16} {traversals:12,} {seconds:8.1f} {nash_conv / divisor:16.4f}")
   if _PICTURE.value:
     draw(game.game_string, curves, "exploitability" if divisor == 2 else "NashConv")
+
+
+def run_open_spiel(game: spiel_cfr.CompiledGame) -> tuple[int, float, float]:
+  """Runs OpenSpiel's Deep CFR; returns traversals, seconds and NashConv, as judged by us."""
+  try:
+    from open_spiel.python.jax import deep_cfr
+  except ImportError as error:
+    sys.exit(f"error: OpenSpiel's Deep CFR needs more: {error}. pip install flax chex")
+  layers = (64, 64, 64)
+  start = time.process_time()
+  solver = deep_cfr.DeepCFRSolver(
+    game.game,
+    policy_network_layers=layers,
+    advantage_network_layers=layers,
+    num_iterations=_ITERATIONS.value,
+    num_traversals=_NUM_TRAVERSALS.value,
+    learning_rate=1e-3,
+    batch_size_advantage=2048,
+    batch_size_strategy=2048,
+    seed=_SEED.value,
+  )
+  solver.solve()
+  seconds = time.process_time() - start
+  traversals = _ITERATIONS.value * _NUM_TRAVERSALS.value * game.num_players
+  return traversals, seconds, spiel_cfr.nash_conv(game, solver)
 
 
 def play() -> None:
@@ -135,7 +168,8 @@ def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality:
       axes.plot(
         [row[column] for row in rows],
         [row[2] for row in rows],
-        color=colors[kind],
+        color=colors.get(kind, "black"),
+        marker="o" if len(rows) == 1 else None,
         linestyle=":" if tables else "-",
         label=name,
       )

@@ -7,7 +7,7 @@ expected per game, and exact for any number of players: a best response costs on
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,22 @@ def expected_values(
     GameError: see `compile_game`.
   """
   return evaluate(*_prepare(game, policies)).expected_values
+
+
+@overload
+def nash_conv(
+  game: str | pyspiel.Game | CompiledGame,
+  policies: open_spiel.AnyPolicy,
+  return_only_nash_conv: Literal[True] = ...,
+) -> float: ...
+
+
+@overload
+def nash_conv(
+  game: str | pyspiel.Game | CompiledGame,
+  policies: open_spiel.AnyPolicy,
+  return_only_nash_conv: bool,
+) -> float | NashConv: ...
 
 
 def nash_conv(

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator
 
 _SECONDS = 0.1
 _MOST = 1 << 14
+# Numbers that an iteration goes through in a millisecond or so.
+_SIZE = 100_000
 
 
 class Slices:
   """Remembers how long iterations take."""
 
-  def __init__(self) -> None:
-    """Begins with slices of one iteration."""
-    self._at_a_time = 1
+  def __init__(self, size: int = _SIZE) -> None:
+    """Begins with one iteration, or with more where one goes through an array of `size` numbers that is small."""
+    self._at_a_time = max(1, _SIZE // size)
 
   def __call__(self, iterations: int) -> Iterator[int]:
     """Yields numbers that sum to `iterations`, chosen by how long the caller took with those before."""

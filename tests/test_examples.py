@@ -378,6 +378,7 @@ def test_solve_goes_on_from_a_checkpoint(tmp_path):
     "solve", "--solver=open_spiel_cfr", f"--checkpoint_dir={tmp_path}/theirs", fails=True
   )
   assert "OpenSpiel's own solvers" in refused
+  assert "iteration 1," not in refused
 
 
 def test_plot_traces(tmp_path):

@@ -78,7 +78,7 @@ class GradientSolver(Stepping):
 
   def _start(self) -> None:
     game = self.compiled_game
-    self._slices = Slices()
+    self._slices = Slices(game.end)
     self._done = np.zeros(2, np.uint64)
     self._point = forms.sequence_form(game, forms.uniform(game))
     self._work = Work(

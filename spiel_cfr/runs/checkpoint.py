@@ -64,12 +64,16 @@ class Checkpoints:
     return dict(sorted(numbers.items(), key=lambda item: item[1], reverse=True))
 
   def check(self, solver: IterativeSolver) -> None:
-    """Makes sure that the folder is free for the solver: a run does so before it begins.
+    """Makes sure that the solver can be saved, and that the folder is free for it: a run does so before it begins.
 
     Raises:
+      ArgumentError: an argument of the solver's constructor can't be written as JSON.
+      UnsupportedGameError: the solver can't say what it consists of.
       CheckpointMismatchError: there are checkpoints of later iterations, or of another solver, which this run would
         come to replace.
     """
+    solver.description()
+    solver.state_dict()
     for path, iteration in self._iterations().items():
       if iteration > solver.iteration:
         raise errors.CheckpointMismatchError(

@@ -131,7 +131,7 @@ class Solver(Stepping, Holding):
     # What is held stays held.
     before = self.__dict__.get("_held", np.zeros(self.compiled_game.num_infosets, np.uint8))
     strategy = self.__dict__.get("_strategy")
-    self._slices = Slices()
+    self._slices = Slices(self.compiled_game.end)
     self._iteration = np.zeros(2, np.uint64)
     self._origin = self._warm = 0
     self._rows, self._rows_from = np.zeros((0, 0)), 0

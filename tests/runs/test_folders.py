@@ -11,6 +11,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors, files
+from spiel_cfr.minimizers.schedules import Schedule
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,10 @@ import spiel_cfr
 class Announced(spiel_cfr.CFRSolver):
   def run(self, iterations):
     super().run(iterations)
-    print(self.iteration, flush=True)
+    # One checkpoint is there, and the folder stays as it is while others try.
+    if self.iteration == 20:
+      print(self.iteration, flush=True)
+      sys.stdin.read()
 
 spiel_cfr.run(
   Announced("kuhn_poker"),
@@ -47,9 +51,10 @@ spiel_cfr.run(
 def test_a_second_process_is_told_at_its_start(kuhn: Any, tmp_path: pathlib.Path) -> None:
   folder = tmp_path / "deep" / "folder"
   command = [sys.executable, "-c", _OTHER_RUN, str(folder)]
-  with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+  pipe = subprocess.PIPE
+  with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
     assert process.stdout is not None
-    process.stdout.readline()
+    assert process.stdout.readline() == "20\n"
     checkpoints = spiel_cfr.Checkpoints(folder, every=10)
     unfinished = folder / "iteration-000000000010.npz.0a1b2c3d.tmp"
     unfinished.touch()
@@ -63,12 +68,11 @@ def test_a_second_process_is_told_at_its_start(kuhn: Any, tmp_path: pathlib.Path
   # Nobody holds it any more, although nobody has let go.
   assert "lock" in names(folder)
   resumed = spiel_cfr.CFRSolver(kuhn)
-  if checkpoints.paths():
-    # They are of a class that is not known here.
-    with pytest.raises(errors.CheckpointMismatchError):
-      checkpoints.resume(resumed)
-    for path in checkpoints.paths():
-      path.unlink()
+  # It is of a class that is not known here.
+  with pytest.raises(errors.CheckpointMismatchError):
+    checkpoints.resume(resumed)
+  for path in checkpoints.paths():
+    path.unlink()
   run(resumed, resumed.iteration + 10, checkpoints)
   assert "lock" not in names(folder)
 
@@ -195,3 +199,17 @@ def test_a_folder_that_is_a_file_is_found_at_the_start(kuhn: Any, tmp_path: path
   assert solver.iteration == 0
   with pytest.raises(OSError, match="file"):
     files.check_writable(path)
+
+
+class _Unwritable(Schedule):
+  """A schedule that files have no words for."""
+
+  def __call__(self, iterations: Any) -> Any:
+    return iterations.astype(float)
+
+
+def test_what_cannot_be_saved_is_said_before_the_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  solver = spiel_cfr.Solver(kuhn, spiel_cfr.RegretMatching(), average_weights=_Unwritable())
+  with pytest.raises(errors.ArgumentError, match="kept in a checkpoint"):
+    run(solver, 100, spiel_cfr.Checkpoints(tmp_path, every=10))
+  assert solver.iteration == 0
