@@ -39,6 +39,8 @@ from spiel_cfr.solvers.warm_start import WarmStarting
 # So many evaluations in a row without progress in the smaller game, and it grows all the same: where players forget,
 # there need not be any.
 _PATIENCE = 4
+# What the smaller game's NashConv must have fallen to, of what it was, to count as progress.
+_PROGRESS = 0.9
 # Numbers that a solver keeps for each sequence: regrets, strategy, sequence form, average, utilities.
 _LINES = 5
 
@@ -174,7 +176,7 @@ def solve_growing(
       history.append(_stage(grower.small, done, time.perf_counter() - begin, own, nash_conv))
       if nash_conv < least:
         best, least = sequence_form, nash_conv
-      idle = 0 if own < own_least else idle + 1
+      idle = 0 if own < _PROGRESS * own_least else idle + 1
       own_least = min(own, own_least)
       reason = _reason(history[-1], target, iterations, seconds, interrupt.requested)
       if (

@@ -12,6 +12,7 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.abstracting.growers import GrowingActions
+from spiel_cfr.abstraction.buckets import identity
 from spiel_cfr.abstraction.fewer_actions import make_choices
 
 
@@ -101,22 +102,17 @@ def test_random_games(seed):
   )
   target = 0.005 * max(map(abs, game.payoff_range))
   check(spiel_cfr.solve_growing(game, some_actions(seed), target), target)
-  buckets = {}
-  for own in game.infosets:
-    rng, begin = np.random.default_rng(seed), 0
-    for infostate, count in zip(own.infostates, own.num_actions.tolist(), strict=True):
-      legal = own.actions[begin : begin + count].tolist()
-      # A bucket above itself is none.
-      buckets[infostate] = spiel_cfr.Permuted((count, int(rng.integers(3))), legal)
-      begin += count
-  try:
-    start = spiel_cfr.make_buckets(game, buckets)
-    spiel_cfr.abstract(game, start)
-  except errors.ImperfectRecallError:
-    with pytest.raises(errors.ImperfectRecallError):
-      spiel_cfr.solve_growing(game, buckets, target)
-  else:
-    check(spiel_cfr.solve_growing(game, start, target), target)
+  rng, labels = np.random.default_rng(seed), []
+  for tree, own in zip(game.treeplexes, game.infosets, strict=True):
+    groups = tree.groups.astype(np.int64)
+    # No bucket is above itself.
+    depths = np.repeat(groups[:, -1], groups[:, 2])[own.position]
+    some = rng.integers(2, size=len(depths))
+    labels.append(100 * depths + 2 * own.num_actions + some)
+  start = spiel_cfr.Buckets(tuple(labels), identity(game).slots)
+  found = spiel_cfr.solve_growing(game, start, target)
+  check(found, target)
+  assert start.num_buckets < game.num_infosets
 
 
 @pytest.mark.parametrize("seed", range(4))
