@@ -222,7 +222,7 @@ def test_pruning(tmp_path):
 
 
 def test_leduc5():
-  """The game is a tree of the size that the paper says, and zero-sum where it ends."""
+  """Two players, whose returns sum to zero wherever random play ends."""
   output = subprocess.run(
     [
       sys.executable,
