@@ -16,8 +16,8 @@ from executors import Here
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr.compiled.shared_game import SharedGame
 from spiel_cfr.sweeps import cells
-from spiel_cfr.sweeps.shared_game import SharedGame
 
 
 @pytest.fixture(scope="module")
