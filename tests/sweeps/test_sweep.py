@@ -193,7 +193,7 @@ def test_shared_games_are_what_was_written(kuhn: Any, tmp_path: pathlib.Path) ->
     (tmp_path / "other").write_bytes(content)
     content[place] ^= 1
     changed = SharedGame(str(tmp_path / "other"), shared.sha256, shared.parts)
-    with pytest.raises(errors.DamagedFileError, match="not what the sweep wrote"):
+    with pytest.raises(errors.DamagedFileError, match="not what was written"):
       changed.load()
 
 
