@@ -6,6 +6,7 @@ Each game has a process of its own, so that memory is its own:
 """
 
 import csv
+import functools
 import json
 import math
 import pathlib
@@ -13,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -40,7 +42,7 @@ _SOLVER, _TARGETS, _ROUNDS = "pdcfr+", (1e-3, 1e-6), 3
 # The columns of the table that are drawn, and what of OpenSpiel's C++ goes beside them.
 _PANELS = {
   "compile_seconds": ("compiling, seconds", None),
-  "megabytes": ("peak of memory, MB", None),
+  "megabytes": ("peak of memory above Kuhn poker's, MB", None),
   "microseconds": ("an iteration of CFR+, microseconds", "open_spiel_microseconds"),
   "seconds_to_0.001": (f"{_SOLVER} to exploitability 1e-3, seconds", None),
   "seconds_to_1e-06": (f"{_SOLVER} to exploitability 1e-6, seconds", None),
@@ -49,7 +51,9 @@ _PANELS = {
 
 def measure(game: str, seconds: float, most_leaves_of_open_spiel: float) -> dict[str, Any]:
   """Measures one game in this process; what was not reached in time is None."""
-  spiel_cfr.CFRPlusSolver("kuhn_poker").run(1)
+  kuhn = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  kuhn.prepare()
+  before = _peak_megabytes()
   start = time.perf_counter()
   compiled = spiel_cfr.compile_game(game, max_nodes=10**10, vector_form=False)
   row: dict[str, Any] = {
@@ -61,7 +65,7 @@ def measure(game: str, seconds: float, most_leaves_of_open_spiel: float) -> dict
   ours = spiel_cfr.CFRPlusSolver(compiled)
   ours.prepare()
   result = spiel_cfr.run(
-    spiel_cfr.catalogue.make(_SOLVER, compiled, iterations=0),
+    spiel_cfr.catalogue.make(_SOLVER, compiled, iterations=1),
     target_exploitability=min(_TARGETS),
     seconds=seconds,
     evaluate_at=spiel_cfr.Powers(1.2),
@@ -70,28 +74,36 @@ def measure(game: str, seconds: float, most_leaves_of_open_spiel: float) -> dict
   for target in _TARGETS:
     reached = (found.solver_seconds for found in result.rows if found.exploitability <= target)
     row[f"seconds_to_{target:g}"] = next(reached, None)
-  row["megabytes"] = _peak_megabytes()
+  row["megabytes"] = _peak_megabytes() - before
   # Last, since its memory is not ours.
   theirs = None
   if compiled.num_terminals <= most_leaves_of_open_spiel:
     theirs = pyspiel.CFRPlusSolver(compiled.game)
   times: dict[str, list[float]] = {}
   for _ in range(_ROUNDS):
-    times.setdefault("microseconds", []).append(_microseconds(ours.evaluate_and_update_policy))
+    times.setdefault("microseconds", []).append(_microseconds(ours.run))
     if theirs is not None:
-      found = _microseconds(theirs.evaluate_and_update_policy)
+      found = _microseconds(functools.partial(_repeat, theirs.evaluate_and_update_policy))
       times.setdefault("open_spiel_microseconds", []).append(found)
   row.update({name: statistics.median(column) for name, column in times.items()})
   return row
 
 
-def _microseconds(step: Any) -> float:
-  """Returns what a step takes, of as many as fit into a fifth of a second."""
-  count, start = 0, time.perf_counter()
-  while count == 0 or time.perf_counter() - start < 0.2:
+def _microseconds(run: Callable[[int], object]) -> float:
+  """Returns what an iteration takes, of as many as fill a tenth of a second."""
+  count, seconds = 1, 0.0
+  while True:
+    start = time.perf_counter()
+    run(count)
+    seconds = time.perf_counter() - start
+    if seconds >= 0.1:
+      return seconds / count * 1e6
+    count *= 2
+
+
+def _repeat(step: Callable[[], object], count: int) -> None:
+  for _ in range(count):
     step()
-    count += 1
-  return (time.perf_counter() - start) / count * 1e6
 
 
 def _peak_megabytes() -> float:
@@ -128,7 +140,7 @@ def measure_all(
       row = {"family": family, **json.loads(done.stdout.splitlines()[-1])}
       rows.append(row)
       print(
-        f"  {row['leaves']:12,} leaves, {row['compile_seconds']:8.2f} s to compile, {row['megabytes']:7,.0f} MB, "
+        f"  {row['leaves']:12,} leaves, {row['compile_seconds']:8.2f} s to compile, {row['megabytes']:9,.1f} MB, "
         f"{row['microseconds']:12,.1f} us an iteration{_times(row)}, to "
         + ", ".join(f"{target:g} {_shown(row[f'seconds_to_{target:g}'])}" for target in _TARGETS),
         flush=True,

@@ -187,7 +187,7 @@ FORMS = (
   Form("vector form", _FOUR_CARDS, _poker, {"partitioned": False}),
   Form("parts, 1 thread", _FOUR_CARDS, _poker, {"partitioned": True}),
   Form("parts, 2 threads", _FOUR_CARDS, _poker, {"partitioned": True, "num_threads": 2}),
-  Form("shards", _FOUR_CARDS, _poker, {"partitioned": True}, num_shards=2),
+  Form("shards", _FOUR_CARDS, _poker, {"partitioned": True}, is_large=True, num_shards=2),
   Form(
     "vector form, float32",
     _FOUR_CARDS,
