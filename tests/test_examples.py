@@ -321,7 +321,7 @@ def test_how_cost_grows(tmp_path):
   )
   assert output.count("us an iteration (OpenSpiel C++") == 1
   assert output.count("and so on; not run") == 3
-  header, row = picture.with_suffix(".csv").read_text().splitlines()
+  _, row = picture.with_suffix(".csv").read_text().splitlines()
   assert "goofspiel with 3 to 7 cards" in row
   assert picture.stat().st_size > 10_000
 
