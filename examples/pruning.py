@@ -17,8 +17,7 @@ import leduc5
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, Solver
-from spiel_cfr.solvers.pruning import PrunedCFRSolver
+from spiel_cfr import PrunedCFRSolver, Pruning, RegretMatching, Solver
 
 GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",
@@ -27,7 +26,8 @@ GAMES: dict[str, Callable[[], Any]] = {
 }
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
-_AT = flags.DEFINE_list("at", ["100", "300", "600", "1000"], "after how many iterations to look")
+_AT = flags.DEFINE_list("at", ["300", "1000", "3000", "10000"], "after how many iterations to look")
+_CAUTION = flags.DEFINE_float("caution", None, "see Pruning; by default 3 for CFR+ and 100 for CFR")
 _PICTURE = flags.DEFINE_string(
   "picture", "results/pruning.png", "where the picture goes; empty for none"
 )
@@ -64,11 +64,11 @@ def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
 
 
 def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
-  """Runs a solver without and with pruning, a tenth of the way each in turn."""
+  """Runs a solver without and with pruning, each some iterations in turn."""
   name = "CFR+" if plus else "CFR"
   solvers: dict[str, Solver] = {
     name: unpruned(game, plus),
-    f"{name}, pruned": PrunedCFRSolver(game, plus),
+    f"{name}, pruned": PrunedCFRSolver(game, Pruning(caution=_CAUTION.value), plus),
   }
   seconds = dict.fromkeys(solvers, 0.0)
   curves: dict[str, Curve] = {label: [] for label in solvers}
@@ -78,7 +78,7 @@ def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
   moments = sorted(map(int, _AT.value))
   done = 0
   while done < moments[-1]:
-    following = min([max(done + 25, int(1.25 * done)), *(at for at in moments if at > done)])
+    following = min([max(done + 50, int(1.5 * done)), *(at for at in moments if at > done)])
     for label, solver in solvers.items():
       start = time.process_time()
       solver.run(following - done)

@@ -77,6 +77,7 @@ from spiel_cfr.solvers.correlation import (
 )
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.pruning import PrunedCFRSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -94,6 +95,7 @@ from spiel_cfr.solvers.variants import (
   VADCFRSolver,
 )
 from spiel_cfr.solvers.warm_start import transfer
+from spiel_cfr.solvers.windows import Pruning
 from spiel_cfr.solving import Solution, choose_solver, solve
 from spiel_cfr.sweeps.merge import merge
 from spiel_cfr.sweeps.processes import ProcessExecutor
@@ -155,6 +157,8 @@ __all__ = [
   "PolicyBot",
   "Powers",
   "ProcessExecutor",
+  "PrunedCFRSolver",
+  "Pruning",
   "PublicGame",
   "RTCFRPlusSolver",
   "RayExecutor",

@@ -44,6 +44,7 @@ from spiel_cfr.solvers.cfr import (
 from spiel_cfr.solvers.cfr_br import CFRBRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.pruning import PrunedCFRSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -240,6 +241,10 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"steps": 1e4},
       "horizon",
     ),
+    "cfr_pruned": Entry(
+      PrunedCFRSolver, "CFR, best-response pruning", {"regret_matching_plus": False}
+    ),
+    "cfr+_pruned": Entry(PrunedCFRSolver, "CFR+, best-response pruning"),
     "trembling_hand": Entry(
       TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),

@@ -53,6 +53,8 @@ def run(name, *flags, fails=False, typed=None):
     "explore",
     "play",
     "sweep",
+    "pruning",
+    "warm_start",
   ],
 )
 def test_help(name):
@@ -197,6 +199,45 @@ def test_abstraction(tmp_path):
   )
   assert "| lossless | 12 |" in printed
   assert (tmp_path / "abstraction.png").stat().st_size > 10_000
+
+
+def test_pruning(tmp_path):
+  picture = tmp_path / "new" / "pruning.png"
+  output = run("pruning", "--games=0", "--at=20,150", f"--picture={picture}")
+  rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| CFR")]
+  assert [row[0].strip() for row in rows] == ["CFR+", "CFR+", "CFR", "CFR"]
+  for _, _, bare, pruned, share, _ in rows:
+    assert float(pruned) < 2 * float(bare)
+    assert 0 < float(share) <= 1
+  # Until something is left alone, they are the same.
+  assert all(row[2] == row[3] for row in rows[::2])
+  assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_leduc5():
+  """The game is a tree of the size that the paper says, and zero-sum where it ends."""
+  output = subprocess.run(
+    [
+      sys.executable,
+      "-c",
+      "import random, leduc5\n"
+      "game = leduc5.Leduc5Game()\n"
+      "random.seed(1)\n"
+      "for _ in range(200):\n"
+      "  state = game.new_initial_state()\n"
+      "  while not state.is_terminal():\n"
+      "    state.apply_action(random.choice(state.legal_actions()))\n"
+      "  assert sum(state.returns()) == 0\n"
+      "print(game.num_players(), game.max_utility())",
+    ],
+    cwd=ROOT,
+    env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'examples'}"},
+    capture_output=True,
+    text=True,
+    timeout=300,
+    check=True,
+  ).stdout
+  assert output.split()[0] == "2"
 
 
 def test_compare_solvers(tmp_path):

@@ -106,7 +106,10 @@ class PartWalk:
     ]
     # What each part's sweeps have left at the sequences of the trunk above it: a player, utilities and predictions.
     self._kept: list[list[tuple[AnyFloats, AnyFloats]]] = [
-      [(np.zeros(len(entries), dtype), np.zeros(len(entries), dtype)) for entries in part.entries]
+      [
+        (np.zeros(len(entries), dtype), np.zeros(len(entries) if predicts else 0, dtype))
+        for entries in part.entries
+      ]
       for part in self.parts
     ]
 

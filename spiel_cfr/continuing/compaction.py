@@ -16,29 +16,28 @@ from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.game.sweeps import TREE, Tree
 from spiel_cfr.game.treeplex import COLUMNS, Treeplex
 from spiel_cfr.kernels.arrays import (
+  BYTES,
   COUNT_TABLE,
   COUNTS,
   FLOATS,
   INDICES,
+  LINE,
   Bools,
   Float64s,
-  Int64s,
   Uint32s,
   Uint64s,
 )
 from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.payoffs.base import PayoffArrays
 from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.payoffs.sorted_rows import SortedRows
 
-# Flags and fates of sequences.
-BYTES = types.Array(types.uint8, 1, "C")
 # What becomes of a sequence: nothing is left of it, its row alone is left, all is left.
 DROPPED, PRUNED, KEPT = np.uint8(0), np.uint8(1), np.uint8(2)
 # What a pruned action of an infoset that is left is worth.
 TERRIBLE = -1e30
 _NOWHERE = np.uint32(0xFFFFFFFF)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
-_LINE = np.uint64(8)
+_LINE = np.uint64(LINE)
 
 
 @kernel(types.void(TREE, BYTES, BYTES))
@@ -54,19 +53,42 @@ def decide_fates(tree: Tree, pruned: Bools, fate: Bools) -> None:
         fate[row] = DROPPED if not reached else (PRUNED if pruned[row] != 0 else KEPT)
 
 
-@kernel(types.void(INDICES, INDICES, BYTES, COUNTS, COUNTS))
-def count_leaves(
-  rows: Uint32s, others: Uint32s, fate: Bools, limits: Uint64s, counts: Uint64s
-) -> None:
-  """Counts the leaves that are left of each of a player's sequences; their sum goes into `limits[2]`."""
-  for own in range(limits[0], limits[1]):
-    count = _ZERO
+@kernel(types.uint64(INDICES, INDICES, FLOATS, BYTES, COUNTS, COUNTS, INDICES, FLOATS))
+def take_leaves(
+  rows: Uint32s,
+  others: Uint32s,
+  values: Float64s,
+  fate: Bools,
+  numbers: Uint64s,
+  counts: Uint64s,
+  left: Uint32s,
+  left_values: Float64s,
+) -> np.uint64:
+  """Copies a player's leaves of which both sequences are left.
+
+  Args:
+    rows: of the whole game, see `LeafRows`.
+    others: likewise, the other player's sequences.
+    values: likewise.
+    fate: of each sequence.
+    numbers: the player's root and end, and where its leaves go.
+    counts: filled with how many leaves each of its sequences has.
+    left: filled with the other player's sequences, longer by 1 than all that may be left.
+    left_values: filled with the payoffs, likewise.
+
+  Returns:
+    Where the next player's leaves go.
+  """
+  to: np.uint64 = numbers[2]
+  for own in range(numbers[0], numbers[1]):
+    first = to
     if fate[own] == KEPT:
       for leaf in range(np.uint64(rows[own]), np.uint64(rows[own + _ONE])):
-        if fate[others[leaf]] == KEPT:
-          count += _ONE
-    counts[own] = count
-    limits[2] += count
+        # Without a branch that nobody can foresee.
+        left[to], left_values[to] = others[leaf], values[leaf]
+        to += np.uint64(fate[others[leaf]] == KEPT)
+    counts[own] = to - first
+  return to
 
 
 @kernel(types.void(TREE, COUNTS))
@@ -105,8 +127,7 @@ def lay_out(
     new_groups: filled.
     new_parent: filled.
     left: filled with the old numbers of the infosets that are left.
-    numbers: the end of the sequences so far, infosets so far, new groups, pruned sequences that are left; brought up
-      to date.
+    numbers: the end of the sequences so far, infosets so far, new groups; brought up to date.
   """
   for group in range(np.uint64(tree.groups.shape[0])):
     first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
@@ -132,8 +153,6 @@ def lay_out(
       for action in range(actions):
         row = first + action * stride + old
         place[row] = np.uint32(new_first + action * length + i)
-        if fate[row] == PRUNED:
-          numbers[3] += _ONE
     new = numbers[2]
     new_groups[new, 0], new_groups[new, 1], new_groups[new, 2] = new_first, length, alive
     new_groups[new, 3], new_groups[new, 4] = actions, begin
@@ -141,53 +160,21 @@ def lay_out(
     numbers[0], numbers[1], numbers[2] = new_first + actions * length, begin + alive, new + _ONE
 
 
-@kernel(types.void(INDICES, INDICES, FLOATS, BYTES, INDICES, COUNTS, INDICES, INDICES, FLOATS))
-def take_leaves(
-  rows: Uint32s,
-  others: Uint32s,
-  values: Float64s,
-  fate: Bools,
-  place: Uint32s,
-  numbers: Uint64s,
-  new_rows: Uint32s,
-  new_others: Uint32s,
-  new_values: Float64s,
-) -> None:
-  """Copies the leaves of a player that are left.
+@kernel(types.uint64(BYTES, INDICES, INDICES, INDICES))
+def list_left(fate: Bools, place: Uint32s, sequences: Uint32s, places: Uint32s) -> np.uint64:
+  """Lists what is left, those that can be played first; returns how many of these there are."""
+  number = played = _ZERO
+  for wanted in (KEPT, PRUNED):
+    for row in range(np.uint64(fate.shape[0])):
+      if fate[row] == wanted and place[row] != _NOWHERE:
+        sequences[number], places[number] = np.uint32(row), place[row]
+        number += _ONE
+    played = number if wanted == KEPT else played
+  return played
 
-  Args:
-    rows: of the whole game, see `LeafRows`.
-    others: likewise, the other player's sequences.
-    values: likewise.
-    fate: of each sequence.
-    place: its number in what is left.
-    numbers: the player's root and end, the first of its leaves to be written, the other's new root, and the player's
-      new root and end.
-    new_rows: where the leaves of each new sequence begin.
-    new_others: filled.
-    new_values: filled.
-  """
-  leaf, row = numbers[2], numbers[4]
-  for own in range(numbers[0], numbers[1]):
-    if place[own] == _NOWHERE:
-      continue
-    # Rows of padding are empty.
-    while row <= np.uint64(place[own]):
-      new_rows[row] = np.uint32(leaf)
-      row += _ONE
-    if fate[own] == PRUNED:
-      new_others[leaf] = np.uint32(numbers[3])
-      new_values[leaf] = TERRIBLE
-      leaf += _ONE
-    else:
-      for old in range(np.uint64(rows[own]), np.uint64(rows[own + _ONE])):
-        if fate[others[old]] == KEPT:
-          new_others[leaf] = place[others[old]]
-          new_values[leaf] = values[old]
-          leaf += _ONE
-  while row <= numbers[5]:
-    new_rows[row] = np.uint32(leaf)
-    row += _ONE
+
+# All of them, for those who load them before they need them.
+COMPACTING = (decide_fates, take_leaves, count_below, lay_out, list_left)
 
 
 class Compacted(NamedTuple):
@@ -195,17 +182,19 @@ class Compacted(NamedTuple):
 
   Attributes:
     game: what is left.
-    sequences: of the whole game, those that are left, shape (left,).
+    sequences: of the whole game, those that are left, shape (left,), the pruned ones last.
     places: what they are in `game`, shape (left,).
     infosets: of the whole game, those that are left, in the order of `game`.
+    num_played: how many of them are not pruned.
     kept: of the whole game, which sequences are left, shape (sequences,).
     share: what part of the leaves is left.
   """
 
   game: EnumeratedGame
-  sequences: Int64s
+  sequences: Uint32s
   places: Uint32s
   infosets: Uint32s
+  num_played: int
   kept: Bools
   share: float
 
@@ -215,7 +204,7 @@ def compact(game: EnumeratedGame, payoff: LeafRows, pruned: Bools) -> Compacted:
 
   Args:
     game: the whole game.
-    payoff: its payoffs.
+    payoff: its payoffs, as `all_leaves` has them.
     pruned: which sequences are pruned, shape (sequences,).
   """
   _, rows, (others,), values = payoff.arrays
@@ -223,26 +212,27 @@ def compact(game: EnumeratedGame, payoff: LeafRows, pruned: Bools) -> Compacted:
   for tree in game.treeplexes:
     fate[tree.root] = KEPT
   decide_fates(Tree(game.groups, game.parent), pruned.view(np.uint8), fate)
+  bounds = [(tree.root, tree.end) for tree in game.treeplexes]
+  left_others, left_values = np.empty(len(values) + 1, np.uint32), np.empty(len(values) + 1)
+  num_leaves = 0
+  for own in bounds:
+    begin = np.array([*own, num_leaves], np.uint64)
+    num_leaves = take_leaves(rows, others, values, fate, begin, counts, left_others, left_values)
+  below = counts.copy()
+  count_below(Tree(game.groups, game.parent), below)
   place, left = np.full(game.end, _NOWHERE), np.zeros(game.num_infosets, np.uint32)
   parent = np.zeros(game.num_infosets, np.uint32)
-  # The end of the sequences, infosets, groups, pruned sequences.
-  numbers = np.zeros(4, np.uint64)
+  # The end of the sequences, infosets, groups.
+  numbers = np.zeros(3, np.uint64)
   treeplexes: list[Treeplex] = []
-  num_leaves: list[int] = []
-  limits = np.array([[tree.root, tree.end, 0] for tree in game.treeplexes], np.uint64)
-  for own in limits:
-    count_leaves(rows, others, fate, own, counts)
-  count_below(Tree(game.groups, game.parent), counts)
-  for (begin, end, _, _), tree, own in zip(
-    game.players.tolist(), game.treeplexes, limits, strict=True
-  ):
-    root, first_infoset, num_pruned = (int(numbers[each]) for each in (0, 1, 3))
+  for (begin, end, _, _), tree in zip(game.players.tolist(), game.treeplexes, strict=True):
+    root, first_infoset = int(numbers[0]), int(numbers[1])
     place[tree.root] = root
     numbers[0], numbers[2] = root + 1, 0
     groups = np.zeros((end - begin, COLUMNS), np.uint64)
     whole = Tree(game.groups[begin:end], game.parent)
-    lay_out(whole, counts, fate, place, groups, parent, left, numbers)
-    numbers[0] = (int(numbers[0]) + 8) // 8 * 8
+    lay_out(whole, below, fate, place, groups, parent, left, numbers)
+    numbers[0] = (int(numbers[0]) + LINE) // LINE * LINE
     treeplexes.append(
       Treeplex(
         root=root,
@@ -252,36 +242,37 @@ def compact(game: EnumeratedGame, payoff: LeafRows, pruned: Bools) -> Compacted:
         parent=parent[first_infoset : int(numbers[1])],
       )
     )
-    num_leaves.append(int(own[2]) + int(numbers[3]) - num_pruned)
-  new_rows = np.zeros(treeplexes[-1].end + 1, np.uint32)
-  new_others, new_values = np.zeros((1, sum(num_leaves)), np.uint32), np.zeros(sum(num_leaves))
-  table = np.zeros((2, 4), np.uint64)
-  first = 0
-  for player, (old, new) in enumerate(zip(game.treeplexes, treeplexes, strict=True)):
-    other = treeplexes[1 - player].root
-    bounds = np.array([old.root, old.end, first, other, new.root, new.end], np.uint64)
-    take_leaves(rows, others, values, fate, place, bounds, new_rows, new_others[0], new_values)
-    table[player] = new.root, new.end, new.root, num_leaves[player]
-    first += num_leaves[player]
   kept = place != _NOWHERE
-  sequences = np.flatnonzero(kept)
+  sequences, places = np.zeros((2, np.count_nonzero(kept)), np.uint32)
+  num_played = list_left(fate, place, sequences, places)
+  besides = np.zeros(treeplexes[-1].end)
+  besides[places[num_played:]] = TERRIBLE
+  rows_left = SortedRows.build(
+    counts,
+    left_others[:num_leaves],
+    left_values[:num_leaves],
+    place,
+    bounds,
+    [(tree.root, tree.end) for tree in treeplexes],
+    besides,
+  )
   return Compacted(
-    game=game.with_payoff(
-      LeafRows(PayoffArrays(table, new_rows, new_others, new_values)),
-      treeplexes=tuple(treeplexes),
-    ),
+    game=game.with_payoff(rows_left, treeplexes=tuple(treeplexes)),
     sequences=sequences,
-    places=place[sequences],
+    places=places,
     infosets=left[: int(numbers[1])],
+    num_played=num_played,
     kept=kept,
-    share=float(limits[:, 2].sum()) / max(1, len(values)),
+    share=num_leaves / max(1, len(values)),
   )
 
 
-def as_leaf_rows(game: EnumeratedGame) -> LeafRows:
-  """Returns a two-player game's payoffs as rows of leaves, whatever form they have."""
-  if isinstance(game.payoff, LeafRows):
-    return game.payoff
+def all_leaves(game: EnumeratedGame) -> LeafRows:
+  """Returns a two-player game's payoffs as rows of leaves, with both players' leaves for each of them.
+
+  A leaf that is worth nothing to its owner stays where it is worth something to the other: each player's rows then say
+  of every infoset whether anything that follows it matters to anybody.
+  """
   keys, payoffs = [], []
   for player in range(2):
     own, (others,), values = game.payoff.leaves(player)
@@ -290,4 +281,4 @@ def as_leaf_rows(game: EnumeratedGame) -> LeafRows:
   unique, index = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
   summed = np.zeros((len(unique), 2))
   np.add.at(summed, index.ravel(), np.concatenate(payoffs))
-  return LeafRows.build(unique.T.astype(np.uint32), summed, game.treeplexes)
+  return LeafRows.build(unique.T.astype(np.uint32), summed, game.treeplexes, zeros=True)

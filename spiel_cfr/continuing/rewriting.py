@@ -3,9 +3,8 @@
 import numpy as np
 from numba import types
 
-from spiel_cfr.continuing.compaction import BYTES
 from spiel_cfr.game.sweeps import TREE, Tree
-from spiel_cfr.kernels.arrays import FLOATS, Bools, Float64s
+from spiel_cfr.kernels.arrays import BYTES, FLOATS, INDICES, Bools, Float64s, Uint32s
 from spiel_cfr.kernels.compile import kernel
 
 _ZERO, _YES, _NO = np.uint64(0), np.uint8(1), np.uint8(0)
@@ -31,9 +30,10 @@ def add_deferred(
       if kept[first + i] == _NO:
         above = tree.parent[infoset + i]
         more = sums[above] - opened[above]
-        for action in range(actions):
-          row = first + action * stride + i
-          sums[row] += more * strategy[row]
+        if more != 0.0:
+          for action in range(actions):
+            row = first + action * stride + i
+            sums[row] += more * strategy[row]
 
 
 @kernel(types.void(TREE, *[FLOATS] * 4, *[BYTES] * 2, *[FLOATS] * 3, types.float64))
@@ -68,21 +68,17 @@ def choose(
   for group in range(np.uint64(tree.groups.shape[0])):
     first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
     actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for i in range(count):
-      known_here = known[tree.parent[infoset + i]]
-      value = values[infoset + i]
-      for action in range(actions):
-        row = first + action * stride + i
-        before, excess = pruned[row], best[row] - value
-        if before != _NO:
-          regret[row] = excess / weight
-        growth = max(more[row] - less[infoset + i], 0.0)
-        hopeless = (
-          excess + growth <= 0.0 and strategy[row] == 0.0 and regret[row] < -ties[infoset + i]
-        )
-        pruned[row] = _YES if hopeless and known_here != _NO else _NO
+    for action in range(actions):
+      for i in range(count):
+        row, j = first + action * stride + i, infoset + i
+        before, excess = pruned[row], best[row] - values[j]
+        regret[row] = excess / weight if before != _NO else regret[row]
+        growth = max(more[row] - less[j], 0.0)
+        hopeless = (excess + growth <= 0.0) & (strategy[row] == 0.0) & (regret[row] < -ties[j])
+        known_here = known[tree.parent[j]]
+        pruned[row] = known_here if hopeless else _NO
         # Neither below what is pruned, nor below what is looked at again, of which nothing is known yet.
-        known[row] = known_here if pruned[row] == _NO and before == _NO else _NO
+        known[row] = _NO if hopeless or before != _NO else known_here
 
 
 @kernel(types.void(TREE, *[FLOATS] * 4, *[BYTES] * 2, FLOATS, types.float64))
@@ -114,7 +110,12 @@ def restore(
     first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
     actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
     for i in range(count):
-      under, changed = below[tree.parent[infoset + i]] != _NO, False
+      under = below[tree.parent[infoset + i]] != _NO
+      changed = under
+      for action in range(actions):
+        changed |= restored[first + action * stride + i] != _NO
+      if not changed:
+        continue
       if under:
         top = -np.inf
         for action in range(actions):
@@ -127,10 +128,27 @@ def restore(
       total = 0.0
       for action in range(actions):
         row = first + action * stride + i
-        changed = changed or under or restored[row] != _NO
-        total += regret[row] if regret[row] > ties[infoset + i] else 0.0
-      if changed:
-        for action in range(actions):
-          row = first + action * stride + i
-          positive = regret[row] if regret[row] > ties[infoset + i] else 0.0
-          strategy[row] = positive / total if total > 0.0 else 1.0 / actions
+        strategy[row] = regret[row] if regret[row] > ties[infoset + i] else 0.0
+        total += strategy[row]
+      for action in range(actions):
+        row = first + action * stride + i
+        strategy[row] = strategy[row] / total if total > 0.0 else 1.0 / actions
+
+
+@kernel(types.void(FLOATS, FLOATS, INDICES, INDICES))
+def copy_some(source: Float64s, target: Float64s, origins: Uint32s, places: Uint32s) -> None:
+  """Copies numbers from some places of an array to some of another."""
+  for i in range(np.uint64(origins.shape[0])):
+    target[places[i]] = source[origins[i]]
+
+
+@kernel(types.void(BYTES, FLOATS, types.float64))
+def fade(kept: Bools, regret: Float64s, factor: float) -> None:
+  """Multiplies what is negative where nobody looked: the ledger of regret matching+, in other weights."""
+  for row in range(np.uint64(regret.shape[0])):
+    value = regret[row]
+    regret[row] = value * factor if (kept[row] == _NO) & (value < 0.0) else value
+
+
+# All of them, for those who load them before they need them.
+REWRITING = (add_deferred, choose, restore, copy_some, fade)

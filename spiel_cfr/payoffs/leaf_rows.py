@@ -53,7 +53,11 @@ class LeafRows(Payoff):
 
   @classmethod
   def build(
-    cls, leaf_sequences: Uint32s, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
+    cls,
+    leaf_sequences: Uint32s,
+    leaf_payoffs: Float64s,
+    treeplexes: Sequence[Treeplex],
+    zeros: bool = False,
   ) -> "LeafRows":
     """Builds it.
 
@@ -61,6 +65,7 @@ class LeafRows(Payoff):
       leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
       leaf_payoffs: shape (leaves, players).
       treeplexes: one per player.
+      zeros: whether leaves are kept that are worth nothing to the player.
 
     Returns:
       The payoff with, in `table`, a player's root, end, first row and number of leaves; in `rows`, where each row's
@@ -74,13 +79,8 @@ class LeafRows(Payoff):
     values: list[Float64s] = []
     first_row = first_leaf = 0
     for player, treeplex in enumerate(treeplexes):
-      table[player] = (
-        treeplex.root,
-        treeplex.end,
-        first_row,
-        np.count_nonzero(leaf_payoffs[:, player]),
-      )
-      relevant = np.flatnonzero(leaf_payoffs[:, player])
+      relevant = np.flatnonzero((leaf_payoffs[:, player] != 0) | zeros)
+      table[player] = treeplex.root, treeplex.end, first_row, len(relevant)
       keys = [leaf_sequences[(player + shift) % num_players] for shift in range(num_players)]
       order = relevant[np.lexsort([key[relevant] for key in reversed(keys)])]
       others.append(np.stack([key[order] for key in keys[1:]]))

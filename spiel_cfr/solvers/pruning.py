@@ -22,9 +22,16 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.continuing.compaction import Compacted, as_leaf_rows, compact
+from spiel_cfr.continuing.compaction import COMPACTING, Compacted, all_leaves, compact
 from spiel_cfr.continuing.identity import carry_up
-from spiel_cfr.continuing.rewriting import add_deferred, choose, restore
+from spiel_cfr.continuing.rewriting import (
+  REWRITING,
+  add_deferred,
+  choose,
+  copy_some,
+  fade,
+  restore,
+)
 from spiel_cfr.game.sweeps import Tree
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import (
@@ -40,18 +47,20 @@ from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.schedules import Power
 from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.payoffs.sorted_rows import SortedRows, sorted_rows
 from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.solvers.averaging import Averaged
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers, Loop
 from spiel_cfr.solvers.numbers import exclusive
+from spiel_cfr.solvers.windows import Pruning
 
 # An epoch is this part of the iterations so far, within limits.
-_PART = 20
+_PART = 5
+# What `Pruning.caution` is by default. Chosen on Leduc poker, liar's dice and Leduc-5.
+_CAUTION_PLUS, _CAUTION = 3.0, 100.0
 # Where nothing can be left alone, it is longer this many times.
 _IDLE = 5
-# Chosen on Leduc poker, liar's dice and Leduc-5.
-_CAUTION_PLUS, _CAUTION = 0.003, 0.01
 # If more than this of the leaves would be left, compacting them would not pay.
 _WORTHWHILE = 0.7
 
@@ -63,11 +72,9 @@ class PrunedCFRSolver(Solver):
   player 1's before it. Until it first leaves something alone it has the iterates of CFR+ or CFR.
 
   Attributes:
-    margin: as given.
-    caution: as given.
-    shortest: as given.
-    longest: as given.
-    active_share: what part of the leaves the current epoch goes through.
+    pruning: as given.
+    active_share: what part of the leaves the current window goes through.
+    num_pruned: how many sequences are left alone, those below them not counted.
   """
 
   state_names: ClassVar[tuple[str, ...]] = (
@@ -83,30 +90,21 @@ class PrunedCFRSolver(Solver):
   def __init__(
     self,
     game: AnyGame,
+    pruning: Pruning | None = None,
     regret_matching_plus: bool = True,
     alternating_updates: bool = True,
-    margin: float = 3.0,
-    caution: float | None = None,
-    shortest: int = 10,
-    longest: int = 500,
   ) -> None:
     """Makes the solver.
 
     Args:
       game: a compiled game, or what `compile_game` takes, of two players, with all its histories listed.
+      pruning: what may be left alone, and for how long; by default, `Pruning()`.
       regret_matching_plus: whether it is CFR+, with linear averages, or CFR, with uniform ones.
       alternating_updates: whether a player sees the strategies to which those before it have just updated.
-      margin: an action is left alone for an epoch if its regret would stay negative though it grew this many times as
-        fast as the largest payoffs below it allowed in the last epoch. Infinity never leaves anything alone.
-      caution: and this part of what it can grow at most, whatever anybody plays: with 1 and more, nothing that matters
-        is ever left alone, and hardly anything is. By default 0.003 for CFR+, which soon makes good what was left alone
-        for too long, and 0.01 for CFR, which does not.
-      shortest: the fewest iterations of an epoch; otherwise it is a twentieth of all so far.
-      longest: the most.
 
     Raises:
       PruningError: the game has more than two players, or is in vector form.
-      ArgumentError: a number is out of its range.
+      ArgumentError: `pruning` is none.
       GameError: see `compile_game`.
     """
     compiled = compile_game(game)
@@ -125,13 +123,12 @@ class PrunedCFRSolver(Solver):
         f"{compiled.game_string} is an abstraction, of which nothing can be left out. Prune its `original`, or take "
         "CFRPlusSolver or CFRSolver."
       )
-    self.margin = arguments.real_number(margin, "margin", 0.0)
+    self.pruning = Pruning() if pruning is None else pruning
+    if not isinstance(self.pruning, Pruning):
+      raise errors.ArgumentError(f"pruning must be a Pruning, not {arguments.shortened(pruning)}.")
     plus = bool(regret_matching_plus)
-    if caution is None:
-      caution = _CAUTION_PLUS if plus else _CAUTION
-    self.caution = arguments.real_number(caution, "caution", 0.0, 1e9)
-    self.shortest = arguments.positive_integer(shortest, "shortest")
-    self.longest = arguments.integer(longest, "longest", self.shortest)
+    caution = self.pruning.caution
+    self._caution = (_CAUTION_PLUS if plus else _CAUTION) if caution is None else caution
     averaged: tuple[Averaged, ...] = ("after", "before") if alternating_updates else ("before",) * 2
     weights = Power(1.0 if plus else 0.0)
     super().__init__(
@@ -146,7 +143,7 @@ class PrunedCFRSolver(Solver):
     super()._start()
     game = self.compiled_game
     self._pruned = np.zeros(game.end, bool)
-    self._epoch_start, self._epoch_end = 0, self.shortest
+    self._epoch_start, self._epoch_end = 0, self.pruning.shortest
     self._opened = aligned_zeros(game.end)
     self._opened_values = np.zeros_like(self._local[0])
     self._forget_window()
@@ -158,7 +155,7 @@ class PrunedCFRSolver(Solver):
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
     end = state["_epoch_end"]
-    require(0 <= end - state["iteration"] <= _IDLE * self.longest, "the epoch is possible")
+    require(0 <= end - state["iteration"] <= _IDLE * self.pruning.longest, "the epoch is possible")
     require(np.isfinite(state["_opened"]), "_opened is finite")
     require(np.isfinite(state["_opened_values"]), "_opened_values is finite")
     real = forms.uniform(self.compiled_game) > 0
@@ -185,7 +182,9 @@ class PrunedCFRSolver(Solver):
     super()._advance(0)
     self.nash_conv()
     assert self._gains
-    assert self._most is not None
+    assert self._payoff
+    for each in (*REWRITING, *COMPACTING):
+      assert each.compiled
 
   @property
   def active_share(self) -> float:
@@ -229,20 +228,21 @@ class PrunedCFRSolver(Solver):
       scale[: len(compacted.infosets)] = self.compiled_game.scale[compacted.infosets]
       self._small = FlatLoop.blank(compacted.game, self.minimizer, scale)
       for mine, theirs in self._remembered(self._small):
-        theirs[there] = mine[whole]
-      self._small.local[0, : len(compacted.infosets)] = self._local[0, compacted.infosets]
+        copy_some(mine, theirs, whole, there)
+      infosets = compacted.infosets
+      into = np.arange(len(infosets), dtype=np.uint32)
+      copy_some(self._local[0], self._small.local[0], infosets, into)
       self._small.refresh()
-      played = ~self._pruned[whole]
-      self._played = whole[played], there[played]
+      played = slice(compacted.num_played)
+      self._played = whole[played], there[played], into
     return self._small
 
   def _take_back(self, small: FlatLoop) -> None:
     """Copies what is remembered of the sequences that are left back from the small loop."""
-    whole, there = self._played
+    whole, there, into = self._played
     for mine, theirs in self._remembered(small):
-      mine[whole] = theirs[there]
-    infosets = self._window().infosets
-    self._local[0, infosets] = small.local[0, : len(infosets)]
+      copy_some(theirs, mine, there, whole)
+    copy_some(small.local[0], self._local[0], into, self._window().infosets)
 
   def _remembered(self, small: Loop) -> list[tuple[Float64s, Float64s]]:
     """Returns pairs of arrays over the sequences, of the whole game and of what is left."""
@@ -259,13 +259,20 @@ class PrunedCFRSolver(Solver):
 
   @functools.cached_property
   def _leaf_rows(self) -> LeafRows:
-    return as_leaf_rows(self._enumerated)
+    return all_leaves(self._enumerated)
 
   @functools.cached_property
-  def _gains(self) -> LeafRows:
+  def _gains(self) -> SortedRows:
     """The same, losses counting as nothing."""
-    arrays = self._leaf_rows.arrays
-    return LeafRows(arrays._replace(values=np.maximum(arrays.values, 0.0)))
+    return sorted_rows(self._leaf_rows, self._leaf_rows.arrays.values > 0)
+
+  @functools.cached_property
+  def _payoff(self) -> Payoff:
+    """What is fastest for gradients of the whole game."""
+    payoff = self._enumerated.payoff
+    if isinstance(payoff, LeafRows):
+      return sorted_rows(payoff, payoff.arrays.values != 0)
+    return payoff
 
   @functools.cached_property
   def _tree(self) -> Tree:
@@ -299,9 +306,9 @@ class PrunedCFRSolver(Solver):
     if before.any():
       self._add_deferred(self._cumulative)
       # The ledger, where nobody looked.
-      regrets[~self._window().kept & (regrets < 0)] *= fading / weight
-    best = self._carried(self.compiled_game.payoff, self._cumulative)
-    length = min(max(self.iteration // _PART, self.shortest), self.longest)
+      fade(self._window().kept.view(np.uint8), regrets, fading / weight)
+    best = self._carried(self._payoff, self._cumulative)
+    length = min(max(self.iteration // _PART, self.pruning.shortest), self.pruning.longest)
     coming = float(self._average_weights(self.iteration + np.arange(1, length + 1)).sum())
     growth, opened = self._growth(coming)
     ties = tie_tolerances(self.compiled_game)
@@ -344,12 +351,18 @@ class PrunedCFRSolver(Solver):
     The former is of shape (sequences,), the latter of shape (infosets,), or longer.
     """
     passed = float(self._cumulative[0] - self._opened[0])
-    factor = self.margin * coming / passed if passed and math.isfinite(self.margin) else math.inf
-    if math.isinf(factor):
+    if self.pruning.certain:
+      return coming * self._most, np.zeros_like(self._opened_values)
+    if not passed or math.isinf(self.pruning.margin):
       return np.full(self.compiled_game.end, math.inf), np.zeros_like(self._opened_values)
-    largest = self._carried(self._gains, aligned(self._cumulative - self._opened))
-    more = factor * largest + self.caution * coming * self._most
-    return more, factor * (self._local[0] - self._opened_values)
+    factor, share = (
+      self.pruning.margin * coming / passed,
+      self._caution * coming / self._cumulative[0],
+    )
+    # What was faced in the last epoch, and what has ever been faced.
+    faced = aligned((factor + share) * self._cumulative)
+    faced -= factor * self._opened
+    return self._carried(self._gains, faced), factor * (self._local[0] - self._opened_values)
 
   @functools.cached_property
   def _most(self) -> Float64s:

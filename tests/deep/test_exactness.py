@@ -285,3 +285,23 @@ def test_a_reservoir_keeps_all_rows_with_the_same_chance() -> None:
     counts[kept.features[:, 0].astype(int)] += 1
   # 500 each, with a standard deviation of 19.
   assert np.abs(counts - 500).max() < 100
+
+
+def test_means_of_one_hot_rows_are_least_squares():
+  generator = np.random.default_rng(3)
+  hot = generator.integers(0, 6, 20)
+  mask = generator.random((20, 3)) < 0.7
+  weights = np.where(generator.random(20) < 0.2, 0.0, generator.random(20))
+  targets = generator.normal(size=(20, 3))
+  start = generator.normal(size=6 * 3)
+  table, equations = (
+    LeastSquares().fitted(start, Rows(features, targets, mask, weights), training=None)
+    # With 2 in place of 1, equations are solved.
+    for features in (np.eye(6)[hot], 2 * np.eye(6)[hot])
+  )
+  known = np.zeros((6, 3), bool)
+  for row in np.flatnonzero(weights):
+    known[hot[row]] |= mask[row]
+  table, equations = table.reshape(6, 3), equations.reshape(6, 3)
+  np.testing.assert_allclose(table[known], 2 * equations[known], atol=1e-12)
+  np.testing.assert_array_equal(table[~known], start.reshape(6, 3)[~known])

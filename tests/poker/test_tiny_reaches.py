@@ -7,7 +7,6 @@ import poker_games
 import pytest
 
 import spiel_cfr
-from spiel_cfr.minimizers import regret_matching
 from spiel_cfr.poker.public_game import compile_public_game
 
 _SOLVERS = {
@@ -24,30 +23,28 @@ def _endgame(seed, board, hands):
   return dataclasses.replace(endgame, reaches=endgame.reaches * 10.0**exponents)
 
 
+@pytest.mark.parametrize("seed", [10, 13])
 @pytest.mark.parametrize(
   ("board", "hands"), [(poker_games.RIVER, 16), (poker_games.TURN, 6)], ids=["river", "turn"]
 )
-def test_hands_of_tiny_reach_play_as_in_the_enumerated_game(board, hands, monkeypatch):
-  game = _endgame(5, board, hands).load()
+def test_hands_of_tiny_reach_play_as_in_the_enumerated_game(board, hands, seed):
+  game = _endgame(seed, board, hands).load()
   vector = compile_public_game(game, poker_games.check_or_pot)
   listed = spiel_cfr.compile_game(game, action_filter=poker_games.check_or_pot, vector_form=False)
   for name, make in _SOLVERS.items():
     solver, reference = make(vector), make(listed)
     for each in (solver, reference):
       each.run(50)
-    with monkeypatch.context() as patch:
-      patch.setattr(regret_matching, "relative_tie", lambda game: 0.0)
-      without_ties = make(listed)
-      without_ties.run(50)
-    if board != poker_games.RIVER:
-      # There are ties on the turn: a hand that always wins is paid the same by a check and by a bet that all fold to.
-      # Between hands of such reaches, rounding in running totals then takes policies apart by up to 3e-4.
-      assert solver.nash_conv() == pytest.approx(reference.nash_conv(), rel=1e-3), name
-      continue
-    assert solver.nash_conv() == pytest.approx(without_ties.nash_conv(), rel=1e-9), name
-    policy = without_ties.average_policy_dict()
-    for infostate, distribution in solver.average_policy_dict().items():
-      assert distribution == pytest.approx(policy[infostate], abs=1e-9), (name, infostate)
+    assert solver.nash_conv() == pytest.approx(reference.nash_conv(), rel=1e-9), name
+    policy = reference.average_policy_dict()
+    apart = [
+      infostate
+      for infostate, distribution in solver.average_policy_dict().items()
+      if distribution != pytest.approx(policy[infostate], abs=1e-8)
+    ]
+    # There are ties on the turn: a hand that always wins is paid the same by a check and by a bet that all fold to.
+    # Where reaches are as tiny as the rounding of running totals, which are of all hands, that decides some of them.
+    assert len(apart) <= (0 if board == poker_games.RIVER else 0.05 * len(policy)), name
 
 
 def test_a_hand_of_tiny_reach_is_not_tied():

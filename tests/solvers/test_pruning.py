@@ -10,12 +10,13 @@ import random_games
 from composition.forms import FORMS
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, Solver, errors
-from spiel_cfr.continuing.compaction import as_leaf_rows, compact
+from spiel_cfr import PrunedCFRSolver, Pruning, RegretMatching, Solver, errors
+from spiel_cfr.continuing.compaction import all_leaves, compact
 from spiel_cfr.continuing.identity import gap_of_regrets, gradients
 from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.schedules import Power
-from spiel_cfr.solvers.pruning import PrunedCFRSolver
+from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.payoffs.sorted_rows import sorted_rows
 
 GAMES = {
   "leduc": lambda: "leduc_poker",
@@ -26,10 +27,21 @@ GAMES = {
   for seed in (2, 5, 11)
 }
 
+# Leaves more alone than is wise, and soon.
+DARING = Pruning(3.0, 0.0, shortest=10)
+
 
 @functools.cache
 def game_of(name):
   return spiel_cfr.compile_game(GAMES[name]())
+
+
+def one_sided_game():
+  """Liar's dice in which losers lose nothing: no leaf is worth anything to both."""
+  game = game_of("liar's dice")
+  own, (others,), values = game.payoff.leaves(0)
+  payoffs = np.stack([np.maximum(values, 0), np.maximum(-values, 0)], axis=1)
+  return game.with_payoff(LeafRows.build(np.stack([own, others]), payoffs, game.treeplexes))
 
 
 def unpruned(game, plus, alternating=True):
@@ -45,7 +57,7 @@ def unpruned(game, plus, alternating=True):
 def looked_at_again(solver):
   """A copy that leaves nothing alone, its history rewritten."""
   result = copy.copy(solver)
-  result.margin = math.inf
+  result.pruning = Pruning(math.inf)
   result._next_epoch()
   assert not result.num_pruned
   return result
@@ -66,7 +78,9 @@ def price(solver):
 def test_the_identity_stays_exact(name, margin):
   """However daring it is: W NashConv = max <R, x> + price, and nothing was paid for simultaneous updates."""
   game = game_of(name)
-  solver = PrunedCFRSolver(game, False, alternating_updates=False, margin=margin, caution=0.0)
+  solver = PrunedCFRSolver(
+    game, Pruning(margin, 0.0, shortest=10), False, alternating_updates=False
+  )
   pruned = 0
   for _ in range(12):
     solver.run(1)
@@ -110,7 +124,7 @@ def test_the_ledger_is_regret_matching_plus_bit_for_bit(name, alternating):
 @pytest.mark.parametrize("plus", [False, True])
 def test_an_infinite_margin_leaves_nothing_alone(name, plus):
   game = game_of(name)
-  solver, plain = PrunedCFRSolver(game, plus, margin=math.inf), unpruned(game, plus)
+  solver, plain = PrunedCFRSolver(game, Pruning(math.inf), plus), unpruned(game, plus)
   for each in (solver, plain):
     each.run(150)
   assert solver._strategy.tobytes() == plain._strategy.tobytes()
@@ -118,11 +132,11 @@ def test_an_infinite_margin_leaves_nothing_alone(name, plus):
   assert (solver.num_pruned, solver.active_share) == (0, 1.0)
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", [*GAMES, "one-sided"])
 def test_what_is_left_of_a_game_is_worth_the_same(name):
   """Where the pruned is not played, gradients of what is left are those of the whole game, and zero elsewhere."""
-  game = game_of(name)
-  rows, rng = as_leaf_rows(game), np.random.default_rng(0)
+  game = one_sided_game() if name == "one-sided" else game_of(name)
+  rows, rng = all_leaves(game), np.random.default_rng(0)
   for share in (0.1, 0.4):
     pruned = rng.random(game.end) < share
     real = np.zeros(game.end, bool)
@@ -148,11 +162,29 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     assert 0 <= left.share < 1
 
 
+@pytest.mark.parametrize("name", [*GAMES, "one-sided"])
+def test_sorted_rows_are_the_same_payoffs(name):
+  """Gradients and leaves, of some of the leaves too."""
+  game = one_sided_game() if name == "one-sided" else game_of(name)
+  rows, rng = all_leaves(game), np.random.default_rng(1)
+  for wanted in (np.ones(len(rows.arrays.values), bool), rows.arrays.values > 0):
+    payoff = sorted_rows(rows, wanted)
+    some = LeafRows(rows.arrays._replace(values=rows.arrays.values * wanted))
+    x = rng.random(game.end)
+    for player in range(2):
+      expected, found = np.zeros((2, game.end))
+      some.gradient_into(player, x, expected)
+      payoff.gradient_into(player, x, found)
+      np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+      assert payoff.leaves(player)[2].sum() == pytest.approx(some.leaves(player)[2].sum())
+      assert len(payoff.leaves(player)[0]) == payoff.arrays.table[player, -1]
+
+
 @pytest.mark.parametrize("plus", [False, True])
 @pytest.mark.parametrize("name", ["leduc", "random 5"])
 def test_it_resumes_inside_a_window(name, plus, tmp_path):
   game = game_of(name)
-  whole, solver = (PrunedCFRSolver(game, plus, caution=0.0) for _ in range(2))
+  whole, solver = (PrunedCFRSolver(game, DARING, plus) for _ in range(2))
   whole.run(200)
   for count in (71, 1, 13):
     solver.run(count)
@@ -177,7 +209,7 @@ def test_how_good_it_is():
   """CFR+ with pruning is about as good as without, while less than two thirds of the leaves are looked at."""
   for name, slack in (("leduc", 1.3), ("liar's dice", 2.0)):
     game = game_of(name)
-    solver, plain = PrunedCFRSolver(game, caution=0.0), unpruned(game, True)
+    solver, plain = PrunedCFRSolver(game), unpruned(game, True)
     for each in (solver, plain):
       each.run(600)
     assert solver.active_share < 0.65
@@ -188,7 +220,10 @@ def test_how_good_it_is():
 def test_full_caution_is_sound(name):
   """What is left alone comes back without a positive regret, and until then all is as without pruning."""
   game = game_of(name)
-  solver, plain = PrunedCFRSolver(game, False, margin=0.0, caution=1.0), unpruned(game, False)
+  solver, plain = (
+    PrunedCFRSolver(game, Pruning(certain=True, shortest=10), False),
+    unpruned(game, False),
+  )
   for _ in range(30):
     solver.run(20)
     plain.run(20)
@@ -200,7 +235,7 @@ def test_full_caution_is_sound(name):
 
 def test_reading_changes_nothing():
   game = game_of("leduc")
-  solver, other = PrunedCFRSolver(game, caution=0.0), PrunedCFRSolver(game, caution=0.0)
+  solver, other = PrunedCFRSolver(game, DARING), PrunedCFRSolver(game, DARING)
   for _ in range(6):
     solver.run(17)
     other.run(17)
@@ -218,7 +253,7 @@ def test_every_form_works_or_is_refused(form):
     with pytest.raises(errors.PruningError, match="CFRPlusSolver or CFRSolver"):
       PrunedCFRSolver(game)
     return
-  solver = PrunedCFRSolver(game, caution=0.0)
+  solver = PrunedCFRSolver(game, DARING)
   solver.run(100)
   by_dict = spiel_cfr.nash_conv(game, solver.average_policy_dict())
   assert solver.nash_conv() == pytest.approx(by_dict, abs=1e-9)
@@ -227,7 +262,9 @@ def test_every_form_works_or_is_refused(form):
 def test_what_is_refused():
   for arguments in ({"margin": -1.0}, {"margin": math.nan}, {"shortest": 0}, {"longest": 5}):
     with pytest.raises(errors.ArgumentError):
-      PrunedCFRSolver("kuhn_poker", **arguments)
+      Pruning(**arguments)
+  with pytest.raises(errors.ArgumentError, match="Pruning"):
+    PrunedCFRSolver("kuhn_poker", "regret")
   with pytest.raises(errors.RestartError):
     spiel_cfr.Restarted(PrunedCFRSolver("kuhn_poker"))
   solver = PrunedCFRSolver("kuhn_poker")

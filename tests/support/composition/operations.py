@@ -20,7 +20,6 @@ import spiel_cfr
 from composition.forms import Form
 from spiel_cfr import IterativeSolver, catalogue, policy
 from spiel_cfr.deep.network import LeastSquares
-from spiel_cfr.solvers.pruning import PrunedCFRSolver
 from spiel_cfr.solvers.warm_start import WarmStarting
 
 ITERATIONS = 12
@@ -269,20 +268,19 @@ def warm_start(context: Context) -> None:
 
 
 def pruning(context: Context) -> None:
-  """The same with pruning has an average as good as its dict says, and goes on from a file inside a window."""
-  plus = context.name == "cfr+"
-  solver = PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
-  whole = PrunedCFRSolver(context.form.compiled, plus, caution=0.0)
+  """Inside a window, the average is as good as its dict says, and a file goes on bit for bit."""
+  game, daring = context.form.compiled, spiel_cfr.Pruning(3.0, 0.0, shortest=10)
+  whole, solver = (catalogue.make(context.name, game, ITERATIONS, pruning=daring) for _ in range(2))
   whole.run(100)
   solver.run(43)
+  by_dict = spiel_cfr.nash_conv(context.form.enumerated, solver.average_policy_dict())
+  assert solver.nash_conv() == context.close(by_dict)
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder, "solver.npz")
     solver.save(path)
-    loaded = IterativeSolver.load(path, context.form.compiled)
+    loaded = IterativeSolver.load(path, game)
   loaded.run(57)
   _assert_equal(loaded, whole)
-  by_dict = spiel_cfr.nash_conv(context.form.enumerated, loaded.average_policy_dict())
-  assert loaded.nash_conv() == context.close(by_dict)
 
 
 def explore(context: Context) -> None:
@@ -379,9 +377,6 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
   return _has_the_same_steps(entry) and not issubclass(entry.solver, decided)
 
 
-_PRUNED = (spiel_cfr.CFRSolver, spiel_cfr.CFRPlusSolver)
-
-
 def _starts_warm(entry: catalogue.Entry) -> bool:
   """Whether it is a full-width solver."""
   return issubclass(entry.solver, WarmStarting)
@@ -406,5 +401,5 @@ OPERATIONS = (
   # The best policy of an abstraction is not the best in the full game.
   Operation("certified average", certified, _certifies, lambda form: not form.loses),
   Operation("warm start, transfer", warm_start, _starts_warm),
-  Operation("pruning", pruning, lambda entry: entry.solver in _PRUNED),
+  Operation("pruning", pruning, lambda entry: entry.solver is spiel_cfr.PrunedCFRSolver),
 )

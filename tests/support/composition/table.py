@@ -84,6 +84,10 @@ def _steps_from_errors(cell: Cell) -> bool:
   return issubclass(entry.solver, spiel_cfr.StablePredictiveCFRSolver) and is_adaptive
 
 
+def _is_pruned(cell: Cell) -> bool:
+  return catalogue.SOLVERS[cell.solver].solver is spiel_cfr.PrunedCFRSolver
+
+
 def _needs_states(entry: catalogue.Entry) -> bool:
   return issubclass(entry.solver, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
 
@@ -103,6 +107,18 @@ def _has_string(form: Form) -> bool:
 
 # What is not named here works.
 REFUSALS: tuple[Refusal, ...] = (
+  Refusal(
+    errors.PruningError,
+    "What one of three players faces is no sum of strategies; and of a vector of hands, or of an abstraction, nothing "
+    "can be left out.",
+    "CFRPlusSolver or CFRSolver",
+    lambda cell: (
+      _is_pruned(cell)
+      and (
+        cell.form.is_vector or cell.form.name == "three players" or cell.form.buckets is not None
+      )
+    ),
+  ),
   Refusal(
     errors.WarmStartError,
     "Adaptive steps come from the errors of predictions, and a policy does not tell which its solver made.",
@@ -124,16 +140,10 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
   ),
   Refusal(
-    errors.PruningError,
-    "What one of three players faces is no sum of strategies; and of a vector of hands, or of an abstraction, nothing "
-    "can be left out.",
-    "CFRPlusSolver or CFRSolver",
-    lambda cell: (
-      cell.operation.name == "pruning"
-      and (
-        cell.form.is_vector or cell.form.name == "three players" or cell.form.buckets is not None
-      )
-    ),
+    errors.WarmStartError,
+    "What was never looked at has no history that could be made up for it.",
+    "has no way to start warm",
+    lambda cell: _is_pruned(cell) and cell.operation.name == "warm start, transfer",
   ),
   Refusal(
     errors.UnsupportedGameError,
