@@ -22,7 +22,7 @@ from spiel_cfr import RegretMatching, errors
 from spiel_cfr.compiled.shards import ShardedPartition
 from spiel_cfr.solvers.loops.part_steps import PartSteps
 
-_SOLVERS = {
+_SOLVERS: dict[str, Any] = {
   "cfr": spiel_cfr.CFRSolver,
   "cfr+": spiel_cfr.CFRPlusSolver,
   "dcfr": spiel_cfr.DCFRSolver,
@@ -30,6 +30,8 @@ _SOLVERS = {
     game, RegretMatching.discounted(beta=0.5), alternating_updates=False, averaged="before"
   ),
   "predictive": spiel_cfr.PCFRPlusSolver,
+  # With numbers of each infoset.
+  "adaptive": functools.partial(spiel_cfr.catalogue.make, "adaptive", iterations=12),
   "tapered": lambda game: spiel_cfr.Solver(game, RegretMatching.plus(), tapered=True),
 }
 
@@ -145,7 +147,7 @@ class _Torn(Here):
     return super().submit(fn, *args, **kwargs)
 
 
-@pytest.mark.parametrize("name", ["cfr+", "simultaneous", "predictive"])
+@pytest.mark.parametrize("name", ["cfr+", "simultaneous", "adaptive"])
 def test_what_was_begun_is_done_again(
   name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
