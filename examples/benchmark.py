@@ -150,6 +150,8 @@ def with_leaf_rows(game: EnumeratedGame) -> EnumeratedGame:
 
 @part
 def iterations() -> None:
+  columns = ["OpenSpiel C++", "OpenSpiel Python", "spiel_cfr, leaf rows"]
+  table = [f"\n| game | spiel_cfr | {' | '.join(columns)} |", "| --- " * (2 + len(columns)) + "|"]
   for name in _GAMES.value:
     game = compiled(name)
     ours = spiel_cfr.CFRPlusSolver(game)
@@ -173,6 +175,15 @@ def iterations() -> None:
       found,
       "spiel_cfr",
     )
+    own = found["spiel_cfr"]
+    cells = [times(found[column] / own) if column in found else "" for column in columns]
+    table.append(f"| {name} | {own * 1e6:.3g} us | {' | '.join(cells)} |")
+  print("\n".join(table))
+
+
+def times(ratio: float) -> str:
+  """Writes a ratio in words."""
+  return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
 
 def lite_efg(game: CompiledGame) -> Step | None:

@@ -4,6 +4,7 @@ import importlib.metadata
 
 from spiel_cfr import catalogue, errors
 from spiel_cfr.abstracting.clusters import cluster, k_means
+from spiel_cfr.abstracting.growing import Grown, solve_growing
 from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
 from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
@@ -134,6 +135,7 @@ __all__ = [
   "ExcessiveGapSolver",
   "Exploration",
   "ExternalSamplingSolver",
+  "Grown",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
   "HedgeCFRSolver",
@@ -224,6 +226,7 @@ __all__ = [
   "sequences",
   "shard",
   "solve",
+  "solve_growing",
   "solve_lp",
   "sweep",
   "transfer",

@@ -41,6 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
   job.add_argument("--solvers", default="cfr,cfr+,dcfr,pcfr+,adaptive", metavar="NAME,NAME")
   _add_limits(job, "stop each solver after so many seconds")
 
+  job = _add(
+    jobs, "explore", _explore, "solve a game, and write a page on which one clicks through it"
+  )
+  job.add_argument("game", help="OpenSpiel's string of a game")
+  job.add_argument("--seconds", type=float, default=60.0, help="solve for so many at most")
+  job.add_argument(
+    "--output", type=pathlib.Path, default=pathlib.Path("explore.html"), metavar="FILE"
+  )
+
   job = _add(jobs, "size", _size, "estimate how large a game is, without walking it")
   job.add_argument("game", help="OpenSpiel's string of a game")
 
@@ -123,6 +132,17 @@ def _compare(chosen: argparse.Namespace) -> None:
     )
     if result.reason == "interrupt":
       return
+
+
+def _explore(chosen: argparse.Namespace) -> None:
+  check_writable(chosen.output)
+  game = spiel_cfr.compile_game(chosen.game)
+  print(game, flush=True)
+  # A thousandth of the largest payoff is more than one sees.
+  target = 1e-3 * max(map(abs, game.payoff_range))
+  solution = spiel_cfr.solve(game, exploitability=target, seconds=chosen.seconds, progress=True)
+  print(solution)
+  print(spiel_cfr.explore(solution, chosen.output))
 
 
 def _size(chosen: argparse.Namespace) -> None:

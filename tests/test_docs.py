@@ -1,6 +1,7 @@
 """What README, the documentation and the notebooks show is what happens."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -59,6 +60,56 @@ def test_programs_run(name, tmp_path):
       file = tmp_path / f"{name}_{number}.py"
       file.write_text(code)
       exec(compile(code, str(file), "exec"), namespace)
+
+
+sys.path.append(str(ROOT / "examples"))  # Where the example programs find each other.
+import tables  # noqa: E402
+
+
+def test_tables_are_those_of_the_results():
+  results = tables.read(ROOT / "docs" / "results.jsonl")
+  text = "".join(path.read_text() for path in PAGES)
+  shown = re.findall(r"<!-- table: ([^:\n]+?)(?:: [^\n]+)? -->", text)
+  assert set(shown) == set(results)
+  assert text.count("<!-- end of table -->") == len(shown)
+  for path in tables.pages(ROOT):
+    assert tables.filled(path.read_text(), results) == path.read_text(), path.name
+
+
+def test_tables_are_measured_anew(tmp_path):
+  (tmp_path / "docs").mkdir()
+  command = "python -c 'print(\"| a | b |\\\\n| --- | --- |\\\\n| c | 2 |\\\\n\")'"
+  command = command.replace("\\\\", "\\")
+  line = {
+    "name": "one",
+    "command": command,
+    "number": 0,
+    "on": "",
+    "columns": ["a"],
+    "rows": [["1"]],
+  }
+  (tmp_path / "docs" / "results.jsonl").write_text(json.dumps(line) + "\n")
+  page = tmp_path / "README.md"
+  page.write_text("x\n<!-- table: one: b | a -->\n<!-- end of table -->\ny\n")
+  subprocess.run(
+    [sys.executable, "examples/tables.py", "--run=one", f"--folder={tmp_path}"],
+    cwd=ROOT,
+    env=os.environ | {"PYTHONPATH": str(ROOT)},
+    check=True,
+  )
+  assert "\n| b | a |\n| ---: | --- |\n| 2 | c |\n" in page.read_text()
+  (result,) = tables.read(tmp_path / "docs" / "results.jsonl").values()
+  assert result["rows"] == [["c", "2"]]
+  assert result["on"]["cores"]
+
+
+def test_the_report_on_rules_is_that_of_its_runs():
+  results = tables.read(ROOT / "docs" / "results.jsonl").values()
+  (command,) = {each["command"] for each in results if "--report" in each["command"]}
+  measured = [dict(each) for each in results if each["command"] == command]
+  tables.measure(command, measured)
+  known = [each for each in results if each["command"] == command]
+  assert [each["rows"] for each in measured] == [each["rows"] for each in known]
 
 
 def test_every_page_is_listed():

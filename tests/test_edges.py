@@ -461,7 +461,7 @@ class EdgesState(pyspiel.State):
     return copy.copy(self)
 
   def child(self, action: int) -> "EdgesState":
-    result = EdgesState(self.get_game())
+    result = type(self)(self.get_game())
     result.path = (*self.path, action)
     return result
 
@@ -495,3 +495,93 @@ def test_games_that_break_their_word(wrong: str) -> None:
     spiel_cfr.compile_game(Edges(wrong))
   # The message quotes a state, or says which terminal state it is.
   assert "history" in str(raised.value) or wrong == "nan"
+
+
+class Odd(Edges):
+  """A game that has an odd answer to a question after a first card and a first move of 1."""
+
+  def __init__(self, question: str, answer: Any) -> None:
+    super().__init__("")
+    self.question, self.answer = question, answer
+
+  def new_initial_state(self) -> "OddState":
+    return OddState(self)
+
+
+class OddState(EdgesState):
+  # OpenSpiel's own, which know the history.
+  child, clone = pyspiel.State.child, pyspiel.State.clone
+
+  def _answer(self, question: str, good: Any) -> Any:
+    game = self.get_game()
+    return game.answer if game.question == question and self.path[:2] == (1, 1) else good
+
+  def _legal_actions(self, player: int) -> Any:
+    return self._answer("legal actions", [0, 1])
+
+  def chance_outcomes(self) -> Any:
+    return self._answer("chance outcomes", [(0, 0.5), (1, 0.5)])
+
+  def returns(self) -> Any:
+    return self._answer("returns", [0.5, -0.5])
+
+  def information_state_string(self, player: int | None = None) -> Any:
+    return self._answer("infostate", str(self.current_player()))
+
+
+_ODD = [
+  ["a"],
+  None,
+  5.5,
+  [10**30, 10**400],
+  [(0, "1.0")],
+  [(0, 1.0, 0)],
+  [1j, 0],
+  ["1.0", "-1.0"],
+]
+
+
+@pytest.mark.parametrize("answer", _ODD, ids=repr)
+@pytest.mark.parametrize("question", ["legal actions", "chance outcomes", "returns", "infostate"])
+def test_answers_that_cannot_be_read(question: str, answer: Any) -> None:
+  ways = [
+    spiel_cfr.compile_game,
+    lambda game: spiel_cfr.compile_game(game, action_filter=lambda state, legal: legal),
+    lambda game: spiel_cfr.ExternalSamplingSolver(game, engine="states").run(100),
+  ]
+  # Nobody asks for returns to know how large a game is.
+  for way in ways if question == "returns" else [*ways, spiel_cfr.estimate_size]:
+    with pytest.raises(errors.UnsupportedGameError, match=rf"{question}.*\[1, 1.*read"):
+      way(Odd(question, answer))
+
+
+def test_first_answers_that_cannot_be_read() -> None:
+  class First(OddState):
+    def current_player(self) -> int:
+      return pyspiel.PlayerId.TERMINAL if self.path else 0
+
+    def is_terminal(self) -> bool:
+      return bool(self.path)
+
+    def _legal_actions(self, player: int) -> Any:
+      return ["a"]
+
+  class Game(Odd):
+    def new_initial_state(self) -> First:
+      return First(self)
+
+  with pytest.raises(errors.UnsupportedGameError, match=r"history \[\] are \['a'\]"):
+    spiel_cfr.compile_game(Game("", None))
+
+
+@pytest.mark.parametrize("answer", [None, 3, [[0]], [0.5], [], ["a"]])
+def test_filters_that_keep_no_actions(answer: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match=r"action filter.*history"):
+    spiel_cfr.compile_game("kuhn_poker", action_filter=lambda state, legal: answer)
+
+
+def test_estimates_of_games_that_break_their_word() -> None:
+  with pytest.raises(errors.UnsupportedGameError, match="neither a player nor chance"):
+    spiel_cfr.estimate_size(Edges("player"))
+  with pytest.raises(errors.UnsupportedGameError, match="no legal action"):
+    spiel_cfr.estimate_size(Odd("legal actions", []))

@@ -33,10 +33,17 @@ def run(name, *flags, fails=False, typed=None):
   return result.stdout + result.stderr
 
 
+def test_growing(tmp_path):
+  printed = run("growing", "--games=endgame", "--endgame=300", f"--picture={tmp_path}/growing.png")
+  assert "| at once | 22,464 |" in printed
+  assert (tmp_path / "growing.png").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize(
   "name",
   [
     "abstraction",
+    "growing",
     "solve",
     "compare_solvers",
     "kuhn_poker",

@@ -21,7 +21,7 @@ def test_as_a_module():
   done = subprocess.run(
     [sys.executable, "-m", "spiel_cfr", "--help"], capture_output=True, text=True, check=True
   )
-  for job in ("solve", "compare", "size", "games", "solvers"):
+  for job in ("solve", "compare", "explore", "size", "games", "solvers"):
     assert re.search(rf"\n +{job} ", done.stdout)
 
 
@@ -37,6 +37,14 @@ def test_solve(capsys, tmp_path):
   }
   nash_conv = float(re.search(r"NashConv ([\d.e-]+)", found).group(1))
   assert spiel_cfr.nash_conv("kuhn_poker", policy) == pytest.approx(nash_conv, rel=1e-4)
+
+
+def test_explore(capsys, tmp_path):
+  path = tmp_path / "new" / "page.html"
+  found = output(capsys, "explore", "kuhn_poker", f"--output={path}")
+  assert "12 infosets" in found
+  assert "kuhn_poker" in path.read_text()
+  assert __main__.main(["explore", "kuhn_poker", f"--output={tmp_path}"]) == 1
 
 
 def test_compare(capsys):

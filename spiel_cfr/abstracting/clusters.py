@@ -21,7 +21,8 @@ from spiel_cfr import arguments, catalogue, errors
 from spiel_cfr.abstraction.buckets import Buckets, identity
 from spiel_cfr.abstraction.leaves import find_public_states
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros
+from spiel_cfr.continuing.identity import carry_up, expect, gradients
+from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.policy import forms
 
 Feature: TypeAlias = Literal["values", "strategies"]
@@ -88,13 +89,8 @@ def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s
 
 def _values(game: CompiledGame, probabilities: Float64s) -> Float64s:
   """Returns the counterfactual utility of each sequence."""
-  reach = forms.sequence_form(game, probabilities)
-  utility = aligned_zeros(game.end)
-  for player, tree in enumerate(game.treeplexes):
-    game.payoff.gradient_into(player, reach, utility)
-    for sequences, infosets in reversed(list(tree.blocks())):
-      worth = (probabilities[sequences] * utility[sequences]).sum(axis=0)
-      np.add.at(utility, tree.parent[infosets], worth)
+  utility = gradients(game, forms.sequence_form(game, probabilities))
+  carry_up(game, expect, utility, strategy=probabilities)
   return utility
 
 

@@ -126,6 +126,12 @@ class AbstractGame(EnumeratedGame):
     """See the base class."""
     return self.buckets.is_lossless
 
+  def refined_buckets(self) -> Buckets:
+    """Returns buckets without ties: infosets stay together if their owner came to them in the same way too."""
+    return Buckets(
+      tuple(own.infosets for own in self._merged), self.buckets.slots, self.buckets.is_lossless
+    )
+
   @property
   def num_buckets(self) -> int:
     """How many strategies there are to choose: infosets, those that are tied counting as one."""

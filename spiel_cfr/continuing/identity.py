@@ -20,9 +20,21 @@ import numpy as np
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, PartWalk
+from spiel_cfr.game.blocks import Block, block_kernel, sequence
 from spiel_cfr.game.sweeps import Tree, new_scratch, tree_up
 from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
 from spiel_cfr.kernels.compile import Kernel
+
+
+@block_kernel
+def expect(block: Block) -> None:
+  """An infoset is worth what its strategy expects."""
+  for i in range(block.size):
+    value = 0.0
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      value += block.strategy[row] * block.utility[row]
+    block.value[i] = value
 
 
 def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:

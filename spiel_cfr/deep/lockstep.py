@@ -13,8 +13,7 @@ from spiel_cfr import errors
 from spiel_cfr.deep.features import Encoder, Float32s
 from spiel_cfr.deep.network import Array, Rows
 from spiel_cfr.deep.reservoir import Reservoir
-from spiel_cfr.game.enumerate import chance_outcomes
-from spiel_cfr.game.promises import unknown_player, wrong_returns
+from spiel_cfr.game.promises import chance_outcomes, unknown_player, wrong_returns
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Bools, Float64s, Uint64s
 from spiel_cfr.sampling.draws import VISITED, fill_uniform, pick

@@ -18,7 +18,7 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.history_walk import CHANCE, NONE, HistoryWalk, spread
 from spiel_cfr.explorer import content
 from spiel_cfr.game import histories
-from spiel_cfr.game.enumerate import chance_outcomes
+from spiel_cfr.game.promises import chance_outcomes
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.policy import forms
 

@@ -12,6 +12,7 @@ import pyspiel
 
 from spiel_cfr import errors, memory
 from spiel_cfr.game.promises import (
+  chance_outcomes,
   check_actions,
   imperfect_recall,
   inconsistent_actions,
@@ -28,7 +29,6 @@ _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # whose chance nodes multiply histories (Leduc's suits) without merging often.
 _MERGE_EVERY = 1 << 20
 _CHECK_EVERY = 1 << 12
-PROBABILITY_TOLERANCE = 1e-6
 # Of the largest return: what sums of returns may differ by and still count as constant.
 _SUM_TOLERANCE = 1e-9
 
@@ -197,22 +197,6 @@ def _moves(view: GameView, state: Any, legal: list[int]) -> _Moves:
   check_actions(view, state, legal)
   order = sorted(enumerate(legal), key=lambda move: str(move[1]))
   return legal, order[:0:-1], order[0]
-
-
-def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
-  """Returns a list of the outcomes and probabilities of a chance node, the caller's to change.
-
-  Raises:
-    GameError: the probabilities are negative, or don't sum to 1.
-  """
-  outcomes = list(view.chance_outcomes(state))
-  total = math.fsum(probability for _, probability in outcomes)
-  if not (abs(total - 1) < PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
-    raise errors.GameError(
-      f"The chance outcomes after the history [{state.history_str()}] are {outcomes}; their "
-      "probabilities must be non-negative and sum to 1."
-    )
-  return outcomes
 
 
 def _name_of_action(outcome: tuple[int, float]) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spiel_cfr.game.promises import check_actions, unknown_player
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s
 
@@ -113,10 +114,14 @@ def estimate_view(
         actions = [action for action, _ in view.chance_outcomes(state)]
       else:
         player = state.current_player()
+        if not 0 <= player < view.num_players:
+          raise unknown_player(state)
         actions = view.legal_actions(state)
         met[player, moves[player]][view.infostate(state)] += 1
         decisions[player] += weight
         moves[player] += 1
+      if not actions:
+        check_actions(view, state, actions)
       weight *= len(actions)
       states += weight
       state.apply_action(actions[choose(len(actions))])

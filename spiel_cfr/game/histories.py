@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.game.enumerate import chance_outcomes
-from spiel_cfr.game.promises import inconsistent_actions, wrong_returns
+from spiel_cfr.game.promises import chance_outcomes, inconsistent_actions, wrong_returns
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import (
   FLOAT_TABLE,

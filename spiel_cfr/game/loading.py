@@ -31,12 +31,14 @@ import open_spiel.python.games  # noqa: F401 (registers OpenSpiel's Python games
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr.game import answers
 
 _PROBE_SECONDS = 10.0
 _PROBE_EXTRA_BYTES = 2 * 2**30
 _PROBE_PLAYOUTS = 3
 _PROBE_MOVES = 500
 _CHANCE_TOLERANCE = 1e-6
+_LEGAL_ACTIONS = answers.checked("legal actions", answers.legal_actions, answers.actions)
 _PLAYERS = ("players", "num_players", "numPlayers")
 
 
@@ -257,7 +259,7 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
           f"{game} has chance probabilities {weights[:10]} after {state.history()}"
         )
     else:
-      actions, weights = state.legal_actions(), None
+      actions, weights = _LEGAL_ACTIONS(state), None
       if names_infostates:
         state.information_state_string(state.current_player())
     if not actions:
@@ -267,15 +269,18 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
 
 
 def is_python_game(game: pyspiel.Game) -> bool:
-  """Returns whether a game, or one that it is made of, is written in Python."""
+  """Returns whether a game, or one that it is made of, is written in Python, or is unknown to OpenSpiel."""
   if type(game).__module__.partition(".")[0] != pyspiel.__name__:
     return True
   inner = (value for value in game.get_parameters().values() if isinstance(value, dict))
-  return any(
-    is_python_game(pyspiel.load_game(parameters.pop("name"), parameters))
-    for parameters in map(dict, inner)
-    if "name" in parameters
-  )
+  try:
+    return any(
+      is_python_game(pyspiel.load_game(parameters.pop("name"), parameters))
+      for parameters in map(dict, inner)
+      if "name" in parameters
+    )
+  except pyspiel.SpielError:
+    return True
 
 
 def is_endgame(game: pyspiel.Game) -> bool:

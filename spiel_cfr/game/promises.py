@@ -1,10 +1,14 @@
 """What games promise to those who walk them, and the errors for those that break their word; each quotes the state."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr.game.view import GameView
+
+# What the probabilities of a chance node may be away from 1.
+PROBABILITY_TOLERANCE = 1e-6
 
 
 def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
@@ -25,6 +29,22 @@ def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
     raise errors.UnsupportedGameError(
       f"Player {state.current_player()} is to move and {problem} after the history [{state.history_str()}]."
     )
+
+
+def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
+  """Returns a list of the outcomes and probabilities of a chance node, the caller's to change.
+
+  Raises:
+    GameError: the probabilities are negative, or don't sum to 1.
+  """
+  outcomes = list(view.chance_outcomes(state))
+  total = math.fsum(probability for _, probability in outcomes)
+  if not (abs(total - 1) < PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
+    raise errors.GameError(
+      f"The chance outcomes after the history [{state.history_str()}] are {outcomes}; their "
+      "probabilities must be non-negative and sum to 1."
+    )
+  return outcomes
 
 
 def wrong_returns(

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.game import loading
+from spiel_cfr.game import answers, loading
 from spiel_cfr.game.own_history import OwnHistory
 
 # (state, its legal actions) -> those to keep.
@@ -78,18 +78,18 @@ class GameView:
     self.num_players = int(game.num_players())
     self._infostate, self._returns = infostate, returns
     self._is_turn_based = game.get_type().short_name == _TURN_BASED
-    root_type = type(game.new_initial_state())
     self._name = OwnHistory(game) if infostate == "history" else infostate
-    self.infostate: Callable[[Any], str] = (
-      self._named if infostate is not None else _method(root_type, "information_state_string")
-    )
+    self._in_python = loading.is_python_game(game)
+    questions = _checked_questions(game) if self._in_python else _questions(game)
+    named, self._all_actions, self._all_outcomes, own_returns = questions
+    self.infostate: Callable[[Any], str] = self._named if infostate is not None else named
     self.legal_actions: Callable[[Any], list[int]] = (
-      self._kept_actions if action_filter else _method(root_type, "legal_actions")
+      self._kept_actions if action_filter else self._all_actions
     )
     self.chance_outcomes: Callable[[Any], list[tuple[int, float]]] = (
-      self._possible_outcomes if self.possible_only else _method(root_type, "chance_outcomes")
+      self._possible_outcomes if self.possible_only else self._all_outcomes
     )
-    self.returns: ReturnsFunction = returns or _method(root_type, "returns")
+    self.returns: ReturnsFunction = returns or own_returns
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
@@ -116,10 +116,10 @@ class GameView:
 
   def player_return(self, state: Any, player: int) -> float:
     """Returns what a terminal state is worth to one player."""
-    own: float = (
-      state.player_return(player) if self._returns is None else self.returns(state)[player]
-    )
-    return own
+    if self._returns is None and not self._in_python:
+      own: float = state.player_return(player)
+      return own
+    return self.returns(state)[player]
 
   def __deepcopy__(self, memo: Any) -> "GameView":
     """Returns the view itself: nobody changes it."""
@@ -187,18 +187,18 @@ class GameView:
     return result
 
   def _kept_actions(self, state: Any) -> list[int]:
-    return kept_actions(self.action_filter, state, state.legal_actions())
+    return kept_actions(self.action_filter, state, self._all_actions(state))
 
   def _possible_outcomes(self, state: Any) -> list[tuple[int, float]]:
     # An endgame lists a million deals at its root.
     if state.is_initial_state():
       return self._first_outcomes
-    return [outcome for outcome in state.chance_outcomes() if outcome[1] > 0]
+    return [outcome for outcome in self._all_outcomes(state) if outcome[1] > 0]
 
   @functools.cached_property
   def _first_outcomes(self) -> list[tuple[int, float]]:
     root = self.new_initial_state()
-    return [outcome for outcome in root.chance_outcomes() if outcome[1] > 0]
+    return [outcome for outcome in self._all_outcomes(root) if outcome[1] > 0]
 
 
 def turn_based_infostate(state: Any, player: int) -> str:
@@ -215,6 +215,37 @@ def _make_view(
 ) -> GameView:
   return GameView(
     game, action_filter, infostate=infostate, possible_only=possible_only, returns=returns
+  )
+
+
+# What names an infostate, the legal actions, the chance outcomes, the returns.
+_Questions: TypeAlias = tuple[
+  Callable[[Any], str],
+  Callable[[Any], list[int]],
+  Callable[[Any], list[tuple[int, float]]],
+  ReturnsFunction,
+]
+
+
+def _questions(game: pyspiel.Game) -> _Questions:
+  """Returns what OpenSpiel's own games are asked: functions of its states, with nothing in between."""
+  root_type = type(game.new_initial_state())
+  return (
+    _method(root_type, "information_state_string"),
+    _method(root_type, "legal_actions"),
+    _method(root_type, "chance_outcomes"),
+    _method(root_type, "returns"),
+  )
+
+
+def _checked_questions(game: pyspiel.Game) -> _Questions:
+  """Returns the same for a game in Python, whose answers are checked."""
+  named, _, chance_outcomes, returns = _questions(game)
+  return (
+    answers.checked("infostate", named, answers.name),
+    answers.checked("legal actions", answers.legal_actions, answers.actions),
+    answers.checked("chance outcomes", chance_outcomes, answers.outcomes),
+    answers.checked("returns", returns, answers.numbers),
   )
 
 
@@ -239,13 +270,19 @@ def kept_actions(action_filter: ActionFilter | None, state: Any, legal: list[int
   """
   if action_filter is None:
     return legal
-  kept = list(action_filter(state, list(legal)))
-  if not kept or len(set(kept)) != len(kept) or not set(kept) <= set(legal):
+  kept: Any = action_filter(state, list(legal))
+  try:
+    kept = list(kept)
+    chosen = set(kept)
+    is_fine = 0 < len(chosen) == len(kept) and chosen <= set(legal)
+  except TypeError:  # It can't be gone through, or what is in it can't be compared.
+    is_fine = False
+  if not is_fine:
     raise errors.ArgumentError(
       f"The action filter turns the legal actions {legal} after the history "
       f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
     )
-  return sorted(kept)
+  return sorted(action for action in legal if action in chosen)
 
 
 class RestrictedGame:

@@ -22,8 +22,12 @@ def next_due(schedule: NextDue, iteration: int, name: str) -> float:
   """Asks a schedule when the thing is next due: at an integer, rounded up, or infinity for never.
 
   Raises:
-    ArgumentError: the answer is no number, or not after `iteration`.
+    ArgumentError: it is no schedule, or the answer is no number, or not after `iteration`.
   """
+  if not callable(schedule):
+    raise errors.ArgumentError(
+      f"{name} must be Every(n), Powers(base) or a function of an iteration, not {shortened(schedule)}."
+    )
   answer: Any = schedule(iteration)
   due = -math.inf
   with contextlib.suppress(errors.ArgumentError):

@@ -7,6 +7,7 @@ import abc
 import math
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 from spiel_cfr import arguments, errors
@@ -42,7 +43,7 @@ class WarmStarting(IterativeSolver):
   @exclusive
   def warm_start(
     self,
-    policy: open_spiel.AnyPolicy | IterativeSolver,
+    policy: open_spiel.AnyPolicy | IterativeSolver | Float64s,
     iterations: int | None = None,
     form: WarmForm | None = None,
     keep_average: bool = True,
@@ -52,7 +53,8 @@ class WarmStarting(IterativeSolver):
     Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016).
 
     Args:
-      policy: anything that `policy.from_policy` reads, or a solver, of which the average policy is taken.
+      policy: anything that `policy.from_policy` reads; or a solver, of which the average policy is taken; or an array
+        in behavioural form, as `average_probabilities` returns it.
       iterations: T, for how many the policy counts. By default as many as a solver needs for one of its quality: CFR
         0.03 / c*; those that start in proportion, which converge about like 1 / t, the square root of that.
       form: "substitute" for the regrets of having met the policy's utilities T times, "proportional" for regrets that
@@ -93,11 +95,21 @@ class WarmStarting(IterativeSolver):
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
-  """Reads what a solver may start from into behavioural form: any policy, or a solver, of which it is the average.
+  """Reads what a solver may start from into behavioural form: any policy, an array, or a solver's average.
 
   Raises:
     PolicyError: it is none, or one for another game.
   """
+  if isinstance(policy, np.ndarray):
+    if policy.shape != (game.end,):
+      raise errors.PolicyError(
+        f"A policy of this game in behavioural form has the shape ({game.end},), not {policy.shape}."
+      )
+    try:
+      forms.check_behavioral_form(game, policy)
+    except (TypeError, ValueError) as error:
+      raise errors.PolicyError(f"The array is no policy in behavioural form: {error}.") from None
+    return np.asarray(policy, np.float64)
   if not isinstance(policy, IterativeSolver):
     return open_spiel.from_policy(game, policy)
   if policy.compiled_game is game or policy.compiled_game.digest == game.digest:

@@ -64,7 +64,7 @@ class Cell:
     solver: a name of the catalogue, or a class.
     arguments: of the solver's constructor, besides the game.
     rules: when to stop.
-    checkpoint_every: the iterations from one checkpoint to the next, or a schedule.
+    checkpoint_every: when to write checkpoints.
     folder: where the result goes.
   """
 
@@ -72,7 +72,7 @@ class Cell:
   solver: AnySolver
   arguments: Mapping[str, Any]
   rules: Rules
-  checkpoint_every: int | NextDue
+  checkpoint_every: NextDue
   folder: str
 
 
@@ -134,7 +134,11 @@ def run_cell(cell: Cell) -> dict[str, Any]:
       )
     result = {**RESULTS, **dataclasses.asdict(outcome.last), "reason": outcome.reason}
     if outcome.reason != "interrupt":
-      header = {"solver": solver.description(), "game": solver.compiled_game.game_string}
+      header = {
+        "run": folder.name,
+        "solver": solver.description(),
+        "game": solver.compiled_game.game_string,
+      }
       _write_result(folder, header | {"versions": versions(), "result": result})
     return _as_numbers(result)
   except Exception as error:
@@ -151,12 +155,26 @@ def describe(error: BaseException) -> str:
 
 
 def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
-  """Returns the result in a folder, None if there is none that is whole."""
+  """Returns the result in a folder, None if there is none that is whole and this run's."""
   try:
-    result = json.loads((folder / RESULT).read_bytes())["result"]
-    return _as_numbers({name: result[name] for name in RESULTS})
+    content = json.loads((folder / RESULT).read_bytes())
+    result = _as_numbers({name: content["result"][name] for name in RESULTS})
+    return result if content["run"] == folder.name and _is_result(result) else None
   except (OSError, ValueError, KeyError, TypeError, RecursionError):
     return None
+
+
+def _is_result(result: Mapping[str, Any]) -> bool:
+  """Returns whether every entry is what a run that has come to its end says."""
+  for name, default in RESULTS.items():
+    value = result[name]
+    if type(value) is not type(default):
+      return False
+    if isinstance(value, int) and not 0 <= value < 1 << 63:
+      return False
+    if isinstance(value, float) and not math.isfinite(value) and name != "exploitability":
+      return False
+  return bool(result["reason"]) and not result["error"]
 
 
 def _write_result(folder: pathlib.Path, content: dict[str, Any]) -> None:

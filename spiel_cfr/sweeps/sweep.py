@@ -17,7 +17,7 @@ from spiel_cfr.compiled.shared_game import SharedGame
 from spiel_cfr.compiling import compile_game
 from spiel_cfr.runs.lock import FolderLock
 from spiel_cfr.runs.loop import check_limits
-from spiel_cfr.runs.schedule import Every, NextDue, Powers
+from spiel_cfr.runs.schedule import Every, NextDue, Powers, next_due
 from spiel_cfr.sweeps import cells
 from spiel_cfr.sweeps.cells import Cell, Rules
 from spiel_cfr.sweeps.processes import ProcessExecutor
@@ -25,7 +25,8 @@ from spiel_cfr.sweeps.table import SweepTable
 
 Grid = Mapping[str, Sequence[Any]]
 
-_GAMES, _TABLE = "games", "table.csv"
+# The first is hidden, since it is removed in the end, whatever is in it.
+_GAMES, _TABLE = ".compiled_games", "table.csv"
 # How many checkpoints a run with a known end leaves on its way, if nobody says.
 _CHECKPOINTS = 10
 
@@ -85,10 +86,13 @@ def sweep(
   """
   check_limits(iterations, target_nash_conv, target_exploitability, seconds)
   rules = Rules(iterations, target_nash_conv, target_exploitability, seconds, evaluate_at)
-  if checkpoint_every is None:
-    checkpoint_every = Powers(2) if iterations is None else -(-iterations // (_CHECKPOINTS + 1))
+  if checkpoint_every is None and iterations is None:
+    checkpoint_every = Powers(2)
   elif not callable(checkpoint_every):
-    Every(checkpoint_every)
+    every = (
+      -(-(iterations or 1) // (_CHECKPOINTS + 1)) if checkpoint_every is None else checkpoint_every
+    )
+    checkpoint_every = Every(every)
   _check_schedules(evaluate_at=evaluate_at, checkpoint_every=checkpoint_every)
   combinations = list(_combinations(grid))
   if executor is not None and not isinstance(executor, concurrent.futures.Executor):
@@ -110,9 +114,10 @@ def sweep(
   return table
 
 
-def _check_schedules(**schedules: int | NextDue) -> None:
-  """Refuses what can't be sent to another process."""
+def _check_schedules(**schedules: NextDue) -> None:
+  """Refuses what is no schedule, or can't be sent to another process."""
   for name, schedule in schedules.items():
+    next_due(schedule, 0, name)
     try:
       pickle.dumps(schedule)
     except Exception as error:
@@ -123,7 +128,12 @@ def _check_schedules(**schedules: int | NextDue) -> None:
 
 def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
   """Yields what each run is given, by name."""
-  for one in [grid] if isinstance(grid, Mapping) else grid:
+  grids = [grid] if isinstance(grid, Mapping) else grid
+  if not isinstance(grids, Sequence) or not grids:
+    raise errors.ArgumentError(
+      f"The grid must be a mapping, or a sequence of some, not {checked.shortened(grids)}."
+    )
+  for one in grids:
     if not isinstance(one, Mapping) or not {"game", "solver"} <= set(one):
       raise errors.ArgumentError(
         'A grid maps "game", "solver" and arguments of solvers to lists of values.'
@@ -140,7 +150,7 @@ def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
 def _prepare(
   combinations: Sequence[Mapping[str, Any]],
   rules: Rules,
-  checkpoint_every: int | NextDue,
+  checkpoint_every: NextDue,
   folder: pathlib.Path,
 ) -> tuple[list[dict[str, Any]], list[Cell]]:
   """Returns a row per combination, with its result if that is known or can't be had, and the cells of the others."""

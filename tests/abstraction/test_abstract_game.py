@@ -197,6 +197,8 @@ def test_one_side_at_a_time_is_least_exploitable(leduc, buckets, num_buckets, bo
   lost = least_loss(spiel_cfr.abstract(leduc, buckets, (0,)), 0)
   lost += least_loss(spiel_cfr.abstract(leduc, buckets, (1,)), 1)
   assert lost / 2 == pytest.approx(optimum, abs=1e-6)
+  exact = spiel_cfr.least_exploitable(leduc, buckets, solver="lp")
+  assert exact.exploitability == pytest.approx(optimum, abs=1e-6)
   best = spiel_cfr.least_exploitable(leduc, buckets, iterations=4000)
   found = spiel_cfr.exploitability(leduc, best.policy)
   assert found == pytest.approx(best.exploitability, abs=1e-12)

@@ -273,3 +273,17 @@ def test_what_is_refused_changes_nothing():
   constant.warm_start(uniform)
   with pytest.raises(errors.WarmStartError, match=r"solver\.restarted\(\)"):
     constant.certificate()
+
+
+def test_an_array_is_a_policy():
+  source, solver, other = (spiel_cfr.CFRPlusSolver("kuhn_poker") for _ in range(3))
+  source.run(20)
+  probabilities = source.average_probabilities()
+  solver.warm_start(probabilities)
+  other.warm_start(source.average_policy())
+  for each in (solver, other):
+    each.run(5)
+  assert np.array_equal(solver.average_probabilities(), other.average_probabilities())
+  for wrong in (probabilities[:-1], 2 * probabilities, np.full_like(probabilities, np.nan)):
+    with pytest.raises(errors.PolicyError, match="behavioural form"):
+      solver.warm_start(wrong)

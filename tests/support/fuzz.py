@@ -16,8 +16,9 @@ import hostile
 import random_games
 
 import spiel_cfr
-from spiel_cfr import files, policy
+from spiel_cfr import files
 from spiel_cfr.game import loading
+from spiel_cfr.policy import open_spiel
 from spiel_cfr.runs import trace
 from spiel_cfr.solvers import interface
 
@@ -80,8 +81,8 @@ _INSTRUMENTED = (
   files.read,
   interface.IterativeSolver._restore,
   interface.IterativeSolver.load_state_dict,
-  policy._entries,
-  policy._check,
+  open_spiel._entries,
+  open_spiel._check,
   loading.load_game,
 )
 

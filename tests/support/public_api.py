@@ -284,6 +284,8 @@ _bases: dict[str, Callable[[], Any]] = {
   "translate": lambda: lambda state, action: {},
   "points": lambda: np.eye(4),
   "size": lambda: 2,
+  "start": _compiled,
+  "target": lambda: 0.5,
   "bet": lambda: 1.0,
   "below": lambda: 0.5,
   "above": lambda: 2.0,

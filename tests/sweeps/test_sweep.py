@@ -73,7 +73,10 @@ def test_every_combination_is_a_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
   assert len({row["folder"] for row in table.rows}) == len(table.rows)
   assert not table.failed
   # The games that processes shared are gone.
-  assert not (tmp_path / "games").exists()
+  assert {path.name for path in tmp_path.iterdir()} == {
+    "table.csv",
+    *(pathlib.Path(row["folder"]).name for row in table.rows),
+  }
 
 
 def test_tables(kuhn: Any, tmp_path: pathlib.Path) -> None:
@@ -124,6 +127,49 @@ def test_what_is_done_is_not_done_again(kuhn: Any, tmp_path: pathlib.Path) -> No
     assert json.loads((folder / "result.json").read_bytes())
 
 
+@pytest.mark.parametrize(
+  ("name", "value"),
+  [
+    ("iteration", "20"),
+    ("iteration", -1),
+    ("iteration", 10**400),
+    ("nash_conv", None),
+    ("nash_conv", math.nan),
+    ("solver_seconds", [1.0]),
+    ("exploitability", "0.1"),
+    ("reason", ""),
+    ("error", "another time"),
+  ],
+)
+def test_forged_results_are_none(kuhn: Any, tmp_path: pathlib.Path, name: str, value: Any) -> None:
+  grid = {"game": [kuhn], "solver": ["cfr"]}
+  (row,) = sweep(grid, tmp_path).rows
+  path = pathlib.Path(row["folder"]) / "result.json"
+  content = json.loads(path.read_bytes())
+  content["result"][name] = value
+  path.write_text(json.dumps(content))
+  (again,) = sweep(grid, tmp_path).rows
+  assert [again[each] for each in ("iteration", "nash_conv", "reason", "error")] == [
+    row[each] for each in ("iteration", "nash_conv", "reason", "error")
+  ]
+
+
+def test_results_of_other_runs_are_none(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  grid = {"game": [kuhn], "solver": ["cfr", "cfr+"]}
+  first = sweep(grid, tmp_path).rows
+  one, other = (pathlib.Path(row["folder"]) / "result.json" for row in first)
+  one.write_bytes(other.read_bytes())
+  again = sweep(grid, tmp_path).rows
+  assert [row["nash_conv"] for row in again] == [row["nash_conv"] for row in first]
+
+
+def test_a_folder_of_ones_own_is_left_alone(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  (tmp_path / "games").mkdir()
+  (tmp_path / "games" / "mine").write_text("x")
+  sweep({"game": [kuhn], "solver": ["cfr"]}, tmp_path)
+  assert (tmp_path / "games" / "mine").read_text() == "x"
+
+
 def test_damaged_checkpoints_are_no_end(kuhn: Any, tmp_path: pathlib.Path) -> None:
   grid = {"game": [kuhn], "solver": ["cfr"]}
   (row,) = sweep(grid, tmp_path).rows
@@ -157,13 +203,18 @@ def test_sampling_without_a_seed_is_the_same_every_time(kuhn: Any, tmp_path: pat
     (None, {"seconds": math.nan}, "seconds must be"),
     (None, {"checkpoint_every": 0}, "must be a positive integer"),
     (None, {"evaluate_at": lambda iteration: iteration + 1}, "evaluate_at must be a schedule"),
+    (None, {"evaluate_at": 5}, "evaluate_at must be Every"),
+    (None, {"evaluate_at": None}, "evaluate_at must be Every"),
     (None, {"executor": 3}, "executor must be"),
+    (5, {}, "The grid must be a mapping"),
+    ([], {}, "The grid must be a mapping"),
   ],
 )
 def test_refuses_what_makes_no_sense(
   grid: Any, settings: dict[str, Any], message: str, tmp_path: pathlib.Path
 ) -> None:
-  grid = grid or {"game": ["kuhn_poker"], "solver": ["cfr"]}
+  if grid is None:
+    grid = {"game": ["kuhn_poker"], "solver": ["cfr"]}
   with pytest.raises(errors.ArgumentError, match=message):
     sweep(grid, tmp_path, **settings)
 

@@ -9,8 +9,13 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.game.enumerate import PROBABILITY_TOLERANCE, chance_outcomes
-from spiel_cfr.game.promises import check_actions, unknown_player, wrong_returns
+from spiel_cfr.game.promises import (
+  PROBABILITY_TOLERANCE,
+  chance_outcomes,
+  check_actions,
+  unknown_player,
+  wrong_returns,
+)
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Uint64s
 from spiel_cfr.sampling.draws import ITERATIONS, POSITION, VISITED, explore, fill_uniform, pick
@@ -158,8 +163,8 @@ class StateEngine:
     if mover == _TERMINAL:
       try:
         result = self.view.player_return(state, player)
-      except pyspiel.SpielError:
-        raise wrong_returns(state, state.returns(), self.view.num_players) from None
+      except (IndexError, pyspiel.SpielError):
+        raise wrong_returns(state, self.view.returns(state), self.view.num_players) from None
       if not -math.inf < result < math.inf:
         raise errors.InvalidPayoffError(
           f"Player {player} gets {result} after the history [{state.history_str()}]; it must be a finite number."

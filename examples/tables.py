@@ -1,0 +1,110 @@
+r"""Writes the tables of README and the documentation from docs/results.jsonl, so that each number stands once.
+
+    python examples/tables.py                            # writes the tables into the pages
+    python examples/tables.py --run=warm_start,n_players  # measures these anew before
+
+A line of the file is a table that a command has printed: its name, the command, which of the tables that it prints,
+what it ran on, columns and rows. On a page it stands between `<!-- table: NAME -->` and `<!-- end of table -->`;
+`<!-- table: NAME: COLUMN | COLUMN -->` shows some of its columns.
+"""
+
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from absl import app, flags
+
+from spiel_cfr import environment
+
+_ROOT = pathlib.Path(__file__).parent.parent
+_RUN = flags.DEFINE_list("run", [], "the tables to measure anew, by name")
+_FOLDER = flags.DEFINE_string("folder", str(_ROOT), "where README.md and docs/ are")
+
+_PLACE = re.compile(
+  r"(<!-- table: ([^:\n]+?)(?:: ([^\n]+))? -->\n).*?(<!-- end of table -->)", re.DOTALL
+)
+_NUMBER = re.compile(r"[-*]*\d")
+
+Table = dict[str, Any]
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  folder = pathlib.Path(_FOLDER.value)
+  path = folder / "docs" / "results.jsonl"
+  tables = read(path)
+  if not set(_RUN.value) <= set(tables):
+    raise app.UsageError(f"the tables are {', '.join(tables)}")
+  commands = dict.fromkeys(tables[name]["command"] for name in _RUN.value)
+  for command in commands:
+    measure(command, [table for table in tables.values() if table["command"] == command])
+    path.write_text(
+      "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in tables.values())
+    )
+  for page in pages(folder):
+    page.write_text(filled(page.read_text(), tables))
+
+
+def pages(folder: pathlib.Path) -> list[pathlib.Path]:
+  """Returns the pages that may have tables."""
+  return [folder / "README.md", *sorted((folder / "docs").glob("*.md"))]
+
+
+def read(path: pathlib.Path) -> dict[str, Table]:
+  """Reads the tables, by name."""
+  return {table["name"]: table for table in map(json.loads, path.read_text().splitlines())}
+
+
+def filled(text: str, tables: dict[str, Table]) -> str:
+  """Returns a page with all its tables as the file has them."""
+
+  def table(place: re.Match[str]) -> str:
+    begin, name, columns, end = place.groups()
+    return begin + markdown(tables[name], columns.split(" | ") if columns else None) + end
+
+  return _PLACE.sub(table, text)
+
+
+def markdown(table: Table, columns: Sequence[str] | None = None) -> str:
+  """Returns a table, or some of its columns, in Markdown; numbers stand at the right."""
+  known = table["columns"]
+  chosen = range(len(known)) if columns is None else [known.index(name) for name in columns]
+  rows = [[row[place] for place in chosen] for row in table["rows"]]
+  lines = [[known[place] for place in chosen], [], *rows]
+  for cells in zip(*rows, strict=True):
+    lines[1].append("---:" if all(_NUMBER.match(cell) for cell in cells if cell) else "---")
+  return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def measure(command: str, tables: Sequence[Table]) -> None:
+  """Runs a command, and takes over what it prints."""
+  program, *rest = shlex.split(command)
+  assert program == "python"
+  print(command, flush=True)
+  output = subprocess.run(
+    [sys.executable, *rest], cwd=_ROOT, check=True, stdout=subprocess.PIPE, text=True
+  ).stdout
+  printed = list(printed_tables(output))
+  for table in tables:
+    table["columns"], *table["rows"] = printed[table["number"]]
+    table["on"] = environment.machine() | environment.versions()
+
+
+def printed_tables(output: str) -> Iterator[list[list[str]]]:
+  """Finds the tables in what was printed: their columns and then their rows, as cells."""
+  for block in re.findall(r"(?:^\|.*\|\n)+", output, re.MULTILINE):
+    lines = [
+      [cell.strip() for cell in line[1:-1].split("|")]
+      for line in block.replace("\\|", "/").splitlines()
+    ]
+    yield [lines[0], *lines[2:]]
+
+
+if __name__ == "__main__":
+  app.run(main)
