@@ -9,7 +9,10 @@ against LiteEFG if it is installed, against our own with payoffs in the plainest
 does so on games too large to compile, from the first iteration on, and times what is left to OpenSpiel's states;
 `evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `endgames` times hold'em
 in vector form against dense matrix products, OpenSpiel's list of deals and itself; `start` times a first and a second
-start of Python with one iteration of Leduc.
+start of Python with one iteration of Leduc. Two more run only when they are named: `shards` times a turn endgame on
+threads and on processes, and what goes between them; `scaling` measures how cost grows with games, and draws it:
+
+    python examples/benchmark.py --only=scaling --most_leaves=1e6 --picture=results/scaling.png
 
 `endgames` takes endgames with random reaches, or files in the LibratusEndgames format:
 
@@ -19,7 +22,10 @@ The streaming floor is the time that reading what an iteration must touch would 
 machine reads memory of that size: all payoffs, and of every sequence its regret, strategy, reach and average.
 """
 
+import concurrent.futures
+import contextlib
 import os
+import pickle
 import random
 import statistics
 import subprocess
@@ -36,11 +42,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pyspiel
+import scaling
 from absl import app, flags
 from named_solvers import SOLVERS
 from open_spiel.python.algorithms import cfr as open_spiel_cfr
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
+from results import writable
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, EnumeratedGame, policy
@@ -349,11 +357,13 @@ _RIVER = flags.DEFINE_string("river", None, "a river endgame in the LibratusEndg
 _TURN = flags.DEFINE_string("turn", None, "a turn endgame in that format")
 
 
-def endgame(path: str | None, board: str) -> pyspiel.Game:
-  """Loads an endgame, or makes one where every hand has a random reach."""
+def endgame(path: str | None, board: str, num_hands: int = 1326) -> pyspiel.Game:
+  """Loads an endgame, or makes one where so many hands, less those that the board blocks, have a random reach."""
   if path is not None:
     return spiel_cfr.load_endgame(path).load()
-  reaches = np.random.default_rng(0).random((2, 1326))
+  rng = np.random.default_rng(0)
+  reaches = rng.random((2, 1326))
+  reaches[:, rng.permutation(1326)[num_hands:]] = 0.0
   return spiel_cfr.Endgame(3 if len(board) == 8 else 4, board, 500, reaches).load()
 
 
@@ -474,14 +484,137 @@ def start() -> None:
   show("starting Python, importing, compiling Leduc, one iteration", found, "second start")
 
 
+class Metered(concurrent.futures.Executor):
+  """Another executor, and the bytes that go to and from it."""
+
+  def __init__(self, executor: concurrent.futures.Executor) -> None:
+    self._executor = executor
+    self.calls: list[tuple[int, int]] = []
+
+  def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "concurrent.futures.Future[Any]":
+    """Calls a function."""
+    sent = len(pickle.dumps((fn, args, kwargs)))
+    future = self._executor.submit(fn, *args, **kwargs)
+    self.calls.append((sent, len(pickle.dumps(future.result()))))
+    return future
+
+
+def answer(message: bytes, length: int) -> bytes:
+  """Answers a message with one of a given length: what a shard without any work would do."""
+  return bytes(length)
+
+
+def exchange(executor: concurrent.futures.Executor, updates: list[list[tuple[int, int]]]) -> None:
+  """Sends and receives as many bytes as the updates of an iteration, whose calls go at once."""
+  for calls in updates:
+    futures = [executor.submit(answer, bytes(sent), received) for sent, received in calls]
+    for future in futures:
+      future.result()
+
+
+def shards() -> None:
+  """Times a turn endgame on threads and processes, beside what the cost model of docs/sharding.md predicts."""
+  game = endgame(_TURN.value, "7s9h9cTc", _HANDS.value)
+  plain, threaded = (
+    spiel_cfr.compile_public_game(
+      game, abstraction.few_bets, partitioned=True, num_threads=num_threads
+    )
+    for num_threads in (1, 2)
+  )
+  assert plain.partition is not None
+  trunk = sum(map(len_of, plain.partition.parts[0].sequences)) / plain.end
+  solver = spiel_cfr.CFRPlusSolver(plain)
+  steps: dict[str, Step] = {
+    "1 thread": solver.run,
+    "2 threads": spiel_cfr.CFRPlusSolver(threaded).run,
+  }
+  # What an update copies: of its own player strategy and regrets, and an average; of both in an iteration.
+  copied = np.ones(3 * plain.end, plain.dtype)
+  target = np.zeros_like(copied)
+  steps["copying"] = repeat(np.copyto, target, copied)
+  traffic = {}
+  with contextlib.ExitStack() as stack:
+    folder = stack.enter_context(tempfile.TemporaryDirectory(dir=_SHARED.value))
+    for count in (1, 2):
+      executor = stack.enter_context(spiel_cfr.ProcessExecutor(count))
+      metered = Metered(executor)
+      sharded = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, metered, folder, count))
+      sharded.run(2)
+      metered.calls.clear()
+      sharded.run(1)
+      traffic[count] = list(metered.calls)
+      sharded = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, executor, folder, count))
+      steps[f"{count} processes"] = sharded.run
+      updates = [
+        traffic[count][first : first + count] for first in range(0, len(metered.calls), count)
+      ]
+      steps[f"messages of {count} processes"] = repeat(exchange, executor, updates)
+    found = medians(steps)
+  one = found["1 thread"]
+  predicted = {
+    f"{name}, predicted": one * (trunk + (1 - trunk) / count) + more
+    for name, count, more in (
+      ("2 threads", 2, 0.0),
+      *(
+        (
+          f"{count} processes",
+          count,
+          found["copying"] / count + found[f"messages of {count} processes"],
+        )
+        for count in (1, 2)
+      ),
+    )
+  }
+  show(f"one iteration of CFR+ on a turn endgame\n{plain}", found | predicted, "1 thread")
+  print(
+    f"\n  {100 * trunk:.2f}% of the sequences are in the trunk; {copied.nbytes / 1e6:,.1f} MB are copied"
+  )
+  for count, calls in traffic.items():
+    sent, received = (sum(column) / 1e6 for column in zip(*calls, strict=True))
+    print(
+      f"  {count} processes: {len(calls)} calls send {sent:.3f} MB and receive {received:.3f} MB"
+    )
+
+
+def len_of(own: slice) -> int:
+  """Returns how many a slice has."""
+  return int(own.stop - own.start)
+
+
+_HANDS = flags.DEFINE_integer(
+  "hands", 400, "how many hands a player has in the endgame of `shards`", 10, 1326
+)
+_SHARED = flags.DEFINE_string("shared", None, "the folder of files that processes share")
+_MOST_LEAVES = flags.DEFINE_float("most_leaves", 1e5, "how large the games of `scaling` are", 1)
+_MOST_LEAVES_OF_OPEN_SPIEL = flags.DEFINE_float(
+  "most_leaves_of_open_spiel", 2e6, "how large those that OpenSpiel's C++ solves beside it are", 1
+)
+_SECONDS_EACH = flags.DEFINE_float(
+  "seconds_each", 60, "how long a game of `scaling` may take to each exploitability", 0.001
+)
+_PICTURE = flags.DEFINE_string("picture", "results/scaling.png", "the picture of `scaling`")
+
+
+def growth() -> None:
+  """Measures how cost grows with games."""
+  scaling.measure_all(
+    _MOST_LEAVES.value,
+    _SECONDS_EACH.value,
+    _MOST_LEAVES_OF_OPEN_SPIEL.value,
+    writable(_PICTURE.value),
+  )
+
+
+# What takes too long to be run with the others.
+_ALONE = {"scaling": growth, "shards": shards}
 _ONLY = flags.DEFINE_list("only", list(_PARTS), "which parts to run")
 
 
 def main(arguments: list[str]) -> None:
-  if len(arguments) > 1 or not set(_ONLY.value) <= set(_PARTS):
-    raise app.UsageError(f"the parts are {', '.join(_PARTS)}")
+  if len(arguments) > 1 or not set(_ONLY.value) <= set(_PARTS | _ALONE):
+    raise app.UsageError(f"the parts are {', '.join(_PARTS | _ALONE)}")
   for name in _ONLY.value:
-    _PARTS[name]()
+    (_PARTS | _ALONE)[name]()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.bots import PolicyBot
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
+from spiel_cfr.compiled.shards import shard
 from spiel_cfr.compiling import compile_game, estimate_size
 from spiel_cfr.continuing.linear_games import LinearGame, kuhn_bets, leduc_bets, linear_game
 from spiel_cfr.continuing.substitutes import WarmStart
@@ -223,6 +224,7 @@ __all__ = [
   "save_efg",
   "save_policy",
   "sequences",
+  "shard",
   "solve",
   "solve_growing",
   "solve_lp",

@@ -101,6 +101,10 @@ class FolderInUseError(SpielCFRError, RuntimeError):
   """Another run is writing checkpoints into the folder."""
 
 
+class ShardError(SpielCFRError, RuntimeError):
+  """Processes that share a solver's subtrees have failed for good, or can't be given what they need."""
+
+
 class RestartError(SpielCFRError, ValueError):
   """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""
 

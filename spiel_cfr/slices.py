@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from spiel_cfr.interrupt import DeferredInterrupt
+
 _SECONDS = 0.1
 _MOST = 1 << 14
 # Numbers that an iteration goes through in a millisecond or so.
@@ -49,8 +51,10 @@ def whole_steps(step: Callable[[int, bool], None], count: int) -> None:
         return
 
   with concurrent.futures.ThreadPoolExecutor(1) as thread:
-    running = thread.submit(work)
     try:
+      # Interrupted while its thread starts, the executor would not know that it has one to wait for.
+      with DeferredInterrupt():
+        running = thread.submit(work)
       running.result()
     except KeyboardInterrupt:
       interrupted.set()

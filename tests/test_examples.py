@@ -362,6 +362,25 @@ def test_benchmark(part):
   assert " us " in output
 
 
+def test_how_cost_grows(tmp_path):
+  picture = tmp_path / "scaling.png"
+  output = run(
+    "benchmark", "--only=scaling", "--most_leaves=50", "--seconds_each=1", f"--picture={picture}"
+  )
+  assert output.count("us an iteration (OpenSpiel C++") == 1
+  assert output.count("and so on; not run") == 3
+  _, row = picture.with_suffix(".csv").read_text().splitlines()
+  assert "goofspiel with 3 to 7 cards" in row
+  assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_what_shards_cost():
+  output = run("benchmark", "--only=shards", "--hands=40", "--rounds=1", "--seconds=0.001")
+  assert output.count("predicted") == 3
+  assert "2 processes: 4 calls send" in output
+
+
 def test_libratus_endgames(tmp_path):
   endgame = poker_games.random_endgame(0, 40)
   endgame.save(tmp_path / "river.txt")

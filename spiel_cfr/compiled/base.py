@@ -6,7 +6,7 @@ import functools
 import os
 import pickle
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyspiel
@@ -64,6 +64,7 @@ class CompiledGame(abc.ABC):
   constant_sum: float | None
   num_states: int
   num_terminals: int
+  _partition: Partition | None = None
 
   @property
   @abc.abstractmethod
@@ -102,7 +103,13 @@ class CompiledGame(abc.ABC):
   @property
   def partition(self) -> Partition | None:
     """The parts that solvers are to go through one by one; None where they take the game as a whole."""
-    return None
+    return self._partition
+
+  def with_partition(self, partition: Partition) -> Self:
+    """Returns the same game, whose solvers go through its parts in another way."""
+    result = object.__new__(type(self))
+    result.__dict__.update(self.__dict__, _partition=partition)
+    return result
 
   @property
   def ties(self) -> Ties | None:

@@ -113,6 +113,10 @@ class PartWalk:
       for part in self.parts
     ]
 
+  def kept(self, number: int, player: int) -> tuple[AnyFloats, AnyFloats]:
+    """Returns what a subtree's sweeps up have left for the trunk, utilities and predictions: the arrays themselves."""
+    return self._kept[number][player]
+
   def for_each_subtree(self, work: Callable[[int, Workspace], None]) -> None:
     """Calls `work` with the number of each subtree and a workspace."""
     # Each thread takes the next subtree when it is done with one; what it leaves does not depend on who took it.

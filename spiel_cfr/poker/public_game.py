@@ -107,11 +107,6 @@ class PublicGame(CompiledGame):
     return self._dtype
 
   @property
-  def partition(self) -> Partition | None:
-    """See the base class."""
-    return self._partition
-
-  @property
   def num_leaves(self) -> int:
     """How many terminals all boards have together, each a pair of vectors over hands."""
     return self.num_terminals

@@ -11,6 +11,7 @@ from typing import Any
 from spiel_cfr import arguments as checked
 from spiel_cfr import catalogue, errors, files
 from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.shared_game import SharedGame
 from spiel_cfr.environment import versions
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.loop import run
@@ -18,7 +19,6 @@ from spiel_cfr.runs.schedule import NextDue, Powers
 from spiel_cfr.runs.trace import open_trace
 from spiel_cfr.sampling.base import SamplingSolver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.sweeps.shared_game import SharedGame
 
 AnySolver = str | type[IterativeSolver]
 

@@ -13,6 +13,7 @@ import tqdm
 
 from spiel_cfr import arguments as checked
 from spiel_cfr import errors, files
+from spiel_cfr.compiled.shared_game import SharedGame
 from spiel_cfr.compiling import compile_game
 from spiel_cfr.runs.lock import FolderLock
 from spiel_cfr.runs.loop import check_limits
@@ -20,7 +21,6 @@ from spiel_cfr.runs.schedule import Every, NextDue, Powers, next_due
 from spiel_cfr.sweeps import cells
 from spiel_cfr.sweeps.cells import Cell, Rules
 from spiel_cfr.sweeps.processes import ProcessExecutor
-from spiel_cfr.sweeps.shared_game import SharedGame
 from spiel_cfr.sweeps.table import SweepTable
 
 Grid = Mapping[str, Sequence[Any]]

@@ -118,6 +118,8 @@ def attempt(case: Case, value: Any) -> None:
     named = {**_arguments(function), case.parameter: value}
     if function is spiel_cfr.optimize_parameters:
       named["game"] = spiel_cfr.linear_game(_kuhn(), spiel_cfr.kuhn_bets)
+    if function is spiel_cfr.shard:
+      named["game"] = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "level"} | named
     _use(function(**named))

@@ -16,8 +16,8 @@ from executors import Here
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr.compiled.shared_game import SharedGame
 from spiel_cfr.sweeps import cells
-from spiel_cfr.sweeps.shared_game import SharedGame
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +244,7 @@ def test_shared_games_are_what_was_written(kuhn: Any, tmp_path: pathlib.Path) ->
     (tmp_path / "other").write_bytes(content)
     content[place] ^= 1
     changed = SharedGame(str(tmp_path / "other"), shared.sha256, shared.parts)
-    with pytest.raises(errors.DamagedFileError, match="not what the sweep wrote"):
+    with pytest.raises(errors.DamagedFileError, match="not what was written"):
       changed.load()
 
 

@@ -1,10 +1,12 @@
 """The iterations of full-width solvers: one interface, and an implementation for each way to go through a game."""
 
 from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.shards import ShardedPartition
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
 from spiel_cfr.solvers.loops.flat import FlatLoop
 from spiel_cfr.solvers.loops.parts import PartsLoop
+from spiel_cfr.solvers.loops.shards import ShardedLoop
 
 __all__ = ["FlatLoop", "IterationNumbers", "Loop", "make_loop"]
 
@@ -22,4 +24,6 @@ def make_loop(
   """
   if game.partition is None:
     return FlatLoop(game, minimizer, tapered, correlated)
+  if isinstance(game.partition, ShardedPartition):
+    return ShardedLoop(game, minimizer, game.partition, tapered, correlated)
   return PartsLoop(game, minimizer, game.partition, tapered, correlated)

@@ -14,21 +14,18 @@ Averages are added to where reach probabilities are computed anyway, in the oppo
 weight is *owed* until then: what it weighs after its own update, and before the next one.
 """
 
-import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiled.parts import PLAYERS, Partition, PartWalk, Workspace
-from spiel_cfr.game.sweeps import tree_adopt, tree_down, tree_reach, tree_up
+from spiel_cfr.compiled.parts import PLAYERS, Partition
+from spiel_cfr.game.sweeps import Memory
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, Uint64s, aligned_zeros
-from spiel_cfr.kernels.compile import Kernel
-from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.slices import whole_steps
 from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
+from spiel_cfr.solvers.loops.part_steps import PartSteps, memory_sizes
 
 
 class PartsLoop(Loop):
@@ -47,32 +44,24 @@ class PartsLoop(Loop):
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
-    zeros = functools.partial(aligned_zeros, dtype=game.dtype)
-    self.strategy = zeros(game.end)
+    self._steps = PartSteps(game, minimizer, partition, self._allocate(partition))
+    self.strategy, self.cumulative, self.state, self.local = self._steps.memory
     for treeplex in game.treeplexes:
       for sequences, _ in treeplex.blocks():
         self.strategy[sequences] = 1.0 / len(sequences)
-    self.cumulative = zeros(game.end)
-    self.tapered = zeros(game.end if tapered else 0)
+    self.tapered = aligned_zeros(game.end if tapered else 0, dtype=game.dtype)
     # There are two players, so that averages say what gradients were.
     self.gradients = aligned_zeros(0)
     self.play_values = np.zeros(len(PLAYERS) if correlated else 0)
-    self.state = zeros(minimizer.state_lines * game.end)
-    # Kernels may read whole vectors.
-    self.local = aligned_zeros(minimizer.local_lines * game.num_infosets + MOST_LANES)
     self._parts = partition.parts
     self.hold(np.zeros(0, np.int64))
-    self._trees = [
-      [
-        tree._replace(scale=game.scale[own.start : own.stop + MOST_LANES])
-        for tree, own in zip(part.trees, part.infosets, strict=True)
-      ]
-      for part in partition.parts
-    ]
     for line, values in enumerate(self._initial_local):
       self.set_local_line(line, values)
-    predicts = minimizer.predict is not None
-    self._walk = PartWalk(partition, predicts=predicts, dtype=game.dtype)
+
+  def _allocate(self, partition: Partition) -> Memory:
+    """Returns arrays of zeros."""
+    sizes = memory_sizes(self._game, self._minimizer)
+    return Memory(*(aligned_zeros(length, dtype=dtype) for length, dtype in sizes))
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class. Ctrl-C raises KeyboardInterrupt between two iterations."""
@@ -112,7 +101,7 @@ class PartsLoop(Loop):
   def _enter_trunk(self) -> None:
     """Computes the reach probabilities of the trunk."""
     for player in PLAYERS:
-      self._reach(0, player, self._walk.trunk)
+      self._steps.reach(0, player, self._steps.walk.trunk)
 
   def hold(self, sequences: Int64s) -> None:
     """See the base class."""
@@ -136,23 +125,22 @@ class PartsLoop(Loop):
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """See the base class."""
     kernel = resumption(self._minimizer)
-    for number, part in enumerate(self._parts):
-      workspace = self._walk.workspaces[0] if number else self._walk.trunk
+    for number in range(len(self._parts)):
+      walk = self._steps.walk
+      workspace = walk.workspaces[0] if number else walk.trunk
       workspace.scratch.value[:] = 0.0
       for player in PLAYERS:
-        own, reach = part.sequences[player], workspace.sequence_form[player]
-        reach[: part.own_length(player)] = sequence_form[own]
-        self._walk.enter(number, player, workspace)
-        self._call(tree_adopt, self._trees[number][player], reach, self.strategy[own])
+        self._steps.adopt(number, player, workspace, sequence_form)
         self._restore_held_of(number, player)
-        self._sweep_up(kernel, number, player, workspace.utility[player][0], workspace, parameters)
+        utility = workspace.utility[player][0]
+        self._steps.sweep_up(kernel, number, player, utility, workspace, parameters)
 
   def refresh(self) -> None:
     """See the base class: reach probabilities are computed anew in each call of `advance`."""
 
   def values(self) -> list[float]:
     """See the base class."""
-    return [float(self._walk.trunk.utility[player][0][0]) for player in PLAYERS]
+    return [float(self._steps.walk.trunk.utility[player][0][0]) for player in PLAYERS]
 
   def state_line(self, line: int) -> Float64s:
     """See the base class."""
@@ -182,19 +170,13 @@ class PartsLoop(Loop):
     """Yields which sequences each part has of each player, and their state."""
     for part in self._parts:
       for own in part.sequences:
-        yield own, self._state_of(own)
+        yield own, self._steps.state_of(self._steps.memory, own)
 
   def _local_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
     """Yields which infosets each part has of each player, and what the minimizer keeps there."""
     for part in self._parts:
       for own in part.infosets:
-        yield own, self._local_of(own)
-
-  def _state_of(self, own: slice) -> AnyFloats:
-    return _block(self.state, self._minimizer.state_lines, own)
-
-  def _local_of(self, own: slice) -> AnyFloats:
-    return _block(self.local, self._minimizer.local_lines, own)
+        yield own, self._steps.local_of(self._steps.memory, own)
 
   def _update(
     self,
@@ -205,134 +187,36 @@ class PartsLoop(Loop):
     owed: Float64s,
   ) -> None:
     """Does an iteration of the players that update together, and pays what is owed to averages."""
-
-    def update(number: int, workspace: Workspace) -> None:
-      for player in PLAYERS:
-        if owed[player]:
-          self._average(number, player, workspace, float(owed[player]))
-        elif 1 - player in turn:
-          self._reach(number, player, workspace)
-      for player in turn:
-        self._walk.gradient(number, player, workspace)
-      for player in turn:
-        self._observe(number, player, workspace, parameters)
-        self._walk.keep(number, player, workspace)
-
-    self._walk.for_each_subtree(update)
+    self._visit_subtrees(turn, parameters, owed)
+    self._restore_held()
     self._update_trunk(turn, parameters, before, after)
     owed[:] = 0.0
 
   def _pay(self, owed: Float64s) -> None:
     """Adds to averages what is owed, where nothing else is to be done."""
-
-    def average(number: int, workspace: Workspace) -> None:
-      for player in PLAYERS:
-        if owed[player]:
-          self._average(number, player, workspace, float(owed[player]))
-
     if owed.any():
-      self._walk.for_each_subtree(average)
+      self._visit_subtrees((), np.zeros(0), owed)
       owed[:] = 0.0
+
+  def _visit_subtrees(self, turn: Sequence[int], parameters: Float64s, owed: Float64s) -> None:
+    """Calls `PartSteps.visit` for each subtree."""
+    self._steps.walk.for_each_subtree(
+      lambda number, workspace: self._steps.visit(number, workspace, turn, parameters, owed)
+    )
 
   def _update_trunk(
     self, turn: Sequence[int], parameters: Float64s, before: Float64s, after: Float64s
   ) -> None:
     """Does step 2."""
-    workspace = self._walk.trunk
+    steps, workspace = self._steps, self._steps.walk.trunk
     for player in turn:
-      self._walk.gradient(0, player, workspace)
+      steps.walk.gradient(0, player, workspace)
     for player in turn:
-      self._observe(0, player, workspace, parameters)
+      steps.observe(0, player, workspace, parameters)
+      self._restore_held_of(0, player)
       if len(self.play_values):
         self.play_values[player] += before[player] * workspace.utility[player][0][0]
       weights = float(before[player]), float(after[player])
-      total = self._total(player)
+      total = steps.total(player)
       self.cumulative[self._parts[0].sequences[player].start] += sum(weights)
-      self._sweep_down(0, player, workspace, *weights, total)
-
-  def _observe(self, number: int, player: int, workspace: Workspace, parameters: Float64s) -> None:
-    """Runs the minimizer over a part, with the gradient in the workspace."""
-    minimizer, (utility, prediction) = self._minimizer, workspace.utility[player]
-    steps = [(minimizer.observe, utility)]
-    if minimizer.predict is not None:
-      prediction[:] = utility
-      steps.append((minimizer.predict, prediction))
-    if number == 0:
-      self._walk.add_kept(player)
-    for block_kernel, utilities in steps:
-      self._sweep_up(block_kernel, number, player, utilities, workspace, parameters)
-    self._restore_held_of(number, player)
-
-  def _reach(self, number: int, player: int, workspace: Workspace) -> None:
-    """Computes the reach probabilities of a part."""
-    self._walk.enter(number, player, workspace)
-    self._call(
-      tree_reach,
-      self._trees[number][player],
-      self.strategy[self._parts[number].sequences[player]],
-      workspace.sequence_form[player],
-      workspace.scratch,
-    )
-
-  def _average(self, number: int, player: int, workspace: Workspace, weight: float) -> None:
-    """Computes the reach probabilities of a part, and adds them to the average."""
-    self._walk.enter(number, player, workspace)
-    self._sweep_down(number, player, workspace, 0.0, weight, self._total(player))
-
-  def _sweep_up(
-    self,
-    block_kernel: Kernel,
-    number: int,
-    player: int,
-    utility: AnyFloats,
-    workspace: Workspace,
-    parameters: Float64s,
-  ) -> None:
-    part = self._parts[number]
-    own = part.sequences[player]
-    self._call(
-      tree_up,
-      block_kernel.of(self._game.dtype),
-      self._trees[number][player],
-      self.strategy[own],
-      utility,
-      self._state_of(own),
-      self._local_of(part.infosets[player]),
-      parameters,
-      workspace.scratch,
-    )
-
-  def _sweep_down(
-    self,
-    number: int,
-    player: int,
-    workspace: Workspace,
-    before: float,
-    after: float,
-    total: float,
-  ) -> None:
-    own = self._parts[number].sequences[player]
-    self._call(
-      tree_down,
-      self._trees[number][player],
-      self.strategy[own],
-      workspace.sequence_form[player],
-      self.cumulative[own],
-      workspace.scratch,
-      before,
-      after,
-      total,
-    )
-
-  def _total(self, player: int) -> float:
-    """Returns what the weights of a player's average sum to so far."""
-    return float(self.cumulative[self._parts[0].sequences[player].start])
-
-  def _call(self, kernel: Kernel, *arguments: Any) -> None:
-    """Calls a kernel in the precision of the game."""
-    kernel.of(self._game.dtype)(*arguments)
-
-
-def _block(array: AnyFloats, lines: int, own: slice) -> AnyFloats:
-  """Returns what a part has of an array with several lines."""
-  return array[lines * own.start : lines * own.stop].reshape(lines, own.stop - own.start)
+      steps.sweep_down(0, player, workspace, *weights, total)

@@ -2,9 +2,11 @@
 
 import dataclasses
 import functools
+import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import executors
 import numpy as np
 import poker_games
 import pyspiel
@@ -40,6 +42,7 @@ class Form:
     tolerance: how far numbers may differ from those of the enumerated game, as a fraction of the range of payoffs.
     buckets: which infosets play alike in an abstraction, as a function of the compiled game; None for none.
     is_large: whether its cells take so long that not all are checked every time.
+    num_shards: among how many calls of an executor the subtrees are shared; 0 for no executor.
   """
 
   name: str
@@ -51,6 +54,7 @@ class Form:
   tolerance: float = 1e-9
   buckets: Callable[[spiel_cfr.CompiledGame], spiel_cfr.Buckets] | None = None
   is_large: bool = False
+  num_shards: int = 0
 
   def __str__(self) -> str:
     return self.name
@@ -88,6 +92,8 @@ class Form:
       )
     else:
       result = spiel_cfr.compile_public_game(self.load(), self.action_filter, **self.options)
+    if self.num_shards:
+      result = spiel_cfr.shard(result, executors.Here(), _folder().name, self.num_shards)
     assert self.payoff in (None, result.payoff.form)
     return result
 
@@ -103,6 +109,11 @@ class Form:
     """The range of payoffs, at least 1."""
     low, high = self.enumerated.payoff_range
     return max(1.0, high - low)
+
+
+@functools.cache
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+  return tempfile.TemporaryDirectory()
 
 
 def _endgame() -> pyspiel.Game:
@@ -176,6 +187,7 @@ FORMS = (
   Form("vector form", _FOUR_CARDS, _poker, {"partitioned": False}),
   Form("parts, 1 thread", _FOUR_CARDS, _poker, {"partitioned": True}),
   Form("parts, 2 threads", _FOUR_CARDS, _poker, {"partitioned": True, "num_threads": 2}),
+  Form("shards", _FOUR_CARDS, _poker, {"partitioned": True}, is_large=True, num_shards=2),
   Form(
     "vector form, float32",
     _FOUR_CARDS,

@@ -70,7 +70,7 @@ def _load(shared: SharedGame) -> CompiledGame:
     content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
   if hashlib.sha256(content).hexdigest() != shared.sha256:
     raise errors.DamagedFileError(
-      f"{shared.path} is not what the sweep wrote. Start the sweep again."
+      f"{shared.path} is not what was written there. Start the program again."
     )
   head, *arrays = (content[first : first + length] for first, length in shared.parts)
   game: CompiledGame = pickle.loads(head, buffers=arrays)
