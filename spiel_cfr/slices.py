@@ -20,8 +20,8 @@ class Slices:
   """Remembers how long iterations take."""
 
   def __init__(self, size: int = _SIZE) -> None:
-    """Begins with one iteration, or with more where one goes through an array of `size` numbers that is small."""
-    self._at_a_time = max(1, _SIZE // size)
+    """Begins with one iteration, or with up to 64 where one goes through an array of `size` numbers that is small."""
+    self._at_a_time = max(1, min(64, _SIZE // size))
 
   def __call__(self, iterations: int) -> Iterator[int]:
     """Yields numbers that sum to `iterations`, chosen by how long the caller took with those before."""

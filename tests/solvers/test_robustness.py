@@ -18,6 +18,7 @@ def _parts(**options):
 
 def test_weights_that_float32_cannot_hold_are_refused_before_they_are_added():
   solver = catalogue.make("hspcfr+", _parts(dtype="float32"), 100)
+  solver.run(1)
   with pytest.raises(errors.NotFiniteError, match="average"):
     solver.run(100)
   assert np.isfinite(solver._cumulative).all()

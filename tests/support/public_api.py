@@ -70,6 +70,7 @@ class Case:
 # What those that these are called with have no answer for, whatever the number.
 UNANSWERED = {
   "LocalMinimizer.repeated(iterations)",
+  "PrunedCFRSolver.warm_start(iterations)",
   "StablePredictiveCFRSolver.warm_start(iterations)",
 }
 
