@@ -208,7 +208,7 @@ def cells() -> Iterator[Cell]:
 
 
 def selected_cells() -> set[Cell]:
-  """Returns a third of the cells: for each form and solver, the operations that others have had least of.
+  """Returns a quarter of the cells: for each form and solver, the operations that others have had least of.
 
   Of large games, and of deep solvers, it is one operation for each form and solver. Every operation is met on every
   form, and every solver on every form.
@@ -221,7 +221,7 @@ def selected_cells() -> set[Cell]:
     chosen = sorted(group, key=lambda cell: (used[cell.form, cell.operation], rare[cell.operation]))
     # What learns takes a quarter of a second a cell.
     is_slow = form.is_large or solver.startswith("deep")
-    chosen = chosen[: 1 if is_slow else -(-len(chosen) // 3)]
+    chosen = chosen[: 1 if is_slow else -(-len(chosen) // 4)]
     used.update((cell.form, cell.operation) for cell in chosen)
     result.update(chosen)
   return result
