@@ -30,6 +30,8 @@ def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   makers = {"leduc5": leduc, "endgame": endgame}
+  if not _GAMES.value or not set(_GAMES.value) <= set(makers):
+    raise app.UsageError(f"--games takes {' and '.join(makers)}")
   drawn: dict[str, Runs] = {}
   for name in _GAMES.value:
     title, game, start, target = makers[name]()

@@ -27,7 +27,13 @@ GAMES: dict[str, Callable[[], Any]] = {
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
 _AT = flags.DEFINE_list("at", ["300", "1000", "3000", "10000"], "after how many iterations to look")
-_CAUTION = flags.DEFINE_float("caution", None, "see Pruning; by default 3 for CFR+ and 100 for CFR")
+_CAUTION = flags.DEFINE_float(
+  "caution",
+  None,
+  "see Pruning; by default 3 for CFR+ and 100 for CFR",
+  lower_bound=0.0,
+  upper_bound=1e9,
+)
 _PICTURE = flags.DEFINE_string(
   "picture", "results/pruning.png", "where the picture goes; empty for none"
 )
@@ -39,6 +45,10 @@ Curve = list[tuple[float, float, float]]
 def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  if not _GAMES.value or not set(_GAMES.value) <= set("012"):
+    raise app.UsageError("--games takes 0, 1 and 2")
+  if not _AT.value or not all(at.isdecimal() and int(at) > 0 for at in _AT.value):
+    raise app.UsageError("--at takes positive integers")
   curves: dict[str, dict[str, Curve]] = {}
   for number in _GAMES.value:
     name = list(GAMES)[int(number)]

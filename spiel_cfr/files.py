@@ -95,6 +95,8 @@ def make_folder(path: str | os.PathLike[str]) -> None:
     OSError: that is not possible.
   """
   path = pathlib.Path(path)
+  if "\0" in str(path):
+    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))
   if not path.exists():
     make_folder(path.parent)
     path.mkdir(exist_ok=True)

@@ -195,17 +195,24 @@ class _ListedChoices(Choices):
     game = self.game
     alive, own_kept = self.alive(kept), self.kept_sequences(kept)
     leaves, payoffs = self._leaves
+    # Leaves that are worth nothing are not listed. So an infoset stays if its owner plays to it and the others to any
+    # leaf below it, kept or not; or if no leaf below it is listed.
+    used, listed = np.zeros((2, game.end), bool)
+    for player, own_leaves in enumerate(leaves):
+      used[own_leaves[alive[np.delete(leaves, player, axis=0)].all(axis=0)]] = True
+      listed[own_leaves] = True
     left = alive[leaves].all(axis=0)
     leaves, payoffs = leaves[:, left], payoffs[left]
-    used = np.zeros(game.end, bool)
-    used[leaves] = True
     number = np.zeros(game.end, np.uint32)
     parents, num_actions, cells, here = [], [], [], []
     for player, (tree, own) in enumerate(zip(game.treeplexes, game.infosets, strict=True)):
       live = np.zeros(tree.num_infosets, bool)
       for sequences, infosets in reversed(list(tree.blocks())):
-        live[infosets] = (used[sequences] & alive[sequences]).any(axis=0)
-        used[tree.parent[infosets][live[infosets]]] = True
+        above = tree.parent[infosets]
+        some = used[sequences].any(axis=0) | ~listed[sequences].any(axis=0)
+        live[infosets] = some & alive[above]
+        used[above[live[infosets]]] = True
+        listed[above[listed[sequences].any(axis=0)]] = True
       here.append(live[own.position])
       of_all = self._cells[player][1:]
       infoset = np.repeat(np.arange(len(own.num_actions)), own.num_actions)

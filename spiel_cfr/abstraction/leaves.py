@@ -27,7 +27,7 @@ def merged_leaves(
     np.bincount(places, values, leaves.shape[1])
     for places, values in zip(np.split(which, ends), payoffs, strict=True)
   ]
-  return leaves.astype(np.uint32), np.stack(sums, axis=1)
+  return leaves.astype(np.uint32), np.stack(sums, axis=1).astype(np.float64)
 
 
 def find_public_states(game: CompiledGame) -> list[Int64s]:

@@ -53,7 +53,7 @@ from spiel_cfr.solvers.averaging import Averaged
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers, Loop
 from spiel_cfr.solvers.numbers import exclusive
-from spiel_cfr.solvers.windows import Pruning
+from spiel_cfr.solvers.windows import MOST_MARGIN, Pruning
 
 # An epoch is this part of the iterations so far, within limits.
 _PART = 5
@@ -353,7 +353,7 @@ class PrunedCFRSolver(Solver):
     passed = float(self._cumulative[0] - self._opened[0])
     if self.pruning.certain:
       return coming * self._most, np.zeros_like(self._opened_values)
-    if not passed or math.isinf(self.pruning.margin):
+    if not passed or self.pruning.margin > MOST_MARGIN:
       return np.full(self.compiled_game.end, math.inf), np.zeros_like(self._opened_values)
     factor, share = (
       self.pruning.margin * coming / passed,

@@ -5,6 +5,11 @@ import dataclasses
 from spiel_cfr import arguments
 from spiel_cfr.solvers.descriptions import Described
 
+# Larger margins are infinity.
+MOST_MARGIN = 1e9
+# Numbers of all iterations of a window are made at once.
+_LONGEST = 10**6
+
 
 @dataclasses.dataclass(frozen=True)
 class Pruning(Described):
@@ -14,15 +19,15 @@ class Pruning(Described):
   largest payoffs below it allow, against what the other player has done lately and on average.
 
   Attributes:
-    margin: how many times what the other player has done in the last window counts. Infinity never leaves anything
-      alone.
+    margin: how many times what the other player has done in the last window counts. Infinity, and anything above 1e9,
+      never leaves anything alone.
     caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
       was not of late. By default, 3 for CFR+, which soon makes good what was left alone for too long, and 100 for CFR,
       which does not.
     certain: whether an action is left alone only if its regret would stay negative whatever anybody plays: then what
       comes back never has a positive regret; but hardly anything is left alone, and for short runs nothing.
     shortest: the fewest iterations of a window; otherwise it is a fifth of all so far.
-    longest: the most.
+    longest: the most, up to a million.
   """
 
   margin: float = 1.0
@@ -40,9 +45,11 @@ class Pruning(Described):
     checked = {
       "margin": arguments.real_number(self.margin, "margin", 0.0),
       "certain": bool(self.certain),
-      "shortest": arguments.positive_integer(self.shortest, "shortest"),
+      "shortest": arguments.integer(self.shortest, "shortest", 1, _LONGEST),
     }
-    checked["longest"] = arguments.integer(self.longest, "longest", int(checked["shortest"]))
+    checked["longest"] = arguments.integer(
+      self.longest, "longest", int(checked["shortest"]), _LONGEST
+    )
     if self.caution is not None:
       checked["caution"] = arguments.real_number(self.caution, "caution", 0.0, 1e9)
     for name, value in checked.items():

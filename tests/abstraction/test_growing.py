@@ -212,3 +212,14 @@ def test_what_makes_no_sense_is_refused(leduc):
   hands = spiel_cfr.bucket_hands(vector, [np.arange(8) // 2] * 2)
   with pytest.raises(errors.UnsupportedGameError, match="can't grow"):
     grow(vector, hands, 0.1)
+
+
+@pytest.mark.parametrize("payoffs", ["0 0", "1 -1"])
+def test_what_is_worth_nothing_is_not_listed_and_grows_all_the_same(tmp_path, payoffs):
+  path = tmp_path / "game.efg"
+  ends = f't "" 1 "" {{ 0 0 }}\nt "" 2 "" {{ {payoffs} }}\n'
+  path.write_text('EFG 2 R "" { "a" "b" }\np "" 1 1 "" { "l" "r" } 0\n' + ends)
+  game = spiel_cfr.compile_game(f"efg_game(filename={path})")
+  found = spiel_cfr.solve_growing(game, lambda state, actions: actions[:1], 0.01, iterations=200)
+  assert found.reason == "target"
+  assert found.small.num_infosets == 1
