@@ -116,8 +116,10 @@ def test_normal_form_file_as_it_should_be() -> None:
     b'EFG 2 R "" { "0" "1" } ""\nc "" 1 "" { "a" 1/2 "b" 1/3 } 0\nt "" 1 "" { 0 0 }\nt "" 2 "" { 0 0 }\n',
     b'EFG 2 R "" { "0" "1" } ""\np "" 7 1 "" { "a" } 0\nt "" 1 "" { 0 0 }\n',
     b"\xff\xfe" * 1000,
+    b'EFG 2 R "" { "0" "1" } ""\np "" 1 1 "" { "a" "b" } 0\nt "" 1 "" { 0 0 }\n'
+    b'p "" 2 1 "\xff" { "a" "b" } 0\nt "" 2 "" { 0 0 }\nt "" 3 "" { 0 0 }\n',
   ],
-  ids=["empty", "cut", "nobody", "deep", "nan", "chance", "seventh player", "binary"],
+  ids=["empty", "cut", "nobody", "deep", "nan", "chance", "seventh player", "binary", "name"],
 )
 def test_broken_extensive_form_files(text: bytes) -> None:
   assert not hostile.compiles_efg(text)

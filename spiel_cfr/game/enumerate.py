@@ -163,6 +163,10 @@ def enumerate_game(
     leaves.forget()
     memory.give_back()
     raise
+  except UnicodeDecodeError as error:
+    raise errors.UnsupportedGameError(
+      f"The game names an infoset or an action with bytes that are no UTF-8: {error}"
+    ) from error
   finally:
     watch.close()
 
