@@ -90,13 +90,13 @@ class Loop(abc.ABC):
         interruption can come between an iteration and its number.
     """
 
-  @abc.abstractmethod
   def hold(self, sequences: Int64s) -> None:
     """From now on keeps the probabilities at these sequences what they are, whatever the minimizer chooses."""
+    self._held, self._kept = sequences.astype(np.uint32), self.strategy[sequences]
 
-  @abc.abstractmethod
   def _restore_held(self) -> None:
     """Overwrites what has been chosen at held sequences."""
+    self.strategy[self._held] = self._kept
 
   @abc.abstractmethod
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:

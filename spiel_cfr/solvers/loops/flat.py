@@ -16,7 +16,7 @@ from spiel_cfr.game.sweeps import (
   tree_up,
 )
 from spiel_cfr.game.ties import NO_TIES, find_worth, spans_depths, tied_sweep_up
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, Uint16s, Uint64s, aligned_zeros
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.policy import forms
@@ -137,14 +137,6 @@ class FlatLoop(Loop):
     tree_down.of(dtype)(
       tree, self.strategy, sequence_form, self.cumulative, self._scratch, *weights, total
     )
-
-  def hold(self, sequences: Int64s) -> None:
-    """See the base class."""
-    self._held, self._kept = sequences.astype(np.uint32), self.strategy[sequences]
-
-  def _restore_held(self) -> None:
-    """See the base class."""
-    self.strategy[self._held] = self._kept
 
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """See the base class."""

@@ -21,7 +21,7 @@ import numpy as np
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, Partition
 from spiel_cfr.game.sweeps import Memory
-from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s, Uint64s, aligned_zeros
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Uint64s, aligned_zeros
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.slices import whole_steps
 from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
@@ -103,25 +103,6 @@ class PartsLoop(Loop):
     for player in PLAYERS:
       self._steps.reach(0, player, self._steps.walk.trunk)
 
-  def hold(self, sequences: Int64s) -> None:
-    """See the base class."""
-    # For each part and player.
-    self._held = [
-      [sequences[(sequences >= own.start) & (sequences < own.stop)] for own in part.sequences]
-      for part in self._parts
-    ]
-    self._kept = [[self.strategy[held] for held in of_part] for of_part in self._held]
-
-  def _restore_held(self) -> None:
-    """See the base class."""
-    for number in range(len(self._parts)):
-      for player in PLAYERS:
-        self._restore_held_of(number, player)
-
-  def _restore_held_of(self, number: int, player: int) -> None:
-    """Overwrites what a minimizer has chosen at held sequences of a part."""
-    self.strategy[self._held[number][player]] = self._kept[number][player]
-
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """See the base class."""
     kernel = resumption(self._minimizer)
@@ -131,7 +112,7 @@ class PartsLoop(Loop):
       workspace.scratch.value[:] = 0.0
       for player in PLAYERS:
         self._steps.adopt(number, player, workspace, sequence_form)
-        self._restore_held_of(number, player)
+        self._restore_held()
         utility = workspace.utility[player][0]
         self._steps.sweep_up(kernel, number, player, utility, workspace, parameters)
 
@@ -213,7 +194,7 @@ class PartsLoop(Loop):
       steps.walk.gradient(0, player, workspace)
     for player in turn:
       steps.observe(0, player, workspace, parameters)
-      self._restore_held_of(0, player)
+      self._restore_held()
       if len(self.play_values):
         self.play_values[player] += before[player] * workspace.utility[player][0][0]
       weights = float(before[player]), float(after[player])
