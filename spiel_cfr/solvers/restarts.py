@@ -28,7 +28,7 @@ from spiel_cfr.solvers.cfr import TabularCFRSolver
 from spiel_cfr.solvers.descriptions import split_by_place
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.numbers import exclusive
+from spiel_cfr.solvers.stepping import Stepping
 from spiel_cfr.solvers.warm_start import WarmStarting
 
 # A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,
@@ -46,7 +46,7 @@ _LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
 _SHARE, _EVALUATION, _CHECK = 0.06, 0.65, 3.0
 
 
-class Restarted(WarmStarting):
+class Restarted(Stepping, WarmStarting):
   """A full-width solver with restarts on trial. Its average policy is the best one that it has certified.
 
       solver = Restarted(DCFRSolver("leduc_poker"))
@@ -195,23 +195,11 @@ class Restarted(WarmStarting):
     self._next_check = max(self.first_attempt, chosen.iterations + 1)
     self._keep(found.sequence_form, self._best, self._scores)
 
-  @exclusive
-  def evaluate_and_update_policy(self) -> None:
-    """Does one iteration: every player evaluates the current policies and updates its own."""
-    self._advance(1)
+  def _slices(self, iterations: int) -> tuple[int]:
+    return (iterations,)
 
-  @exclusive
-  def run(self, iterations: int) -> None:
-    """Does many iterations: the same numbers as single steps, bit for bit.
-
-    Ctrl-C raises KeyboardInterrupt after a whole number of them, `self.iteration`.
-
-    Raises:
-      ArgumentError: `iterations` is not a positive integer.
-      ConcurrentUseError: it runs already, in another thread.
-      NotFiniteError: see `Solver.run`.
-    """
-    self._advance(arguments.positive_integer(iterations, "iterations"))
+  def _check_finite(self) -> None:
+    """The solver does so when it runs."""
 
   def _advance(self, count: int) -> None:
     end = self.iteration + count

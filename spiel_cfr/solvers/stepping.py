@@ -1,9 +1,9 @@
 """How solvers run whose iterations are compiled: a tenth of a second at a time, in one thread, with finite numbers."""
 
 import abc
+from collections.abc import Callable, Iterable
 
 from spiel_cfr import arguments
-from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.numbers import exclusive
 
@@ -11,7 +11,8 @@ from spiel_cfr.solvers.numbers import exclusive
 class Stepping(IterativeSolver):
   """A solver that does any number of iterations in one call of compiled code."""
 
-  _slices: Slices
+  # Divides iterations: a `Slices`, unless what `_advance` calls does so.
+  _slices: Callable[[int], Iterable[int]]
 
   @exclusive
   def prepare(self) -> None:
