@@ -124,26 +124,24 @@ class GrowingActions(Grower):
         # What is kept anywhere in a public state is kept everywhere there.
         self._kept[unit] |= action in kept
     self._build()
-    self._answers = _Answers(choices, self._kept, self._alive, translate)
+    self._answers = _Answers(choices, self._kept, self._there, translate)
 
   def _build(self) -> None:
     self.small, self._places = self._choices.smaller(self._kept)
     self._real = self._places >= 0
-    self._alive = np.zeros(self.whole.end, bool)
-    for tree in self.small.treeplexes:
+    # Which sequences are of infosets that are there, whether their own action is or not.
+    self._there = np.zeros(self.whole.end, bool)
+    self._there[self._places[self._real]] = True
+    for tree in self.whole.treeplexes:
       for sequences, _ in tree.blocks():
-        self._alive[self._places[sequences]] = True
+        self._there[sequences] = self._there[sequences].any(axis=0)
 
   def in_whole(self, sequence_form: Float64s) -> Float64s:
     """See the base class."""
     entries = np.zeros(self.whole.end)
     own = forms.behavioral_form(self.small, sequence_form)
     entries[self._places[self._real]] = own[self._real]
-    known = np.zeros(self.whole.end, bool)
-    for tree in self.whole.treeplexes:
-      for sequences, _ in tree.blocks():
-        known[sequences] = self._alive[sequences].any(axis=0)
-    return forms.behavioral_form(self.whole, np.where(known, entries, self._answers(entries)))
+    return forms.behavioral_form(self.whole, np.where(self._there, entries, self._answers(entries)))
 
   def in_small(self, probabilities: Float64s) -> Float64s:
     """See the base class."""
@@ -164,7 +162,7 @@ class GrowingActions(Grower):
       for sequences, _ in tree.blocks():
         value = (probabilities[sequences] * gradient[sequences]).sum(axis=0)
         # At infosets that are there, of actions that are not.
-        counts = self._alive[sequences].any(axis=0) & ~kept[sequences]
+        counts = self._there[sequences] & ~kept[sequences]
         gains = np.where(counts, np.maximum(best[sequences] - value, 0.0), 0.0)
         worth += np.bincount(
           self._choices.unit[sequences].ravel(), gains.ravel(), self._choices.num_units

@@ -142,6 +142,8 @@ def make_choices(game: CompiledGame) -> Choices:
 class _ListedChoices(Choices):
   """Of a game that lists its leaves."""
 
+  game: EnumeratedGame
+
   def _find_spots(self) -> None:
     game = self.game
     public = find_public_states(game)
@@ -224,10 +226,10 @@ class _ListedChoices(Choices):
       num_actions.append(counts[here[-1]])
     placements, payoff = lay_out(parents, num_actions, number[leaves], payoffs)
     places = np.full(placements[-1].treeplex.end, -1)
-    infosets_ = []
+    infosets = []
     for player, (placed, own) in enumerate(zip(placements, game.infosets, strict=True)):
       places[placed.sequences] = np.append(game.treeplexes[player].root, cells[player])
-      infosets_.append(
+      infosets.append(
         Infosets(
           [name for name, stays in zip(own.infostates, here[player], strict=True) if stays],
           own.actions[np.isin(self._cells[player][1:], cells[player])],
@@ -237,19 +239,8 @@ class _ListedChoices(Choices):
           placed.stride,
         )
       )
-    small = EnumeratedGame(
-      game_string=game.game_string,
-      open_spiel_version=game.open_spiel_version,
-      treeplexes=tuple(placed.treeplex for placed in placements),
-      infosets=tuple(infosets_),
-      payoff=payoff,
-      num_distinct_actions=game.num_distinct_actions,
-      payoff_range=game.payoff_range,
-      constant_sum=game.constant_sum,
-      num_states=game.num_states,
-      num_terminals=game.num_terminals,
-      view=game.view,
-    )
+    treeplexes = tuple(placed.treeplex for placed in placements)
+    small = game.with_payoff(payoff, treeplexes=treeplexes, infosets=tuple(infosets))
     return Smaller(small, places)
 
 

@@ -152,7 +152,7 @@ class EnumeratedGame(CompiledGame):
     Args:
       payoff: the payoffs.
       payoff_range: the smallest and the largest return of any player; by default, what it was.
-      **other: `constant_sum`, `view` and `treeplexes`, likewise.
+      **other: `constant_sum`, `view`, `treeplexes` and `infosets`, likewise.
     """
     result = EnumeratedGame.__new__(EnumeratedGame)
     result.__dict__.update(self._attributes())
@@ -160,6 +160,7 @@ class EnumeratedGame(CompiledGame):
     result.payoff_range = payoff_range or self.payoff_range
     result.constant_sum = other.get("constant_sum", self.constant_sum)
     result.treeplexes = other.get("treeplexes", self.treeplexes)
+    result._infosets = other.get("infosets", self._infosets)
     result._view = other.get("view", self._view)
     return result
 

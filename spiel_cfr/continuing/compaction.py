@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from spiel_cfr.abstraction.leaves import merged_leaves
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.game.sweeps import TREE, Tree
 from spiel_cfr.game.treeplex import COLUMNS, Treeplex
@@ -273,12 +274,6 @@ def all_leaves(game: EnumeratedGame) -> LeafRows:
   A leaf that is worth nothing to its owner stays where it is worth something to the other: each player's rows then say
   of every infoset whether anything that follows it matters to anybody.
   """
-  keys, payoffs = [], []
-  for player in range(2):
-    own, (others,), values = game.payoff.leaves(player)
-    keys.append(np.stack([own, others][:: 1 - 2 * player], axis=1))
-    payoffs.append(np.stack([values * (player == 0), values * (player == 1)], axis=1))
-  unique, index = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
-  summed = np.zeros((len(unique), 2))
-  np.add.at(summed, index.ravel(), np.concatenate(payoffs))
-  return LeafRows.build(unique.T.astype(np.uint32), summed, game.treeplexes, zeros=True)
+  number = np.arange(game.end, dtype=np.uint32)
+  leaves, payoffs = merged_leaves(game.payoff, game.num_players, number, np.ones(game.end))
+  return LeafRows.build(leaves, payoffs, game.treeplexes, zeros=True)
