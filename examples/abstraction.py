@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 from absl import app, flags
+from results import river_endgame
 
 import spiel_cfr
-from spiel_cfr.poker import abstraction, ranges
+from spiel_cfr.poker import abstraction
 
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "of each solver", lower_bound=1)
 _SIZES = flags.DEFINE_list("sizes", ["1", "2", "3", "4", "6"], "buckets a public state has at most")
@@ -109,14 +110,7 @@ def endgame() -> tuple[spiel_cfr.PublicGame, str]:
     path = pathlib.Path(_ENDGAME.value)
     loaded, title = spiel_cfr.load_endgame(path), path.stem
   else:
-    loaded = ranges.endgame(
-      "22+,A2s+,KTs+,QTs+,JTs,ATo+",
-      "22+,A8s+,K9s+,Q9s+,J9s+,T9s",
-      board="4s8hTc9h2s",
-      pot=500,
-      stack=19750,
-    )
-    title = "river 4s8hTc9h2s"
+    loaded, title = river_endgame()
   return spiel_cfr.compile_public_game(loaded.load(), abstraction.few_bets), title
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import leduc5
 import numpy as np
 from absl import app, flags
+from results import river_endgame, writable
 
 import spiel_cfr
-from spiel_cfr.poker import abstraction, ranges
+from spiel_cfr.poker import abstraction
 
 _LEDUC = flags.DEFINE_float("leduc", 0.1, "NashConv to reach in Leduc poker", lower_bound=0.0)
 _ENDGAME = flags.DEFINE_float("endgame", 5.0, "the same in the endgame", lower_bound=0.0)
@@ -32,6 +33,7 @@ def main(arguments: list[str]) -> None:
   makers = {"leduc5": leduc, "endgame": endgame}
   if not _GAMES.value or not set(_GAMES.value) <= set(makers):
     raise app.UsageError(f"--games takes {' and '.join(makers)}")
+  path = writable(_PICTURE.value) if _PICTURE.value else None
   drawn: dict[str, Runs] = {}
   for name in _GAMES.value:
     title, game, start, target = makers[name]()
@@ -41,8 +43,8 @@ def main(arguments: list[str]) -> None:
     }
     print(table(title, runs))
     drawn[title] = runs
-  if _PICTURE.value:
-    draw(drawn)
+  if path:
+    draw(drawn, path)
 
 
 def leduc() -> tuple[str, spiel_cfr.CompiledGame, Any, float]:
@@ -56,15 +58,9 @@ def one_size(state: Any, actions: list[int]) -> list[int]:
 
 
 def endgame() -> tuple[str, spiel_cfr.CompiledGame, Any, float]:
-  loaded = ranges.endgame(
-    "22+,A2s+,KTs+,QTs+,JTs,ATo+",
-    "22+,A8s+,K9s+,Q9s+,J9s+,T9s",
-    board="4s8hTc9h2s",
-    pot=500,
-    stack=19750,
-  )
+  loaded, title = river_endgame()
   game = spiel_cfr.compile_public_game(loaded.load())
-  return "river 4s8hTc9h2s", game, abstraction.few_bets, _ENDGAME.value
+  return title, game, abstraction.few_bets, _ENDGAME.value
 
 
 def table(title: str, runs: Runs) -> str:
@@ -82,7 +78,7 @@ def table(title: str, runs: Runs) -> str:
   return "\n".join(rows)
 
 
-def draw(drawn: dict[str, Runs]) -> None:
+def draw(drawn: dict[str, Runs], path: pathlib.Path) -> None:
   import matplotlib
 
   matplotlib.use("Agg")
@@ -109,8 +105,6 @@ def draw(drawn: dict[str, Runs]) -> None:
       plot.xaxis.set_major_formatter("{x:g}")
       plot.xaxis.set_minor_formatter(ticker.NullFormatter())
       plot.grid(alpha=0.3, which="both", linewidth=0.4)
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
   figure.savefig(path, dpi=110)
   print(f"\nWrote {path}", file=sys.stderr)
 

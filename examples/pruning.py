@@ -15,6 +15,7 @@ from typing import Any
 
 import leduc5
 from absl import app, flags
+from results import chosen
 
 import spiel_cfr
 from spiel_cfr import PrunedCFRSolver, Pruning, RegretMatching, Solver
@@ -45,13 +46,13 @@ Curve = list[tuple[float, float, float]]
 def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
-  if not _GAMES.value or not set(_GAMES.value) <= set("012"):
-    raise app.UsageError("--games takes 0, 1 and 2")
+  names = chosen(GAMES, _GAMES.value)
+  if not names:
+    raise app.UsageError("--games names none")
   if not _AT.value or not all(at.isdecimal() and int(at) > 0 for at in _AT.value):
     raise app.UsageError("--at takes positive integers")
   curves: dict[str, dict[str, Curve]] = {}
-  for number in _GAMES.value:
-    name = list(GAMES)[int(number)]
+  for name in names:
     compiled = spiel_cfr.compile_game(GAMES[name]())
     print(f"\n{name}: {compiled}\n")
     print("| solver | iterations | exploitability | pruned | looked at | times faster |")

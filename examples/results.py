@@ -6,7 +6,9 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
+import spiel_cfr
 from spiel_cfr.__main__ import check_writable
+from spiel_cfr.poker import ranges
 
 # The games on which solvers are compared, by short names.
 NAMED_GAMES = {
@@ -22,6 +24,13 @@ NAMED_GAMES = {
   ),
 }
 _LONGEST = 80
+
+
+def river_endgame() -> tuple[spiel_cfr.Endgame, str]:
+  """Returns an endgame of hold'em for those who have no file of one, and what to call it."""
+  board = "4s8hTc9h2s"
+  first, second = "22+,A2s+,KTs+,QTs+,JTs,ATo+", "22+,A8s+,K9s+,Q9s+,J9s+,T9s"
+  return ranges.endgame(first, second, board=board, pot=500, stack=19750), f"river {board}"
 
 
 def file_name(kind: str, game: str, suffix: str) -> str:

@@ -86,13 +86,12 @@ def sweep(
   """
   check_limits(iterations, target_nash_conv, target_exploitability, seconds)
   rules = Rules(iterations, target_nash_conv, target_exploitability, seconds, evaluate_at)
-  if checkpoint_every is None and iterations is None:
-    checkpoint_every = Powers(2)
-  elif not callable(checkpoint_every):
-    every = (
-      -(-(iterations or 1) // (_CHECKPOINTS + 1)) if checkpoint_every is None else checkpoint_every
+  if checkpoint_every is None:
+    checkpoint_every = (
+      Powers(2) if iterations is None else Every(-(-iterations // (_CHECKPOINTS + 1)))
     )
-    checkpoint_every = Every(every)
+  elif not callable(checkpoint_every):
+    checkpoint_every = Every(checkpoint_every)
   _check_schedules(evaluate_at=evaluate_at, checkpoint_every=checkpoint_every)
   combinations = list(_combinations(grid))
   if executor is not None and not isinstance(executor, concurrent.futures.Executor):
