@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstraction.abstract_game import AbstractGame
 from spiel_cfr.abstraction.buckets import Buckets
 from spiel_cfr.abstraction.fewer_actions import Choices, Spot
 from spiel_cfr.abstraction.translation import Translation
@@ -293,14 +293,14 @@ class GrowingBuckets(Grower):
     """
     self.whole = game
     self._buckets = buckets
-    self.small = abstract(game, buckets)
+    self.small = AbstractGame(game, buckets)
     self._forgets = self.small.ties is not None
     self._payoffs = _payoffs_below(game)
 
   def _become(self, buckets: Buckets) -> None:
-    self.small = abstract(self.whole, buckets)
+    self.small = AbstractGame(self.whole, buckets)
     if not self._forgets and self.small.ties is not None:
-      self.small = abstract(self.whole, self.small.refined_buckets())
+      self.small = AbstractGame(self.whole, self.small.refined_buckets())
     self._buckets = self.small.buckets
 
   def in_whole(self, sequence_form: Float64s) -> Float64s:
