@@ -8,6 +8,7 @@ from spiel_cfr.abstracting.growing import Grown, solve_growing
 from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
 from spiel_cfr.abstraction.buckets import Buckets, HandBuckets, Permuted, make_buckets
+from spiel_cfr.abstraction.earth_mover import earth_movers_distances
 from spiel_cfr.abstraction.hand_features import (
   equity_histograms,
   hand_equities,
@@ -201,6 +202,7 @@ __all__ = [
   "compile_game",
   "compile_public_game",
   "constraint_matrix",
+  "earth_movers_distances",
   "equity_histograms",
   "errors",
   "estimate_size",

@@ -1,5 +1,6 @@
 """Boards and hands in vector form that differ by suits alone."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -8,10 +9,14 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import evaluate, policy
+from spiel_cfr.game import view
 from spiel_cfr.kernels.arrays import aligned_zeros
 from spiel_cfr.poker import ranges, suits
+from spiel_cfr.poker.deal import find_deal
+from spiel_cfr.poker.layout import Layout, list_boards
+from spiel_cfr.poker.public_tree import walk_public_tree
 
-# Turn endgames: ranges, the board, how many rivers there are, and how many are left. Which suits can be renamed: all but
+# Turn endgames: ranges, the board, how many rivers there are, and how many are left. Suits that can be renamed: all but
 # spades, so that the rivers are 9 spades and 13 others; hearts and clubs; none; diamonds and clubs.
 _ENDGAMES = {
   "monotone": ("AA,KQs,JTo:0.3", "QQ,A9s:0.5", "7s9s2sTs", 48, 22),
@@ -21,33 +26,46 @@ _ENDGAMES = {
 }
 
 
-def _load(name, **options):
+@functools.cache
+def _endgame(name):
   first, second, board, *_ = _ENDGAMES[name]
-  endgame = ranges.endgame(first, second, board=board, pot=200, stack=300)
-  return spiel_cfr.compile_public_game(endgame.load(), poker_games.check_or_pot, **options)
+  return ranges.endgame(first, second, board=board, pot=200, stack=300).load()
+
+
+@functools.cache
+def _load(name, partitioned):
+  return spiel_cfr.compile_public_game(
+    _endgame(name), poker_games.check_or_pot, partitioned=partitioned, num_threads=1 + partitioned
+  )
 
 
 @pytest.mark.parametrize("name", _ENDGAMES)
 def test_rivers_that_are_equal_are_one(name):
-  game = _load(name)
-  small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
+  deal = find_deal(_endgame(name))
+  nodes = walk_public_tree(view.GameView(_endgame(name), poker_games.check_or_pot), deal)
+  layout = Layout(deal, nodes, list_boards(deal, nodes))
+  stands_for, classes = suits.equal_hands(layout)
   *_, before, after = _ENDGAMES[name]
-  assert (len(game.layout.boards) - 1, len(small.layout.boards) - 1) == (before, after)
-  assert sum(board.probability for board in small.layout.boards[1:]) == pytest.approx(
-    sum(board.probability for board in game.layout.boards[1:])
-  )
+  assert (len(layout.boards) - 1, len(np.unique(stands_for)) - 1) == (before, after)
+  for player, own in enumerate(classes):
+    for board, labels in zip(layout.boards, own, strict=True):
+      # Hands that are alike have the same ranks, the same suitedness and the same reach.
+      hands = board.hands[player]
+      cards = deal.hands[hands]
+      same = np.column_stack(
+        [cards // 4, cards[:, 0] % 4 == cards[:, 1] % 4, deal.reaches[player][hands]]
+      )
+      assert len(np.unique(np.column_stack([labels, same]), axis=0)) == len(np.unique(labels))
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("solver", ["cfr+", "pcfr+"])
+def test_iterates_are_those_of_the_full_game(partitioned, solver):
+  """And so is NashConv, of the lifted policy and of the smaller game's own."""
+  game = _load("monotone", partitioned)
+  small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
   assert small.is_exact
   assert small.original is game
-
-
-@pytest.mark.parametrize(
-  "options", [{"partitioned": False}, {"partitioned": True, "num_threads": 2}]
-)
-@pytest.mark.parametrize("solver", ["cfr+", "pcfr+"])
-def test_iterates_are_those_of_the_full_game(options, solver):
-  """And so is NashConv, of the lifted policy and of the smaller game's own."""
-  game = _load("monotone", **options)
-  small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
   assert small.num_infosets < game.num_infosets / 3
   found, expected = (spiel_cfr.catalogue.make(solver, each, 20) for each in (small, game))
   for each in (found, expected):
