@@ -29,7 +29,7 @@ _HANDS = flags.DEFINE_list(
   "hands", ["1", "2", "5", "10", "20", "50", "100", "200"], "buckets of hands on the river"
 )
 _TURN_HANDS = flags.DEFINE_list(
-  "turn_hands", ["1", "2", "4", "8", "16", "32"], "buckets of hands on the turn, and on each river"
+  "turn_hands", ["1", "2", "4", "8", "16"], "buckets of hands on the turn, and on each river"
 )
 _TURN_ITERATIONS = flags.DEFINE_integer(
   "turn_iterations", 300, "of each solver of an endgame that begins at the turn", lower_bound=1
@@ -134,7 +134,7 @@ def turn_features(
     found = spiel_cfr.hand_equities(game, player, others, board=board)
     against.append(found if found.shape[1] == 2 else np.hstack([found, found]))
   every = np.vstack(against)
-  which = spiel_cfr.k_means(every, 8)
+  which = spiel_cfr.k_means(every, 6)
   centres = np.array([every[which == number].mean(axis=0) for number in range(which.max() + 1)])
   labels = np.split(which, np.cumsum([len(own) for own in against])[:-1])
   return {

@@ -113,7 +113,6 @@ from spiel_cfr.sweeps.table import SweepTable
 __version__ = importlib.metadata.version("spiel_cfr")
 
 __all__ = [
-  "HSPLACE",
   "APCFRPlusSolver",
   "APDCFRPlusSolver",
   "AbstractGame",
