@@ -225,12 +225,19 @@ def draw(drawn: dict[str, Curves]) -> None:
   matplotlib.use("Agg")
   import matplotlib.pyplot as plt
 
-  figure, plots = plt.subplots(1, len(drawn), figsize=(5.2 * len(drawn), 4.6), layout="constrained")
-  for plot, (title, curves) in zip(np.atleast_1d(plots), drawn.items(), strict=True):
+  columns = min(2, len(drawn))
+  rows = -(-len(drawn) // columns)
+  figure, plots = plt.subplots(
+    rows, columns, figsize=(5.6 * columns, 4.2 * rows), layout="constrained", squeeze=False
+  )
+  for plot in plots.ravel()[len(drawn) :]:
+    plot.remove()
+  for plot, (title, curves) in zip(plots.ravel(), drawn.items(), strict=False):
     draw_curves(plot, curves)
     plot.set_title(title, fontsize=11)
     plot.set_xlabel("buckets")
-  np.atleast_1d(plots)[0].set_ylabel("exploitability in the full game")
+  for plot in plots[:, 0]:
+    plot.set_ylabel("exploitability in the full game")
   path = pathlib.Path(_PICTURE.value)
   path.parent.mkdir(parents=True, exist_ok=True)
   figure.savefig(path, dpi=110)
@@ -238,6 +245,8 @@ def draw(drawn: dict[str, Curves]) -> None:
 
 
 def draw_curves(plot: Any, curves: Curves) -> None:
+  from matplotlib import ticker
+
   for name, points in curves.items():
     buckets, values = zip(*sorted(points), strict=True)
     plot.plot(
@@ -249,6 +258,9 @@ def draw_curves(plot: Any, curves: Curves) -> None:
     )
   plot.set_xscale("log")
   plot.set_yscale("log")
+  plot.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+  plot.xaxis.set_major_formatter("{x:,.0f}")
+  plot.xaxis.set_minor_formatter(ticker.NullFormatter())
   plot.grid(alpha=0.3, which="both", linewidth=0.4)
   plot.legend(fontsize=8)
 
