@@ -592,6 +592,12 @@ _MOST_LEAVES_OF_OPEN_SPIEL = flags.DEFINE_float(
 _SECONDS_EACH = flags.DEFINE_float(
   "seconds_each", 60, "how long a game of `scaling` may take to each exploitability", 0.001
 )
+_MOST_MINUTES = flags.DEFINE_float(
+  "most_minutes", 10, "how long a game of `scaling` may take altogether", 0.001
+)
+_MOST_GIGABYTES = flags.DEFINE_float(
+  "most_gigabytes", 4, "how much memory compiling a game of `scaling` may take", 0.001
+)
 _PICTURE = flags.DEFINE_string("picture", "results/scaling.png", "the picture of `scaling`")
 
 
@@ -601,6 +607,8 @@ def growth() -> None:
     _MOST_LEAVES.value,
     _SECONDS_EACH.value,
     _MOST_LEAVES_OF_OPEN_SPIEL.value,
+    _MOST_MINUTES.value,
+    _MOST_GIGABYTES.value,
     writable(_PICTURE.value),
   )
 

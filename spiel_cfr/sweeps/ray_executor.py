@@ -38,21 +38,42 @@ class RayExecutor(concurrent.futures.Executor):
     self._ray: Any = ray
     self._max_retries = max_retries
     self._references: list[Any] = []
+    self._actors: list[RayActor] = []
     self._closed = False
 
   def submit(
     self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
   ) -> concurrent.futures.Future[Any]:
     """Calls a function in one of Ray's processes, wherever that is."""
-    if self._closed:
-      raise RuntimeError("cannot schedule new futures after shutdown")
-    if not self._ray.is_initialized():
-      self._ray.init(include_dashboard=False, log_to_driver=False)
+    self._begin()
     task = self._ray.remote(_call).options(num_cpus=1, max_retries=self._max_retries)
     reference = task.remote(fn, args, kwargs)
     self._references.append(reference)
     future: concurrent.futures.Future[Any] = reference.future()
     return future
+
+  def pinned(self, count: int) -> list["RayActor"]:
+    """Returns executors of one process of Ray's each, so that calls meet what earlier ones have left; see `shard`.
+
+    They end with this one.
+
+    Raises:
+      ShardError: Ray has fewer cores.
+    """
+    self._begin()
+    cores = int(self._ray.cluster_resources().get("CPU", 0))
+    if count > cores:
+      raise errors.ShardError(
+        f"Ray has {cores:,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with more."
+      )
+    self._actors += (made := [RayActor(self._ray, self._max_retries) for _ in range(count)])
+    return made
+
+  def _begin(self) -> None:
+    if self._closed:
+      raise RuntimeError("cannot schedule new futures after shutdown")
+    if not self._ray.is_initialized():
+      self._ray.init(include_dashboard=False, log_to_driver=False)
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
     """Waits for the tasks, or cancels those that have not begun; Ray itself goes on."""
@@ -63,6 +84,41 @@ class RayExecutor(concurrent.futures.Executor):
     if wait and self._references:
       self._ray.wait(self._references, num_returns=len(self._references))
     self._references.clear()
+    for actor in self._actors:
+      actor.shutdown(wait, cancel_futures=cancel_futures)
+
+
+class RayActor(concurrent.futures.Executor):
+  """A process of Ray's, somewhere; if it dies, another one that knows nothing of its past. See `RayExecutor.pinned`."""
+
+  def __init__(self, ray: Any, max_retries: int) -> None:
+    """Starts the process; see `RayExecutor`."""
+    self._ray = ray
+    self._actor = (
+      ray.remote(_Actor)
+      .options(num_cpus=1, max_restarts=max_retries, max_task_retries=max_retries)
+      .remote()
+    )
+    self._last: Any = None
+
+  def submit(
+    self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+  ) -> concurrent.futures.Future[Any]:
+    """Calls a function in the process, after all earlier calls."""
+    self._last = self._actor.call.remote(fn, args, kwargs)
+    future: concurrent.futures.Future[Any] = self._last.future()
+    return future
+
+  def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+    """Ends the process, once its calls are done or at once."""
+    if wait and not cancel_futures and self._last is not None:
+      self._ray.wait([self._last])
+    self._ray.kill(self._actor)
+
+
+class _Actor:
+  def call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return function(*args, **kwargs)
 
 
 def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
