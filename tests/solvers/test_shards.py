@@ -21,12 +21,6 @@ from spiel_cfr.compiled.shards import ShardedPartition
 from spiel_cfr.solvers.loops import remote_shards
 from spiel_cfr.solvers.loops.part_steps import PartSteps
 
-# Six cards of two suits, two bets a round, one public card: a trunk and six subtrees.
-_POKER = (
-  "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=2,"
-  "numRanks=3,numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,maxRaises=2 2)"
-)
-
 _SOLVERS: dict[str, Any] = {
   "cfr": spiel_cfr.CFRSolver,
   "cfr+": spiel_cfr.CFRPlusSolver,
@@ -43,7 +37,7 @@ _SOLVERS: dict[str, Any] = {
 
 @functools.cache
 def _game(**options: Any) -> spiel_cfr.PublicGame:
-  return spiel_cfr.compile_public_game(_POKER, partitioned=True, **options)
+  return spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0], partitioned=True, **options)
 
 
 @functools.cache
