@@ -192,7 +192,8 @@ def measure_all(
         print(f"  {member.name} and larger: left out, more than {most_minutes:g} minutes")
         break
       except subprocess.CalledProcessError as error:
-        print(f"  {member.name} and larger: left out, {error.stderr.strip().splitlines()[-1]}")
+        reason = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
+        print(f"  {member.name} and larger: left out, {reason}")
         break
       row = {"family": family, **member._asdict(), **json.loads(done.stdout.splitlines()[-1])}
       rows.append(row)
