@@ -330,6 +330,30 @@ def test_looking_never_fails() -> None:
   assert _alike(solver, _solved(_game()))
 
 
+def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
+  """This process does again what has been done, and then goes on from where it was."""
+
+  class Keeping(Here):
+    refused = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+      order = args[1]
+      if order.barrier and not order.visits:
+        self.refused += 1
+        raise RuntimeError("no")
+      return super().submit(fn, *args, **kwargs)
+
+  executor = Keeping()
+  game = spiel_cfr.shard(_game(), executor, num_shards=2)
+  solver = _SOLVERS["tapered"](game)
+  solver._advance(12)
+  assert executor.refused > 2
+  solver._advance(1)
+  expected = _solved(_game(), _SOLVERS["tapered"])
+  expected._advance(1)
+  assert _alike(solver, expected)
+
+
 def test_processes_forget_solvers_that_are_no_more() -> None:
   remote_shards._WORKERS.clear()
   game = spiel_cfr.shard(_game(), Here(), num_shards=3)
