@@ -170,6 +170,43 @@ def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
     )
 
 
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+@hypothesis.given(game=random_games.games(max_histories=60), seed=st.integers(0, 99))
+@hypothesis.settings(max_examples=10, deadline=None)
+def test_regret_since_a_restart_is_bounded(regularizer, game, seed):
+  """By K' sqrt(V) + 2 d sqrt(sigma) D, whatever the strategy is from which it goes on."""
+  game = spiel_cfr.compile_game(game)
+  players = _plain_players(game, regularizer, "subtree", 0.01, "uniform")
+  rng = np.random.default_rng(seed)
+  distance, scale = (2, 1) if regularizer == "entropy" else (np.sqrt(2), np.sqrt(2))
+  for t in range(1, 60):
+    if t == 20:
+      for player in players:
+        player.restart([rng.dirichlet(np.full(len(own), 0.3)) + 1e-12 for own in player.sequences])
+      regrets = [[0.0 * total for total in player.total] for player in players]
+    form = _sequence_form(game, players)
+    for number, player in enumerate(players):
+      played = player.x
+      gradient = _gradient(game, number, form)
+      seen = [player.counterfactual(j, gradient) for j in range(len(played))]
+      player.update(gradient, t)
+      if t < 20:
+        continue
+      for j, (x, utility) in enumerate(zip(played, seen, strict=True)):
+        regrets[number][j] += utility - x @ utility
+        n = len(x)
+        entropy = regularizer == "entropy"
+        largest, own_range = (np.log(n), 30.0) if entropy else ((1 - 1 / n) / 2, 1.0)
+        spread = 1 if entropy else n
+        v = player.squares[j] + spread * (0.01 * player.bounds[j]) ** 2 * np.sqrt(t)
+        if n == 1 or v == 0.0:
+          continue
+        root = scale * np.sqrt(largest)
+        factor = own_range / root + (root + np.sqrt(root**2 + 4 * distance**2)) / 2
+        bound = factor * np.sqrt(v) + 2 * distance * np.sqrt(spread) * player.bounds[j]
+        assert regrets[number][j].max() <= bound
+
+
 @pytest.mark.parametrize("averaging", _POWERS)
 @pytest.mark.parametrize("prediction", ["subtree", "last"])
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
