@@ -204,14 +204,16 @@ class Restarted(Stepping, WarmStarting):
 
   def _advance(self, count: int) -> None:
     end = self.iteration + count
-    while True:
-      if self.iteration >= self._next_check:
-        # Half of a check would be done again, and then the run is another one.
-        with DeferredInterrupt():
+    # Half of a check would be done again, and then the run is another one. One context, because signals take time.
+    with DeferredInterrupt() as interrupt:
+      while True:
+        if self.iteration >= self._next_check:
           self._check()
-      if self.iteration >= end:
-        return
-      self._solver.run(min(end, self._next_check) - self.iteration)
+        if self.iteration >= end or interrupt.requested:
+          return
+        for _ in self._solver._stepwise(min(end, self._next_check) - self.iteration):
+          if interrupt.requested:
+            return
 
   def _check(self) -> None:
     """Looks for better strategies, and decides what they mean."""
