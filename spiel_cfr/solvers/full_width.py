@@ -24,7 +24,8 @@ from spiel_cfr.solvers.averaging import (
   check_correlated,
 )
 from spiel_cfr.solvers.holding import Holding
-from spiel_cfr.solvers.loops import IterationNumbers, Loop, make_loop
+from spiel_cfr.solvers.loops import IterationNumbers, make_loop
+from spiel_cfr.solvers.looped import Looped
 from spiel_cfr.solvers.numbers import check_numbers, check_weights
 from spiel_cfr.solvers.stepping import Stepping
 from spiel_cfr.solvers.warm_start import begin_from
@@ -36,7 +37,7 @@ _TAPERED = "tapered"
 _TABLE = 512
 
 
-class Solver(Stepping, Holding):
+class Solver(Looped, Stepping, Holding):
   """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
 
   It is used as OpenSpiel's solvers are:
@@ -164,39 +165,6 @@ class Solver(Stepping, Holding):
   def _loaded(self) -> None:
     self._loop.hold(held_sequences(self.compiled_game, self._held))
     self._loop.refresh()
-
-  @property
-  def _loop(self) -> Loop:
-    """The loop with its arrays."""
-    return self._own_loop.gathered()
-
-  @property
-  def _strategy(self) -> AnyFloats:
-    return self._loop.strategy
-
-  @property
-  def _cumulative(self) -> AnyFloats:
-    return self._loop.cumulative
-
-  @property
-  def _tapered(self) -> AnyFloats:
-    return self._loop.tapered
-
-  @property
-  def _state(self) -> AnyFloats:
-    return self._loop.state
-
-  @property
-  def _local(self) -> Float64s:
-    return self._loop.local
-
-  @property
-  def _gradients(self) -> Float64s:
-    return self._loop.gradients
-
-  @property
-  def _play_values(self) -> Float64s:
-    return self._loop.play_values
 
   @property
   def iteration(self) -> int:
