@@ -65,8 +65,8 @@ FAMILIES = {
     _leduc(suits, ranks)
     for suits, ranks in ((2, 2), (2, 3), (2, 4), (2, 6), (2, 9), (2, 13), (3, 13), (4, 13))
   ],
-  "liar's dice, a die of 2 to 12 sides": [_liars_dice(sides) for sides in range(2, 13)],
-  "goofspiel with 3 to 9 cards": [_goofspiel(cards) for cards in range(3, 10)],
+  "liar's dice, a die of 2 to 11 sides": [_liars_dice(sides) for sides in range(2, 12)],
+  "goofspiel with 3 to 8 cards": [_goofspiel(cards) for cards in range(3, 9)],
 }
 _SOLVER, _TARGETS, _ROUNDS = "pdcfr+", (1e-3, 1e-6), 3
 _GIBIBYTES = 24
