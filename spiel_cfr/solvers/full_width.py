@@ -24,8 +24,8 @@ from spiel_cfr.solvers.averaging import (
   check_correlated,
 )
 from spiel_cfr.solvers.holding import Holding
-from spiel_cfr.solvers.loops import IterationNumbers, make_loop
 from spiel_cfr.solvers.looped import Looped
+from spiel_cfr.solvers.loops import IterationNumbers, make_loop
 from spiel_cfr.solvers.numbers import check_numbers, check_weights
 from spiel_cfr.solvers.stepping import Stepping
 from spiel_cfr.solvers.warm_start import begin_from
