@@ -70,7 +70,11 @@ class ProcessExecutor(concurrent.futures.Executor):
     """Returns executors of one more process each, so that calls meet what earlier ones have left; see `shard`.
 
     They are shut down with this one.
+
+    Raises:
+      ArgumentError: `count` is not an integer from 1 to 1,000.
     """
+    count = arguments.integer(count, "count", 1, 1000)
     self._pinned += (made := [ProcessExecutor(1) for _ in range(count)])
     return made
 

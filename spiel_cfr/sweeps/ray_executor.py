@@ -16,6 +16,9 @@ class RayExecutor(concurrent.futures.Executor):
         spiel_cfr.sweep(grid, folder="/shared/results", iterations=10_000, executor=executor)
 
   The folder must be one that all machines see. A task whose process or machine dies is started again.
+
+  Attributes:
+    ray: the package.
   """
 
   def __init__(self, max_retries: int = 3) -> None:
@@ -35,7 +38,7 @@ class RayExecutor(concurrent.futures.Executor):
       raise errors.MissingPackageError(
         "RayExecutor needs Ray: pip install 'spiel_cfr[ray]'."
       ) from error
-    self._ray: Any = ray
+    self.ray: Any = ray
     self._max_retries = max_retries
     self._references: list[Any] = []
     self._actors: list[RayActor] = []
@@ -46,7 +49,7 @@ class RayExecutor(concurrent.futures.Executor):
   ) -> concurrent.futures.Future[Any]:
     """Calls a function in one of Ray's processes, wherever that is."""
     self._begin()
-    task = self._ray.remote(_call).options(num_cpus=1, max_retries=self._max_retries)
+    task = self.ray.remote(_call).options(num_cpus=1, max_retries=self._max_retries)
     reference = task.remote(fn, args, kwargs)
     self._references.append(reference)
     future: concurrent.futures.Future[Any] = reference.future()
@@ -55,34 +58,42 @@ class RayExecutor(concurrent.futures.Executor):
   def pinned(self, count: int) -> list["RayActor"]:
     """Returns executors of one process of Ray's each, so that calls meet what earlier ones have left; see `shard`.
 
-    They end with this one.
+    The processes start with their first calls, and end with this executor.
 
     Raises:
-      ShardError: Ray has fewer cores.
+      ArgumentError: `count` is not an integer from 1 to 100,000.
+      ShardError: this process has joined a Ray with fewer cores.
     """
-    self._begin()
-    cores = int(self._ray.cluster_resources().get("CPU", 0))
-    if count > cores:
-      raise errors.ShardError(
-        f"Ray has {cores:,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with more."
-      )
-    self._actors += (made := [RayActor(self._ray, self._max_retries) for _ in range(count)])
+    count = arguments.integer(count, "count", 1, 100_000)
+    if self.ray.is_initialized():
+      cores = int(self.ray.cluster_resources().get("CPU", 0))
+      if count > cores:
+        raise errors.ShardError(
+          f"Ray has {cores:,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with more."
+        )
+    self._actors += (made := [RayActor(self) for _ in range(count)])
     return made
+
+  def actor(self) -> Any:
+    """Starts a process of Ray's that answers calls."""
+    self._begin()
+    limits = {"max_restarts": self._max_retries, "max_task_retries": self._max_retries}
+    return self.ray.remote(_Actor).options(num_cpus=1, **limits).remote()
 
   def _begin(self) -> None:
     if self._closed:
       raise RuntimeError("cannot schedule new futures after shutdown")
-    if not self._ray.is_initialized():
-      self._ray.init(include_dashboard=False, log_to_driver=False)
+    if not self.ray.is_initialized():
+      self.ray.init(include_dashboard=False, log_to_driver=False)
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
     """Waits for the tasks, or cancels those that have not begun; Ray itself goes on."""
     self._closed = True
     if cancel_futures:
       for reference in self._references:
-        self._ray.cancel(reference)
+        self.ray.cancel(reference)
     if wait and self._references:
-      self._ray.wait(self._references, num_returns=len(self._references))
+      self.ray.wait(self._references, num_returns=len(self._references))
     self._references.clear()
     for actor in self._actors:
       actor.shutdown(wait, cancel_futures=cancel_futures)
@@ -91,29 +102,30 @@ class RayExecutor(concurrent.futures.Executor):
 class RayActor(concurrent.futures.Executor):
   """A process of Ray's, somewhere; if it dies, another one that knows nothing of its past. See `RayExecutor.pinned`."""
 
-  def __init__(self, ray: Any, max_retries: int) -> None:
-    """Starts the process; see `RayExecutor`."""
-    self._ray = ray
-    self._actor = (
-      ray.remote(_Actor)
-      .options(num_cpus=1, max_restarts=max_retries, max_task_retries=max_retries)
-      .remote()
-    )
+  def __init__(self, owner: RayExecutor) -> None:
+    """Starts nothing before there is something to do."""
+    self._owner = owner
+    self._actor: Any = None
     self._last: Any = None
 
   def submit(
     self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
   ) -> concurrent.futures.Future[Any]:
     """Calls a function in the process, after all earlier calls."""
+    if self._actor is None:
+      self._actor = self._owner.actor()
     self._last = self._actor.call.remote(fn, args, kwargs)
     future: concurrent.futures.Future[Any] = self._last.future()
     return future
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
     """Ends the process, once its calls are done or at once."""
-    if wait and not cancel_futures and self._last is not None:
-      self._ray.wait([self._last])
-    self._ray.kill(self._actor)
+    if self._actor is None:
+      return
+    ray = self._owner.ray
+    if wait and not cancel_futures:
+      ray.wait([self._last])
+    ray.kill(self._actor)
 
 
 class _Actor:
