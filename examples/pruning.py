@@ -1,6 +1,6 @@
-r"""Draws what best-response pruning saves: CFR+ and CFR, with and without, on games where most is never played.
+r"""Draws what pruning saves: CFR+ and CFR, with and without, on games where most is never played.
 
-    python examples/pruning.py --picture=results/pruning.png
+    python examples/pruning.py --rule=best_response --picture=results/pruning.png
 
 prints a table for each game: exploitability after so many iterations, the part of the leaves that was still looked at,
 and how many times faster it was in processor time, all else included (below 1: slower). Both solvers take turns, so
@@ -11,14 +11,15 @@ import pathlib
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import leduc5
 from absl import app, flags
 from results import chosen
 
 import spiel_cfr
-from spiel_cfr import PrunedCFRSolver, Pruning, RegretMatching, Solver
+from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver
+from spiel_cfr.solvers.windows import Rule
 
 GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",
@@ -28,6 +29,9 @@ GAMES: dict[str, Callable[[], Any]] = {
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
 _AT = flags.DEFINE_list("at", ["300", "1000", "3000", "10000"], "after how many iterations to look")
+_RULE = flags.DEFINE_enum(
+  "rule", "best_response", get_args(Rule), "what is left alone, see Pruning"
+)
 _CAUTION = flags.DEFINE_float(
   "caution",
   None,
@@ -65,7 +69,9 @@ def main(arguments: list[str]) -> None:
 
 
 def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
-  """CFR+ or CFR with the averages of the pruned solver, those that the other player faces."""
+  """CFR+ or CFR with the averages of the pruned solver, which are mostly those that the other player faces."""
+  if _RULE.value == "partial":
+    return spiel_cfr.CFRPlusSolver(game) if plus else spiel_cfr.CFRSolver(game)
   return Solver(
     game,
     RegretMatching.plus() if plus else RegretMatching(),
@@ -74,12 +80,19 @@ def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
   )
 
 
+def with_pruning(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
+  """CFR+ or CFR with pruning."""
+  cls = spiel_cfr.CFRPlusSolver if plus else spiel_cfr.CFRSolver
+  rules: dict[str, Rule] = {rule: rule for rule in get_args(Rule)}
+  return cls(game, pruning=Pruning(rules[_RULE.value], caution=_CAUTION.value))
+
+
 def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
   """Runs a solver without and with pruning, each some iterations in turn."""
   name = "CFR+" if plus else "CFR"
   solvers: dict[str, Solver] = {
     name: unpruned(game, plus),
-    f"{name}, pruned": PrunedCFRSolver(game, Pruning(caution=_CAUTION.value), plus),
+    f"{name}, pruned": with_pruning(game, plus),
   }
   seconds = dict.fromkeys(solvers, 0.0)
   curves: dict[str, Curve] = {label: [] for label in solvers}
@@ -94,7 +107,7 @@ def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
       start = time.process_time()
       solver.run(following - done)
       seconds[label] += time.process_time() - start
-      share = solver.active_share if isinstance(solver, PrunedCFRSolver) else 1.0
+      share = solver.active_share if isinstance(solver, PruningSolver) else 1.0
       curves[label].append((seconds[label], solver.exploitability(), share))
     done = following
     if done in moments:

@@ -44,7 +44,6 @@ from spiel_cfr.solvers.cfr import (
 from spiel_cfr.solvers.cfr_br import CFRBRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.pruning import PrunedCFRSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -241,10 +240,18 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"steps": 1e4},
       "horizon",
     ),
-    "cfr_pruned": Entry(
-      PrunedCFRSolver, "CFR, best-response pruning", {"regret_matching_plus": False}
+    "cfr_pruned": Entry(CFRSolver, "CFR, best-response pruning", {"pruning": "best_response"}),
+    "cfr+_pruned": Entry(
+      CFRPlusSolver, "CFR+, best-response pruning", {"pruning": "best_response"}
     ),
-    "cfr+_pruned": Entry(PrunedCFRSolver, "CFR+, best-response pruning"),
+    "cfr+_pruned_regret": Entry(CFRPlusSolver, "CFR+, regret-based pruning", {"pruning": "regret"}),
+    "cfr+_pruned_partial": Entry(CFRPlusSolver, "CFR+, partial pruning", {"pruning": "partial"}),
+    "lcfr_pruned": Entry(
+      LCFRSolver, "linear CFR, best-response pruning", {"pruning": "best_response"}
+    ),
+    "pcfr+_pruned": Entry(
+      PCFRPlusSolver, "predictive CFR+, best-response pruning", {"pruning": "best_response"}
+    ),
     "trembling_hand": Entry(
       TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),
