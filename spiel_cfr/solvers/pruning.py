@@ -29,7 +29,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.continuing.compaction import Compacted, compact
+from spiel_cfr.continuing.compaction import DROPPED, KEPT, Compacted, compact, decide_fates
 from spiel_cfr.continuing.rewriting import add_deferred, copy_some
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
@@ -200,6 +200,32 @@ class PruningSolver(Windowed):
   def num_pruned(self) -> int:
     """How many sequences are left alone, those below them not counted."""
     return int(self._pruned.sum()) if self._prunes else 0
+
+  @property
+  def held_bytes(self) -> int:
+    """How much has to be held between iterations: strategies, averages, and what the minimizer keeps, in bytes.
+
+    Below what best-response pruning leaves alone that is only the average, where it has ever been played to; below what
+    regret-based pruning does, regrets too. Arrays keep their size all the same: the next window may need more.
+    """
+    game = self.compiled_game
+    # Strategy, average and what it was when the window began.
+    of_sequence, of_infoset = 2 + len(self._state), len(self._local)
+    if self.pruning is not None:
+      of_sequence, of_infoset = of_sequence + 1, 2 * of_infoset
+    real = forms.uniform(game) > 0
+    below = np.zeros(game.end, bool)
+    if self._prunes and not self._rule.owners_go_on:
+      fate = np.zeros(game.end, np.uint8)
+      fate[[tree.root for tree in game.treeplexes]] = KEPT
+      decide_fates(self._rule.tree, self._pruned.view(np.uint8), fate)
+      below = real & (fate == DROPPED)
+    first = np.concatenate([rows[0] for tree in game.treeplexes for rows, _ in tree.blocks()])
+    left = int((real & ~below).sum()) * of_sequence + int((~below[first]).sum()) * of_infoset
+    forgotten = np.count_nonzero(self._cumulative[below])
+    if self.pruning is not None and self.pruning.rule == "regret":
+      forgotten += np.count_nonzero(below)
+    return (left + int(forgotten)) * self._cumulative.itemsize
 
   @property
   def _prunes(self) -> bool:

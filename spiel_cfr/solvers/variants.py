@@ -242,16 +242,24 @@ class HSPCFRPlusSolver(Solver):
 class HedgeCFRSolver(Solver):
   """CFR with multiplicative weights at every infoset: see `minimizers.oftrl.Hedge`."""
 
-  def __init__(self, game: AnyGame, rate: float = 1.0, alternating_updates: bool = True) -> None:
+  def __init__(
+    self,
+    game: AnyGame,
+    rate: float = 1.0,
+    alternating_updates: bool = True,
+    threshold: float = 1.0,
+  ) -> None:
     """Makes the solver.
 
     Args:
       game: a compiled game, or what `compile_game` takes.
       rate: a factor on the steps.
       alternating_updates: whether a player sees the strategies to which those before it have just updated.
+      threshold: by what factor the bound on regrets may grow for probabilities that are too small to be 0 (dynamic
+        thresholding); 1 drops none.
 
     Raises:
-      ArgumentError: the rate is not positive and finite.
+      ArgumentError: the rate is not positive and finite, or the threshold is below 1 or not finite.
       GameError: see `compile_game`.
     """
-    super().__init__(game, Hedge(rate), alternating_updates=alternating_updates)
+    super().__init__(game, Hedge(rate, threshold), alternating_updates=alternating_updates)

@@ -480,3 +480,16 @@ def test_until_something_comes_back_iterates_are_the_same(name, rule):
       solver.current_sequence_form(), plain.current_sequence_form(), atol=1e-9
     )
   assert compared
+
+
+def test_what_has_to_be_held_falls():
+  game, held = game_of("liar's dice"), {}
+  for rule in (None, "partial", *RULES):
+    solver = pruned(game, Pruning(rule, shortest=10) if rule else None)
+    before = solver.held_bytes
+    solver.run(600)
+    assert (solver.num_pruned > 0) == (rule is not None)
+    held[rule] = solver.held_bytes / before
+    copy.copy(solver).run(10)
+  assert held[None] == held["partial"] == 1
+  assert held["best_response"] < held["regret"] < 0.95
