@@ -249,12 +249,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     ),
     "cfr+_pruned_regret": Entry(CFRPlusSolver, "CFR+, regret-based pruning", {"pruning": "regret"}),
     "cfr+_pruned_partial": Entry(CFRPlusSolver, "CFR+, partial pruning", {"pruning": "partial"}),
-    "lcfr_pruned": Entry(
-      LCFRSolver, "linear CFR, best-response pruning", {"pruning": "best_response"}
-    ),
-    "pcfr+_pruned": Entry(
-      PCFRPlusSolver, "predictive CFR+, best-response pruning", {"pruning": "best_response"}
-    ),
     "trembling_hand": Entry(
       TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),

@@ -30,6 +30,7 @@ from spiel_cfr.game.blocks import (
   tolerance,
 )
 from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.compile import inlined
 from spiel_cfr.kernels.simd import full, load, store, where_greater
 from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 from spiel_cfr.minimizers.regret_matching import RegretMatching
@@ -39,9 +40,9 @@ from spiel_cfr.minimizers.schedules import Numbers, Schedule, evaluated
 _SAMPLE = np.append(np.arange(2, 200), np.geomspace(200, 1e6, 100).astype(np.int64))
 
 
-@block_kernel
-def match_and_note(block: Block) -> None:
-  """See the module's docstring."""
+@inlined
+def match(block: Block, predicts: bool) -> None:
+  """R and strategies; see the module's docstring."""
   regret, zero = block.state[0], full(0.0)
   # The least of which regrets are added to: 0 forgets negative ones.
   least, fading = full(block.parameters[2]), full(block.parameters[3])
@@ -56,13 +57,24 @@ def match_and_note(block: Block) -> None:
       updated = where_greater(before, least, before, least) * left + utility - value
       kept = before * left + utility - value
       kept = where_greater(kept, zero, where_greater(least, full(-1.0), zero, kept), kept)
-      positive = where_greater(updated, tie, updated, zero)
+      score = where_greater(updated, tie, updated, zero)
       store(regret, row, where_greater(updated, tie, updated, kept))
-      score = positive + prediction * (utility - value)
-      score = where_greater(score, tie, score, zero)
+      if predicts:
+        score = score + prediction * (utility - value)
+        score = where_greater(score, tie, score, zero)
       store(block.strategy, row, score)
       total = total + score
     normalize(block, i, total)
+
+
+@block_kernel
+def match_and_note(block: Block) -> None:
+  """See the module's docstring."""
+  # The compiler then knows which of the two it is.
+  if block.parameters[5] != 0.0:
+    match(block, True)
+  else:
+    match(block, False)
   weight = block.parameters[1]
   for i in range(block.size):
     block.local[0, block.infoset + i] += weight * block.value[i]

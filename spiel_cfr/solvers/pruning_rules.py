@@ -136,8 +136,8 @@ class RewritingRule(PruningRule):
   def prepare(self) -> None:
     """See the base class."""
     super().prepare()
-    assert self._gains
-    assert self._payoff
+    for payoff in (self._gains, self._payoff):
+      self._carried(payoff, aligned_zeros(self.game.end))
 
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
     """See the base class."""
