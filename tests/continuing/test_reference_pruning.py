@@ -112,6 +112,8 @@ def test_windows_are_sound(name, rule, plus):
   reference.run(50)
   if reference.num_returns:
     assert reference.largest_excess <= 1e-9
+  # Nobody is left alone any longer than that.
+  assert all(window.most <= 0 for window in reference.windows.values())
   found = original_nash_conv(game, reference.faced)
   assert found < 2 * solver.nash_conv() + 1e-9
   for row in list(reference.windows):
