@@ -206,12 +206,28 @@ def test_pruning(tmp_path):
   output = run("pruning", "--games=0", "--at=20,150", f"--picture={picture}")
   rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| CFR")]
   assert [row[0].strip() for row in rows] == ["CFR+", "CFR+", "CFR", "CFR"]
-  for _, _, bare, pruned, share, _ in rows:
+  for _, _, bare, pruned, share, held, _ in rows:
     assert float(pruned) < 2 * float(bare)
     assert 0 < float(share) <= 1
+    assert float(held) > 0
   # Until something is left alone, they are the same.
   assert all(row[2] == row[3] for row in rows[::2])
   assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_pruning_by_other_rules():
+  """Partial pruning changes no digit; the papers' visits less; thresholds make zeros."""
+  output = run("pruning", "--rule=partial", "--games=0", "--at=20", "--picture=")
+  rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| CFR")]
+  assert [row[2] == row[3] for row in rows] == [True, True]
+  output = run("pruning", "--papers", "--thresholds", "--games=0", "--at=10", "--picture=")
+  rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| CFR")]
+  visited = {(row[0].strip(), row[1].strip()): float(row[4]) for row in rows}
+  assert visited["CFR", "none"] == 1
+  assert max(visited["CFR", "partial"], visited["CFR+", "partial"]) < 0.9
+  zeros = [line.split("|")[4] for line in output.splitlines() if line[:4] in ("| 1 ", "| 2 ")]
+  assert float(zeros[0]) == 0 < float(zeros[1])
 
 
 def test_leduc5():

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from spiel_cfr import arguments, errors, evaluate
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.continuing.substitutes import Known, WarmStart
@@ -142,7 +143,7 @@ class Solver(Looped, Stepping, Holding):
     self._iteration = np.zeros(2, np.uint64)
     self._origin = self._warm = 0
     self._rows, self._rows_from = np.zeros((0, 0)), 0
-    self._own_loop = make_loop(self.compiled_game, self.minimizer, self.tapered, self.correlated)
+    self._own_loop = make_loop(self._loop_game(), self.minimizer, self.tapered, self.correlated)
     self._held = before.copy()
     if strategy is not None:
       held = held_sequences(self.compiled_game, before)
@@ -152,6 +153,10 @@ class Solver(Looped, Stepping, Holding):
     kept = np.finfo(self._cumulative.dtype)
     self.precision = float(kept.eps)
     self._most_weight = float(kept.max) / 2**20
+
+  def _loop_game(self) -> CompiledGame:
+    """Returns the game in the form that iterations go through."""
+    return self.compiled_game
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -190,9 +195,13 @@ class Solver(Looped, Stepping, Holding):
     walks = self.compiled_game.num_players if self.alternating_updates else 1
     return (self.iteration - self._warm) * walks * self.compiled_game.num_states
 
+  def _root_values(self) -> list[float]:
+    """Returns what each player's empty sequence was worth in its last iteration."""
+    return self._own_loop.values()
+
   def _check_finite(self) -> None:
     # Whatever is not finite at any infoset makes its way up to the root.
-    values = self._own_loop.values()
+    values = self._root_values()
     if not all(map(math.isfinite, values)):
       raise errors.NotFiniteError(
         f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "

@@ -205,7 +205,7 @@ class IterativeSolver(abc.ABC):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what is pickled: the attributes that never change, and a copy of the others."""
-    left_out = {*self.state_names, *self._workspaces, "_policies", "_loads", RUNNING}
+    left_out = {*self._state_names(), *self._workspaces, "_policies", "_loads", RUNNING}
     constants = {name: value for name, value in self.__dict__.items() if name not in left_out}
     return constants | {_STATE: self.state_dict()}
 
@@ -226,13 +226,17 @@ class IterativeSolver(abc.ABC):
     """
     return {CLASS: type(self).__name__, "arguments": to_json(self._arguments)}
 
+  def _state_names(self) -> tuple[str, ...]:
+    """Returns `state_names`, and those that only solvers with some arguments have."""
+    return self.state_names
+
   def state_dict(self) -> dict[str, Any]:
     """Returns a copy of all that changes from one iteration to the next, by name."""
     return {
       name: value.bit_generator.state
       if isinstance(value := getattr(self, name), np.random.Generator)
       else copy.copy(value)
-      for name in self.state_names
+      for name in self._state_names()
     }
 
   def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -246,7 +250,7 @@ class IterativeSolver(abc.ABC):
 
   def _take_over(self, state: Mapping[str, Any]) -> None:
     """Does what `load_state_dict` does with a state that needs no checks."""
-    for name in self.state_names:
+    for name in self._state_names():
       value = getattr(self, name)
       if isinstance(value, np.ndarray):
         # In place, because the array is aligned.
@@ -260,11 +264,11 @@ class IterativeSolver(abc.ABC):
 
   def _check_fits(self, state: Mapping[str, Any]) -> None:
     """Raises CheckpointMismatchError unless `load_state_dict` can take it over."""
-    if set(state) != set(self.state_names):
+    if set(state) != set(self._state_names()):
       raise errors.CheckpointMismatchError(
-        f"{type(self).__name__} consists of {sorted(self.state_names)}, not of {sorted(state)}."
+        f"{type(self).__name__} consists of {sorted(self._state_names())}, not of {sorted(state)}."
       )
-    for name in self.state_names:
+    for name in self._state_names():
       check_kind(f"{name} of {type(self).__name__}", getattr(self, name), state[name])
     try:
       self._check_state(state)

@@ -70,7 +70,6 @@ class Case:
 # What those that these are called with have no answer for, whatever the number.
 UNANSWERED = {
   "LocalMinimizer.repeated(iterations)",
-  "PrunedCFRSolver.warm_start(iterations)",
   "StablePredictiveCFRSolver.warm_start(iterations)",
 }
 
