@@ -42,7 +42,7 @@ class DeepCFRSolver(DeepSolver):
     batch_size_strategy: int | None = None,
     memory_capacity: int = 1_000_000,
     policy_network_train_steps: int = 1000,
-    advantage_network_train_steps: int = 75,
+    advantage_network_train_steps: int = 100,
     reinitialize_advantage_networks: bool = False,
     **options: Unpack[Options],
   ) -> None:
