@@ -28,7 +28,10 @@ _SOLVERS = flags.DEFINE_list("solvers", ["deep", "dcfr+", "pdcfr+"], "deep, dcfr
 _ITERATIONS = flags.DEFINE_integer("iterations", 100, "How many.", lower_bound=1)
 _NUM_TRAVERSALS = flags.DEFINE_integer("num_traversals", 1500, "Per iteration and player.")
 _BATCH_SIZE = flags.DEFINE_integer(
-  "batch_size", None, "Rows drawn for a step; by default all infosets, and 512 on states.", lower_bound=1
+  "batch_size",
+  None,
+  "Rows drawn for a step; by default all infosets, and 512 on states.",
+  lower_bound=1,
 )
 _TABLES = flags.DEFINE_bool("tables", True, "Whether to run the same solvers with tables as well.")
 _OPEN_SPIEL = flags.DEFINE_bool(
@@ -124,7 +127,7 @@ def run_open_spiel(game: spiel_cfr.CompiledGame) -> tuple[int, float, float, flo
       return loss
 
   # OpenSpiel draws actions from NumPy's global state.
-  np.random.seed(_SEED.value)
+  np.random.seed(_SEED.value)  # noqa: NPY002
   layers = (64, 64, 64)
   # It learns nothing before it has as many samples.
   batch_size = min(2048, _NUM_TRAVERSALS.value)

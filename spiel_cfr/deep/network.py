@@ -126,7 +126,9 @@ class LeastSquares(Approximator):
 def _hot(features: Array) -> Array | None:
   """Returns the place of the 1 in each row if there is nothing else, otherwise None."""
   one = features.argmax(axis=1)
-  is_hot = np.count_nonzero(features) == len(one) and (features[np.arange(len(one)), one] == 1).all()
+  is_hot = (
+    np.count_nonzero(features) == len(one) and (features[np.arange(len(one)), one] == 1).all()
+  )
   return one if is_hot else None
 
 
