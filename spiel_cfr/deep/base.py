@@ -166,6 +166,13 @@ class DeepSolver(SamplingSolver):
     state: dict[str, Any] = {name: getattr(self, name).copy() for name in self._fixed}
     return state | resuming.memories(self._past, self._lock_step.reservoirs)
 
+  @property
+  def num_bytes(self) -> int:
+    """Memory of what is kept of the infosets; on states of samples and networks, which is what a checkpoint takes."""
+    if self.engine == "compiled":
+      return super().num_bytes
+    return sum(array.nbytes for array in self.state_dict().values())
+
   def _take_over(self, state: Mapping[str, Any]) -> None:
     if self.engine == "compiled":
       super()._take_over(state)

@@ -51,11 +51,6 @@ class Reservoir:
     self.seen = 0
     self._rows.weights[:] = 0.0
 
-  @property
-  def num_bytes(self) -> int:
-    """Memory of the rows, those still free among them."""
-    return sum(array.nbytes for array in self._rows)
-
   def state(self) -> dict[str, Array]:
     """Returns a copy of all that it is, by name."""
     rows = {name: array.copy() for name, array in self._rows._asdict().items()}
