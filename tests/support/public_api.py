@@ -285,6 +285,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "translate": lambda: lambda state, action: {},
   "points": lambda: np.eye(4),
   "size": lambda: 2,
+  "count": lambda: 1,
   "start": _compiled,
   "target": lambda: 0.5,
   "bet": lambda: 1.0,
