@@ -287,6 +287,10 @@ class IterativeSolver(abc.ABC):
   def _loaded(self) -> None:  # noqa: B027
     """Brings everything else up to date after the attributes of `state_names` have been written to."""
 
+  def _game_identity(self) -> tuple[str, str | None]:
+    """Returns the game's string and digest; None for that of solvers who have not compiled the game."""
+    return self.compiled_game.game_string, self.compiled_game.digest
+
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes a checkpoint, from which this solver can go on as if it had never stopped, bit for bit.
 
@@ -299,10 +303,11 @@ class IterativeSolver(abc.ABC):
     state = self.state_dict()
     arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
     others = {name: value for name, value in state.items() if name not in arrays}
+    game, digest = self._game_identity()
     header = {
       "solver": self.description(),
-      "game": self.compiled_game.game_string,
-      "game_sha256": self.compiled_game.digest,
+      "game": game,
+      "game_sha256": digest,
       "versions": versions(),
       "state": to_json(others),
     }
@@ -342,9 +347,10 @@ class IterativeSolver(abc.ABC):
       state: dict[str, Any] = header["state"] | arrays
     except (KeyError, TypeError) as error:
       raise errors.FileFormatError(f"{path} is not a {_KIND}: its header lacks {error}.") from error
-    if digest != self.compiled_game.digest:
+    own, own_digest = self._game_identity()
+    if digest != own_digest or (digest is None and game != own):
       raise errors.CheckpointMismatchError(
-        f"{path} is of the game {game}, not of {self.compiled_game.game_string}; or of that game in another form "
+        f"{path} is of the game {game}, not of {own}; or of that game in another form "
         "(listed, in vector form, in parts, in float32), with another filter, or as it was before it changed. Compile "
         "the game as it was compiled then."
       )
@@ -371,10 +377,10 @@ class IterativeSolver(abc.ABC):
       GameError: see `compile_game`.
       OSError: the file can't be read.
     """
-    compiled = compile_game(game)
     header, arrays = files.read(path, _KIND, _FORMAT)
+    first = compile_game(game) if header.get("game_sha256") else game
     try:
-      solver = cls._described(compiled, header["solver"])
+      solver = cls._described(first, header["solver"])
     # Nobody knows what constructors do with arguments that were never theirs.
     except Exception as error:
       raise errors.CheckpointMismatchError(
@@ -385,7 +391,7 @@ class IterativeSolver(abc.ABC):
     return solver
 
   @classmethod
-  def _described(cls, game: CompiledGame, description: Mapping[str, Any]) -> Self:
+  def _described(cls, game: AnyGame, description: Mapping[str, Any]) -> Self:
     """Makes the solver, of this class or a subclass, of which `description()` is this."""
     solver: Self = newest_class([cls], description[CLASS])._made(game, description)
     return solver
