@@ -512,6 +512,10 @@ def exchange(executor: concurrent.futures.Executor, updates: list[list[tuple[int
       future.result()
 
 
+# After how many updates shards without a folder hand over what they remember.
+_BARRIER = 100
+
+
 def shards() -> None:
   """Times a turn endgame on threads and processes, beside what the cost model of docs/sharding.md predicts."""
   game = endgame(_TURN.value, "7s9h9cTc", _HANDS.value)
@@ -543,28 +547,26 @@ def shards() -> None:
       metered.calls.clear()
       sharded.run(1)
       traffic[count] = list(metered.calls)
-      sharded = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, executor, folder, count))
-      steps[f"{count} processes"] = sharded.run
+      for name, place in (("", folder), (", no folder", None)):
+        sharded = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, executor, place, count, _BARRIER))
+        steps[f"{count} processes{name}"] = sharded.run
       updates = [
         traffic[count][first : first + count] for first in range(0, len(metered.calls), count)
       ]
       steps[f"messages of {count} processes"] = repeat(exchange, executor, updates)
+      barrier = [[(0, copied.nbytes // count)] * count]
+      steps[f"a barrier of {count} processes"] = repeat(exchange, executor, barrier)
     found = medians(steps)
   one = found["1 thread"]
-  predicted = {
-    f"{name}, predicted": one * (trunk + (1 - trunk) / count) + more
-    for name, count, more in (
-      ("2 threads", 2, 0.0),
-      *(
-        (
-          f"{count} processes",
-          count,
-          found["copying"] / count + found[f"messages of {count} processes"],
-        )
-        for count in (1, 2)
-      ),
+  predicted = {"2 threads, predicted": one * (trunk + (1 - trunk) / 2)}
+  for count, calls in traffic.items():
+    # So many calls an iteration, one a shard and update.
+    barriers = len(calls) / count / _BARRIER
+    shared = one * (trunk + (1 - trunk) / count) + found[f"messages of {count} processes"]
+    predicted[f"{count} processes, predicted"] = shared + found["copying"] / count
+    predicted[f"{count} processes, no folder, predicted"] = (
+      shared + barriers * found[f"a barrier of {count} processes"]
     )
-  }
   show(f"one iteration of CFR+ on a turn endgame\n{plain}", found | predicted, "1 thread")
   print(
     f"\n  {100 * trunk:.2f}% of the sequences are in the trunk; {copied.nbytes / 1e6:,.1f} MB are copied"
@@ -592,6 +594,12 @@ _MOST_LEAVES_OF_OPEN_SPIEL = flags.DEFINE_float(
 _SECONDS_EACH = flags.DEFINE_float(
   "seconds_each", 60, "how long a game of `scaling` may take to each exploitability", 0.001
 )
+_MOST_MINUTES = flags.DEFINE_float(
+  "most_minutes", 10, "how long a game of `scaling` may take altogether", 0.001
+)
+_MOST_GIGABYTES = flags.DEFINE_float(
+  "most_gigabytes", 4, "how much memory compiling a game of `scaling` may take", 0.001
+)
 _PICTURE = flags.DEFINE_string("picture", "results/scaling.png", "the picture of `scaling`")
 
 
@@ -601,6 +609,8 @@ def growth() -> None:
     _MOST_LEAVES.value,
     _SECONDS_EACH.value,
     _MOST_LEAVES_OF_OPEN_SPIEL.value,
+    _MOST_MINUTES.value,
+    _MOST_GIGABYTES.value,
     writable(_PICTURE.value),
   )
 

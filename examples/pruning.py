@@ -1,24 +1,36 @@
-r"""Draws what best-response pruning saves: CFR+ and CFR, with and without, on games where most is never played.
+r"""Draws what pruning saves: CFR+ and CFR, with and without, on games where most is never played.
 
-    python examples/pruning.py --picture=results/pruning.png
+    python examples/pruning.py --rule=best_response --picture=results/pruning.png
 
 prints a table for each game: exploitability after so many iterations, the part of the leaves that was still looked at,
-and how many times faster it was in processor time, all else included (below 1: slower). Both solvers take turns, so
-that whatever else the machine does is shared. Only the time of this process counts.
+what has to be held between iterations ("MB", see `PruningSolver.held_bytes`), and how many times faster it was in
+processor time, all else included (below 1: slower). Both solvers take turns, so that whatever else the machine does is
+shared. Only the time of this process counts.
+
+    python examples/pruning.py --papers --games=0 --at=100,300
+
+counts what the papers' algorithms visit, see `continuing.reference_pruning`.
+
+    python examples/pruning.py --thresholds --games=0 --at=300
+
+prints what part of probabilities dynamic thresholding makes 0, and what that does to multiplicative weights.
 """
 
 import pathlib
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import leduc5
 from absl import app, flags
 from results import chosen
 
 import spiel_cfr
-from spiel_cfr import PrunedCFRSolver, Pruning, RegretMatching, Solver
+from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver
+from spiel_cfr.continuing.reference_pruning import RULES, ReferenceCFR
+from spiel_cfr.evaluate import original_nash_conv
+from spiel_cfr.solvers.windows import Rule
 
 GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",
@@ -28,6 +40,9 @@ GAMES: dict[str, Callable[[], Any]] = {
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
 _AT = flags.DEFINE_list("at", ["300", "1000", "3000", "10000"], "after how many iterations to look")
+_RULE = flags.DEFINE_enum(
+  "rule", "best_response", get_args(Rule), "what is left alone, see Pruning"
+)
 _CAUTION = flags.DEFINE_float(
   "caution",
   None,
@@ -35,12 +50,14 @@ _CAUTION = flags.DEFINE_float(
   lower_bound=0.0,
   upper_bound=1e9,
 )
+_PAPERS = flags.DEFINE_bool("papers", False, "whether to count what the papers' algorithms visit")
+_THRESHOLDS = flags.DEFINE_bool("thresholds", False, "whether to drop small probabilities")
 _PICTURE = flags.DEFINE_string(
   "picture", "results/pruning.png", "where the picture goes; empty for none"
 )
 
-# Seconds, exploitability, and what part of the leaves is looked at.
-Curve = list[tuple[float, float, float]]
+# Seconds, exploitability, what part of the leaves is looked at, and how many bytes are held.
+Curve = list[tuple[float, float, float, int]]
 
 
 def main(arguments: list[str]) -> None:
@@ -55,17 +72,55 @@ def main(arguments: list[str]) -> None:
   for name in names:
     compiled = spiel_cfr.compile_game(GAMES[name]())
     print(f"\n{name}: {compiled}\n")
-    print("| solver | iterations | exploitability | pruned | looked at | times faster |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    curves[name] = {}
+    if _PAPERS.value:
+      count_visits(compiled)
+    if _THRESHOLDS.value:
+      drop_small(compiled)
+    if _PAPERS.value or _THRESHOLDS.value:
+      continue
+    print("| solver | iterations | exploitability | pruned | looked at | MB | times faster |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for plus in (True, False):
-      curves[name] |= compare(compiled, plus)
-  if _PICTURE.value:
+      curves.setdefault(name, {}).update(compare(compiled, plus))
+  if _PICTURE.value and curves:
     draw(curves)
 
 
+def count_visits(game: spiel_cfr.CompiledGame) -> None:
+  """Prints what part of the histories the papers' algorithms visit."""
+  print("| solver | rule | iterations | exploitability | visited | come back |")
+  print("| --- | --- | --- | --- | --- | --- |")
+  for plus in (False, True):
+    for rule in (None, *RULES):
+      solver = ReferenceCFR(game, rule, plus)
+      for at in sorted(map(int, _AT.value)):
+        solver.run(at - solver.iteration)
+        share = solver.visited / (2 * at * len(solver.tables.chance))
+        gap = original_nash_conv(game, solver.faced) / 2
+        print(
+          f"| {'CFR+' if plus else 'CFR'} | {rule or 'none'} | {at:,} | {gap:.2e} | {share:.2f} "
+          f"| {solver.num_returns:,} |",
+          flush=True,
+        )
+
+
+def drop_small(game: spiel_cfr.CompiledGame) -> None:
+  """Prints what dynamic thresholding does to multiplicative weights."""
+  print("| threshold | iterations | exploitability | probabilities that are 0 |")
+  print("| --- | --- | --- | --- |")
+  real = game.all_action_sequences
+  for threshold in (1.0, 1.1, 1.5, 2.0, 3.0):
+    solver = spiel_cfr.HedgeCFRSolver(game, 300.0, threshold=threshold)
+    for at in sorted(map(int, _AT.value)):
+      solver.run(at - solver.iteration)
+      zeros = (solver.current_probabilities()[real] == 0).mean()
+      print(f"| {threshold:g} | {at:,} | {solver.exploitability():.4f} | {zeros:.2f} |", flush=True)
+
+
 def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
-  """CFR+ or CFR with the averages of the pruned solver, those that the other player faces."""
+  """CFR+ or CFR with the averages of the pruned solver, which are mostly those that the other player faces."""
+  if _RULE.value == "partial":
+    return spiel_cfr.CFRPlusSolver(game) if plus else spiel_cfr.CFRSolver(game)
   return Solver(
     game,
     RegretMatching.plus() if plus else RegretMatching(),
@@ -74,12 +129,19 @@ def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
   )
 
 
+def with_pruning(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
+  """CFR+ or CFR with pruning."""
+  cls = spiel_cfr.CFRPlusSolver if plus else spiel_cfr.CFRSolver
+  rules: dict[str, Rule] = {rule: rule for rule in get_args(Rule)}
+  return cls(game, pruning=Pruning(rules[_RULE.value], caution=_CAUTION.value))
+
+
 def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
   """Runs a solver without and with pruning, each some iterations in turn."""
   name = "CFR+" if plus else "CFR"
   solvers: dict[str, Solver] = {
     name: unpruned(game, plus),
-    f"{name}, pruned": PrunedCFRSolver(game, Pruning(caution=_CAUTION.value), plus),
+    f"{name}, pruned": with_pruning(game, plus),
   }
   seconds = dict.fromkeys(solvers, 0.0)
   curves: dict[str, Curve] = {label: [] for label in solvers}
@@ -94,13 +156,15 @@ def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
       start = time.process_time()
       solver.run(following - done)
       seconds[label] += time.process_time() - start
-      share = solver.active_share if isinstance(solver, PrunedCFRSolver) else 1.0
-      curves[label].append((seconds[label], solver.exploitability(), share))
+      share, held = 1.0, 0
+      if isinstance(solver, PruningSolver):
+        share, held = solver.active_share, solver.held_bytes
+      curves[label].append((seconds[label], solver.exploitability(), share, held))
     done = following
     if done in moments:
-      (bare, value, _), (own, pruned, share) = (curve[-1] for curve in curves.values())
+      (bare, value, _, _), (own, pruned, share, held) = (curve[-1] for curve in curves.values())
       print(
-        f"| {name} | {done:,} | {value:.2e} | {pruned:.2e} | {share:.2f} | {bare / own:.2f} |",
+        f"| {name} | {done:,} | {value:.2e} | {pruned:.2e} | {share:.2f} | {held / 1e6:.2f} | {bare / own:.2f} |",
         flush=True,
       )
   return curves
@@ -123,7 +187,7 @@ def draw(curves: dict[str, dict[str, Curve]]) -> None:
   )
   for (upper, lower), (name, lines) in zip(panels.T, curves.items(), strict=True):
     for label, curve in lines.items():
-      times, values, shares = zip(*curve, strict=True)
+      times, values, shares, _ = zip(*curve, strict=True)
       color = "C0" if label.startswith("CFR+") else "C1"
       style = "-" if label.endswith("pruned") else "--"
       upper.plot(times, values, label=label, color=color, linestyle=style)

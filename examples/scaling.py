@@ -1,8 +1,7 @@
 """How the cost of solving grows with games: the part `scaling` of benchmark.py.
 
-Each game has a process of its own, so that memory is its own:
-
-    python examples/scaling.py '{"game": "kuhn_poker", "seconds": 1, "most_leaves_of_open_spiel": 1e6}'
+Each game has a process of its own, so that memory is its own; it is given the arguments of `measure` in JSON. Times are
+those that the processor has spent on that process, which other programs change little.
 """
 
 import csv
@@ -15,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import pyspiel
@@ -26,19 +25,51 @@ _LEDUC = (
   "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,numSuits={},numRanks={},"
   "numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,maxRaises=2 2)"
 )
+
+
+class Member(NamedTuple):
+  """A game of a family.
+
+  Attributes:
+    name: what it is called in a table.
+    game: OpenSpiel's string.
+    leaves: how many terminal states it has.
+  """
+
+  name: str
+  game: str
+  leaves: int
+
+
+def _leduc(suits: int, ranks: int) -> Member:
+  # Of a round, 4 lines end in a fold and 5 in the next card or a showdown.
+  cards = suits * ranks
+  leaves = cards * (cards - 1) * (4 + (cards - 2) * 5 * (4 + 5))
+  return Member(f"Leduc, {suits} x {ranks} cards", _LEDUC.format(suits, ranks), leaves)
+
+
+def _liars_dice(sides: int) -> Member:
+  # Bids only rise: each but the empty set of the 2 x sides bids is a line, which a challenge ends.
+  leaves = sides**2 * (2 ** (2 * sides) - 1)
+  return Member(f"liar's dice, {sides} sides", f"liars_dice(dice_sides={sides})", leaves)
+
+
+def _goofspiel(cards: int) -> Member:
+  game = f"goofspiel(num_cards={cards},imp_info=True,points_order=descending)"
+  return Member(f"goofspiel, {cards} cards", game, math.factorial(cards) ** 2)
+
+
+# From small to large, beyond what this machine takes.
 FAMILIES = {
   "Leduc with 2 to 13 ranks, 2 to 4 suits": [
-    _LEDUC.format(suits, ranks)
+    _leduc(suits, ranks)
     for suits, ranks in ((2, 2), (2, 3), (2, 4), (2, 6), (2, 9), (2, 13), (3, 13), (4, 13))
   ],
-  "liar's dice, a die of 2 to 10 sides": [
-    f"liars_dice(dice_sides={sides})" for sides in range(2, 11)
-  ],
-  "goofspiel with 3 to 7 cards": [
-    f"goofspiel(num_cards={cards},imp_info=True,points_order=descending)" for cards in range(3, 8)
-  ],
+  "liar's dice, a die of 2 to 11 sides": [_liars_dice(sides) for sides in range(2, 12)],
+  "goofspiel with 3 to 8 cards": [_goofspiel(cards) for cards in range(3, 9)],
 }
 _SOLVER, _TARGETS, _ROUNDS = "pdcfr+", (1e-3, 1e-6), 3
+_GIBIBYTES = 24
 # The columns of the table that are drawn, and what of OpenSpiel's C++ goes beside them.
 _PANELS = {
   "compile_seconds": ("compiling, seconds", None),
@@ -49,34 +80,27 @@ _PANELS = {
 }
 
 
-def measure(game: str, seconds: float, most_leaves_of_open_spiel: float) -> dict[str, Any]:
+def measure(
+  game: str, seconds: float, most_leaves_of_open_spiel: float, most_gigabytes: float
+) -> dict[str, Any]:
   """Measures one game in this process; what was not reached in time is None."""
   kuhn = spiel_cfr.CFRPlusSolver("kuhn_poker")
   kuhn.prepare()
   before = _peak_megabytes()
-  start = time.perf_counter()
-  compiled = spiel_cfr.compile_game(game, max_nodes=10**10, vector_form=False)
+  start = time.process_time()
+  compiled = spiel_cfr.compile_game(
+    game, max_nodes=10**10, max_bytes=int(most_gigabytes * 1e9), vector_form=False
+  )
   row: dict[str, Any] = {
-    "game": game,
     "leaves": compiled.num_terminals,
     "infosets": compiled.num_infosets,
-    "compile_seconds": time.perf_counter() - start,
+    "compile_seconds": time.process_time() - start,
   }
+  row.update(_seconds_to_targets(compiled, seconds))
+  row["megabytes"] = _peak_megabytes() - before
+  # Last, since these are not needed to solve the game.
   ours = spiel_cfr.CFRPlusSolver(compiled)
   ours.prepare()
-  result = spiel_cfr.run(
-    spiel_cfr.catalogue.make(_SOLVER, compiled, iterations=1),
-    target_exploitability=min(_TARGETS),
-    seconds=seconds,
-    evaluate_at=spiel_cfr.Powers(1.2),
-    progress=False,
-  )
-  for target in _TARGETS:
-    # Exploitability is half of NashConv with two players.
-    reached = (found.solver_seconds for found in result.rows if found.nash_conv <= 2 * target)
-    row[f"seconds_to_{target:g}"] = next(reached, None)
-  row["megabytes"] = _peak_megabytes() - before
-  # Last, since its memory is not ours.
   theirs = None
   if compiled.num_terminals <= most_leaves_of_open_spiel:
     theirs = pyspiel.CFRPlusSolver(compiled.game)
@@ -90,13 +114,34 @@ def measure(game: str, seconds: float, most_leaves_of_open_spiel: float) -> dict
   return row
 
 
+def _seconds_to_targets(compiled: spiel_cfr.CompiledGame, seconds: float) -> dict[str, Any]:
+  """Solves a game, and returns what that takes up to each target, evaluations not counted; None if longer."""
+  solver = spiel_cfr.catalogue.make(_SOLVER, compiled, iterations=1)
+  solver.prepare()
+  found: dict[str, float | None] = {_column(target): None for target in _TARGETS}
+  spent, due = 0.0, spiel_cfr.Powers(1.2)
+  while spent < seconds and None in found.values():
+    start = time.process_time()
+    solver.run(int(due(solver.iteration)) - solver.iteration)
+    spent += time.process_time() - start
+    exploitability = solver.exploitability()
+    for target in _TARGETS:
+      if found[_column(target)] is None and exploitability <= target:
+        found[_column(target)] = spent
+  return found
+
+
+def _column(target: float) -> str:
+  return f"seconds_to_{target:g}"
+
+
 def _microseconds(run: Callable[[int], object]) -> float:
   """Returns what an iteration takes, of as many as fill a tenth of a second."""
   count, seconds = 1, 0.0
   while True:
-    start = time.perf_counter()
+    start = time.process_time()
     run(count)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     if seconds >= 0.1:
       return seconds / count * 1e6
     count *= 2
@@ -114,36 +159,47 @@ def _peak_megabytes() -> float:
 
 
 def measure_all(
-  most_leaves: float, seconds: float, most_leaves_of_open_spiel: float, picture: pathlib.Path
+  most_leaves: float,
+  seconds: float,
+  most_leaves_of_open_spiel: float,
+  most_minutes: float,
+  most_gigabytes: float,
+  picture: pathlib.Path,
 ) -> None:
   """Measures games of each family in turn, from the smallest, and draws them; a CSV file goes beside the picture."""
   rows: list[dict[str, Any]] = []
-  for family, games in FAMILIES.items():
+  for family, members in FAMILIES.items():
     print(f"\n{family}")
-    for game in games:
-      estimate = spiel_cfr.estimate_size(game, seconds=0.5)
-      if estimate.terminals.value > most_leaves:
-        print(f"  and so on; not run: {game}\n{estimate}")
+    for member in members:
+      if member.leaves > most_leaves:
+        print(f"  {member.name} and larger: left out, {member.leaves:,} leaves")
         break
-      task = json.dumps(
-        {
-          "game": game,
-          "seconds": seconds,
-          "most_leaves_of_open_spiel": most_leaves_of_open_spiel,
-        }
-      )
-      done = subprocess.run(
-        [sys.executable, __file__, task], capture_output=True, text=True, check=False
-      )
-      if done.returncode:
-        print(f"  {game} failed:\n{done.stderr}")
+      arguments = {
+        "game": member.game,
+        "seconds": seconds,
+        "most_leaves_of_open_spiel": most_leaves_of_open_spiel,
+        "most_gigabytes": most_gigabytes,
+      }
+      try:
+        done = subprocess.run(
+          [sys.executable, __file__, json.dumps(arguments)],
+          capture_output=True,
+          text=True,
+          timeout=60 * most_minutes,
+          check=True,
+        )
+      except subprocess.TimeoutExpired:
+        print(f"  {member.name} and larger: left out, more than {most_minutes:g} minutes")
         break
-      row = {"family": family, **json.loads(done.stdout.splitlines()[-1])}
+      except subprocess.CalledProcessError as error:
+        reason = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
+        print(f"  {member.name} and larger: left out, {reason}")
+        break
+      row = {"family": family, **member._asdict(), **json.loads(done.stdout.splitlines()[-1])}
       rows.append(row)
       print(
-        f"  {row['leaves']:12,} leaves, {row['compile_seconds']:8.2f} s to compile, {row['megabytes']:9,.1f} MB, "
-        f"{row['microseconds']:12,.1f} us an iteration{_times(row)}, to "
-        + ", ".join(f"{target:g} {_shown(row[f'seconds_to_{target:g}'])}" for target in _TARGETS),
+        f"  {row['name']}: {row['leaves']:,} leaves, {row['compile_seconds']:.2f} s to compile, "
+        f"{row['megabytes']:,.1f} MB, {row['microseconds']:,.1f} us an iteration",
         flush=True,
       )
   if not rows:
@@ -155,17 +211,65 @@ def measure_all(
     writer.writeheader()
     writer.writerows(rows)
   _draw(rows, picture)
+  _print_tables(rows)
   print(f"\nWrote {picture} and {picture.with_suffix('.csv')}")
 
 
-def _times(row: dict[str, Any]) -> str:
-  """Says how many times as long OpenSpiel takes."""
-  theirs = row.get("open_spiel_microseconds")
-  return "" if theirs is None else f" (OpenSpiel C++ {theirs / row['microseconds']:,.0f} times)"
+def _print_tables(rows: list[dict[str, Any]]) -> None:
+  """Prints what was measured, and from that how large a game of each family can be, in Markdown."""
+  print(
+    "\n| game | leaves | infosets | compiling | memory | iteration | OpenSpiel's C++ | to 1e-3 | to 1e-6 |\n"
+    + "| --- " * 9
+    + "|"
+  )
+  for row in rows:
+    theirs = row.get("open_spiel_microseconds")
+    cells = [
+      row["name"],
+      f"{row['leaves']:,}",
+      f"{row['infosets']:,}",
+      _shown(row["compile_seconds"]),
+      f"{row['megabytes']:,.3g} MB" if row["megabytes"] < 1000 else f"{row['megabytes']:,.0f} MB",
+      _shown(row["microseconds"] / 1e6),
+      "" if theirs is None else f"{theirs / row['microseconds']:,.0f} times",
+      *(_shown(row[_column(target)]) for target in _TARGETS),
+    ]
+    print(f"| {' | '.join(cells)} |")
+  print(
+    f"\n| family | largest in {_GIBIBYTES} GiB, by estimate | leaves | GiB | the next | leaves | GiB |\n"
+    + "| --- " * 7
+    + "|"
+  )
+  for family, members in FAMILIES.items():
+    sizes = _estimated_gibibytes(family, rows)
+    fitting = sum(size <= _GIBIBYTES for size in sizes)
+    cells = [family]
+    for place in (fitting - 1, fitting):
+      known = sizes and 0 <= place < len(members)
+      member = members[place] if known else None
+      cells += (
+        [member.name, f"{member.leaves:,}", f"{sizes[place]:,.3g}"] if member else ["", "", ""]
+      )
+    print(f"| {' | '.join(cells)} |")
+
+
+def _estimated_gibibytes(family: str, rows: list[dict[str, Any]]) -> list[float]:
+  """Returns what each game of a family takes if all leaves take as much as in the largest that was measured."""
+  own = [row for row in rows if row["family"] == family]
+  if not own:
+    return []
+  each = own[-1]["megabytes"] * 1e6 / 2**30 / own[-1]["leaves"]
+  return [each * member.leaves for member in FAMILIES[family]]
 
 
 def _shown(seconds: float | None) -> str:
-  return "not in time" if seconds is None else f"{seconds:.3g} s"
+  """Writes a time with its unit, or that there is none."""
+  if seconds is None:
+    return "not in time"
+  for unit, length in (("s", 1.0), ("ms", 1e-3)):
+    if seconds >= length:
+      return f"{seconds / length:.3g} {unit}"
+  return f"{seconds * 1e6:.3g} us"
 
 
 def _draw(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
@@ -177,6 +281,12 @@ def _draw(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
         shown = [row.get(column) or math.nan for row in own] if column else []
         if any(value == value for value in shown):
           axes.plot([row["leaves"] for row in own], shown, style, color=f"C{index}")
+      if name == "megabytes":
+        # From the last point on, what is estimated.
+        sizes = zip(FAMILIES[family], _estimated_gibibytes(family, rows), strict=True)
+        ahead = [(member.leaves, size * 2**30 / 1e6) for member, size in sizes][len(own) - 1 :]
+        axes.plot(*zip(*ahead, strict=True), ":", color=f"C{index}")
+        axes.axhline(_GIBIBYTES * 2**30 / 1e6, color="gray", linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="leaves", title=title)
     axes.grid(alpha=0.3)
   legend = grid.flat[-1]
@@ -184,6 +294,8 @@ def _draw(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
   for index, family in enumerate({row["family"]: None for row in rows}):
     legend.plot([], [], "o-", color=f"C{index}", label=family)
   legend.plot([], [], "x--", color="black", label="OpenSpiel's CFR+ in C++")
+  legend.plot([], [], ":", color="black", label="estimated from the last point")
+  legend.plot([], [], "-", color="gray", linewidth=1, label=f"{_GIBIBYTES} GiB")
   legend.legend(loc="center", frameon=False)
   figure.savefig(path, dpi=120)
 

@@ -84,7 +84,7 @@ from spiel_cfr.solvers.correlation import (
 )
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.pruning import PrunedCFRSolver
+from spiel_cfr.solvers.pruning import PruningSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -166,8 +166,8 @@ __all__ = [
   "PolicyBot",
   "Powers",
   "ProcessExecutor",
-  "PrunedCFRSolver",
   "Pruning",
+  "PruningSolver",
   "PublicGame",
   "RTCFRPlusSolver",
   "RayExecutor",

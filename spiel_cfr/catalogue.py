@@ -44,7 +44,6 @@ from spiel_cfr.solvers.cfr import (
 from spiel_cfr.solvers.cfr_br import CFRBRSolver
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.pruning import PrunedCFRSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -145,6 +144,9 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"linear_averaging": True, "regret_matching_plus": True},
     ),
     "hedge": Entry(HedgeCFRSolver, "CFR with multiplicative weights"),
+    "hedge_threshold": Entry(
+      HedgeCFRSolver, "CFR with multiplicative weights, small ones dropped", {"threshold": 2.0}
+    ),
     "cfr_simultaneous": Entry(
       TabularCFRSolver, "CFR, all players update at once", {"alternating_updates": False}
     ),
@@ -190,6 +192,11 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "stable_predictive": Entry(
       StablePredictiveCFRSolver,
       "stable-predictive optimistic CFR, adaptive steps, a linear average",
+    ),
+    "restarted_stable_predictive": Entry(
+      StablePredictiveCFRSolver,
+      "stable-predictive optimistic CFR, adaptive steps, restarts on trial",
+      restarted=True,
     ),
     "stable_predictive_uniform": Entry(
       StablePredictiveCFRSolver,
@@ -241,10 +248,12 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"steps": 1e4},
       "horizon",
     ),
-    "cfr_pruned": Entry(
-      PrunedCFRSolver, "CFR, best-response pruning", {"regret_matching_plus": False}
+    "cfr_pruned": Entry(CFRSolver, "CFR, best-response pruning", {"pruning": "best_response"}),
+    "cfr+_pruned": Entry(
+      CFRPlusSolver, "CFR+, best-response pruning", {"pruning": "best_response"}
     ),
-    "cfr+_pruned": Entry(PrunedCFRSolver, "CFR+, best-response pruning"),
+    "cfr+_pruned_regret": Entry(CFRPlusSolver, "CFR+, regret-based pruning", {"pruning": "regret"}),
+    "cfr+_pruned_partial": Entry(CFRPlusSolver, "CFR+, partial pruning", {"pruning": "partial"}),
     "trembling_hand": Entry(
       TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),

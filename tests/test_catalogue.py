@@ -15,7 +15,12 @@ def test_no_public_solver_is_missing():
     if isinstance(value, type) and issubclass(value, spiel_cfr.IterativeSolver)
   }
   # Nothing can be made of these without more arguments than a game.
-  bases = {spiel_cfr.IterativeSolver, spiel_cfr.SamplingSolver, spiel_cfr.Restarted}
+  bases = {
+    spiel_cfr.IterativeSolver,
+    spiel_cfr.SamplingSolver,
+    spiel_cfr.Restarted,
+    spiel_cfr.PruningSolver,
+  }
   assert {entry.solver for entry in catalogue.SOLVERS.values()} == public - bases
 
 

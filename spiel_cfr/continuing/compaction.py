@@ -5,6 +5,9 @@ matter to anybody. What is left of the game is built anew: columns of dead infos
 below pruned sequences and those of others that nothing can lead to any more; and the leaves of which both players'
 sequences are left. A pruned action of an infoset that is left keeps its row, and one leaf that is terrible whatever the
 other player does, so that no minimizer plays it.
+
+In partial pruning owners go on: only others take it that a pruned sequence is not played, so that its owner still sees
+what it is worth, and keeps all of its infosets to which it plays, or at which it is worth anything.
 """
 
 from typing import NamedTuple
@@ -21,6 +24,7 @@ from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
   COUNTS,
   FLOATS,
+  INDEX_TABLE,
   INDICES,
   LINE,
   Bools,
@@ -29,8 +33,10 @@ from spiel_cfr.kernels.arrays import (
   Uint64s,
 )
 from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.payoffs.base import Payoff
+from spiel_cfr.payoffs.leaf_rows import LeafRows, renumbered
 from spiel_cfr.payoffs.sorted_rows import SortedRows
+from spiel_cfr.policy import forms
 
 # What becomes of a sequence: nothing is left of it, its row alone is left, all is left.
 DROPPED, PRUNED, KEPT = np.uint8(0), np.uint8(1), np.uint8(2)
@@ -54,27 +60,31 @@ def decide_fates(tree: Tree, pruned: Bools, fate: Bools) -> None:
         fate[row] = DROPPED if not reached else (PRUNED if pruned[row] != 0 else KEPT)
 
 
-@kernel(types.uint64(INDICES, INDICES, FLOATS, BYTES, COUNTS, COUNTS, INDICES, FLOATS))
+@kernel(
+  types.uint64(INDICES, INDEX_TABLE, FLOATS, BYTES, BYTES, COUNTS, COUNTS, INDEX_TABLE, FLOATS)
+)
 def take_leaves(
   rows: Uint32s,
   others: Uint32s,
   values: Float64s,
   fate: Bools,
+  seen: Bools,
   numbers: Uint64s,
   counts: Uint64s,
   left: Uint32s,
   left_values: Float64s,
 ) -> np.uint64:
-  """Copies a player's leaves of which both sequences are left.
+  """Copies a player's leaves of which all sequences are left.
 
   Args:
     rows: of the whole game, see `LeafRows`.
-    others: likewise, the other player's sequences.
+    others: likewise, the other players' sequences.
     values: likewise.
-    fate: of each sequence.
+    fate: of each of its own sequences.
+    seen: of each sequence of others.
     numbers: the player's root and end, and where its leaves go.
     counts: filled with how many leaves each of its sequences has.
-    left: filled with the other player's sequences, longer by 1 than all that may be left.
+    left: filled with the other players' sequences, longer by 1 than all that may be left.
     left_values: filled with the payoffs, likewise.
 
   Returns:
@@ -86,8 +96,12 @@ def take_leaves(
     if fate[own] == KEPT:
       for leaf in range(np.uint64(rows[own]), np.uint64(rows[own + _ONE])):
         # Without a branch that nobody can foresee.
-        left[to], left_values[to] = others[leaf], values[leaf]
-        to += np.uint64(fate[others[leaf]] == KEPT)
+        alive = _ONE
+        for other in range(np.uint64(others.shape[0])):
+          left[other, to] = others[other, leaf]
+          alive &= np.uint64(seen[others[other, leaf]] == KEPT)
+        left_values[to] = values[leaf]
+        to += alive
     counts[own] = to - first
   return to
 
@@ -200,26 +214,35 @@ class Compacted(NamedTuple):
   share: float
 
 
-def compact(game: EnumeratedGame, payoff: LeafRows, pruned: Bools) -> Compacted:
-  """Builds what is left of a two-player game.
+def compact(
+  game: EnumeratedGame, payoff: LeafRows, pruned: Bools, owners_go_on: bool = False
+) -> Compacted:
+  """Builds what is left of a game.
 
   Args:
     game: the whole game.
-    payoff: its payoffs, as `all_leaves` has them.
+    payoff: its payoffs as rows of leaves; those of `all_leaves`, unless owners go on.
     pruned: which sequences are pruned, shape (sequences,).
+    owners_go_on: whether their owners go on below what is pruned, see the module's docstring.
   """
-  _, rows, (others,), values = payoff.arrays
-  fate, counts = np.zeros(game.end, np.uint8), np.zeros(game.end, np.uint64)
+  _, rows, others, values = payoff.arrays
+  seen, counts = np.zeros(game.end, np.uint8), np.zeros(game.end, np.uint64)
   for tree in game.treeplexes:
-    fate[tree.root] = KEPT
-  decide_fates(Tree(game.groups, game.parent), pruned.view(np.uint8), fate)
+    seen[tree.root] = KEPT
+  decide_fates(Tree(game.groups, game.parent), pruned.view(np.uint8), seen)
+  fate = np.full(game.end, KEPT) if owners_go_on else seen
   bounds = [(tree.root, tree.end) for tree in game.treeplexes]
-  left_others, left_values = np.empty(len(values) + 1, np.uint32), np.empty(len(values) + 1)
+  left_others = np.empty((len(others), len(values) + 1), np.uint32)
+  left_values = np.empty(len(values) + 1)
   num_leaves = 0
   for own in bounds:
     begin = np.array([*own, num_leaves], np.uint64)
-    num_leaves = take_leaves(rows, others, values, fate, begin, counts, left_others, left_values)
+    num_leaves = take_leaves(
+      rows, others, values, fate, seen, begin, counts, left_others, left_values
+    )
   below = counts.copy()
+  if owners_go_on:
+    below += (seen == KEPT) & (forms.uniform(game) > 0)
   count_below(Tree(game.groups, game.parent), below)
   place, left = np.full(game.end, _NOWHERE), np.zeros(game.num_infosets, np.uint32)
   parent = np.zeros(game.num_infosets, np.uint32)
@@ -248,17 +271,17 @@ def compact(game: EnumeratedGame, payoff: LeafRows, pruned: Bools) -> Compacted:
   num_played = list_left(fate, place, sequences, places)
   besides = np.zeros(treeplexes[-1].end)
   besides[places[num_played:]] = TERRIBLE
-  rows_left = SortedRows.build(
-    counts,
-    left_others[:num_leaves],
-    left_values[:num_leaves],
-    place,
-    bounds,
-    [(tree.root, tree.end) for tree in treeplexes],
-    besides,
+  new_bounds = [(tree.root, tree.end) for tree in treeplexes]
+  leaves = slice(num_leaves)
+  left_payoff: Payoff = (
+    SortedRows.build(
+      counts, left_others[0, leaves], left_values[leaves], place, bounds, new_bounds, besides
+    )
+    if len(others) == 1
+    else renumbered(counts, left_others[:, leaves], left_values[leaves], place, new_bounds)
   )
   return Compacted(
-    game=game.with_payoff(rows_left, treeplexes=tuple(treeplexes)),
+    game=game.with_payoff(left_payoff, treeplexes=tuple(treeplexes)),
     sequences=sequences,
     places=places,
     infosets=left[: int(numbers[1])],

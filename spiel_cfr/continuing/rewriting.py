@@ -1,4 +1,8 @@
-"""What best-response pruning rewrites between two windows: see `solvers.pruning`. One pass each, parents first."""
+"""What pruning rewrites between two windows: see `solvers.windows`. One pass each, parents first.
+
+Two rules share them. Best-response pruning makes all history anew: C and Z are then of all iterations, and what regrets
+were before does not matter. Regret-based pruning adds to it: C and Z are of the last window only.
+"""
 
 import numpy as np
 from numba import types
@@ -36,34 +40,42 @@ def add_deferred(
             sums[row] += more * strategy[row]
 
 
-@kernel(types.void(TREE, *[FLOATS] * 4, *[BYTES] * 2, *[FLOATS] * 3, types.float64))
+@kernel(
+  types.void(TREE, types.boolean, *[FLOATS] * 5, *[BYTES] * 2, *[FLOATS] * 3, *[types.float64] * 2)
+)
 def choose(
   tree: Tree,
+  anew: bool,
   strategy: Float64s,
   regret: Float64s,
   values: Float64s,
+  opened: Float64s,
   best: Float64s,
   pruned: Bools,
   known: Bools,
   more: Float64s,
   less: Float64s,
   ties: Float64s,
+  earlier: float,
   weight: float,
 ) -> None:
   """Writes the regrets of what is pruned, C(ja) - Z(j), and decides what is to be from now on.
 
   Args:
     tree: of all players.
+    anew: whether C and Z are of all iterations, or else of the last window, and added to R.
     strategy: of all infosets.
     regret: R; rewritten where something is pruned.
-    values: Z.
+    values: the sums of infosets' values,
+    opened: less this much is Z.
     best: C.
     pruned: what is pruned; becomes what is to be.
     known: workspace, 1 at the empty sequences.
     more: by how much the regret of each sequence may grow in the next window,
     less: less this much at its infoset, but not below 0.
     ties: below what a difference of utilities is rounding, of each infoset.
-    weight: of the last iteration.
+    earlier: the weight of the iteration in which the window began,
+    weight: and of the last one.
   """
   for group in range(np.uint64(tree.groups.shape[0])):
     first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
@@ -71,7 +83,9 @@ def choose(
     for action in range(actions):
       for i in range(count):
         row, j = first + action * stride + i, infoset + i
-        before, excess = pruned[row], best[row] - values[j]
+        before, excess = pruned[row], best[row] - (values[j] - opened[j])
+        if not anew:
+          excess = earlier * regret[row] + excess if before != _NO else weight * regret[row]
         regret[row] = excess / weight if before != _NO else regret[row]
         growth = max(more[row] - less[j], 0.0)
         hopeless = (excess + growth <= 0.0) & (strategy[row] == 0.0) & (regret[row] < -ties[j])
@@ -81,9 +95,10 @@ def choose(
         known[row] = _NO if hopeless or before != _NO else known_here
 
 
-@kernel(types.void(TREE, *[FLOATS] * 4, *[BYTES] * 2, FLOATS, types.float64))
+@kernel(types.void(TREE, types.boolean, *[FLOATS] * 4, *[BYTES] * 2, FLOATS, types.float64))
 def restore(
   tree: Tree,
+  anew: bool,
   strategy: Float64s,
   regret: Float64s,
   values: Float64s,
@@ -93,16 +108,17 @@ def restore(
   ties: Float64s,
   weight: float,
 ) -> None:
-  """Writes regrets and values below what is looked at again as if a best response had been played, and strategies.
+  """Writes regrets and values below what was pruned as if a best response had been played there, and strategies.
 
   Args:
     tree: of all players.
+    anew: whether what is written is all of their history, or is added to it.
     strategy: brought up to date.
     regret: R, likewise.
     values: Z, likewise.
     best: C.
-    restored: which sequences are looked at again.
-    below: workspace, a copy of `restored`.
+    restored: which sequences are looked at again, so that strategies beside them may change.
+    below: below which sequences history is written; workspace.
     ties: below what a difference of utilities is rounding, of each infoset.
     weight: of the last iteration.
   """
@@ -120,10 +136,10 @@ def restore(
         top = -np.inf
         for action in range(actions):
           top = max(top, best[first + action * stride + i])
-        values[infoset + i] = top
+        values[infoset + i] = top if anew else values[infoset + i] + top
         for action in range(actions):
           row = first + action * stride + i
-          regret[row] = (best[row] - top) / weight
+          regret[row] = (best[row] - top) / weight + (0.0 if anew else regret[row])
           below[row] = _YES
       total = 0.0
       for action in range(actions):
@@ -142,12 +158,12 @@ def copy_some(source: Float64s, target: Float64s, origins: Uint32s, places: Uint
     target[places[i]] = source[origins[i]]
 
 
-@kernel(types.void(BYTES, FLOATS, types.float64))
-def fade(kept: Bools, regret: Float64s, factor: float) -> None:
-  """Multiplies what is negative where nobody looked: the ledger of regret matching+, in other weights."""
+@kernel(types.void(BYTES, FLOATS, types.float64, types.float64))
+def fade(kept: Bools, regret: Float64s, of_positive: float, of_negative: float) -> None:
+  """Multiplies regrets where nobody looked, as the minimizer would have done meanwhile."""
   for row in range(np.uint64(regret.shape[0])):
-    value = regret[row]
-    regret[row] = value * factor if (kept[row] == _NO) & (value < 0.0) else value
+    if kept[row] == _NO:
+      regret[row] *= of_positive if regret[row] > 0.0 else of_negative
 
 
 # All of them, for those who load them before they need them.

@@ -5,51 +5,40 @@ the traversals are those of `sampling`, in compiled code.
 """
 
 import abc
-import copy
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self, TypedDict
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 import numpy as np
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame
+from spiel_cfr.deep import resuming
 from spiel_cfr.deep.exact import InfosetTable, matched, softmax
-from spiel_cfr.deep.features import Encoder, Features, Float32s
+from spiel_cfr.deep.features import Encoder, Float32s
 from spiel_cfr.deep.learner import Learner, seed_of
 from spiel_cfr.deep.lockstep import LockStep, padded
-from spiel_cfr.deep.network import MLP, Approximator, Rows, Training, layer_sizes, libraries
-from spiel_cfr.deep.policies import AveragePolicy, Kept, NetworkPolicy
+from spiel_cfr.deep.network import Rows, libraries
+from spiel_cfr.deep.options import Hyperparameters, Learning
+from spiel_cfr.deep.past import Past, joined, kept, nothing
+from spiel_cfr.deep.policies import AveragePolicy, NetworkPolicy
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Bools, Float64s, Int64s, require
-from spiel_cfr.policy import CompiledTabularPolicy
+from spiel_cfr.policy import CompiledTabularPolicy, from_policy
 from spiel_cfr.sampling.base import DEFAULT_MAX_NODES, SamplingSolver
 from spiel_cfr.sampling.draws import ITERATIONS, KEY
 from spiel_cfr.sampling.engines.base import Scheme
 from spiel_cfr.sampling.engines.compiled import CompiledEngine
 from spiel_cfr.sampling.options import EngineName
-from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
+from spiel_cfr.sampling.rules import AverageType
 from spiel_cfr.sampling.updates import average_all
 from spiel_cfr.slices import whole_steps
+from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.numbers import exclusive
 from spiel_cfr.solvers.off_path import Unreached
 
-SamplerName = Literal["external", "outcome"]
 # What a network is for: its place among a player's, and a part of its seed.
 ADVANTAGES, INSTANT, POLICY = 0, 1, 9
-
-
-class Options(TypedDict, total=False):
-  """Arguments that all deep solvers take, see `DeepSolver`."""
-
-  sampler: SamplerName
-  epsilon: float
-  network: Approximator | None
-  features: Features
-  greedy: bool
-  seed: int | np.random.Generator | None
-  engine: EngineName | None
-  max_nodes: int
 
 
 class DeepSolver(SamplingSolver):
@@ -73,52 +62,24 @@ class DeepSolver(SamplingSolver):
   def __init__(
     self,
     game: AnyGame,
-    policy_network_layers: Sequence[int],
-    advantage_network_layers: Sequence[int],
-    num_traversals: int,
-    learning_rate: float,
-    batch_size_advantage: int | None,
-    batch_size_strategy: int | None,
-    memory_capacity: int,
-    policy_network_train_steps: int,
-    advantage_network_train_steps: int,
     average_power: float,
-    baseline_rate: float,
+    baseline_rate: float = 0.0,
     *,
-    sampler: SamplerName = "external",
-    epsilon: float = 0.6,
-    network: Approximator | None = None,
-    features: Features = "tensor",
-    greedy: bool = True,
     seed: int | np.random.Generator | None = None,
     engine: EngineName | None = None,
     max_nodes: int = DEFAULT_MAX_NODES,
+    **learning: Unpack[Learning],
   ) -> None:
-    """Makes the solver; what has a default here is what all deep solvers take.
+    """Makes the solver.
 
     Args:
       game: a game, its string, or a compiled game.
-      policy_network_layers: how many units each hidden layer of the network has that is distilled from the average.
-      advantage_network_layers: likewise, of the networks that learn advantages.
-      num_traversals: how many an iteration makes for each player.
-      learning_rate: of Adam.
-      batch_size_advantage: how many samples are drawn for a step; None takes all.
-      batch_size_strategy: likewise, for the policy network.
-      memory_capacity: how many samples a reservoir holds; on compiled games memory is exact, and needs none.
-      policy_network_train_steps: how many steps are made to distil the average.
-      advantage_network_train_steps: how many are made for each fit.
       average_power: the power of t that iteration t weighs in the average.
       baseline_rate: how far baselines move to each new value; 0 for none.
-      sampler: "external" explores all actions of the player who learns, "outcome" one, which takes far fewer nodes a
-        traversal where games are large.
-      epsilon: with "outcome", the probability that the player who learns plays uniformly.
-      network: what learns advantages; an `MLP` of `advantage_network_layers` if None.
-      features: what it sees of an infoset: OpenSpiel's information state tensor, "one_hot", or what a function of a
-        state and the player to move returns.
-      greedy: what is played where no advantage is positive: the action of the largest, as in the paper, or all alike.
       seed: of all random numbers, or a generator to draw one from; without one, it is drawn from NumPy's global state.
       engine: "compiled" or "states", see `SamplingSolver`.
       max_nodes: how many histories a game may have to be compiled.
+      **learning: see `Hyperparameters`.
 
     Raises:
       ArgumentError: an argument makes no sense.
@@ -132,50 +93,13 @@ class DeepSolver(SamplingSolver):
         "Networks see infosets as OpenSpiel describes them, and several of these are one in an abstraction. Take its "
         "`original`, and put what is alike into `features`."
       )
-    arguments.one_of(sampler, "sampler", ("external", "outcome"))
-    if network is None:
-      network = MLP(layer_sizes(advantage_network_layers, "advantage_network_layers"))
-    if not isinstance(network, Approximator):
-      raise errors.ArgumentError(
-        f"network must be derived from spiel_cfr.deep.network.Approximator, not {network!r}."
-      )
-    self._network = network
-    self._policy_network = MLP(layer_sizes(policy_network_layers, "policy_network_layers"))
+    self._learning = Hyperparameters(**learning)
     libraries()
-    self._num_traversals = arguments.positive_integer(num_traversals, "num_traversals")
-    rate = arguments.positive_number(learning_rate, "learning_rate")
-    sizes = {
-      "batch_size_advantage": batch_size_advantage,
-      "batch_size_strategy": batch_size_strategy,
-    }
-    batches = [
-      None if size is None else arguments.positive_integer(size, name)
-      for name, size in sizes.items()
-    ]
-    steps = [
-      arguments.integer(count, name, 1, (1 << 31) - 1)
-      for name, count in (
-        ("advantage_network_train_steps", advantage_network_train_steps),
-        ("policy_network_train_steps", policy_network_train_steps),
-      )
-    ]
-    self._advantage_training = Training(steps[0], rate, batches[0], (0, 0))
-    self._policy_training = Training(steps[1], rate, batches[1], (0, 0), policy=True)
-    self._memory_capacity = arguments.positive_integer(memory_capacity, "memory_capacity")
-    self._greedy = bool(greedy)
-    rate_of_baselines = arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0)
-    self._learns_baselines = rate_of_baselines > 0.0
-    self._features = features
-    exploration = arguments.real_number(
-      arguments.positive_number(epsilon, "epsilon"), "epsilon", 0.0, 1.0
-    )
-    chosen = Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY)
-    if sampler == "outcome":
-      chosen = Sampler(Rule.BY_EXPLORING_STRATEGY, Rule.BY_STRATEGY, (exploration,))
-    scheme = Scheme(chosen, AverageType.FULL, baseline_rate=rate_of_baselines)
+    rate = arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0)
+    self._learns_baselines = rate > 0.0
     super().__init__(
       game,
-      scheme,
+      Scheme(self._learning.sampled, AverageType.FULL, baseline_rate=rate),
       seed=seed,
       average_weights=average_power,
       engine=engine,
@@ -184,29 +108,30 @@ class DeepSolver(SamplingSolver):
 
   def _state_engine(self, view: GameView, scheme: Scheme, max_infosets: int) -> Any:
     return LockStep(
-      view, Encoder(view, self._features), scheme, self._first_counters, self._memory_capacity
+      view, self._encoder(view), scheme, self._first_counters, self._learning.memory_capacity
     )
+
+  def _encoder(self, view: GameView) -> Encoder:
+    return Encoder(view, self._learning.features)
 
   def _start(self) -> None:
     super()._start()
     if self.engine == "compiled":
       assert isinstance(self._engine, CompiledEngine)
       if not hasattr(self, "_table"):
-        self._table = InfosetTable(self._engine, Encoder(self._engine.view, self._features))
+        self._table = InfosetTable(self._engine, self._encoder(self._engine.view))
       count = len(self._engine.table.entries.regret)
       # What samples add up to, and what they weigh; the same of strategies.
       self._sums, self._visits, self._strategy_sums = (np.zeros(count) for _ in range(3))
       num_players, num_outputs = len(self._table.players), self._table.num_outputs
       self._num_features = self._table.features.shape[1]
     else:
-      engine: Any = self._engine
+      engine = self._lock_step
       num_players, num_outputs = engine.view.num_players, engine.num_outputs
       self._num_features = engine.encoder.size
-      # The networks of all iterations, a list per player.
-      self._past: list[list[Kept]] = [[] for _ in range(num_players)]
     self._learner = Learner(
-      self._network,
-      self._advantage_training,
+      self._learning.approximator,
+      self._learning.training,
       int(self._counters[KEY]),
       num_players,
       self._networks + self._learns_baselines,
@@ -214,17 +139,67 @@ class DeepSolver(SamplingSolver):
       num_outputs,
     )
     self._parameters, self._scales = self._learner.parameters, self._learner.scales
+    # On states, the networks of all iterations, a list per player that begins with none of them.
+    self._past = [
+      [nothing(*networks)] for networks in zip(self._parameters, self._scales, strict=True)
+    ]
 
-  def __copy__(self) -> Self:
-    """Returns a solver that goes on by itself from where this one is."""
+  @property
+  def _lock_step(self) -> LockStep:
+    assert isinstance(self._engine, LockStep)
+    return self._engine
+
+  # On states too, a copy is what `state_dict` says.
+  __copy__ = IterativeSolver.__copy__
+
+  def _game_identity(self) -> tuple[str, str | None]:
+    return (str(self.game), None) if self._compiled is None else super()._game_identity()
+
+  # On states there are, besides arrays of the networks, memories that grow.
+  _fixed = ("_counters", "_logarithms", "_parameters", "_scales")
+
+  def state_dict(self) -> dict[str, Any]:
+    """Returns a copy of all that changes from one iteration to the next, by name: on states, all samples too."""
     if self.engine == "compiled":
-      return super().__copy__()
-    result = self.restarted()
-    # Together, because the engine counts in the solver's counters.
-    names = ("_counters", "_logarithms", "_engine", "_past", "_learner", "_parameters", "_scales")
-    values = copy.deepcopy([getattr(self, name) for name in names])
-    result.__dict__.update(zip(names, values, strict=True))
-    return result
+      return super().state_dict()
+    self._next_batch(0)
+    state: dict[str, Any] = {name: getattr(self, name).copy() for name in self._fixed}
+    return state | resuming.memories(self._past, self._lock_step.reservoirs)
+
+  @property
+  def num_bytes(self) -> int:
+    """Memory of what is kept of the infosets; on states of samples and networks, which is what a checkpoint takes."""
+    if self.engine == "compiled":
+      return super().num_bytes
+    return sum(array.nbytes for array in self.state_dict().values())
+
+  def _take_over(self, state: Mapping[str, Any]) -> None:
+    if self.engine == "compiled":
+      super()._take_over(state)
+    else:
+      for name in self._fixed:
+        np.copyto(getattr(self, name), state[name])
+      for player in range(len(self._past)):
+        self._past[player] = [Past(**resuming.part(state, f"past.{player}"))]
+      for place, reservoir in self._lock_step.reservoirs.items():
+        reservoir.take_over(resuming.part(state, place))
+      self._loads += 1
+      self._loaded()
+
+  def _loaded(self) -> None:
+    super()._loaded()
+    self._learner.key = int(self._counters[KEY])
+
+  def _check_fits(self, state: Mapping[str, Any]) -> None:
+    if self.engine == "compiled":
+      super()._check_fits(state)
+    else:
+      name, reservoirs = type(self).__name__, self._lock_step.reservoirs
+      resuming.check_kinds(name, self.state_dict(), state, self._fixed)
+      try:
+        resuming.check_values(state, len(self._past), reservoirs)
+      except ValueError as error:
+        raise errors.CheckpointMismatchError(f"That is no state of {name}: {error}.") from None
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -242,7 +217,7 @@ class DeepSolver(SamplingSolver):
 
   def _play(self, outputs: Float64s, mask: Bools, iteration: int | Int64s) -> Float64s:
     """Returns what is played where networks say this, see `_scores`."""
-    return matched(self._scores(outputs, iteration), mask, self._tie, self._greedy)
+    return matched(self._scores(outputs, iteration), mask, self._tie, self._learning.greedy)
 
   @abc.abstractmethod
   def _learn(self, player: int, rows: Rows, iteration: int) -> None:
@@ -289,7 +264,9 @@ class DeepSolver(SamplingSolver):
       self._set_baselines(player)
     summed = entries._replace(regret=self._sums, cumulative=self._strategy_sums)
     weight = self._sample_weight(iteration)
-    self._engine.sample_advantages(player, self._num_traversals, weight, summed, self._visits)
+    self._engine.sample_advantages(
+      player, self._learning.num_traversals, weight, summed, self._visits
+    )
     if self._learns_baselines:
       self._learn_baselines(player, iteration)
     self._learn(player, table.samples(self._sums, self._visits, entries, player), iteration)
@@ -314,7 +291,7 @@ class DeepSolver(SamplingSolver):
 
   def _iterate_on_states(self, player: int, iteration: int, weight: float) -> None:
     """Samples, fits, and keeps the networks for the average."""
-    engine: Any = self._engine
+    engine = self._lock_step
 
     def strategies(mover: int, features: Float32s, mask: Bools) -> Float64s:
       done = iteration if mover < player else iteration - 1
@@ -323,12 +300,19 @@ class DeepSolver(SamplingSolver):
       legal[:count], legal[count:, 0] = mask, True
       return self._chances(mover, rows, legal, done)[:count]
 
+    def baselines(features: Float32s) -> Float64s:
+      return self._learner.outputs(player, self._networks, padded(features))[: len(features)]
+
     if self._forgets:
       engine.advantages[player].clear()
-    engine.sample(player, self._num_traversals, self._sample_weight(iteration), strategies)
+    expected = baselines if self._learns_baselines else None
+    traversals, sampled = self._learning.num_traversals, self._sample_weight(iteration)
+    engine.sample(player, traversals, sampled, strategies, expected)
+    if self._learns_baselines:
+      self._learner.fit(player, self._networks, engine.baselines[player].rows(), iteration)
     self._learn(player, engine.advantages[player].rows(), iteration)
-    parameters, scales = self._parameters[player].copy(), self._scales[player].copy()
-    self._past[player].append(Kept(parameters, scales, weight, iteration))
+    now = kept(self._parameters[player], self._scales[player], weight, iteration)
+    self._past[player].append(now)
 
   # Samples of this iteration only are fitted.
   _forgets = False
@@ -354,31 +338,54 @@ class DeepSolver(SamplingSolver):
       return super().current_policy()
     return self._policy_of([own[-1:] for own in self._past])
 
-  def _policy_of(self, past: list[list[Kept]]) -> AveragePolicy:
+  def average_probabilities(self) -> Float64s:
+    """Returns the average policy of a compiled game in behavioural form, shape (sequences,).
+
+    Raises:
+      UnsupportedGameError: the solver works on states, and was not given a compiled game.
+    """
+    if self.engine == "compiled":
+      return super().average_probabilities()
+    return from_policy(self.compiled_game, self.average_policy())
+
+  def current_probabilities(self) -> Float64s:
+    """Returns the current policy of a compiled game in behavioural form, shape (sequences,).
+
+    Raises:
+      UnsupportedGameError: the solver works on states, and was not given a compiled game.
+    """
+    if self.engine == "compiled":
+      return super().current_probabilities()
+    return from_policy(self.compiled_game, self.current_policy())
+
+  # The infosets met are not named here: only a compiled game lists them.
+  average_policy_dict = IterativeSolver.average_policy_dict
+  current_policy_dict = IterativeSolver.current_policy_dict
+
+  def _policy_of(self, past: list[list[Past]]) -> AveragePolicy:
     """Returns the average policy of some networks a player."""
-    engine: Any = self._engine
-    return AveragePolicy(engine.view, engine.encoder, self._network, past, self._play)
+    engine = self._lock_step
+    network = self._learning.approximator
+    return AveragePolicy(engine.view, engine.encoder, network, list(map(joined, past)), self._play)
 
   def network_policy(self) -> Any:
     """Returns the average policy as one network a player has learned it, from the strategies that samples met.
 
     That is Deep CFR's own result. `average_policy` is the exact average instead, which is better and slower to ask.
     """
-    parameters = []
+    network, parameters = self._learning.policy_network, []
     for player in range(len(self._parameters)):
       seed = seed_of(int(self._counters[KEY]), int(self.iteration), player, POLICY)
-      training = self._policy_training._replace(seed=seed)
-      first = self._policy_network.fresh(seed, self._num_features, self._learner.num_outputs)
-      parameters.append(self._policy_network.fitted(first, self._strategy_rows(player), training))
+      training = self._learning.policy_training._replace(seed=seed)
+      first = network.fresh(seed, self._num_features, self._learner.num_outputs)
+      parameters.append(network.fitted(first, self._strategy_rows(player), training))
     if self.engine == "states":
-      engine: Any = self._engine
-      return NetworkPolicy(engine.view, engine.encoder, self._policy_network, parameters)
+      engine = self._lock_step
+      return NetworkPolicy(engine.view, engine.encoder, network, parameters)
     compiled, table = self.compiled_game, self._table
     entries = np.zeros(len(compiled.all_action_sequences))
     for player, own in enumerate(table.players):
-      logits = self._policy_network.outputs(
-        parameters[player], table.features[own], self._learner.num_outputs
-      )
+      logits = network.outputs(parameters[player], table.features[own], self._learner.num_outputs)
       here = table.entries_of(player)
       place = slice(here.start - len(table.players), here.stop - len(table.players))
       entries[place] = table.as_entries(softmax(logits, table.mask[own]), own)
@@ -389,5 +396,4 @@ class DeepSolver(SamplingSolver):
   def _strategy_rows(self, player: int) -> Rows:
     if self.engine == "compiled":
       return self._table.strategies(self._strategy_sums, player)
-    rows: Rows = self._engine.strategies[player].rows()  # type: ignore[attr-defined]
-    return rows
+    return self._lock_step.strategies[player].rows()

@@ -89,7 +89,9 @@ def all_features(compiled: CompiledGame, encoder: Encoder) -> Float32s:
   if encoder.features == "one_hot":
     most = max(map(len, compiled.infostates))
     numbers = np.concatenate([np.arange(len(own)) for own in compiled.infostates])
-    one_hot: Float32s = np.eye(most, dtype=np.float32)[numbers]
+    # Pages of zeros that nobody writes to take no memory.
+    one_hot = np.zeros((len(numbers), most), np.float32)
+    one_hot[np.arange(len(numbers)), numbers] = 1.0
     return one_hot
   rows = [
     dict(zip(own, range(first, first + len(own)), strict=True))

@@ -23,6 +23,7 @@ class Learner:
     scales: what outputs are multiplied by, because networks learn best what is about 1; 0 before the first fit, so that
       a player who knows nothing has no advantages. Shape (players, networks).
     num_outputs: how many actions the game has.
+    key: decides about everything random.
   """
 
   def __init__(
@@ -35,9 +36,10 @@ class Learner:
     num_features: int,
     num_outputs: int,
   ) -> None:
-    """Makes new networks; `key` decides about everything random."""
+    """Makes new networks."""
     self.num_outputs = num_outputs
-    self._network, self._training, self._key = network, training, key
+    self.key = key
+    self._network, self._training = network, training
     self._num_features = num_features
     self.scales = np.zeros((num_players, num_networks))
     every = [
@@ -55,7 +57,7 @@ class Learner:
     """
     start = self._fresh(iteration, player, number) if anew else self.parameters[player, number]
     scale = _scale(rows) if self._network.wants_scaling else 1.0
-    training = self._training._replace(seed=seed_of(self._key, iteration, player, number))
+    training = self._training._replace(seed=seed_of(self.key, iteration, player, number))
     fitted = self._network.fitted(start, rows._replace(targets=rows.targets / scale), training)
     if not np.isfinite(fitted).all():
       raise errors.NotFiniteError(
@@ -70,7 +72,7 @@ class Learner:
     return result
 
   def _fresh(self, iteration: int, player: int, number: int) -> Array:
-    seed = seed_of(self._key, iteration, player, number)
+    seed = seed_of(self.key, iteration, player, number)
     return self._network.fresh(seed, self._num_features, self.num_outputs)
 
 

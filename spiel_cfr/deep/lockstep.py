@@ -23,25 +23,45 @@ from spiel_cfr.sampling.table import Table
 
 # (player, features, mask) -> probabilities of actions; all but the player have a row a state.
 Strategies = Callable[[int, Float32s, Bools], Float64s]
+# features -> what each action is expected to bring the player who learns.
+Baselines = Callable[[Float32s], Float64s]
+
+
+class _Met(NamedTuple):
+  """A strategy that a traversal has met.
+
+  Attributes:
+    features: of the infoset.
+    mask: its legal actions.
+    strategy: what is played.
+  """
+
+  features: Float32s
+  mask: Bools
+  strategy: Float64s
 
 
 class _Decision(NamedTuple):
-  """A decision of the player who learns, on the path of a traversal.
+  """A decision on the path of a traversal; of other players only where there are baselines.
 
   Attributes:
     above: the decision before it, -1 for none, and the action there.
+    is_own: whether it is one of the player who learns.
     features: of its infoset.
     mask: its legal actions.
     strategy: what is played.
     explored: the probability that an action is explored.
-    values: v(h, a), filled in from below.
+    baseline: what each action is expected to bring the player who learns; 0 without baselines.
+    values: v(h, a): the baseline, corrected from below where the action is explored.
   """
 
   above: tuple[int, int]
+  is_own: bool
   features: Float32s
   mask: Bools
   strategy: Float64s
   explored: Float64s
+  baseline: Float64s
   values: Float64s
 
 
@@ -54,6 +74,8 @@ class LockStep:
     num_outputs: how many actions the game has.
     advantages: a reservoir per player, of samples.
     strategies: likewise, of strategies where samples have met them.
+    baselines: likewise, of what baselines should have been in the iteration; empty if there are none.
+    reservoirs: all of these, by names.
     table: empty: what there is to know of infosets, networks know.
     infostates: likewise.
   """
@@ -72,17 +94,11 @@ class LockStep:
 
     Raises:
       FeaturesError: features are one-hot.
-      ArgumentError: there are to be baselines.
     """
     if not encoder.size:
       raise errors.FeaturesError(
         'features="one_hot" number the infosets of a compiled game, and this one is sampled through its states: take '
         '"tensor" or a function.'
-      )
-    if scheme.baseline_rate:
-      raise errors.ArgumentError(
-        f"{view.game} is sampled through its states, where there are no baselines: take baseline_rate=0, or "
-        'engine="compiled" if it is small enough.'
       )
     self.view = view
     self.encoder = encoder
@@ -90,16 +106,31 @@ class LockStep:
     self.table = Table(view.num_players)
     self.infostates: list[dict[str, int]] = [{} for _ in range(view.num_players)]
     self._scheme, self._counters, self._capacity = scheme, counters, capacity
-    self.advantages, self.strategies = (
-      [Reservoir(capacity, encoder.size, self.num_outputs) for _ in range(view.num_players)]
-      for _ in range(2)
-    )
+    kinds = ["advantages", "strategies", "baselines"][: 3 if scheme.baseline_rate else 2]
+    by_kind = {
+      kind: [Reservoir(capacity, encoder.size, self.num_outputs) for _ in range(view.num_players)]
+      for kind in kinds
+    }
+    self.advantages, self.strategies = by_kind["advantages"], by_kind["strategies"]
+    self.baselines = by_kind.get("baselines", [])
+    self.reservoirs = {
+      f"{kind}.{player}": reservoir
+      for kind, each in by_kind.items()
+      for player, reservoir in enumerate(each)
+    }
 
   def fresh(self, counters: Uint64s) -> "LockStep":
     """Returns an engine for the same game before its first iteration, which advances these counters."""
     return LockStep(self.view, self.encoder, self._scheme, counters, self._capacity)
 
-  def sample(self, player: int, num_traversals: int, weight: float, strategies: Strategies) -> None:
+  def sample(
+    self,
+    player: int,
+    num_traversals: int,
+    weight: float,
+    strategies: Strategies,
+    baselines: Baselines | None = None,
+  ) -> None:
     """Runs traversals for a player, and adds advantages of that player and strategies of the next to reservoirs.
 
     Args:
@@ -107,36 +138,43 @@ class LockStep:
       num_traversals: how many.
       weight: what each sample weighs.
       strategies: what is played; it must stay.
+      baselines: what this player expects; needed where the scheme has baselines.
 
     Raises:
       InvalidPayoffError: a terminal state returns NaN or an infinity.
     """
     averaged = (player + 1) % self.view.num_players
     decisions: list[_Decision] = []
-    met: list[tuple[Float32s, Bools, Float64s]] = []
+    met: list[_Met] = []
     front = [(self.view.new_initial_state(), (-1, 0)) for _ in range(num_traversals)]
     while front:
-      front = self._decide(player, averaged, strategies, front, decisions, met)
-    advantages = []
+      front = self._decide(player, averaged, strategies, baselines, front, decisions, met)
     for decision in reversed(decisions):
-      value = float(decision.strategy @ decision.values)
-      advantages.append(np.where(decision.mask, decision.values - value, 0.0))
-      _pass_up(decisions, decision.above, value)
-    advantages.reverse()
+      _pass_up(decisions, decision.above, float(decision.strategy @ decision.values))
     generator = np.random.default_rng(self._counters.tolist())
-    seen = [(each.features, each.mask) for each in decisions]
-    self.advantages[player].add(self._rows(seen, advantages, weight), generator)
-    seen, chances = [each[:2] for each in met], [each[2] for each in met]
-    self.strategies[averaged].add(self._rows(seen, chances, weight), generator)
+    own = [each for each in decisions if each.is_own]
+    advantages = [
+      np.where(each.mask, each.values - each.strategy @ each.values, 0.0) for each in own
+    ]
+    self.advantages[player].add(self._rows(own, advantages, weight), generator)
+    chances = [each.strategy for each in met]
+    self.strategies[averaged].add(self._rows(met, chances, weight), generator)
+    if self.baselines:
+      rate, memory = self._scheme.baseline_rate, self.baselines[player]
+      moved = [
+        each.baseline + rate * each.explored * (each.values - each.baseline) for each in decisions
+      ]
+      memory.clear()
+      memory.add(self._rows(decisions, moved, 1.0), generator)
 
   def _rows(
-    self, seen: Sequence[tuple[Float32s, Bools]], targets: Sequence[Float64s], weight: float
+    self, seen: Sequence[_Met | _Decision], targets: Sequence[Float64s], weight: float
   ) -> Rows:
     count = len(seen)
     return Rows(
-      np.array([features for features, _ in seen], np.float32).reshape(count, self.encoder.size),
+      np.array([each.features for each in seen], np.float32).reshape(count, self.encoder.size),
       np.array(targets, np.float32).reshape(count, self.num_outputs),
-      np.array([mask for _, mask in seen], bool).reshape(count, self.num_outputs),
+      np.array([each.mask for each in seen], bool).reshape(count, self.num_outputs),
       np.full(count, weight),
     )
 
@@ -145,9 +183,10 @@ class LockStep:
     player: int,
     averaged: int,
     strategies: Strategies,
+    baselines: Baselines | None,
     front: list[tuple[Any, tuple[int, int]]],
     decisions: list[_Decision],
-    met: list[tuple[Float32s, Bools, Float64s]],
+    met: list[_Met],
   ) -> list[tuple[Any, tuple[int, int]]]:
     """Takes every traversal past its next decision; returns where they then are."""
     waiting: list[list[tuple[Any, tuple[int, int], list[int]]]]
@@ -170,36 +209,41 @@ class LockStep:
       for row, (_, _, legal) in zip(mask, group, strict=True):
         row[legal] = True
       chances = strategies(mover, features, mask)
+      explored, explores_all = self._explored(mover == player, mask, chances)
+      baseline = np.where(mask, baselines(features), 0.0) if baselines else np.zeros(mask.shape)
       draws = np.empty(len(group))
       fill_uniform(self._counters, draws)
       for place, (state, above, legal) in enumerate(group):
-        strategy = chances[place]
+        seen = features[place], mask[place], chances[place]
         if mover == averaged:
-          met.append((features[place], mask[place], strategy))
-        if mover != player:
-          state.apply_action(pick(strategy, 0, len(strategy), draws[place]))
-          result.append((state, above))
-          continue
-        explored = mask[place].astype(np.float64)
-        explores_all = self._scheme.sampler.own is Rule.EVERY_ACTION
-        if not explores_all:
-          epsilon = self._scheme.sampler.parameters[0]
-          explored = explored * (epsilon / len(legal)) + (1.0 - epsilon) * strategy
-        here = len(decisions)
-        decisions.append(
-          _Decision(
-            above, features[place], mask[place], strategy, explored, np.zeros(self.num_outputs)
+          met.append(_Met(*seen))
+        if mover == player or baselines:
+          here, expected = len(decisions), baseline[place]
+          decisions.append(
+            _Decision(above, mover == player, *seen, explored[place], expected, expected.copy())
           )
-        )
+        else:
+          # The value of what is drawn is the estimate.
+          here = -1
         if explores_all:
           for action in legal[:-1]:
             result.append((state.child(action), (here, action)))
           action = legal[-1]
         else:
-          action = pick(explored, 0, len(explored), draws[place])
+          action = pick(explored[place], 0, self.num_outputs, draws[place])
         state.apply_action(action)
-        result.append((state, (here, action)))
+        result.append((state, above if here < 0 else (here, action)))
     return result
+
+  def _explored(self, is_own: bool, mask: Bools, chances: Float64s) -> tuple[Float64s, bool]:
+    """Returns the probabilities that actions are explored, and whether all are."""
+    if not is_own:
+      return chances, False
+    if self._scheme.sampler.own is Rule.EVERY_ACTION:
+      return mask.astype(np.float64), True
+    epsilon = self._scheme.sampler.parameters[0]
+    uniform = mask / mask.sum(axis=1, keepdims=True)
+    return epsilon * uniform + (1.0 - epsilon) * chances, False
 
   def _to_decision(self, state: Any) -> None:
     """Draws what chance does until a player is to move or the game is over; counts the states."""
@@ -224,10 +268,12 @@ class LockStep:
 
 
 def _pass_up(decisions: list[_Decision], above: tuple[int, int], value: float) -> None:
-  """Enters the value of an explored action at the decision above."""
+  """Enters the value of an explored action at the decision above, as `sampling.traversal` has it."""
   place, action = above
   if place >= 0:
-    decisions[place].values[action] = value / decisions[place].explored[action]
+    decision = decisions[place]
+    missing = value - decision.baseline[action]
+    decision.values[action] = decision.baseline[action] + missing / decision.explored[action]
 
 
 def padded(rows: Array, fewest: int = 64) -> Array:

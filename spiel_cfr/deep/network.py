@@ -20,6 +20,8 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.solvers.descriptions import Described
 
 Array = npt.NDArray[Any]
+# The parts of a fit in which its steps become longer, and shorter.
+_GROWING, _SHRINKING = 0.15, 0.5
 
 
 class Rows(NamedTuple):
@@ -43,7 +45,7 @@ class Training(NamedTuple):
 
   Attributes:
     steps: how many steps Adam makes.
-    learning_rate: how long the first is; they become shorter, linearly, down to 0.
+    learning_rate: how long the longest are, see `_rate`.
     batch_size: how many rows are drawn for a step, with chances in proportion to weights; None takes all.
     seed: two numbers of 32 bits, of what is drawn.
     policy: whether targets are probabilities, of which outputs are the logits.
@@ -95,9 +97,9 @@ class LeastSquares(Approximator):
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
     """Returns the solution that is nearest to the parameters."""
     result = parameters.reshape(-1, rows.targets.shape[1]).copy()
-    if (np.count_nonzero(rows.features, axis=1) == 1).all() and (rows.features.max(1) == 1).all():
+    one, most = _hot(rows.features), len(result)
+    if one is not None:
       # Means for each feature, which need no equations to be solved.
-      one, most = rows.features.argmax(axis=1), len(result)
       for output in range(result.shape[1]):
         weights = rows.weights * rows.mask[:, output]
         sums, total = (
@@ -116,8 +118,18 @@ class LeastSquares(Approximator):
 
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
     """Returns features times parameters."""
-    result: Array = features.astype(np.float64) @ parameters.reshape(-1, num_outputs)
+    one, table = _hot(features), parameters.reshape(-1, num_outputs)
+    result: Array = features.astype(np.float64) @ table if one is None else table[one]
     return result
+
+
+def _hot(features: Array) -> Array | None:
+  """Returns the place of the 1 in each row if there is nothing else, otherwise None."""
+  one = features.argmax(axis=1)
+  is_hot = (
+    np.count_nonzero(features) == len(one) and (features[np.arange(len(one)), one] == 1).all()
+  )
+  return one if is_hot else None
 
 
 class Network(Approximator):
@@ -203,10 +215,12 @@ class MLP(Network):
   def apply(self, parameters: Any, features: Any) -> Any:
     """Returns the outputs, shape (rows, outputs)."""
     relu = libraries().jax.nn.relu
+    # A column for each row, because the products of the gradient are faster so on a CPU.
+    units = features.T
     for weights, biases in parameters[:-1]:
-      features = relu(features @ weights + biases)
+      units = relu(weights.T @ units + biases[:, None])
     weights, biases = parameters[-1]
-    return features @ weights + biases
+    return (weights.T @ units + biases[:, None]).T
 
 
 def layer_sizes(layers: Any, name: str) -> tuple[int, ...]:
@@ -254,6 +268,17 @@ def _seed(seed: tuple[int, int]) -> Array:
   return np.array(seed, np.uint32)
 
 
+def _rate(number: Any, steps: Any, learning_rate: Any) -> Any:
+  """Returns how long Adam's step of this number is: growing, full, and shorter down to 0.
+
+  That is warmup, stable, decay. Adam's first steps are as long in every direction, whatever the gradient's length; at
+  full length they would throw away a good part of what the network has learned in the iterations before.
+  """
+  jnp = libraries().jax.numpy
+  grown, left = (number + 1) / (_GROWING * steps), (1.0 - number / steps) / _SHRINKING
+  return learning_rate * jnp.minimum(jnp.minimum(grown, left), 1.0)
+
+
 @functools.lru_cache(maxsize=64)
 def compiled(network: Network, num_features: int, num_outputs: int) -> _Functions:
   """Returns functions of flat parameters, each compiled when it is first called with arrays of new shapes."""
@@ -273,26 +298,25 @@ def compiled(network: Network, num_features: int, num_outputs: int) -> _Function
   def outputs(flat: Any, features: Any) -> Any:
     return network.apply(unravel(flat), features)
 
-  def loss(parameters: Any, rows: Any, policy: bool) -> Any:
+  def loss(flat: Any, rows: Any, policy: bool) -> Any:
     features, targets, mask, weights = rows
-    found = network.apply(parameters, features)
+    found = outputs(flat, features)
     if policy:
       # The outputs of illegal actions, and rows without any action, must not make NaNs.
       found = jax.nn.softmax(jnp.where(mask > 0, found, -1e9), axis=1)
     return jnp.sum(weights[:, None] * mask * (found - targets) ** 2)
 
   def descend(flat: Any, steps: Any, learning_rate: Any, rows_of: Any, policy: bool) -> Any:
-    adam = optax.adam(lambda number: learning_rate * (1.0 - number / steps))
-    parameters = unravel(flat)
+    adam = optax.adam(lambda number: _rate(number, steps, learning_rate))
 
     def step(number: Any, carry: Any) -> Any:
-      parameters, moments = carry
-      gradient = jax.grad(loss)(parameters, rows_of(number), policy)
+      flat, moments = carry
+      gradient = jax.grad(loss)(flat, rows_of(number), policy)
       updates, moments = adam.update(gradient, moments)
-      return optax.apply_updates(parameters, updates), moments
+      return optax.apply_updates(flat, updates), moments
 
-    found, _ = jax.lax.fori_loop(0, steps, step, (parameters, adam.init(parameters)))
-    return jax.flatten_util.ravel_pytree(found)[0]
+    found, _ = jax.lax.fori_loop(0, steps, step, (flat, adam.init(flat)))
+    return found
 
   def fit(
     flat: Any,

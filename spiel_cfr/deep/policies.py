@@ -1,7 +1,7 @@
 """Policies that ask networks, for games in which nobody can list the infosets."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from open_spiel.python import policy as open_spiel_policy
@@ -10,6 +10,7 @@ from spiel_cfr.deep.exact import softmax
 from spiel_cfr.deep.features import Encoder, Float32s
 from spiel_cfr.deep.lockstep import padded
 from spiel_cfr.deep.network import Approximator, Array
+from spiel_cfr.deep.past import Past
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Bools, Float64s, Int64s
 from spiel_cfr.policy import open_spiel
@@ -18,22 +19,6 @@ from spiel_cfr.policy import open_spiel
 Play = Callable[[Float64s, Bools, Int64s], Float64s]
 # How many answers are remembered: asking networks takes a millisecond.
 _MOST_KNOWN = 1 << 16
-
-
-class Kept(NamedTuple):
-  """A player's networks after an iteration.
-
-  Attributes:
-    parameters: shape (networks, parameters).
-    scales: what outputs are multiplied by, shape (networks,).
-    weight: of the iteration, in the average.
-    iteration: which one.
-  """
-
-  parameters: Array
-  scales: Float64s
-  weight: float
-  iteration: int
 
 
 class _AskingPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
@@ -100,7 +85,7 @@ class AveragePolicy(_AskingPolicy):
     view: GameView,
     encoder: Encoder,
     network: Approximator,
-    past: Sequence[Sequence[Kept]],
+    past: Sequence[Past],
     play: Play,
   ) -> None:
     """Notes what it is made of.
@@ -114,13 +99,12 @@ class AveragePolicy(_AskingPolicy):
     """
     super().__init__(view, encoder)
     self._network, self._play = network, play
-    self._weights = [np.array([kept.weight for kept in own]) for own in past]
-    self._iterations = [np.array([kept.iteration for kept in own])[:, None, None] for own in past]
-    self._scales = [np.array([kept.scales for kept in own]) for own in past]
+    self._weights = [own.weights for own in past]
+    self._iterations = [own.iterations[:, None, None] for own in past]
+    self._scales = [own.scales for own in past]
     # Numbers of networks first, and as many iterations as a power of two.
     self._parameters = [
-      [padded(np.array(stack), 8) for stack in zip(*(kept.parameters for kept in own), strict=True)]
-      for own in past
+      [padded(stack, 8) for stack in np.moveaxis(own.parameters, 1, 0)] for own in past
     ]
     self._known: dict[tuple[int, str], dict[int, float]] = {}
 

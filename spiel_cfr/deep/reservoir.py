@@ -1,8 +1,11 @@
 """Deep CFR's memory where exact sums do not fit: a uniform sample of all that was ever added (Vitter 1985)."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from spiel_cfr.deep.network import Array, Rows
+from spiel_cfr.kernels.arrays import require
 
 _FIRST_ROOM = 1024
 
@@ -47,6 +50,31 @@ class Reservoir:
     """Forgets everything."""
     self.seen = 0
     self._rows.weights[:] = 0.0
+
+  def state(self) -> dict[str, Array]:
+    """Returns a copy of all that it is, by name."""
+    rows = {name: array.copy() for name, array in self._rows._asdict().items()}
+    return {"seen": np.array([self.seen])} | rows
+
+  def check(self, state: Mapping[str, Array]) -> None:
+    """Checks what is to be taken over, arrays of the right types and of the right shapes but for their lengths.
+
+    Raises:
+      ValueError: it is of no reservoir like this one.
+    """
+    require(len(state["seen"]) == 1, "there is one number of rows seen")
+    seen, room = int(state["seen"][0]), len(state["weights"])
+    require(all(len(state[name]) == room for name in Rows._fields), "rows are whole")
+    require(min(seen, self._capacity) <= room <= self._capacity, "rows fit")
+    for name in ("features", "targets", "weights"):
+      require(np.isfinite(state[name]), f"{name} are finite")
+    require(state["weights"] >= 0, "weights are not negative")
+    require(seen >= 0, "the number of rows seen is not negative")
+
+  def take_over(self, state: Mapping[str, Array]) -> None:
+    """Becomes what `state` has returned."""
+    self.seen = int(state["seen"][0])
+    self._rows = Rows(**{name: state[name].copy() for name in Rows._fields})
 
   def _reserve(self, count: int) -> None:
     room = len(self._rows.weights)

@@ -6,19 +6,16 @@
 - Bootstrapped: Xu et al., "Deep (Predictive) Discounted Counterfactual Regret Minimization" (2026).
 """
 
-from collections.abc import Sequence
 from typing import Any, Unpack
 
 import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiling import AnyGame
-from spiel_cfr.deep.base import ADVANTAGES, INSTANT, DeepSolver, Options
+from spiel_cfr.deep.base import ADVANTAGES, INSTANT, DeepSolver
 from spiel_cfr.deep.network import Rows
+from spiel_cfr.deep.options import Options
 from spiel_cfr.kernels.arrays import Float64s, Int64s
-
-# Hidden layers and their units.
-LAYERS = (64, 64, 64)
 
 
 class DeepCFRSolver(DeepSolver):
@@ -34,15 +31,7 @@ class DeepCFRSolver(DeepSolver):
   def __init__(
     self,
     game: AnyGame,
-    policy_network_layers: Sequence[int] = LAYERS,
-    advantage_network_layers: Sequence[int] = LAYERS,
-    num_traversals: int = 1500,
-    learning_rate: float = 3e-3,
-    batch_size_advantage: int | None = None,
-    batch_size_strategy: int | None = None,
-    memory_capacity: int = 1_000_000,
-    policy_network_train_steps: int = 1000,
-    advantage_network_train_steps: int = 75,
+    *,
     reinitialize_advantage_networks: bool = False,
     **options: Unpack[Options],
   ) -> None:
@@ -50,18 +39,10 @@ class DeepCFRSolver(DeepSolver):
 
     Args:
       game: a game, its string, or a compiled game.
-      policy_network_layers: see `DeepSolver`.
-      advantage_network_layers: likewise.
-      num_traversals: likewise.
-      learning_rate: likewise.
-      batch_size_advantage: likewise.
-      batch_size_strategy: likewise.
-      memory_capacity: likewise.
-      policy_network_train_steps: likewise.
-      advantage_network_train_steps: likewise.
       reinitialize_advantage_networks: whether every fit begins with new networks, as in the paper, which takes
         many more steps; otherwise with those of the iteration before.
-      **options: see `DeepSolver`.
+      **options: see `spiel_cfr.deep.options.Hyperparameters`; and `seed`, `engine` and `max_nodes`, see
+        `SamplingSolver`.
 
     Raises:
       ArgumentError: an argument makes no sense.
@@ -70,21 +51,7 @@ class DeepCFRSolver(DeepSolver):
       MissingPackageError: JAX or optax is not installed.
     """
     self._reinitializes = bool(reinitialize_advantage_networks)
-    super().__init__(
-      game,
-      policy_network_layers,
-      advantage_network_layers,
-      num_traversals,
-      learning_rate,
-      batch_size_advantage,
-      batch_size_strategy,
-      memory_capacity,
-      policy_network_train_steps,
-      advantage_network_train_steps,
-      1.0,
-      0.0,
-      **options,
-    )
+    super().__init__(game, average_power=1.0, **options)
 
   def _sample_weight(self, iteration: int) -> float:
     return float(iteration)
@@ -114,15 +81,6 @@ class DeepDiscountedCFRSolver(DeepSolver):
     predictive: bool = False,
     alpha: float | None = None,
     gamma: float = 2.0,
-    policy_network_layers: Sequence[int] = LAYERS,
-    advantage_network_layers: Sequence[int] = LAYERS,
-    num_traversals: int = 1500,
-    learning_rate: float = 3e-3,
-    batch_size_advantage: int | None = None,
-    batch_size_strategy: int | None = None,
-    memory_capacity: int = 1_000_000,
-    policy_network_train_steps: int = 1000,
-    advantage_network_train_steps: int = 75,
     baseline_rate: float = 0.0,
     **options: Unpack[Options],
   ) -> None:
@@ -133,17 +91,8 @@ class DeepDiscountedCFRSolver(DeepSolver):
       predictive: whether to predict the next samples: PDCFR+ instead of DCFR+.
       alpha: the power of the discount; the paper's, 2 or with predictions 2.3, if None.
       gamma: the power of t that iteration t weighs in the average.
-      policy_network_layers: see `DeepSolver`.
-      advantage_network_layers: likewise.
-      num_traversals: likewise.
-      learning_rate: likewise.
-      batch_size_advantage: likewise.
-      batch_size_strategy: likewise.
-      memory_capacity: likewise.
-      policy_network_train_steps: likewise.
-      advantage_network_train_steps: likewise.
-      baseline_rate: if positive, baselines, which move by this share to each new value; on compiled games only.
-      **options: see `DeepSolver`.
+      baseline_rate: if positive, baselines, which move by this share to each new value.
+      **options: see `DeepCFRSolver`.
 
     Raises:
       ArgumentError: an argument makes no sense.
@@ -157,21 +106,7 @@ class DeepDiscountedCFRSolver(DeepSolver):
       default_alpha if alpha is None else arguments.real_number(alpha, "alpha", 0.0, 100.0)
     )
     self._networks = 2 if predictive else 1
-    super().__init__(
-      game,
-      policy_network_layers,
-      advantage_network_layers,
-      num_traversals,
-      learning_rate,
-      batch_size_advantage,
-      batch_size_strategy,
-      memory_capacity,
-      policy_network_train_steps,
-      advantage_network_train_steps,
-      gamma,
-      baseline_rate,
-      **options,
-    )
+    super().__init__(game, gamma, baseline_rate, **options)
 
   _forgets = True
 

@@ -6,7 +6,7 @@ the way is compared with what was compiled.
 
 import array
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from spiel_cfr.kernels.arrays import (
   Int64s,
   Uint32s,
   tuple_type,
+  unpickled,
 )
 
 # Columns of `Histories.nodes`.
@@ -44,6 +45,10 @@ class Histories(NamedTuple):
   nodes: Uint32s
   probabilities: Float64s
   returns: Float64s
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles as a call, see `arrays.unpickled`."""
+    return unpickled, (Histories, *self)
 
 
 HISTORIES = tuple_type(Histories, INDEX_TABLE, FLOATS, FLOAT_TABLE)

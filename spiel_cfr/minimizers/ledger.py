@@ -1,4 +1,4 @@
-"""Regret matching, plain or plus, that also notes what pruning needs to know.
+"""Regret matching that also notes what pruning needs to know.
 
 Regret matching+ forgets how negative a regret has become, and with that for how long an action can be left alone. So
 where it would forget, this keeps a ledger (Brown and Sandholm 2015):
@@ -6,13 +6,19 @@ where it would forget, this keeps a ledger (Brown and Sandholm 2015):
     R = r if R <= 0 < r, else R + r;        a negative R is first multiplied by w_{t-1} / w_t
 
 whose positive part is that of regret matching+, bit for bit. Plain regret matching has R + r. Both also sum up the
-values of each infoset, Z(j) = sum of w_t v^t(j), with w_t the weight of iteration t.
+values of each infoset, Z(j) = sum of w_t v^t(j), with w_t the weight of iteration t in averages.
+
+That w_t R is never less than the sum of w_t r^t is what a window lives on. With positive regrets multiplied by d_t
+first it holds if d_t >= w_{t-1} / w_t; for negative ones that are not forgotten, only with equality. Predictions only
+choose what is played: |R|^2 grows by no more than |r - m|^2 whatever was predicted, and an action that is left alone is
+one that a prediction m <= 0 left unplayed.
 """
 
 import dataclasses
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.blocks import (
   Block,
@@ -24,31 +30,51 @@ from spiel_cfr.game.blocks import (
   tolerance,
 )
 from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.compile import inlined
 from spiel_cfr.kernels.simd import full, load, store, where_greater
 from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
-from spiel_cfr.minimizers.schedules import Schedule, evaluated
+from spiel_cfr.minimizers.regret_matching import RegretMatching
+from spiel_cfr.minimizers.schedules import Numbers, Schedule, evaluated
+
+# Which iterations are looked at to see how a schedule of discounts goes with one of weights.
+_SAMPLE = np.append(np.arange(2, 200), np.geomspace(200, 1e6, 100).astype(np.int64))
 
 
-@block_kernel
-def match_and_note(block: Block) -> None:
-  """See the module's docstring."""
+@inlined
+def match(block: Block, predicts: bool) -> None:
+  """R and strategies; see the module's docstring."""
   regret, zero = block.state[0], full(0.0)
   # The least of which regrets are added to: 0 forgets negative ones.
   least, fading = full(block.parameters[2]), full(block.parameters[3])
+  discount, prediction = full(block.parameters[4]), full(block.parameters[5])
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       before, utility = load(regret, row), load(block.utility, row)
+      left = where_greater(before, zero, discount, fading)
       # As regret matching+ adds, so that nothing is rounded in another way.
-      updated = where_greater(before, least, before, least) + utility - value
-      kept = before * where_greater(before, zero, full(1.0), fading) + utility - value
+      updated = where_greater(before, least, before, least) * left + utility - value
+      kept = before * left + utility - value
       kept = where_greater(kept, zero, where_greater(least, full(-1.0), zero, kept), kept)
-      positive = where_greater(updated, tie, updated, zero)
+      score = where_greater(updated, tie, updated, zero)
       store(regret, row, where_greater(updated, tie, updated, kept))
-      store(block.strategy, row, positive)
-      total = total + positive
+      if predicts:
+        score = score + prediction * (utility - value)
+        score = where_greater(score, tie, score, zero)
+      store(block.strategy, row, score)
+      total = total + score
     normalize(block, i, total)
+
+
+@block_kernel
+def match_and_note(block: Block) -> None:
+  """See the module's docstring."""
+  # The compiler then knows which of the two it is.
+  if block.parameters[5] != 0.0:
+    match(block, True)
+  else:
+    match(block, False)
   weight = block.parameters[1]
   for i in range(block.size):
     block.local[0, block.infoset + i] += weight * block.value[i]
@@ -61,17 +87,74 @@ class NotedMatching(LocalMinimizer):
   Attributes:
     weights: of iterations, w_t.
     plus: whether it is regret matching+, with a ledger of what that forgets.
+    discount: what positive regrets are multiplied by before those of the iteration are added; without `plus`, negative
+      ones are multiplied by w_{t-1} / w_t.
+    prediction: how often the last regrets are added once more where the next strategy is chosen.
   """
 
   weights: Schedule
   plus: bool
+  discount: Numbers = 1.0
+  prediction: Numbers = 0.0
   observe = match_and_note
   local_lines = 1
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns tie tolerance, w_t, the least regret that is added to, w_{t-1} / w_t; shape (iterations, 4)."""
+    """Returns tie tolerance, w_t, the least regret that is added to, w_{t-1} / w_t, discount, prediction; (.., 6)."""
     weights = evaluated(self.weights, iterations)
-    before = evaluated(self.weights, np.maximum(iterations - 1, 1))
-    least, fading = (0.0, before / weights) if self.plus else (-np.inf, np.ones(len(weights)))
-    columns = (relative_tie(game), weights, least, fading)
+    columns = (
+      relative_tie(game),
+      weights,
+      0.0 if self.plus else -np.inf,
+      evaluated(self.weights, np.maximum(iterations - 1, 1)) / weights,
+      evaluated(self.discount, iterations),
+      evaluated(self.prediction, iterations),
+    )
     return np.ascontiguousarray(np.stack(np.broadcast_arrays(*columns), axis=1))
+
+
+def noted(minimizer: LocalMinimizer, weights: Schedule) -> NotedMatching:
+  """Returns the same minimizer with notes, for windows of pruning.
+
+  Args:
+    minimizer: any.
+    weights: of the iterations in averages.
+
+  Raises:
+    PruningError: it has no windows, or they would not be sound; the message says why.
+  """
+  instead = "Take CFRSolver, LCFRSolver, CFRPlusSolver or PCFRPlusSolver, or pruning='partial'."
+  if not isinstance(minimizer, RegretMatching) or minimizer.carried != 1.0:
+    raise errors.PruningError(
+      f"{minimizer} has no cumulative regrets that say for how long an action will not be played. {instead}"
+    )
+  faded = evaluated(weights, _SAMPLE - 1), evaluated(weights, _SAMPLE)
+  if not (faded[0] > 0).all() or (faded[0] > faded[1]).any():
+    raise errors.PruningError(
+      f"With {weights} some iterations weigh nothing, or less than those before them: what a player has faced is then "
+      f"not in its average. {instead}"
+    )
+  ratio = faded[0] / faded[1]
+  positive, negative = (
+    evaluated(each, _SAMPLE) for each in (minimizer.positive, minimizer.negative)
+  )
+  plus = minimizer.forgets_negative
+  if not plus and (minimizer.kept < 1 or (np.abs(negative - ratio) > 1e-9).any()):
+    raise errors.PruningError(
+      f"{minimizer} makes negative regrets fade otherwise than averages ({weights}) weigh iterations, so that they are "
+      "no sums that say for how long an action can be left alone; with beta <= 0 they are forgotten at once, and there "
+      f"are no windows. With DCFRSolver, take beta=1 and gamma=1, in OpenSpiel's order. {instead}"
+    )
+  if (positive < ratio - 1e-9).any():
+    raise errors.PruningError(
+      f"{minimizer} forgets positive regrets faster than averages ({weights}) forget iterations. {instead}"
+    )
+  return NotedMatching(weights, plus, minimizer.positive, minimizer.prediction)
+
+
+def can_skip_zeros(minimizer: LocalMinimizer) -> bool:
+  """Whether utilities of zero change nothing at an infoset: what partial pruning needs."""
+  return isinstance(minimizer, RegretMatching) and (
+    minimizer.kept in (0.0, 1.0)
+    and (minimizer.positive, minimizer.negative, minimizer.carried) == (1.0, 1.0, 1.0)
+  )

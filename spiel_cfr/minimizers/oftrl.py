@@ -7,11 +7,17 @@ the squared Euclidean norm, which makes it a projection. Farina, Kroer, Brown an
 Optimistic Counterfactual Regret Minimization" (2019), equation 10; Syrgkanis et al., "Fast Convergence of Regularized
 Learning in Games" (2015). Hedge (Freund and Schapire 1997) is the entropy without a prediction.
 
+The entropy never plays an action with probability 0, so that nothing can be left alone. Dynamic thresholding (Brown,
+Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization", 2017) makes small probabilities 0. Here
+the smallest ones of an infoset are dropped as long as all that is dropped is no more than a mass M_t; what is left is
+normalized, which costs a regret of M_t times the range of utilities in iteration t, whatever the minimizer.
+
 Neither regularizer notices when a constant is added to all utilities of an infoset, so the state is the cumulative
 regret instead of the cumulative utility: it stays small where the utilities have a common drift.
 """
 
 import dataclasses
+import sys
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,7 +27,7 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
 from spiel_cfr.kernels import simd
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s
-from spiel_cfr.kernels.compile import inlined
+from spiel_cfr.kernels.compile import Kernel, inlined
 from spiel_cfr.kernels.simd import add_multiple, full, load, store, where_greater
 from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
 
@@ -43,6 +49,7 @@ _LEAST_EXPONENT, _SINGLE_LEAST_EXPONENT = -100.0, -30.0
 
 # Lines of `Block.scratch`.
 _STEPS, _UNUSED = 0, 1
+_ONE = np.uint64(1)
 
 
 @inlined
@@ -140,8 +147,12 @@ def respond(
   factor: float,
   weight: float,
   euclidean: bool,
+  inverses: AnyFloats,
+  centered: bool,
 ) -> None:
   """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, and leaves its value in `value`.
+
+  Where it is centered, R is the Bregman divergence from a center, whose gradient of R is the third line of the state.
 
   Args:
     block: the infosets; the first line of its state is the cumulative regret.
@@ -150,6 +161,8 @@ def respond(
     factor: what they are multiplied by.
     weight: of the prediction, which is in `block.utility`.
     euclidean: whether R is half the squared Euclidean norm, or else the negative entropy.
+    inverses: 1 / step, 0 where there is none; not looked at without centers.
+    centered: whether there are centers.
   """
   regret, strategy, multiple = block.state[0], block.strategy, full(factor)
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
@@ -159,6 +172,8 @@ def respond(
     for action in range(block.actions):
       row = sequence(block, action, i)
       score = add_multiple(load(regret, row), load(block.utility, row), weight)
+      if centered:
+        score = score + load(block.state[2], row) * load(inverses, i)
       store(strategy, row, score)
       top = where_greater(score, top, score, top)
     step = load(steps, i) * multiple
@@ -185,7 +200,7 @@ def choose(block: Block, value: AnyFloats) -> None:
   steps = block.scratch[_STEPS]
   for i in range(block.size):
     steps[i] = block.local[0, block.infoset + i]
-  respond(block, value, steps, factor, weight, euclidean)
+  respond(block, value, steps, factor, weight, euclidean, steps, False)
 
 
 @block_kernel
@@ -207,6 +222,48 @@ def observe_and_choose(block: Block) -> None:
   choose(block, block.scratch[_UNUSED])
 
 
+@inlined
+def drop_smallest(block: Block) -> None:
+  """Makes the smallest probabilities 0, as long as they sum to no more than parameter 4 times sqrt(log(actions))."""
+  most = block.parameters[4] * np.sqrt(np.log(float(block.actions)))
+  for i in range(block.size):
+    dropped = 0.0
+    # Never the largest.
+    for _ in range(_ONE, block.actions):
+      least, chosen = np.inf, sequence(block, np.uint64(0), i)
+      for action in range(block.actions):
+        row = sequence(block, action, i)
+        probability = block.strategy[row]
+        if 0.0 < probability < least:
+          least, chosen = probability, row
+      if dropped + least > most:
+        break
+      block.strategy[chosen] = 0.0
+      dropped += least
+    if dropped > 0.0:
+      total = 0.0
+      for action in range(block.actions):
+        total += block.strategy[sequence(block, action, i)]
+      for action in range(block.actions):
+        block.strategy[sequence(block, action, i)] /= total
+
+
+@block_kernel
+def observe_choose_and_drop(block: Block) -> None:
+  """As `observe_and_choose`, and then drops the smallest probabilities."""
+  add_regrets(block)
+  choose(block, block.scratch[_UNUSED])
+  drop_smallest(block)
+
+
+@inlined
+def gradient_at(played: float, euclidean: bool, least: float) -> float:
+  """Returns the gradient of R at a probability: itself, or its logarithm, no less than what stands for 0."""
+  if euclidean:
+    return played
+  return max(np.log(played), least) if played > 0.0 else least
+
+
 @block_kernel
 def resume_oftrl(block: Block) -> None:
   """Regret = gradient of R(strategy) / step, which makes that strategy the argmax without a prediction.
@@ -219,11 +276,8 @@ def resume_oftrl(block: Block) -> None:
     for i in range(block.size):
       played, step = block.strategy[first + i], block.local[0, block.infoset + i]
       step *= block.parameters[2]
-      gradient = played
-      if block.parameters[3] == 0.0:
-        gradient = max(np.log(played), least) if played > 0.0 else least
       if step > 0.0:
-        regret[first + i] = gradient / step
+        regret[first + i] = gradient_at(played, block.parameters[3] != 0.0, least) / step
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -265,27 +319,41 @@ class Hedge(LocalMinimizer):
 
       step^t = rate * sqrt(8 log(actions) / t) / payoff range
 
-  which bounds the regret of an infoset of any reach (Cesa-Bianchi and Lugosi 2006, theorem 2.3).
+  which bounds the regret of an infoset of any reach by the range of its utilities times
+
+      sqrt(2 T log(actions)) + sqrt(log(actions) / 8)
+
+  (Cesa-Bianchi and Lugosi 2006, theorem 2.3). With a threshold C the first term grows by a factor of C at most, and
+  iteration t drops the smallest probabilities, M_t = (C - 1) sqrt(log(actions) / (2 t)) in all: the sum of these up to
+  T is no more than (C - 1) sqrt(2 T log(actions)).
 
   Attributes:
     rate: a factor on the steps.
+    threshold: C, at least 1, which drops nothing.
   """
 
   rate: float = 1.0
-  observe = observe_and_choose
+  threshold: float = 1.0
   resume = resume_oftrl
   local_lines = 1
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where the rate is not positive and finite."""
+    """Raises ArgumentError where the rate is not positive and finite, or the threshold is below 1 or not finite."""
     arguments.positive_number(self.rate, "rate")
+    arguments.real_number(self.threshold, "threshold", 1.0, sys.float_info.max)
+
+  @property
+  def observe(self) -> Kernel:
+    """The faster kernel, if nothing is dropped."""
+    return observe_and_choose if self.threshold == 1.0 else observe_choose_and_drop
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns tie tolerance, no prediction, 1 / sqrt(t), entropy; shape (iterations, 4)."""
-    result = np.zeros((len(iterations), 4))
+    """Returns tie tolerance, no prediction, 1 / sqrt(t), entropy, M_t / sqrt(log(actions)); shape (iterations, 5)."""
+    result = np.zeros((len(iterations), 5))
     result[:, 0] = relative_tie(game)
     # The strategy that is chosen at iteration t is that of t + 1, but has seen t utilities.
     result[:, 2] = 1.0 / np.sqrt(iterations)
+    result[:, 4] = (self.threshold - 1.0) / np.sqrt(2.0 * (iterations + 1.0))
     return result
 
   def initial_local(self, game: CompiledGame) -> Float64s:

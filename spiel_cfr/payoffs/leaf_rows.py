@@ -6,7 +6,14 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.game.treeplex import Treeplex
-from spiel_cfr.kernels.arrays import Bools, Float64s, Uint32s, require, require_array
+from spiel_cfr.kernels.arrays import (
+  Bools,
+  Float64s,
+  Uint32s,
+  Uint64s,
+  require,
+  require_array,
+)
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays, check_sequences, gradient_signature
 
@@ -131,3 +138,29 @@ class LeafRows(Payoff):
     own = np.repeat(np.arange(root, end, dtype=np.uint32), np.diff(starts))
     leaves = slice(starts[0], starts[-1])
     return own, others[:, leaves], values[leaves]
+
+
+def renumbered(
+  counts: Uint64s,
+  others: Uint32s,
+  values: Float64s,
+  place: Uint32s,
+  bounds: Sequence[tuple[int, int]],
+) -> LeafRows:
+  """Returns some of a game's leaves with new numbers for sequences, which keep their order.
+
+  Args:
+    counts: how many leaves each sequence has, as it was numbered, shape (sequences,).
+    others: the other players' sequences of the leaves, row by row, likewise; shape (players - 1, leaves).
+    values: what they are worth, shape (leaves,).
+    place: the number of each sequence from now on.
+    bounds: of each player from now on, the root, and one past the last sequence.
+  """
+  lengths = np.zeros(bounds[-1][1] + 1, np.int64)
+  some = np.flatnonzero(counts)
+  lengths[place[some].astype(np.int64) + 1] = counts[some]
+  rows = np.cumsum(lengths)
+  table = [(root, end, root, rows[end] - rows[root]) for root, end in bounds]
+  return LeafRows(
+    PayoffArrays(np.array(table, np.uint64), rows.astype(np.uint32), place[others], values)
+  )

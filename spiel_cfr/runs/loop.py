@@ -193,7 +193,8 @@ def run(
         nash_conv = solver.nash_conv()
         evaluation_seconds += time.perf_counter() - begin
         row = Row(
-          solver.iteration,
+          # Not what also answers calls, as OpenSpiel's samplers do, and has the solver with it.
+          int(solver.iteration),
           solver_seconds,
           evaluation_seconds,
           solver.nodes_touched,

@@ -149,6 +149,8 @@ class SamplingSolver(IterativeSolver):
 
   def _loaded(self) -> None:
     """Makes a solver that is restarted draw what the loaded one has drawn."""
+    # A copy, since pickled arrays may be read-only, and copies of a solver have the same ones.
+    self._first_counters = self._first_counters.copy()
     self._first_counters[KEY] = self._counters[KEY]
 
   def __repr__(self) -> str:

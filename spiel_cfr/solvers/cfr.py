@@ -13,10 +13,11 @@ import sys
 from spiel_cfr import arguments
 from spiel_cfr.compiling import AnyGame
 from spiel_cfr.minimizers.regret_matching import DiscountOrder, RegretMatching
-from spiel_cfr.solvers.full_width import Solver
+from spiel_cfr.solvers.pruning import PruningSolver
+from spiel_cfr.solvers.windows import Pruning, Rule
 
 
-class TabularCFRSolver(Solver):
+class TabularCFRSolver(PruningSolver):
   """CFR with each of its classic choices open: the public form of OpenSpiel's `_CFRSolver`."""
 
   def __init__(
@@ -26,6 +27,7 @@ class TabularCFRSolver(Solver):
     linear_averaging: bool = False,
     regret_matching_plus: bool = False,
     correlated: bool = False,
+    pruning: Pruning | Rule | None = None,
   ) -> None:
     """Makes the solver.
 
@@ -35,9 +37,11 @@ class TabularCFRSolver(Solver):
       linear_averaging: whether iteration t weighs t in the average, or 1.
       regret_matching_plus: whether negative cumulative regrets are forgotten.
       correlated: whether to keep what `coarse_correlated_gap` takes; only with simultaneous updates.
+      pruning: what may be left alone for a while, see `PruningSolver`; None for nothing.
 
     Raises:
-      ArgumentError: `correlated` is asked for with alternating updates.
+      ArgumentError: `correlated` is asked for with alternating updates, or `pruning` is none.
+      PruningError: that pruning would not be sound here.
       GameError: see `compile_game`.
     """
     super().__init__(
@@ -46,26 +50,27 @@ class TabularCFRSolver(Solver):
       alternating_updates=alternating_updates,
       average_weights=1.0 if linear_averaging else 0.0,
       correlated=correlated,
+      pruning=pruning,
     )
 
 
 class CFRSolver(TabularCFRSolver):
   """CFR: regret matching, a uniform average, alternating updates."""
 
-  def __init__(self, game: AnyGame) -> None:
-    """Makes the solver for a compiled game or what `compile_game` takes."""
-    super().__init__(game)
+  def __init__(self, game: AnyGame, pruning: Pruning | Rule | None = None) -> None:
+    """Makes the solver for a compiled game or what `compile_game` takes; for `pruning`, see `TabularCFRSolver`."""
+    super().__init__(game, pruning=pruning)
 
 
 class CFRPlusSolver(TabularCFRSolver):
   """CFR+: regret matching+, a linear average, alternating updates."""
 
-  def __init__(self, game: AnyGame) -> None:
-    """Makes the solver for a compiled game or what `compile_game` takes."""
-    super().__init__(game, linear_averaging=True, regret_matching_plus=True)
+  def __init__(self, game: AnyGame, pruning: Pruning | Rule | None = None) -> None:
+    """Makes the solver for a compiled game or what `compile_game` takes; for `pruning`, see `TabularCFRSolver`."""
+    super().__init__(game, linear_averaging=True, regret_matching_plus=True, pruning=pruning)
 
 
-class DCFRSolver(Solver):
+class DCFRSolver(PruningSolver):
   """Discounted CFR."""
 
   def __init__(
@@ -75,6 +80,7 @@ class DCFRSolver(Solver):
     beta: float = 0.0,
     gamma: float = 2.0,
     order: DiscountOrder = "openspiel",
+    pruning: Pruning | Rule | None = None,
   ) -> None:
     """Makes the solver.
 
@@ -85,18 +91,23 @@ class DCFRSolver(Solver):
       gamma: iteration t weighs t^gamma in the average; not negative.
       order: whether regrets are discounted after those of the iteration have been added, as in OpenSpiel
         ("openspiel"), or before, as in the paper ("paper").
+      pruning: what may be left alone for a while, see `PruningSolver`; only with beta = 1 and gamma = 1, where negative
+        regrets are sums that say for how long.
 
     Raises:
-      ArgumentError: alpha or gamma is negative, one of the three is no number, or there is no such order.
+      ArgumentError: alpha or gamma is negative, one of the three is no number, there is no such order, or `pruning` is
+        none.
+      PruningError: that pruning would not be sound here.
       GameError: see `compile_game`.
     """
     gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
-    super().__init__(game, RegretMatching.discounted(alpha, beta, order), average_weights=gamma)
+    minimizer = RegretMatching.discounted(alpha, beta, order)
+    super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
 
 
 class LCFRSolver(DCFRSolver):
   """Linear CFR: discounted CFR with all powers 1, which weighs regrets and strategies of iteration t by t."""
 
-  def __init__(self, game: AnyGame) -> None:
-    """Makes the solver for a compiled game or what `compile_game` takes."""
-    super().__init__(game, alpha=1.0, beta=1.0, gamma=1.0)
+  def __init__(self, game: AnyGame, pruning: Pruning | Rule | None = None) -> None:
+    """Makes the solver for a compiled game or what `compile_game` takes; for `pruning`, see `DCFRSolver`."""
+    super().__init__(game, alpha=1.0, beta=1.0, gamma=1.0, pruning=pruning)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from spiel_cfr import arguments, errors, evaluate
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.checks import check_payoffs
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.continuing.substitutes import Known, WarmStart
@@ -24,6 +25,7 @@ from spiel_cfr.solvers.averaging import (
   check_correlated,
 )
 from spiel_cfr.solvers.holding import Holding
+from spiel_cfr.solvers.looped import Looped
 from spiel_cfr.solvers.loops import IterationNumbers, make_loop
 from spiel_cfr.solvers.numbers import check_numbers, check_weights
 from spiel_cfr.solvers.stepping import Stepping
@@ -36,7 +38,7 @@ _TAPERED = "tapered"
 _TABLE = 512
 
 
-class Solver(Stepping, Holding):
+class Solver(Looped, Stepping, Holding):
   """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
 
   It is used as OpenSpiel's solvers are:
@@ -71,7 +73,13 @@ class Solver(Stepping, Holding):
     "_play_values",
     "_held",
   )
-  _workspaces: ClassVar[tuple[str, ...]] = ("_loop", "_iteration", "_slices", "_rows", "_rows_from")
+  _workspaces: ClassVar[tuple[str, ...]] = (
+    "_own_loop",
+    "_iteration",
+    "_slices",
+    "_rows",
+    "_rows_from",
+  )
 
   def __init__(
     self,
@@ -130,18 +138,14 @@ class Solver(Stepping, Holding):
   def _start(self) -> None:
     # What is held stays held.
     before = self.__dict__.get("_held", np.zeros(self.compiled_game.num_infosets, np.uint8))
-    strategy = self.__dict__.get("_strategy")
+    strategy = self._strategy if before.any() else None
     self._slices = Slices(self.compiled_game.end)
     self._iteration = np.zeros(2, np.uint64)
     self._origin = self._warm = 0
     self._rows, self._rows_from = np.zeros((0, 0)), 0
-    self._loop = make_loop(self.compiled_game, self.minimizer, self.tapered, self.correlated)
-    self._strategy, self._cumulative = self._loop.strategy, self._loop.cumulative
-    self._state, self._local = self._loop.state, self._loop.local
-    self._tapered = self._loop.tapered
-    self._gradients, self._play_values = self._loop.gradients, self._loop.play_values
+    self._own_loop = make_loop(self._loop_game(), self.minimizer, self.tapered, self.correlated)
     self._held = before.copy()
-    if strategy is not None and before.any():
+    if strategy is not None:
       held = held_sequences(self.compiled_game, before)
       self._strategy[held] = strategy[held]
       self._loaded()
@@ -149,6 +153,10 @@ class Solver(Stepping, Holding):
     kept = np.finfo(self._cumulative.dtype)
     self.precision = float(kept.eps)
     self._most_weight = float(kept.max) / 2**20
+
+  def _loop_game(self) -> CompiledGame:
+    """Returns the game in the form that iterations go through."""
+    return self.compiled_game
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -187,11 +195,16 @@ class Solver(Stepping, Holding):
     walks = self.compiled_game.num_players if self.alternating_updates else 1
     return (self.iteration - self._warm) * walks * self.compiled_game.num_states
 
+  def _root_values(self) -> list[float]:
+    """Returns what each player's empty sequence was worth in its last iteration."""
+    return self._own_loop.values()
+
   def _check_finite(self) -> None:
     # Whatever is not finite at any infoset makes its way up to the root.
-    if not all(map(math.isfinite, self._loop.values())):
+    values = self._root_values()
+    if not all(map(math.isfinite, values)):
       raise errors.NotFiniteError(
-        f"After {self.iteration:,} iterations the value of the game is {self._loop.values()} for its players: the "
+        f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "
         f"strategies or regrets of {self.minimizer} have left the range of floating-point numbers."
       )
 
@@ -200,7 +213,9 @@ class Solver(Stepping, Holding):
     iterations = np.arange(first, first + count)
     parameters = self._parameter_rows(iterations)
     weights = self._average_weights(iterations)
-    check_weights(weights, count, float(self._cumulative[0]), self._most_weight)
+    # The first sequence is one of the trunk.
+    total = float(self._own_loop.cumulative[0])
+    check_weights(weights, count, total, self._most_weight)
     weights = weights[:, None]
     self._run_loop(
       IterationNumbers(
@@ -210,7 +225,7 @@ class Solver(Stepping, Holding):
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
     """Does as many iterations as there are rows of numbers."""
-    self._loop.advance(self.alternating_updates, numbers, self._iteration)
+    self._own_loop.advance(self.alternating_updates, numbers, self._iteration)
 
   def _parameter_rows(self, iterations: Int64s) -> Float64s:
     """Returns the same as `_parameters`, quickly where it is called for a few iterations after the other."""
@@ -304,7 +319,7 @@ class Solver(Stepping, Holding):
     """Brings the tapered sums up to date, sooner than they would be."""
     passed = self.iteration - self._last_addition
     if self.tapered and passed:
-      self._tapered += ADDITION * passed * self._cumulative
+      self._tapered[:] += ADDITION * passed * self._cumulative
       self._last_addition = self.iteration
 
   def restart_from(self, sequence_form: Float64s) -> None:

@@ -1,5 +1,6 @@
 """Holding a part of a policy fixed, which solvers that go through all infosets can do (node locking)."""
 
+import abc
 from collections.abc import Iterable
 
 import numpy as np
@@ -14,9 +15,13 @@ from spiel_cfr.solvers.warm_start import WarmStarting
 class Holding(WarmStarting):
   """A solver that can keep a part of its policy fixed, whatever its minimizer chooses there."""
 
-  # What is played, shape (sequences,), and 1 at infosets that are held, shape (infosets,).
-  _strategy: AnyFloats
+  # 1 at infosets that are held, shape (infosets,).
   _held: Mask
+
+  @property
+  @abc.abstractmethod
+  def _strategy(self) -> AnyFloats:
+    """What is played, shape (sequences,)."""
 
   def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
     """Keeps a part of the policy fixed: regret is minimized around it (node locking).

@@ -205,7 +205,7 @@ class IterativeSolver(abc.ABC):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns what is pickled: the attributes that never change, and a copy of the others."""
-    left_out = {*self.state_names, *self._workspaces, "_policies", "_loads", RUNNING}
+    left_out = {*self._state_names(), *self._workspaces, "_policies", "_loads", RUNNING}
     constants = {name: value for name, value in self.__dict__.items() if name not in left_out}
     return constants | {_STATE: self.state_dict()}
 
@@ -226,13 +226,17 @@ class IterativeSolver(abc.ABC):
     """
     return {CLASS: type(self).__name__, "arguments": to_json(self._arguments)}
 
+  def _state_names(self) -> tuple[str, ...]:
+    """Returns `state_names`, and those that only solvers with some arguments have."""
+    return self.state_names
+
   def state_dict(self) -> dict[str, Any]:
     """Returns a copy of all that changes from one iteration to the next, by name."""
     return {
       name: value.bit_generator.state
       if isinstance(value := getattr(self, name), np.random.Generator)
       else copy.copy(value)
-      for name in self.state_names
+      for name in self._state_names()
     }
 
   def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -246,7 +250,7 @@ class IterativeSolver(abc.ABC):
 
   def _take_over(self, state: Mapping[str, Any]) -> None:
     """Does what `load_state_dict` does with a state that needs no checks."""
-    for name in self.state_names:
+    for name in self._state_names():
       value = getattr(self, name)
       if isinstance(value, np.ndarray):
         # In place, because the array is aligned.
@@ -260,11 +264,11 @@ class IterativeSolver(abc.ABC):
 
   def _check_fits(self, state: Mapping[str, Any]) -> None:
     """Raises CheckpointMismatchError unless `load_state_dict` can take it over."""
-    if set(state) != set(self.state_names):
+    if set(state) != set(self._state_names()):
       raise errors.CheckpointMismatchError(
-        f"{type(self).__name__} consists of {sorted(self.state_names)}, not of {sorted(state)}."
+        f"{type(self).__name__} consists of {sorted(self._state_names())}, not of {sorted(state)}."
       )
-    for name in self.state_names:
+    for name in self._state_names():
       check_kind(f"{name} of {type(self).__name__}", getattr(self, name), state[name])
     try:
       self._check_state(state)
@@ -283,6 +287,10 @@ class IterativeSolver(abc.ABC):
   def _loaded(self) -> None:  # noqa: B027
     """Brings everything else up to date after the attributes of `state_names` have been written to."""
 
+  def _game_identity(self) -> tuple[str, str | None]:
+    """Returns the game's string and digest; None for that of solvers who have not compiled the game."""
+    return self.compiled_game.game_string, self.compiled_game.digest
+
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes a checkpoint, from which this solver can go on as if it had never stopped, bit for bit.
 
@@ -295,10 +303,11 @@ class IterativeSolver(abc.ABC):
     state = self.state_dict()
     arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
     others = {name: value for name, value in state.items() if name not in arrays}
+    game, digest = self._game_identity()
     header = {
       "solver": self.description(),
-      "game": self.compiled_game.game_string,
-      "game_sha256": self.compiled_game.digest,
+      "game": game,
+      "game_sha256": digest,
       "versions": versions(),
       "state": to_json(others),
     }
@@ -338,9 +347,10 @@ class IterativeSolver(abc.ABC):
       state: dict[str, Any] = header["state"] | arrays
     except (KeyError, TypeError) as error:
       raise errors.FileFormatError(f"{path} is not a {_KIND}: its header lacks {error}.") from error
-    if digest != self.compiled_game.digest:
+    own, own_digest = self._game_identity()
+    if digest != own_digest or (digest is None and game != own):
       raise errors.CheckpointMismatchError(
-        f"{path} is of the game {game}, not of {self.compiled_game.game_string}; or of that game in another form "
+        f"{path} is of the game {game}, not of {own}; or of that game in another form "
         "(listed, in vector form, in parts, in float32), with another filter, or as it was before it changed. Compile "
         "the game as it was compiled then."
       )
@@ -367,10 +377,10 @@ class IterativeSolver(abc.ABC):
       GameError: see `compile_game`.
       OSError: the file can't be read.
     """
-    compiled = compile_game(game)
     header, arrays = files.read(path, _KIND, _FORMAT)
+    first = compile_game(game) if header.get("game_sha256") else game
     try:
-      solver = cls._described(compiled, header["solver"])
+      solver = cls._described(first, header["solver"])
     # Nobody knows what constructors do with arguments that were never theirs.
     except Exception as error:
       raise errors.CheckpointMismatchError(
@@ -381,7 +391,7 @@ class IterativeSolver(abc.ABC):
     return solver
 
   @classmethod
-  def _described(cls, game: CompiledGame, description: Mapping[str, Any]) -> Self:
+  def _described(cls, game: AnyGame, description: Mapping[str, Any]) -> Self:
     """Makes the solver, of this class or a subclass, of which `description()` is this."""
     solver: Self = newest_class([cls], description[CLASS])._made(game, description)
     return solver

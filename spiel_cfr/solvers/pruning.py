@@ -1,161 +1,159 @@
-"""CFR and CFR+ with best-response pruning, on games that are compacted now and then.
+"""Pruning: what cannot matter is left alone for a window of iterations, in a game that is compacted to the rest.
 
-Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017). With F the
-weighted sum of what a player has faced, C the values of the best response to F, and Z(j) = sum of w_t v^t(j), the
-history below a sequence ja that is not played may be rewritten as if a best response to F had been played there:
+Three rules say what that is. docs/continuing.md has the proofs, `continuing.reference_pruning` the papers' algorithms.
+
+Partial (Lanctot, Waugh, Zinkevich and Bowling 2009): where others do not lead, nothing is learned.
+
+Regret-based (Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games", 2015): while a sequence ja is not
+played, its subtree matters only through what ja is worth, so history there may be made up as if a best response to what
+was faced in the window, dF, had been played:
+
+    R(ja) += u(ja) - dZ(j),    and below:   R(j'a') += u(j'a') - u(j'),   Z(j') += u(j')
+
+with u the values of that best response and Z(j) = sum of w_t v^t(j). Best-response pruning (Brown and Sandholm,
+"Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning", 2017) does the same with all that was
+ever faced, F, and C the values of the best response to it, and so needs nothing of what has been below:
 
     R(ja) = C(ja) - Z(j),    and below:   R(j'a') = C(j'a') - C(j') <= 0,    Z(j') = C(j')
 
-which by the identity of `continuing.identity` costs nothing and never raises a positive regret from below. So as long
-as C(ja) - Z(j) stays negative, nothing below ja need be looked at. Every k iterations the solver rewrites, decides what
-it can leave alone for the next k, and compacts the game to the rest: see `continuing.compaction`. docs/continuing.md.
+By the identity of `continuing.identity` this costs nothing and never raises a positive regret below. So as long as
+R(ja) stays negative, nothing below ja need be looked at. Every k iterations the solver rewrites, decides what it can
+leave alone for the next k, and compacts the game to the rest: see `continuing.compaction`.
 """
 
-import functools
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from spiel_cfr import arguments, errors
-from spiel_cfr.best_responses import take_best
-from spiel_cfr.compiled.enumerated import EnumeratedGame
+from spiel_cfr import errors
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.continuing.compaction import COMPACTING, Compacted, all_leaves, compact
-from spiel_cfr.continuing.identity import carry_up
-from spiel_cfr.continuing.rewriting import (
-  REWRITING,
-  add_deferred,
-  choose,
-  copy_some,
-  fade,
-  restore,
-)
-from spiel_cfr.game.sweeps import Tree
+from spiel_cfr.continuing.compaction import DROPPED, KEPT, Compacted, compact, decide_fates
+from spiel_cfr.continuing.rewriting import add_deferred, copy_some
 from spiel_cfr.interrupt import DeferredInterrupt
-from spiel_cfr.kernels.arrays import (
-  AnyFloats,
-  Float64s,
-  aligned,
-  aligned_zeros,
-  require,
-)
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr.kernels.simd import MOST_LANES
-from spiel_cfr.minimizers.base import tie_tolerances
-from spiel_cfr.minimizers.ledger import NotedMatching
-from spiel_cfr.minimizers.schedules import Power
-from spiel_cfr.payoffs.base import Payoff
-from spiel_cfr.payoffs.leaf_rows import LeafRows
-from spiel_cfr.payoffs.sorted_rows import SortedRows, sorted_rows
+from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
 from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.solvers.averaging import Averaged
-from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers, Loop
 from spiel_cfr.solvers.numbers import exclusive
-from spiel_cfr.solvers.windows import MOST_MARGIN, Pruning
+from spiel_cfr.solvers.pruning_rules import Windowed, make_rule, prepared
+from spiel_cfr.solvers.windows import Pruning, Rule, as_pruning
 
 # An epoch is this part of the iterations so far, within limits.
 _PART = 5
-# What `Pruning.caution` is by default. Chosen on Leduc poker, liar's dice and Leduc-5.
-_CAUTION_PLUS, _CAUTION = 3.0, 100.0
 # Where nothing can be left alone, it is longer this many times.
 _IDLE = 5
 # If more than this of the leaves would be left, compacting them would not pay.
 _WORTHWHILE = 0.7
 
 
-class PrunedCFRSolver(Solver):
-  """CFR+ or CFR that leaves alone what a best response would, for two players. See the module's docstring.
+class PruningSolver(Windowed):
+  """A full-width solver that can leave alone what cannot matter for a while. See the module's docstring.
 
-  Its averages take the strategies that the other player faces: with alternating updates player 0's after the update,
-  player 1's before it. Until it first leaves something alone it has the iterates of CFR+ or CFR.
+  With "partial" it has the iterates and averages that it has without pruning: bit for bit where payoffs are leaf rows,
+  otherwise up to the order of sums. With the other rules averages take the strategies that the other player faces: with
+  alternating updates player 0's after the update, player 1's before it; and iterates are those without pruning until
+  something that was left alone is looked at again.
 
   Attributes:
-    pruning: as given.
-    active_share: what part of the leaves the current window goes through.
-    num_pruned: how many sequences are left alone, those below them not counted.
+    pruning: the rule and its constants; None for no pruning.
   """
 
-  state_names: ClassVar[tuple[str, ...]] = (
-    *Solver.state_names,
+  _names_of_windows: ClassVar[tuple[str, ...]] = (
     "_pruned",
     "_epoch_start",
     "_epoch_end",
     "_opened",
     "_opened_values",
   )
-  _workspaces = (*Solver._workspaces, "_small", "_compacted", "_played")
+  _workspaces = (*Windowed._workspaces, "_small", "_compacted", "_played", "_rule")
 
   def __init__(
     self,
     game: AnyGame,
-    pruning: Pruning | None = None,
-    regret_matching_plus: bool = True,
+    minimizer: LocalMinimizer,
+    *,
     alternating_updates: bool = True,
+    average_weights: Numbers = 0.0,
+    correlated: bool = False,
+    pruning: Pruning | Rule | None = None,
   ) -> None:
     """Makes the solver.
 
     Args:
-      game: a compiled game, or what `compile_game` takes, of two players, with all its histories listed.
-      pruning: what may be left alone, and for how long; by default, `Pruning()`.
-      regret_matching_plus: whether it is CFR+, with linear averages, or CFR, with uniform ones.
-      alternating_updates: whether a player sees the strategies to which those before it have just updated.
+      game: a compiled game, or what `compile_game` takes.
+      minimizer: see `Solver`.
+      alternating_updates: likewise.
+      average_weights: likewise.
+      correlated: likewise.
+      pruning: "partial", "regret", "best_response", or a `Pruning` with their constants; None for none.
 
     Raises:
-      PruningError: the game has more than two players, or is in vector form.
-      ArgumentError: `pruning` is none.
+      PruningError: the rule would not be sound with that minimizer or these weights, or in that game; or nothing of the
+        game can be left out.
+      ArgumentError: `pruning` is none; see also `Solver`.
       GameError: see `compile_game`.
     """
     compiled = compile_game(game)
-    if compiled.num_players != 2:
-      raise errors.PruningError(
-        f"{compiled.game_string} has {compiled.num_players} players. What a player faces is then no sum of strategies, "
-        "and best-response pruning has no proof; take CFRPlusSolver or CFRSolver."
-      )
-    if not isinstance(compiled, EnumeratedGame):
-      raise errors.PruningError(
-        f"{compiled.game_string} is compiled in vector form, of which nothing can be left out. Compile it with "
-        "vector_form=False, or take CFRPlusSolver or CFRSolver."
-      )
-    if compiled.original is not compiled:
-      raise errors.PruningError(
-        f"{compiled.game_string} is an abstraction, of which nothing can be left out. Prune its `original`, or take "
-        "CFRPlusSolver or CFRSolver."
-      )
-    self.pruning = Pruning() if pruning is None else pruning
-    if not isinstance(self.pruning, Pruning):
-      raise errors.ArgumentError(f"pruning must be a Pruning, not {arguments.shortened(pruning)}.")
-    plus = bool(regret_matching_plus)
-    caution = self.pruning.caution
-    self._caution = (_CAUTION_PLUS if plus else _CAUTION) if caution is None else caution
-    averaged: tuple[Averaged, ...] = ("after", "before") if alternating_updates else ("before",) * 2
-    weights = Power(1.0 if plus else 0.0)
+    self.pruning = as_pruning(pruning)
+    averaged: tuple[Averaged, ...] | Averaged = "before"
+    if self.pruning is not None:
+      self._rule = make_rule(compiled, self.pruning)
+      if correlated:
+        raise errors.PruningError(
+          "What is left alone is not in the sums that coarse_correlated_gap takes. Take correlated=False, or no "
+          "pruning."
+        )
+      weights = average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
+      minimizer, averaged = prepared(minimizer, weights, self.pruning, bool(alternating_updates))
     super().__init__(
       compiled,
-      NotedMatching(weights, plus),
+      minimizer,
       alternating_updates=alternating_updates,
-      average_weights=weights,
+      average_weights=average_weights,
       averaged=averaged,
+      correlated=correlated,
     )
 
+  def _loop_game(self) -> CompiledGame:
+    # A window that is gone back on must leave no trace, not even in the order of sums.
+    return self.compiled_game if self.pruning is None else self._rule.game
+
   def _start(self) -> None:
+    if self.pruning is not None and "_rule" not in self.__dict__:
+      self._rule = make_rule(self.compiled_game, self.pruning)
     super()._start()
+    if self.pruning is None:
+      return
+    if self.tapered:
+      raise errors.PruningError(
+        f"{self!r} has no tapered average: what is left alone is added later. Take it without pruning."
+      )
     game = self.compiled_game
     self._pruned = np.zeros(game.end, bool)
     self._epoch_start, self._epoch_end = 0, self.pruning.shortest
     self._opened = aligned_zeros(game.end)
-    self._opened_values = np.zeros_like(self._local[0])
+    self._opened_values = aligned_zeros(self._local.shape[-1] if len(self._local) else 0)
     self._forget_window()
 
   def _forget_window(self) -> None:
     self._small: FlatLoop | None = None
     self._compacted: Compacted | None = None
 
+  def _state_names(self) -> tuple[str, ...]:
+    names = super()._state_names()
+    return names if self.pruning is None else (*names, *self._names_of_windows)
+
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
+    if self.pruning is None:
+      return
     end = state["_epoch_end"]
-    require(0 <= end - state["iteration"] <= _IDLE * self.pruning.longest, "the epoch is possible")
+    require(end - state["iteration"] <= _IDLE * self.pruning.longest, "the epoch is possible")
     require(np.isfinite(state["_opened"]), "_opened is finite")
     require(np.isfinite(state["_opened_values"]), "_opened_values is finite")
     real = forms.uniform(self.compiled_game) > 0
@@ -167,57 +165,134 @@ class PrunedCFRSolver(Solver):
     self._forget_window()
 
   def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Refuses to keep a part of the policy fixed: it is by regrets that it finds what to leave alone.
+    """Keeps a part of the policy fixed, see `Solver.hold`; not with pruning, which goes by what is played.
 
     Raises:
-      HoldError: always.
+      HoldError: it prunes; or see there.
+      PolicyError: see there.
     """
-    raise errors.HoldError(
-      f"{self!r} can't hold a policy. Take another Solver, such as CFRPlusSolver."
-    )
+    if self.pruning is not None:
+      raise errors.HoldError(
+        f"{self!r} prunes, and so can't hold a policy. Take CFRPlusSolver without pruning."
+      )
+    super().hold(policy, infostates)
+
+  def restart_from(self, sequence_form: Float64s) -> None:
+    """Goes on from other strategies, see `Solver.restart_from`."""
+    super().restart_from(sequence_form)
+    if self.pruning is not None:
+      self._close()
 
   @exclusive
   def prepare(self) -> None:
     """See the base class; also makes what is made once."""
     super()._advance(0)
     self.nash_conv()
-    assert self._gains
-    assert self._payoff
-    for each in (*REWRITING, *COMPACTING):
-      assert each.compiled
+    if self.pruning is not None:
+      self._rule.prepare()
 
   @property
   def active_share(self) -> float:
-    """What part of the leaves the current epoch goes through."""
-    return self._window().share if self._pruned.any() else 1.0
+    """What part of the leaves the current window goes through."""
+    return self._window().share if self._prunes else 1.0
 
   @property
   def num_pruned(self) -> int:
     """How many sequences are left alone, those below them not counted."""
-    return int(self._pruned.sum())
+    return int(self._pruned.sum()) if self._prunes else 0
+
+  @property
+  def held_bytes(self) -> int:
+    """How much has to be held between iterations: strategies, averages, and what the minimizer keeps, in bytes.
+
+    Below what best-response pruning leaves alone that is only the average, where it has ever been played to; below what
+    regret-based pruning does, regrets too. Arrays keep their size all the same: the next window may need more.
+    """
+    game = self.compiled_game
+    # Strategy, average and what it was when the window began.
+    of_sequence, of_infoset = 2 + len(self._state), len(self._local)
+    if self.pruning is not None:
+      of_sequence, of_infoset = of_sequence + 1, 2 * of_infoset
+    real = forms.uniform(game) > 0
+    below = np.zeros(game.end, bool)
+    if self._prunes and not self._rule.owners_go_on:
+      fate = np.zeros(game.end, np.uint8)
+      fate[[tree.root for tree in game.treeplexes]] = KEPT
+      decide_fates(self._rule.tree, self._pruned.view(np.uint8), fate)
+      below = real & (fate == DROPPED)
+    first = np.concatenate([rows[0] for tree in game.treeplexes for rows, _ in tree.blocks()])
+    left = int((real & ~below).sum()) * of_sequence + int((~below[first]).sum()) * of_infoset
+    forgotten = np.count_nonzero(self._cumulative[below])
+    if self.pruning is not None and self.pruning.rule == "regret":
+      forgotten += np.count_nonzero(below)
+    return (left + int(forgotten)) * self._cumulative.itemsize
+
+  @property
+  def _prunes(self) -> bool:
+    """Whether something is left alone now."""
+    return self.pruning is not None and bool(self._pruned.any())
+
+  def _root_values(self) -> list[float]:
+    return super()._root_values() if self._small_or_none is None else self._small_or_none.values()
+
+  @property
+  def _small_or_none(self) -> FlatLoop | None:
+    return None if self.pruning is None else self._small
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
+    if self.pruning is None:
+      super()._run_loop(numbers)
+      return
     first, count = 0, len(numbers.parameters)
     while first < count:
       if self.iteration >= self._epoch_end:
         with DeferredInterrupt():
           self._next_epoch()
-      last = min(count, first + self._epoch_end - self.iteration)
+      done = self.iteration
+      last = min(count, first + self._epoch_end - done)
       rows = IterationNumbers(*(each[first:last] for each in numbers))
-      if self._pruned.any():
+      if self._prunes:
         with DeferredInterrupt():
           small = self._small_loop()
-          small.advance(self.alternating_updates, rows, self._iteration)
+          number = self._rule.advance(self, small, rows)
           self._take_back(small)
+          if number < last - first:
+            self._close()
       else:
         super()._run_loop(rows)
-      first = last
+      first += self.iteration - done
+
+  def _next_epoch(self) -> None:
+    """Brings up to date what was left alone, and decides what to leave alone next."""
+    assert self.pruning is not None
+    length = min(max(self.iteration // _PART, self.pruning.shortest), self.pruning.longest)
+    before = self._pruned.copy()
+    self._rule.decide(self, length)
+    self._forget_window()
+    if self._prunes and self._window().share > _WORTHWHILE:
+      self._pruned[:] = False
+      self._forget_window()
+    self._rule.settle(self, before)
+    self._opened[:] = self._cumulative
+    if len(self._local):
+      self._opened_values[:] = self._local[0]
+    if not self._prunes:
+      length *= _IDLE
+    self._epoch_start, self._epoch_end = self.iteration, self.iteration + length
+    self._loop.refresh()
+
+  def _close(self) -> None:
+    """Ends the window before its time: nothing is left alone until the next one."""
+    self._pruned[:] = False
+    self._forget_window()
+    self._loop.refresh()
 
   # A window: what is left of the game, and a loop over it.
 
   def _window(self) -> Compacted:
     if self._compacted is None:
-      self._compacted = compact(self._enumerated, self._leaf_rows, self._pruned)
+      rule = self._rule
+      self._compacted = compact(rule.game, rule.rows, self._pruned, rule.owners_go_on)
     return self._compacted
 
   def _small_loop(self) -> FlatLoop:
@@ -225,13 +300,14 @@ class PrunedCFRSolver(Solver):
       compacted = self._window()
       whole, there = compacted.sequences, compacted.places
       scale = np.zeros(len(compacted.infosets) + MOST_LANES, np.uint16)
-      scale[: len(compacted.infosets)] = self.compiled_game.scale[compacted.infosets]
+      scale[: len(compacted.infosets)] = self._rule.game.scale[compacted.infosets]
       self._small = FlatLoop.blank(compacted.game, self.minimizer, scale)
       for mine, theirs in self._remembered(self._small):
         copy_some(mine, theirs, whole, there)
       infosets = compacted.infosets
       into = np.arange(len(infosets), dtype=np.uint32)
-      copy_some(self._local[0], self._small.local[0], infosets, into)
+      for mine, theirs in zip(self._local, self._small.local, strict=True):
+        copy_some(mine, theirs, infosets, into)
       self._small.refresh()
       played = slice(compacted.num_played)
       self._played = whole[played], there[played], into
@@ -242,143 +318,36 @@ class PrunedCFRSolver(Solver):
     whole, there, into = self._played
     for mine, theirs in self._remembered(small):
       copy_some(theirs, mine, there, whole)
-    copy_some(small.local[0], self._local[0], into, self._window().infosets)
+    for mine, theirs in zip(self._local, small.local, strict=True):
+      copy_some(theirs, mine, into, self._window().infosets)
 
-  def _remembered(self, small: Loop) -> list[tuple[Float64s, Float64s]]:
+  def _remembered(self, small: Loop) -> list[tuple[AnyFloats, AnyFloats]]:
     """Returns pairs of arrays over the sequences, of the whole game and of what is left."""
     return [
       (self._strategy, small.strategy),
       (self._cumulative, small.cumulative),
-      (self._state[0], small.state[0]),
+      *zip(self._state, small.state, strict=True),
     ]
-
-  @property
-  def _enumerated(self) -> EnumeratedGame:
-    assert isinstance(self.compiled_game, EnumeratedGame)
-    return self.compiled_game
-
-  @functools.cached_property
-  def _leaf_rows(self) -> LeafRows:
-    return all_leaves(self._enumerated)
-
-  @functools.cached_property
-  def _gains(self) -> SortedRows:
-    """The same, losses counting as nothing."""
-    return sorted_rows(self._leaf_rows, self._leaf_rows.arrays.values > 0)
-
-  @functools.cached_property
-  def _payoff(self) -> Payoff:
-    """What is fastest for gradients of the whole game."""
-    payoff = self._enumerated.payoff
-    if isinstance(payoff, LeafRows):
-      return sorted_rows(payoff, payoff.arrays.values != 0)
-    return payoff
-
-  @functools.cached_property
-  def _tree(self) -> Tree:
-    return Tree(self.compiled_game.groups, self.compiled_game.parent)
 
   def current_sequence_form(self) -> Float64s:
     """Returns a copy of the current policy in sequence form, shape (sequences,)."""
+    if self.pruning is None:
+      return super().current_sequence_form()
     return forms.sequence_form(self.compiled_game, self._strategy)
 
   # Averages of what was left alone.
 
   def _sums(self) -> AnyFloats:
-    if not self._pruned.any() or not self._cumulative[0]:
+    if not self._prunes or self._rule.owners_go_on or not self._cumulative[0]:
       return super()._sums()
     sums = self._cumulative.copy()
     self._add_deferred(sums)
     return sums
 
-  def _add_deferred(self, sums: Float64s) -> None:
+  def _add_deferred(self, sums: AnyFloats) -> None:
     """Brings averages up to date where nobody looked."""
     kept = self._window().kept.view(np.uint8)
-    add_deferred(self._tree, kept, self._strategy, self._opened, sums)
-
-  # Between windows.
-
-  def _next_epoch(self) -> None:
-    """Rewrites what was left alone, and decides what to leave alone next."""
-    before = self._pruned.copy()
-    weight, fading = self._weight(self.iteration), self._weight(self._epoch_start)
-    regrets, values = self._state[0], self._local[0]
-    if before.any():
-      self._add_deferred(self._cumulative)
-      # The ledger, where nobody looked.
-      fade(self._window().kept.view(np.uint8), regrets, fading / weight)
-    best = self._carried(self._payoff, self._cumulative)
-    length = min(max(self.iteration // _PART, self.pruning.shortest), self.pruning.longest)
-    coming = float(self._average_weights(self.iteration + np.arange(1, length + 1)).sum())
-    growth, opened = self._growth(coming)
-    ties = tie_tolerances(self.compiled_game)
-    known = np.zeros(self.compiled_game.end, np.uint8)
-    known[[tree.root for tree in self.compiled_game.treeplexes]] = 1
-    choose(
-      self._tree,
-      self._strategy,
-      regrets,
-      values,
-      best,
-      self._pruned.view(np.uint8),
-      known,
-      growth,
-      opened,
-      ties,
-      weight,
-    )
-    self._forget_window()
-    if self._pruned.any() and self._window().share > _WORTHWHILE:
-      self._pruned[:] = False
-      self._forget_window()
-    restored = before & ~self._pruned
-    if restored.any():
-      flags, below = restored.view(np.uint8), restored.copy().view(np.uint8)
-      restore(self._tree, self._strategy, regrets, values, best, flags, below, ties, weight)
-    self._opened[:] = self._cumulative
-    self._opened_values[:] = values
-    if not self._pruned.any():
-      length *= _IDLE
-    self._epoch_start, self._epoch_end = self.iteration, self.iteration + length
-    self._loop.refresh()
+    add_deferred(self._rule.tree, kept, self._strategy, self._opened, sums)
 
   def _weight(self, iteration: int) -> float:
     return float(self._average_weights(np.array([max(1, iteration)]))[0])
-
-  def _growth(self, coming: float) -> tuple[Float64s, Float64s]:
-    """Returns by how much regrets may grow in iterations of this weight: what is added, and what is taken away.
-
-    The former is of shape (sequences,), the latter of shape (infosets,), or longer.
-    """
-    passed = float(self._cumulative[0] - self._opened[0])
-    if self.pruning.certain:
-      return coming * self._most, np.zeros_like(self._opened_values)
-    if not passed or self.pruning.margin > MOST_MARGIN:
-      return np.full(self.compiled_game.end, math.inf), np.zeros_like(self._opened_values)
-    factor, share = (
-      self.pruning.margin * coming / passed,
-      self._caution * coming / self._cumulative[0],
-    )
-    # What was faced in the last epoch, and what has ever been faced.
-    faced = aligned((factor + share) * self._cumulative)
-    faced -= factor * self._opened
-    return self._carried(self._gains, faced), factor * (self._local[0] - self._opened_values)
-
-  @functools.cached_property
-  def _most(self) -> Float64s:
-    """How much a regret can grow in an iteration, whatever anybody plays, shape (sequences,)."""
-    game = self.compiled_game
-    result = aligned_zeros(game.end)
-    for tree in game.treeplexes:
-      own = game.loss_bounds[tree.first_infoset : tree.first_infoset + tree.num_infosets]
-      for sequences, infosets in tree.blocks():
-        result[sequences] = 2.0 * own[infosets]
-    return result
-
-  def _carried(self, payoff: Payoff, faced: Float64s) -> Float64s:
-    """Returns what each sequence is worth with a best response to what was faced, shape (sequences,)."""
-    result = aligned_zeros(self.compiled_game.end)
-    for player in range(2):
-      payoff.gradient_into(player, faced, result)
-    carry_up(self.compiled_game, take_best, result)
-    return result

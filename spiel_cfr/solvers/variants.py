@@ -11,26 +11,33 @@ from spiel_cfr.minimizers.regret_matching import DiscountOrder, RegretMatching
 from spiel_cfr.minimizers.schedules import FallingPower, Power, Saturating
 from spiel_cfr.minimizers.volatility import VolatilityAdaptiveMatching
 from spiel_cfr.solvers.full_width import Solver
+from spiel_cfr.solvers.pruning import PruningSolver
+from spiel_cfr.solvers.windows import Pruning, Rule
 
 
-class PCFRPlusSolver(Solver):
+class PCFRPlusSolver(PruningSolver):
   """Predictive CFR+.
 
   Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability" (2021).
   """
 
-  def __init__(self, game: AnyGame, gamma: float = 2.0) -> None:
+  def __init__(
+    self, game: AnyGame, gamma: float = 2.0, pruning: Pruning | Rule | None = None
+  ) -> None:
     """Makes the solver.
 
     Args:
       game: a compiled game, or what `compile_game` takes.
       gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
+      pruning: what may be left alone for a while, see `PruningSolver`; None for nothing.
 
     Raises:
-      ArgumentError: gamma is negative or not finite.
+      ArgumentError: gamma is negative or not finite, or `pruning` is none.
+      PruningError: that pruning would not be sound here.
       GameError: see `compile_game`.
     """
-    super().__init__(game, RegretMatching.predictive_plus(), average_weights=gamma)
+    minimizer = RegretMatching.predictive_plus()
+    super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
 
 
 class SAPCFRPlusSolver(Solver):
@@ -130,26 +137,35 @@ class VADCFRSolver(Solver):
     super().__init__(game, VolatilityAdaptiveMatching(unit), average_weights=Power(2.0, after))
 
 
-class DCFRPlusSolver(Solver):
+class DCFRPlusSolver(PruningSolver):
   """Discounted CFR+.
 
   Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online Mirror Descent" (2024). Their program has
   1.5 instead of 1 in the denominator of the discount.
   """
 
-  def __init__(self, game: AnyGame, alpha: float = 1.5, gamma: float = 4.0) -> None:
+  def __init__(
+    self,
+    game: AnyGame,
+    alpha: float = 1.5,
+    gamma: float = 4.0,
+    pruning: Pruning | Rule | None = None,
+  ) -> None:
     """Makes the solver.
 
     Args:
       game: a compiled game, or what `compile_game` takes.
       alpha: regrets are multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1) before those of iteration t are added.
       gamma: iteration t weighs t^gamma in the average.
+      pruning: what may be left alone for a while, see `PruningSolver`; None for nothing.
 
     Raises:
-      ArgumentError: alpha or gamma is negative or NaN.
+      ArgumentError: alpha or gamma is negative or NaN, or `pruning` is none.
+      PruningError: that pruning would not be sound here.
       GameError: see `compile_game`.
     """
-    super().__init__(game, RegretMatching.discounted_plus(alpha), average_weights=gamma)
+    minimizer = RegretMatching.discounted_plus(alpha)
+    super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
 
 
 class PDCFRPlusSolver(Solver):
@@ -226,16 +242,24 @@ class HSPCFRPlusSolver(Solver):
 class HedgeCFRSolver(Solver):
   """CFR with multiplicative weights at every infoset: see `minimizers.oftrl.Hedge`."""
 
-  def __init__(self, game: AnyGame, rate: float = 1.0, alternating_updates: bool = True) -> None:
+  def __init__(
+    self,
+    game: AnyGame,
+    rate: float = 1.0,
+    alternating_updates: bool = True,
+    threshold: float = 1.0,
+  ) -> None:
     """Makes the solver.
 
     Args:
       game: a compiled game, or what `compile_game` takes.
       rate: a factor on the steps.
       alternating_updates: whether a player sees the strategies to which those before it have just updated.
+      threshold: by what factor the bound on regrets may grow for probabilities that are too small to be 0 (dynamic
+        thresholding); 1 drops none.
 
     Raises:
-      ArgumentError: the rate is not positive and finite.
+      ArgumentError: the rate is not positive and finite, or the threshold is below 1 or not finite.
       GameError: see `compile_game`.
     """
-    super().__init__(game, Hedge(rate), alternating_updates=alternating_updates)
+    super().__init__(game, Hedge(rate, threshold), alternating_updates=alternating_updates)

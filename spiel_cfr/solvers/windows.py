@@ -1,9 +1,12 @@
-"""The constants of pruning: what may be left alone, and for how long."""
+"""The constants of pruning: by what rule something may be left alone, and for how long."""
 
 import dataclasses
+from typing import Any, Literal, TypeAlias, get_args
 
-from spiel_cfr import arguments
+from spiel_cfr import arguments, errors
 from spiel_cfr.solvers.descriptions import Described
+
+Rule: TypeAlias = Literal["partial", "regret", "best_response"]
 
 # Larger margins are infinity.
 MOST_MARGIN = 1e9
@@ -13,12 +16,16 @@ _LONGEST = 10**6
 
 @dataclasses.dataclass(frozen=True)
 class Pruning(Described):
-  """Constants of best-response pruning, see `PrunedCFRSolver`.
+  """A rule of pruning and its constants, see `PruningSolver`.
 
-  An action is left alone for a window of iterations if its regret would stay negative although it grew as fast as the
-  largest payoffs below it allow, against what the other player has done lately and on average.
+  With "regret" and "best_response" an action is left alone for a window of iterations if its regret would stay negative
+  although it grew as fast as the largest payoffs below it allow, against what the other player has done lately and on
+  average. With "partial" what nobody has played to in the last window is taken not to be played in the next one either;
+  that is checked, and a window in which it is wrong is gone back on, so that nothing changes but the time it takes.
 
   Attributes:
+    rule: "best_response" makes up all history of what it leaves alone, and of that needs nothing; "regret" only that of
+      the window, and keeps regrets; "partial" none.
     margin: how many times what the other player has done in the last window counts. Infinity, and anything above 1e9,
       never leaves anything alone.
     caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
@@ -30,6 +37,7 @@ class Pruning(Described):
     longest: the most, up to a million.
   """
 
+  rule: Rule = "best_response"
   margin: float = 1.0
   caution: float | None = None
   certain: bool = False
@@ -42,6 +50,7 @@ class Pruning(Described):
     Raises:
       ArgumentError: a number is out of its range.
     """
+    arguments.one_of(self.rule, "rule", get_args(Rule))
     checked = {
       "margin": arguments.real_number(self.margin, "margin", 0.0),
       "certain": bool(self.certain),
@@ -54,3 +63,20 @@ class Pruning(Described):
       checked["caution"] = arguments.real_number(self.caution, "caution", 0.0, 1e9)
     for name, value in checked.items():
       object.__setattr__(self, name, value)
+
+
+def as_pruning(pruning: Any) -> Pruning | None:
+  """Returns the constants, given them, the name of a rule, or None.
+
+  Raises:
+    ArgumentError: it is none of these.
+  """
+  if pruning is None or isinstance(pruning, Pruning):
+    return pruning
+  rules: tuple[Rule, ...] = get_args(Rule)
+  for rule in rules:
+    if isinstance(pruning, str) and pruning == rule:
+      return Pruning(rule)
+  raise errors.ArgumentError(
+    f"pruning must be {', '.join(map(repr, rules))}, a Pruning or None, not {arguments.shortened(pruning)}."
+  )

@@ -14,9 +14,11 @@ import pytest
 import spiel_cfr
 from spiel_cfr import errors, policy
 from spiel_cfr.deep import network as networks
-from spiel_cfr.deep.network import Network, libraries
+from spiel_cfr.deep.network import LeastSquares, Network, libraries
+from spiel_cfr.deep.past import joined
 
 SMALL: dict[str, Any] = {"advantage_network_layers": (16,), "policy_network_layers": (16,)}
+TABLES: dict[str, Any] = {"network": LeastSquares()}
 KINDS: dict[str, Any] = {
   "deep": spiel_cfr.DeepCFRSolver,
   "dcfr+": spiel_cfr.DeepDiscountedCFRSolver,
@@ -96,10 +98,11 @@ def test_states(make: Any) -> None:
   played = [policy.sequence_form(game, policy.from_policy(game, average))]
   strategies = []
   for iteration in range(12):
-    past = [own[iteration : iteration + 1] for own in solver._past]
+    # The first of a past is of no iteration.
+    past = [own[iteration + 1 : iteration + 2] for own in solver._past]
     one = policy.from_policy(game, solver._policy_of(past))
     strategies.append(policy.sequence_form(game, one))
-  weights = [own.weight for own in solver._past[0]]
+  weights = joined(solver._past[0]).weights
   expected = np.average(strategies, axis=0, weights=weights)
   np.testing.assert_allclose(played[0], expected, atol=1e-9)
 
@@ -116,8 +119,69 @@ def test_a_solver_on_states_is_copied_and_pickled() -> None:
     duplicate.run(2)
     assert int(stopped.iteration) == 2
     assert duplicate._parameters.tobytes() == whole._parameters.tobytes()
-  with pytest.raises(errors.UnsupportedGameError):
-    stopped.state_dict()
+
+
+@pytest.mark.parametrize(
+  "options", [{}, {"predictive": True, "baseline_rate": 0.2, "sampler": "outcome"}], ids=str
+)
+def test_a_checkpoint_of_states_goes_on_bit_for_bit(options: Any, tmp_path: pathlib.Path) -> None:
+  """Without a seed in its arguments, and without a compiled game."""
+  kind = spiel_cfr.DeepDiscountedCFRSolver if options else spiel_cfr.DeepCFRSolver
+  whole = kind(
+    "kuhn_poker",
+    num_traversals=9,
+    engine="states",
+    batch_size_advantage=8,
+    memory_capacity=40,
+    **options,
+    **SMALL,
+  )
+  whole.run(3)
+  checkpoints = spiel_cfr.Checkpoints(tmp_path, every=1)
+  path = checkpoints.save(whole)
+  assert whole.num_bytes < path.stat().st_size < whole.num_bytes + 30_000
+  whole.run(3)
+  again = spiel_cfr.IterativeSolver.load(path, "kuhn_poker")
+  checkpoints.check(again)
+  again.run(3)
+  state = whole.state_dict()
+  for name, value in again.state_dict().items():
+    assert value.tobytes() == state[name].tobytes(), name
+  checkpoints.resume(again)
+  assert again.iteration == 3
+  with pytest.raises(errors.CheckpointMismatchError, match="leduc_poker"):
+    spiel_cfr.IterativeSolver.load(path, "leduc_poker")
+  for name, wrong in (
+    ("advantages.0.weights", -state["advantages.0.weights"]),
+    ("advantages.1.targets", state["advantages.1.targets"][:-1]),
+    ("strategies.0.seen", -state["strategies.0.seen"]),
+    ("strategies.0.features", state["strategies.0.features"][:, :-1]),
+    ("past.1.iterations", state["past.1.iterations"][::-1]),
+    ("past.0.parameters", np.nan * state["past.0.parameters"]),
+    ("past.0.weights", 3),
+    ("_scales", -1 - state["_scales"]),
+    ("_parameters", state["_parameters"][:1]),
+  ):
+    with pytest.raises(errors.CheckpointMismatchError):
+      again.load_state_dict(state | {name: wrong})
+  with pytest.raises(errors.CheckpointMismatchError, match="consists of"):
+    again.load_state_dict({})
+  assert again.iteration == 3
+
+
+def test_states_of_a_compiled_game_are_measured() -> None:
+  solver = spiel_cfr.DeepCFRSolver(
+    spiel_cfr.compile_game("kuhn_poker"), num_traversals=30, engine="states", seed=1, **TABLES
+  )
+  solver.run(5)
+  assert solver.nash_conv() == pytest.approx(
+    spiel_cfr.nash_conv("kuhn_poker", solver.average_policy()), abs=1e-12
+  )
+  assert solver.average_policy_dict() != solver.current_policy_dict()
+  without = spiel_cfr.DeepCFRSolver("kuhn_poker", engine="states", **TABLES)
+  for ask in (without.nash_conv, without.average_policy_dict, without.current_probabilities):
+    with pytest.raises(errors.UnsupportedGameError):
+      ask()
 
 
 def test_distinct_features_are_needed(tmp_path: pathlib.Path) -> None:
@@ -134,8 +198,6 @@ def test_distinct_features_are_needed(tmp_path: pathlib.Path) -> None:
     spiel_cfr.DeepCFRSolver("kuhn_poker", features="tensors")
   with pytest.raises(errors.FeaturesError, match="one_hot"):
     spiel_cfr.DeepCFRSolver("kuhn_poker", features="one_hot", engine="states")
-  with pytest.raises(errors.ArgumentError, match="baseline_rate=0"):
-    spiel_cfr.DeepDiscountedCFRSolver("kuhn_poker", baseline_rate=0.1, engine="states")
   one_hot = spiel_cfr.DeepCFRSolver("kuhn_poker", features="one_hot", seed=1, **SMALL)
   one_hot.run(2)
   one_hot.save(tmp_path / "solver.npz")
@@ -166,7 +228,7 @@ def test_a_network_of_ones_own(tmp_path: pathlib.Path) -> None:
   assert solver.exploitability() < 0.15
   solver.save(tmp_path / "solver.npz")
   loaded = spiel_cfr.DeepCFRSolver.load(tmp_path / "solver.npz", "kuhn_poker")
-  assert loaded._network == Linear()
+  assert loaded._learning.network == Linear()
   with pytest.raises(errors.ArgumentError, match="Approximator"):
     spiel_cfr.DeepCFRSolver("kuhn_poker", network="mlp")  # type: ignore[arg-type]
 

@@ -84,12 +84,15 @@ class _Outcomes:
         return
 
 
+@pytest.mark.parametrize("baseline_rate", [0.0, 0.3])
 @pytest.mark.parametrize("sampler", ["external", "outcome"])
 def test_expected_samples_on_states_are_the_exact_advantages(
-  sampler: Any, monkeypatch: pytest.MonkeyPatch
+  sampler: Any, baseline_rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-  solver = spiel_cfr.DeepCFRSolver(
+  """With baselines, however wrong these are."""
+  solver = spiel_cfr.DeepDiscountedCFRSolver(
     "kuhn_poker",
+    baseline_rate=baseline_rate,
     advantage_network_layers=(4,),
     num_traversals=8,
     seed=1,
@@ -113,7 +116,7 @@ def test_expected_samples_on_states_are_the_exact_advantages(
     visits: dict[str, float] = collections.defaultdict(float)
     for _ in outcomes:
       engine.advantages[player].clear()
-      engine.sample(player, 1, 1.0, tables.strategies)
+      engine.sample(player, 1, 1.0, tables.strategies, _wrong if baseline_rate else None)
       kept = engine.advantages[player].rows()
       for row in range(engine.advantages[player].seen):
         infostate = rows[kept.features[row].tobytes()]
@@ -128,6 +131,11 @@ def test_expected_samples_on_states_are_the_exact_advantages(
       np.testing.assert_allclose(sums[infostate] / visits[infostate], exact, atol=1e-6)
       if sampler == "external":
         assert visits[infostate] == pytest.approx(reaches[infostate], abs=1e-12)
+
+
+def _wrong(features: Any) -> Any:
+  """Baselines that are not 0."""
+  return 3.0 * features[:, 1:3] + [0.7, -0.4]
 
 
 class _Tables:
@@ -244,7 +252,7 @@ def test_the_loss_is_weighted_masked_and_what_is_fitted() -> None:
   rows = Rows(features, targets, mask, np.array([3.0, 1.0, 2.0]))
   network = MLP((8,))
   solver = spiel_cfr.DeepCFRSolver("kuhn_poker", advantage_network_layers=(8,), seed=1)
-  training = solver._advantage_training._replace(steps=800, learning_rate=0.02)
+  training = solver._learning.training._replace(steps=800, learning_rate=0.02)
   for batch_size in (None, 2):
     start = network.fresh((1, 2), 2, 2)
     assert not network.outputs(start, features, 2).any()

@@ -3,6 +3,7 @@
 import json
 import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 import threading
@@ -370,6 +371,13 @@ def run(folder, *arguments, stdin=None, **environment):
 
 
 def test_module_script_and_standard_input_share_kernels(tmp_path):
+  # The library's own kernels are no news.
+  kernels = tmp_path / "kernels"
+  kernels.mkdir()
+  for folder in cache._folders():
+    for path in folder.glob(f"*{cache.SUFFIX}"):
+      if ".own-" not in path.name:
+        shutil.copy(path, kernels)
   package = tmp_path / "package_of_test"
   package.mkdir()
   (package / "__init__.py").write_text("")
@@ -377,7 +385,7 @@ def test_module_script_and_standard_input_share_kernels(tmp_path):
   script.write_text(SCRIPT)
   root = Path(spiel_cfr.__file__).parents[1]
   environment = {
-    "NUMBA_CACHE_DIR": tmp_path / "kernels",
+    "NUMBA_CACHE_DIR": kernels,
     "PYTHONPATH": os.pathsep.join((str(tmp_path), str(root))),
   }
   first, _ = run(tmp_path, "-c", "import package_of_test.my_minimizer", **environment)
@@ -394,25 +402,40 @@ def test_module_script_and_standard_input_share_kernels(tmp_path):
   assert run(tmp_path, "-", stdin=SCRIPT, **environment)[0] == "0.916667 False"
 
 
+# One kernel of its own and one of the library, since nothing that is compiled here is kept.
+_ZIPPED = """
+from numba import types
+import spiel_cfr
+from spiel_cfr.best_responses import take_best
+from spiel_cfr.kernels.compile import Kernel
+
+def own(x):
+  return x + 1.0
+
+print(int(Kernel(own, types.float64(types.float64))(2.0)), take_best.compiled is not None)
+print(spiel_cfr.compile_game("kuhn_poker").num_infosets)
+"""
+
+
 def test_from_a_zip_without_a_home(tmp_path):
   root = Path(spiel_cfr.__file__).parents[1]
   archive = tmp_path / "library.zip"
   with zipfile.ZipFile(archive, "w") as file:
     for path in (root / "spiel_cfr").rglob("*.py"):
       file.write(path, path.relative_to(root))
-    file.writestr("my_minimizer.py", SCRIPT)
+    file.writestr("my_program.py", _ZIPPED)
   nowhere = archive / "home"
   printed, errors = run(
     tmp_path,
     "-c",
-    "import my_minimizer",
+    "import my_program",
     PYTHONPATH=archive,
     HOME=nowhere,
     XDG_CACHE_HOME=None,
     NUMBA_CACHE_DIR=None,
     PYTHONWARNINGS=None,
   )
-  assert printed == "0.916667 True"
+  assert printed.split() == ["3", "True", "12"]
   assert errors.count("NUMBA_CACHE_DIR") == 1
 
 

@@ -73,3 +73,15 @@ def test_what_was_drawn_is_saved(tmp_path):
     again = other.restarted()
     again.run(25)
     assert again.average_probabilities().tobytes() == solver.average_probabilities().tobytes()
+
+
+def test_pickles_with_read_only_arrays():
+  """As Ray hands them on."""
+  solver = spiel_cfr.OutcomeSamplingSolver("kuhn_poker", seed=3)
+  solver.run(10)
+  buffers = []
+  head = pickle.dumps(solver, 5, buffer_callback=buffers.append)
+  again = pickle.loads(head, buffers=[bytes(buffer.raw()) for buffer in buffers])
+  for each in (solver, again):
+    each.run(10)
+  np.testing.assert_array_equal(again.average_probabilities(), solver.average_probabilities())

@@ -11,7 +11,6 @@ from scipy import optimize, sparse
 
 import spiel_cfr
 from spiel_cfr import errors, policy
-from spiel_cfr.solvers.pruning import PrunedCFRSolver
 
 SOLVERS = {
   "cfr+": spiel_cfr.CFRPlusSolver,
@@ -193,7 +192,7 @@ def test_warm_starts_keep_what_is_held(form, name, way):
 
 def test_solvers_that_prune_can_not():
   with pytest.raises(errors.HoldError, match="CFRPlusSolver"):
-    PrunedCFRSolver("kuhn_poker").hold({"0": {0: 1.0}})
+    spiel_cfr.CFRSolver("kuhn_poker", pruning="partial").hold({"0": {0: 1.0}})
 
 
 @pytest.mark.parametrize("name", ["cfr_br", "egt", "external_sampling", "restarted"])

@@ -10,10 +10,11 @@ import random_games
 from composition.forms import FORMS
 
 import spiel_cfr
-from spiel_cfr import PrunedCFRSolver, Pruning, RegretMatching, Solver, errors
+from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
 from spiel_cfr.continuing.compaction import KEPT, all_leaves, compact, decide_fates
 from spiel_cfr.continuing.identity import gap_of_regrets, gradients
 from spiel_cfr.minimizers.ledger import NotedMatching
+from spiel_cfr.minimizers.oftrl import Hedge
 from spiel_cfr.minimizers.schedules import Power
 from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.payoffs.sorted_rows import sorted_rows
@@ -27,8 +28,23 @@ GAMES = {
   for seed in (2, 5, 11)
 }
 
-# Leaves more alone than is wise, and soon.
-DARING = Pruning(3.0, 0.0, shortest=10)
+# Two games always, the others with the slow tests.
+NAMES = [
+  name if name in ("liar's dice", "random 5") else pytest.param(name, marks=pytest.mark.slow)
+  for name in GAMES
+]
+RULES = ["regret", "best_response"]
+
+
+def daring(rule="best_response", margin=3.0):
+  """Leaves more alone than is wise, and soon."""
+  return Pruning(rule, margin, 0.0, shortest=10)
+
+
+def pruned(game, pruning="best_response", plus=True, alternating=True):
+  return spiel_cfr.TabularCFRSolver(
+    game, alternating, linear_averaging=plus, regret_matching_plus=plus, pruning=pruning
+  )
 
 
 @functools.cache
@@ -57,7 +73,8 @@ def unpruned(game, plus, alternating=True):
 def looked_at_again(solver):
   """A copy that leaves nothing alone, its history rewritten."""
   result = copy.copy(solver)
-  result.pruning = Pruning(math.inf)
+  result._rule = copy.copy(solver._rule)
+  result.pruning = result._rule._pruning = Pruning(result.pruning.rule, math.inf)
   result._next_epoch()
   assert not result.num_pruned
   return result
@@ -73,19 +90,18 @@ def price(solver):
   return float(total) - solver._cumulative[0] * (game.constant_sum or 0.0)
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("margin", [0.0, 1.0, 3.0])
-def test_the_identity_stays_exact(name, margin):
+def test_the_identity_stays_exact(name, rule, margin):
   """However daring it is: W NashConv = max <R, x> + price, and nothing was paid for simultaneous updates."""
   game = game_of(name)
-  solver = PrunedCFRSolver(
-    game, Pruning(margin, 0.0, shortest=10), False, alternating_updates=False
-  )
-  pruned = 0
+  solver = pruned(game, daring(rule, margin), False, alternating=False)
+  most = 0
   for _ in range(12):
     solver.run(1)
     solver.run(max(1, solver._epoch_end - solver.iteration))
-    pruned = max(pruned, solver.num_pruned)
+    most = max(most, solver.num_pruned)
     again = looked_at_again(solver)
     total = again._cumulative[0]
     found = gap_of_regrets(game, again._state[0]) + price(again)
@@ -95,10 +111,10 @@ def test_the_identity_stays_exact(name, margin):
     np.testing.assert_allclose(
       again.average_sequence_form(), solver.average_sequence_form(), atol=1e-12
     )
-  assert pruned
+  assert most
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("alternating", [False, True])
 def test_the_ledger_is_regret_matching_plus_bit_for_bit(name, alternating):
   game = game_of(name)
@@ -120,11 +136,11 @@ def test_the_ledger_is_regret_matching_plus_bit_for_bit(name, alternating):
   assert (noted._state[0] < 0).any()
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("plus", [False, True])
 def test_an_infinite_margin_leaves_nothing_alone(name, plus):
   game = game_of(name)
-  solver, plain = PrunedCFRSolver(game, Pruning(math.inf), plus), unpruned(game, plus)
+  solver, plain = pruned(game, Pruning(margin=math.inf), plus), unpruned(game, plus)
   for each in (solver, plain):
     each.run(150)
   assert solver._strategy.tobytes() == plain._strategy.tobytes()
@@ -181,16 +197,17 @@ def test_sorted_rows_are_the_same_payoffs(name):
 
 
 @pytest.mark.parametrize("plus", [False, True])
+@pytest.mark.parametrize("rule", [*RULES, "partial"])
 @pytest.mark.parametrize("name", ["leduc", "random 5"])
-def test_it_resumes_inside_a_window(name, plus, tmp_path):
+def test_it_resumes_inside_a_window(name, rule, plus, tmp_path):
   game = game_of(name)
-  whole, solver = (PrunedCFRSolver(game, DARING, plus) for _ in range(2))
+  whole, solver = (pruned(game, daring(rule), plus) for _ in range(2))
   whole.run(200)
   for count in (71, 1, 13):
     solver.run(count)
   assert solver.iteration < solver._epoch_end
-  if name == "leduc":
-    assert solver.num_pruned
+  if rule != "partial" or name != "leduc":
+    assert solver.num_pruned or name != "leduc"
   solver.save(tmp_path / "solver.npz")
   others = [
     solver,
@@ -205,23 +222,26 @@ def test_it_resumes_inside_a_window(name, plus, tmp_path):
       assert np.array_equal(value, whole.state_dict()[key]), key
 
 
-def test_how_good_it_is():
+@pytest.mark.parametrize("rule", RULES)
+def test_how_good_it_is(rule):
   """CFR+ with pruning is about as good as without, while less than two thirds of the leaves are looked at."""
   for name, slack in (("leduc", 1.3), ("liar's dice", 2.0)):
     game = game_of(name)
-    solver, plain = PrunedCFRSolver(game), unpruned(game, True)
+    solver = spiel_cfr.CFRPlusSolver(game, pruning=rule)
+    plain = unpruned(game, True)
     for each in (solver, plain):
       each.run(600)
     assert solver.active_share < 0.65
     assert solver.exploitability() < slack * plain.exploitability() + 1e-5
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_full_caution_is_sound(name):
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rule", RULES)
+def test_full_caution_is_sound(name, rule):
   """What is left alone comes back without a positive regret, and until then all is as without pruning."""
   game = game_of(name)
   solver, plain = (
-    PrunedCFRSolver(game, Pruning(certain=True, shortest=10), False),
+    pruned(game, Pruning(rule, certain=True, shortest=10), False),
     unpruned(game, False),
   )
   for _ in range(30):
@@ -233,12 +253,13 @@ def test_full_caution_is_sound(name):
   assert solver.exploitability() < 3 * plain.exploitability() + 1e-6
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("plus", [False, True])
-def test_what_nobody_looked_at_is_brought_up_to_date(name, plus):
+@pytest.mark.parametrize("rule", RULES)
+def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
   """Averages are sequence forms wherever one looks, and what the ledger says of others' absence keeps its weight."""
   game = game_of(name)
-  solver, unseen = PrunedCFRSolver(game, DARING, plus), 0
+  solver, unseen = pruned(game, daring(rule), plus), 0
   for _ in range(14):
     solver.run(7)
     solver.run(max(1, solver._epoch_end - solver.iteration))
@@ -252,7 +273,7 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name, plus):
       continue
     fate = np.zeros(game.end, np.uint8)
     fate[[tree.root for tree in game.treeplexes]] = KEPT
-    decide_fates(solver._tree, solver._pruned.view(np.uint8), fate)
+    decide_fates(solver._rule.tree, solver._pruned.view(np.uint8), fate)
     rows = (fate == KEPT) & ~solver._window().kept
     before, after = solver._state[0][rows], again._state[0][rows]
     weights = [solver._weight(each) for each in (solver._epoch_start, solver.iteration)]
@@ -264,7 +285,7 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name, plus):
 
 def test_reading_changes_nothing():
   game = game_of("leduc")
-  solver, other = PrunedCFRSolver(game, DARING), PrunedCFRSolver(game, DARING)
+  solver, other = pruned(game, daring()), pruned(game, daring())
   for _ in range(6):
     solver.run(17)
     other.run(17)
@@ -276,31 +297,199 @@ def test_reading_changes_nothing():
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_every_form_works_or_is_refused(form):
+@pytest.mark.parametrize("rule", ["best_response", "partial"])
+def test_every_form_works_or_is_refused(form, rule):
   game = form.compiled
-  if game.num_players > 2 or form.is_vector or form.buckets is not None:
-    with pytest.raises(errors.PruningError, match="CFRPlusSolver or CFRSolver"):
-      PrunedCFRSolver(game)
+  too_many = game.num_players > 2 and rule != "partial"
+  if too_many or form.is_vector or form.buckets is not None:
+    with pytest.raises(errors.PruningError, match="take no pruning"):
+      pruned(game, rule)
     return
-  solver = PrunedCFRSolver(game, DARING)
+  solver = pruned(game, daring(rule))
   solver.run(100)
   by_dict = spiel_cfr.nash_conv(game, solver.average_policy_dict())
   assert solver.nash_conv() == pytest.approx(by_dict, abs=1e-9)
 
 
 def test_what_is_refused():
-  for arguments in ({"margin": -1.0}, {"margin": math.nan}, {"shortest": 0}, {"longest": 5}):
+  for arguments in (
+    {"rule": "all"},
+    {"margin": -1.0},
+    {"margin": math.nan},
+    {"shortest": 0},
+    {"longest": 5},
+  ):
     with pytest.raises(errors.ArgumentError):
       Pruning(**arguments)
-  with pytest.raises(errors.ArgumentError, match="Pruning"):
-    PrunedCFRSolver("kuhn_poker", "regret")
+  with pytest.raises(errors.ArgumentError, match="'best_response'"):
+    spiel_cfr.CFRSolver("kuhn_poker", pruning="no such rule")
+  solver = spiel_cfr.CFRPlusSolver("kuhn_poker", pruning="regret")
   with pytest.raises(errors.RestartError):
-    spiel_cfr.Restarted(PrunedCFRSolver("kuhn_poker"))
-  solver = PrunedCFRSolver("kuhn_poker")
-  uniform = solver.average_policy_dict()
+    spiel_cfr.Restarted(solver)
+  with pytest.raises(errors.HoldError, match="without pruning"):
+    solver.hold(solver.average_policy_dict())
   with pytest.raises(errors.WarmStartError):
-    solver.warm_start(uniform)
+    solver.warm_start(solver.average_policy_dict())
+  with pytest.raises(errors.PruningError, match="tapered"):
+    solver.with_tapered_average()
+  with pytest.raises(errors.PruningError, match="correlated=False"):
+    spiel_cfr.TabularCFRSolver("kuhn_poker", False, correlated=True, pruning="partial")
   state = solver.state_dict()
   state["_pruned"] = np.ones_like(state["_pruned"])
   with pytest.raises(errors.CheckpointMismatchError, match="pruned"):
     solver.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+  ("make", "rule", "reason"),
+  [
+    (spiel_cfr.DCFRSolver, "regret", "beta <= 0"),
+    (spiel_cfr.DCFRSolver, "partial", "discounts"),
+    (functools.partial(spiel_cfr.DCFRSolver, beta=0.5), "best_response", "beta=1"),
+    (functools.partial(spiel_cfr.LCFRSolver), "partial", "discounts"),
+    (functools.partial(spiel_cfr.DCFRPlusSolver, alpha=0.0), "regret", "forgets positive"),
+    (
+      functools.partial(spiel_cfr.TabularCFRSolver, linear_averaging=True),
+      "regret",
+      "fade otherwise",
+    ),
+    (
+      functools.partial(PruningSolver, minimizer=Hedge()),
+      "regret",
+      "no cumulative regrets",
+    ),
+    (functools.partial(PruningSolver, minimizer=Hedge()), "partial", "steps"),
+    (
+      functools.partial(PruningSolver, minimizer=RegretMatching.discounted_plus(predictive=True)),
+      "best_response",
+      "no cumulative regrets",
+    ),
+    (
+      functools.partial(PruningSolver, minimizer=RegretMatching(), average_weights=Power(0.0, 10)),
+      "best_response",
+      "weigh nothing",
+    ),
+  ],
+)
+def test_minimizers_for_which_it_is_not_sound_are_refused_by_name(make, rule, reason):
+  with pytest.raises(errors.PruningError, match=reason) as caught:
+    make(game="kuhn_poker", pruning=rule)
+  assert "CFRPlusSolver" in str(caught.value)
+
+
+PLAYERS = {
+  **GAMES,
+  "three players": lambda: random_games.random_game(4, num_players=3, max_histories=300),
+  "general-sum": lambda: random_games.random_game(3, zero_sum=False, max_histories=200),
+}
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+@pytest.mark.parametrize("alternating", [False, True])
+def test_partial_pruning_changes_no_bit(name, alternating):
+  """Strategies, regrets and averages; the whole game is in leaf rows."""
+  game = spiel_cfr.compile_game(PLAYERS[name]())
+  pruning, windows = Pruning("partial", shortest=10), 0
+  for minimizer, weights in (
+    (RegretMatching(), 0.0),
+    (RegretMatching.plus(), 1.0),
+    (RegretMatching.predictive_plus(), 2.0),
+  ):
+    options = {"alternating_updates": alternating, "average_weights": weights}
+    solver = PruningSolver(game, minimizer, pruning=pruning, **options)
+    plain = Solver(solver._rule.game, minimizer, **options)
+    for _ in range(30):
+      solver.run(10)
+      plain.run(10)
+      windows += solver.num_pruned > 0
+      for each in ("_strategy", "_cumulative", "_state"):
+        assert getattr(solver, each).tobytes() == getattr(plain, each).tobytes()
+  assert windows > 4 or name == "leduc"
+
+
+def test_a_wrong_guess_is_gone_back_on(monkeypatch):
+  """Also one that nobody would make: that nothing is played but the first action."""
+  game = game_of("random 5")
+  solver, plain = pruned(game, "partial"), spiel_cfr.CFRPlusSolver(game)
+  guesses = []
+
+  def guess(self, solver, length):
+    later = np.concatenate([rows[1:].ravel() for rows, _ in tree.blocks()])
+    solver._pruned[:] = False
+    solver._pruned[later] = solver._strategy[later] == 0
+    guesses.append(int(solver._pruned.sum()))
+
+  tree = game.treeplexes[0]
+  monkeypatch.setattr(type(solver._rule), "decide", guess)
+  for _ in range(20):
+    solver._epoch_end = solver.iteration
+    solver.run(25)
+    plain.run(25)
+    assert solver._strategy.tobytes() == plain._strategy.tobytes()
+    assert solver._cumulative.tobytes() == plain._cumulative.tobytes()
+  assert max(guesses)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+  ("cls", "arguments"),
+  [
+    (spiel_cfr.LCFRSolver, {}),
+    (spiel_cfr.PCFRPlusSolver, {}),
+    (spiel_cfr.DCFRPlusSolver, {}),
+    (spiel_cfr.DCFRSolver, {"beta": 1.0, "gamma": 1.0}),
+  ],
+)
+def test_other_solvers_prune_too(cls, arguments, rule):
+  """With nothing left alone the iterates are the same; with pruning it is about as good."""
+  game = game_of("liar's dice")
+  plain = cls(game, **arguments)
+  noted = cls(game, **arguments, pruning=Pruning(rule, margin=math.inf))
+  solver = cls(game, **arguments, pruning=Pruning(rule, shortest=10))
+  noted.run(60)
+  plain.run(60)
+  np.testing.assert_allclose(
+    noted.current_sequence_form(), plain.current_sequence_form(), atol=1e-9
+  )
+  plain.run(440)
+  share = 1.0
+  for _ in range(10):
+    solver.run(50)
+    share = min(share, solver.active_share)
+  assert share < 0.7
+  assert solver.exploitability() < 2 * plain.exploitability() + 1e-5
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", ["random 2", "random 5"])
+def test_until_something_comes_back_iterates_are_the_same(name, rule):
+  """In sound windows."""
+  game = game_of(name)
+  sound = Pruning(rule, certain=True, shortest=10)
+  solver, plain = pruned(game, sound, False), unpruned(game, False)
+  compared = 0
+  for _ in range(200):
+    before = solver._pruned.copy()
+    for each in (solver, plain):
+      each.run(1)
+    if (before & ~solver._pruned).any():
+      break
+    compared += int(solver.num_pruned > 0)
+    # Where somebody plays to, and that is all that the other player sees.
+    np.testing.assert_allclose(
+      solver.current_sequence_form(), plain.current_sequence_form(), atol=1e-9
+    )
+  assert compared
+
+
+def test_what_has_to_be_held_falls():
+  game, held = game_of("liar's dice"), {}
+  for rule in (None, "partial", *RULES):
+    solver = pruned(game, Pruning(rule, shortest=10) if rule else None)
+    before = solver.held_bytes
+    solver.run(600)
+    assert (solver.num_pruned > 0) == (rule is not None)
+    held[rule] = solver.held_bytes / before
+    copy.copy(solver).run(10)
+  assert held[None] == held["partial"] == 1
+  assert held["best_response"] < held["regret"] < 0.95

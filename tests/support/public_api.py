@@ -70,7 +70,6 @@ class Case:
 # What those that these are called with have no answer for, whatever the number.
 UNANSWERED = {
   "LocalMinimizer.repeated(iterations)",
-  "PrunedCFRSolver.warm_start(iterations)",
   "StablePredictiveCFRSolver.warm_start(iterations)",
 }
 
@@ -292,6 +291,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "translate": lambda: lambda state, action: {},
   "points": lambda: np.eye(4),
   "size": lambda: 2,
+  "count": lambda: 1,
   "start": _compiled,
   "target": lambda: 0.5,
   "bet": lambda: 1.0,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
+import poker_games
 import pytest
 
 import spiel_cfr
@@ -75,6 +76,42 @@ except RuntimeError:
   show("closed")
 """
 
+_SHARDS = """
+import threading
+
+game = spiel_cfr.compile_public_game(sys.argv[2], partitioned=True)
+
+def same(solver):
+  plain = spiel_cfr.CFRPlusSolver(game)
+  plain.run(solver.iteration)
+  return all(
+    getattr(solver, name).tobytes() == getattr(plain, name).tobytes()
+    for name in ("_strategy", "_cumulative", "_state")
+  )
+
+before = sorted(folder.iterdir())
+with spiel_cfr.RayExecutor() as executor:
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(game, executor, num_shards=2, barrier_every=50))
+  solver.run(30)
+  actor = executor._actors[1]
+  pid = actor.submit(os.getpid).result()
+  killing = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
+  killing.start()
+  while killing.is_alive():
+    solver.run(1)
+  solver.run(30)
+  show(pid != os.getpid(), actor.submit(os.getpid).result() != pid, same(solver))
+  show(sorted(folder.iterdir()) == before)
+  try:
+    spiel_cfr.shard(game, executor, num_shards=3)
+  except spiel_cfr.errors.ShardError as error:
+    show(error)
+with spiel_cfr.RayExecutor() as executor:
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(game, executor, folder / "mapped", 2))
+  solver.run(5)
+  show(same(solver))
+"""
+
 _SWEEPS = """
 lives = folder / "lives"
 lives.touch()
@@ -95,7 +132,7 @@ def results(folder: pathlib.Path, program: str) -> list[str]:
   source = str(pathlib.Path(spiel_cfr.__file__).parent.parent)
   paths = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
   done = subprocess.run(
-    [sys.executable, str(path), str(folder)],
+    [sys.executable, str(path), str(folder), poker_games.UNIVERSAL_POKER[0]],
     env={**os.environ, "PYTHONPATH": paths},
     capture_output=True,
     text=True,
@@ -113,8 +150,17 @@ def expected(game: str, name: str) -> str:
 
 
 def test_games_go_to_ray_and_back(tmp_path: pathlib.Path) -> None:
+  """Shards too, on two processes that share no file, one of which is killed in the middle."""
   value = expected("leduc_poker", "cfr+")
-  assert results(tmp_path, _SHARED) == [f"False {value}", value, "closed"]
+  assert results(tmp_path, _SHARED + _SHARDS) == [
+    f"False {value}",
+    value,
+    "closed",
+    "True True True",
+    "True",
+    "Ray has 2 cores, and each of 3 shards takes one. Take fewer shards, or start Ray with more.",
+    "True",
+  ]
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
 """The iterations of full-width solvers: one interface, and an implementation for each way to go through a game."""
 
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiled.shards import ShardedPartition
+from spiel_cfr.compiled.shards import MappedPartition, RemotePartition
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
 from spiel_cfr.solvers.loops.flat import FlatLoop
+from spiel_cfr.solvers.loops.mapped_shards import MappedLoop
 from spiel_cfr.solvers.loops.parts import PartsLoop
-from spiel_cfr.solvers.loops.shards import ShardedLoop
+from spiel_cfr.solvers.loops.remote_shards import RemoteLoop
 
 __all__ = ["FlatLoop", "IterationNumbers", "Loop", "make_loop"]
 
@@ -24,6 +25,8 @@ def make_loop(
   """
   if game.partition is None:
     return FlatLoop(game, minimizer, tapered, correlated)
-  if isinstance(game.partition, ShardedPartition):
-    return ShardedLoop(game, minimizer, game.partition, tapered, correlated)
+  if isinstance(game.partition, MappedPartition):
+    return MappedLoop(game, minimizer, game.partition, tapered, correlated)
+  if isinstance(game.partition, RemotePartition):
+    return RemoteLoop(game, minimizer, game.partition, tapered, correlated)
   return PartsLoop(game, minimizer, game.partition, tapered, correlated)

@@ -12,7 +12,7 @@ taken first.
 """
 
 import abc
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class IterationNumbers(NamedTuple):
 
 class Loop(abc.ABC):
   """The arrays of one solver. Those named here are all that it remembers; whoever writes to them calls `refresh`.
+
+  Whoever looks at them, or calls anything but `advance` and `values`, takes what `gathered` returns.
 
   Attributes:
     strategy: probability of each sequence's action at its infoset, shape (sequences,).
@@ -117,6 +119,10 @@ class Loop(abc.ABC):
       before: likewise.
       after: likewise.
     """
+
+  def gathered(self) -> Self:
+    """Returns this loop, with all arrays up to date: `advance` may have left some of them elsewhere."""
+    return self
 
   @abc.abstractmethod
   def refresh(self) -> None:

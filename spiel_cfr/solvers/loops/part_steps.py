@@ -164,6 +164,10 @@ class PartSteps:
     """Returns what the weights of a player's average sum to so far."""
     return float(self.memory.cumulative[self.parts[0].sequences[player].start])
 
+  def set_total(self, player: int, total: float) -> None:
+    """Tells what another process has found that to be."""
+    self.memory.cumulative[self.parts[0].sequences[player].start] = total
+
   def _call(self, kernel: Kernel, *arguments: Any) -> None:
     """Calls a kernel in the precision of the game."""
     kernel.of(self._game.dtype)(*arguments)

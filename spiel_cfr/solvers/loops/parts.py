@@ -80,9 +80,7 @@ class PartsLoop(Loop):
         self._pay(owed)
         owed[:] = upcoming
       if additions[number]:
-        for part in self._parts:
-          for own in part.sequences:
-            self.tapered[own] += additions[number] * self.cumulative[own]
+        self._add_to_tapered(additions[number])
         done[1] = done[0] + np.uint64(1)
       done[0] += np.uint64(1)
 
@@ -97,6 +95,12 @@ class PartsLoop(Loop):
     self._update((player,), parameters, before, after, owed)
     owed[player] = after[player]
     self._pay(owed)
+
+  def _add_to_tapered(self, factor: float) -> None:
+    """Adds a multiple of the sums to the tapered ones."""
+    for part in self._parts:
+      for own in part.sequences:
+        self.tapered[own] += factor * self.cumulative[own]
 
   def _enter_trunk(self) -> None:
     """Computes the reach probabilities of the trunk."""

@@ -43,6 +43,7 @@ class Form:
     buckets: which infosets play alike in an abstraction, as a function of the compiled game; None for none.
     is_large: whether its cells take so long that not all are checked every time.
     num_shards: among how many calls of an executor the subtrees are shared; 0 for no executor.
+    is_remote: whether shards remember what there is in their subtrees, and share no files.
   """
 
   name: str
@@ -55,6 +56,7 @@ class Form:
   buckets: Callable[[Any], spiel_cfr.Buckets | spiel_cfr.HandBuckets] | None = None
   is_large: bool = False
   num_shards: int = 0
+  is_remote: bool = False
 
   def __str__(self) -> str:
     return self.name
@@ -100,7 +102,8 @@ class Form:
     if self.buckets is not None:
       result = spiel_cfr.abstract(result, self.buckets(result))
     if self.num_shards:
-      result = spiel_cfr.shard(result, executors.Here(), _folder().name, self.num_shards)
+      folder = None if self.is_remote else _folder().name
+      result = spiel_cfr.shard(result, executors.Here(), folder, self.num_shards)
     assert self.payoff in (None, result.payoff.form)
     return result
 
@@ -219,6 +222,15 @@ FORMS = (
     is_large=True,
   ),
   Form("shards", _FOUR_CARDS, _poker, {"partitioned": True}, is_large=True, num_shards=2),
+  Form(
+    "shards without a folder",
+    _FOUR_CARDS,
+    _poker,
+    {"partitioned": True},
+    is_large=True,
+    num_shards=2,
+    is_remote=True,
+  ),
   Form(
     "vector form, float32",
     _FOUR_CARDS,

@@ -271,7 +271,8 @@ def warm_start(context: Context) -> None:
 
 def pruning(context: Context) -> None:
   """Inside a window, the average is as good as its dict says, and a file goes on bit for bit."""
-  game, daring = context.form.compiled, spiel_cfr.Pruning(3.0, 0.0, shortest=10)
+  game, rule = context.form.compiled, catalogue.SOLVERS[context.name].arguments["pruning"]
+  daring = spiel_cfr.Pruning(rule, 3.0, 0.0, shortest=10)
   whole, solver = (catalogue.make(context.name, game, ITERATIONS, pruning=daring) for _ in range(2))
   whole.run(100)
   solver.run(43)
@@ -402,9 +403,13 @@ OPERATIONS = (
   Operation("copy, deepcopy, pickle", copies),
   Operation("explore", explore),
   Operation("sweep", sweep),
-  Operation("certificate", certificate, _is_stable_predictive),
+  Operation(
+    "certificate",
+    certificate,
+    lambda entry: _is_stable_predictive(entry) and not entry.restarted,
+  ),
   # The best policy of an abstraction is not the best in the full game.
   Operation("certified average", certified, _certifies, lambda form: not form.loses),
   Operation("warm start, transfer", warm_start, _starts_warm),
-  Operation("pruning", pruning, lambda entry: entry.solver is spiel_cfr.PrunedCFRSolver),
+  Operation("pruning", pruning, lambda entry: "pruning" in entry.arguments),
 )

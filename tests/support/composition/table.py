@@ -84,8 +84,9 @@ def _steps_from_errors(cell: Cell) -> bool:
   return issubclass(entry.solver, spiel_cfr.StablePredictiveCFRSolver) and is_adaptive
 
 
-def _is_pruned(cell: Cell) -> bool:
-  return catalogue.SOLVERS[cell.solver].solver is spiel_cfr.PrunedCFRSolver
+def _has_windows(cell: Cell) -> bool:
+  """Whether it leaves histories alone, which it makes up later."""
+  return catalogue.SOLVERS[cell.solver].arguments.get("pruning") in ("regret", "best_response")
 
 
 def _needs_states(entry: catalogue.Entry) -> bool:
@@ -111,11 +112,13 @@ REFUSALS: tuple[Refusal, ...] = (
     errors.PruningError,
     "What one of three players faces is no sum of strategies; and of a vector of hands, or of an abstraction, nothing "
     "can be left out.",
-    "CFRPlusSolver or CFRSolver",
+    "take no pruning",
     lambda cell: (
-      _is_pruned(cell)
+      "pruning" in catalogue.SOLVERS[cell.solver].arguments
       and (
-        cell.form.is_vector or cell.form.name == "three players" or cell.form.buckets is not None
+        cell.form.is_vector
+        or cell.form.buckets is not None
+        or (cell.form.name == "three players" and _has_windows(cell))
       )
     ),
   ),
@@ -143,7 +146,7 @@ REFUSALS: tuple[Refusal, ...] = (
     errors.WarmStartError,
     "What was never looked at has no history that could be made up for it.",
     "has no way to start warm",
-    lambda cell: _is_pruned(cell) and cell.operation.name == "warm start, transfer",
+    lambda cell: _has_windows(cell) and cell.operation.name == "warm start, transfer",
   ),
   Refusal(
     errors.UnsupportedGameError,

@@ -1,0 +1,359 @@
+"""What pruning leaves alone in the next window, and what it makes of the last one: a class for each kind of rule."""
+
+import abc
+import functools
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr.best_responses import take_best
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.enumerated import EnumeratedGame
+from spiel_cfr.continuing.compaction import COMPACTING, Compacted, all_leaves
+from spiel_cfr.continuing.identity import carry_up
+from spiel_cfr.continuing.rewriting import REWRITING, choose, fade, restore
+from spiel_cfr.game.sweeps import Tree
+from spiel_cfr.kernels.arrays import AnyFloats, Bools, Float64s, Int64s, aligned, aligned_zeros
+from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerances
+from spiel_cfr.minimizers.ledger import NotedMatching, can_skip_zeros, noted
+from spiel_cfr.minimizers.schedules import Schedule, evaluated
+from spiel_cfr.payoffs.base import Payoff
+from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.payoffs.sorted_rows import SortedRows, sorted_rows
+from spiel_cfr.policy import forms
+from spiel_cfr.solvers.averaging import Averaged
+from spiel_cfr.solvers.full_width import Solver
+from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
+from spiel_cfr.solvers.windows import MOST_MARGIN, Pruning
+
+# What `Pruning.caution` is by default. Chosen on Leduc poker, liar's dice and Leduc-5.
+_CAUTION_PLUS, _CAUTION = 3.0, 100.0
+# After so many iterations partial pruning looks whether it was right.
+_BATCH = 16
+
+
+class Windowed(Solver):
+  """What rules see of a solver: besides what every solver has, these.
+
+  Attributes:
+    _pruned: which sequences are left alone, the topmost ones, shape (sequences,).
+    _epoch_start: the iteration after which the window began.
+    _opened: the sums of the average then, shape (sequences,).
+    _opened_values: likewise, the minimizer's sums of infosets' values, shape (infosets,) or longer.
+  """
+
+  _pruned: Bools
+  _epoch_start: int
+  _opened: Float64s
+  _opened_values: Float64s
+
+  @abc.abstractmethod
+  def _window(self) -> Compacted:
+    """Returns what is left of the game."""
+
+  @abc.abstractmethod
+  def _add_deferred(self, sums: AnyFloats) -> None:
+    """Brings averages up to date where nobody looked."""
+
+  @abc.abstractmethod
+  def _weight(self, iteration: int) -> float:
+    """Returns what an iteration weighs in the average."""
+
+
+class PruningRule(abc.ABC):
+  """What a solver asks about its windows.
+
+  Attributes:
+    owners_go_on: whether owners look below what is pruned, see `continuing.compaction`.
+    game: in the form that iterations go through while nothing is pruned.
+    tree: of all players.
+  """
+
+  owners_go_on: ClassVar[bool]
+
+  def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
+    """Takes what never changes."""
+    self.game, self._pruning = game, pruning
+    self.tree = Tree(game.groups, game.parent)
+
+  @property
+  @abc.abstractmethod
+  def rows(self) -> LeafRows:
+    """The payoffs of which a window has some."""
+
+  @abc.abstractmethod
+  def decide(self, solver: Windowed, length: int) -> None:
+    """Brings what was left alone up to date; writes to `_pruned` what is to be for so many iterations."""
+
+  @abc.abstractmethod
+  def settle(self, solver: Windowed, before: Bools) -> None:
+    """Brings what is not left alone any more up to date; `before` is what was."""
+
+  @abc.abstractmethod
+  def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
+    """Runs iterations on what is left; returns how many are done, fewer if the window has turned out wrong."""
+
+  def prepare(self) -> None:
+    """Makes what is made once, and compiles."""
+    assert self.rows
+    for each in (*REWRITING, *COMPACTING):
+      assert each.compiled
+
+
+class RewritingRule(PruningRule):
+  """Regret-based and best-response pruning: see `solvers.pruning`."""
+
+  owners_go_on = False
+
+  @property
+  def _anew(self) -> bool:
+    return self._pruning.rule == "best_response"
+
+  @functools.cached_property
+  def rows(self) -> LeafRows:
+    """See the base class."""
+    return all_leaves(self.game)
+
+  @functools.cached_property
+  def _gains(self) -> SortedRows:
+    """The same, losses counting as nothing."""
+    return sorted_rows(self.rows, self.rows.arrays.values > 0)
+
+  @functools.cached_property
+  def _payoff(self) -> Payoff:
+    """What is fastest for gradients of the whole game."""
+    payoff = self.game.payoff
+    if isinstance(payoff, LeafRows):
+      return sorted_rows(payoff, payoff.arrays.values != 0)
+    return payoff
+
+  @functools.cached_property
+  def _ties(self) -> Float64s:
+    return tie_tolerances(self.game)
+
+  def prepare(self) -> None:
+    """See the base class."""
+    super().prepare()
+    for payoff in (self._gains, self._payoff):
+      self._carried(payoff, aligned_zeros(self.game.end))
+
+  def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
+    """See the base class."""
+    small.advance(solver.alternating_updates, numbers, solver._iteration)
+    return len(numbers.parameters)
+
+  def decide(self, solver: Windowed, length: int) -> None:
+    """See the base class."""
+    before, regrets, values = solver._pruned, solver._state[0], solver._local[0]
+    earlier, weight = solver._weight(solver._epoch_start), solver._weight(solver.iteration)
+    assert isinstance(solver.minimizer, NotedMatching)
+    if before.any():
+      solver._add_deferred(solver._cumulative)
+      # Regrets, where nobody looked.
+      passed = np.arange(solver._epoch_start, solver.iteration) + 1
+      discount = float(np.prod(evaluated(solver.minimizer.discount, passed)))
+      looked_at = solver._window().kept | before
+      fade(looked_at.view(np.uint8), regrets, discount, earlier / weight)
+    coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
+    growth, passed_values = self._growth(solver, coming)
+    known = np.zeros(self.game.end, np.uint8)
+    known[[tree.root for tree in self.game.treeplexes]] = 1
+    # What regret-based pruning makes up is only where something was left alone.
+    needed = self._anew or bool(before.any())
+    self._best = self._carried(self._payoff, self._faced(solver)) if needed else growth
+    choose(
+      self.tree,
+      self._anew,
+      solver._strategy,
+      regrets,
+      values,
+      self._since(solver),
+      self._best,
+      solver._pruned.view(np.uint8),
+      known,
+      growth,
+      passed_values,
+      self._ties,
+      earlier,
+      weight,
+    )
+
+  def settle(self, solver: Windowed, before: Bools) -> None:
+    """See the base class."""
+    restored = before & ~solver._pruned
+    # What regret-based pruning keeps has to be brought up to date in any case.
+    rewritten = restored if self._anew else before
+    if rewritten.any():
+      restore(
+        self.tree,
+        self._anew,
+        solver._strategy,
+        solver._state[0],
+        solver._local[0],
+        self._best,
+        restored.view(np.uint8),
+        rewritten.copy().view(np.uint8),
+        self._ties,
+        solver._weight(solver.iteration),
+      )
+
+  def _faced(self, solver: Windowed) -> Float64s:
+    """Returns what the best response is to: all that was ever faced, or what was in the last window."""
+    if self._anew:
+      return solver._cumulative
+    result = aligned(solver._cumulative)
+    result -= solver._opened
+    return result
+
+  def _since(self, solver: Windowed) -> Float64s:
+    """Returns the values of infosets up to when these count."""
+    return np.zeros_like(solver._opened_values) if self._anew else solver._opened_values
+
+  def _growth(self, solver: Windowed, coming: float) -> tuple[Float64s, Float64s]:
+    """Returns by how much regrets may grow in iterations of this weight: what is added, and what is taken away.
+
+    The former is of shape (sequences,), the latter of shape (infosets,), or longer.
+    """
+    passed = float(solver._cumulative[0] - solver._opened[0])
+    if self._pruning.certain:
+      return coming * self._most, np.zeros_like(solver._opened_values)
+    if not passed or self._pruning.margin > MOST_MARGIN:
+      return np.full(self.game.end, math.inf), np.zeros_like(solver._opened_values)
+    assert isinstance(solver.minimizer, NotedMatching)
+    caution = self._pruning.caution
+    if caution is None:
+      caution = _CAUTION_PLUS if solver.minimizer.plus else _CAUTION
+    factor, share = (
+      self._pruning.margin * coming / passed,
+      caution * coming / float(solver._cumulative[0]),
+    )
+    # What was faced in the last epoch, and what has ever been faced.
+    faced = aligned((factor + share) * solver._cumulative)
+    faced -= factor * solver._opened
+    return self._carried(self._gains, faced), factor * (solver._local[0] - solver._opened_values)
+
+  @functools.cached_property
+  def _most(self) -> Float64s:
+    """How much a regret can grow in an iteration, whatever anybody plays, shape (sequences,)."""
+    return 2.0 * self.game.spread(self.game.loss_bounds)
+
+  def _carried(self, payoff: Payoff, faced: Float64s) -> Float64s:
+    """Returns what each sequence is worth with a best response to what was faced, shape (sequences,)."""
+    result = aligned_zeros(self.game.end)
+    for player in range(2):
+      payoff.gradient_into(player, faced, result)
+    carry_up(self.game, take_best, result)
+    return result
+
+
+class PartialRule(PruningRule):
+  """Partial pruning: what others do not lead to changes nothing, so that nobody need look.
+
+  Nobody knows beforehand what will be played. So this guesses: what was not played to in the last window. After every
+  few iterations it looks whether that was right. If not, these are undone, and the window is over.
+  """
+
+  owners_go_on = True
+
+  def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
+    """Takes the game with payoffs as rows of leaves, of which a window has some in the same order."""
+    rows = game.payoff if isinstance(game.payoff, LeafRows) else all_leaves(game)
+    super().__init__(game if rows is game.payoff else game.with_payoff(rows), pruning)
+    self._rows = rows
+
+  @property
+  def rows(self) -> LeafRows:
+    """See the base class."""
+    return self._rows
+
+  @functools.cached_property
+  def _above(self) -> Int64s:
+    """The sequence above each sequence's infoset; of others, the first one."""
+    return self.game.spread(self.game.parent.astype(np.float64)).astype(np.int64)
+
+  @functools.cached_property
+  def _real(self) -> Bools:
+    return forms.uniform(self.game) > 0
+
+  def decide(self, solver: Windowed, length: int) -> None:
+    """See the base class."""
+    solver._loop.refresh()
+    quiet = solver._loop.current_sequence_form() == 0
+    quiet &= self._real & (solver._cumulative == solver._opened)
+    solver._pruned[:] = quiet & ~quiet[self._above]
+
+  def settle(self, solver: Windowed, before: Bools) -> None:
+    """See the base class."""
+
+  def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
+    """See the base class."""
+    window, count = solver._window(), len(numbers.parameters)
+    watched = window.places[solver._pruned[window.sequences]]
+    arrays = (small.strategy, small.cumulative, small.state, small.local)
+    for first in range(0, count, _BATCH):
+      last = min(first + _BATCH, count)
+      rows = IterationNumbers(*(each[first:last] for each in numbers))
+      kept, done = [each.copy() for each in arrays], solver.iteration
+      # Sums show whatever has been played to meanwhile, if they begin at 0, and iterations weigh anything.
+      small.cumulative[watched] = 0.0
+      small.advance(solver.alternating_updates, rows, solver._iteration)
+      weighed = (rows.weights_before + rows.weights_after > 0).all()
+      played = small.cumulative[watched].any() or small.current_sequence_form()[watched].any()
+      small.cumulative[watched] = kept[1][watched]
+      if played or not weighed:
+        for array, before in zip(arrays, kept, strict=True):
+          array[:] = before
+        small.refresh()
+        solver.iteration = done
+        return first
+    return count
+
+
+def make_rule(game: CompiledGame, pruning: Pruning) -> PruningRule:
+  """Returns a rule for a game.
+
+  Raises:
+    PruningError: it would not be sound there, or nothing of the game can be left out.
+  """
+  partial, name = pruning.rule == "partial", game.game_string
+  if game.num_players != 2 and not partial:
+    raise errors.PruningError(
+      f"{name} has {game.num_players} players. What a player faces is then no sum of strategies, and {pruning.rule!r} "
+      "has no proof. Take pruning='partial', or take no pruning."
+    )
+  if not isinstance(game, EnumeratedGame):
+    raise errors.PruningError(
+      f"{name} is compiled in vector form, of which nothing can be left out. Compile it with vector_form=False, or "
+      "take no pruning."
+    )
+  if game.original is not game:
+    raise errors.PruningError(
+      f"{name} is an abstraction, of which nothing can be left out. Prune its `original`, or take no pruning."
+    )
+  return (PartialRule if partial else RewritingRule)(game, pruning)
+
+
+def prepared(
+  minimizer: LocalMinimizer, weights: Schedule, pruning: Pruning, alternating: bool
+) -> tuple[LocalMinimizer, tuple[Averaged, ...] | Averaged]:
+  """Returns what a minimizer has to be for a rule, and which strategies averages take.
+
+  Args:
+    minimizer: without pruning.
+    weights: of the average.
+    pruning: the rule.
+    alternating: whether a player sees the strategies to which those before it have just updated.
+
+  Raises:
+    PruningError: the rule is not sound for it.
+  """
+  if pruning.rule != "partial":
+    return noted(minimizer, weights), ("after", "before") if alternating else "before"
+  if not can_skip_zeros(minimizer):
+    raise errors.PruningError(
+      f"{minimizer} changes what is kept even where utilities are 0, as discounts and steps do, so that nothing can be "
+      "skipped unnoticed. Take CFRSolver, CFRPlusSolver or PCFRPlusSolver."
+    )
+  return minimizer, "before"
