@@ -1,22 +1,24 @@
-r"""Draws exploitability against the number of buckets, of abstractions of Leduc poker, liar's dice and an endgame.
+r"""Draws exploitability against the number of buckets, of abstractions of Leduc poker, liar's dice and endgames.
 
     python examples/abstraction.py --picture=results/abstraction.png
     python examples/abstraction.py --endgame=subgame3.txt
 
 prints a table for each game: how many buckets there are, and how exploitable in the full game is what a solver makes of
 them when both players are abstract, and when one is at a time (`least_exploitable`). The endgame, a file in the
-LibratusEndgames format, begins at the river; without one there is a random deal of hands on a river.
+LibratusEndgames format, begins at the river or at the turn; without one there are two, one
+of each.
 """
 
 import pathlib
 import re
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from absl import app, flags
-from results import river_endgame
+from results import river_endgame, turn_endgame
 
 import spiel_cfr
 from spiel_cfr.poker import abstraction
@@ -24,7 +26,13 @@ from spiel_cfr.poker import abstraction
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "of each solver", lower_bound=1)
 _SIZES = flags.DEFINE_list("sizes", ["1", "2", "3", "4", "6"], "buckets a public state has at most")
 _HANDS = flags.DEFINE_list(
-  "hands", ["1", "2", "5", "10", "20", "50", "100", "200"], "buckets of hands in the endgame"
+  "hands", ["1", "2", "5", "10", "20", "50", "100", "200"], "buckets of hands on the river"
+)
+_TURN_HANDS = flags.DEFINE_list(
+  "turn_hands", ["1", "2", "4", "8", "16"], "buckets of hands on the turn, and on each river"
+)
+_TURN_ITERATIONS = flags.DEFINE_integer(
+  "turn_iterations", 300, "of each solver of an endgame that begins at the turn", lower_bound=1
 )
 _GAMES = flags.DEFINE_list(
   "games", ["leduc_poker", "liars_dice(dice_sides=4)"], "games that list their leaves"
@@ -48,10 +56,10 @@ def main(arguments: list[str]) -> None:
     curves = clustered(game)
     print(table(name, curves))
     drawn[f"{name}: {game.num_infosets:,} infosets"] = curves
-  game, title = endgame()
-  curves = bucketed(game)
-  print(table(title, curves))
-  drawn[f"{title}: {game.num_infosets:,} infosets"] = curves
+  for game, title in endgames():
+    curves = before_the_river(game) if len(game.layout.boards) > 1 else bucketed(game)
+    print(table(title, curves))
+    drawn[f"{title}: {game.num_infosets:,} infosets"] = curves
   print(speed())
   if _PICTURE.value:
     draw(drawn)
@@ -92,10 +100,64 @@ def bucketed(game: spiel_cfr.PublicGame) -> Curves:
   return curves
 
 
-def run(game: spiel_cfr.CompiledGame) -> float:
+def before_the_river(game: spiel_cfr.PublicGame) -> Curves:
+  """Measures buckets of hands on the turn and on each river, by three features of the turn, and what loses nothing."""
+  curves: Curves = {}
+  turns = [turn_features(game, player) for player in (0, 1)]
+  rivers = [
+    [spiel_cfr.hand_equities(game, player, board=board) for board in later_boards(game)]
+    for player in (0, 1)
+  ]
+  for name in turns[0]:
+    for size in map(int, _TURN_HANDS.value):
+      labels = []
+      for features, equities in zip(turns, rivers, strict=True):
+        points, ground = features[name]
+        turn = spiel_cfr.k_means(points, size, ground=ground)
+        labels.append([turn, *(spiel_cfr.k_means(own, size) for own in equities)])
+      small = spiel_cfr.bucket_hands(game, labels)
+      add(curves, name, small.num_buckets, run(small, _TURN_ITERATIONS.value))
+  equal = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
+  add(curves, "lossless", equal.num_infosets, run(equal, _TURN_ITERATIONS.value))
+  return curves
+
+
+def turn_features(
+  game: spiel_cfr.PublicGame, player: int
+) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
+  """Returns features of hands on the turn, and the distances between their columns where they are histograms."""
+  bins = np.arange(10)
+  # On each river, equities against two clusters of the other's hands; then clusters of these, the same on all rivers.
+  against = []
+  for board in later_boards(game):
+    others = spiel_cfr.k_means(spiel_cfr.hand_equities(game, 1 - player, board=board), 2)
+    found = spiel_cfr.hand_equities(game, player, others, board=board)
+    against.append(found if found.shape[1] == 2 else np.hstack([found, found]))
+  every = np.vstack(against)
+  which = spiel_cfr.k_means(every, 6)
+  centres = np.array([every[which == number].mean(axis=0) for number in range(which.max() + 1)])
+  labels = np.split(which, np.cumsum([len(own) for own in against])[:-1])
+  return {
+    "equity": (spiel_cfr.hand_equities(game, player), None),
+    "equity histograms": (
+      spiel_cfr.equity_histograms(game, player, len(bins)),
+      abs(bins[:, None] - bins) / len(bins),
+    ),
+    "potential-aware": (
+      spiel_cfr.next_histograms(game, player, labels),
+      np.linalg.norm(centres[:, None] - centres, axis=2),
+    ),
+  }
+
+
+def later_boards(game: spiel_cfr.PublicGame) -> range:
+  return range(1, len(game.layout.boards))
+
+
+def run(game: spiel_cfr.CompiledGame, iterations: int | None = None) -> float:
   """Returns the best exploitability in the full game that DCFR comes by."""
   solver = spiel_cfr.DCFRSolver(game)
-  result = spiel_cfr.run(solver, _ITERATIONS.value, progress=False)
+  result = spiel_cfr.run(solver, iterations or _ITERATIONS.value, progress=False)
   assert result.best.exploitability is not None
   return result.best.exploitability
 
@@ -104,14 +166,14 @@ def add(curves: Curves, name: str, buckets: int, exploitability: float) -> None:
   curves.setdefault(name, []).append((buckets, exploitability))
 
 
-def endgame() -> tuple[spiel_cfr.PublicGame, str]:
-  """Returns the endgame and what to call it; payoffs are in chips."""
+def endgames() -> Iterator[tuple[spiel_cfr.PublicGame, str]]:
+  """Yields endgames and what to call them; payoffs are in chips."""
+  chosen = [river_endgame(), turn_endgame()]
   if _ENDGAME.value:
     path = pathlib.Path(_ENDGAME.value)
-    loaded, title = spiel_cfr.load_endgame(path), path.stem
-  else:
-    loaded, title = river_endgame()
-  return spiel_cfr.compile_public_game(loaded.load(), abstraction.few_bets), title
+    chosen = [(spiel_cfr.load_endgame(path), path.stem)]
+  for loaded, title in chosen:
+    yield spiel_cfr.compile_public_game(loaded.load(), abstraction.few_bets), title
 
 
 def forgetful(infostate: str) -> tuple[str, ...]:
@@ -163,12 +225,19 @@ def draw(drawn: dict[str, Curves]) -> None:
   matplotlib.use("Agg")
   import matplotlib.pyplot as plt
 
-  figure, plots = plt.subplots(1, len(drawn), figsize=(5.2 * len(drawn), 4.6), layout="constrained")
-  for plot, (title, curves) in zip(np.atleast_1d(plots), drawn.items(), strict=True):
+  columns = min(2, len(drawn))
+  rows = -(-len(drawn) // columns)
+  figure, plots = plt.subplots(
+    rows, columns, figsize=(5.6 * columns, 4.2 * rows), layout="constrained", squeeze=False
+  )
+  for plot in plots.ravel()[len(drawn) :]:
+    plot.remove()
+  for plot, (title, curves) in zip(plots.ravel(), drawn.items(), strict=False):
     draw_curves(plot, curves)
     plot.set_title(title, fontsize=11)
     plot.set_xlabel("buckets")
-  np.atleast_1d(plots)[0].set_ylabel("exploitability in the full game")
+  for plot in plots[:, 0]:
+    plot.set_ylabel("exploitability in the full game")
   path = pathlib.Path(_PICTURE.value)
   path.parent.mkdir(parents=True, exist_ok=True)
   figure.savefig(path, dpi=110)
@@ -176,6 +245,8 @@ def draw(drawn: dict[str, Curves]) -> None:
 
 
 def draw_curves(plot: Any, curves: Curves) -> None:
+  from matplotlib import ticker
+
   for name, points in curves.items():
     buckets, values = zip(*sorted(points), strict=True)
     plot.plot(
@@ -187,6 +258,9 @@ def draw_curves(plot: Any, curves: Curves) -> None:
     )
   plot.set_xscale("log")
   plot.set_yscale("log")
+  plot.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+  plot.xaxis.set_major_formatter("{x:,.0f}")
+  plot.xaxis.set_minor_formatter(ticker.NullFormatter())
   plot.grid(alpha=0.3, which="both", linewidth=0.4)
   plot.legend(fontsize=8)
 

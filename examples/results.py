@@ -33,6 +33,13 @@ def river_endgame() -> tuple[spiel_cfr.Endgame, str]:
   return ranges.endgame(first, second, board=board, pot=500, stack=19750), f"river {board}"
 
 
+def turn_endgame() -> tuple[spiel_cfr.Endgame, str]:
+  """Returns the same one card earlier, with fewer hands; two suits are worth the same."""
+  board = "9s7s4h2s"
+  first, second = "99+,ATs+,KQs,T8s,AKo", "88+,A9s+,KJs+,JTs,AQo+"
+  return ranges.endgame(first, second, board=board, pot=500, stack=1250), f"turn {board}"
+
+
 def file_name(kind: str, game: str, suffix: str) -> str:
   """Returns the name of a file; no two games, with their parameters, share one.
 

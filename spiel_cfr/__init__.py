@@ -7,8 +7,14 @@ from spiel_cfr.abstracting.clusters import cluster, k_means
 from spiel_cfr.abstracting.growing import Grown, solve_growing
 from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
-from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
-from spiel_cfr.abstraction.hands import BucketedHands, bucket_hands, hand_equities
+from spiel_cfr.abstraction.buckets import Buckets, HandBuckets, Permuted, make_buckets
+from spiel_cfr.abstraction.earth_mover import earth_movers_distances
+from spiel_cfr.abstraction.hand_features import (
+  equity_histograms,
+  hand_equities,
+  next_histograms,
+)
+from spiel_cfr.abstraction.hands import BucketedHands, bucket_hands, hand_buckets
 from spiel_cfr.abstraction.lossless import lossless
 from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.bots import PolicyBot
@@ -138,6 +144,7 @@ __all__ = [
   "Grown",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
+  "HandBuckets",
   "HedgeCFRSolver",
   "ImperfectRecallWarning",
   "InfosetRegret",
@@ -194,12 +201,15 @@ __all__ = [
   "compile_game",
   "compile_public_game",
   "constraint_matrix",
+  "earth_movers_distances",
+  "equity_histograms",
   "errors",
   "estimate_size",
   "expected_values",
   "exploitability",
   "explore",
   "extensive_form_correlated_gap",
+  "hand_buckets",
   "hand_equities",
   "k_means",
   "kuhn_bets",
@@ -215,6 +225,7 @@ __all__ = [
   "make_buckets",
   "merge",
   "nash_conv",
+  "next_histograms",
   "open_trace",
   "optimize_parameters",
   "payoff_matrix",

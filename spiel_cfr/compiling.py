@@ -78,7 +78,7 @@ def compile_game(
       cache_dir=cache_dir,
       progress=progress,
       action_filter=action_filter,
-      vector_form=bool(vector_form),
+      vector_form=vector_form,
       infostate=infostate,
     )
     return abstract(whole, lossless(whole))

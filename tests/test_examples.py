@@ -193,11 +193,14 @@ def test_abstraction(tmp_path):
     "--iterations=20",
     "--sizes=1,3",
     "--hands=2",
+    "--turn_hands=2",
+    "--turn_iterations=2",
     "--games=kuhn_poker",
     "--rounds=1",
     f"--picture={tmp_path / 'abstraction.png'}",
   )
   assert "| lossless | 12 |" in printed
+  assert "| potential-aware |" in printed
   assert (tmp_path / "abstraction.png").stat().st_size > 10_000
 
 

@@ -15,10 +15,12 @@ import warnings
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 import scipy.cluster.vq
 
 from spiel_cfr import arguments, catalogue, errors
 from spiel_cfr.abstraction.buckets import Buckets, identity
+from spiel_cfr.abstraction.earth_mover import earth_movers_distances
 from spiel_cfr.abstraction.leaves import find_public_states
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.continuing.identity import carry_up, expect, gradients
@@ -26,6 +28,8 @@ from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.policy import forms
 
 Feature: TypeAlias = Literal["values", "strategies"]
+# Of k-means over histograms, as SciPy's.
+_ROUNDS = 10
 
 
 def cluster(
@@ -94,19 +98,28 @@ def _values(game: CompiledGame, probabilities: Float64s) -> Float64s:
   return utility
 
 
-def k_means(points: Float64s, size: int, seed: int | np.random.Generator = 0) -> Int64s:
+def k_means(
+  points: npt.ArrayLike,
+  size: int,
+  seed: int | np.random.Generator = 0,
+  *,
+  ground: npt.ArrayLike | None = None,
+) -> Int64s:
   """Clusters points by k-means++; equal points are in one cluster.
 
   Args:
     points: shape (points, numbers).
     size: how many clusters there are at most.
     seed: of the first centres, or a generator to draw them from.
+    ground: None for Euclidean distances. Or the distances between the columns: then points are histograms, compared by
+      `earth_movers_distances`, with means for centres (Ganzfried and Sandholm 2014).
 
   Returns:
     The number of each point's cluster, from 0 without gaps; shape (points,).
 
   Raises:
-    ArgumentError: the points are not a table of finite numbers, or the size is not positive, or the seed is none.
+    ArgumentError: the points are not a table of finite numbers, or the size is not positive, or the seed is none; or
+      see `earth_movers_distances`.
   """
   size = arguments.positive_integer(size, "size")
   if not isinstance(seed, np.random.Generator):
@@ -114,16 +127,44 @@ def k_means(points: Float64s, size: int, seed: int | np.random.Generator = 0) ->
   table = np.asarray(points, np.float64)
   if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
     raise errors.ArgumentError("points must be a table of finite numbers, a row each.")
-  distinct, which = np.unique(table, axis=0, return_inverse=True)
+  distinct, which, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
   which = which.reshape(-1)
+  if ground is not None:
+    # Says what is wrong, however few points there are.
+    earth_movers_distances(distinct[:1], distinct[:1], ground)
   if len(distinct) > size:
-    with warnings.catch_warnings():
-      # An empty cluster is one cluster less.
-      warnings.simplefilter("ignore", UserWarning)
-      centres, _ = scipy.cluster.vq.kmeans2(
-        table, size, minit="++", seed=np.random.default_rng(seed)
-      )
-    distances = ((distinct[:, None] - centres) ** 2).sum(axis=2)
-    which = distances.argmin(axis=1)[which]
+    rng = np.random.default_rng(seed)
+    if ground is None:
+      with warnings.catch_warnings():
+        # An empty cluster is one cluster less.
+        warnings.simplefilter("ignore", UserWarning)
+        centres, _ = scipy.cluster.vq.kmeans2(table, size, minit="++", seed=rng)
+      nearest = ((distinct[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    else:
+      nearest = _histogram_clusters(distinct, counts, size, rng, np.asarray(ground, np.float64))
+    which = nearest[which]
   result: Int64s = np.unique(which, return_inverse=True)[1]
   return result
+
+
+def _histogram_clusters(
+  points: Float64s, counts: Int64s, size: int, rng: np.random.Generator, ground: Float64s
+) -> Int64s:
+  """Lloyd's algorithm, from the centres of k-means++, which SciPy has for Euclidean distances alone."""
+  centres = points[rng.choice(len(points), 1, p=counts / counts.sum())]
+  distances = earth_movers_distances(points, centres, ground)
+  while len(centres) < size:
+    weights = counts * distances.min(axis=1) ** 2
+    centres = np.vstack([centres, points[rng.choice(len(points), p=weights / weights.sum())]])
+    distances = np.hstack([distances, earth_movers_distances(points, centres[-1:], ground)])
+  nearest = distances.argmin(axis=1)
+  for _ in range(_ROUNDS):
+    # What no point is nearest to stays where it is.
+    used = np.unique(nearest)
+    for cluster_number in used.tolist():
+      own = nearest == cluster_number
+      centres[cluster_number] = np.average(points[own], axis=0, weights=counts[own])
+    before, nearest = nearest, earth_movers_distances(points, centres, ground).argmin(axis=1)
+    if (before == nearest).all():
+      break
+  return np.asarray(nearest)

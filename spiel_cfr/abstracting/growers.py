@@ -12,13 +12,12 @@ payoff that they add come first, until they make up half of what all are worth.
 """
 
 import abc
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstracting.images import Images, nearest
+from spiel_cfr.abstraction.abstract_game import AbstractGame
 from spiel_cfr.abstraction.buckets import Buckets
 from spiel_cfr.abstraction.fewer_actions import Choices, Spot
 from spiel_cfr.abstraction.translation import Translation
@@ -188,62 +187,27 @@ class _Answers:
     there: Bools,
     translate: Translation | None,
   ) -> None:
-    kept_at = [
-      [action for action, unit in zip(spot.actions, spot.units, strict=True) if kept[unit]]
-      for spot in choices.spots
-    ]
     self._end = choices.game.end
     places: list[Int64s] = [np.zeros(0, np.int64)]
     sources: list[Int64s] = [np.zeros(0, np.int64)]
+    images = Images(choices, kept, translate)
     for spot in choices.spots:
       if there[spot.sequences].any():
         continue
-      found = self._image(choices, kept_at, spot, translate)
+      found = images.find(spot)
       image = None if found is None else choices.spots[found]
       if image is None or image.player != spot.player:
         continue
       if image.sequences.shape[1] != spot.sequences.shape[1] or not there[image.sequences].any():
         continue
       for action, source in zip(image.actions, image.sequences, strict=True):
-        places.append(spot.sequences[spot.actions.index(_nearest(action, spot.actions))])
+        places.append(spot.sequences[spot.actions.index(nearest(action, spot.actions))])
         sources.append(source)
     self._places, self._sources = np.concatenate(places), np.concatenate(sources)
 
   def __call__(self, entries: Float64s) -> Float64s:
     """Returns sums in behavioural form of what is played where nothing is known; 0 where it is taken for nothing."""
     return np.bincount(self._places, entries[self._sources], self._end).astype(np.float64)
-
-  def _image(
-    self,
-    choices: Choices,
-    kept_at: list[list[int]],
-    spot: Spot,
-    translate: Translation | None,
-  ) -> int | None:
-    """Returns the number of the spot that one is taken for."""
-    state = choices.game.view.new_initial_state()
-    way: tuple[int, ...] = ()
-    is_changed = False
-    for action in spot.state.history():
-      if state.is_terminal():
-        return None
-      if state.is_chance_node():
-        # An endgame lists a million deals at its root, where nothing has changed yet.
-        if is_changed and action not in state.legal_actions():
-          return None
-        way += (-1,)
-      else:
-        here = choices.look_up(state, way)
-        if here is None:
-          return None
-        if action not in kept_at[here]:
-          is_changed = True
-          action = _taken_for(state, action, kept_at[here], translate)
-        way += (action,)
-      state.apply_action(action)
-    if state.is_terminal() or state.is_chance_node():
-      return None
-    return choices.look_up(state, way)
 
 
 def _kept(action_filter: ActionFilter | None, spot: Spot) -> list[int]:
@@ -257,22 +221,6 @@ def _kept(action_filter: ActionFilter | None, spot: Spot) -> list[int]:
       f"{spot.actions}."
     )
   return here
-
-
-def _taken_for(state: Any, action: int, kept: list[int], translate: Translation | None) -> int:
-  if translate is None:
-    return _nearest(action, kept)
-  found: Mapping[int, float] = translate(state, action)
-  if not found or not set(found) <= set(kept):
-    raise errors.AbstractionError(
-      f"The translation takes action {action} after [{state.history_str()}] for {dict(found)}; it must return "
-      f"probabilities of the kept actions {kept}."
-    )
-  return max(found, key=lambda each: found[each])
-
-
-def _nearest(action: int, actions: list[int]) -> int:
-  return min(actions, key=lambda each: (abs(each - action), each))
 
 
 class GrowingBuckets(Grower):
@@ -293,14 +241,14 @@ class GrowingBuckets(Grower):
     """
     self.whole = game
     self._buckets = buckets
-    self.small = abstract(game, buckets)
+    self.small = AbstractGame(game, buckets)
     self._forgets = self.small.ties is not None
     self._payoffs = _payoffs_below(game)
 
   def _become(self, buckets: Buckets) -> None:
-    self.small = abstract(self.whole, buckets)
+    self.small = AbstractGame(self.whole, buckets)
     if not self._forgets and self.small.ties is not None:
-      self.small = abstract(self.whole, self.small.refined_buckets())
+      self.small = AbstractGame(self.whole, self.small.refined_buckets())
     self._buckets = self.small.buckets
 
   def in_whole(self, sequence_form: Float64s) -> Float64s:

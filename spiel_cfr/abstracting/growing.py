@@ -22,7 +22,7 @@ from typing import Any
 from spiel_cfr import arguments, catalogue, errors, evaluate
 from spiel_cfr.abstracting.growers import Grower, GrowingActions, GrowingBuckets, Whole
 from spiel_cfr.abstraction.abstract_game import AbstractGame
-from spiel_cfr.abstraction.buckets import Buckets, make_buckets
+from spiel_cfr.abstraction.buckets import Buckets, HandBuckets, make_buckets
 from spiel_cfr.abstraction.fewer_actions import check_same_game, make_choices
 from spiel_cfr.abstraction.translation import Translation
 from spiel_cfr.compiled.base import CompiledGame
@@ -226,6 +226,10 @@ def _grower(game: CompiledGame, start: Any, translate: Translation | None) -> Gr
     if start.full.digest != game.digest:
       raise errors.AbstractionError(f"{start} is not an abstraction of {game}.")
     return GrowingBuckets(game, start.buckets)
+  if isinstance(start, HandBuckets):
+    raise errors.UnsupportedGameError(
+      "Buckets of hands can't grow. Begin with fewer actions, or with buckets of a game that lists its leaves."
+    )
   if isinstance(start, Buckets | Mapping | str | os.PathLike):
     return GrowingBuckets(game, make_buckets(game, start))
   if isinstance(start, CompiledGame):

@@ -15,15 +15,23 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
+from spiel_cfr.abstraction.buckets import (
+  AnyBuckets,
+  Buckets,
+  HandBuckets,
+  check_whole_public_game,
+  make_buckets,
+  shared_entries,
+)
+from spiel_cfr.abstraction.hands import BucketedHands
 from spiel_cfr.abstraction.leaves import merged_leaves
-from spiel_cfr.compiled.base import CompiledGame, Infosets
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, lay_out
 from spiel_cfr.game.ties import Ties, build_ties
 from spiel_cfr.game.view import GameView
@@ -52,7 +60,8 @@ class AbstractGame(EnumeratedGame):
     """
     if not isinstance(full, EnumeratedGame) or isinstance(full, AbstractGame):
       raise errors.UnsupportedGameError(
-        f"{full} lists no leaves of its own to merge. Give compile_game(game, vector_form=False), without symmetries."
+        f"{full} lists no leaves of its own to merge. Give compile_game(game, vector_form=False), without symmetries; "
+        "in vector form, hand_buckets."
       )
     self.full, self.buckets = full, buckets
     self._merged = [_merge(full, buckets, player) for player in range(full.num_players)]
@@ -329,40 +338,21 @@ def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
   )
 
 
-def shared_entries(infosets: Sequence[Infosets], buckets: Buckets) -> Int64s:
-  """Returns `CompiledGame.shared_entries` of infosets in buckets."""
-  result, begin = [np.zeros(0, np.int64)], 0
-  for own, labels, slots in zip(infosets, buckets.labels, buckets.slots, strict=True):
-    infoset = np.repeat(np.arange(len(labels)), own.num_actions)
-    starts = np.cumsum(own.num_actions) - own.num_actions
-    rank = np.empty_like(slots)
-    rank[np.lexsort((slots, infoset))] = np.arange(len(slots)) - starts[infoset]
-    _, first, bucket = np.unique(labels, return_index=True, return_inverse=True)
-    # Buckets in order of discovery, each as long as its infosets.
-    order = np.argsort(first)
-    lengths = own.num_actions[first[order]]
-    at = np.empty(len(order), np.int64)
-    at[order] = begin + np.cumsum(lengths) - lengths
-    result.append(at[bucket][infoset] + rank)
-    begin += int(lengths.sum())
-  return np.concatenate(result)
-
-
 def abstract(
   game: CompiledGame,
   buckets: AnyBuckets,
   players: Iterable[int] | None = None,
   *,
   of_states: bool = False,
-) -> AbstractGame:
+) -> AbstractGame | BucketedHands:
   """Returns the game in which infosets of a bucket play alike.
 
       small = abstract(game, lambda infostate: infostate.replace("private:2", "private:3"))
       solver = DCFRSolver(small)
 
   Args:
-    game: a compiled game that lists its leaves.
-    buckets: see `make_buckets`; also what `lossless` returns.
+    game: a compiled game that lists its leaves; or poker in vector form, for buckets of hands.
+    buckets: see `make_buckets`; also what `lossless` and `hand_buckets` return.
     players: whose infosets are put into buckets; all players' by default. With one of two players, the other keeps all
       that it knows.
     of_states: see `make_buckets`.
@@ -371,9 +361,12 @@ def abstract(
     ArgumentError: see `make_buckets`; or there is no such player.
     AbstractionError: see `make_buckets`.
     ImperfectRecallError: a bucket is above itself.
-    UnsupportedGameError: the game is in vector form, or an abstraction itself.
+    UnsupportedGameError: the game is in vector form and the buckets are not of hands, or it is an abstraction itself.
   """
   if not isinstance(game, CompiledGame):
     raise errors.ArgumentError(f"Give what compile_game returns, not {game!r}.")
+  if isinstance(buckets, HandBuckets):
+    whole = check_whole_public_game(game)
+    return BucketedHands(whole, buckets if players is None else buckets.only(whole, players))
   made = make_buckets(game, buckets, of_states=of_states)
   return AbstractGame(game, made if players is None else made.only(game, players))

@@ -15,9 +15,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.base import CompiledGame, Infosets
+from spiel_cfr.compiled.parts import PLAYERS
 from spiel_cfr.game.enumerate import first_states
 from spiel_cfr.kernels.arrays import Int64s
+from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.suits import number_in_order
 
 
 class Permuted(NamedTuple):
@@ -62,12 +65,7 @@ class Buckets:
     Raises:
       ArgumentError: there is no such player.
     """
-    chosen = set(players)
-    if not chosen <= set(range(game.num_players)):
-      raise errors.ArgumentError(
-        f"players must be of 0 to {game.num_players - 1}, not {sorted(chosen, key=repr)}."
-      )
-    apart = identity(game)
+    chosen, apart = _checked_players(game, players), identity(game)
     pick = [self if player in chosen else apart for player in range(game.num_players)]
     return Buckets(
       tuple(each.labels[player] for player, each in enumerate(pick)),
@@ -98,8 +96,74 @@ class Buckets:
     pathlib.Path(path).write_text(json.dumps(content))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class HandBuckets:
+  """Which hands play alike in a poker game in vector form, and which boards. `hand_buckets` and `lossless` make them.
+
+  Attributes:
+    stands_for: int64 of shape (boards,): which board stands for each, by number; itself, unless boards are equal.
+    labels: per player, for each board int64 of shape (hands,): the infoset that each hand has at the decisions of the
+      board that stands for it, see `Board.classes`.
+    is_lossless: see `Buckets`.
+  """
+
+  stands_for: Int64s
+  labels: tuple[list[Int64s], list[Int64s]]
+  is_lossless: bool = False
+
+  def check_fit(self, game: CompiledGame) -> None:
+    """Makes sure that these are buckets of a game.
+
+    Raises:
+      UnsupportedGameError: the game is not in vector form, or an abstraction itself.
+      AbstractionError: they are of another game.
+    """
+    found = [[len(board) for board in own] for own in self.labels]
+    boards = check_whole_public_game(game).layout.boards
+    sizes = [[len(board.hands[player]) for board in boards] for player in PLAYERS]
+    if found != sizes:
+      raise errors.AbstractionError(f"The buckets are not of the boards and hands of {game}.")
+
+  def only(self, game: CompiledGame, players: Iterable[int]) -> "HandBuckets":
+    """Returns the same buckets for some players, while all hands of the other stay apart, on every board.
+
+    Raises:
+      ArgumentError: there is no such player.
+    """
+    chosen = _checked_players(game, players)
+    labels = [
+      [
+        number_in_order(own if player in chosen else np.arange(len(own)))
+        for own in self.labels[player]
+      ]
+      for player in PLAYERS
+    ]
+    boards = np.arange(len(self.stands_for))
+    return HandBuckets(boards, (labels[0], labels[1]), self.is_lossless)
+
+
+def check_whole_public_game(game: CompiledGame) -> PublicGame:
+  """Returns a game that hands are told apart in.
+
+  Raises:
+    UnsupportedGameError: the game is not in vector form, or an abstraction itself.
+  """
+  if not isinstance(game, PublicGame) or game.original is not game:
+    raise errors.UnsupportedGameError(f"{game} is not what compile_public_game returns.")
+  return game
+
+
 # What `make_buckets` takes.
-AnyBuckets: TypeAlias = Buckets | Labels | str | os.PathLike[str]
+AnyBuckets: TypeAlias = Buckets | HandBuckets | Labels | str | os.PathLike[str]
+
+
+def _checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
+  chosen = set(players)
+  if not chosen <= set(range(game.num_players)):
+    raise errors.ArgumentError(
+      f"players must be of 0 to {game.num_players - 1}, not {sorted(chosen, key=repr)}."
+    )
+  return chosen
 
 
 def identity(game: CompiledGame) -> Buckets:
@@ -115,6 +179,25 @@ def _places(num_actions: Int64s) -> Int64s:
   """Returns, for each action of each infoset, which of the infoset's it is."""
   starts = np.cumsum(num_actions) - num_actions
   return np.arange(int(num_actions.sum())) - np.repeat(starts, num_actions)
+
+
+def shared_entries(infosets: Sequence[Infosets], buckets: Buckets) -> Int64s:
+  """Returns `CompiledGame.shared_entries` of infosets in buckets."""
+  result, begin = [np.zeros(0, np.int64)], 0
+  for own, labels, slots in zip(infosets, buckets.labels, buckets.slots, strict=True):
+    infoset = np.repeat(np.arange(len(labels)), own.num_actions)
+    starts = np.cumsum(own.num_actions) - own.num_actions
+    rank = np.empty_like(slots)
+    rank[np.lexsort((slots, infoset))] = np.arange(len(slots)) - starts[infoset]
+    _, first, bucket = np.unique(labels, return_index=True, return_inverse=True)
+    # Buckets in order of discovery, each as long as its infosets.
+    order = np.argsort(first)
+    lengths = own.num_actions[first[order]]
+    at = np.empty(len(order), np.int64)
+    at[order] = begin + np.cumsum(lengths) - lengths
+    result.append(at[bucket][infoset] + rank)
+    begin += int(lengths.sum())
+  return np.concatenate(result)
 
 
 def make_buckets(
@@ -138,6 +221,8 @@ def make_buckets(
     FileFormatError: the file is not one.
     OSError: the file can't be read.
   """
+  if isinstance(buckets, HandBuckets):
+    raise errors.ArgumentError("Buckets of hands are for abstract(game, buckets) alone.")
   if isinstance(buckets, Buckets):
     _check_fit(game, buckets)
     return buckets

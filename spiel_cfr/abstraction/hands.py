@@ -1,61 +1,74 @@
-"""Hands in buckets, for poker in vector form on the last board: hands of a bucket play alike after any betting.
+"""Poker in vector form in which hands of a bucket play alike, and boards that are equal but for suits.
 
-In vector form no hand goes away: hands of a bucket are tied, see `game.ties`, so that an iteration takes a little
-longer than without buckets. What is smaller is the number of strategies, and what is learned is how much that costs.
-
-Features say which hands are alike, given the hands that the other player may hold:
-
-- equity: the probability to win the showdown, a tie counting as half;
-- equities against clusters of the other's hands (opponent cluster hand strength, OCHS: Johanson, Burch, Valenzano and
-  Bowling, "Evaluating State-Space Abstractions in Extensive-Form Games", 2013).
+Where boards stand for others, a board counts as often as there are such; hands of a bucket have one infoset together,
+see `poker.layout`. Players remember the buckets that they have been in: after a deal of public cards, hands stay
+together if they are in one bucket there and were in one before. So recall is perfect, every solver takes the game, and
+iterations take less time than those of the whole game.
 """
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr import arguments, errors
-from spiel_cfr.abstraction.abstract_game import shared_entries
-from spiel_cfr.abstraction.buckets import Buckets, identity
-from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.ties import Ties, build_ties
+from spiel_cfr import errors
+from spiel_cfr.abstraction.buckets import (
+  Buckets,
+  HandBuckets,
+  check_whole_public_game,
+  identity,
+  shared_entries,
+)
+from spiel_cfr.compiled.base import CompiledGame, Infosets
+from spiel_cfr.compiled.parts import PLAYERS
 from spiel_cfr.kernels.arrays import Float64s, Int64s
-from spiel_cfr.poker.hand_pairs import hand_pairs
+from spiel_cfr.poker.infosets import places
+from spiel_cfr.poker.layout import Board, Layout
 from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.suits import number_in_order
+from spiel_cfr.policy import CompiledTabularPolicy, open_spiel
 
 
 class BucketedHands(PublicGame):
-  """A poker game in vector form in which hands of a bucket play alike. Make one with `bucket_hands`.
+  """A poker game in vector form in which hands of a bucket play alike. Make one with `abstract` or `bucket_hands`.
 
-  Solvers hand out policies of the full game.
+  It names the infosets of the full game, so that solvers hand out policies of the full game.
 
   Attributes:
-    full: the game in which all hands are told apart.
-    labels: each player's bucket of each hand, in the order of `Board.hands`.
+    full: the game in which all boards and hands are told apart.
+    buckets: which of them play alike.
   """
 
-  def __init__(self, full: PublicGame, labels: tuple[Int64s, Int64s]) -> None:
-    """Ties the hands."""
-    self.__dict__.update(full.__getstate__())
-    self.full, self.labels = full, labels
-    tied = np.full(full.end, -1)
-    number = 0
-    for player, own in enumerate(labels):
-      for node in full.layout.decisions(player, 0):
-        for sequences in full.layout.sequences(0, node):
-          tied[sequences] = number + own
-          number += 1 + int(own.max(initial=0))
-    self._tied = tied
-    groups = [treeplex.groups for treeplex in full.treeplexes]
-    self._ties = build_ties(groups, tied, full.num_infosets, full.end - 1)
+  def __init__(self, full: PublicGame, buckets: HandBuckets) -> None:
+    """Lays out the boards that stand for all.
 
-  @property
-  def ties(self) -> Ties:
-    """See the base class."""
-    return self._ties
+    Raises:
+      UnsupportedGameError: the game is an abstraction itself.
+      AbstractionError: the buckets are of another game.
+    """
+    buckets.check_fit(full)
+    before = full.layout
+    numbers, counts = np.unique(buckets.stands_for, return_counts=True)
+    boards = []
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+      old = before.boards[number]
+      classes = buckets.labels[0][number], buckets.labels[1][number]
+      boards.append(
+        Board(old.cards, old.level, old.probability * count, old.hands, old.strengths, classes)
+      )
+    parted = full.partition
+    super().__init__(
+      full.view,
+      Layout(before.deal, before.nodes, boards),
+      full.dtype,
+      1 if parted is None else parted.num_threads,
+      parted is not None,
+    )
+    self.full, self.buckets = full, buckets
+    self._board = np.searchsorted(numbers, buckets.stands_for)
 
   @property
   def original(self) -> CompiledGame:
@@ -65,104 +78,148 @@ class BucketedHands(PublicGame):
   @property
   def is_exact(self) -> bool:
     """See the base class."""
-    return False
+    return self.buckets.is_lossless
 
   @property
   def num_buckets(self) -> int:
     """How many strategies there are to choose."""
-    layout = self.layout
-    return sum(
-      len(layout.decisions(player, 0)) * len(np.unique(own))
-      for player, own in enumerate(self.labels)
-    )
+    return self.num_infosets
 
   @property
   def size(self) -> str:
     """See the base class."""
-    return f"{self.num_buckets:,} buckets for {self.full.size}"
+    merged = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
+    return f"{merged} infosets for {self.full.size}"
+
+  def _pairs(self) -> Iterator[tuple[Int64s, Int64s]]:
+    """Yields sequences of the full game, and those that they are here."""
+    before, here = self.full.layout, self.layout
+    yield np.array(before.roots[:2]), np.array(here.roots[:2])
+    for number, board in enumerate(self._board.tolist()):
+      for player in PLAYERS:
+        for node in before.decisions(player, number):
+          rows = np.arange(len(before.nodes[node].actions))[:, None] * here.strides[board, node]
+          classes = self.buckets.labels[player][number]
+          yield before.sequences(number, node), here.starts[board, node] + rows + classes
+
+  def to_original(self, sequence_form: Float64s) -> Float64s:
+    """See the base class."""
+    result = np.zeros(self.full.end)
+    for sequences, own in self._pairs():
+      result[sequences] = sequence_form[own]
+    return result
+
+  def from_actions(self, entries: Float64s) -> Float64s:
+    """See the base class; of infosets that play alike, what the first of them does."""
+    result = np.zeros(self.end)
+    # What is written last counts.
+    result[self.all_action_sequences[::-1]] = entries[::-1]
+    return result
+
+  @functools.cached_property
+  def _sequences(self) -> Int64s:
+    """For each sequence of the full game, what it is here; shape (sequences,)."""
+    result = np.zeros(self.full.end, np.int64)
+    for sequences, own in self._pairs():
+      result[sequences] = own
+    return result
+
+  @functools.cached_property
+  def infosets(self) -> tuple[Infosets, ...]:
+    """See the base class: those of the full game."""
+    result = []
+    for player, known in enumerate(self.full.infosets):
+      found = places(self.layout, player, self._sequences[known.first_sequence])
+      result.append(Infosets(known.infostates, known.actions, known.num_actions, *found))
+    return tuple(result)
 
   @functools.cached_property
   def shared_entries(self) -> Int64s:
-    """See the base class."""
-    same = tuple(self._tied[own.first_sequence] for own in self.infosets)
+    """See the base class: one for each action of a bucket."""
+    same = tuple(own.first_sequence.astype(np.int64) for own in self.infosets)
     return shared_entries(self.infosets, Buckets(same, identity(self).slots))
 
   @functools.cached_property
   def digest(self) -> str:
     """See the base class."""
     digest = hashlib.sha256(self.full.digest.encode())
-    for own in self.labels:
-      digest.update(own.tobytes())
+    for array in (self.buckets.stands_for, *self.buckets.labels[0], *self.buckets.labels[1]):
+      digest.update(array.tobytes())
     return digest.hexdigest()
 
+  def lift(self, policy: open_spiel.AnyPolicy) -> CompiledTabularPolicy:
+    """Returns a policy as one of the full game, which stays as it is when the solver goes on.
 
-def bucket_hands(game: PublicGame, labels: Sequence[npt.ArrayLike]) -> BucketedHands:
-  """Returns the game in which hands of a bucket play alike.
+    Args:
+      policy: what a solver of this game hands out, or any policy that is the same wherever hands play alike.
+
+    Raises:
+      PolicyError: the policy is for another game, or hands that play alike do not.
+    """
+    probabilities = open_spiel.from_policy(self, policy)
+    return CompiledTabularPolicy(self.full, self.to_original(probabilities))
+
+
+def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
+  """Puts hands into buckets.
+
+      equity = [hand_equities(game, player) for player in (0, 1)]
+      small = abstract(game, hand_buckets(game, [k_means(own, 20) for own in equity]))
+
+  Args:
+    game: poker in vector form.
+    labels: per player, an integer for each hand that the player may hold, in the order of `Board.hands`. Where public
+      cards are dealt, per player a list of such, one for each of `game.layout.boards`. Labels of different boards, and
+      of different players, have nothing to do with each other.
+
+  Raises:
+    UnsupportedGameError: the game is not in vector form, or an abstraction itself.
+    ArgumentError: the labels are not integers, one for each hand.
+  """
+  check_whole_public_game(game)
+  if len(labels) != len(PLAYERS):
+    raise errors.ArgumentError(f"labels must be of two players, not of {len(labels)}.")
+  boards, made = game.layout.boards, []
+  for player, given in enumerate(labels):
+    each = [given] if len(boards) == 1 else given
+    if not isinstance(each, Sequence) or len(each) != len(boards):
+      raise errors.ArgumentError(
+        f"Public cards are dealt in this game: labels must be {len(boards)} arrays for a player, one for each board."
+      )
+    own: list[Int64s] = []
+    for number, (board, array) in enumerate(zip(boards, each, strict=True)):
+      known = _checked(array, len(board.hands[player]))
+      if number:
+        # Nobody forgets the bucket before.
+        above = own[0][game.layout.lanes(player, 0, number)]
+        known = above * (1 + int(known.max(initial=0))) + known
+      own.append(number_in_order(known))
+    made.append(own)
+  return HandBuckets(np.arange(len(boards)), (made[0], made[1]))
+
+
+def _checked(labels: npt.ArrayLike, count: int) -> Int64s:
+  array = np.asarray(labels)
+  if array.shape != (count,) or array.dtype.kind not in "iu":
+    raise errors.ArgumentError(
+      f"labels must be {count} integers for a board, not {array.dtype} of shape {array.shape}."
+    )
+  return number_in_order(array.astype(np.int64))
+
+
+def bucket_hands(game: PublicGame, labels: Sequence[Any]) -> BucketedHands:
+  """Returns the game in which hands of a bucket play alike: `abstract(game, hand_buckets(game, labels))`.
 
       game = compile_public_game(endgame.load(), few_bets)
       equity = hand_equities(game, 0), hand_equities(game, 1)
       small = bucket_hands(game, [k_means(own, 20) for own in equity])
 
   Args:
-    game: poker in vector form, in which no public cards are dealt any more.
-    labels: per player, an integer for each hand that the player may hold, in the order of `Board.hands`.
+    game: see `hand_buckets`.
+    labels: see there.
 
   Raises:
-    UnsupportedGameError: the game is not in vector form, or public cards are dealt.
-    ArgumentError: the labels are not integers, one for each hand.
+    UnsupportedGameError: see there.
+    ArgumentError: see there.
   """
-  _check_last_board(game)
-  if len(labels) != len(game.treeplexes):
-    raise errors.ArgumentError(f"labels must be of two players, not of {len(labels)}.")
-  made = []
-  for own, hands in zip(labels, game.layout.boards[0].hands, strict=True):
-    array = np.asarray(own)
-    if array.shape != hands.shape or array.dtype.kind not in "iu":
-      raise errors.ArgumentError(
-        f"labels must be {len(hands)} integers for a player, not {array.dtype} of shape {array.shape}."
-      )
-    made.append(np.unique(array, return_inverse=True)[1].astype(np.int64))
-  return BucketedHands(game, (made[0], made[1]))
-
-
-def hand_equities(game: PublicGame, player: int, clusters: npt.ArrayLike | None = None) -> Float64s:
-  """Returns the equity of each of a player's hands, against the other's hands weighted by their reach.
-
-  Args:
-    game: poker in vector form, in which no public cards are dealt any more.
-    player: whose hands.
-    clusters: a label for each of the other's hands: then the equity against each cluster (OCHS); that against hands
-      all of which share a card with one's own is 1/2.
-
-  Returns:
-    Shape (hands, 1), or (hands, clusters); hands in the order of `Board.hands`.
-
-  Raises:
-    UnsupportedGameError: the game is not in vector form, or public cards are dealt.
-    ArgumentError: there is no such player, or there is not a label for each hand.
-  """
-  _check_last_board(game)
-  player = arguments.integer(player, "player", 0, 1)
-  board, deal = game.layout.boards[0], game.layout.deal
-  others = board.hands[1 - player]
-  which = np.zeros(len(others), np.int64) if clusters is None else np.asarray(clusters)
-  if which.shape != others.shape or which.dtype.kind not in "iu":
-    raise errors.ArgumentError(f"clusters must be {len(others)} integers, one for each hand.")
-  which = np.unique(which, return_inverse=True)[1]
-  pairs = hand_pairs(game.layout, 0, player)
-  weight = pairs.apart * deal.reaches[1 - player][others]
-  groups = np.eye(int(which.max(initial=0)) + 1)[which]
-  mass = weight @ groups
-  won = (weight * (1 + pairs.ahead) / 2) @ groups
-  result: Float64s = np.divide(won, mass, out=np.full(mass.shape, 0.5), where=mass > 0)
-  return result
-
-
-def _check_last_board(game: CompiledGame) -> None:
-  if not isinstance(game, PublicGame) or game.original is not game:
-    raise errors.UnsupportedGameError(f"{game} is not what compile_public_game returns.")
-  if len(game.layout.boards) > 1:
-    raise errors.UnsupportedGameError(
-      f"In {game} public cards are dealt; hands are put into buckets after the last of them. Begin at the river, or "
-      "compile it with vector_form=False and call abstract."
-    )
+  return BucketedHands(game, hand_buckets(game, labels))

@@ -18,9 +18,11 @@ sequences have the same gradient if, and but for a coincidence only if, they hav
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.abstraction.buckets import Buckets
+from spiel_cfr.abstraction.buckets import Buckets, HandBuckets
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint64s, aligned_zeros
+from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.suits import equal_hands
 
 # Gradients that differ by less are rounding: of the number itself, and of the largest.
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
@@ -28,24 +30,27 @@ _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
 _DRAWS = 2
 
 
-def lossless(game: CompiledGame, *, merge_actions: bool = True) -> Buckets:
+def lossless(game: CompiledGame, *, merge_actions: bool = True) -> Buckets | HandBuckets:
   """Finds infosets that may play alike without loss: what `abstract` makes of them has the same equilibria.
 
       small = abstract(game, lossless(game))
 
   Args:
-    game: any game that is not in parts.
+    game: any game. Of poker in vector form, public cards and hands are found that differ by suits alone, see
+      `poker.suits`.
     merge_actions: whether actions of an infoset that have the same colour become one, which plays them equally often.
       Otherwise they stay apart, in whatever order makes most infosets play alike; solvers then do exactly what they do
-      in the full game.
+      in the full game. In vector form no actions are alike.
 
   Raises:
-    UnsupportedGameError: the game is in parts, or an abstraction itself.
+    UnsupportedGameError: the game is an abstraction itself.
   """
-  if game.partition is not None or game.original is not game:
+  if game.original is not game:
     raise errors.UnsupportedGameError(
-      f"Symmetries are looked for in whole games with all their infosets, not in {game}."
+      f"Symmetries are looked for in games with all their infosets, not in {game}."
     )
+  if isinstance(game, PublicGame):
+    return HandBuckets(*equal_hands(game.layout), is_lossless=True)
   colours = _Colours(game)
   colours.refine()
   if not merge_actions:

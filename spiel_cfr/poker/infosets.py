@@ -3,8 +3,9 @@
 import numpy as np
 
 from spiel_cfr.compiled.base import Infosets
-from spiel_cfr.game.treeplex import FIRST_INFOSET, FIRST_SEQUENCE
+from spiel_cfr.game.treeplex import FIRST_INFOSET, FIRST_SEQUENCE, STRIDE
 from spiel_cfr.game.view import GameView
+from spiel_cfr.kernels.arrays import Int64s, Uint32s
 from spiel_cfr.poker.deal import NUM_CARDS
 from spiel_cfr.poker.layout import Board, Layout
 
@@ -30,20 +31,29 @@ def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
     infostates.append(view.infostate(state))
   boards, nodes, lanes = np.array([entry[2:] for entry in found], np.int64).reshape(-1, 3).T
   moves = [layout.nodes[entry[3]].actions for entry in found]
-  # An infoset's place in the layout follows from its sequences' place in their group.
-  first_sequence = layout.starts[boards, nodes] + lanes
-  groups = np.concatenate(layout.groups[player]).astype(np.int64)
-  starts = groups[:, FIRST_SEQUENCE]
-  group = np.searchsorted(starts, first_sequence, side="right") - 1
-  laid_out = groups[:, FIRST_INFOSET] - layout.first_infosets[player, 0]
+  position, first_sequence, stride = places(layout, player, layout.starts[boards, nodes] + lanes)
   return Infosets(
     infostates=infostates,
     actions=np.array([action for actions in moves for action in actions], np.int64),
     num_actions=np.array([len(actions) for actions in moves], np.int64),
-    position=(laid_out[group] + first_sequence - starts[group]).astype(np.uint32),
-    first_sequence=first_sequence.astype(np.uint32),
-    stride=layout.strides[boards, nodes].astype(np.uint32),
+    position=position,
+    first_sequence=first_sequence,
+    stride=stride,
   )
+
+
+def places(layout: Layout, player: int, first_sequence: Int64s) -> tuple[Uint32s, Uint32s, Uint32s]:
+  """Returns `position`, `first_sequence` and `stride` of `Infosets`, given the first sequence of each infoset.
+
+  An infoset's place in the layout follows from its sequences' place in their group.
+  """
+  groups = np.concatenate(layout.groups[player]).astype(np.int64)
+  starts = groups[:, FIRST_SEQUENCE]
+  group = np.searchsorted(starts, first_sequence, side="right") - 1
+  laid_out = groups[:, FIRST_INFOSET] - layout.first_infosets[player, 0]
+  position = laid_out[group] + first_sequence - starts[group]
+  stride = groups[group, STRIDE]
+  return position.astype(np.uint32), first_sequence.astype(np.uint32), stride.astype(np.uint32)
 
 
 def first_deal(layout: Layout, player: int, board: Board, hand: int) -> list[int]:
@@ -72,13 +82,13 @@ def name_infoset(layout: Layout, view: GameView, player: int, place: int) -> str
   groups = layout.groups[player][number].astype(np.int64)
   group = groups[np.searchsorted(groups[:, FIRST_INFOSET], infoset, side="right") - 1]
   sequence = int(group[FIRST_SEQUENCE] + infoset - group[FIRST_INFOSET])
-  hands = board.hands[player]
+  members = board.hands[player][board.members(player)]
   node = next(
     node
     for node in layout.decisions(player, number)
-    if 0 <= sequence - layout.starts[number, node] < len(hands)
+    if 0 <= sequence - layout.starts[number, node] < len(members)
   )
-  hand = int(hands[sequence - layout.starts[number, node]])
+  hand = int(members[sequence - layout.starts[number, node]])
   state = view.new_initial_state()
   dealt = first_deal(layout, player, board, hand)
   for action in (*dealt, *layout.public_actions(number, node)):

@@ -4,6 +4,9 @@ A *board* is a set of public cards. The betting between two deals of public card
 public states are the pairs of a board and a node of the public tree. At each of them a player has an infoset for
 every hand that can be there, and these stand next to each other in the treeplex: `[board][group][action][state][hand]`.
 On boards that see a showdown the hands are in order of strength.
+
+Hands that play alike have one infoset together: a hand's *class* is which of its board's infosets it has. Terminals
+know hands, treeplexes know classes.
 """
 
 import dataclasses
@@ -15,7 +18,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr.game.treeplex import COLUMNS
-from spiel_cfr.kernels.arrays import Int64s, Uint64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint64s
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
@@ -36,6 +39,7 @@ class Board:
     probability: that chance deals it, given hands that share no card with it.
     hands: int64 (hands,) per player: rows of `Deal.hands`.
     strengths: int64 (hands,) per player, ascending; all 0 where no showdown can be.
+    classes: int64 (hands,) per player: the class of each hand, from 0 without gaps, in order of the first hand of each.
   """
 
   cards: tuple[int, ...]
@@ -43,6 +47,24 @@ class Board:
   probability: float
   hands: tuple[Int64s, Int64s]
   strengths: tuple[Int64s, Int64s]
+  classes: tuple[Int64s, Int64s]
+
+  def num_classes(self, player: int) -> int:
+    """Returns how many infosets a player has at a decision."""
+    return 1 + int(self.classes[player].max(initial=-1))
+
+  @property
+  def tells_all_apart(self) -> bool:
+    """Whether each hand has an infoset of its own."""
+    return all(self.num_classes(player) == len(hands) for player, hands in enumerate(self.hands))
+
+  def members(self, player: int) -> Int64s:
+    """Returns the first hand of each class, as places in `hands`."""
+    return np.asarray(np.unique(self.classes[player], return_index=True)[1])
+
+  def class_sums(self, player: int, numbers: Float64s) -> Float64s:
+    """Returns sums over the hands of each class of numbers of hands."""
+    return np.asarray(np.bincount(self.classes[player], numbers, self.num_classes(player)))
 
 
 def list_boards(deal: Deal, nodes: list[PublicNode]) -> list[Board]:
@@ -89,7 +111,8 @@ def _board(
     order = np.argsort(strength, kind="stable")
     hands.append(own[order])
     strengths.append(strength[order])
-  return Board(known, level, probability, (hands[0], hands[1]), (strengths[0], strengths[1]))
+  apart = np.arange(len(hands[0])), np.arange(len(hands[1]))
+  return Board(known, level, probability, (hands[0], hands[1]), (strengths[0], strengths[1]), apart)
 
 
 class HandRow(NamedTuple):
@@ -110,7 +133,7 @@ class Layout:
     deal: how the game deals.
     nodes: its public tree.
     boards: all boards, the one at the beginning first.
-    starts: int64 (boards, nodes): the sequence of the first action of the first hand at a decision; 0 elsewhere.
+    starts: int64 (boards, nodes): the sequence of the first action of the first class at a decision; 0 elsewhere.
     strides: int64 (boards, nodes): from there to the sequence of the next action.
     roots: each player's empty sequence, and the end of all.
     groups: each player's groups, as in `Treeplex`, board by board.
@@ -169,7 +192,7 @@ class Layout:
 
   def _lay_out(self, player: int, number: int, end: int, num_infosets: int) -> tuple[int, int]:
     """Places the infosets of a board; returns the next free sequence and infoset."""
-    hands = len(self.boards[number].hands[player])
+    classes = self.boards[number].num_classes(player)
     own = self.decisions(player, number)
     shape = {index: (self.nodes[index].depth, len(self.nodes[index].actions)) for index in own}
     groups: list[tuple[int, ...]] = []
@@ -178,10 +201,10 @@ class Layout:
       states = [index for index in own if shape[index] == (depth, actions)]
       # Children in the order of their parents: both sweeps then read and write the parents in order.
       states.sort(key=lambda index: self.row_above(player, number, index).first)
-      count = len(states) * hands
+      count = len(states) * classes
       stride = _align(count)
       for place, index in enumerate(states):
-        self.starts[number, index] = end + place * hands
+        self.starts[number, index] = end + place * classes
         self.strides[number, index] = stride
       groups.append((end, stride, count, actions, num_infosets, depth))
       end += actions * stride
@@ -192,21 +215,20 @@ class Layout:
     return end, num_infosets
 
   def lanes(self, player: int, earlier: int, later: int) -> Int64s:
-    """Returns where the hands of a board stand on an earlier board."""
+    """Returns the classes on a board, or on an earlier one, of the hands of a board."""
     key = player, earlier, later
     if key not in self._known_lanes:
       before = self.boards[earlier].hands[player]
       by_hand = np.argsort(before)
       places = np.searchsorted(before, self.boards[later].hands[player], sorter=by_hand)
-      self._known_lanes[key] = by_hand[places]
+      self._known_lanes[key] = self.boards[earlier].classes[player][by_hand[places]]
     return self._known_lanes[key]
 
   def sequences(self, board: int, node: int) -> Int64s:
     """Returns the sequences of a decision, shape (actions, hands); hands as in `Board.hands`."""
     decision = self.nodes[node]
-    hands = len(self.boards[board].hands[decision.player])
     rows = np.arange(len(decision.actions))[:, None] * self.strides[board, node]
-    return np.asarray(self.starts[board, node] + rows + np.arange(hands))
+    return np.asarray(self.starts[board, node] + rows + self.boards[board].classes[decision.player])
 
   def public_actions(self, board: int, node: int) -> list[int]:
     """Returns the actions, public cards included, that lead to a public state."""

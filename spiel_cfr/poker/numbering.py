@@ -42,7 +42,7 @@ class Numbering(NamedTuple):
   def parents(self, layout: Layout) -> Uint32s:
     """Returns the sequence above each infoset of these boards, in the order of the layout."""
     above = [
-      self.first(row) + self.lanes(row)
+      self.first(row) + self.lanes(row)[layout.boards[number].members(self.player)]
       for number in self.boards
       for node in layout.decisions(self.player, number)
       for row in [layout.row_above(self.player, number, node)]

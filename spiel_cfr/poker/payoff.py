@@ -71,7 +71,7 @@ class PokerTerminals(Payoff):
         by_kind: dict[bool, list[int]] = {True: [], False: []}
         for node in layout.terminals(number, kind):
           above = [layout.row_above(player, number, node).board for player in (0, 1)]
-          by_kind[above == [number, number]].append(node)
+          by_kind[above == [number, number] and board.tells_all_apart].append(node)
         for in_order, own in by_kind.items():
           for node in own:
             firsts, lanes = [], []
@@ -144,16 +144,18 @@ class PokerTerminals(Payoff):
     bounds = np.zeros(layout.roots[player + 1] - root)
     bounds[0] = largest
     for number, board in enumerate(layout.boards):
-      probability = board.probability * self._mass(player, number, 1)
+      probability = board.probability * board.class_sums(player, self._mass(player, number, 1))
       for node in layout.decisions(player, number):
-        bounds[layout.sequences(number, node) - root] = largest * probability
+        bounds[layout.sequences(number, node) - root] = largest * probability[board.classes[player]]
     return bounds
 
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """See the base class: that of `counterfactual_bounds`, the same for all decisions on a board."""
     layout = self._layout
     result = [
-      np.tile(board.probability * self._mass(player, number, 1), len(nodes))
+      np.tile(
+        board.probability * board.class_sums(player, self._mass(player, number, 1)), len(nodes)
+      )
       for number, board in enumerate(layout.boards)
       if (nodes := layout.decisions(player, number))
     ]
@@ -170,13 +172,15 @@ class PokerTerminals(Payoff):
     for number, board in enumerate(self._layout.boards):
       own, theirs = (deal.reaches[each, board.hands[each]] for each in (player, 1 - player))
       probability = own * board.probability * theirs.sum() / deal.total
-      scales += [probability] * len(self._layout.decisions(player, number))
+      together = board.class_sums(player, probability)
+      scales += [together] * len(self._layout.decisions(player, number))
     return self._layout.largest_payoff * np.concatenate(scales)
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix of both players' sequences.
 
-    It is at most the Frobenius norm, and at most the root of the largest row sum times the largest column sum.
+    It is at most the root of the largest row sum times the largest column sum, and at most the Frobenius norm, which is
+    summed over hands that are told apart.
     """
     layout = self._layout
     sums = [np.zeros(treeplexes[-1].end), np.zeros(treeplexes[-1].end)]
@@ -195,7 +199,10 @@ class PokerTerminals(Payoff):
         apart = all(row.board == number for row in rows)
         frobenius[node] = math.hypot(before, norm) if apart else before + norm
     row_sum, column_sum = (float(each.max()) for each in sums)
-    return min(math.hypot(*frobenius.values()), math.sqrt(row_sum * column_sum))
+    norm = math.sqrt(row_sum * column_sum)
+    if all(board.tells_all_apart for board in layout.boards):
+      norm = min(norm, math.hypot(*frobenius.values()))
+    return norm
 
   def _mass(self, player: int, board: int, power: int) -> Float64s:
     """Returns the sum, over the opponent's hands, of chance's probability of a pair to a power, for a board's hands."""

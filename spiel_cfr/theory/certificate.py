@@ -7,6 +7,7 @@ solver pays nothing for a certificate that nobody asks for. `regrets` does the b
 
 import numpy as np
 
+from spiel_cfr import evaluate
 from spiel_cfr.theory.local_certificate import LocalPlayer
 from spiel_cfr.theory.local_steps import AdaptiveSteps, FixedSteps
 from spiel_cfr.theory.paper_certificate import PaperPlayer, paper_guarantee
@@ -49,7 +50,9 @@ def _conclude(
   solver: StablePredictiveRun, ledger: Ledger, players: list[PaperPlayer | LocalPlayer]
 ) -> Certificate:
   """What follows for the gap of the average strategies."""
-  gap, t = solver.nash_conv(), solver.iteration
+  t = solver.iteration
+  # In the game that was solved: of an abstraction, theory says nothing of the full game.
+  gap = evaluate.evaluate(solver.compiled_game, solver.average_sequence_form()).nash_conv
   notes = _what_is_not_covered(solver)
   guarantee = bound = None
   if t and not any("gap" in note for note in notes):

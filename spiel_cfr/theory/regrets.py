@@ -37,7 +37,7 @@ class StablePredictiveRun(Protocol):
   def evaluate_and_update_policy(self) -> None: ...  # noqa: D102
   def current_probabilities(self) -> Float64s: ...  # noqa: D102
   def current_sequence_form(self) -> Float64s: ...  # noqa: D102
-  def nash_conv(self) -> float: ...  # noqa: D102
+  def average_sequence_form(self) -> Float64s: ...  # noqa: D102
 
 
 class PlayerRun:

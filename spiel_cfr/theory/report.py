@@ -46,7 +46,7 @@ class Certificate:
   Attributes:
     checks: every promise.
     iterations: how many there were.
-    gap: NashConv of the average strategies.
+    gap: NashConv of the average strategies, in the game that was solved.
     guarantee: what the theory promises for it before the run, None where it promises nothing.
     bound: what it promises for it given the errors of the predictions in this run; likewise.
     notes: what the theory does not cover here, and what it says past the horizon.

@@ -115,7 +115,81 @@ def test_refusals(endgame):
   with pytest.raises(errors.ArgumentError, match="integers"):
     spiel_cfr.bucket_hands(vector, [[0.5], [0]])
   turn = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0])
-  with pytest.raises(errors.UnsupportedGameError, match="Begin at the river"):
-    spiel_cfr.hand_equities(turn, 0)
-  with pytest.raises(errors.UnsupportedGameError, match="without symmetries"):
+  with pytest.raises(errors.ArgumentError, match="one for each board"):
+    spiel_cfr.bucket_hands(turn, [[0], [0]])
+  with pytest.raises(errors.UnsupportedGameError, match="hand_buckets"):
     spiel_cfr.abstract(vector, {})
+  made = spiel_cfr.hand_buckets(vector, _labels(vector, 2))
+  with pytest.raises(errors.AbstractionError, match="boards and hands"):
+    spiel_cfr.abstract(turn, made)
+  with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
+    spiel_cfr.abstract(listed, made)
+  with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
+    spiel_cfr.abstract(spiel_cfr.abstract(vector, made), made)
+  with pytest.raises(errors.ArgumentError, match="players must be"):
+    spiel_cfr.abstract(vector, made, players=(2,))
+  with pytest.raises(errors.ArgumentError, match="abstract"):
+    spiel_cfr.make_buckets(vector, made)
+
+
+def _river_labels(game, seed, size):
+  """Random buckets of every board."""
+  rng = np.random.default_rng(seed)
+  return [
+    [rng.integers(0, size, len(board.hands[player])) for board in game.layout.boards]
+    for player in (0, 1)
+  ]
+
+
+def _same_buckets_by_name(vector, listed, made):
+  """Returns the buckets of the enumerated game: of a board, a player's own betting and the hands of a label."""
+  names = {}
+  for player, own in enumerate(vector.infosets):
+    known = dict(zip(own.first_sequence.tolist(), own.infostates, strict=True))
+    for number, labels in enumerate(made.labels[player]):
+      for node in vector.layout.decisions(player, number):
+        for first, label in zip(
+          vector.layout.sequences(number, node)[0].tolist(), labels.tolist(), strict=True
+        ):
+          names[known[first]] = (number, node, label)
+  return spiel_cfr.make_buckets(listed, names)
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("index", range(len(poker_games.UNIVERSAL_POKER) - 1))
+def test_buckets_before_and_after_public_cards(index, partitioned):
+  """Any labels, on every board: the game is the enumerated one with the same buckets and perfect recall."""
+  name = poker_games.UNIVERSAL_POKER[index]
+  vector = spiel_cfr.compile_public_game(name, partitioned=partitioned)
+  listed = spiel_cfr.compile_game(name, vector_form=False)
+  made = spiel_cfr.hand_buckets(vector, _river_labels(vector, index, 2))
+  small = spiel_cfr.abstract(vector, made)
+  other = spiel_cfr.abstract(listed, _same_buckets_by_name(vector, listed, made))
+  assert other.ties is None
+  assert small.num_infosets == other.num_infosets < vector.num_infosets
+  found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(other)
+  for solver in (found, expected):
+    solver.run(30)
+  scale = max(map(abs, vector.payoff_range))
+  assert found.nash_conv() == pytest.approx(expected.nash_conv(), abs=1e-9 * scale)
+  assert found.nash_conv() == pytest.approx(
+    spiel_cfr.nash_conv(listed, found.average_policy_dict()), abs=1e-9 * scale
+  )
+  for own, theirs in zip(found._loop.values(), expected._loop.values(), strict=True):
+    assert own == pytest.approx(theirs, abs=1e-9 * scale)
+  lifted = small.lift(found.average_policy())
+  assert spiel_cfr.nash_conv(vector, lifted) == pytest.approx(found.nash_conv(), abs=1e-9 * scale)
+
+
+def test_one_side_at_a_time(endgame):
+  """As for the same buckets of the enumerated game, and exactly the linear program's."""
+  vector, listed = endgame
+  labels = _labels(vector, 2)
+  made = spiel_cfr.hand_buckets(vector, labels)
+  for solver in ("lp", "cfr+"):
+    found = spiel_cfr.least_exploitable(vector, made, iterations=200, solver=solver)
+    expected = spiel_cfr.least_exploitable(
+      listed, _same_buckets(vector, listed, labels), iterations=200, solver=solver
+    )
+    assert found.exploitability == pytest.approx(expected.exploitability, abs=1e-8)
+    assert spiel_cfr.exploitability(vector, found.policy) == pytest.approx(found.exploitability)

@@ -244,6 +244,13 @@ def _bucketed_hands() -> Any:
   )
 
 
+def _hand_buckets() -> Any:
+  game = instance(spiel_cfr.PublicGame)
+  return spiel_cfr.hand_buckets(
+    game, [np.arange(len(own)) // 2 for own in game.layout.boards[0].hands]
+  )
+
+
 def _state() -> Any:
   state = _kuhn().new_initial_state()
   state.apply_action(0)
@@ -299,6 +306,7 @@ _bases: dict[str, Callable[[], Any]] = {
 # Of classes whose objects are found rather than made.
 _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.BucketedHands: _bucketed_hands,
+  spiel_cfr.HandBuckets: _hand_buckets,
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 

@@ -53,7 +53,7 @@ class Form:
   action_filter: Callable[[Any, Sequence[int]], list[int]] | None = None
   payoff: str | None = None
   tolerance: float = 1e-9
-  buckets: Callable[[spiel_cfr.CompiledGame], spiel_cfr.Buckets] | None = None
+  buckets: Callable[[Any], spiel_cfr.Buckets | spiel_cfr.HandBuckets] | None = None
   is_large: bool = False
   num_shards: int = 0
   is_remote: bool = False
@@ -65,9 +65,14 @@ class Form:
     return hash(self.name)
 
   @property
+  def forgets(self) -> bool:
+    """Whether the game is an abstraction in which players forget."""
+    return self.buckets is _forgetful
+
+  @property
   def loses(self) -> bool:
     """Whether the game is an abstraction with fewer strategies than there are."""
-    return self.buckets is _forgetful
+    return self.buckets in (_forgetful, _some_hands)
 
   @property
   def is_vector(self) -> bool:
@@ -86,14 +91,16 @@ class Form:
   @functools.cached_property
   def compiled(self) -> spiel_cfr.CompiledGame:
     """The game in this form."""
-    if self.buckets is not None:
-      result = spiel_cfr.abstract(self.enumerated, self.buckets(self.enumerated))
-    elif self.options is None:
+    if self.options is not None:
+      result = spiel_cfr.compile_public_game(self.load(), self.action_filter, **self.options)
+    elif self.buckets is not None:
+      result = self.enumerated
+    else:
       result = spiel_cfr.compile_game(
         self.load(), action_filter=self.action_filter, vector_form=False
       )
-    else:
-      result = spiel_cfr.compile_public_game(self.load(), self.action_filter, **self.options)
+    if self.buckets is not None:
+      result = spiel_cfr.abstract(result, self.buckets(result))
     if self.num_shards:
       folder = None if self.is_remote else _folder().name
       result = spiel_cfr.shard(result, executors.Here(), folder, self.num_shards)
@@ -145,6 +152,14 @@ def _forgetful(game: spiel_cfr.CompiledGame) -> spiel_cfr.Buckets:
   return dataclasses.replace(buckets.identity(game), labels=tuple(labels), is_lossless=False)
 
 
+def _some_hands(game: spiel_cfr.PublicGame) -> spiel_cfr.HandBuckets:
+  """Every other hand is alike, on every board."""
+  labels = [
+    [np.arange(len(board.hands[player])) % 2 for board in game.layout.boards] for player in (0, 1)
+  ]
+  return spiel_cfr.hand_buckets(game, labels)
+
+
 _FOUR_CARDS = "poker of four cards, a card of them public"
 FORMS = (
   Form(
@@ -190,6 +205,22 @@ FORMS = (
   Form("vector form", _FOUR_CARDS, _poker, {"partitioned": False}),
   Form("parts, 1 thread", _FOUR_CARDS, _poker, {"partitioned": True}),
   Form("parts, 2 threads", _FOUR_CARDS, _poker, {"partitioned": True, "num_threads": 2}),
+  Form(
+    "parts, symmetries",
+    "poker of four cards of two suits, a card of them public, without them",
+    _suits,
+    {"partitioned": True},
+    buckets=spiel_cfr.lossless,
+    is_large=True,
+  ),
+  Form(
+    "vector form, buckets",
+    f"{_FOUR_CARDS}; every other hand is alike",
+    _poker,
+    {"partitioned": False},
+    buckets=_some_hands,
+    is_large=True,
+  ),
   Form("shards", _FOUR_CARDS, _poker, {"partitioned": True}, is_large=True, num_shards=2),
   Form(
     "shards without a folder",

@@ -172,7 +172,7 @@ REFUSALS: tuple[Refusal, ...] = (
     errors.AbstractionError,
     "First-order methods take steps over convex sets of strategies, which players who forget don't have.",
     "buckets that remember the player's own actions",
-    lambda cell: cell.form.loses and _is_first_order(cell),
+    lambda cell: cell.form.forgets and _is_first_order(cell),
   ),
   Refusal(
     errors.AbstractionError,
@@ -190,13 +190,13 @@ REFUSALS: tuple[Refusal, ...] = (
     errors.AbstractionError,
     "Full averages are weighted by the one way in which a player comes to an infoset, and tied infosets have several.",
     "AverageType.SIMPLE",
-    lambda cell: cell.form.loses and cell.solver == "external_sampling_full",
+    lambda cell: cell.form.forgets and cell.solver == "external_sampling_full",
   ),
   Refusal(
     errors.AbstractionError,
     "Certificates check theorems about perfect recall.",
     "buckets that remember the player's own actions",
-    lambda cell: cell.form.loses and cell.operation.name == "certificate",
+    lambda cell: cell.form.forgets and cell.operation.name == "certificate",
   ),
 )
 

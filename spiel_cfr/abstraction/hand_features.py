@@ -1,0 +1,147 @@
+"""What hands are alike by: features of private hands, given the hands that the other player may hold.
+
+- equity: the probability to win the showdown, a tie counting as half;
+- equities against clusters of the other's hands (opponent cluster hand strength, OCHS: Johanson, Burch, Valenzano and
+  Bowling, "Evaluating State-Space Abstractions in Extensive-Form Games", 2013);
+- histograms, of hands before a deal of public cards: how often a hand will be in each cluster of hands after it. Where
+  clusters are intervals of equities they are histograms of equities (the same). Where they are clusters of features,
+  made from the last board up, they are potential-aware (Ganzfried and Sandholm, "Potential-Aware Imperfect-Recall
+  Abstraction with Earth Mover's Distance in Imperfect-Information Games", 2014).
+
+Histograms are compared by the earth mover's distance: what it takes to turn one into the other, if to move probability
+costs the distance between clusters that it is moved.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import arguments, errors
+from spiel_cfr.abstraction.buckets import check_whole_public_game
+from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.poker.hand_pairs import hand_pairs
+from spiel_cfr.poker.layout import Layout
+from spiel_cfr.poker.public_game import PublicGame
+
+
+def hand_equities(
+  game: PublicGame, player: int, clusters: npt.ArrayLike | None = None, *, board: int = 0
+) -> Float64s:
+  """Returns the equity of each of a player's hands, against the other's hands weighted by their reach.
+
+  Args:
+    game: poker in vector form.
+    player: whose hands.
+    clusters: a label for each of the other's hands: then the equity against each cluster (OCHS); that against hands
+      all of which share a card with one's own is 1/2.
+    board: a number in `game.layout.boards`. On the first one, where public cards are to come, all that may come count.
+
+  Returns:
+    Shape (hands, 1), or (hands, clusters); hands in the order of `Board.hands`.
+
+  Raises:
+    UnsupportedGameError: the game is not in vector form, or an abstraction.
+    ArgumentError: there is no such player or board, or there is not a label for each hand.
+  """
+  layout = check_whole_public_game(game).layout
+  player = arguments.integer(player, "player", 0, 1)
+  board = arguments.integer(board, "board", 0, len(layout.boards) - 1)
+  others = layout.boards[board].hands[1 - player]
+  which = np.zeros(len(others), np.int64) if clusters is None else np.asarray(clusters)
+  if which.shape != others.shape or which.dtype.kind not in "iu":
+    raise errors.ArgumentError(f"clusters must be {len(others)} integers, one for each hand.")
+  which = np.unique(which, return_inverse=True)[1]
+  groups = np.eye(int(which.max(initial=0)) + 1)[which]
+  later = _later_boards(layout)
+  if board or not len(later):
+    won, mass = _won(layout, player, board, groups)
+  else:
+    won, mass = np.zeros((2, len(layout.boards[0].hands[player]), groups.shape[1]))
+    for number in later:
+      own, other = (layout.lanes(each, 0, number) for each in (player, 1 - player))
+      there = _won(layout, player, number, groups[other])
+      won[own] += there[0]
+      mass[own] += there[1]
+  result: Float64s = np.divide(won, mass, out=np.full(mass.shape, 0.5), where=mass > 0)
+  return result
+
+
+def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLike]) -> Float64s:
+  """Returns how often each of a player's hands will be in each cluster of hands after the deal of public cards.
+
+  Args:
+    game: poker in vector form, in which public cards are dealt.
+    player: whose hands.
+    labels: for each board after the first, in the order of `game.layout.boards`, an integer from 0 for each hand of the
+      player there; the same number is the same cluster on all boards.
+
+  Returns:
+    Shape (hands, clusters); hands in the order of the first board's. Rows sum to 1.
+
+  Raises:
+    UnsupportedGameError: the game is not in vector form, or an abstraction, or no public cards are dealt.
+    ArgumentError: there is no such player, or there is not a label for each hand.
+  """
+  layout = check_whole_public_game(game).layout
+  player = arguments.integer(player, "player", 0, 1)
+  later = _later_boards(layout)
+  if not len(later):
+    raise errors.UnsupportedGameError(
+      f"No public cards are dealt in {game}, so that hands do not change; hand_equities compares them."
+    )
+  given = [np.asarray(own) for own in labels]
+  sizes = [layout.boards[number].hands[player].shape for number in later]
+  if [own.shape for own in given] != sizes or any(own.dtype.kind not in "iu" for own in given):
+    raise errors.ArgumentError(
+      f"labels must be integers for {len(sizes)} boards, one for each hand that player {player} may hold there."
+    )
+  if any(own.min(initial=0) < 0 for own in given):
+    raise errors.ArgumentError("labels must not be negative.")
+  clusters = 1 + max(int(own.max(initial=0)) for own in given)
+  result: Float64s = np.zeros((len(layout.boards[0].hands[player]), clusters))
+  for number, own in zip(later, given, strict=True):
+    others = np.ones((len(layout.boards[number].hands[1 - player]), 1))
+    mass = _won(layout, player, number, others)[1][:, 0]
+    np.add.at(result, (layout.lanes(player, 0, number), own), mass)
+  total: Float64s = result.sum(axis=1, keepdims=True)
+  result = np.divide(result, total, out=np.full(result.shape, 1 / clusters), where=total > 0)
+  return result
+
+
+def equity_histograms(game: PublicGame, player: int, bins: int = 10) -> Float64s:
+  """Returns how the equities of each of a player's hands after the deal of public cards are distributed.
+
+  Args:
+    game: poker in vector form, in which public cards are dealt.
+    player: whose hands.
+    bins: into how many equal intervals from 0 to 1.
+
+  Returns:
+    Shape (hands, bins); hands in the order of the first board's. Rows sum to 1.
+
+  Raises:
+    UnsupportedGameError: see `next_histograms`.
+    ArgumentError: there is no such player, or `bins` is not positive.
+  """
+  bins = arguments.positive_integer(bins, "bins")
+  layout = check_whole_public_game(game).layout
+  labels: list[Int64s] = []
+  for number in _later_boards(layout):
+    equity = hand_equities(game, player, board=number)[:, 0]
+    labels.append(np.minimum((equity * bins).astype(np.int64), bins - 1))
+  # So that all intervals are there, whether or not a hand is ever in the last.
+  found = next_histograms(game, player, labels)
+  return np.pad(found, ((0, 0), (0, bins - found.shape[1])))
+
+
+def _later_boards(layout: Layout) -> range:
+  return range(1, len(layout.boards))
+
+
+def _won(layout: Layout, player: int, number: int, groups: Float64s) -> tuple[Float64s, Float64s]:
+  """Returns what each hand wins of each group of the other's hands on a board, and what it could, weighted by reach."""
+  others = layout.boards[number].hands[1 - player]
+  pairs = hand_pairs(layout, number, player)
+  weight = pairs.apart * layout.deal.reaches[1 - player][others]
+  return (weight * (1 + pairs.ahead) / 2) @ groups, weight @ groups

@@ -1,0 +1,86 @@
+"""Suits that are worth the same: public cards and hands that differ by them alone play alike.
+
+A permutation of the suits is a symmetry of a deal if it leaves the public cards at the beginning where they are, as a
+set, and gives each player's hands the reaches that they have. Symmetries take boards to boards. Of each orbit of them
+the first stands for all, as often as there are boards; and there hands are alike if a symmetry that leaves the board
+where it is takes one to the other (Waugh, "A Fast and Optimal Hand Isomorphism Algorithm", 2013, numbers such hands).
+
+Nothing is lost: where all play alike what symmetries take to each other, so do best responses.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr.kernels.arrays import Int64s
+from spiel_cfr.poker.deal import Deal
+from spiel_cfr.poker.layout import Layout
+
+
+class Symmetry(NamedTuple):
+  """What a permutation of suits does.
+
+  Attributes:
+    cards: where each card goes, shape (cards,).
+    hands: where each row of `Deal.hands` goes, shape (hands,).
+  """
+
+  cards: Int64s
+  hands: Int64s
+
+
+def symmetries(deal: Deal) -> list[Symmetry]:
+  """Returns the symmetries of a deal, the one that changes nothing first."""
+  every = np.arange(deal.num_cards)
+  digits = deal.num_cards ** np.arange(deal.hand_size)[::-1]
+  # Ascending, since hands are in lexicographic order.
+  codes = deal.hands @ digits
+  result = []
+  for suits in itertools.permutations(range(deal.num_suits)):
+    moved = every - every % deal.num_suits + np.array(suits)[every % deal.num_suits]
+    if {int(moved[card]) for card in deal.board} != set(deal.board):
+      continue
+    hands = np.searchsorted(codes, np.sort(moved[deal.hands], axis=1) @ digits)
+    if np.array_equal(deal.reaches[:, hands], deal.reaches):
+      result.append(Symmetry(moved, hands))
+  return result
+
+
+def equal_hands(layout: Layout) -> tuple[Int64s, tuple[list[Int64s], list[Int64s]]]:
+  """Finds what symmetries of a game's deal take to each other.
+
+  Returns:
+    For each board, the number of the board that stands for it; and per player, for each board, the classes of its hands
+    there, as in `Board.classes`.
+  """
+  found = symmetries(layout.deal)
+  number_of = {frozenset(board.cards): number for number, board in enumerate(layout.boards)}
+  stands_for = np.zeros(len(layout.boards), np.int64)
+  classes: tuple[list[Int64s], list[Int64s]] = ([], [])
+  for number, board in enumerate(layout.boards):
+    images = [number_of[frozenset(each.cards[list(board.cards)].tolist())] for each in found]
+    first = min(images)
+    stands_for[number] = first
+    there = [each for each, image in zip(found, images, strict=True) if image == first]
+    for player, own in enumerate(classes):
+      hands = board.hands[player]
+      # Of all hands that one could be there, the first is the same for all that are alike.
+      least = np.min([each.hands[hands] for each in there], axis=0)
+      if first == number:
+        own.append(number_in_order(least))
+        continue
+      before = layout.boards[first].hands[player]
+      by_hand = np.argsort(before)
+      places = by_hand[np.searchsorted(before, least, sorter=by_hand)]
+      own.append(own[first][places])
+  return stands_for, classes
+
+
+def number_in_order(labels: Sequence[int] | Int64s) -> Int64s:
+  """Returns the same labels as numbers from 0, in the order in which each comes first."""
+  _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+  rank = np.empty(len(first), np.int64)
+  rank[np.argsort(first)] = np.arange(len(first))
+  return np.asarray(rank[which.reshape(-1)])
