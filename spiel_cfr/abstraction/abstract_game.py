@@ -22,13 +22,13 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
-from spiel_cfr.abstraction.leaves import merged_leaves
 from spiel_cfr.compiled.base import CompiledGame, Infosets
 from spiel_cfr.compiled.enumerated import EnumeratedGame, lay_out
 from spiel_cfr.game.ties import Ties, build_ties
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.payoffs.base import Payoff
+from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
 
 

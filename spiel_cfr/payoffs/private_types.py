@@ -28,9 +28,17 @@ def public_states(leaf_sequences: Uint32s, player: int, num_actions: Int64s) -> 
   Returns:
     For each infoset, in order of discovery, the first infoset in the same public state.
   """
-  states = np.arange(len(num_actions))
-  moved = leaf_sequences[:, leaf_sequences[player] > 0]
-  infosets = np.repeat(states, num_actions)[moved[player].astype(np.int64) - 1]
+  owner = np.repeat(np.arange(len(num_actions)), num_actions)
+  return public_states_of(leaf_sequences, player, np.append(-1, owner), len(num_actions))
+
+
+def public_states_of(
+  leaf_sequences: Uint32s, player: int, owner: Int64s, num_infosets: int
+) -> Int64s:
+  """Does the same for any numbering, in which `owner` is the infoset of each sequence, -1 for the empty one."""
+  states = np.arange(num_infosets)
+  infosets = owner[leaf_sequences[player]]
+  moved, infosets = leaf_sequences[:, infosets >= 0], infosets[infosets >= 0]
   classes, class_of_leaf = distinct_columns(np.delete(moved, player, axis=0))
   while True:
     # A class of leaves takes the lowest number of its infosets, and an infoset that of its classes, until all agree.

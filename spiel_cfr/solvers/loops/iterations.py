@@ -74,6 +74,8 @@ def _signature(number: Any) -> Any:
     types.boolean,
     COUNT_TABLE,
     TREE,
+    INDICES,
+    INDICES,
     memory_type(number),
     line,
     FLOATS,
@@ -100,6 +102,8 @@ def run_iterations(
   alternating: bool,
   players: Uint64s,
   tree: Tree,
+  forced: Uint32s,
+  chosen: Uint32s,
   memory: Memory,
   tapered: AnyFloats,
   gradients: Float64s,
@@ -123,8 +127,10 @@ def run_iterations(
     predict: likewise.
     predicts: whether `predict` is to be called.
     alternating: see `Loop.advance`.
-    players: see `CompiledGame.players`.
-    tree: of all players.
+    players: see `compiled.decisions.Decisions`.
+    tree: likewise, of all players.
+    forced: likewise; brought up to date at the end.
+    chosen: likewise.
     memory: what the iterations change.
     tapered: likewise, see `Loop`.
     gradients: likewise.
@@ -221,3 +227,8 @@ def run_iterations(
       for i in range(np.uint64(tapered.shape[0])):
         tapered[i] += addition * cumulative[i]
       done[1] = done[0]
+  for i in range(forced.shape[0]):
+    sequence_form[forced[i]] = sequence_form[chosen[i]]
+    cumulative[forced[i]] = cumulative[chosen[i]]
+    if tapered.shape[0] != 0:
+      tapered[forced[i]] = tapered[chosen[i]]
