@@ -274,9 +274,14 @@ class CompiledGame(abc.ABC):
     )
 
   @property
-  def decisions(self) -> Decisions:
-    """The infosets that iterations have to visit."""
+  def every_infoset(self) -> Decisions:
+    """All infosets."""
     return Decisions(self.payoff, self.players, self.groups, self.parent)
+
+  @property
+  def decisions(self) -> Decisions:
+    """The infosets that iterations have to visit, with the payoff for that."""
+    return self.every_infoset
 
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:

@@ -133,7 +133,7 @@ class EnumeratedGame(CompiledGame):
   @functools.cached_property
   def decisions(self) -> Decisions:
     """See the base class: without forced moves, unless there are ties, whose buckets are of all infosets."""
-    every = super().decisions
+    every = self.every_infoset
     return every if self.ties else without_forced_moves(every, self.treeplexes)
 
   @property

@@ -11,7 +11,7 @@ matter of counting (`build.build_payoff`).
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,10 @@ from spiel_cfr.kernels.arrays import (
   Int64s,
   Uint32s,
   aligned,
+  pieces,
   require,
   require_array,
+  spread,
 )
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, lowest_bit, nonzero_bits, store
@@ -275,27 +277,40 @@ class _Entries:
 def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
   own_row, own_type = blocks.rows[player], blocks.types[player]
   *outer_rows, last_row = np.delete(blocks.rows, player, axis=0)
-  *outer_types, last_type = np.delete(blocks.types, player, axis=0)
+  *outer_types, last_type = [own for other, own in enumerate(blocks.types) if other != player]
   # An entry for each pair of parts of the two rows that are cut.
   last_parts = parts(blocks.width[last_row])
   num_entries = parts(blocks.width[own_row]) * last_parts
   first_entry = np.cumsum(num_entries) - num_entries
   block = np.repeat(np.arange(len(num_entries)), num_entries)
   own_part, last_part = np.divmod(np.arange(len(block)) - first_entry[block], last_parts[block])
-
   squares = np.ones_like(block)
   for outer_row in outer_rows:
     squares *= blocks.width[outer_row[block]]
-  first_square = np.cumsum(squares) - squares
-  entry = first_entry[blocks.block] + last_type // LANES
-  entry += own_type // LANES * last_parts[blocks.block]
-  square = np.zeros_like(entry)
-  for outer_row, outer_type in zip(outer_rows, outer_types, strict=True):
-    square = square * blocks.width[outer_row[blocks.block]] + outer_type
-  cells = np.zeros((int(squares.sum()), LANES, LANES))
-  cells[first_square[entry] + square, last_type % LANES, own_type % LANES] = payoffs
 
-  pattern, factors, patterns = _factorize(cells.reshape(-1, LANES**2), first_square, squares)
+  entry = np.empty(len(payoffs), np.uint32)
+  for some in pieces(len(entry)):
+    here = blocks.block[some]
+    entry[some] = first_entry[here] + last_type[some] // LANES
+    entry[some] += (own_type[some] // LANES * last_parts[here]).astype(np.uint32)
+  leaves_of = np.bincount(entry, minlength=len(block))
+  first_leaf = np.cumsum(leaves_of) - leaves_of
+  leaves = np.argsort(entry).astype(np.uint32)
+  del entry
+
+  def tensors(batch: Int64s, size: int) -> Float64s:
+    """Returns the payoffs of some entries with `size` squares each, shape (entries, elements)."""
+    these = leaves[spread(first_leaf[batch], leaves_of[batch])]
+    here = blocks.block[these]
+    square = np.zeros(len(these), np.int64)
+    for outer_row, outer_type in zip(outer_rows, outer_types, strict=True):
+      square = square * blocks.width[outer_row[here]] + outer_type[these]
+    cells = np.zeros((len(batch), size, LANES, LANES))
+    place = np.repeat(np.arange(len(batch)), leaves_of[batch])
+    cells[place, square, last_type[these] % LANES, own_type[these] % LANES] = payoffs[these]
+    return cells.reshape(len(batch), -1)
+
+  pattern, factors, patterns = _factorize(tensors, squares)
   lines = [pattern]
   for outer_row in outer_rows:
     lines += [blocks.width[outer_row[block]], outer_row[block]]
@@ -307,14 +322,13 @@ def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
 
 
 def _factorize(
-  cells: Float64s, first_square: Int64s, squares: Int64s
+  tensors: Callable[[Int64s, int], Float64s], squares: Int64s
 ) -> tuple[Int64s, Float64s, Float64s]:
   """Writes tensors as multiples of as few as possible.
 
   Args:
-    cells: the tensors end to end, as squares of shape (squares, LANES * LANES).
-    first_square: where each begins.
-    squares: how many each has.
+    tensors: returns some of them, which have the same number of squares, flat.
+    squares: how many squares of LANES * LANES each has.
 
   Returns:
     For each tensor, the first square of its pattern and its factor, 0 if it has nothing but zeros; and the patterns.
@@ -327,18 +341,18 @@ def _factorize(
   for size in np.unique(squares).tolist():
     members = np.flatnonzero(squares == size)
     for batch in np.array_split(members, 1 + len(members) * size // _SQUARES_AT_A_TIME):
-      tensors = cells[first_square[batch, None] + np.arange(size)].reshape(len(batch), -1)
-      magnitude = np.abs(tensors)
+      found = tensors(batch, size)
+      magnitude = np.abs(found)
       # The first of the largest elements becomes 1.
       one = (magnitude >= _ALMOST_ONE * magnitude.max(axis=1, keepdims=True)).argmax(axis=1)
-      factors[batch] = tensors[np.arange(len(batch)), one]
+      factors[batch] = found[np.arange(len(batch)), one]
       used = factors[batch] != 0
-      batch, tensors = batch[used], tensors[used] / factors[batch][used, None]
-      for tensor, rounded in enumerate(tensors.round(_DECIMALS) + 0.0):
+      batch, found = batch[used], found[used] / factors[batch][used, None]
+      for tensor, rounded in enumerate(found.round(_DECIMALS) + 0.0):
         key = rounded.tobytes()
         if key not in known:
           known[key] = num_squares
-          patterns.append(tensors[tensor].copy())
+          patterns.append(found[tensor].copy())
           num_squares += size
         pattern[batch[tensor]] = known[key]
   return pattern, factors, np.concatenate(patterns)

@@ -4,12 +4,11 @@ import numpy as np
 import pyspiel
 import pytest
 import random_games
+from forced_moves import visiting_all
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import evaluate, policy
-from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.kernels.arrays import aligned
 
 # Player A has no choice before, between and below two decisions, B none at all.
@@ -39,13 +38,6 @@ _SOLVERS = {
   "one player at a time": spiel_cfr.CFRBRSolver,
   "tapered": lambda game: spiel_cfr.DCFRSolver(game).with_tapered_average(),
 }
-
-
-def visiting_all(game):
-  """Returns the game as iterations would take it that leave nothing out."""
-  result = game.with_payoff(game.payoff)
-  result.__dict__["decisions"] = Decisions(game.payoff, game.players, game.groups, game.parent)
-  return result
 
 
 def check_forced(game, sequence_form):

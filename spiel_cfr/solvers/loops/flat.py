@@ -26,7 +26,10 @@ from spiel_cfr.solvers.loops.iterations import FlatWorkspace, no_prediction, run
 
 
 class FlatLoop(Loop):
-  """See the module's docstring. All arrays are in the game's order, and iterations visit `CompiledGame.decisions`."""
+  """See the module's docstring. All arrays are in the game's order.
+
+  Iterations leave out infosets with one action, but for minimizers that keep numbers of infosets: these are of all.
+  """
 
   def __init__(
     self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool, correlated: bool
@@ -40,7 +43,8 @@ class FlatLoop(Loop):
         "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
         "own actions into the names of the buckets."
       )
-    self._allocate(game.decisions, tapered, correlated)
+    every = minimizer.local_lines > 0
+    self._allocate(game.every_infoset if every else game.decisions, tapered, correlated)
     self.strategy[:] = forms.uniform(game)
     self.local[:, : game.num_infosets] = self._initial_local
     self.refresh()
@@ -50,8 +54,7 @@ class FlatLoop(Loop):
     """Returns a loop of zeros, for somebody who writes to all of its arrays; `scale` is as `CompiledGame.scale`."""
     result = cls.__new__(cls)
     result._game, result._minimizer = game, minimizer
-    every = Decisions(game.payoff, game.players, game.groups, game.parent)
-    result._allocate(every, tapered=False, correlated=False, scale=scale)
+    result._allocate(game.every_infoset, tapered=False, correlated=False, scale=scale)
     return result
 
   def _allocate(
