@@ -1,6 +1,7 @@
 """The loop over a game as a whole."""
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from spiel_cfr.game.sweeps import (
   tree_up,
 )
 from spiel_cfr.game.ties import NO_TIES, find_worth, spans_depths, tied_sweep_up
-from spiel_cfr.kernels.arrays import Float64s, Uint16s, Uint64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint64s, aligned_zeros
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.policy import forms
@@ -86,14 +87,23 @@ class FlatLoop(Loop):
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class."""
+    self._run(alternating, numbers, done)
+
+  def hold(self, sequences: Int64s) -> None:
+    """See the base class."""
+    super().hold(sequences)
+    self.__dict__.pop("_run", None)
+
+  @functools.cached_property
+  def _run(self) -> Callable[[bool, IterationNumbers, Uint64s], None]:
+    """The iterations, with all arguments that stay: to check these takes longer than an iteration of small games."""
     payoff, minimizer, dtype = self._decisions.payoff, self._minimizer, self._game.dtype
-    run_iterations.of(dtype)(
+    return run_iterations.of(dtype).bound(
       payoff.gradient.of(dtype),
       payoff.arrays_of(dtype),
       minimizer.observe.of(dtype),
       (minimizer.predict or no_prediction).of(dtype),
       minimizer.predict is not None,
-      alternating,
       self._decisions.players,
       self._visited,
       self._decisions.forced,
@@ -109,8 +119,6 @@ class FlatLoop(Loop):
       tied_sweep_up.of(dtype),
       find_worth.of(dtype),
       self._game.ties or NO_TIES,
-      numbers,
-      done,
     )
 
   def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:

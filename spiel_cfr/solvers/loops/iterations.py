@@ -71,7 +71,6 @@ def _signature(number: Any) -> Any:
     block_kernel,
     block_kernel,
     types.boolean,
-    types.boolean,
     COUNT_TABLE,
     TREE,
     INDICES,
@@ -87,6 +86,7 @@ def _signature(number: Any) -> Any:
     types.FunctionType(tied_sweep_up_signature(number)),
     block_kernel,
     TIES,
+    types.boolean,
     _NUMBERS,
     COUNTS,
   )
@@ -99,7 +99,6 @@ def run_iterations(
   observe: Kernel,
   predict: Kernel,
   predicts: bool,
-  alternating: bool,
   players: Uint64s,
   tree: Tree,
   forced: Uint32s,
@@ -115,6 +114,7 @@ def run_iterations(
   sweep_ties: Kernel,
   worth: Kernel,
   ties: Ties,
+  alternating: bool,
   numbers: IterationNumbers,
   done: Uint64s,
 ) -> None:
@@ -126,7 +126,6 @@ def run_iterations(
     observe: the minimizer's kernels, see `minimizers.base`.
     predict: likewise.
     predicts: whether `predict` is to be called.
-    alternating: see `Loop.advance`.
     players: see `compiled.decisions.Decisions`.
     tree: likewise, of all players.
     forced: likewise; brought up to date at the end.
@@ -142,6 +141,7 @@ def run_iterations(
     sweep_ties: `tied_sweep_up`, where there are ties.
     worth: `find_worth`.
     ties: which sequences share strategies; of no players where none do.
+    alternating: see `Loop.advance`.
     numbers: see `IterationNumbers`.
     done: see `Loop.advance`.
   """
