@@ -38,6 +38,11 @@ _FLOAT32 = flags.DEFINE_bool(
 )
 _THREADS = flags.DEFINE_integer("threads", 1, "threads that share the rivers of turn endgames")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures and numbers go")
+_RESUME = flags.DEFINE_bool(
+  "resume",
+  False,
+  "whether to leave out solvers of which output_dir has the numbers, and draw these",
+)
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
 _SHOW_STATE = flags.DEFINE_list(
   "show_state",
@@ -105,10 +110,13 @@ def solve(names: list[str]) -> None:
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   stem = pathlib.Path(_SUBGAME_FILE.value).stem
-  gaps: dict[str, dict[int, float]] = {}
+  numbers = folder / f"endgame_{stem}.json"
+  gaps = known_gaps(numbers) if _RESUME.value else {}
   best: tuple[float, str, spiel_cfr.IterativeSolver] | None = None
   print(f"\n{'saddle-point gap (NashConv), mbb/g, after iterations':52} ms an iteration")
   for name in names:
+    if _ITERATIONS.value in gaps.get(name, {}):
+      continue
     solver = SOLVERS[name](game, _ITERATIONS.value)
     result = spiel_cfr.run(
       solver, _ITERATIONS.value, evaluate_at=spiel_cfr.Powers(10 ** (1 / 8)), progress=False
@@ -125,18 +133,25 @@ def solve(names: list[str]) -> None:
     if best is None or result.last.nash_conv < best[0]:
       best = result.last.nash_conv, name, solver
     del solver
-    (folder / f"endgame_{stem}.json").write_text(json.dumps(gaps, indent=1))
-  if best is None:
-    return
-  print(
-    f"\nbest: {best[1]}, NashConv {endgame.milli_big_blinds(best[0]):.4g} mbb/g, that is exploitability "
-    f"{endgame.milli_big_blinds(best[0] / 2):.4g} mbb/g, {best[0] / 2:.4g} chips or "
-    f"{endgame.big_blinds(best[0] / 2):.4g} big blinds a game"
-  )
+    numbers.write_text(json.dumps(gaps, indent=1))
+  if best is not None:
+    print(
+      f"\nbest: {best[1]}, NashConv {endgame.milli_big_blinds(best[0]):.4g} mbb/g, that is exploitability "
+      f"{endgame.milli_big_blinds(best[0] / 2):.4g} mbb/g, {best[0] / 2:.4g} chips or "
+      f"{endgame.big_blinds(best[0] / 2):.4g} big blinds a game"
+    )
   if _PLOT.value:
     draw(gaps, f"{stem}: board {endgame.board}, pot {endgame.pot}", folder / f"endgame_{stem}.png")
-  if actions is not None:
+  if actions is not None and best is not None:
     show(game, best[2], actions, folder / f"range_{stem}.png")
+
+
+def known_gaps(path: pathlib.Path) -> dict[str, dict[int, float]]:
+  """Returns what an earlier run has written, by solver and iteration."""
+  if not path.exists():
+    return {}
+  known = json.loads(path.read_text())
+  return {name: {int(at): gap for at, gap in gaps.items()} for name, gaps in known.items()}
 
 
 def draw(gaps: dict[str, dict[int, float]], title: str, path: pathlib.Path) -> None:

@@ -5,7 +5,8 @@ r"""Draws exploitability against seconds: restarted CFR, its rivals, and OpenSpi
 prints a Markdown table for each game, of how exploitable each solver's policy is after so many seconds and how long it
 took to 1e-9. Only the solver's own time counts, on one core, the least of some rounds; evaluations and what must be
 compiled don't. OpenSpiel's CFR+ has the iterates of ours, as compare_solvers.py shows, so that these are evaluated in
-its place, much faster.
+its place, much faster. The last row is the game's linear program, solved by HiGHS' interior-point method;
+--noprogram leaves it out.
 """
 
 import functools
@@ -54,6 +55,8 @@ _PICTURE = flags.DEFINE_string(
   "picture", "results/restarts.png", "where the picture goes; empty for none"
 )
 
+_PROGRAM = flags.DEFINE_bool("program", True, "whether to solve the linear program too")
+
 # Seconds and exploitability.
 Curve = list[tuple[float, float]]
 
@@ -101,6 +104,13 @@ def measure(name: str, game: spiel_cfr.CompiledGame, limit: float) -> dict[str, 
     reached = [seconds for seconds, value in curve if value <= _TARGET]
     cells.append(f"{reached[0]:.2g} s" if reached else "")
     print(f"| {column} | {' | '.join(cells)} | {iterations:,} |", flush=True)
+  if _PROGRAM.value and not isinstance(game, spiel_cfr.PublicGame):
+    start = time.process_time()
+    found = spiel_cfr.solve_lp(game, method="interior")
+    seconds = time.process_time() - start
+    cells = [f"{max(found.exploitability, 0.0):.1e}" if seconds <= at else "" for at in moments]
+    cells.append(f"{seconds:.2g} s" if found.exploitability <= _TARGET else "")
+    print(f"| HiGHS | {' | '.join(cells)} | |", flush=True)
   return curves
 
 

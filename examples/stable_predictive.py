@@ -3,9 +3,9 @@ r"""Compares stable-predictive optimistic CFR with regret matching and its relat
     python examples/stable_predictive.py --games=kuhn,leduc --iterations=10000 --updates=simultaneous,alternating
 
 For every game and order of updates it runs CFR, CFR+, DCFR, PCFR+, adaptive optimistic descent, and stable-predictive
-OFTRL with adaptive steps, weighed linearly and uniformly, with level steps, with those of the paper, and with the best
-multiple 10^k of the paper's. It writes a picture and a Markdown table for each order of updates, and a CSV file with
-every number.
+OFTRL with adaptive steps, weighed linearly and uniformly, without and with restarts, with level steps, with those of
+the paper, and with the best multiple 10^k of the paper's. It writes a picture and a Markdown table for each order of
+updates, and a CSV file with every number.
 """
 
 import csv
@@ -34,6 +34,8 @@ _STYLES = {
   "OFTRL, linear": ("tab:red", "-"),
   "OFTRL, uniform": ("tab:red", "-."),
   "OFTRL, linear, euclidean": ("tab:red", ":"),
+  "OFTRL, linear, restarted": ("black", "-"),
+  "OFTRL, uniform, restarted": ("black", "-."),
   "OFTRL, level": ("tab:orange", "-."),
   "OFTRL, paper": ("tab:purple", "-."),
   "OFTRL, paper times the best": ("tab:brown", "-."),
@@ -119,6 +121,11 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
     best = min(range(len(choices)), key=lambda k: candidates[k][_ITERATIONS.value])
     factor = f" 10^{best + 1}" if len(choices) > 1 else ""
     curves[f"{label}{factor}"] = candidates[best]
+  for averaging in ("linear", "uniform"):
+    solver = spiel_cfr.StablePredictiveCFRSolver(
+      game, alternating_updates=alternating, averaging=averaging
+    )
+    curves[f"OFTRL, {averaging}, restarted"] = curve(spiel_cfr.Restarted(solver))
   return curves
 
 

@@ -191,6 +191,11 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       StablePredictiveCFRSolver,
       "stable-predictive optimistic CFR, adaptive steps, a linear average",
     ),
+    "restarted_stable_predictive": Entry(
+      StablePredictiveCFRSolver,
+      "stable-predictive optimistic CFR, adaptive steps, restarts on trial",
+      restarted=True,
+    ),
     "stable_predictive_uniform": Entry(
       StablePredictiveCFRSolver,
       "stable-predictive optimistic CFR, adaptive steps, a uniform average",

@@ -384,7 +384,7 @@ def test_what_shards_cost():
 def test_libratus_endgames(tmp_path):
   endgame = poker_games.random_endgame(0, 40)
   endgame.save(tmp_path / "river.txt")
-  output = run(
+  command = [
     "libratus_endgames",
     f"--subgame_file={tmp_path / 'river.txt'}",
     "--stack=1600",
@@ -393,7 +393,8 @@ def test_libratus_endgames(tmp_path):
     "--solvers=oftrl, simultaneous",
     f"--output_dir={tmp_path}",
     "--show_state=check,half",
-  )
+  ]
+  output = run(*command)
   assert "each solver takes about" in output
   assert "exploitability" in output
   assert "F fold" in output
@@ -402,6 +403,10 @@ def test_libratus_endgames(tmp_path):
   assert gaps["dcfr"]["20"] < gaps["dcfr"]["1"]
   for picture in ("endgame_river.png", "range_river.png"):
     assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+  again = run(*command[:4], "--solvers=dcfr", "--solvers=cfr", command[6], "--resume")
+  assert "\ncfr " in again
+  assert "\ndcfr " not in again
+  assert json.loads((tmp_path / "endgame_river.json").read_text()).items() > gaps.items()
 
 
 def test_libratus_endgames_names_mistakes(tmp_path):

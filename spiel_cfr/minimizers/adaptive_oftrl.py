@@ -17,6 +17,10 @@ with, D the largest that a counterfactual utility of the infoset can be,
 L is the range of R, and |e| the norm dual to the one (l1, l2) in which R is 1-strongly convex, on differences of
 strategies. Neither the unit of the payoffs nor the number of iterations enters. docs/stable_predictive.md has what this
 is good for, with proofs.
+
+In a solver that restarts, the Bregman divergence of R from a center takes the place of R. The center is uniform at
+first, which is R but for a constant; a restart makes a strategy the center, and sums of utilities begin anew. Sums that
+have the strategy as their argmax would not do: steps shrink, and it would fade into the uniform one.
 """
 
 import dataclasses
@@ -28,15 +32,17 @@ from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s
-from spiel_cfr.kernels.compile import inlined
+from spiel_cfr.kernels.compile import Kernel, inlined
 from spiel_cfr.kernels.simd import full, load, store, where_greater
-from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
-from spiel_cfr.minimizers.oftrl import Regularizer, respond
+from spiel_cfr.minimizers.base import LocalMinimizer, WarmForm, relative_tie
+from spiel_cfr.minimizers.oftrl import Regularizer, gradient_at, least_exponent, respond
 
 # What multiplies sqrt(L / V).
 SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
 # Lines of `Block.scratch`.
-_SQUARES, _STEPS, _UNUSED = 0, 1, 2
+_SQUARES, _STEPS, _UNUSED, _INVERSES = 0, 1, 2, 3
+# The line of `Block.state` that only solvers that restart have: the gradient of R at the center.
+_CENTERS = 2
 # Lines of `Block.local`: S, the floor, and scale^2 L.
 _ERRORS, _FLOORS, _RANGES = 0, 1, 2
 # Columns of `Block.parameters` after the tie tolerance: w_t, w_(t+1), t^(2 power + 1/2), the regularizer.
@@ -77,7 +83,7 @@ def add_errors(block: Block) -> None:
 @inlined
 def choose_and_keep(block: Block, value: AnyFloats) -> None:
   """Takes the next strategy, leaves its value under the prediction in `value`, and keeps the prediction."""
-  steps, predicted = block.scratch[_STEPS], block.state[1]
+  steps, inverses, predicted = block.scratch[_STEPS], block.scratch[_INVERSES], block.state[1]
   for i in range(block.size):
     infoset = block.infoset + i
     errors = (
@@ -85,12 +91,14 @@ def choose_and_keep(block: Block, value: AnyFloats) -> None:
     )
     # Nothing can be won or lost where this is 0.
     steps[i] = np.sqrt(block.local[_RANGES, infoset] / errors) if errors > 0.0 else 0.0
+    inverses[i] = 1.0 / steps[i] if steps[i] > 0.0 else 0.0
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       predicted[first + i] = block.utility[first + i]
   weight, euclidean = block.parameters[_NEXT_WEIGHT], block.parameters[_EUCLIDEAN] != 0.0
-  respond(block, value, steps, 1.0, weight, euclidean)
+  centered = block.state.shape[0] > np.uint64(_CENTERS)
+  respond(block, value, steps, 1.0, weight, euclidean, inverses, centered)
 
 
 @block_kernel
@@ -112,6 +120,19 @@ def observe_and_repeat(block: Block) -> None:
   choose_and_keep(block, block.scratch[_UNUSED])
 
 
+@block_kernel
+def resume_at_center(block: Block) -> None:
+  """The strategy becomes the center, and regrets begin anew; the errors so far still say how long steps are."""
+  regret, centers = block.state[0], block.state[_CENTERS]
+  least, euclidean = least_exponent(block), block.parameters[_EUCLIDEAN] != 0.0
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
+    for i in range(block.size):
+      row = first + i
+      centers[row] = gradient_at(block.strategy[row], euclidean, least)
+      regret[row] = 0.0
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class LastLossAdaptiveOFTRL(LocalMinimizer):
   """See the module's docstring; it predicts the last counterfactual utilities.
@@ -123,20 +144,40 @@ class LastLossAdaptiveOFTRL(LocalMinimizer):
     delta: how large the floor is, positive.
     power: iteration t weighs t^power, not negative.
     regularizer: "entropy" or "euclidean".
+    centered: whether it keeps a center, without which it can't go on from a given strategy.
   """
 
   loss_bounds: Float64s
   delta: float
   power: float = 1.0
   regularizer: Regularizer = "entropy"
+  centered: bool = False
   observe = observe_and_repeat
-  state_lines = 2
   local_lines = 3
 
   def __post_init__(self) -> None:
     """Raises ArgumentError where delta is not positive, or the power negative."""
     arguments.positive_number(self.delta, "delta")
     arguments.real_number(self.power, "power", 0.0, 100.0)
+
+  @property
+  def state_lines(self) -> int:
+    """Regrets and the prediction, and where it may restart, the center."""
+    return 3 if self.centered else 2
+
+  @property
+  def resume(self) -> Kernel | None:
+    """See the base class."""
+    return resume_at_center if self.centered else None
+
+  @property
+  def warm_forms(self) -> tuple[WarmForm, ...]:
+    """None: how long steps should be is not known before there are errors."""
+    return ()
+
+  def resumable(self) -> LocalMinimizer:
+    """See the base class."""
+    return dataclasses.replace(self, centered=True)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, w_t, w_(t+1), t^(2 power + 1/2), regularizer; shape (iterations, 5)."""

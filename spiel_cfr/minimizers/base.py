@@ -97,6 +97,15 @@ class LocalMinimizer:
     """In which forms it can start warm, the best first."""
     return () if self.resume is None else ("proportional",)
 
+  def resumable(self) -> "LocalMinimizer":
+    """Returns the same minimizer with all that it takes to go on from a given strategy; itself, if that is nothing.
+
+    Raises:
+      RestartError: it can't.
+    """
+    resumption(self)
+    return self
+
   def repeated(
     self, regrets: Float64s, iterations: int, game: CompiledGame
   ) -> tuple[Float64s, Float64s]:

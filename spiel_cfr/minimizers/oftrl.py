@@ -140,8 +140,12 @@ def respond(
   factor: float,
   weight: float,
   euclidean: bool,
+  inverses: AnyFloats,
+  centered: bool,
 ) -> None:
   """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, and leaves its value in `value`.
+
+  Where it is centered, R is the Bregman divergence from a center, whose gradient of R is the third line of the state.
 
   Args:
     block: the infosets; the first line of its state is the cumulative regret.
@@ -150,6 +154,8 @@ def respond(
     factor: what they are multiplied by.
     weight: of the prediction, which is in `block.utility`.
     euclidean: whether R is half the squared Euclidean norm, or else the negative entropy.
+    inverses: 1 / step, 0 where there is none; not looked at without centers.
+    centered: whether there are centers.
   """
   regret, strategy, multiple = block.state[0], block.strategy, full(factor)
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
@@ -159,6 +165,8 @@ def respond(
     for action in range(block.actions):
       row = sequence(block, action, i)
       score = add_multiple(load(regret, row), load(block.utility, row), weight)
+      if centered:
+        score = score + load(block.state[2], row) * load(inverses, i)
       store(strategy, row, score)
       top = where_greater(score, top, score, top)
     step = load(steps, i) * multiple
@@ -185,7 +193,7 @@ def choose(block: Block, value: AnyFloats) -> None:
   steps = block.scratch[_STEPS]
   for i in range(block.size):
     steps[i] = block.local[0, block.infoset + i]
-  respond(block, value, steps, factor, weight, euclidean)
+  respond(block, value, steps, factor, weight, euclidean, steps, False)
 
 
 @block_kernel
@@ -207,6 +215,14 @@ def observe_and_choose(block: Block) -> None:
   choose(block, block.scratch[_UNUSED])
 
 
+@inlined
+def gradient_at(played: float, euclidean: bool, least: float) -> float:
+  """Returns the gradient of R at a probability: itself, or its logarithm, no less than what stands for 0."""
+  if euclidean:
+    return played
+  return max(np.log(played), least) if played > 0.0 else least
+
+
 @block_kernel
 def resume_oftrl(block: Block) -> None:
   """Regret = gradient of R(strategy) / step, which makes that strategy the argmax without a prediction.
@@ -219,11 +235,8 @@ def resume_oftrl(block: Block) -> None:
     for i in range(block.size):
       played, step = block.strategy[first + i], block.local[0, block.infoset + i]
       step *= block.parameters[2]
-      gradient = played
-      if block.parameters[3] == 0.0:
-        gradient = max(np.log(played), least) if played > 0.0 else least
       if step > 0.0:
-        regret[first + i] = gradient / step
+        regret[first + i] = gradient_at(played, block.parameters[3] != 0.0, least) / step
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

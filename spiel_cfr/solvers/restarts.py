@@ -21,7 +21,7 @@ from spiel_cfr import arguments, errors, evaluate
 from spiel_cfr.continuing.substitutes import Known, WarmStart
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
-from spiel_cfr.minimizers.base import LocalMinimizer, resumption
+from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.policy import forms
 from spiel_cfr.solvers import trials
 from spiel_cfr.solvers.cfr import TabularCFRSolver
@@ -110,7 +110,7 @@ class Restarted(Stepping, WarmStarting):
       raise errors.ArgumentError(f"Only full-width solvers can be restarted, not {solver!r}.")
     if solver.restarts_itself:
       raise errors.RestartError(f"{solver!r} restarts itself already; take it as it is.")
-    resumption(solver.minimizer)
+    minimizer = solver.minimizer.resumable()
     self.compiled_game = solver.compiled_game
     self.first_attempt = arguments.positive_integer(first_attempt, "first_attempt")
     self.safeguard = (
@@ -119,6 +119,7 @@ class Restarted(Stepping, WarmStarting):
     game = self.compiled_game
     self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
     self._base = solver.with_tapered_average()
+    self._base.minimizer = minimizer
     self._bound = self._cfr_bound()
     self._start()
 
@@ -203,14 +204,16 @@ class Restarted(Stepping, WarmStarting):
 
   def _advance(self, count: int) -> None:
     end = self.iteration + count
-    while True:
-      if self.iteration >= self._next_check:
-        # Half of a check would be done again, and then the run is another one.
-        with DeferredInterrupt():
+    # Half of a check would be done again, and then the run is another one. One context, because signals take time.
+    with DeferredInterrupt() as interrupt:
+      while True:
+        if self.iteration >= self._next_check:
           self._check()
-      if self.iteration >= end:
-        return
-      self._solver.run(min(end, self._next_check) - self.iteration)
+        if self.iteration >= end or interrupt.requested:
+          return
+        for _ in self._solver._stepwise(min(end, self._next_check) - self.iteration):
+          if interrupt.requested:
+            return
 
   def _check(self) -> None:
     """Looks for better strategies, and decides what they mean."""

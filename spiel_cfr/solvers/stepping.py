@@ -1,7 +1,7 @@
 """How solvers run whose iterations are compiled: a tenth of a second at a time, in one thread, with finite numbers."""
 
 import abc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from spiel_cfr import arguments
 from spiel_cfr.solvers.interface import IterativeSolver
@@ -36,9 +36,15 @@ class Stepping(IterativeSolver):
       ConcurrentUseError: it runs already, in another thread.
       NotFiniteError: something has become NaN or infinite; or would, and then the solver is as it was.
     """
-    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
+    for _ in self._stepwise(arguments.positive_integer(iterations, "iterations")):
+      pass
+
+  def _stepwise(self, iterations: int) -> Iterator[None]:
+    """Does many iterations, and yields whenever Ctrl-C may be looked at."""
+    for count in self._slices(iterations):
       self._advance(count)
       self._check_finite()
+      yield
 
   @abc.abstractmethod
   def _advance(self, count: int) -> None:

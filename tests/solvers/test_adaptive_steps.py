@@ -41,6 +41,12 @@ class _Plain:
     self.total = [np.zeros(len(own)) for own in self.sequences]
     self.predicted = [np.zeros(len(own)) for own in self.sequences]
     self.squares = [0.0] * tree.num_infosets
+    self.centers = [np.zeros(len(own)) for own in self.sequences]
+
+  def restart(self, strategies):
+    self.x = strategies
+    self.total = [np.zeros(len(own)) for own in self.sequences]
+    self.centers = [np.log(x) if self.regularizer == "entropy" else x for x in strategies]
 
   def counterfactual(self, j, gradient):
     values = []
@@ -68,11 +74,12 @@ class _Plain:
     if self.regularizer == "entropy":
       self.squares[j] += (w * (error.max() - error.min()) / 2) ** 2
       v = self.squares[j] + (self.delta * self.bounds[j]) ** 2 * growth
-      weights = np.exp(np.sqrt(np.log(n) / v) * (score - score.max()))
+      score = self.centers[j] + np.sqrt(np.log(n) / v) * score
+      weights = np.exp(score - score.max())
       return weights / weights.sum()
     self.squares[j] += w**2 * ((error - error.mean()) ** 2).sum()
     v = self.squares[j] + n * (self.delta * self.bounds[j]) ** 2 * growth
-    return _project(np.sqrt(2) * np.sqrt((1 - 1 / n) / 2 / v) * (score - score.max()))
+    return _project(self.centers[j] + np.sqrt(2) * np.sqrt((1 - 1 / n) / 2 / v) * score)
 
 
 def _gradient(game, player, sequence_form):
@@ -83,6 +90,26 @@ def _gradient(game, player, sequence_form):
   return result
 
 
+def _plain_players(game, regularizer, prediction, delta, averaging):
+  """A player each."""
+  bounds = np.split(
+    game.loss_bounds, np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
+  )
+  return [
+    _Plain(tree, own, regularizer, prediction, delta, _POWERS[averaging])
+    for tree, own in zip(game.treeplexes, bounds, strict=True)
+  ]
+
+
+def _sequence_form(game, players):
+  """What they play."""
+  behavioral = policy.uniform(game)
+  for player in players:
+    for own, x in zip(player.sequences, player.x, strict=True):
+      behavioral[own] = x
+  return policy.sequence_form(game, behavioral)
+
+
 def _agrees(game, iterations=30, alternating=False, averaging="linear", delta=0.01, **settings):
   """Compares current and average policies, whose average takes what the docs say, after each iteration."""
   solver = spiel_cfr.StablePredictiveCFRSolver(
@@ -90,20 +117,10 @@ def _agrees(game, iterations=30, alternating=False, averaging="linear", delta=0.
   )
   regularizer = settings.get("regularizer", "entropy")
   prediction = settings.get("prediction", "subtree")
-  bounds = np.split(
-    game.loss_bounds, np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
-  )
-  players = [
-    _Plain(tree, own, regularizer, prediction, delta, _POWERS[averaging])
-    for tree, own in zip(game.treeplexes, bounds, strict=True)
-  ]
+  players = _plain_players(game, regularizer, prediction, delta, averaging)
 
   def sequence_form():
-    behavioral = policy.uniform(game)
-    for player in players:
-      for own, x in zip(player.sequences, player.x, strict=True):
-        behavioral[own] = x
-    return policy.sequence_form(game, behavioral)
+    return _sequence_form(game, players)
 
   used = game.all_action_sequences
   average, weights = np.zeros(game.end), 0.0
@@ -123,6 +140,71 @@ def _agrees(game, iterations=30, alternating=False, averaging="linear", delta=0.
       solver.average_sequence_form()[used], (average / weights)[used], atol=1e-10
     )
   return solver
+
+
+@pytest.mark.parametrize("alternating", [False, True])
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
+  """From there on it plays in proportion to center * exp(step * (sum + prediction)), with the steps that it has."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  solver = spiel_cfr.Restarted(
+    spiel_cfr.StablePredictiveCFRSolver(
+      game, regularizer=regularizer, alternating_updates=alternating, delta=0.01
+    )
+  )._solver
+  players = _plain_players(game, regularizer, "subtree", 0.01, "linear")
+  for t in range(1, 31):
+    if t in (11, 21):
+      restart = solver.average_sequence_form()
+      behavioral = policy.behavioral_form(game, restart)
+      solver.restart_from(restart)
+      for player in players:
+        player.restart([behavioral[own] for own in player.sequences])
+    before = _sequence_form(game, players)
+    for number, player in enumerate(players):
+      seen = _sequence_form(game, players) if alternating else before
+      player.update(_gradient(game, number, seen), t)
+    solver.evaluate_and_update_policy()
+    np.testing.assert_allclose(
+      solver.current_sequence_form(), _sequence_form(game, players), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+@hypothesis.given(game=random_games.games(max_histories=60), seed=st.integers(0, 99))
+@hypothesis.settings(max_examples=10, deadline=None)
+def test_regret_since_a_restart_is_bounded(regularizer, game, seed):
+  """By K' sqrt(V) + 2 d sqrt(sigma) D, whatever the strategy is from which it goes on."""
+  game = spiel_cfr.compile_game(game)
+  players = _plain_players(game, regularizer, "subtree", 0.01, "uniform")
+  rng = np.random.default_rng(seed)
+  distance, scale = (2, 1) if regularizer == "entropy" else (np.sqrt(2), np.sqrt(2))
+  for t in range(1, 60):
+    if t == 20:
+      for player in players:
+        player.restart([rng.dirichlet(np.full(len(own), 0.3)) + 1e-12 for own in player.sequences])
+      regrets = [[0.0 * total for total in player.total] for player in players]
+    form = _sequence_form(game, players)
+    for number, player in enumerate(players):
+      played = player.x
+      gradient = _gradient(game, number, form)
+      seen = [player.counterfactual(j, gradient) for j in range(len(played))]
+      player.update(gradient, t)
+      if t < 20:
+        continue
+      for j, (x, utility) in enumerate(zip(played, seen, strict=True)):
+        regrets[number][j] += utility - x @ utility
+        n = len(x)
+        entropy = regularizer == "entropy"
+        largest, own_range = (np.log(n), 30.0) if entropy else ((1 - 1 / n) / 2, 1.0)
+        spread = 1 if entropy else n
+        v = player.squares[j] + spread * (0.01 * player.bounds[j]) ** 2 * np.sqrt(t)
+        if n == 1 or v == 0.0:
+          continue
+        root = scale * np.sqrt(largest)
+        factor = own_range / root + (root + np.sqrt(root**2 + 4 * distance**2)) / 2
+        bound = factor * np.sqrt(v) + 2 * distance * np.sqrt(spread) * player.bounds[j]
+        assert regrets[number][j].max() <= bound
 
 
 @pytest.mark.parametrize("averaging", _POWERS)

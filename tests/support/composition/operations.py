@@ -397,7 +397,11 @@ OPERATIONS = (
   Operation("copy, deepcopy, pickle", copies),
   Operation("explore", explore),
   Operation("sweep", sweep),
-  Operation("certificate", certificate, _is_stable_predictive),
+  Operation(
+    "certificate",
+    certificate,
+    lambda entry: _is_stable_predictive(entry) and not entry.restarted,
+  ),
   # The best policy of an abstraction is not the best in the full game.
   Operation("certified average", certified, _certifies, lambda form: not form.loses),
   Operation("warm start, transfer", warm_start, _starts_warm),
