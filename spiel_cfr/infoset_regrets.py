@@ -10,10 +10,10 @@ import numpy as np
 
 from spiel_cfr import arguments
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiled.history_walk import HistoryWalk, spread
+from spiel_cfr.compiled.history_walk import HistoryWalk
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.game.histories import Histories, compile_histories
-from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr.kernels.arrays import Float64s, spread
 from spiel_cfr.policy import open_spiel
 
 

@@ -30,13 +30,13 @@ from spiel_cfr.abstraction.buckets import (
   shared_entries,
 )
 from spiel_cfr.abstraction.hands import BucketedHands
-from spiel_cfr.abstraction.leaves import merged_leaves
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame, lay_out
 from spiel_cfr.game.ties import Ties, build_ties
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.payoffs.base import Payoff
+from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
 
 

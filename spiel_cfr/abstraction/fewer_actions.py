@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.abstraction.leaves import find_public_states, merged_leaves
+from spiel_cfr.abstraction.leaves import find_public_states
 from spiel_cfr.compiled.base import CompiledGame, Infosets
 from spiel_cfr.compiled.enumerated import EnumeratedGame, lay_out
 from spiel_cfr.game.enumerate import first_states
 from spiel_cfr.kernels.arrays import Bools, Float64s, Int64s
+from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.poker.infosets import first_deal
 from spiel_cfr.poker.kept_nodes import kept_layout
 from spiel_cfr.poker.layout import TERMINALS

@@ -1,33 +1,13 @@
-"""The leaves of a compiled game in another numbering, as if it had been walked in that."""
+"""Public states of a compiled game, found in its leaves."""
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr.payoffs.base import Payoff
-from spiel_cfr.payoffs.private_types import distinct_columns, public_states
-
-
-def merged_leaves(
-  payoff: Payoff, num_players: int, number: Uint32s, copies: Float64s
-) -> tuple[Uint32s, Float64s]:
-  """Returns leaf sequences and payoffs, as of `Enumeration`, in the numbering of discovery here."""
-  found, payoffs = [], []
-  for player in range(num_players):
-    own, others, values = payoff.leaves(player)
-    columns = np.vstack([own, others])
-    payoffs.append(values / np.prod(copies[columns], axis=0))
-    # From an order that begins with the player to ascending order.
-    found.append(number[np.roll(columns, player, axis=0)])
-  leaves, which = distinct_columns(np.hstack(found))
-  ends = np.cumsum([len(values) for values in payoffs])[:-1]
-  sums = [
-    np.bincount(places, values, leaves.shape[1])
-    for places, values in zip(np.split(which, ends), payoffs, strict=True)
-  ]
-  return leaves.astype(np.uint32), np.stack(sums, axis=1).astype(np.float64)
+from spiel_cfr.kernels.arrays import Int64s
+from spiel_cfr.payoffs.merged import merged_leaves
+from spiel_cfr.payoffs.private_types import public_states
 
 
 def find_public_states(game: CompiledGame) -> list[Int64s]:

@@ -12,6 +12,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import arguments, errors
+from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.compiled.parts import Partition
 from spiel_cfr.game.blocks import as_scale
 from spiel_cfr.game.ties import Ties, pooled
@@ -271,6 +272,16 @@ class CompiledGame(abc.ABC):
       ],
       np.uint64,
     )
+
+  @property
+  def every_infoset(self) -> Decisions:
+    """All infosets."""
+    return Decisions(self.payoff, self.players, self.groups, self.parent)
+
+  @property
+  def decisions(self) -> Decisions:
+    """The infosets that iterations have to visit, with the payoff for that."""
+    return self.every_infoset
 
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from spiel_cfr import errors, files
 from spiel_cfr.compiled.base import CompiledGame, Infosets
 from spiel_cfr.compiled.checks import check_game, check_header, check_infostates
+from spiel_cfr.compiled.decisions import Decisions, without_forced_moves
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.treeplex import Placement, Treeplex, build_treeplex
@@ -128,6 +129,12 @@ class EnumeratedGame(CompiledGame):
   def infosets(self) -> tuple[Infosets, ...]:
     """See the base class."""
     return self._infosets
+
+  @functools.cached_property
+  def decisions(self) -> Decisions:
+    """See the base class: without forced moves, unless there are ties, whose buckets are of all infosets."""
+    every = self.every_infoset
+    return every if self.ties else without_forced_moves(every, self.treeplexes)
 
   @property
   def size(self) -> str:

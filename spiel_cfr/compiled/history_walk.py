@@ -7,7 +7,7 @@ import numpy as np
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game import histories as game_histories
 from spiel_cfr.game.histories import Histories
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, spread
 
 # Movers that are no players, and what is in place of an index where there is none.
 CHANCE, TERMINAL = -1, -2
@@ -87,9 +87,3 @@ class HistoryWalk:
     for level in self.levels[:0:-1]:
       np.add.at(result, self.parent[level], probabilities[level, None] * result[level])
     return result
-
-
-def spread(starts: Int64s, counts: Int64s) -> Int64s:
-  """Returns start, start + 1, ... of each of some ranges."""
-  ends = np.cumsum(counts)
-  return np.asarray(np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts))

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from spiel_cfr.abstraction.leaves import merged_leaves
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.game.sweeps import TREE, Tree
 from spiel_cfr.game.treeplex import COLUMNS, Treeplex
@@ -35,6 +34,7 @@ from spiel_cfr.kernels.arrays import (
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.payoffs.leaf_rows import LeafRows, renumbered
+from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.payoffs.sorted_rows import SortedRows
 from spiel_cfr.policy import forms
 

@@ -152,8 +152,9 @@ class DeepSolver(SamplingSolver):
   # On states too, a copy is what `state_dict` says.
   __copy__ = IterativeSolver.__copy__
 
-  def _game_identity(self) -> tuple[str, str | None]:
-    return (str(self.game), None) if self._compiled is None else super()._game_identity()
+  def _game_identity(self) -> dict[str, str | None]:
+    own = {"game": str(self.game), "game_sha256": None}
+    return own if self._compiled is None else super()._game_identity()
 
   # On states there are, besides arrays of the networks, memories that grow.
   _fixed = ("_counters", "_logarithms", "_parameters", "_scales")

@@ -15,11 +15,11 @@ import numpy as np
 
 from spiel_cfr import evaluate
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiled.history_walk import CHANCE, NONE, HistoryWalk, spread
+from spiel_cfr.compiled.history_walk import CHANCE, NONE, HistoryWalk
 from spiel_cfr.explorer import content
 from spiel_cfr.game import histories
 from spiel_cfr.game.promises import chance_outcomes
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, spread
 from spiel_cfr.policy import forms
 
 

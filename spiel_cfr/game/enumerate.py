@@ -1,6 +1,5 @@
 """The one walk over a game's states, through OpenSpiel's State and Game API only."""
 
-import array
 import dataclasses
 import itertools
 import math
@@ -219,10 +218,10 @@ class _Leaves:
     self.new_sequences: list[tuple[int, ...]] = []
     self.new_returns: list[Sequence[float]] = []
     self.new_reaches: list[float] = []
-    # A column per player. Arrays of this kind grow in place, where NumPy's would be copied.
-    self._sequences = [array.array("I") for _ in range(num_players)]
-    self._payoffs = [array.array("d") for _ in range(num_players)]
-    self._unmerged = 0
+    # A row per leaf, and behind them room for more.
+    self._sequences = np.zeros((0, num_players), np.uint32)
+    self._payoffs = np.zeros((0, num_players))
+    self._num_leaves = self._unmerged = 0
 
   def collect(self) -> None:
     """Moves new histories into arrays; call it every few thousand."""
@@ -234,10 +233,11 @@ class _Leaves:
     sequences = np.fromiter(flat(self.new_sequences), np.uint32, size).reshape(shape)
     returns = np.fromiter(flat(self.new_returns), np.float64, size).reshape(shape)
     self._note_returns(returns)
-    reaches = np.array(self.new_reaches)
-    for player in range(self.num_players):
-      self._sequences[player].frombytes(sequences[:, player].tobytes())
-      self._payoffs[player].frombytes((returns[:, player] * reaches).tobytes())
+    self._make_room(self._num_leaves + count)
+    new = slice(self._num_leaves, self._num_leaves + count)
+    self._sequences[new] = sequences
+    self._payoffs[new] = returns * np.array(self.new_reaches)[:, None]
+    self._num_leaves += count
     self.num_terminals += count
     self._unmerged += count
     for column in (self.new_sequences, self.new_returns, self.new_reaches):
@@ -247,44 +247,43 @@ class _Leaves:
 
   def forget(self) -> None:
     """Forgets everything."""
-    for columns in (self._sequences, self._payoffs):
-      columns.clear()
+    self._num_leaves = 0
+    self._resize(0)
     for column in (self.new_sequences, self.new_returns, self.new_reaches):
       column.clear()
 
   def merged(self) -> tuple[Uint32s, Float64s]:
-    """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories, and forgets them."""
+    """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories."""
     self.collect()
     self._merge()
-    sequences = np.empty((self.num_players, len(self._sequences[0])), np.uint32)
-    payoffs = np.empty(sequences.shape)
-    for player in reversed(range(self.num_players)):
-      sequences[player] = self._sequences.pop()
-      payoffs[player] = self._payoffs.pop()
-    return sequences, payoffs.T
+    self._resize(self._num_leaves)
+    return self._sequences.T, self._payoffs
+
+  def _make_room(self, length: int) -> None:
+    if length > len(self._payoffs):
+      self._resize(length + length // 16)
+
+  def _resize(self, length: int) -> None:
+    # In place, where a new array and the old one would be there at the same time.
+    for table in (self._sequences, self._payoffs):
+      table.resize((length, self.num_players), refcheck=False)
 
   def _merge(self) -> None:
-    """Sorts the columns in place, and adds up payoffs with the same sequences."""
-    sequences = [np.frombuffer(column, np.uint32) for column in self._sequences]
-    payoffs = [np.frombuffer(column, np.float64) for column in self._payoffs]
-    order = np.lexsort(sequences[::-1]).astype(np.uint32)
+    """Sorts the leaves in place, and adds up payoffs with the same sequences."""
+    sequences, payoffs = self._sequences[: self._num_leaves], self._payoffs[: self._num_leaves]
+    order = np.lexsort(sequences.T[::-1]).astype(np.uint32)
     first = np.zeros(len(order), bool)
     first[0] = True
-    for column in sequences:
+    for column in sequences.T:
       column[:] = column[order]
       first[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(first)
-    for column in sequences:
+    self._num_leaves, self._unmerged = len(starts), 0
+    for column in sequences.T:
       column[: len(starts)] = column[starts]
-    for values in payoffs:
+    for values in payoffs.T:
       values[:] = values[order]
       values[: len(starts)] = np.add.reduceat(values, starts)
-    # Arrays that NumPy looks at can't shrink.
-    del sequences, payoffs, column, values
-    for player in range(self.num_players):
-      del self._sequences[player][len(starts) :]
-      del self._payoffs[player][len(starts) :]
-    self._unmerged = 0
 
   def _note_returns(self, returns: Float64s) -> None:
     if not np.isfinite(returns).all():

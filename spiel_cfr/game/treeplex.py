@@ -90,6 +90,18 @@ class Treeplex:
     result: Int64s = np.repeat(groups[:, ACTIONS], groups[:, COUNT])
     return result
 
+  @functools.cached_property
+  def last_choices(self) -> Uint32s:
+    """What the player has chosen last when playing to each sequence, shape (end - root,): that itself, mostly.
+
+    An action that is the only one is no choice; what comes before it is, or the empty sequence.
+    """
+    result = np.arange(self.root, self.end, dtype=np.uint32)
+    for sequences, infosets in self.blocks():
+      if len(sequences) == 1:
+        result[sequences[0] - self.root] = result[self.parent[infosets] - self.root]
+    return result
+
   def blocks(self) -> Iterator[tuple[Int64s, slice]]:
     """Yields each group's sequences, shape (actions, infosets), and its infosets within this player's."""
     for first, stride, count, actions, infoset, _ in self.groups.astype(np.int64).tolist():

@@ -1,7 +1,7 @@
 """Arrays that kernels work on: their types in Python and in numba, and how they lie in memory."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba.extending
@@ -39,6 +39,8 @@ BYTES = types.Array(types.uint8, 1, "C")
 COUNT_TABLE = types.Array(types.uint64, 2, "C")
 COUNT = types.uint64
 
+# How many elements of a long array are computed with at a time, where that saves memory.
+_AT_A_TIME = 1 << 14
 # Doubles in a cache line. Blocks of infosets begin on one.
 LINE = 8
 
@@ -166,3 +168,15 @@ def borrowed(typing_context: Any, array: Any) -> Any:
     return without_owner(context, builder, signature.args[0], arguments[0])
 
   return array(array), generate
+
+
+def pieces(length: int) -> Iterator[slice]:
+  """Cuts an array into pieces, so that what is computed of each takes little memory."""
+  for begin in range(0, length, _AT_A_TIME):
+    yield slice(begin, min(begin + _AT_A_TIME, length))
+
+
+def spread(starts: Int64s, counts: Int64s) -> Int64s:
+  """Returns start, start + 1, ... of each of some ranges."""
+  ends = np.cumsum(counts)
+  return np.asarray(np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts))

@@ -143,7 +143,10 @@ class Kernel(types.WrapperAddressProtocol):
       raise TypeError(
         f"{self.__qualname__}() takes {len(expected)} arguments but {len(arguments)} were given"
       )
-    for i, (value, wanted) in enumerate(zip(arguments, expected, strict=True)):
+    self._check_first(arguments)
+
+  def _check_first(self, arguments: Sequence[Any]) -> None:
+    for i, (value, wanted) in enumerate(zip(arguments, self._signature.args, strict=False)):
       if not _fits(value, wanted):
         raise TypeError(
           f"argument {i} of {self.__qualname__}() must be {wanted}, not {_said(value)}"
@@ -163,6 +166,15 @@ class Kernel(types.WrapperAddressProtocol):
     if self._signature_for is None:
       raise TypeError(f"{self.__qualname__}() computes in float64 only")
     return Kernel(self.function, self._signature_for(types.float32))
+
+  def bound(self, *first: Any) -> Callable[..., Any]:
+    """Returns the function of the other arguments: these are checked now, and those, which callers make, never.
+
+    Raises:
+      TypeError: as when it is called.
+    """
+    self._check_first(first)
+    return functools.partial(self._entry, *first)
 
   @property
   def unchecked(self) -> Callable[..., Any]:

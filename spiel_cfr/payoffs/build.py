@@ -24,7 +24,7 @@ def build_payoff(
   """Builds the payoff in the form whose gradients read less: typed patterns, or else leaf rows.
 
   Args:
-    leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
+    leaf_sequences: shape (players, leaves), in the numbering of the treeplexes; written over.
     leaf_payoffs: shape (leaves, players).
     treeplexes: one per player, built with the `public_states`.
     states: of each player, the public state of each infoset, in layout order.
@@ -39,4 +39,5 @@ def build_payoff(
     payoff: Payoff = TypedPatterns.build(blocks, leaf_payoffs, treeplexes)
     if payoff.num_bytes <= num_leaves * (8 + 4 * (len(treeplexes) - 1)):
       return payoff
+  blocks.restore(leaf_sequences)
   return LeafRows.build(leaf_sequences, leaf_payoffs, treeplexes)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr.game.treeplex import Treeplex
-from spiel_cfr.kernels.arrays import Int64s, Uint32s
+from spiel_cfr.kernels.arrays import Int64s, Uint32s, pieces
 from spiel_cfr.kernels.simd import LANES
 
 
@@ -28,19 +28,30 @@ def public_states(leaf_sequences: Uint32s, player: int, num_actions: Int64s) -> 
   Returns:
     For each infoset, in order of discovery, the first infoset in the same public state.
   """
-  states = np.arange(len(num_actions))
-  moved = leaf_sequences[:, leaf_sequences[player] > 0]
-  infosets = np.repeat(states, num_actions)[moved[player].astype(np.int64) - 1]
-  classes, class_of_leaf = distinct_columns(np.delete(moved, player, axis=0))
+  owner = np.repeat(np.arange(len(num_actions)), num_actions)
+  return public_states_of(leaf_sequences, player, np.append(-1, owner), len(num_actions))
+
+
+def public_states_of(
+  leaf_sequences: Uint32s, player: int, owner: Int64s, num_infosets: int
+) -> Int64s:
+  """Does the same for any numbering, in which `owner` is the infoset of each sequence, -1 for the empty one."""
+  others = [own for index, own in enumerate(leaf_sequences) if index != player]
+  classes, class_of_leaf = distinct_columns(others)
+  # The empty sequence is in no infoset, and so has the highest number, whatever its leaves are with.
+  states = np.arange(num_infosets + 1)
   while True:
     # A class of leaves takes the lowest number of its infosets, and an infoset that of its classes, until all agree.
-    lowest = np.full(classes.shape[1], len(states))
-    np.minimum.at(lowest, class_of_leaf, states[infosets])
+    lowest = np.full(classes.shape[1], num_infosets)
     merged = states.copy()
-    np.minimum.at(merged, infosets, lowest[class_of_leaf])
+    for some in pieces(len(class_of_leaf)):
+      np.minimum.at(lowest, class_of_leaf[some], states[owner[leaf_sequences[player, some]]])
+    for some in pieces(len(class_of_leaf)):
+      np.minimum.at(merged, owner[leaf_sequences[player, some]], lowest[class_of_leaf[some]])
+    merged[-1] = num_infosets
     merged = merged[merged]
     if np.array_equal(merged, states):
-      return states
+      return states[:-1]
     states = merged
 
 
@@ -61,7 +72,7 @@ class Blocks:
   first: Uint32s
   width: Int64s
   rows: Int64s
-  block: Int64s
+  block: Uint32s
   types: Uint32s
 
   @property
@@ -75,6 +86,12 @@ class Blocks:
       vectors += LANES * float(squares.sum())
     return vectors
 
+  def restore(self, leaf_sequences: Uint32s) -> None:
+    """Turns types, which have taken their place, back into sequences."""
+    for own, rows in zip(leaf_sequences, self.rows.astype(np.uint32), strict=True):
+      for some in pieces(len(own)):
+        own[some] += rows[self.block[some]]
+
 
 def find_blocks(
   leaf_sequences: Uint32s, treeplexes: Sequence[Treeplex], states: Sequence[Int64s]
@@ -82,7 +99,7 @@ def find_blocks(
   """Finds out which leaves differ in types only.
 
   Args:
-    leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
+    leaf_sequences: shape (players, leaves), in the numbering of the treeplexes; written over, with types.
     treeplexes: one per player, built with the `public_states`.
     states: of each player, the public state of each infoset, in layout order.
 
@@ -98,9 +115,11 @@ def find_blocks(
       lengths = np.diff(np.append(starts, sequences.shape[1]))
       first[sequences] = np.repeat(sequences[:, starts], lengths, axis=1)
       width[sequences] = np.repeat(lengths, lengths)
-  row_of_leaf = first[leaf_sequences]
-  rows, block = distinct_columns(row_of_leaf)
-  return Blocks(first, width, rows, block, leaf_sequences - row_of_leaf)
+  rows, block = distinct_columns(leaf_sequences, first)
+  for own in leaf_sequences:
+    for some in pieces(len(own)):
+      own[some] -= first[own[some]]
+  return Blocks(first, width, rows, block, leaf_sequences)
 
 
 def parts(width: Int64s) -> Int64s:
@@ -108,19 +127,45 @@ def parts(width: Int64s) -> Int64s:
   return -(-width // LANES)
 
 
-def distinct_columns(columns: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
-  """Returns the distinct columns, in ascending order, and for each column which of them it is."""
-  sizes = columns.max(axis=1, initial=0).astype(np.int64) + 1
-  if math.prod(sizes.tolist()) <= np.iinfo(np.int64).max:
+def distinct_columns(
+  columns: npt.NDArray[Any] | Sequence[npt.NDArray[Any]], names: npt.NDArray[Any] | None = None
+) -> tuple[Int64s, Uint32s]:
+  """Finds the distinct columns of a table, in little memory.
+
+  Args:
+    columns: its rows, of numbers that are not negative.
+    names: what is to stand for each number; by default, itself.
+
+  Returns:
+    The distinct columns, in ascending order, and for each column which of them it is.
+  """
+
+  def read(row: npt.NDArray[Any], some: slice) -> npt.NDArray[Any]:
+    return row[some] if names is None else names[row[some]]
+
+  length = len(columns[0])
+  sizes = [
+    1 + max((int(read(row, some).max()) for some in pieces(length)), default=0) for row in columns
+  ]
+  if math.prod(sizes) <= np.iinfo(np.int64).max:
     # Sorting single numbers is many times faster.
-    keys = np.zeros(columns.shape[1], np.int64)
-    for column, size in zip(columns, sizes, strict=True):
-      keys = keys * size + column
-    distinct, which = np.unique(keys, return_inverse=True)
-    return np.array(np.unravel_index(distinct, sizes), np.int64), which
-  order = np.lexsort(columns[::-1])
-  ascending = columns[:, order]
-  new = np.append(True, (np.diff(ascending, axis=1) != 0).any(axis=0))[: len(order)]
-  which = np.empty(len(order), np.int64)
+    keys = np.zeros(length, np.int64)
+    for row, size in zip(columns, sizes, strict=True):
+      for some in pieces(length):
+        keys[some] = keys[some] * size + read(row, some)
+    order = keys.argsort().astype(np.uint32)
+    which, found, count, before = np.empty(length, np.uint32), [np.zeros(0, np.int64)], 0, -1
+    for some in pieces(length):
+      ascending = keys[order[some]]
+      new = np.diff(ascending, prepend=before) != 0
+      which[order[some]] = count - 1 + np.cumsum(new)
+      found.append(ascending[new])
+      count, before = count + len(found[-1]), ascending[-1]
+    return np.array(np.unravel_index(np.concatenate(found), sizes), np.int64), which
+  table = np.stack([read(row, slice(None)) for row in columns])
+  order = np.lexsort(table[::-1]).astype(np.uint32)
+  table = table[:, order]
+  new = np.append(True, (np.diff(table, axis=1) != 0).any(axis=0))[:length]
+  which = np.empty(length, np.uint32)
   which[order] = np.cumsum(new) - 1
-  return ascending[:, new].astype(np.int64), which
+  return table[:, new].astype(np.int64), which

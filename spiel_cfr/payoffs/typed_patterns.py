@@ -11,7 +11,7 @@ matter of counting (`build.build_payoff`).
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,19 @@ from spiel_cfr.kernels.arrays import (
   Int64s,
   Uint32s,
   aligned,
+  pieces,
   require,
   require_array,
+  spread,
 )
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, lowest_bit, nonzero_bits, store
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays, check_sequences, gradient_signature
 from spiel_cfr.payoffs.private_types import Blocks, parts
 
-_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(8))
+_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (
+  np.uint64(number) for number in range(9)
+)
 _NONE = np.uint64(np.iinfo(np.uint64).max)
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 # Two tensors with a largest element of 1 that agree to these decimals are the same pattern. Chance's probabilities,
@@ -58,7 +62,7 @@ def typed_pattern_gradient(
   first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
   if others.shape[1] == 2:
     # Neighbouring rows often share a pattern, so it stays in registers.
-    loaded = _NONE
+    loaded, width = _NONE, _EIGHT
     c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = full(0.0)
     for row in range(first_row, end_row):
       total = full(0.0)
@@ -74,14 +78,25 @@ def typed_pattern_gradient(
           c5 = load(values, pattern + _LANES * _FIVE)
           c6 = load(values, pattern + _LANES * _SIX)
           c7 = load(values, pattern + _LANES * _SEVEN)
+          # Patterns are rarely eight wide, and often two: what is 0 in all rows need not be added.
+          width = _TWO
+          if nonzero_bits(c2) | nonzero_bits(c3):
+            width = _FOUR
+          if nonzero_bits(c4) | nonzero_bits(c5):
+            width = _SIX
+          if nonzero_bits(c6) | nonzero_bits(c7):
+            width = _EIGHT
         product = add_multiple(full(0.0), c0, sequence_form[other])
         product = add_multiple(product, c1, sequence_form[other + _ONE])
-        product = add_multiple(product, c2, sequence_form[other + _TWO])
-        product = add_multiple(product, c3, sequence_form[other + _THREE])
-        product = add_multiple(product, c4, sequence_form[other + _FOUR])
-        product = add_multiple(product, c5, sequence_form[other + _FIVE])
-        product = add_multiple(product, c6, sequence_form[other + _SIX])
-        product = add_multiple(product, c7, sequence_form[other + _SEVEN])
+        if width > _TWO:
+          product = add_multiple(product, c2, sequence_form[other + _TWO])
+          product = add_multiple(product, c3, sequence_form[other + _THREE])
+          if width > _FOUR:
+            product = add_multiple(product, c4, sequence_form[other + _FOUR])
+            product = add_multiple(product, c5, sequence_form[other + _FIVE])
+            if width > _SIX:
+              product = add_multiple(product, c6, sequence_form[other + _SIX])
+              product = add_multiple(product, c7, sequence_form[other + _SEVEN])
         total = add_multiple(total, product, values[first_factor + entry])
       store(utility, np.uint64(rows[_TWO * row]), total)
   else:
@@ -275,27 +290,40 @@ class _Entries:
 def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
   own_row, own_type = blocks.rows[player], blocks.types[player]
   *outer_rows, last_row = np.delete(blocks.rows, player, axis=0)
-  *outer_types, last_type = np.delete(blocks.types, player, axis=0)
+  *outer_types, last_type = [own for other, own in enumerate(blocks.types) if other != player]
   # An entry for each pair of parts of the two rows that are cut.
   last_parts = parts(blocks.width[last_row])
   num_entries = parts(blocks.width[own_row]) * last_parts
   first_entry = np.cumsum(num_entries) - num_entries
   block = np.repeat(np.arange(len(num_entries)), num_entries)
   own_part, last_part = np.divmod(np.arange(len(block)) - first_entry[block], last_parts[block])
-
   squares = np.ones_like(block)
   for outer_row in outer_rows:
     squares *= blocks.width[outer_row[block]]
-  first_square = np.cumsum(squares) - squares
-  entry = first_entry[blocks.block] + last_type // LANES
-  entry += own_type // LANES * last_parts[blocks.block]
-  square = np.zeros_like(entry)
-  for outer_row, outer_type in zip(outer_rows, outer_types, strict=True):
-    square = square * blocks.width[outer_row[blocks.block]] + outer_type
-  cells = np.zeros((int(squares.sum()), LANES, LANES))
-  cells[first_square[entry] + square, last_type % LANES, own_type % LANES] = payoffs
 
-  pattern, factors, patterns = _factorize(cells.reshape(-1, LANES**2), first_square, squares)
+  entry = np.empty(len(payoffs), np.uint32)
+  for some in pieces(len(entry)):
+    here = blocks.block[some]
+    entry[some] = first_entry[here] + last_type[some] // LANES
+    entry[some] += (own_type[some] // LANES * last_parts[here]).astype(np.uint32)
+  leaves_of = np.bincount(entry, minlength=len(block))
+  first_leaf = np.cumsum(leaves_of) - leaves_of
+  leaves = np.argsort(entry).astype(np.uint32)
+  del entry
+
+  def tensors(batch: Int64s, size: int) -> Float64s:
+    """Returns the payoffs of some entries with `size` squares each, shape (entries, elements)."""
+    these = leaves[spread(first_leaf[batch], leaves_of[batch])]
+    here = blocks.block[these]
+    square = np.zeros(len(these), np.int64)
+    for outer_row, outer_type in zip(outer_rows, outer_types, strict=True):
+      square = square * blocks.width[outer_row[here]] + outer_type[these]
+    cells = np.zeros((len(batch), size, LANES, LANES))
+    place = np.repeat(np.arange(len(batch)), leaves_of[batch])
+    cells[place, square, last_type[these] % LANES, own_type[these] % LANES] = payoffs[these]
+    return cells.reshape(len(batch), -1)
+
+  pattern, factors, patterns = _factorize(tensors, squares)
   lines = [pattern]
   for outer_row in outer_rows:
     lines += [blocks.width[outer_row[block]], outer_row[block]]
@@ -307,14 +335,13 @@ def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
 
 
 def _factorize(
-  cells: Float64s, first_square: Int64s, squares: Int64s
+  tensors: Callable[[Int64s, int], Float64s], squares: Int64s
 ) -> tuple[Int64s, Float64s, Float64s]:
   """Writes tensors as multiples of as few as possible.
 
   Args:
-    cells: the tensors end to end, as squares of shape (squares, LANES * LANES).
-    first_square: where each begins.
-    squares: how many each has.
+    tensors: returns some of them, which have the same number of squares, flat.
+    squares: how many squares of LANES * LANES each has.
 
   Returns:
     For each tensor, the first square of its pattern and its factor, 0 if it has nothing but zeros; and the patterns.
@@ -327,18 +354,18 @@ def _factorize(
   for size in np.unique(squares).tolist():
     members = np.flatnonzero(squares == size)
     for batch in np.array_split(members, 1 + len(members) * size // _SQUARES_AT_A_TIME):
-      tensors = cells[first_square[batch, None] + np.arange(size)].reshape(len(batch), -1)
-      magnitude = np.abs(tensors)
+      found = tensors(batch, size)
+      magnitude = np.abs(found)
       # The first of the largest elements becomes 1.
       one = (magnitude >= _ALMOST_ONE * magnitude.max(axis=1, keepdims=True)).argmax(axis=1)
-      factors[batch] = tensors[np.arange(len(batch)), one]
+      factors[batch] = found[np.arange(len(batch)), one]
       used = factors[batch] != 0
-      batch, tensors = batch[used], tensors[used] / factors[batch][used, None]
-      for tensor, rounded in enumerate(tensors.round(_DECIMALS) + 0.0):
+      batch, found = batch[used], found[used] / factors[batch][used, None]
+      for tensor, rounded in enumerate(found.round(_DECIMALS) + 0.0):
         key = rounded.tobytes()
         if key not in known:
           known[key] = num_squares
-          patterns.append(tensors[tensor].copy())
+          patterns.append(found[tensor].copy())
           num_squares += size
         pattern[batch[tensor]] = known[key]
   return pattern, factors, np.concatenate(patterns)

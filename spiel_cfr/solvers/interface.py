@@ -287,9 +287,9 @@ class IterativeSolver(abc.ABC):
   def _loaded(self) -> None:  # noqa: B027
     """Brings everything else up to date after the attributes of `state_names` have been written to."""
 
-  def _game_identity(self) -> tuple[str, str | None]:
-    """Returns the game's string and digest; None for that of solvers who have not compiled the game."""
-    return self.compiled_game.game_string, self.compiled_game.digest
+  def _game_identity(self) -> dict[str, str | None]:
+    """Returns how a checkpoint names the game; None for the digest of one that was not compiled."""
+    return {"game": self.compiled_game.game_string, "game_sha256": self.compiled_game.digest}
 
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes a checkpoint, from which this solver can go on as if it had never stopped, bit for bit.
@@ -303,14 +303,8 @@ class IterativeSolver(abc.ABC):
     state = self.state_dict()
     arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
     others = {name: value for name, value in state.items() if name not in arrays}
-    game, digest = self._game_identity()
-    header = {
-      "solver": self.description(),
-      "game": game,
-      "game_sha256": digest,
-      "versions": versions(),
-      "state": to_json(others),
-    }
+    header = {"solver": self.description(), **self._game_identity(), "versions": versions()}
+    header["state"] = to_json(others)
     files.write(path, _KIND, _FORMAT, header, arrays)
 
   def check_origin(self, path: str | os.PathLike[str]) -> None:
@@ -343,14 +337,15 @@ class IterativeSolver(abc.ABC):
   ) -> dict[str, Any]:
     """Returns the state in a checkpoint of this solver."""
     try:
-      game, digest, solver = header["game"], header["game_sha256"], header["solver"]
+      game, solver = {name: header[name] for name in self._game_identity()}, header["solver"]
       state: dict[str, Any] = header["state"] | arrays
     except (KeyError, TypeError) as error:
       raise errors.FileFormatError(f"{path} is not a {_KIND}: its header lacks {error}.") from error
-    own, own_digest = self._game_identity()
-    if digest != own_digest or (digest is None and game != own):
+    own = self._game_identity()
+    # Names of the same game may differ.
+    if game["game_sha256"] != own["game_sha256"] or (own["game_sha256"] is None and game != own):
       raise errors.CheckpointMismatchError(
-        f"{path} is of the game {game}, not of {own}; or of that game in another form "
+        f"{path} is of the game {game['game']}, not of {own['game']}; or of that game in another form "
         "(listed, in vector form, in parts, in float32), with another filter, or as it was before it changed. Compile "
         "the game as it was compiled then."
       )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import random_games
 from composition.forms import FORMS
+from forced_moves import visiting_all
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
@@ -61,8 +62,9 @@ def one_sided_game():
 
 
 def unpruned(game, plus, alternating=True):
+  # Bit for bit, what keeps numbers of infosets is compared with what visits all of them.
   return Solver(
-    game,
+    visiting_all(game),
     RegretMatching.plus() if plus else RegretMatching(),
     alternating_updates=alternating,
     average_weights=1.0 if plus else 0.0,

@@ -1,11 +1,13 @@
 """The loop over a game as a whole."""
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.game.sweeps import (
   Memory,
   Tree,
@@ -16,7 +18,7 @@ from spiel_cfr.game.sweeps import (
   tree_up,
 )
 from spiel_cfr.game.ties import NO_TIES, find_worth, spans_depths, tied_sweep_up
-from spiel_cfr.kernels.arrays import Float64s, Uint16s, Uint64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint64s, aligned_zeros
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.policy import forms
@@ -25,7 +27,10 @@ from spiel_cfr.solvers.loops.iterations import FlatWorkspace, no_prediction, run
 
 
 class FlatLoop(Loop):
-  """See the module's docstring. All arrays are in the game's order."""
+  """See the module's docstring. All arrays are in the game's order.
+
+  Iterations leave out infosets with one action, but for minimizers that keep numbers of infosets: these are of all.
+  """
 
   def __init__(
     self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool, correlated: bool
@@ -39,7 +44,8 @@ class FlatLoop(Loop):
         "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
         "own actions into the names of the buckets."
       )
-    self._allocate(tapered, correlated)
+    every = minimizer.local_lines > 0
+    self._allocate(game.every_infoset if every else game.decisions, tapered, correlated)
     self.strategy[:] = forms.uniform(game)
     self.local[:, : game.num_infosets] = self._initial_local
     self.refresh()
@@ -49,10 +55,12 @@ class FlatLoop(Loop):
     """Returns a loop of zeros, for somebody who writes to all of its arrays; `scale` is as `CompiledGame.scale`."""
     result = cls.__new__(cls)
     result._game, result._minimizer = game, minimizer
-    result._allocate(tapered=False, correlated=False, scale=scale)
+    result._allocate(game.every_infoset, tapered=False, correlated=False, scale=scale)
     return result
 
-  def _allocate(self, tapered: bool, correlated: bool, scale: Uint16s | None = None) -> None:
+  def _allocate(
+    self, decisions: Decisions, tapered: bool, correlated: bool, scale: Uint16s | None = None
+  ) -> None:
     game, minimizer = self._game, self._minimizer
     zeros = functools.partial(aligned_zeros, dtype=game.dtype)
     self.strategy = zeros(game.end)
@@ -65,6 +73,8 @@ class FlatLoop(Loop):
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES)
     self._tree = Tree(game.groups, game.parent, game.scale if scale is None else scale)
+    self._decisions = decisions
+    self._visited = self._tree._replace(groups=decisions.groups, parent=decisions.parent)
     self._workspace = FlatWorkspace(
       zeros(game.end),
       zeros(game.end),
@@ -77,16 +87,27 @@ class FlatLoop(Loop):
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class."""
-    payoff, minimizer, dtype = self._game.payoff, self._minimizer, self._game.dtype
-    run_iterations.of(dtype)(
+    self._run(alternating, numbers, done)
+
+  def hold(self, sequences: Int64s) -> None:
+    """See the base class."""
+    super().hold(sequences)
+    self.__dict__.pop("_run", None)
+
+  @functools.cached_property
+  def _run(self) -> Callable[[bool, IterationNumbers, Uint64s], None]:
+    """The iterations, with all arguments that stay: to check these takes longer than an iteration of small games."""
+    payoff, minimizer, dtype = self._decisions.payoff, self._minimizer, self._game.dtype
+    return run_iterations.of(dtype).bound(
       payoff.gradient.of(dtype),
       payoff.arrays_of(dtype),
       minimizer.observe.of(dtype),
       (minimizer.predict or no_prediction).of(dtype),
       minimizer.predict is not None,
-      alternating,
-      self._game.players,
-      self._tree,
+      self._decisions.players,
+      self._visited,
+      self._decisions.forced,
+      self._decisions.chosen,
       Memory(self.strategy, self.cumulative, self.state, self.local),
       self.tapered,
       self.gradients,
@@ -98,17 +119,15 @@ class FlatLoop(Loop):
       tied_sweep_up.of(dtype),
       find_worth.of(dtype),
       self._game.ties or NO_TIES,
-      numbers,
-      done,
     )
 
   def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
     """See the base class."""
     minimizer, dtype = self._minimizer, self._game.dtype
     sequence_form, utility, prediction, shared = self._workspace
-    begin, end, root, stop = self._game.players[player].tolist()
-    tree = self._tree._replace(groups=self._tree.groups[begin:end])
-    self._game.payoff.gradient_into(player, sequence_form, utility)
+    begin, end, root, stop = self._decisions.players[player].tolist()
+    tree = self._visited._replace(groups=self._visited.groups[begin:end])
+    self._decisions.payoff.gradient_into(player, sequence_form, utility)
     steps = [(minimizer.observe, utility)]
     if minimizer.predict is not None:
       prediction[root:stop] = utility[root:stop]
@@ -124,7 +143,7 @@ class FlatLoop(Loop):
           step > 0,
           np.uint64(player),
           self._game.ties,
-          self._tree,
+          self._visited,
           self.strategy,
           utilities,
           shared,
@@ -137,6 +156,8 @@ class FlatLoop(Loop):
     tree_down.of(dtype)(
       tree, self.strategy, sequence_form, self.cumulative, self._scratch, *weights, total
     )
+    for numbers in (sequence_form, self.cumulative):
+      numbers[self._decisions.forced] = numbers[self._decisions.chosen]
 
   def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """See the base class."""

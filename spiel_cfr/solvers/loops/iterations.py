@@ -71,9 +71,10 @@ def _signature(number: Any) -> Any:
     block_kernel,
     block_kernel,
     types.boolean,
-    types.boolean,
     COUNT_TABLE,
     TREE,
+    INDICES,
+    INDICES,
     memory_type(number),
     line,
     FLOATS,
@@ -85,6 +86,7 @@ def _signature(number: Any) -> Any:
     types.FunctionType(tied_sweep_up_signature(number)),
     block_kernel,
     TIES,
+    types.boolean,
     _NUMBERS,
     COUNTS,
   )
@@ -97,9 +99,10 @@ def run_iterations(
   observe: Kernel,
   predict: Kernel,
   predicts: bool,
-  alternating: bool,
   players: Uint64s,
   tree: Tree,
+  forced: Uint32s,
+  chosen: Uint32s,
   memory: Memory,
   tapered: AnyFloats,
   gradients: Float64s,
@@ -111,6 +114,7 @@ def run_iterations(
   sweep_ties: Kernel,
   worth: Kernel,
   ties: Ties,
+  alternating: bool,
   numbers: IterationNumbers,
   done: Uint64s,
 ) -> None:
@@ -122,9 +126,10 @@ def run_iterations(
     observe: the minimizer's kernels, see `minimizers.base`.
     predict: likewise.
     predicts: whether `predict` is to be called.
-    alternating: see `Loop.advance`.
-    players: see `CompiledGame.players`.
-    tree: of all players.
+    players: see `compiled.decisions.Decisions`.
+    tree: likewise, of all players.
+    forced: likewise; brought up to date at the end.
+    chosen: likewise.
     memory: what the iterations change.
     tapered: likewise, see `Loop`.
     gradients: likewise.
@@ -136,6 +141,7 @@ def run_iterations(
     sweep_ties: `tied_sweep_up`, where there are ties.
     worth: `find_worth`.
     ties: which sequences share strategies; of no players where none do.
+    alternating: see `Loop.advance`.
     numbers: see `IterationNumbers`.
     done: see `Loop.advance`.
   """
@@ -221,3 +227,8 @@ def run_iterations(
       for i in range(np.uint64(tapered.shape[0])):
         tapered[i] += addition * cumulative[i]
       done[1] = done[0]
+  for i in range(forced.shape[0]):
+    sequence_form[forced[i]] = sequence_form[chosen[i]]
+    cumulative[forced[i]] = cumulative[chosen[i]]
+    if tapered.shape[0] != 0:
+      tapered[forced[i]] = tapered[chosen[i]]
