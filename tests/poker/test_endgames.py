@@ -123,7 +123,7 @@ def test_memory_estimate():
     compiled = spiel_cfr.compile_public_game(game, abstraction.few_bets, **options)
     estimate = compiled.memory_estimate()
     solver = spiel_cfr.DCFRSolver(compiled)
-    arrays = [value for value in vars(solver).values() if isinstance(value, np.ndarray)]
+    arrays = [value for value in solver.state_dict().values() if isinstance(value, np.ndarray)]
     kept = sum(array.nbytes for array in arrays)
     assert kept < estimate < 2 * kept
 
