@@ -1,5 +1,6 @@
 """The example programs run as a user runs them: from the folder of a clone, with flags."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -383,15 +384,15 @@ def test_benchmark(part):
   assert " us " in output
 
 
-def test_how_cost_grows(tmp_path):
+def test_how_cost_grows(tmp_path, monkeypatch):
   picture = tmp_path / "scaling.png"
   output = run(
     "benchmark", "--only=scaling", "--most_leaves=50", "--seconds_each=1", f"--picture={picture}"
   )
   assert output.count("us an iteration") == 1
   assert output.count("and larger: left out") == 3
-  printed_tables = runpy.run_path(str(ROOT / "examples" / "tables.py"))["printed_tables"]
-  measured, largest = printed_tables(output)
+  monkeypatch.syspath_prepend(str(ROOT / "examples"))
+  measured, largest = importlib.import_module("tables").printed_tables(output)
   assert [row[:2] for row in measured[1:]] == [["goofspiel, 3 cards", "36"]]
   assert [bool(row[1]) for row in largest[1:]] == [False, False, True]
   _, row = picture.with_suffix(".csv").read_text().splitlines()

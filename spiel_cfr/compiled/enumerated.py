@@ -171,6 +171,12 @@ class EnumeratedGame(CompiledGame):
     result._view = other.get("view", self._view)
     return result
 
+  def visiting_all(self) -> "EnumeratedGame":
+    """Returns the game, whose iterations leave no infoset out."""
+    result = self.with_payoff(self.payoff)
+    result.__dict__["decisions"] = result.every_infoset
+    return result
+
   def save(self, path: str | os.PathLike[str]) -> None:
     """See the base class.
 

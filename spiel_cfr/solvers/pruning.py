@@ -119,6 +119,13 @@ class PruningSolver(Windowed):
       correlated=correlated,
     )
 
+  def description(self) -> dict[str, Any]:
+    """See the base class; what is not pruned is not said to be."""
+    result = super().description()
+    if self.pruning is None:
+      result["arguments"].pop("pruning", None)
+    return result
+
   def _loop_game(self) -> CompiledGame:
     # A window that is gone back on must leave no trace, not even in the order of sums.
     return self.compiled_game if self.pruning is None else self._rule.game

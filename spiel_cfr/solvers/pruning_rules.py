@@ -258,9 +258,9 @@ class PartialRule(PruningRule):
   owners_go_on = True
 
   def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
-    """Takes the game with payoffs as rows of leaves, of which a window has some in the same order."""
+    """Takes the game with rows of leaves, of which a window has some in the same order; forced moves are visited."""
     rows = game.payoff if isinstance(game.payoff, LeafRows) else all_leaves(game)
-    super().__init__(game if rows is game.payoff else game.with_payoff(rows), pruning)
+    super().__init__(game.with_payoff(rows).visiting_all(), pruning)
     self._rows = rows
 
   @property

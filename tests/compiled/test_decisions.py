@@ -4,7 +4,6 @@ import numpy as np
 import pyspiel
 import pytest
 import random_games
-from forced_moves import visiting_all
 from hypothesis import given, settings
 
 import spiel_cfr
@@ -51,7 +50,7 @@ def check_forced(game, sequence_form):
 
 
 def check_same_numbers(game, make, iterations=3):
-  ours, plain = make(game), make(visiting_all(game))
+  ours, plain = make(game), make(game.visiting_all())
   for solver in (ours, plain):
     solver.run(iterations)
     solver.evaluate_and_update_policy()

@@ -52,8 +52,11 @@ def weight_of(solver, iterations):
 @pytest.mark.parametrize("number", range(len(GAMES)))
 @pytest.mark.parametrize("weights", [0.0, 1.0])
 def test_the_identity_prices_substitutes_exactly(number, weights):
-  """W NashConv(average) = max <R, x> + the price of the history that was made up, 30 iterations later too."""
-  game = game_of(number)
+  """W NashConv(average) = max <R, x> + the price of the history that was made up, 30 iterations later too.
+
+  It is a sum over all infosets, so that none may be left out.
+  """
+  game = game_of(number).visiting_all()
   # Linear CFR, the regrets of which, times t, are the sum of weighted ones.
   minimizer = RegretMatching() if not weights else RegretMatching.discounted(1.0, 1.0)
   for seed, iterations in ((0, 1), (1, 7), (2, 1000)):

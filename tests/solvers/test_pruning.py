@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import random_games
 from composition.forms import FORMS
-from forced_moves import visiting_all
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
@@ -64,7 +63,7 @@ def one_sided_game():
 def unpruned(game, plus, alternating=True):
   # Bit for bit, what keeps numbers of infosets is compared with what visits all of them.
   return Solver(
-    visiting_all(game),
+    game.visiting_all(),
     RegretMatching.plus() if plus else RegretMatching(),
     alternating_updates=alternating,
     average_weights=1.0 if plus else 0.0,
@@ -412,7 +411,8 @@ def test_partial_pruning_changes_no_bit(name, alternating):
 def test_a_wrong_guess_is_gone_back_on(monkeypatch):
   """Also one that nobody would make: that nothing is played but the first action."""
   game = game_of("random 5")
-  solver, plain = pruned(game, "partial"), spiel_cfr.CFRPlusSolver(game)
+  solver = pruned(game, "partial")
+  plain = spiel_cfr.CFRPlusSolver(solver._rule.game)
   guesses = []
 
   def guess(self, solver, length):

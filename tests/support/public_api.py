@@ -118,6 +118,10 @@ def attempt(case: Case, value: Any) -> None:
     named = {**_arguments(function), case.parameter: value}
     if function is spiel_cfr.optimize_parameters:
       named["game"] = spiel_cfr.linear_game(_kuhn(), spiel_cfr.kuhn_bets)
+    if function is spiel_cfr.next_histograms:
+      game = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
+      labels = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
+      named = {"game": game, "labels": labels, case.parameter: value}
     if function is spiel_cfr.shard:
       named["game"] = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
@@ -286,6 +290,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "reaches": lambda: np.ones((2, 1326)),
   "actions": lambda: [0],
   "buckets": lambda: {},
+  "labels": list,
   "filtered": _compiled,
   "policy": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "translate": lambda: lambda state, action: {},
