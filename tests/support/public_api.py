@@ -118,10 +118,12 @@ def attempt(case: Case, value: Any) -> None:
     named = {**_arguments(function), case.parameter: value}
     if function is spiel_cfr.optimize_parameters:
       named["game"] = spiel_cfr.linear_game(_kuhn(), spiel_cfr.kuhn_bets)
-    if function is spiel_cfr.next_histograms:
+    if function in (spiel_cfr.equity_histograms, spiel_cfr.next_histograms):
+      # Public cards are to come.
       game = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
-      labels = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
-      named = {"game": game, "labels": labels, case.parameter: value}
+      named["game"] = game
+      if "labels" in named:
+        named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
     if function is spiel_cfr.shard:
       named["game"] = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
