@@ -18,7 +18,7 @@ from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame, Infosets
 from spiel_cfr.compiled.parts import PLAYERS
 from spiel_cfr.game.enumerate import first_states
-from spiel_cfr.kernels.arrays import Int64s
+from spiel_cfr.kernels.arrays import Int64s, spread
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suits import number_in_order
 
@@ -177,8 +177,7 @@ def identity(game: CompiledGame) -> Buckets:
 
 def _places(num_actions: Int64s) -> Int64s:
   """Returns, for each action of each infoset, which of the infoset's it is."""
-  starts = np.cumsum(num_actions) - num_actions
-  return np.arange(int(num_actions.sum())) - np.repeat(starts, num_actions)
+  return spread(np.zeros_like(num_actions), num_actions)
 
 
 def shared_entries(infosets: Sequence[Infosets], buckets: Buckets) -> Int64s:

@@ -18,7 +18,7 @@ from spiel_cfr.game.blocks import as_scale
 from spiel_cfr.game.ties import Ties, pooled
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, spread
 from spiel_cfr.payoffs.base import Payoff
 
 
@@ -288,8 +288,7 @@ class CompiledGame(abc.ABC):
     """The sequence of every entry of `actions`, of all players end to end."""
     result = [np.zeros(0, np.int64)]
     for own in self.infosets:
-      starts = np.cumsum(own.num_actions) - own.num_actions
-      index = np.arange(own.num_actions.sum()) - np.repeat(starts, own.num_actions)
+      index = spread(np.zeros_like(own.num_actions), own.num_actions)
       first = np.repeat(own.first_sequence.astype(np.int64), own.num_actions)
       result.append(first + index * np.repeat(own.stride.astype(np.int64), own.num_actions))
     return np.concatenate(result)

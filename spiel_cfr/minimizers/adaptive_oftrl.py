@@ -40,7 +40,7 @@ from spiel_cfr.minimizers.oftrl import Regularizer, gradient_at, least_exponent,
 # What multiplies sqrt(L / V).
 SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
 # Lines of `Block.scratch`.
-_SQUARES, _STEPS, _UNUSED, _INVERSES = 0, 1, 2, 3
+_SQUARES, _STEPS, _UNUSED = 0, 1, 2
 # The line of `Block.state` that only solvers that restart have: the gradient of R at the center.
 _CENTERS = 2
 # Lines of `Block.local`: S, the floor, and scale^2 L.
@@ -83,7 +83,7 @@ def add_errors(block: Block) -> None:
 @inlined
 def choose_and_keep(block: Block, value: AnyFloats) -> None:
   """Takes the next strategy, leaves its value under the prediction in `value`, and keeps the prediction."""
-  steps, inverses, predicted = block.scratch[_STEPS], block.scratch[_INVERSES], block.state[1]
+  steps, predicted = block.scratch[_STEPS], block.state[1]
   for i in range(block.size):
     infoset = block.infoset + i
     errors = (
@@ -91,14 +91,13 @@ def choose_and_keep(block: Block, value: AnyFloats) -> None:
     )
     # Nothing can be won or lost where this is 0.
     steps[i] = np.sqrt(block.local[_RANGES, infoset] / errors) if errors > 0.0 else 0.0
-    inverses[i] = 1.0 / steps[i] if steps[i] > 0.0 else 0.0
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       predicted[first + i] = block.utility[first + i]
   weight, euclidean = block.parameters[_NEXT_WEIGHT], block.parameters[_EUCLIDEAN] != 0.0
   centered = block.state.shape[0] > np.uint64(_CENTERS)
-  respond(block, value, steps, 1.0, weight, euclidean, inverses, centered)
+  respond(block, value, steps, 1.0, weight, euclidean, centered)
 
 
 @block_kernel

@@ -147,7 +147,6 @@ def respond(
   factor: float,
   weight: float,
   euclidean: bool,
-  inverses: AnyFloats,
   centered: bool,
 ) -> None:
   """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, and leaves its value in `value`.
@@ -161,22 +160,22 @@ def respond(
     factor: what they are multiplied by.
     weight: of the prediction, which is in `block.utility`.
     euclidean: whether R is half the squared Euclidean norm, or else the negative entropy.
-    inverses: 1 / step, 0 where there is none; not looked at without centers.
     centered: whether there are centers.
   """
-  regret, strategy, multiple = block.state[0], block.strategy, full(factor)
+  regret, strategy, multiple, zero = block.state[0], block.strategy, full(factor), full(0.0)
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
   least = full(-1.0 if euclidean else least_exponent(block))
   for i in lanes(block):
-    top = full(-np.inf)
+    top, step = full(-np.inf), load(steps, i) * multiple
     for action in range(block.actions):
       row = sequence(block, action, i)
       score = add_multiple(load(regret, row), load(block.utility, row), weight)
       if centered:
-        score = score + load(block.state[2], row) * load(inverses, i)
+        # Without a step the center is left out as well.
+        inverse = where_greater(step, zero, full(1.0) / step, zero)
+        score = score + load(block.state[2], row) * inverse
       store(strategy, row, score)
       top = where_greater(score, top, score, top)
-    step = load(steps, i) * multiple
     for action in range(block.actions):
       row = sequence(block, action, i)
       score = step * (load(strategy, row) - top)
@@ -200,7 +199,7 @@ def choose(block: Block, value: AnyFloats) -> None:
   steps = block.scratch[_STEPS]
   for i in range(block.size):
     steps[i] = block.local[0, block.infoset + i]
-  respond(block, value, steps, factor, weight, euclidean, steps, False)
+  respond(block, value, steps, factor, weight, euclidean, False)
 
 
 @block_kernel

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.game.sweeps import Memory, tree_adopt, tree_down, tree_reach, tree_up
-from spiel_cfr.kernels.arrays import AnyFloats, Float64s
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr.kernels.compile import Kernel
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer
@@ -27,6 +27,12 @@ def memory_sizes(game: CompiledGame, minimizer: LocalMinimizer) -> list[tuple[in
     # Kernels may read whole vectors.
     (minimizer.local_lines * game.num_infosets + MOST_LANES, np.float64),
   ]
+
+
+def new_memory(game: CompiledGame, minimizer: LocalMinimizer) -> Memory:
+  """Returns arrays of zeros."""
+  sizes = memory_sizes(game, minimizer)
+  return Memory(*(aligned_zeros(length, dtype=dtype) for length, dtype in sizes))
 
 
 class PartSteps:

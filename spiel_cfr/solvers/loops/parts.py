@@ -25,7 +25,7 @@ from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Uint64s, aligned_zeros
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.slices import whole_steps
 from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
-from spiel_cfr.solvers.loops.part_steps import PartSteps, memory_sizes
+from spiel_cfr.solvers.loops.part_steps import PartSteps, new_memory
 
 
 class PartsLoop(Loop):
@@ -60,8 +60,7 @@ class PartsLoop(Loop):
 
   def _allocate(self, partition: Partition) -> Memory:
     """Returns arrays of zeros."""
-    sizes = memory_sizes(self._game, self._minimizer)
-    return Memory(*(aligned_zeros(length, dtype=dtype) for length, dtype in sizes))
+    return new_memory(self._game, self._minimizer)
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class. Ctrl-C raises KeyboardInterrupt between two iterations."""

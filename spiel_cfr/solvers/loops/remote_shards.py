@@ -19,11 +19,10 @@ import numpy as np
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS
 from spiel_cfr.compiled.shards import RemotePartition
-from spiel_cfr.game.sweeps import Memory
-from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
+from spiel_cfr.kernels.arrays import AnyFloats, Float64s
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.slices import whole_steps
-from spiel_cfr.solvers.loops.part_steps import PartSteps, memory_sizes
+from spiel_cfr.solvers.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.solvers.loops.shards import (
   ShardedLoop,
   Visit,
@@ -220,9 +219,7 @@ class _Worker:
     game, minimizer = pickle.loads(source.game), pickle.loads(source.minimizer)
     partition = dataclasses.replace(game.partition, num_threads=1)
     # As long as those of the whole game; but memory that is never written to is only an address.
-    memory = Memory(
-      *(aligned_zeros(size, dtype=kind) for size, kind in memory_sizes(game, minimizer))
-    )
+    memory = new_memory(game, minimizer)
     self._steps = PartSteps(game, minimizer, partition, memory)
     self._held: tuple[Any, AnyFloats] = np.zeros(0, np.int64), memory.strategy[:0]
     self.serial = -1
