@@ -34,7 +34,7 @@ from spiel_cfr.payoffs.build import FORMS, build_payoff
 from spiel_cfr.payoffs.private_types import public_states
 
 _KIND = "compiled game of spiel_cfr"
-_FORMAT = 1
+_FORMAT = 2
 _FIELDS = (
   "game_string",
   "num_distinct_actions",
