@@ -20,7 +20,8 @@ from spiel_cfr.game.promises import (
 )
 from spiel_cfr.game.view import GameView
 from spiel_cfr.game.watch import Watch
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s, taken
+from spiel_cfr.kernels.ordering import lexicographic_order
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -271,18 +272,20 @@ class _Leaves:
   def _merge(self) -> None:
     """Sorts the leaves in place, and adds up payoffs with the same sequences."""
     sequences, payoffs = self._sequences[: self._num_leaves], self._payoffs[: self._num_leaves]
-    order = np.lexsort(sequences.T[::-1]).astype(np.uint32)
+    order = lexicographic_order(sequences.T)
     first = np.zeros(len(order), bool)
     first[0] = True
     for column in sequences.T:
-      column[:] = column[order]
+      column[:] = taken(column, order)
       first[1:] |= column[1:] != column[:-1]
+    for values in payoffs.T:
+      values[:] = taken(values, order)
+    del order
     starts = np.flatnonzero(first)
     self._num_leaves, self._unmerged = len(starts), 0
     for column in sequences.T:
       column[: len(starts)] = column[starts]
     for values in payoffs.T:
-      values[:] = values[order]
       values[: len(starts)] = np.add.reduceat(values, starts)
 
   def _note_returns(self, returns: Float64s) -> None:

@@ -74,34 +74,34 @@ class TypedPatterns(Payoff):
     """
     table = np.zeros((len(treeplexes), 4), np.uint64)
     rows: list[Int64s] = []
+    places: list[Int64s] = []
     others: list[Int64s] = []
-    patterns: list[Float64s] = []
+    squares: list[Float64s] = []
     factors: list[Float64s] = []
-    num_rows = num_entries = num_squares = 0
+    num_rows = num_places = num_entries = num_squares = 0
     for player, treeplex in enumerate(treeplexes):
       own = np.arange(treeplex.root, treeplex.end)
       starts = own[(blocks.width[own] > 0) & ((own - blocks.first[own]) % LANES == 0)]
       entries = _entries(blocks, player, leaf_payoffs[:, player])
-      entries.lines[:, 0] += num_squares
+      entries.lines[:, 0] += num_places
       rows.append(np.stack([starts, num_entries + np.searchsorted(entries.rows, starts)], axis=1))
       others.append(entries.lines)
-      patterns.append(entries.patterns)
+      places.append(entries.places + 2 * num_squares)
+      squares.append(entries.squares)
       factors.append(entries.factors)
       table[player] = num_rows, num_rows + len(starts), 0, np.count_nonzero(leaf_payoffs[:, player])
       num_rows += len(starts)
       num_entries += len(entries.rows)
-      num_squares += len(entries.patterns) // LANES**2
+      num_places += len(entries.places)
+      num_squares += len(entries.squares)
     rows.append(np.array([[treeplexes[-1].end, num_entries]]))
-    squares = np.concatenate(patterns).reshape(-1, LANES**2)
-    if len(treeplexes) > 2:
-      places, squares = _shared(squares)
-      rows.append(places.reshape(-1, 1))
-    table[:, 2] = squares.size
+    rows = [own.reshape(-1) for own in rows]
+    table[:, 2] = num_squares * LANES**2
     arrays = PayoffArrays(
       table=table,
-      rows=np.concatenate([pairs.reshape(-1) for pairs in rows]).astype(np.uint32),
+      rows=np.concatenate(rows if len(treeplexes) == 2 else rows + places).astype(np.uint32),
       others=np.concatenate(others).astype(np.uint32, order="C"),
-      values=aligned(np.concatenate([squares.reshape(-1), *factors])),
+      values=aligned(np.concatenate([np.concatenate(squares).reshape(-1), *factors])),
     )
     return cls(arrays)
 
@@ -201,13 +201,16 @@ class _Entries:
     rows: the first sequence of each entry's own part of a row.
     lines: what `typed_patterns` says of `others`.
     factors: one per entry.
-    patterns: the player's patterns, end to end.
+    places: for each square of the player's patterns, end to end, twice which of those that are kept it is, plus one if
+      anything in its last column is not zero.
+    squares: those that are kept, shape (squares, LANES * LANES).
   """
 
   rows: Int64s
   lines: Int64s
   factors: Float64s
-  patterns: Float64s
+  places: Int64s
+  squares: Float64s
 
 
 def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
@@ -234,8 +237,9 @@ def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
     entry[some] += first_entry[here].astype(np.uint32)
   leaves_of = np.bincount(entry, minlength=len(block))
   first_leaf = np.cumsum(leaves_of) - leaves_of
-  leaves = np.argsort(entry).astype(np.uint32)
+  leaves = np.argsort(entry)
   del entry
+  leaves = leaves.astype(np.uint32)
 
   def tensors(batch: Int64s, size: int) -> Float64s:
     """Returns the payoffs of some entries with `size` squares each, shape (entries, elements)."""
@@ -257,7 +261,14 @@ def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
   lines.append(first[others[-1]])
   used = np.flatnonzero(factors)
   used = used[np.argsort(first[player, used], kind="stable")]
-  return _Entries(first[player, used], np.stack(lines, axis=1)[used], factors[used], patterns)
+  places, squares = _shared(patterns.reshape(-1, LANES**2))
+  return _Entries(
+    rows=first[player, used],
+    lines=np.stack(lines, axis=1)[used],
+    factors=factors[used],
+    places=places,
+    squares=squares,
+  )
 
 
 def _factorize(
@@ -304,8 +315,7 @@ def _shared(squares: Float64s) -> tuple[Int64s, Float64s]:
     squares: shape (squares, LANES * LANES).
 
   Returns:
-    For each square twice the place of the one that is kept, plus one if there is anything in its last column; and those
-    that are kept, in order of their first use.
+    `places` and `squares` of `_Entries`, the latter in order of their first use.
   """
   keys = (squares.round(_DECIMALS) + 0.0).view(np.dtype((np.void, squares.itemsize * LANES**2)))
   _, first, which = np.unique(keys[:, 0], return_index=True, return_inverse=True)
