@@ -209,7 +209,7 @@ def test_a_call_is_much_faster_than_numba_makes_it():
 
 _STEPS_WITHOUT_ADDRESSES = """
 import types
-import numba.experimental
+import numba.experimental.function_type
 numba.experimental.function_type = types.SimpleNamespace()
 import spiel_cfr
 from spiel_cfr.solvers.loops.iterations import run_iterations
