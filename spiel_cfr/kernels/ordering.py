@@ -38,11 +38,13 @@ def lexicographic_order(rows: Rows) -> Uint32s:
   places <<= 32
   places += np.arange(len(places))
   places.sort()
-  return places.astype(np.uint32)
+  order: Uint32s = places.astype(np.uint32)
+  return order
 
 
 def _read(row: npt.NDArray[Any], some: Any, names: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-  return row[some] if names is None else names[row[some]]
+  numbers: npt.NDArray[Any] = row[some]
+  return numbers if names is None else names[numbers]
 
 
 def _ranks(rows: Rows, names: npt.NDArray[Any] | None = None) -> Int64s:

@@ -123,7 +123,7 @@ class TypedPatterns(Payoff):
     if num_players == 2:
       require(len(places) == 0, "the table has all rows")
     else:
-      in_last = values[:num_cells].reshape(-1, square)[:, -LANES:].any(axis=1)
+      in_last: Bools = np.any(values[:num_cells].reshape(-1, square)[:, -LANES:] != 0, axis=1)
       require(places < 2 * num_places, "squares are there")
       require(places % 2 >= in_last[places // 2], "squares with a last column are marked")
       num_places = len(places)
@@ -321,4 +321,5 @@ def _shared(squares: Float64s) -> tuple[Int64s, Float64s]:
   _, first, which = np.unique(keys[:, 0], return_index=True, return_inverse=True)
   kept = np.sort(first)
   places = np.searchsorted(kept, first)[which]
-  return 2 * places + squares[kept, -LANES:].any(axis=1)[places], squares[kept]
+  marked: Bools = np.any(squares[kept, -LANES:] != 0, axis=1)
+  return 2 * places + marked[places], squares[kept]
