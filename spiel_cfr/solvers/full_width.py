@@ -298,6 +298,11 @@ class Solver(Looped, Stepping, Holding):
     return False
 
   @property
+  def is_plain(self) -> bool:
+    """Whether its iterations, averages and restarts are those of `Solver`; who overrides one of these says so."""
+    return True
+
+  @property
   def stretch(self) -> int:
     """How many iterations its average is made of. Set, it tells which iteration the next one counts as."""
     return self.iteration - self._origin
