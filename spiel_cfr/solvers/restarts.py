@@ -232,6 +232,10 @@ class Restarted(Stepping, WarmStarting):
 
   def _advance(self, count: int) -> None:
     end = self.iteration + count
+    if end < self._next_check:
+      for _ in self._solver._stepwise(count):
+        pass
+      return
     # Half of a check would be done again, and then the run is another one. One context, because signals take time.
     with DeferredInterrupt() as interrupt:
       while True:
@@ -245,7 +249,7 @@ class Restarted(Stepping, WarmStarting):
 
   def _some(self, end: int) -> Iterator[None]:
     """Goes on, to `end` or to a check at most, and yields whenever Ctrl-C may be looked at."""
-    if self._flat is None or self._next_check > end:
+    if self._flat is None:
       yield from self._solver._stepwise(min(end, self._next_check) - self.iteration)
       return
     for count in self._pieces(end - self.iteration):
