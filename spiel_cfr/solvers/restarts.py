@@ -23,7 +23,6 @@ from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.policy import forms
-from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.cfr import TabularCFRSolver
 from spiel_cfr.solvers.descriptions import split_by_place
 from spiel_cfr.solvers.full_width import Solver
@@ -89,7 +88,7 @@ class Restarted(Stepping, WarmStarting):
     "_last_nash_conv",
     "_handed_over",
   )
-  _workspaces = ("_control", "_evaluator", "_solver", "_saved", "_flat", "_pieces", "_found")
+  _workspaces = ("_control", "_evaluator", "_solver", "_saved", "_flat", "_found")
   num_attempts: int = _noted()
   num_restarts: int = _noted()
   _cost: float = _noted()
@@ -153,7 +152,6 @@ class Restarted(Stepping, WarmStarting):
   def _start(self) -> None:
     game = self.compiled_game
     self._evaluator = evaluate.Evaluator(game)
-    self._pieces = Slices(game.end)
     self._control = np.zeros(1, rule.CONTROL)
     self._control["bound"] = self._bound
     of_two = game.constant_sum if game.num_players == 2 else None
@@ -252,7 +250,7 @@ class Restarted(Stepping, WarmStarting):
     if self._flat is None:
       yield from self._solver._stepwise(min(end, self._next_check) - self.iteration)
       return
-    for count in self._pieces(end - self.iteration):
+    for count in self._solver._slices(end - self.iteration):
       action = self._flat.advance(count, self._saved)
       self._saved = self._flat.saved
       if action == rule.HAND_OVER:

@@ -1,6 +1,6 @@
 """Restarts on trial in one call of compiled code: the arrays that it takes, and the numbers that it is given."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,7 @@ class FlatTrials:
       aligned_zeros(game.num_players, 2),
     )
     self.saved: dict[str, Any] = {}
+    self._bound: tuple[Any, Callable[..., Any]] | None = None
 
   @staticmethod
   def fits(solver: Solver) -> bool:
@@ -101,7 +102,7 @@ class FlatTrials:
 
   def prepare(self) -> None:
     """Compiles the kernel or takes it from disk."""
-    _ = run_on_trial.of(self._loop.strategy.dtype).unchecked
+    _ = self._run
 
   def advance(self, count: int, saved: Mapping[str, Any]) -> int:
     """Does iterations, checks and restarts.
@@ -117,47 +118,27 @@ class FlatTrials:
       ArgumentError: see `Solver.run`.
       NotFiniteError: likewise.
     """
-    solver, loop, dtype = self._solver, self._loop, self._loop.strategy.dtype
+    solver, loop = self._solver, self._loop
     if saved and saved is not self.saved:
       for name, line in self._saved_arrays.items():
         line[...] = saved[name]
     origin, now = solver._origin, solver.iteration
-    before = saved or {
-      "iteration": now,
-      "_origin": origin,
-      "_last_addition": 0,
-      "_cumulative": [0.0],
-    }
-    self._counts[:] = origin, before["_origin"], before["_last_addition"]
-    ranges = (
-      (now - origin, float(loop.cumulative[0])),
-      (0, 0.0),
-      (before["iteration"] - before["_origin"], float(before["_cumulative"][0])),
-    )
-    weights = []
-    for stretch, total in ranges:
-      weights.append(evaluated(solver._weights, np.arange(stretch + 1, stretch + count + 1)))
-      check_weights(weights[-1], count, total, solver._most_weight)
-    column = np.concatenate(weights)[:, None]
-    minimizer = loop._minimizer
-    result: int = run_on_trial.of(dtype)(
-      run_iterations.of(dtype),
-      *loop.kernels(),
-      resumption(minimizer).of(dtype),
-      best_responses,
-      solver.compiled_game.payoff.gradient,
-      take_best,
-      loop.predicts,
-      loop.game(),
-      loop.arrays(),
-      loop._tree,
-      self._judge,
-      self._saved,
-      self._notes,
+    # How many iterations the average is made of before each range of weights, and what these have summed to.
+    ranges = [(now - origin, float(loop.cumulative[0])), (0, 0.0)]
+    self._counts[ORIGIN] = origin
+    if saved:
+      self._counts[1:] = saved["_origin"], saved["_last_addition"]
+      ranges.append((saved["iteration"] - saved["_origin"], float(saved["_cumulative"][0])))
+    steps = np.arange(1, count + 1)
+    weights = evaluated(solver._weights, np.concatenate([begin + steps for begin, _ in ranges]))
+    for (_, total), part in zip(ranges, weights.reshape(len(ranges), count), strict=True):
+      check_weights(part, count, total, solver._most_weight)
+    column = weights[:, None]
+    result: int = self._run(
       solver.alternating_updates,
       solver._checked_parameters(np.maximum(1, np.arange(now, now + count + 1))),
       Weights(
-        np.array([stretch + 1 for stretch, _ in ranges]),
+        np.array([begin + 1 for begin, _ in ranges]),
         column * solver._before,
         column * solver._after,
       ),
@@ -167,6 +148,30 @@ class FlatTrials:
     solver._origin = int(self._counts[ORIGIN])
     self.saved = self._named() if self._notes.control[0]["trial"] else {}
     return result
+
+  @property
+  def _run(self) -> Callable[..., Any]:
+    """The kernel, with all arguments that stay until something else is held."""
+    loop = self._loop
+    if self._bound is None or self._bound[0] is not loop._kept:
+      dtype = loop.strategy.dtype
+      run = run_on_trial.of(dtype).bound(
+        run_iterations.of(dtype),
+        *loop.kernels(),
+        resumption(loop._minimizer).of(dtype),
+        best_responses,
+        self._solver.compiled_game.payoff.gradient,
+        take_best,
+        loop.predicts,
+        loop.game(),
+        loop.arrays(),
+        loop._tree,
+        self._judge,
+        self._saved,
+        self._notes,
+      )
+      self._bound = loop._kept, run
+    return self._bound[1]
 
   def _named(self) -> dict[str, Any]:
     solver = self._solver

@@ -105,11 +105,11 @@ class Notes(NamedTuple):
 class Weights(NamedTuple):
   """What iterations weigh in averages, by how many the average is made of.
 
-  An average goes on from where it is, begins anew, or is taken back to what it was; in a call it is one of three such
-  ranges in any case.
+  An average goes on from where it is, begins anew, or is taken back to what it was: in a call it is in one of two such
+  ranges or, if the call begins in a trial, three.
 
   Attributes:
-    firsts: the first number of iterations of each range, shape (3,).
+    firsts: the first number of iterations of each range, shape (ranges,).
     before: see `IterationNumbers.weights_before`, the ranges one below the other.
     after: likewise.
   """
@@ -368,7 +368,7 @@ def run_on_trial(
     first, number = now - begin, min(end, control.next_check) - now
     stretch = now - counts[ORIGIN] + 1
     row = np.int64(-1)
-    for which in range(3):
+    for which in range(weights.firsts.shape[0]):
       offset = stretch - weights.firsts[which]
       if offset >= 0 and offset + number <= length:
         row = which * length + offset
