@@ -120,6 +120,10 @@ class AbstractGame(EnumeratedGame):
     """See the base class."""
     return self.full.view
 
+  def first_states(self) -> list[Any]:
+    """See the base class."""
+    return self.full.first_states()
+
   @property
   def ties(self) -> Ties | None:
     """See the base class."""

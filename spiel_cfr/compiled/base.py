@@ -17,6 +17,7 @@ from spiel_cfr.compiled.parts import Partition
 from spiel_cfr.game.blocks import as_scale
 from spiel_cfr.game.ties import Ties, pooled
 from spiel_cfr.game.treeplex import Treeplex
+from spiel_cfr.game.first_states import first_states
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, spread
 from spiel_cfr.payoffs.base import Payoff
@@ -195,6 +196,10 @@ class CompiledGame(abc.ABC):
   def num_actions(self) -> tuple[Int64s, ...]:
     """How many actions each infoset has, shape (infosets,) per player, in order of discovery."""
     return tuple(own.num_actions for own in self.infosets)
+
+  def first_states(self) -> list[Any]:
+    """Returns OpenSpiel's first state of every infoset in the order of histories, player by player."""
+    return first_states(self.view, self.infostates)
 
   def infostate(self, player: int, place: int) -> str:
     """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""

@@ -14,7 +14,8 @@ from open_spiel.python.algorithms import expected_game_score, exploitability
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.game.enumerate import enumerate_game, first_states
+from spiel_cfr.game.enumerate import enumerate_game
+from spiel_cfr.game.first_states import first_states
 from spiel_cfr.game.view import GameView
 
 
