@@ -280,7 +280,7 @@ class CompiledGame(abc.ABC):
 
   @property
   def every_infoset(self) -> Decisions:
-    """All infosets."""
+    """All infosets, with the payoff that iterations read."""
     return Decisions(self.payoff, self.players, self.groups, self.parent)
 
   @property

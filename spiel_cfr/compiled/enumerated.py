@@ -33,6 +33,7 @@ from spiel_cfr.kernels.arrays import (
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays
 from spiel_cfr.payoffs.build import FORMS, build_payoff
 from spiel_cfr.payoffs.private_types import public_states
+from spiel_cfr.payoffs.sorted_rows import quickest
 
 _KIND = "compiled game of spiel_cfr"
 _FORMAT = 1
@@ -139,6 +140,12 @@ class EnumeratedGame(CompiledGame):
   def first_states(self) -> list[Any]:
     """See the base class."""
     return first_states(self.view, self.infostates, self._first_histories)
+
+  @functools.cached_property
+  def every_infoset(self) -> Decisions:
+    """See the base class."""
+    every = super().every_infoset
+    return every._replace(payoff=quickest(every.payoff))
 
   @functools.cached_property
   def decisions(self) -> Decisions:
