@@ -113,7 +113,7 @@ class AbstractGame(EnumeratedGame):
     if not most:
       return None
     groups = [treeplex.groups for treeplex in self.treeplexes]
-    return build_ties(groups, bucket, self.num_infosets, self.end - 1)
+    return build_ties(groups, bucket)
 
   @property
   def view(self) -> GameView:

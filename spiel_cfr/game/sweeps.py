@@ -113,8 +113,12 @@ def sweep_up(
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
-  """Runs a block kernel over the groups from `end - 1` down to `begin`, and adds their values to what is above."""
+  """Runs a block kernel over the groups from `end - 1` down to `begin`, and adds their values to what is above.
+
+  Where `tree.parent` is empty, values stay where they are.
+  """
   groups, parent, value = tree.groups, tree.parent, scratch.value
+  carries = parent.shape[0] != 0
   strategy, state, local = borrowed(strategy), borrowed(state), borrowed(local)
   gains, worth, lines = borrowed(utility), borrowed(value), borrowed(scratch.lines)
   numbers, scale = borrowed(parameters), borrowed(tree.scale)
@@ -141,8 +145,9 @@ def sweep_up(
           actions,
         )
       )
-      for i in range(count):
-        utility[parent[infoset + start + i]] += value[i]
+      if carries:
+        for i in range(count):
+          utility[parent[infoset + start + i]] += value[i]
 
 
 @inlined

@@ -46,7 +46,7 @@ class FlatWorkspace(NamedTuple):
     sequence_form: of the current strategies.
     utility: of each sequence.
     prediction: predicted ones; empty if there are none.
-    shared: either, pooled over ties; empty if there are none.
+    shared: predicted ones, pooled over ties; empty if there are none.
   """
 
   sequence_form: AnyFloats
@@ -84,7 +84,6 @@ def _signature(number: Any) -> Any:
     tuple_type(FlatWorkspace, line, line, line, line),
     scratch_type(number),
     types.FunctionType(tied_sweep_up_signature(number)),
-    block_kernel,
     TIES,
     types.boolean,
     _NUMBERS,
@@ -112,7 +111,6 @@ def run_iterations(
   workspace: FlatWorkspace,
   scratch: Scratch,
   sweep_ties: Kernel,
-  worth: Kernel,
   ties: Ties,
   alternating: bool,
   numbers: IterationNumbers,
@@ -139,7 +137,6 @@ def run_iterations(
     workspace: what they work on.
     scratch: likewise.
     sweep_ties: `tied_sweep_up`, where there are ties.
-    worth: `find_worth`.
     ties: which sequences share strategies; of no players where none do.
     alternating: see `Loop.advance`.
     numbers: see `IterationNumbers`.
@@ -174,7 +171,6 @@ def run_iterations(
       if tied:
         sweep_ties(
           observe,
-          worth,
           False,
           player,
           ties,
@@ -190,8 +186,7 @@ def run_iterations(
         if predicts:
           sweep_ties(
             predict,
-            worth,
-            True,
+              True,
             player,
             ties,
             tree,
