@@ -25,7 +25,7 @@ from spiel_cfr.payoffs.leaf_rows import LeafRows
 
 # Columns of the table, of players and of runs of rows.
 COLUMNS = 5
-_ONE, _TWO, _THREE, _FOUR = (np.uint64(number) for number in range(1, 5))
+_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX = (np.uint64(number) for number in range(1, 7))
 
 
 @inlined
@@ -75,6 +75,10 @@ def sorted_row_gradient(
       _sum_rows(_THREE, first, stop, leaf, rows, others, values, sequence_form, utility)
     elif length == _FOUR:
       _sum_rows(_FOUR, first, stop, leaf, rows, others, values, sequence_form, utility)
+    elif length == _FIVE:
+      _sum_rows(_FIVE, first, stop, leaf, rows, others, values, sequence_form, utility)
+    elif length == _SIX:
+      _sum_rows(_SIX, first, stop, leaf, rows, others, values, sequence_form, utility)
     else:
       _sum_rows(length, first, stop, leaf, rows, others, values, sequence_form, utility)
 
