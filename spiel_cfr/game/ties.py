@@ -40,7 +40,7 @@ from spiel_cfr.kernels.arrays import (
 from spiel_cfr.kernels.compile import Kernel, inlined, kernel
 from spiel_cfr.kernels.simd import load, number_for, store, width
 
-_ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
+_ZERO, _ONE, _TWO, _CHUNK = (np.uint64(number) for number in (0, 1, 2, CHUNK))
 # Columns of `Ties.levels`.
 _FIRST_GROUP, _END_GROUP, _FIRST_TIE, _END_TIE = range(4)
 
@@ -180,8 +180,13 @@ def pool(
   """Replaces the utilities of tied sequences of some levels by their sums, written to `shared`."""
   members, starts = ties.members, ties.starts
   for tie in range(ties.levels[begin, _FIRST_TIE], ties.levels[end - _ONE, _END_TIE]):
-    total = number_for(utility, 0.0)
     first, last = np.uint64(starts[tie]), np.uint64(starts[tie + _ONE])
+    if last - first == _TWO:
+      # Most ties are pairs, and shorter than what a loop takes to set up.
+      one, other = members[first], members[first + _ONE]
+      shared[one] = shared[other] = utility[one] + utility[other]
+      continue
+    total = number_for(utility, 0.0)
     for place in range(first, last):
       total += utility[members[place]]
     for place in range(first, last):
