@@ -41,8 +41,8 @@ def main(arguments: list[str]) -> None:
       "at once": spiel_cfr.solve_growing(game, game, target),
       "growing": spiel_cfr.solve_growing(game, start, target),
     }
-    print(table(title, runs))
     drawn[title] = runs
+  print(table(drawn))
   if path:
     draw(drawn, path)
 
@@ -63,18 +63,18 @@ def endgame() -> tuple[str, spiel_cfr.CompiledGame, Any, float]:
   return title, game, abstraction.few_bets, _ENDGAME.value
 
 
-def table(title: str, runs: Runs) -> str:
+def table(drawn: dict[str, Runs]) -> str:
   rows = [
-    f"\n{title}\n",
-    "| | infosets | MB | iterations | seconds | NashConv |",
-    "| --- | --- | --- | --- | --- | --- |",
+    "| game | | infosets | MB | iterations | seconds | NashConv |",
+    "| --- | --- | --- | --- | --- | --- | --- |",
   ]
-  for name, found in runs.items():
-    last = found.history[-1]
-    rows.append(
-      f"| {name} | {last.infosets:,} | {last.bytes / 1e6:.2f} | {last.iterations:,} | {last.seconds:.2f} | "
-      f"{found.nash_conv:.4g} |"
-    )
+  for title, runs in drawn.items():
+    for name, found in runs.items():
+      last = found.history[-1]
+      rows.append(
+        f"| {title} | {name} | {last.infosets:,} | {last.bytes / 1e6:.2f} | {last.iterations:,} | {last.seconds:.2f} | "
+        f"{found.nash_conv:.4g} |"
+      )
   return "\n".join(rows)
 
 
