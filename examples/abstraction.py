@@ -39,7 +39,9 @@ _GAMES = flags.DEFINE_list(
 )
 _ENDGAME = flags.DEFINE_string("endgame", None, "a file in the LibratusEndgames format")
 _ROUNDS = flags.DEFINE_integer("rounds", 15, "how often times are measured", lower_bound=1)
-_SPEED_ONLY = flags.DEFINE_bool("speed_only", False, "nothing but the last table, without a picture")
+_SPEED_ONLY = flags.DEFINE_bool(
+  "speed_only", False, "nothing but the last table, without a picture"
+)
 _PICTURE = flags.DEFINE_string(
   "picture", "results/abstraction.png", "where it goes; empty for none"
 )

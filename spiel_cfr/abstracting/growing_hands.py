@@ -13,8 +13,8 @@ from spiel_cfr.abstraction.hands import BucketedHands, hand_buckets
 from spiel_cfr.compiled.parts import PLAYERS
 from spiel_cfr.continuing.identity import gradients
 from spiel_cfr.kernels.arrays import Float64s, Int64s
-from spiel_cfr.policy import forms
 from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.policy import forms
 
 
 class GrowingHands(Grower):

@@ -15,9 +15,9 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.compiled.parts import Partition
 from spiel_cfr.game.blocks import as_scale
+from spiel_cfr.game.first_states import first_states
 from spiel_cfr.game.ties import Ties, pooled
 from spiel_cfr.game.treeplex import Treeplex
-from spiel_cfr.game.first_states import first_states
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, spread
 from spiel_cfr.payoffs.base import Payoff

@@ -174,9 +174,7 @@ def carry_worth(
 
 
 @inlined
-def pool(
-  begin: int, end: int, ties: Ties, utility: AnyFloats, shared: AnyFloats
-) -> None:
+def pool(begin: int, end: int, ties: Ties, utility: AnyFloats, shared: AnyFloats) -> None:
   """Replaces the utilities of tied sequences of some levels by their sums, written to `shared`."""
   members, starts = ties.members, ties.starts
   for tie in range(ties.levels[begin, _FIRST_TIE], ties.levels[end - _ONE, _END_TIE]):

@@ -154,7 +154,9 @@ class RewritingRule(PruningRule):
     known[[tree.root for tree in self.game.treeplexes]] = 1
     # What regret-based pruning makes up is only where something was left alone.
     needed = self._anew or bool(before.any())
-    self._best = self._carried(self.game.every_infoset.payoff, self._faced(solver)) if needed else growth
+    self._best = (
+      self._carried(self.game.every_infoset.payoff, self._faced(solver)) if needed else growth
+    )
     choose(
       self.tree,
       self._anew,

@@ -138,7 +138,7 @@ class FlatLoop(Loop):
       else:
         tied_sweep_up.of(dtype)(
           kernel_of_blocks.of(dtype),
-              step > 0,
+          step > 0,
           np.uint64(player),
           self._game.ties,
           self._visited,

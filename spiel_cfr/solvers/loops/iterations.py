@@ -186,7 +186,7 @@ def run_iterations(
         if predicts:
           sweep_ties(
             predict,
-              True,
+            True,
             player,
             ties,
             tree,
