@@ -142,9 +142,10 @@ def _by_pot(state, action):
   return {below: small, above: 1 - small}
 
 
+@pytest.mark.slow
 def test_of_an_endgame():
   """A river with few hands: the vector form says of the policy what the game with all its leaves says."""
-  game = poker_games.random_endgame(3, 3, stack=600).load()
+  game = poker_games.random_endgame(3, 3).load()
   vector = spiel_cfr.compile_public_game(game)
   listed = spiel_cfr.compile_game(game, vector_form=False)
   solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game(game, abstraction.few_bets))
