@@ -38,7 +38,7 @@ _GAMES = flags.DEFINE_list(
   "games", ["leduc_poker", "liars_dice(dice_sides=4)"], "games that list their leaves"
 )
 _ENDGAME = flags.DEFINE_string("endgame", None, "a file in the LibratusEndgames format")
-_ROUNDS = flags.DEFINE_integer("rounds", 15, "how often times are measured", lower_bound=1)
+_ROUNDS = flags.DEFINE_integer("rounds", 60, "how often times are measured", lower_bound=1)
 _SPEED_ONLY = flags.DEFINE_bool(
   "speed_only", False, "nothing but the last table, without a picture"
 )
@@ -196,6 +196,7 @@ def speed() -> str:
   """Measures iterations of CFR+ on Leduc poker against each other, and how long what loses nothing takes to find."""
   full = spiel_cfr.compile_game("leduc_poker")
   tied = spiel_cfr.abstract(full, forgetful)
+  assert isinstance(tied, spiel_cfr.AbstractGame)
   untied = spiel_cfr.abstract(full, tied.refined_buckets())
   lossless = spiel_cfr.abstract(full, spiel_cfr.lossless(full))
   rows = [

@@ -8,7 +8,7 @@ what j is worth to its owner, who plays the policy. In the whole game
 
 If none of these is positive, no best response in the whole game gains anything that it can't gain in the smaller one
 (by induction from the last infosets up), so the smaller one has solved the whole. Those that are worth most for each
-payoff that they add come first, until they make up half of what all are worth.
+payoff that they add come first, until they make up most of what all are worth.
 """
 
 import abc
@@ -31,7 +31,7 @@ from spiel_cfr.policy import forms
 
 # Of the largest payoff.
 _NOTHING = 1e-12
-# Of all that growing is worth, how much is taken at once.
+# Of all that growing is worth, how much is taken at once: less leads to smaller games in more time.
 _SHARE = 0.8
 
 

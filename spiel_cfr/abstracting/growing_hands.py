@@ -5,6 +5,8 @@ of what `growers` says of one infoset. It splits by what its hands want at the d
 bucket splits before public cards are dealt, those after them split with it: nobody forgets.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from spiel_cfr.abstracting.growers import Grower
@@ -15,6 +17,20 @@ from spiel_cfr.continuing.identity import gradients
 from spiel_cfr.kernels.arrays import Float64s, Int64s
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policy import forms
+
+
+class _Split(NamedTuple):
+  """How the buckets of a board would split.
+
+  Attributes:
+    worth: what it is worth, shape (buckets,).
+    pieces: a number for each hand, the same for those that would stay together.
+    cost: how many sequences would come, at most, shape (buckets,).
+  """
+
+  worth: Float64s
+  pieces: Int64s
+  cost: Float64s
 
 
 class GrowingHands(Grower):
@@ -53,24 +69,23 @@ class GrowingHands(Grower):
     best = self._best(gradients(self.whole, forms.sequence_form(self.whole, probabilities)))
     every = [(player, number) for player in PLAYERS for number in range(len(self._labels[player]))]
     splits = [self._split(best, player, number) for player, number in every]
-    worths, pieces = ([split[part] for split in splits] for part in (0, 1))
-    costs = [
-      self._cost(player, number, found)
-      for (player, number), found in zip(every, pieces, strict=True)
-    ]
-    chosen = self._chosen(np.concatenate(worths), np.concatenate(costs))
-    first, labels = 0, ([], [])
-    for (player, number), worth, found in zip(every, worths, pieces, strict=True):
-      old = self._labels[player][number]
-      taken = np.isin(np.arange(first, first + len(worth)), chosen)
-      first += len(worth)
-      labels[player].append(np.where(taken[old], len(worth) + found, old))
+    chosen = self._chosen(
+      np.concatenate([split.worth for split in splits]),
+      np.concatenate([split.cost for split in splits]),
+    )
+    labels: tuple[list[Int64s], list[Int64s]] = ([], [])
+    first = 0
+    for (player, number), split in zip(every, splits, strict=True):
+      old, count = self._labels[player][number], len(split.worth)
+      taken = np.isin(np.arange(first, first + count), chosen)
+      labels[player].append(np.where(taken[old], count + split.pieces, old))
+      first += count
     if len(chosen):
       self._become(labels)
     return bool(len(chosen))
 
-  def _split(self, best: Float64s, player: int, number: int) -> tuple[Float64s, Int64s]:
-    """Returns what each bucket of a board is worth to split, and what each hand's piece would be, as numbers."""
+  def _split(self, best: Float64s, player: int, number: int) -> _Split:
+    """Finds out how the buckets of a board would split."""
     layout, old = self.whole.layout, self._labels[player][number]
     count, hands = 1 + int(old.max(initial=-1)), np.arange(len(old))
     worth, most = np.zeros((2, count))
@@ -85,22 +100,20 @@ class GrowingHands(Grower):
       wants = np.where(losing > 0, table.argmax(axis=0), leader)
       wanted = np.where((here > most)[old], wants, wanted)
       most = np.maximum(most, here)
-    return worth, np.unique(old * (1 + wanted.max(initial=0)) + wanted, return_inverse=True)[1]
+    pairs, pieces = np.unique(old * (1 + wanted.max(initial=0)) + wanted, return_inverse=True)
+    bucket = pairs // (1 + wanted.max(initial=0))
+    more = np.bincount(bucket, minlength=count) - 1.0
+    return _Split(worth, pieces.reshape(-1), more * self._sequences(player, number, count))
 
-  def _cost(self, player: int, number: int, pieces: Int64s) -> Float64s:
-    """Counts the sequences that splitting each bucket of a board would add, at most."""
+  def _sequences(self, player: int, number: int, count: int) -> Float64s:
+    """Counts the sequences that another piece of each bucket of a board would add, at most."""
     layout, old = self.whole.layout, self._labels[player][number]
-    count = 1 + int(old.max(initial=-1))
-    bucket_of_piece = np.zeros(1 + int(pieces.max(initial=-1)), np.int64)
-    bucket_of_piece[pieces] = old
-    per_piece = np.full(count, float(self._actions(player, number)))
-    if not number:
-      for later in range(1, len(layout.boards)):
-        below = np.unique(
-          np.stack([old[layout.lanes(player, 0, later)], self._labels[player][later]]), axis=1
-        )[0]
-        per_piece += np.bincount(below, minlength=count) * self._actions(player, later)
-    return (np.bincount(bucket_of_piece, minlength=count) - 1) * per_piece
+    result = np.full(count, float(self._actions(player, number)))
+    for later in range(1, len(layout.boards)) if not number else ():
+      above = old[layout.lanes(player, 0, later)]
+      pairs = np.unique(np.stack([above, self._labels[player][later]]), axis=1)
+      result += np.bincount(pairs[0], minlength=count) * self._actions(player, later)
+    return result
 
   def _actions(self, player: int, number: int) -> int:
     layout = self.whole.layout
