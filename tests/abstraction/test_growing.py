@@ -136,6 +136,8 @@ def test_without_actions_it_is_the_filtered_game(seed):
   walked = spiel_cfr.compile_game(
     whole, action_filter=lambda state, actions: left[state.information_state_string()]
   )
+  names = [state.information_state_string() for state in small.first_states()]
+  assert names == [name for own in small.infostates for name in own]
   # Infosets where nothing can be won or lost are left out.
   assert small.num_infosets <= walked.num_infosets
   assert spiel_cfr.solve_lp(small).value == pytest.approx(
