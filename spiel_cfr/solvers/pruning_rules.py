@@ -122,21 +122,13 @@ class RewritingRule(PruningRule):
     return sorted_rows(self.rows, self.rows.arrays.values > 0)
 
   @functools.cached_property
-  def _payoff(self) -> Payoff:
-    """What is fastest for gradients of the whole game."""
-    payoff = self.game.payoff
-    if isinstance(payoff, LeafRows):
-      return sorted_rows(payoff, payoff.arrays.values != 0)
-    return payoff
-
-  @functools.cached_property
   def _ties(self) -> Float64s:
     return tie_tolerances(self.game)
 
   def prepare(self) -> None:
     """See the base class."""
     super().prepare()
-    for payoff in (self._gains, self._payoff):
+    for payoff in (self._gains, self.game.every_infoset.payoff):
       self._carried(payoff, aligned_zeros(self.game.end))
 
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
@@ -162,7 +154,9 @@ class RewritingRule(PruningRule):
     known[[tree.root for tree in self.game.treeplexes]] = 1
     # What regret-based pruning makes up is only where something was left alone.
     needed = self._anew or bool(before.any())
-    self._best = self._carried(self._payoff, self._faced(solver)) if needed else growth
+    self._best = (
+      self._carried(self.game.every_infoset.payoff, self._faced(solver)) if needed else growth
+    )
     choose(
       self.tree,
       self._anew,
