@@ -70,7 +70,7 @@ class PruningSolver(Windowed):
     "_opened",
     "_opened_values",
   )
-  _workspaces = (*Windowed._workspaces, "_small", "_compacted", "_played", "_rule")
+  _workspaces = (*Windowed._workspaces, "_small", "_compacted", "_left", "_rule")
 
   def __init__(
     self,
@@ -316,13 +316,12 @@ class PruningSolver(Windowed):
       for mine, theirs in zip(self._local, self._small.local, strict=True):
         copy_some(mine, theirs, infosets, into)
       self._small.refresh()
-      played = slice(compacted.num_played)
-      self._played = whole[played], there[played], into
+      self._left = whole, there, into
     return self._small
 
   def _take_back(self, small: FlatLoop) -> None:
     """Copies what is remembered of the sequences that are left back from the small loop."""
-    whole, there, into = self._played
+    whole, there, into = self._left
     for mine, theirs in self._remembered(small):
       copy_some(theirs, mine, there, whole)
     for mine, theirs in zip(self._local, small.local, strict=True):
@@ -353,8 +352,8 @@ class PruningSolver(Windowed):
 
   def _add_deferred(self, sums: AnyFloats) -> None:
     """Brings averages up to date where nobody looked."""
-    kept = self._window().kept.view(np.uint8)
-    add_deferred(self._rule.tree, kept, self._strategy, self._opened, sums)
+    looked_at = self._window().looked_at.view(np.uint8)
+    add_deferred(self._rule.tree, looked_at, self._strategy, self._opened, sums)
 
   def _weight(self, iteration: int) -> float:
     return float(self._average_weights(np.array([max(1, iteration)]))[0])

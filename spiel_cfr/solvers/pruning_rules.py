@@ -13,7 +13,7 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.continuing.compaction import COMPACTING, Compacted, all_leaves
 from spiel_cfr.continuing.identity import carry_up
-from spiel_cfr.continuing.rewriting import REWRITING, choose, fade, restore
+from spiel_cfr.continuing.rewriting import REWRITING, choose, fade, note_forced, restore
 from spiel_cfr.game.sweeps import Tree
 from spiel_cfr.kernels.arrays import AnyFloats, Bools, Float64s, Int64s, aligned, aligned_zeros
 from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerances
@@ -154,8 +154,11 @@ class RewritingRule(PruningRule):
       # Regrets, where nobody looked.
       passed = np.arange(solver._epoch_start, solver.iteration) + 1
       discount = float(np.prod(evaluated(solver.minimizer.discount, passed)))
-      looked_at = solver._window().kept | before
-      fade(looked_at.view(np.uint8), regrets, discount, earlier / weight)
+      window = solver._window()
+      looked_at, left_alone = window.looked_at.view(np.uint8), before.view(np.uint8)
+      fade(self.tree, looked_at, left_alone, regrets, discount, earlier / weight)
+      worth = self._gradients(self._payoff, self._since_opened(solver))
+      note_forced(self.tree, window.actions_left, left_alone, worth, solver._opened_values, values)
     coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
     growth, passed_values = self._growth(solver, coming)
     known = np.zeros(self.game.end, np.uint8)
@@ -201,8 +204,10 @@ class RewritingRule(PruningRule):
 
   def _faced(self, solver: Windowed) -> Float64s:
     """Returns what the best response is to: all that was ever faced, or what was in the last window."""
-    if self._anew:
-      return solver._cumulative
+    return solver._cumulative if self._anew else self._since_opened(solver)
+
+  def _since_opened(self, solver: Windowed) -> Float64s:
+    """Returns what was faced in the last window."""
     result = aligned(solver._cumulative)
     result -= solver._opened
     return result
@@ -241,10 +246,14 @@ class RewritingRule(PruningRule):
 
   def _carried(self, payoff: Payoff, faced: Float64s) -> Float64s:
     """Returns what each sequence is worth with a best response to what was faced, shape (sequences,)."""
+    result = self._gradients(payoff, faced)
+    carry_up(self.game, take_best, result)
+    return result
+
+  def _gradients(self, payoff: Payoff, faced: Float64s) -> Float64s:
     result = aligned_zeros(self.game.end)
     for player in range(2):
       payoff.gradient_into(player, faced, result)
-    carry_up(self.game, take_best, result)
     return result
 
 

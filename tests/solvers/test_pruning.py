@@ -12,7 +12,8 @@ from composition.forms import FORMS
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
 from spiel_cfr.continuing.compaction import KEPT, all_leaves, compact, decide_fates
-from spiel_cfr.continuing.identity import gap_of_regrets, gradients
+from spiel_cfr.continuing.identity import carry_up, expect, gap_of_regrets, gradients
+from spiel_cfr.game.treeplex import ACTIONS
 from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.oftrl import Hedge
 from spiel_cfr.minimizers.schedules import Power
@@ -149,9 +150,18 @@ def test_an_infinite_margin_leaves_nothing_alone(name, plus):
   assert (solver.num_pruned, solver.active_share) == (0, 1.0)
 
 
+def rows_at(game, wanted):
+  """Which sequences are at these infosets."""
+  result = np.zeros(game.end, bool)
+  for tree in game.treeplexes:
+    for sequences, infosets in tree.blocks():
+      result[sequences] = wanted[tree.first_infoset :][infosets]
+  return result
+
+
 @pytest.mark.parametrize("name", [*GAMES, "one-sided"])
 def test_what_is_left_of_a_game_is_worth_the_same(name):
-  """Where the pruned is not played, gradients of what is left are those of the whole game, and zero elsewhere."""
+  """Where the pruned is not played, what is left is worth what it is in the whole game, and the rest nothing."""
   game = one_sided_game() if name == "one-sided" else game_of(name)
   rows, rng = all_leaves(game), np.random.default_rng(0)
   for share in (0.1, 0.4):
@@ -169,13 +179,17 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     small = np.zeros(left.game.end)
     small[left.places] = x[left.sequences]
     whole, found = gradients(game, x), gradients(left.game, small)
-    played = ~pruned[left.sequences]
-    np.testing.assert_allclose(
-      found[left.places[played]], whole[left.sequences[played]], atol=1e-12
-    )
-    assert (found[left.places[~played]] < -1e29).all()
-    dropped = real & ~left.kept & (x > 0)
+    there = rows_at(game, left.actions_left > 0)
+    dropped = real & ~there & (x > 0)
     np.testing.assert_allclose(whole[dropped], 0, atol=1e-12)
+    assert not pruned[left.sequences].any()
+    local = spiel_cfr.policy.behavioral_form(game, weights)
+    small[left.places] = local[left.sequences]
+    for each, utilities, strategy in ((game, whole, local), (left.game, found, small)):
+      carry_up(each, expect, utilities, strategy=strategy)
+    np.testing.assert_allclose(found[left.places], whole[left.sequences], atol=1e-12)
+    assert (left.game.groups[:, ACTIONS] > 1).all()
+    assert left.looked_at.sum() == left.game.num_infosets < (left.actions_left > 0).sum()
     assert 0 <= left.share < 1
 
 
@@ -275,7 +289,7 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
     fate = np.zeros(game.end, np.uint8)
     fate[[tree.root for tree in game.treeplexes]] = KEPT
     decide_fates(solver._rule.tree, solver._pruned.view(np.uint8), fate)
-    rows = (fate == KEPT) & ~solver._window().kept
+    rows = (fate == KEPT) & rows_at(game, ~solver._window().looked_at)
     before, after = solver._state[0][rows], again._state[0][rows]
     weights = [solver._weight(each) for each in (solver._epoch_start, solver.iteration)]
     factor = np.where(before < 0, weights[0] / weights[1], 1.0)
