@@ -62,9 +62,8 @@ def one_sided_game():
 
 
 def unpruned(game, plus, alternating=True):
-  # Bit for bit, what keeps numbers of infosets is compared with what visits all of them.
   return Solver(
-    game.visiting_all(),
+    game,
     RegretMatching.plus() if plus else RegretMatching(),
     alternating_updates=alternating,
     average_weights=1.0 if plus else 0.0,
@@ -85,10 +84,15 @@ def looked_at_again(solver):
 def price(solver):
   """Sum over players and iterations of w (v(0) - u(x)): what the roots' values sum to, less what is to be had."""
   game = solver.compiled_game
-  total = gradients(game, solver._cumulative)[[tree.root for tree in game.treeplexes]].sum()
+  worth, total = gradients(game, solver._cumulative), 0.0
   for tree in game.treeplexes:
-    own = solver._local[0, tree.first_infoset : tree.first_infoset + tree.num_infosets]
-    total += own[tree.parent == tree.root].sum()
+    for sequences, infosets in reversed(list(tree.blocks())):
+      values = solver._local[0, tree.first_infoset :][infosets]
+      # What is forced is worth what it leads to; nobody notes that.
+      if len(sequences) == 1:
+        values = worth[sequences[0]]
+      np.add.at(worth, tree.parent[infosets], values)
+    total += worth[tree.root]
   return float(total) - solver._cumulative[0] * (game.constant_sum or 0.0)
 
 
