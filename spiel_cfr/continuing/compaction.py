@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.game.sweeps import TREE, Tree
-from spiel_cfr.game.treeplex import ACTIONS, COLUMNS, DEPTH, Treeplex
+from spiel_cfr.game.treeplex import ACTIONS, COLUMNS, COUNT, DEPTH, Treeplex
 from spiel_cfr.kernels.arrays import (
   BYTES,
   COUNT_TABLE,
@@ -36,8 +37,12 @@ from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.payoffs.leaf_rows import LeafRows, renumbered
 from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.payoffs.sorted_rows import SortedRows
+from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.policy import forms
 
+# What takes as long as so many leaves that are looked at one by one: a vector of typed patterns, a sequence in sweeps,
+# calls of Python's for a window. Counts of work, not of time: runs are the same on all machines.
+_LEAVES_A_VECTOR, _LEAVES_A_SEQUENCE, _LEAVES_AN_OPENING = 5, 2, 1_500_000
 # What becomes of a sequence: its owner does not play to it, does not play it, may play it.
 DROPPED, PRUNED, KEPT = np.uint8(0), np.uint8(1), np.uint8(2)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -320,6 +325,22 @@ def compact(
     looked_at=actions_left >= least,
     share=num_leaves / max(1, len(values)),
   )
+
+
+def iteration_work(game: CompiledGame) -> int:
+  """Returns how long an iteration takes, roughly: as long as to look at so many leaves, one by one."""
+  payoff, groups = game.decisions.payoff, game.decisions.groups
+  gradients = (
+    _LEAVES_A_VECTOR * len(payoff.arrays.others)
+    if isinstance(payoff, TypedPatterns)
+    else len(payoff.arrays.values)
+  )
+  return gradients + _LEAVES_A_SEQUENCE * int((groups[:, COUNT] * groups[:, ACTIONS]).sum())
+
+
+def opening_work(game: EnumeratedGame, payoff: LeafRows) -> int:
+  """Returns how long it takes to decide what is left, and to build it; like `iteration_work`."""
+  return _LEAVES_AN_OPENING + 60 * game.end + 8 * len(payoff.arrays.values)
 
 
 def all_leaves(game: EnumeratedGame) -> LeafRows:

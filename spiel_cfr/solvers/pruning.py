@@ -29,7 +29,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.continuing.compaction import DROPPED, KEPT, Compacted, compact, decide_fates
+from spiel_cfr.continuing.compaction import DROPPED, KEPT, Compacted, compact, decide_fates, iteration_work
 from spiel_cfr.continuing.rewriting import add_deferred, copy_some
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
@@ -44,11 +44,11 @@ from spiel_cfr.solvers.pruning_rules import Windowed, make_rule, prepared
 from spiel_cfr.solvers.windows import Pruning, Rule, as_pruning
 
 # An epoch is this part of the iterations so far, within limits.
-_PART = 5
+_PART = 3
 # Where nothing can be left alone, it is longer this many times.
-_IDLE = 5
-# If more than this of the leaves would be left, compacting them would not pay.
-_WORTHWHILE = 0.7
+_IDLE = 2
+# If more than this of the work would be left, it would not pay.
+_WORTHWHILE = 0.8
 
 
 class PruningSolver(Windowed):
@@ -142,7 +142,7 @@ class PruningSolver(Windowed):
       )
     game = self.compiled_game
     self._pruned = np.zeros(game.end, bool)
-    self._epoch_start, self._epoch_end = 0, self.pruning.shortest
+    self._epoch_start, self._epoch_end = 0, self._rule.shortest
     self._opened = aligned_zeros(game.end)
     self._opened_values = aligned_zeros(self._local.shape[-1] if len(self._local) else 0)
     self._forget_window()
@@ -272,11 +272,11 @@ class PruningSolver(Windowed):
   def _next_epoch(self) -> None:
     """Brings up to date what was left alone, and decides what to leave alone next."""
     assert self.pruning is not None
-    length = min(max(self.iteration // _PART, self.pruning.shortest), self.pruning.longest)
+    length = min(max(self.iteration // _PART, self._rule.shortest), self.pruning.longest)
     before = self._pruned.copy()
     self._rule.decide(self, length)
     self._forget_window()
-    if self._prunes and self._window().share > _WORTHWHILE:
+    if self._prunes and iteration_work(self._window().game) > _WORTHWHILE * self._rule.work:
       self._pruned[:] = False
       self._forget_window()
     self._rule.settle(self, before)

@@ -11,7 +11,13 @@ from spiel_cfr import errors
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame
-from spiel_cfr.continuing.compaction import COMPACTING, Compacted, all_leaves
+from spiel_cfr.continuing.compaction import (
+  COMPACTING,
+  Compacted,
+  all_leaves,
+  iteration_work,
+  opening_work,
+)
 from spiel_cfr.continuing.identity import carry_up
 from spiel_cfr.continuing.rewriting import REWRITING, choose, fade, note_forced, restore
 from spiel_cfr.game.sweeps import Tree
@@ -29,7 +35,9 @@ from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.windows import MOST_MARGIN, Pruning
 
 # What `Pruning.caution` is by default. Chosen on Leduc poker, liar's dice and Leduc-5.
-_CAUTION_PLUS, _CAUTION = 3.0, 100.0
+_CAUTION_PLUS, _CAUTION = 1.0, 20.0
+# How many times the work of opening it the iterations of a window are to be, at least.
+_PAID = 3
 # After so many iterations partial pruning looks whether it was right.
 _BATCH = 16
 
@@ -82,6 +90,18 @@ class PruningRule(abc.ABC):
   @abc.abstractmethod
   def rows(self) -> LeafRows:
     """The payoffs of which a window has some."""
+
+  @functools.cached_property
+  def work(self) -> int:
+    """What an iteration is while nothing is pruned, see `continuing.compaction`."""
+    return iteration_work(self.game)
+
+  @property
+  def shortest(self) -> int:
+    """The fewest iterations of a window."""
+    if self._pruning.shortest is not None:
+      return self._pruning.shortest
+    return min(-(-_PAID * opening_work(self.game, self.rows) // self.work), self._pruning.longest)
 
   @abc.abstractmethod
   def decide(self, solver: Windowed, length: int) -> None:
@@ -136,6 +156,7 @@ class RewritingRule(PruningRule):
   def prepare(self) -> None:
     """See the base class."""
     super().prepare()
+    assert len(self._ties)
     for payoff in (self._gains, self._payoff):
       self._carried(payoff, aligned_zeros(self.game.end))
 
