@@ -44,11 +44,9 @@ from spiel_cfr.solvers.pruning_rules import Windowed, make_rule, prepared
 from spiel_cfr.solvers.windows import Pruning, Rule, as_pruning
 
 # An epoch is this part of the iterations so far, within limits.
-_PART = 3
+_PART = 5
 # Where nothing can be left alone, it is longer this many times.
 _IDLE = 2
-# If more than this of the work would be left, it would not pay.
-_WORTHWHILE = 0.8
 
 
 class PruningSolver(Windowed):
@@ -276,9 +274,11 @@ class PruningSolver(Windowed):
     before = self._pruned.copy()
     self._rule.decide(self, length)
     self._forget_window()
-    if self._prunes and iteration_work(self._window().game) > _WORTHWHILE * self._rule.work:
-      self._pruned[:] = False
-      self._forget_window()
+    if self._prunes:
+      left = iteration_work(self._window().game)
+      if left > self.pruning.worthwhile * self._rule.work:
+        self._pruned[:] = False
+        self._forget_window()
     self._rule.settle(self, before)
     self._opened[:] = self._cumulative
     if len(self._local):

@@ -35,7 +35,7 @@ from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.windows import MOST_MARGIN, Pruning
 
 # What `Pruning.caution` is by default. Chosen on Leduc poker, liar's dice and Leduc-5.
-_CAUTION_PLUS, _CAUTION = 1.0, 20.0
+_CAUTION_PLUS, _CAUTION = 1.0, 10.0
 # How many times the work of opening it the iterations of a window are to be, at least.
 _PAID = 3
 # After so many iterations partial pruning looks whether it was right.

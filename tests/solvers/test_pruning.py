@@ -11,7 +11,7 @@ from composition.forms import FORMS
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
-from spiel_cfr.continuing.compaction import KEPT, all_leaves, compact, decide_fates
+from spiel_cfr.continuing.compaction import DROPPED, KEPT, all_leaves, compact, decide_fates
 from spiel_cfr.continuing.identity import carry_up, expect, gap_of_regrets, gradients
 from spiel_cfr.game.treeplex import ACTIONS
 from spiel_cfr.minimizers.ledger import NotedMatching
@@ -39,7 +39,12 @@ RULES = ["regret", "best_response"]
 
 def daring(rule="best_response", margin=3.0):
   """Leaves more alone than is wise, and soon."""
-  return Pruning(rule, margin, 0.0, shortest=10)
+  return often(rule, margin=margin, caution=0.0)
+
+
+def often(rule, **constants):
+  """Opens windows soon, and whether they pay or not."""
+  return Pruning(rule, **{"shortest": 10, "worthwhile": math.inf} | constants)
 
 
 def pruned(game, pruning="best_response", plus=True, alternating=True):
@@ -246,7 +251,7 @@ def test_how_good_it_is(rule):
   """CFR+ with pruning is about as good as without, while less than two thirds of the leaves are looked at."""
   for name, slack in (("leduc", 1.3), ("liar's dice", 2.0)):
     game = game_of(name)
-    solver = spiel_cfr.CFRPlusSolver(game, pruning=rule)
+    solver = spiel_cfr.CFRPlusSolver(game, pruning=often(rule, shortest=50))
     plain = unpruned(game, True)
     for each in (solver, plain):
       each.run(600)
@@ -260,7 +265,7 @@ def test_full_caution_is_sound(name, rule):
   """What is left alone comes back without a positive regret, and until then all is as without pruning."""
   game = game_of(name)
   solver, plain = (
-    pruned(game, Pruning(rule, certain=True, shortest=10), False),
+    pruned(game, often(rule, certain=True), False),
     unpruned(game, False),
   )
   for _ in range(30):
@@ -336,7 +341,9 @@ def test_what_is_refused():
     {"margin": -1.0},
     {"margin": math.nan},
     {"shortest": 0},
-    {"longest": 5},
+    {"longest": 0},
+    {"shortest": 6, "longest": 5},
+    {"worthwhile": -0.1},
   ):
     with pytest.raises(errors.ArgumentError):
       Pruning(**arguments)
@@ -408,7 +415,7 @@ PLAYERS = {
 def test_partial_pruning_changes_no_bit(name, alternating):
   """Strategies, regrets and averages; the whole game is in leaf rows."""
   game = spiel_cfr.compile_game(PLAYERS[name]())
-  pruning, windows = Pruning("partial", shortest=10), 0
+  pruning, windows = often("partial"), 0
   for minimizer, weights in (
     (RegretMatching(), 0.0),
     (RegretMatching.plus(), 1.0),
@@ -465,7 +472,7 @@ def test_other_solvers_prune_too(cls, arguments, rule):
   game = game_of("liar's dice")
   plain = cls(game, **arguments)
   noted = cls(game, **arguments, pruning=Pruning(rule, margin=math.inf))
-  solver = cls(game, **arguments, pruning=Pruning(rule, shortest=10))
+  solver = cls(game, **arguments, pruning=often(rule))
   noted.run(60)
   plain.run(60)
   np.testing.assert_allclose(
@@ -485,7 +492,7 @@ def test_other_solvers_prune_too(cls, arguments, rule):
 def test_until_something_comes_back_iterates_are_the_same(name, rule):
   """In sound windows."""
   game = game_of(name)
-  sound = Pruning(rule, certain=True, shortest=10)
+  sound = often(rule, certain=True)
   solver, plain = pruned(game, sound, False), unpruned(game, False)
   compared = 0
   for _ in range(200):
@@ -505,7 +512,7 @@ def test_until_something_comes_back_iterates_are_the_same(name, rule):
 def test_what_has_to_be_held_falls():
   game, held = game_of("liar's dice"), {}
   for rule in (None, "partial", *RULES):
-    solver = pruned(game, Pruning(rule, shortest=10) if rule else None)
+    solver = pruned(game, often(rule) if rule else None)
     before = solver.held_bytes
     solver.run(600)
     assert (solver.num_pruned > 0) == (rule is not None)
@@ -513,3 +520,35 @@ def test_what_has_to_be_held_falls():
     copy.copy(solver).run(10)
   assert held[None] == held["partial"] == 1
   assert held["best_response"] < held["regret"] < 0.95
+
+
+@pytest.mark.parametrize("plus", [False, True])
+@pytest.mark.parametrize("name", ["liar's dice", "random 2", "leduc"])
+def test_what_need_not_be_held_is_never_looked_at(name, plus):
+  """Whatever stands there below what best-response pruning leaves alone, all goes on bit for bit."""
+  game, rng, forgotten = game_of(name), np.random.default_rng(3), 0
+  solver, plain = (pruned(game, daring(), plus) for _ in range(2))
+  for _ in range(20):
+    for each in (solver, plain):
+      each.run(9)
+    fate = np.zeros(game.end, np.uint8)
+    fate[[tree.root for tree in game.treeplexes]] = KEPT
+    decide_fates(solver._rule.tree, solver._pruned.view(np.uint8), fate)
+    dropped = rows_at(game, np.ones(game.num_infosets, bool)) & (fate == DROPPED)
+    for tree in game.treeplexes:
+      for sequences, infosets in tree.blocks():
+        gone = dropped[sequences[0]]
+        solver._local[0, tree.first_infoset :][infosets][gone] = 1e6 * rng.standard_normal(gone.sum())
+        solver._strategy[sequences[:, gone]] = rng.dirichlet(np.ones(len(sequences)), gone.sum()).T
+    solver._state[0][dropped] = 1e6 * rng.standard_normal(dropped.sum())
+    forgotten += int(dropped.sum())
+    assert solver.average_probabilities().tobytes() == plain.average_probabilities().tobytes()
+    np.testing.assert_array_equal(solver.current_sequence_form(), plain.current_sequence_form())
+  again, expected = looked_at_again(solver), looked_at_again(plain)
+  for array, other in zip(
+    (again._cumulative, again._state[0], again._strategy, again._local[0]),
+    (expected._cumulative, expected._state[0], expected._strategy, expected._local[0]),
+    strict=True,
+  ):
+    np.testing.assert_array_equal(array, other)
+  assert forgotten
