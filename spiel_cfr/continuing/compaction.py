@@ -277,7 +277,10 @@ def compact(
     below += (seen == KEPT) & (forms.uniform(game) > 0)
   count_below(Tree(game.groups, game.parent), below)
   place, left = np.zeros(game.end, np.uint32), np.zeros(game.num_infosets, np.uint32)
-  parent, actions_left = np.zeros(game.num_infosets, np.uint32), np.zeros(game.num_infosets, np.uint64)
+  parent, actions_left = (
+    np.zeros(game.num_infosets, np.uint32),
+    np.zeros(game.num_infosets, np.uint64),
+  )
   sequences, places = np.zeros((2, game.end), np.uint32)
   least = 1 if owners_go_on else 2
   # The end of the sequences, infosets, groups, sequences listed.
@@ -295,7 +298,19 @@ def compact(
     groups = np.zeros((int(own[:, ACTIONS].sum()), COLUMNS), np.uint64)
     whole = Tree(own, game.parent)
     lay_out(
-      whole, levels, least, below, fate, actions_left, place, groups, parent, left, sequences, places, numbers
+      whole,
+      levels,
+      least,
+      below,
+      fate,
+      actions_left,
+      place,
+      groups,
+      parent,
+      left,
+      sequences,
+      places,
+      numbers,
     )
     numbers[0] = (int(numbers[0]) + LINE) // LINE * LINE
     treeplexes.append(
@@ -310,9 +325,7 @@ def compact(
   new_bounds = [(tree.root, tree.end) for tree in treeplexes]
   leaves = slice(num_leaves)
   left_payoff: Payoff = (
-    SortedRows.build(
-      counts, left_others[0, leaves], left_values[leaves], place, bounds, new_bounds
-    )
+    SortedRows.build(counts, left_others[0, leaves], left_values[leaves], place, bounds, new_bounds)
     if len(others) == 1
     else renumbered(counts, left_others[:, leaves], left_values[leaves], place, new_bounds)
   )

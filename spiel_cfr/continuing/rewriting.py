@@ -8,7 +8,16 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.game.sweeps import TREE, Tree
-from spiel_cfr.kernels.arrays import BYTES, COUNTS, FLOATS, INDICES, Bools, Float64s, Uint32s, Uint64s
+from spiel_cfr.kernels.arrays import (
+  BYTES,
+  COUNTS,
+  FLOATS,
+  INDICES,
+  Bools,
+  Float64s,
+  Uint32s,
+  Uint64s,
+)
 from spiel_cfr.kernels.compile import kernel
 
 _ZERO, _YES, _NO = np.uint64(0), np.uint8(1), np.uint8(0)

@@ -29,7 +29,14 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.continuing.compaction import DROPPED, KEPT, Compacted, compact, decide_fates, iteration_work
+from spiel_cfr.continuing.compaction import (
+  DROPPED,
+  KEPT,
+  Compacted,
+  compact,
+  decide_fates,
+  iteration_work,
+)
 from spiel_cfr.continuing.rewriting import add_deferred, copy_some
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require

@@ -538,7 +538,9 @@ def test_what_need_not_be_held_is_never_looked_at(name, plus):
     for tree in game.treeplexes:
       for sequences, infosets in tree.blocks():
         gone = dropped[sequences[0]]
-        solver._local[0, tree.first_infoset :][infosets][gone] = 1e6 * rng.standard_normal(gone.sum())
+        solver._local[0, tree.first_infoset :][infosets][gone] = 1e6 * rng.standard_normal(
+          gone.sum()
+        )
         solver._strategy[sequences[:, gone]] = rng.dirichlet(np.ones(len(sequences)), gone.sum()).T
     solver._state[0][dropped] = 1e6 * rng.standard_normal(dropped.sum())
     forgotten += int(dropped.sum())

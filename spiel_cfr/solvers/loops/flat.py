@@ -103,7 +103,9 @@ class FlatLoop(Loop):
     """The iterations, with all arguments that stay: to check these takes longer than an iteration of small games."""
     payoff, minimizer, dtype = self._decisions.payoff, self._minimizer, self._game.dtype
     kernel = run_iterations.of(dtype)
-    return (kernel.bound if self._checks else functools.partial(functools.partial, kernel.unchecked))(
+    return (
+      kernel.bound if self._checks else functools.partial(functools.partial, kernel.unchecked)
+    )(
       payoff.gradient.of(dtype),
       payoff.arrays_of(dtype),
       minimizer.observe.of(dtype),
