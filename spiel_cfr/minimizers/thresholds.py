@@ -1,10 +1,10 @@
 """Dynamic thresholding: the entropy never plays an action with probability 0, so that nothing can be left alone.
 
-Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017), make small probabilities 0.
-Here the smallest ones of an infoset are dropped as long as all that is dropped is no more than a mass M_t; what is left
-is normalized, which costs a regret of M_t times the range of utilities in iteration t, whatever the minimizer. What
-follow-the-regularized-leader has seen stays what it was, and so does what it would choose next: all that is lost in T
-iterations is the sum of these.
+Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017), make small probabilities
+0. Here the smallest ones of an infoset are dropped as long as all that is dropped is no more than a mass M_t. What is
+left is normalized, which costs a regret of M_t times the range of utilities in iteration t, whatever the minimizer.
+What follow-the-regularized-leader has seen stays what it was, and so does what it would choose next: all that is lost
+in T iterations is the sum of these.
 """
 
 import numpy as np

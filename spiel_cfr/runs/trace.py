@@ -35,7 +35,7 @@ class Row:
     nodes_touched: how many states a recursive implementation would have visited.
     nash_conv: what the players would gain by best responses, summed, in the game's own units.
     exploitability: half of that in constant-sum games of two players, None elsewhere.
-    held_bytes: what a solver that prunes has to hold between iterations, see `PruningSolver.held_bytes`; None for others.
+    held_bytes: what a solver that prunes has to hold between iterations (`PruningSolver.held_bytes`), None for others.
   """
 
   iteration: int

@@ -99,8 +99,8 @@ class StablePredictiveCFRSolver(Solver):
         (dynamic thresholding, see `LastLossOFTRL`); 0 for none.
 
     Raises:
-      ArgumentError: there is a threshold where there can be none; neither horizon nor kappa is given where one is needed, or one is given where it means nothing, or
-        is not positive; a factor is not positive; or a name is unknown.
+      ArgumentError: neither horizon nor kappa is given where one is needed, or one is given where it means nothing, or
+        is not positive; a factor is not positive; a name is unknown; or there is a threshold where there can be none.
       LossOverflowError: the payoffs are too large to be added up.
       GameError: see `compile_game`.
     """
@@ -121,8 +121,8 @@ class StablePredictiveCFRSolver(Solver):
     self.threshold = arguments.real_number(threshold, "threshold", 0.0, sys.float_info.max)
     if adaptive and self.threshold:
       raise errors.ArgumentError(
-        "Adaptive steps are as long as the errors of predictions allow, and would count what is dropped as such. Take a "
-        "threshold with constant steps, as steps='level', or HedgeCFRSolver."
+        "Adaptive steps are as long as the errors of predictions allow, and would count what is dropped as such. Take "
+        "a threshold with constant steps, as steps='level', or HedgeCFRSolver."
       )
     compiled = compile_game(game)
     largest = max(map(abs, compiled.payoff_range))

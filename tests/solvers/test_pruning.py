@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import random_games
 from composition.forms import FORMS
+from pruning_games import GAMES, game_of, names, unpruned
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
@@ -20,20 +21,9 @@ from spiel_cfr.minimizers.schedules import Power
 from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.payoffs.sorted_rows import sorted_rows
 
-GAMES = {
-  "leduc": lambda: "leduc_poker",
-  "liar's dice": lambda: "liars_dice(dice_sides=3)",
-  "goofspiel": lambda: "goofspiel(imp_info=True,num_cards=4,points_order=descending)",
-} | {
-  f"random {seed}": lambda seed=seed: random_games.random_game(seed, max_histories=300, max_depth=7)
-  for seed in (2, 5, 11)
-}
-
-# Two games always, the others with the slow tests.
-NAMES = [
-  name if name in ("liar's dice", "random 5") else pytest.param(name, marks=pytest.mark.slow)
-  for name in GAMES
-]
+# On Kuhn poker nothing is ever left alone.
+EVERY = [name for name in GAMES if name != "kuhn"]
+NAMES = names(EVERY, always=("liar's dice", "random 5"))
 RULES = ["regret", "best_response"]
 
 
@@ -53,27 +43,12 @@ def pruned(game, pruning="best_response", plus=True, alternating=True):
   )
 
 
-@functools.cache
-def game_of(name):
-  return spiel_cfr.compile_game(GAMES[name]())
-
-
 def one_sided_game():
   """Liar's dice in which losers lose nothing: no leaf is worth anything to both."""
   game = game_of("liar's dice")
   own, (others,), values = game.payoff.leaves(0)
   payoffs = np.stack([np.maximum(values, 0), np.maximum(-values, 0)], axis=1)
   return game.with_payoff(LeafRows.build(np.stack([own, others]), payoffs, game.treeplexes))
-
-
-def unpruned(game, plus, alternating=True):
-  return Solver(
-    game,
-    RegretMatching.plus() if plus else RegretMatching(),
-    alternating_updates=alternating,
-    average_weights=1.0 if plus else 0.0,
-    averaged=("after", "before") if alternating else "before",
-  )
 
 
 def looked_at_again(solver):
@@ -168,7 +143,7 @@ def rows_at(game, wanted):
   return result
 
 
-@pytest.mark.parametrize("name", [*GAMES, "one-sided"])
+@pytest.mark.parametrize("name", [*EVERY, "one-sided"])
 def test_what_is_left_of_a_game_is_worth_the_same(name):
   """Where the pruned is not played, what is left is worth what it is in the whole game, and the rest nothing."""
   game = one_sided_game() if name == "one-sided" else game_of(name)
@@ -202,7 +177,7 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     assert 0 <= left.share < 1
 
 
-@pytest.mark.parametrize("name", [*GAMES, "one-sided"])
+@pytest.mark.parametrize("name", [*EVERY, "one-sided"])
 def test_sorted_rows_are_the_same_payoffs(name):
   """Gradients and leaves, of some of the leaves too."""
   game = one_sided_game() if name == "one-sided" else game_of(name)
@@ -404,7 +379,7 @@ def test_minimizers_for_which_it_is_not_sound_are_refused_by_name(make, rule, re
 
 
 PLAYERS = {
-  **GAMES,
+  **{name: GAMES[name] for name in EVERY},
   "three players": lambda: random_games.random_game(4, num_players=3, max_histories=300),
   "general-sum": lambda: random_games.random_game(3, zero_sum=False, max_histories=200),
 }

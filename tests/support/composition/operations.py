@@ -1,8 +1,8 @@
 """What can be done with a solver, and what must then hold."""
 
-import math
 import copy
 import dataclasses
+import math
 import pathlib
 import pickle
 import tempfile
