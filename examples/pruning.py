@@ -46,7 +46,7 @@ _RULE = flags.DEFINE_enum(
 _CAUTION = flags.DEFINE_float(
   "caution",
   None,
-  "see Pruning; by default 3 for CFR+ and 100 for CFR",
+  "see Pruning; by default 1 for CFR+ and 30 for CFR",
   lower_bound=0.0,
   upper_bound=1e9,
 )

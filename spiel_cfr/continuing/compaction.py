@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.game.sweeps import TREE, Tree
 from spiel_cfr.game.treeplex import ACTIONS, COLUMNS, COUNT, DEPTH, Treeplex
@@ -340,9 +340,9 @@ def compact(
   )
 
 
-def iteration_work(game: CompiledGame) -> int:
+def iteration_work(decisions: Decisions) -> int:
   """Returns how long an iteration takes, roughly: as long as to look at so many leaves, one by one."""
-  payoff, groups = game.decisions.payoff, game.decisions.groups
+  payoff, groups = decisions.payoff, decisions.groups
   gradients = (
     _LEAVES_A_VECTOR * len(payoff.arrays.others)
     if isinstance(payoff, TypedPatterns)
@@ -351,9 +351,9 @@ def iteration_work(game: CompiledGame) -> int:
   return gradients + _LEAVES_A_SEQUENCE * int((groups[:, COUNT] * groups[:, ACTIONS]).sum())
 
 
-def opening_work(game: EnumeratedGame, payoff: LeafRows) -> int:
+def opening_work(game: EnumeratedGame) -> int:
   """Returns how long it takes to decide what is left, and to build it; like `iteration_work`."""
-  return _LEAVES_AN_OPENING + 60 * game.end + 8 * len(payoff.arrays.values)
+  return _LEAVES_AN_OPENING + 60 * game.end + 8 * game.num_players * game.num_leaves
 
 
 def all_leaves(game: EnumeratedGame) -> LeafRows:

@@ -282,7 +282,7 @@ class PruningSolver(Windowed):
     self._rule.decide(self, length)
     self._forget_window()
     if self._prunes:
-      left = iteration_work(self._window().game)
+      left = iteration_work(self._window().game.every_infoset)
       if left > self.pruning.worthwhile * self._rule.work:
         self._pruned[:] = False
         self._forget_window()

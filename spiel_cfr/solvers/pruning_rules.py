@@ -35,7 +35,7 @@ from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.windows import MOST_MARGIN, Pruning
 
 # What `Pruning.caution` is by default. Chosen on Leduc poker, liar's dice and Leduc-5.
-_CAUTION_PLUS, _CAUTION = 1.0, 10.0
+_CAUTION_PLUS, _CAUTION = 1.0, 30.0
 # How many times the work of opening it the iterations of a window are to be, at least.
 _PAID = 3
 # After so many iterations partial pruning looks whether it was right.
@@ -94,14 +94,14 @@ class PruningRule(abc.ABC):
   @functools.cached_property
   def work(self) -> int:
     """What an iteration is while nothing is pruned, see `continuing.compaction`."""
-    return iteration_work(self.game)
+    return iteration_work(self.game.decisions)
 
   @property
   def shortest(self) -> int:
     """The fewest iterations of a window."""
     if self._pruning.shortest is not None:
       return self._pruning.shortest
-    return min(-(-_PAID * opening_work(self.game, self.rows) // self.work), self._pruning.longest)
+    return min(-(-_PAID * opening_work(self.game) // self.work), self._pruning.longest)
 
   @abc.abstractmethod
   def decide(self, solver: Windowed, length: int) -> None:

@@ -29,7 +29,7 @@ class Pruning(Described):
     margin: how many times what the other player has done in the last window counts. Infinity, and anything above 1e9,
       never leaves anything alone.
     caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
-      was not of late. By default, 1 for CFR+, which soon makes good what was left alone for too long, and 10 for CFR,
+      was not of late. By default, 1 for CFR+, which soon makes good what was left alone for too long, and 30 for CFR,
       which does not.
     certain: whether an action is left alone only if its regret would stay negative whatever anybody plays: then what
       comes back never has a positive regret; but hardly anything is left alone, and for short runs nothing.

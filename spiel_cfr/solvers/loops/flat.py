@@ -37,6 +37,7 @@ class FlatLoop(Loop):
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
+    # Whether arguments of kernels are checked, for which that of a loop that takes its place for a while is too short.
     self._checks = True
     predicts = minimizer.predict is not None
     if game.ties is not None and predicts and spans_depths(game.ties, game.groups):
@@ -103,9 +104,8 @@ class FlatLoop(Loop):
     """The iterations, with all arguments that stay: to check these takes longer than an iteration of small games."""
     payoff, minimizer, dtype = self._decisions.payoff, self._minimizer, self._game.dtype
     kernel = run_iterations.of(dtype)
-    return (
-      kernel.bound if self._checks else functools.partial(functools.partial, kernel.unchecked)
-    )(
+    bind = kernel.bound if self._checks else functools.partial(functools.partial, kernel.unchecked)
+    return bind(
       payoff.gradient.of(dtype),
       payoff.arrays_of(dtype),
       minimizer.observe.of(dtype),
