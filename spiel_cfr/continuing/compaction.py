@@ -292,11 +292,12 @@ def compact(
     sequences[int(numbers[3])] = tree.root
     numbers[[0, 3]] += np.uint64(1)
     numbers[2] = 0
-    own = game.groups[begin:end]
+    whole = Tree(game.groups[begin:end], game.parent)
     # Where owners go on, utilities are to be summed in the order in which they were, at all infosets.
-    levels = np.arange(len(own), dtype=np.uint64) if owners_go_on else own[:, DEPTH].copy()
-    groups = np.zeros((int(own[:, ACTIONS].sum()), COLUMNS), np.uint64)
-    whole = Tree(own, game.parent)
+    levels = (
+      np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole.groups[:, DEPTH].copy()
+    )
+    groups = np.zeros((int(whole.groups[:, ACTIONS].sum()), COLUMNS), np.uint64)
     lay_out(
       whole,
       levels,

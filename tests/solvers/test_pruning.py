@@ -252,7 +252,7 @@ def test_full_caution_is_sound(name, rule):
   assert solver.exploitability() < 3 * plain.exploitability() + 1e-6
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", names(EVERY, always=("goofspiel", "random 5")))
 @pytest.mark.parametrize("plus", [False, True])
 @pytest.mark.parametrize("rule", RULES)
 def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
