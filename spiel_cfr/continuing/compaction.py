@@ -181,18 +181,18 @@ def lay_out(
         actions_left[infoset + i] = live
         alive[live] += _ONE
       after += _ONE
-    for live in range(least, most + _ONE):
-      if alive[live] == _ZERO:
+    for many in range(least, most + _ONE):
+      if alive[many] == _ZERO:
         continue
-      new, number = numbers[2], alive[live]
-      row_at[live] = (numbers[0] + _LINE - _ONE) // _LINE * _LINE
+      new, number = numbers[2], alive[many]
+      row_at[many] = (numbers[0] + _LINE - _ONE) // _LINE * _LINE
       # From now on, from one row to the next.
-      alive[live] = (number + _LINE - _ONE) // _LINE * _LINE
-      to[live] = numbers[1]
-      new_groups[new, 0], new_groups[new, 1], new_groups[new, 2] = row_at[live], alive[live], number
-      new_groups[new, 3], new_groups[new, 4] = live, to[live]
+      alive[many] = (number + _LINE - _ONE) // _LINE * _LINE
+      to[many] = numbers[1]
+      new_groups[new, 0], new_groups[new, 1], new_groups[new, 2] = row_at[many], alive[many], number
+      new_groups[new, 3], new_groups[new, 4] = many, to[many]
       new_groups[new, 5] = tree.groups[group, 5]
-      numbers[0], numbers[2] = row_at[live] + live * alive[live], new + _ONE
+      numbers[0], numbers[2] = row_at[many] + many * alive[many], new + _ONE
       numbers[1] += number
     for old in range(group, after):
       first, stride, count = tree.groups[old, 0], tree.groups[old, 1], tree.groups[old, 2]

@@ -252,7 +252,7 @@ def test_full_caution_is_sound(name, rule):
   assert solver.exploitability() < 3 * plain.exploitability() + 1e-6
 
 
-@pytest.mark.parametrize("name", names(EVERY, always=("goofspiel", "random 5")))
+@pytest.mark.parametrize("name", names(EVERY, always=("random 2", "random 11")))
 @pytest.mark.parametrize("plus", [False, True])
 @pytest.mark.parametrize("rule", RULES)
 def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
@@ -279,7 +279,7 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
     factor = np.where(before < 0, weights[0] / weights[1], 1.0)
     np.testing.assert_allclose(after, factor * before, rtol=1e-12)
     unseen += int((before < 0).sum())
-  assert unseen or name not in ("goofspiel", "random 2", "random 11")
+  assert unseen or name not in ("random 2", "random 11")
 
 
 def test_reading_changes_nothing():
