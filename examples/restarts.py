@@ -74,14 +74,16 @@ def main(arguments: list[str]) -> None:
   if _ENDGAME.value:
     endgame = spiel_cfr.load_endgame(_ENDGAME.value)
     game = spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
-    name = f"endgame {pathlib.Path(_ENDGAME.value).stem}, chips"
-    curves[name] = measure(name, game, 10.0 * _SCALE.value)
+    name = f"endgame {pathlib.Path(_ENDGAME.value).stem}, mbb/g"
+    curves[name] = measure(name, game, 20.0 * _SCALE.value, endgame.milli_big_blinds(1.0))
   if _PICTURE.value:
     draw(curves)
 
 
-def measure(name: str, game: spiel_cfr.CompiledGame, limit: float) -> dict[str, Curve]:
-  """Runs every solver for so many seconds, and prints the table."""
+def measure(
+  name: str, game: spiel_cfr.CompiledGame, limit: float, unit: float = 1.0
+) -> dict[str, Curve]:
+  """Runs every solver for so many seconds, and prints the table; exploitability is times `unit`."""
   print(f"\n{name}\n")
   moments = [limit / 100, limit / 10, limit]
   header = [f"{moment:.2g} s" for moment in moments]
@@ -94,7 +96,7 @@ def measure(name: str, game: spiel_cfr.CompiledGame, limit: float) -> dict[str, 
       continue
     evaluated = SOLVERS["cfr+" if solver_name.startswith("open_spiel") else solver_name]
     steps = seconds_of_steps(functools.partial(SOLVERS[solver_name], game, 10_000), limit)
-    curve = evaluate(evaluated(game, 10_000), steps)
+    curve = evaluate(evaluated(game, 10_000), steps, unit)
     iterations = sum(count for count, _ in steps)
     curves[column] = curve
     cells = []
@@ -110,6 +112,7 @@ def measure(name: str, game: spiel_cfr.CompiledGame, limit: float) -> dict[str, 
     seconds = time.process_time() - start
     cells = [f"{max(found.exploitability, 0.0):.1e}" if seconds <= at else "" for at in moments]
     cells.append(f"{seconds:.2g} s" if found.exploitability <= _TARGET else "")
+    curves["HiGHS"] = [(seconds, found.exploitability)]
     print(f"| HiGHS | {' | '.join(cells)} | |", flush=True)
   return curves
 
@@ -138,14 +141,16 @@ def seconds_of_steps(
   return steps
 
 
-def evaluate(solver: spiel_cfr.IterativeSolver, steps: list[tuple[int, float]]) -> Curve:
+def evaluate(
+  solver: spiel_cfr.IterativeSolver, steps: list[tuple[int, float]], unit: float
+) -> Curve:
   """Does the same steps again, and looks at the policy after each."""
   curve: Curve = []
   total = 0.0
   for count, seconds in steps:
     solver.run(count)
     total += seconds
-    curve.append((total, solver.exploitability()))
+    curve.append((total, solver.exploitability() * unit))
   return curve
 
 
@@ -160,16 +165,19 @@ def draw(curves: dict[str, dict[str, Curve]]) -> None:
   )
   for axes, (name, lines) in zip(panels[0], curves.items(), strict=True):
     for column, curve in lines.items():
-      ours = column == "restarted CFR"
+      ours, number = column == "restarted CFR", [*COLUMNS, "HiGHS"].index(column)
       axes.plot(
         [seconds for seconds, _ in curve],
         [max(value, _LEAST) for _, value in curve],
         label=column,
-        color="black" if ours else None,
+        color="black" if ours else f"C{number}",
         linewidth=2.0 if ours else 1.2,
         linestyle="--" if column.startswith("OpenSpiel") else "-",
+        marker="x" if len(curve) == 1 else None,
       )
-    axes.set(xscale="log", yscale="log", xlabel="seconds", ylim=(_LEAST / 3, None), title=name)
+    axes.set(xscale="log", yscale="log", xlabel="seconds", title=name)
+    # What is at rounding level is at the edge.
+    axes.set_ylim(bottom=max(_LEAST / 3, axes.get_ylim()[0]))
     axes.grid(which="major", color="0.9")
   panels[0][0].set_ylabel("exploitability")
   panels[0][0].legend(loc="lower left", fontsize="small")

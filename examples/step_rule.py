@@ -254,8 +254,21 @@ def report(records: list[Record]) -> None:
           f"{statistics.median(ratios):.2g}, the worst {max(ratios):.2g}."
         )
     against(by_key, names, budgets, measured)
+  costs(by_key, names, budgets)
   if _ALL.value:
     everything(by_key, names, budgets)
+
+
+def costs(by_key: Any, names: list[str], budgets: list[str]) -> None:
+  """Prints what an iteration of ours costs, all checks and restarts included."""
+  print(f"\nThe cost of `{_OURS.value}`, in iterations of CFR+:\n")
+  print(f"| game | {' | '.join(f'{int(budget):,}' for budget in budgets)} |")
+  print("| --- " * (1 + len(budgets)) + "|")
+  for name in names:
+    found = by_key.get((name, _OURS.value, 0), {"cost": {}})["cost"]
+    cells = [f"{found[budget]:.2f}" if budget in found else "" for budget in budgets]
+    if any(cells):
+      print(f"| {name} | {' | '.join(cells)} |")
 
 
 def against(by_key: Any, names: list[str], budgets: list[str], measured: str) -> None:

@@ -41,18 +41,19 @@ def respond(block: Block) -> None:
       chosen[i] += best
 
 
-@kernel(
-  types.void(
-    types.FunctionType(gradient_signature(types.float64)),
-    payoff_arrays_type(types.float64),
-    types.FunctionType(block_signature(types.float64)),
-    COUNT_TABLE,
-    TREE,
-    *[FLOATS] * 4,
-    scratch_type(types.float64),
-    FLOAT_TABLE,
-  )
+BEST_RESPONSES = types.void(
+  types.FunctionType(gradient_signature(types.float64)),
+  payoff_arrays_type(types.float64),
+  types.FunctionType(block_signature(types.float64)),
+  COUNT_TABLE,
+  TREE,
+  *[FLOATS] * 4,
+  scratch_type(types.float64),
+  FLOAT_TABLE,
 )
+
+
+@kernel(BEST_RESPONSES)
 def best_responses(
   gradient: Kernel,
   payoff: PayoffArrays,

@@ -278,8 +278,8 @@ def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratc
   sweep_reach(_ZERO, np.uint64(tree.groups.shape[0]), tree, strategy, sequence_form, scratch)
 
 
-@kernel(lambda number: types.void(TREE, *[floats(number)] * 2))
-def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
+@inlined
+def sweep_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
   """Turns sequence form into local strategies; where an owner does not play to, they stay as they are."""
   groups, parent = tree.groups, tree.parent
   for group in range(np.uint64(groups.shape[0])):
@@ -291,3 +291,9 @@ def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> Non
         reach = sequence_form[parent[infoset + i]]
         if reach > 0.0:
           strategy[row + i] = sequence_form[row + i] / reach
+
+
+@kernel(lambda number: types.void(TREE, *[floats(number)] * 2))
+def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
+  """`sweep_adopt` over all groups."""
+  sweep_adopt(tree, sequence_form, strategy)

@@ -126,6 +126,11 @@ class AdaptiveOptimisticCFRSolver(Solver):
     """Whether it goes on from other strategies without being told to: with a certified average."""
     return self._certifies
 
+  @property
+  def is_plain(self) -> bool:
+    """Whether it neither restarts itself nor has a safeguard."""
+    return not self._certifies and not self._safeguarded
+
   def _advance(self, count: int) -> None:
     if not self._certifies:
       super()._advance(count)

@@ -3,10 +3,12 @@
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numba import types
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import Bools, Float64s
+from spiel_cfr.kernels.arrays import FLOATS, Bools, Float64s
+from spiel_cfr.kernels.compile import inlined, kernel
 
 # How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
 # the iterations since the origin.
@@ -59,25 +61,36 @@ def check_correlated(game: CompiledGame, in_turn: bool) -> None:
     )
 
 
-def additions(count: int, iteration: int, last: int, origin: int) -> Float64s:
-  """Returns what the sums are multiplied by when they are added to the tapered ones, 0 where they are not.
+@inlined
+def note_additions(result: Float64s, iteration: int, last: int, origin: int) -> None:
+  """Writes what the sums are multiplied by when they are added to the tapered ones, 0 where they are not.
 
   Args:
-    count: of how many iterations.
+    result: filled, shape (iterations,).
     iteration: that before the first of them.
     last: the iteration of the last addition.
     origin: the iteration after which the average began.
-
-  Returns:
-    Shape (count,).
   """
-  result = np.zeros(count)
-  first, end = iteration + 1, iteration + count
+  result[:] = 0.0
+  first, end = iteration + 1, iteration + np.int64(result.shape[0])
+  least: Any = np.int64(_LEAST_BETWEEN_ADDITIONS)
   while True:
     part = (last - origin) // _PART_BETWEEN_ADDITIONS
     # At once, where somebody has set the number of iterations.
-    due = max(first, last + max(_LEAST_BETWEEN_ADDITIONS, part))
+    due = max(first, last + max(least, part))
     if due > end:
-      return result
+      return
     result[due - first] = ADDITION * (due - last)
     last = due
+
+
+@kernel(types.void(FLOATS, *[types.int64] * 3))
+def _note_additions(result: Float64s, iteration: int, last: int, origin: int) -> None:
+  note_additions(result, iteration, last, origin)
+
+
+def additions(count: int, iteration: int, last: int, origin: int) -> Float64s:
+  """Returns what `note_additions` writes, for `count` iterations."""
+  result = np.zeros(count)
+  _note_additions.unchecked(result, iteration, last, origin)
+  return result

@@ -34,8 +34,8 @@ from spiel_cfr.solvers.warm_start import begin_from
 # What descriptions call it.
 _TAPERED = "tapered"
 
-# For how many iterations parameters are computed at a time, where few iterations are asked for.
-_TABLE = 512
+# For how many iterations parameters are computed at a time at least and at most, where few are asked for.
+_FEWEST, _TABLE = 64, 512
 
 
 class Solver(Looped, Stepping, Holding):
@@ -233,7 +233,8 @@ class Solver(Looped, Stepping, Holding):
     if not count or count > _TABLE:
       return self._checked_parameters(iterations)
     if not 0 <= first <= len(self._rows) - count:
-      self._rows = self._checked_parameters(np.arange(1, _TABLE + 1) + self.iteration)
+      rows = max(count, _FEWEST, min(self.iteration, _TABLE))
+      self._rows = self._checked_parameters(np.arange(1, rows + 1) + self.iteration)
       self._rows_from, first = self.iteration, 0
     return self._rows[first : first + count]
 
@@ -296,6 +297,11 @@ class Solver(Looped, Stepping, Holding):
   def restarts_itself(self) -> bool:
     """Whether it goes on from other strategies without being told to."""
     return False
+
+  @property
+  def is_plain(self) -> bool:
+    """Whether its iterations, averages and restarts are those of `Solver`; who overrides one of these says so."""
+    return True
 
   @property
   def stretch(self) -> int:

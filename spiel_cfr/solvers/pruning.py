@@ -156,6 +156,11 @@ class PruningSolver(Windowed):
     self._small: FlatLoop | None = None
     self._compacted: Compacted | None = None
 
+  @property
+  def is_plain(self) -> bool:
+    """Whether nothing is pruned."""
+    return self.pruning is None
+
   def _state_names(self) -> tuple[str, ...]:
     names = super()._state_names()
     return names if self.pruning is None else (*names, *self._names_of_windows)

@@ -23,27 +23,32 @@ from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.policy import forms
-from spiel_cfr.solvers import trials
 from spiel_cfr.solvers.cfr import TabularCFRSolver
 from spiel_cfr.solvers.descriptions import split_by_place
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solvers.stepping import Stepping
+from spiel_cfr.solvers.trials import rule
+from spiel_cfr.solvers.trials.flat import FlatTrials
+from spiel_cfr.solvers.trials.states import check_state
 from spiel_cfr.solvers.warm_start import WarmStarting
 
-# A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,
-_SPACING = 1.5
-# or, once a restart has stayed, when NashConv is this fraction of what it was when the last trial began.
-_PROGRESS = 0.2
-# A restart stays if the trial's own pair of strategies reaches this fraction of the NashConv before it
-_PAYS = 0.5
-# within this fraction of all iterations, or T^2 / 5000 where that is less, but at least 16.
-_LENGTH, _SLOW_START, _SHORTEST = 0.2, 5000, 16
-# Checks are at least 8 iterations apart, an eighth of a trial or half of what it has taken, a tenth of a stretch,
-_LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
-# and take at most this share of the time. An evaluation takes as long as 0.65 iterations of regret matching, and, in
-# small games, all around it as long as 3; that these are constants and not measured makes runs repeatable.
-_SHARE, _EVALUATION, _CHECK = 0.06, 0.65, 3.0
+
+class _Noted:
+  """An attribute that is a field of `rule.CONTROL`, where compiled code finds it."""
+
+  def __set_name__(self, owner: type, name: str) -> None:
+    self._field = name.removeprefix("_")
+
+  def __get__(self, owner: "Restarted", kind: type | None = None) -> Any:
+    return owner._control[self._field].item()
+
+  def __set__(self, owner: "Restarted", value: float) -> None:
+    owner._control[self._field] = value
+
+
+def _noted() -> Any:
+  return _Noted()
 
 
 class Restarted(Stepping, WarmStarting):
@@ -83,7 +88,18 @@ class Restarted(Stepping, WarmStarting):
     "_last_nash_conv",
     "_handed_over",
   )
-  _workspaces = ("_evaluator", "_solver", "_saved")
+  _workspaces = ("_control", "_evaluator", "_solver", "_saved", "_flat", "_found")
+  num_attempts: int = _noted()
+  num_restarts: int = _noted()
+  _cost: float = _noted()
+  _checked: int = _noted()
+  _next_check: int = _noted()
+  _trial: int = _noted()
+  _trial_length: int = _noted()
+  _trial_nash_conv: float = _noted()
+  _last_attempt: int = _noted()
+  _last_nash_conv: float = _noted()
+  _handed_over: int = _noted()
   # What the solver was before the restart that is on trial.
   _saved: dict[str, Any]
 
@@ -117,7 +133,7 @@ class Restarted(Stepping, WarmStarting):
       None if safeguard is None else arguments.positive_number(safeguard, "safeguard")
     )
     game = self.compiled_game
-    self._own = [slice(tree.root, tree.end) for tree in game.treeplexes]
+    self._own = np.array([(tree.root, tree.end) for tree in game.treeplexes], np.uint64)
     self._base = solver.with_tapered_average()
     self._base.minimizer = minimizer
     self._bound = self._cfr_bound()
@@ -136,17 +152,25 @@ class Restarted(Stepping, WarmStarting):
   def _start(self) -> None:
     game = self.compiled_game
     self._evaluator = evaluate.Evaluator(game)
-    self._base = self._base.restarted()
-    self._solver: Solver = self._base
-    self.num_attempts = self.num_restarts = 0
-    # What all checks have cost, in iterations, and the iteration of the last one that has looked at everything.
-    self._cost, self._checked = 0.0, 0
-    self._next_check = self.first_attempt
+    self._control = np.zeros(1, rule.CONTROL)
+    self._control["bound"] = self._bound
+    of_two = game.constant_sum if game.num_players == 2 else None
+    self._control["half_sum"] = math.nan if of_two is None else of_two / 2
     self._best = aligned_zeros(game.end)
-    self._scores = np.full(game.num_players, np.inf)
-    self._last_attempt = self._handed_over = 0
-    self._last_nash_conv = math.inf
-    self._end_trial()
+    self._scores, self._trial_scores = np.full((2, game.num_players), np.inf)
+    self._found = np.zeros(game.num_players)
+    self._next_check = self.first_attempt
+    self._last_nash_conv = self._trial_nash_conv = math.inf
+    self._saved = {}
+    self._go_on_with(self._base.restarted())
+    self._base = self._solver
+
+  def _go_on_with(self, solver: Solver) -> None:
+    """Makes another solver the one that is restarted."""
+    self._solver = solver
+    notes = self._control, self._own, self._best, self._scores, self._trial_scores
+    fits = not self._handed_over and FlatTrials.fits(solver)
+    self._flat = FlatTrials(solver, notes) if fits else None
 
   @property
   def iteration(self) -> int:
@@ -182,6 +206,8 @@ class Restarted(Stepping, WarmStarting):
     self._solver.prepare()
     self._solver.restarted().restart_from(self._solver.current_sequence_form())
     self.nash_conv()
+    if self._flat is not None:
+      self._flat.prepare()
 
   def _with_held(self, probabilities: Float64s) -> Float64s:
     return self._base._with_held(probabilities)
@@ -204,6 +230,10 @@ class Restarted(Stepping, WarmStarting):
 
   def _advance(self, count: int) -> None:
     end = self.iteration + count
+    if end < self._next_check:
+      for _ in self._solver._stepwise(count):
+        pass
+      return
     # Half of a check would be done again, and then the run is another one. One context, because signals take time.
     with DeferredInterrupt() as interrupt:
       while True:
@@ -211,116 +241,72 @@ class Restarted(Stepping, WarmStarting):
           self._check()
         if self.iteration >= end or interrupt.requested:
           return
-        for _ in self._solver._stepwise(min(end, self._next_check) - self.iteration):
+        for _ in self._some(end):
           if interrupt.requested:
             return
+
+  def _some(self, end: int) -> Iterator[None]:
+    """Goes on, to `end` or to a check at most, and yields whenever Ctrl-C may be looked at."""
+    if self._flat is None:
+      yield from self._solver._stepwise(min(end, self._next_check) - self.iteration)
+      return
+    for count in self._solver._slices(end - self.iteration):
+      action = self._flat.advance(count, self._saved)
+      self._saved = self._flat.saved
+      if action == rule.HAND_OVER:
+        self._act(action)
+      elif action != rule.GO_ON:
+        self._solver._check_finite()
+      yield
+      if action != rule.GO_ON:
+        return
 
   def _check(self) -> None:
     """Looks for better strategies, and decides what they mean."""
     self._solver.add_to_tapered()
     # The tapered average is the first to be better than what was before, and the plain one hardly ever alone is.
     candidates = [*self._solver.average_candidates()][-1:] if self._trial else self._candidates()
-    cost = _CHECK
+    cost = rule.CHECK
     for candidate in candidates:
-      scores = self._keep(candidate, self._best, self._scores)
+      self._keep(candidate, self._best, self._scores)
       if self._trial:
-        np.minimum(self._trial_scores, scores, out=self._trial_scores)
-      cost += _EVALUATION
+        np.minimum(self._trial_scores, self._found, out=self._trial_scores)
+      cost += rule.EVALUATION
     self._cost += cost
     self._checked = 0 if self._trial else self.iteration
-    if not self._handed_over:
-      if self._scores.sum() > self._bound / math.sqrt(self.iteration):
-        self._hand_over()
-      elif self._trial:
-        self._judge()
-      else:
-        self._consider_attempt()
-    self._next_check = self._following_check()
+    began = self._trial
+    action = rule.decide_now(self._control, self._scores, self._trial_scores, self.iteration)
+    self._act(action, self.iteration - began)
+
+  def _act(self, action: int, taken: int = 0) -> None:
+    """Does what a check has led to; a trial has taken so many iterations."""
+    if action == rule.RESTART:
+      self._saved = self._solver.state_dict()
+      self._solver.restart_from(self._best)
+    elif action == rule.TAKE_BACK:
+      self._solver._take_over(self._saved | {"iteration": self.iteration})
+      self._solver.stretch -= taken
+    elif action == rule.HAND_OVER:
+      # From the beginning; the best strategies so far are kept.
+      self._go_on_with(self._fallback())
+    if not self._trial:
+      self._saved = {}
+    rule.schedule_now(self._control, self.iteration, self._solver.stretch)
 
   def _candidates(self) -> Iterator[AnyFloats]:
     """Yields multiples of the strategies that may be worth keeping."""
     yield self._solver.current_sequence_form()
     yield from self._solver.average_candidates()
 
-  def _keep(self, candidate: AnyFloats, best: Float64s, best_scores: Float64s) -> Float64s:
-    """Writes what is better than the best so far over it; returns each player's share in NashConv."""
-    scores = evaluate.scores(self.compiled_game, self._evaluator(candidate))
-    for player, (score, best_score) in enumerate(
-      zip(scores.tolist(), best_scores.tolist(), strict=True)
-    ):
-      if score < best_score:
-        own = self._own[player]
-        np.divide(candidate[own], candidate[own.start], out=best[own])
-        best_scores[player] = score
-    return scores
-
-  def _consider_attempt(self) -> None:
-    """Begins a trial if it is time for one."""
-    nash_conv = float(self._scores.sum())
-    progress = self.num_restarts and nash_conv <= _PROGRESS * self._last_nash_conv
-    if progress or not self._last_attempt or self.iteration >= _SPACING * self._last_attempt:
-      self._begin(nash_conv)
-
-  def _begin(self, nash_conv: float) -> None:
-    """Restarts on trial from the best strategies so far."""
-    now = self.iteration
-    self._saved = self._solver.state_dict()
-    self._solver.restart_from(self._best)
-    self._trial = self._last_attempt = now
-    self._trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
-    self._trial_nash_conv = self._last_nash_conv = nash_conv
-    self._trial_scores[:] = np.inf
-    self.num_attempts += 1
-
-  def _judge(self) -> None:
-    """Ends a trial if it has paid, or if it is over or hopeless."""
-    own, wanted = float(self._trial_scores.sum()), _PAYS * self._trial_nash_conv
-    taken = self.iteration - self._trial
-    if own <= wanted:
-      self._end_trial()
-      self.num_restarts += 1
-      nash_conv = float(self._scores.sum())
-      if nash_conv <= _PROGRESS * self._last_nash_conv:
-        self._begin(nash_conv)
-    # Falling like 1 / taken from here on, it would not make it in time.
-    elif taken >= self._trial_length or own * taken > wanted * self._trial_length:
-      self._solver._take_over(self._saved | {"iteration": self.iteration})
-      self._solver.stretch -= taken
-      self._last_attempt = self.iteration
-      self._end_trial()
-
-  def _end_trial(self) -> None:
-    self._trial = self._trial_length = 0
-    self._trial_nash_conv = math.inf
-    self._trial_scores = np.full(len(self._own), np.inf)
-    self._saved = {}
-
-  def _hand_over(self) -> None:
-    """Lets CFR go on, from the beginning; the best strategies so far are kept."""
-    self._handed_over = self.iteration
-    self._end_trial()
-    self._solver = self._fallback()
+  def _keep(self, candidate: AnyFloats, best: Float64s, best_scores: Float64s) -> None:
+    """Writes what is better than the best so far over it; notes each player's share in NashConv."""
+    found = self._evaluator(candidate)
+    values = np.stack([found.expected_values, found.best_response_values], axis=1)
+    take_better = rule.take_better_now.of(candidate.dtype)
+    take_better(self._control, self._own, candidate, values, best, best_scores, self._found)
 
   def _fallback(self) -> Solver:
     return TabularCFRSolver(self.compiled_game, alternating_updates=False)
-
-  def _following_check(self) -> int:
-    """Returns the iteration of the next check."""
-    now = self.iteration
-    affordable = int(self._cost / _SHARE)
-    if self._trial:
-      taken, end = now - self._trial, self._trial + self._trial_length
-      if self.num_restarts:
-        gap = max(_LEAST, int(_OF_STRETCH * taken) + 1)
-        following = max(now + gap, affordable)
-      else:
-        gap = max(_LEAST, self._trial_length // _OF_TRIAL, taken // _OF_TAKEN)
-        following = now + gap
-      # The last check of a trial is at its end.
-      return max(end, now + 1) if following > end or end - following < gap / 2 else following
-    if self.num_restarts or self._handed_over:
-      return max(now + max(_LEAST, int(_OF_STRETCH * self._solver.stretch) + 1), affordable)
-    return max(now + 1, int(_SPACING * self._last_attempt) + 1)
 
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
@@ -370,13 +356,14 @@ class Restarted(Stepping, WarmStarting):
     if own["_trial"]:
       solver.load_state_dict(saved)
     solver.load_state_dict(of_solver)
-    trials.check_state(own, solver, saved)
+    check_state(own, solver, saved)
     super().load_state_dict(own)
     if self._handed_over:
       self._base.iteration = self._handed_over
     else:
       self._base = solver
-    self._solver, self._saved = solver, copy.deepcopy(saved)
+    self._saved = copy.deepcopy(saved)
+    self._go_on_with(solver)
 
   def description(self) -> dict[str, Any]:
     """Returns the class, the arguments of the constructor and the same of the solver, as JSON has them.

@@ -128,9 +128,9 @@ def test_endgames_are_those_of_open_spiel(board, num_hands, action_filter, optio
   for name in ("CFR+", "simultaneous"):
     solver = _SOLVERS[name](vector)
     _compare(solver, _SOLVERS[name](enumerated), iterations=20)
-    game = vector.view.open_spiel_game()
-    expected = exploitability.nash_conv(game, solver.average_policy(), use_cpp_br=False)
-    assert solver.nash_conv() == pytest.approx(expected, abs=1e-7)
+  game = vector.view.open_spiel_game()
+  expected = exploitability.nash_conv(game, solver.average_policy(), use_cpp_br=False)
+  assert solver.nash_conv() == pytest.approx(expected, abs=1e-7)
 
 
 def test_pot_is_paid_in_full():

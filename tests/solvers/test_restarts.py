@@ -20,7 +20,8 @@ from spiel_cfr import Restarted, RestartedCFRSolver, catalogue, errors, policy
 from spiel_cfr.game.blocks import block_kernel, expected_value, lanes
 from spiel_cfr.minimizers.oftrl import LastLossOFTRL
 from spiel_cfr.minimizers.schedules import Fading
-from spiel_cfr.solvers import restarts
+from spiel_cfr.solvers.trials import rule
+from spiel_cfr.solvers.trials.flat import FlatTrials
 
 # One of each kind of minimizer, of each order of updates, and of each way to average.
 BASES = (
@@ -50,6 +51,12 @@ def assert_equal(solver, other):
   for name, value in state.items():
     assert np.array_equal(value, expected[name]), name
   assert solver.average_probabilities().tobytes() == other.average_probabilities().tobytes()
+
+
+@pytest.fixture
+def step_by_step(monkeypatch):
+  """Runs are not compiled as a whole, as those of games in parts are not."""
+  monkeypatch.setattr(FlatTrials, "fits", lambda solver: False)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +90,7 @@ def test_restarts_pay(name):
   assert solver.exploitability() < bare.exploitability() / 100
 
 
-def test_checks_take_their_share_of_the_time_and_no_more(leduc, monkeypatch):
+def test_checks_take_their_share_of_the_time_and_no_more(leduc, step_by_step, monkeypatch):
   evaluations = []
   keep = Restarted._keep
 
@@ -95,7 +102,7 @@ def test_checks_take_their_share_of_the_time_and_no_more(leduc, monkeypatch):
   solver = RestartedCFRSolver(leduc)
   solver.run(10_000)
   checks = len(set(evaluations))
-  cost = len(evaluations) * restarts._EVALUATION + checks * restarts._CHECK
+  cost = len(evaluations) * rule.EVALUATION + checks * rule.CHECK
   assert solver._cost == pytest.approx(cost)
   assert 0.04 < cost / 10_000 < 0.07
 
@@ -138,6 +145,46 @@ def test_every_form_inside_a_trial(form, name, tmp_path):
   assert whole.nash_conv() == pytest.approx(expected, abs=form.tolerance * form.scale)
 
 
+# Some with ties, where nothing is compiled as a whole, among them.
+@pytest.mark.parametrize("form", [form for form in FORMS if not form.is_large], ids=str)
+@pytest.mark.parametrize(
+  "name", ["cfr+", "pdcfr+", "adaptive", "stable_predictive_paper_euclidean"]
+)
+def test_compiled_runs_do_what_others_do(form, name, monkeypatch):
+  """Trials that are kept, that are taken back, and the end of one that another call began: all bits."""
+  runs = [wrapped(name, form.compiled) for _ in range(2)]
+  monkeypatch.setattr(FlatTrials, "fits", lambda solver: False)
+  runs.append(wrapped(name, form.compiled))
+  for solver, cuts in zip(runs, ((300,), (7, 1, 3, 2, 100, 187), (300,)), strict=True):
+    for count in cuts:
+      solver.run(count)
+  assert runs[0].num_attempts > 1
+  for solver in runs[1:]:
+    assert_equal(solver, runs[0])
+
+
+def test_which_runs_are_compiled(leduc):
+  """Nothing that somebody has overridden is passed over."""
+
+  class Own(spiel_cfr.DCFRSolver):
+    def _run_loop(self, numbers):
+      super()._run_loop(numbers)
+
+  class Quiet(spiel_cfr.DCFRSolver):
+    pass
+
+  adaptive = spiel_cfr.AdaptiveOptimisticCFRSolver
+  for solver, compiled in (
+    (spiel_cfr.DCFRSolver(leduc), True),
+    (Quiet(leduc), True),
+    (Own(leduc), False),
+    (spiel_cfr.CFRPlusSolver(leduc, pruning="partial"), False),
+    (adaptive(leduc, safeguard=None), True),
+    (adaptive(leduc, safeguard=2.0), False),
+  ):
+    assert FlatTrials.fits(solver) == compiled, solver
+
+
 @pytest.mark.parametrize("name", ["dcfr", "hedge", "adaptive"])
 def test_parts_do_what_the_whole_does(name):
   forms = {form.name: form for form in FORMS}
@@ -149,10 +196,9 @@ def test_parts_do_what_the_whole_does(name):
   assert one.nash_conv() == pytest.approx(other.nash_conv(), abs=1e-9)
 
 
-def test_what_is_taken_back_leaves_no_trace(monkeypatch):
+def test_what_is_taken_back_leaves_no_trace(leduc):
   """Without schedules, the solver then is where one is that never tried."""
-  monkeypatch.setattr(restarts, "_PAYS", -1.0)
-  game = spiel_cfr.compile_game("leduc_poker")
+  game = leduc
   solver = Restarted(spiel_cfr.CFRPlusSolver(game), first_attempt=50)
   bare = spiel_cfr.CFRPlusSolver(game)
   solver.run(300)
@@ -167,8 +213,8 @@ def test_what_is_taken_back_leaves_no_trace(monkeypatch):
 
 
 @pytest.mark.parametrize("check", range(4))
-@pytest.mark.parametrize("place", ["_keep", "_following_check"])
-def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["_keep", "_act"])
+def test_ctrl_c_in_the_middle_of_a_check(place, check, step_by_step, tmp_path, monkeypatch):
   """The check comes to its end before KeyboardInterrupt is raised; what is saved then is good and goes on the same."""
   game = random_games.random_game(5, max_histories=100)
   whole = wrapped("dcfr", game)

@@ -23,7 +23,14 @@ from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
 from spiel_cfr.policy import forms
 from spiel_cfr.solvers.loops.base import IterationNumbers, Loop
-from spiel_cfr.solvers.loops.iterations import FlatWorkspace, no_prediction, run_iterations
+from spiel_cfr.solvers.loops.iterations import (
+  FlatArrays,
+  FlatGame,
+  FlatKernels,
+  FlatWorkspace,
+  no_prediction,
+  run_iterations,
+)
 
 
 class FlatLoop(Loop):
@@ -102,19 +109,41 @@ class FlatLoop(Loop):
   @functools.cached_property
   def _run(self) -> Callable[[bool, IterationNumbers, Uint64s], None]:
     """The iterations, with all arguments that stay: to check these takes longer than an iteration of small games."""
-    payoff, minimizer, dtype = self._decisions.payoff, self._minimizer, self._game.dtype
-    kernel = run_iterations.of(dtype)
+    kernel = run_iterations.of(self._game.dtype)
     bind = kernel.bound if self._checks else functools.partial(functools.partial, kernel.unchecked)
-    return bind(
-      payoff.gradient.of(dtype),
-      payoff.arrays_of(dtype),
+    return bind(*self.kernels(), self.predicts, self.game(), self.arrays())
+
+  @property
+  def predicts(self) -> bool:
+    """Whether the minimizer predicts."""
+    return self._minimizer.predict is not None
+
+  def kernels(self) -> FlatKernels:
+    """Returns what iterations call."""
+    dtype, minimizer = self._game.dtype, self._minimizer
+    return FlatKernels(
+      self._decisions.payoff.gradient.of(dtype),
       minimizer.observe.of(dtype),
       (minimizer.predict or no_prediction).of(dtype),
-      minimizer.predict is not None,
-      self._decisions.players,
+      tied_sweep_up.of(dtype),
+      find_worth.of(dtype),
+    )
+
+  def game(self) -> FlatGame:
+    """Returns what iterations read."""
+    decisions = self._decisions
+    return FlatGame(
+      decisions.payoff.arrays_of(self._game.dtype),
+      decisions.players,
       self._visited,
-      self._decisions.forced,
-      self._decisions.chosen,
+      decisions.forced,
+      decisions.chosen,
+      self._game.ties or NO_TIES,
+    )
+
+  def arrays(self) -> FlatArrays:
+    """Returns what iterations write to."""
+    return FlatArrays(
       Memory(self.strategy, self.cumulative, self.state, self.local),
       self.tapered,
       self.gradients,
@@ -123,9 +152,6 @@ class FlatLoop(Loop):
       self._kept,
       self._workspace,
       self._scratch,
-      tied_sweep_up.of(dtype),
-      find_worth.of(dtype),
-      self._game.ties or NO_TIES,
     )
 
   def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:

@@ -55,82 +55,31 @@ class FlatWorkspace(NamedTuple):
   shared: AnyFloats
 
 
-_NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
+class FlatGame(NamedTuple):
+  """What iterations read of a game.
 
-
-@block_kernel
-def no_prediction(block: Block) -> None:
-  """Stands in for `predict` where there is none; never called."""
-
-
-def _signature(number: Any) -> Any:
-  line, block_kernel = floats(number), types.FunctionType(block_signature(number))
-  return types.void(
-    types.FunctionType(gradient_signature(number)),
-    payoff_arrays_type(number),
-    block_kernel,
-    block_kernel,
-    types.boolean,
-    COUNT_TABLE,
-    TREE,
-    INDICES,
-    INDICES,
-    memory_type(number),
-    line,
-    FLOATS,
-    FLOATS,
-    INDICES,
-    line,
-    tuple_type(FlatWorkspace, line, line, line, line),
-    scratch_type(number),
-    types.FunctionType(tied_sweep_up_signature(number)),
-    block_kernel,
-    TIES,
-    types.boolean,
-    _NUMBERS,
-    COUNTS,
-  )
-
-
-@kernel(_signature)
-def run_iterations(
-  gradient: Kernel,
-  payoff: PayoffArrays,
-  observe: Kernel,
-  predict: Kernel,
-  predicts: bool,
-  players: Uint64s,
-  tree: Tree,
-  forced: Uint32s,
-  chosen: Uint32s,
-  memory: Memory,
-  tapered: AnyFloats,
-  gradients: Float64s,
-  play_values: Float64s,
-  held: Uint32s,
-  kept: AnyFloats,
-  workspace: FlatWorkspace,
-  scratch: Scratch,
-  sweep_ties: Kernel,
-  worth: Kernel,
-  ties: Ties,
-  alternating: bool,
-  numbers: IterationNumbers,
-  done: Uint64s,
-) -> None:
-  """Runs as many iterations as there are rows of numbers.
-
-  Args:
-    gradient: the payoff's kernel.
-    payoff: its arrays.
-    observe: the minimizer's kernels, see `minimizers.base`.
-    predict: likewise.
-    predicts: whether `predict` is to be called.
+  Attributes:
+    payoff: the arrays of the payoff.
     players: see `compiled.decisions.Decisions`.
     tree: likewise, of all players.
     forced: likewise; brought up to date at the end.
     chosen: likewise.
-    memory: what the iterations change.
+    ties: which sequences share strategies; of no players where none do.
+  """
+
+  payoff: PayoffArrays
+  players: Uint64s
+  tree: Tree
+  forced: Uint32s
+  chosen: Uint32s
+  ties: Ties
+
+
+class FlatArrays(NamedTuple):
+  """What iterations write to, and what is held.
+
+  Attributes:
+    memory: what they change.
     tapered: likewise, see `Loop`.
     gradients: likewise.
     play_values: likewise.
@@ -138,13 +87,123 @@ def run_iterations(
     kept: their probabilities.
     workspace: what they work on.
     scratch: likewise.
-    sweep_ties: `tied_sweep_up`, where there are ties.
+  """
+
+  memory: Memory
+  tapered: AnyFloats
+  gradients: Float64s
+  play_values: Float64s
+  held: Uint32s
+  kept: AnyFloats
+  workspace: FlatWorkspace
+  scratch: Scratch
+
+
+class FlatKernels(NamedTuple):
+  """What iterations call.
+
+  Attributes:
+    gradient: the payoff's kernel.
+    observe: the minimizer's kernels, see `minimizers.base`.
+    predict: likewise; `no_prediction` where there is none.
+    sweep_ties: `tied_sweep_up`.
     worth: `find_worth`.
-    ties: which sequences share strategies; of no players where none do.
+  """
+
+  gradient: Kernel
+  observe: Kernel
+  predict: Kernel
+  sweep_ties: Kernel
+  worth: Kernel
+
+
+NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
+
+
+@block_kernel
+def no_prediction(block: Block) -> None:
+  """Stands in for `predict` where there is none; never called."""
+
+
+def flat_game_type(number: Any) -> Any:
+  """Returns the numba type of `FlatGame` in a precision."""
+  return tuple_type(FlatGame, payoff_arrays_type(number), COUNT_TABLE, TREE, INDICES, INDICES, TIES)
+
+
+def flat_arrays_type(number: Any) -> Any:
+  """Returns the numba type of `FlatArrays` in a precision."""
+  line = floats(number)
+  workspace = tuple_type(FlatWorkspace, line, line, line, line)
+  return tuple_type(
+    FlatArrays,
+    memory_type(number),
+    line,
+    FLOATS,
+    FLOATS,
+    INDICES,
+    line,
+    workspace,
+    scratch_type(number),
+  )
+
+
+def flat_kernel_types(number: Any) -> tuple[Any, ...]:
+  """Returns the numba types of what `FlatKernels` holds in a precision."""
+  steps = types.FunctionType(block_signature(number))
+  return (
+    types.FunctionType(gradient_signature(number)),
+    steps,
+    steps,
+    types.FunctionType(tied_sweep_up_signature(number)),
+    steps,
+  )
+
+
+def run_iterations_signature(number: Any) -> Any:
+  """Returns the numba signature of `run_iterations` in a precision."""
+  return types.void(
+    *flat_kernel_types(number),
+    types.boolean,
+    flat_game_type(number),
+    flat_arrays_type(number),
+    types.boolean,
+    NUMBERS,
+    COUNTS,
+  )
+
+
+# Kernels are arguments of their own, because to read them from a tuple takes Python longer.
+@kernel(run_iterations_signature)
+def run_iterations(
+  gradient: Kernel,
+  observe: Kernel,
+  predict: Kernel,
+  sweep_ties: Kernel,
+  worth: Kernel,
+  predicts: bool,
+  game: FlatGame,
+  arrays: FlatArrays,
+  alternating: bool,
+  numbers: IterationNumbers,
+  done: Uint64s,
+) -> None:
+  """Runs as many iterations as there are rows of numbers.
+
+  Args:
+    gradient: see `FlatKernels`.
+    observe: likewise.
+    predict: likewise.
+    sweep_ties: likewise.
+    worth: likewise.
+    predicts: whether `predict` is to be called.
+    game: what they read.
+    arrays: what they write to.
     alternating: see `Loop.advance`.
     numbers: see `IterationNumbers`.
     done: see `Loop.advance`.
   """
+  payoff, players, tree, forced, chosen, ties = game
+  memory, tapered, gradients, play_values, held, kept, workspace, scratch = arrays
   strategy, cumulative, state, local = memory
   sequence_form, utility, prediction, shared = workspace
   num_players = np.uint64(players.shape[0])
