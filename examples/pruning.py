@@ -46,7 +46,7 @@ _RULE = flags.DEFINE_enum(
 _CAUTION = flags.DEFINE_float(
   "caution",
   None,
-  "see Pruning; by default 3 for CFR+ and 100 for CFR",
+  "see Pruning; by default 1 for CFR+ and 30 for CFR",
   lower_bound=0.0,
   upper_bound=1e9,
 )
@@ -171,34 +171,38 @@ def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
 
 
 def draw(curves: dict[str, dict[str, Curve]]) -> None:
-  """Draws two panels for each game: exploitability, and what is looked at, against time."""
+  """Draws three panels for each game: exploitability, what is looked at, and what has to be held, against time."""
   try:
     import matplotlib.pyplot as plt
   except ImportError:
     sys.exit("No picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --picture=.")
   figure, panels = plt.subplots(
-    2,
+    3,
     len(curves),
-    figsize=(4.6 * len(curves), 6.4),
+    figsize=(4.6 * len(curves), 7.8),
     layout="constrained",
     squeeze=False,
     sharex="col",
-    height_ratios=[3, 1],
+    height_ratios=[3, 1, 1],
   )
-  for (upper, lower), (name, lines) in zip(panels.T, curves.items(), strict=True):
+  for (upper, middle, lower), (name, lines) in zip(panels.T, curves.items(), strict=True):
     for label, curve in lines.items():
-      times, values, shares, _ = zip(*curve, strict=True)
+      times, values, shares, held = zip(*curve, strict=True)
       color = "C0" if label.startswith("CFR+") else "C1"
       style = "-" if label.endswith("pruned") else "--"
       upper.plot(times, values, label=label, color=color, linestyle=style)
       if label.endswith("pruned"):
-        lower.plot(times, shares, color=color)
+        middle.plot(times, shares, color=color)
+        lower.plot(times, [each / 1e6 for each in held], color=color)
     upper.set(xscale="log", yscale="log", title=name)
-    lower.set(xscale="log", xlabel="seconds of processor time", ylim=(0, 1.05))
-    for axes in (upper, lower):
+    middle.set(xscale="log", ylim=(0, 1.05))
+    lower.set(xscale="log", xlabel="seconds of processor time")
+    lower.set_ylim(bottom=0)
+    for axes in (upper, middle, lower):
       axes.grid(which="major", color="0.9")
   panels[0][0].set_ylabel("exploitability")
   panels[1][0].set_ylabel("leaves looked at")
+  panels[2][0].set_ylabel("MB held")
   panels[0][0].legend(loc="lower left", fontsize="small")
   path = pathlib.Path(_PICTURE.value)
   path.parent.mkdir(parents=True, exist_ok=True)

@@ -242,6 +242,12 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"steps": "paper", "regularizer": "euclidean"},
       "horizon",
     ),
+    "stable_predictive_threshold": Entry(
+      StablePredictiveCFRSolver,
+      "stable-predictive optimistic CFR, 10,000 times the paper's steps, small probabilities dropped",
+      {"steps": 1e4, "threshold": 1.0},
+      "horizon",
+    ),
     "stable_predictive_x10000": Entry(
       StablePredictiveCFRSolver,
       "stable-predictive optimistic CFR, 10,000 times the paper's steps",

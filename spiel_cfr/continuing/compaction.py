@@ -1,10 +1,10 @@
 """A game without what cannot matter for a while, in the same layout, so that the same kernels run on it.
 
 Where a sequence is pruned, its owner does not play it, and neither what follows it nor the leaves that it has a part in
-matter to anybody. What is left of the game is built anew: columns of dead infosets are dropped, those of the owner
-below pruned sequences and those of others that nothing can lead to any more; and the leaves of which both players'
-sequences are left. A pruned action of an infoset that is left keeps its row, and one leaf that is terrible whatever the
-other player does, so that no minimizer plays it.
+matter to anybody. What is left of the game is built anew: dropped are pruned sequences, the owner's infosets below
+them, those of others that nothing can lead to any more, and the leaves of which a player's sequence is dropped.
+Infosets of the same depth are then grouped by how many actions they have left. Those with one have nothing to decide,
+and are left out too: see `compiled.decisions`.
 
 In partial pruning owners go on: only others take it that a pruned sequence is not played, so that its owner still sees
 what it is worth, and keeps all of its infosets to which it plays, or at which it is worth anything.
@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.game.sweeps import TREE, Tree
-from spiel_cfr.game.treeplex import COLUMNS, Treeplex
+from spiel_cfr.game.treeplex import ACTIONS, COLUMNS, COUNT, DEPTH, Treeplex
 from spiel_cfr.kernels.arrays import (
   BYTES,
   COUNT_TABLE,
@@ -36,13 +37,14 @@ from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.payoffs.leaf_rows import LeafRows, renumbered
 from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.payoffs.sorted_rows import SortedRows
+from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.policy import forms
 
-# What becomes of a sequence: nothing is left of it, its row alone is left, all is left.
+# What takes as long as so many leaves that are looked at one by one: a vector of typed patterns, a sequence in sweeps,
+# calls of Python's for a window. Counts of work, not of time: runs are the same on all machines.
+_LEAVES_A_VECTOR, _LEAVES_A_SEQUENCE, _LEAVES_AN_OPENING = 5, 2, 1_500_000
+# What becomes of a sequence: its owner does not play to it, does not play it, may play it.
 DROPPED, PRUNED, KEPT = np.uint8(0), np.uint8(1), np.uint8(2)
-# What a pruned action of an infoset that is left is worth.
-TERRIBLE = -1e30
-_NOWHERE = np.uint32(0xFFFFFFFF)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LINE = np.uint64(LINE)
 
@@ -121,75 +123,105 @@ def count_below(tree: Tree, counts: Uint64s) -> None:
       counts[tree.parent[infoset + i]] += total
 
 
-@kernel(types.void(TREE, COUNTS, BYTES, INDICES, COUNT_TABLE, INDICES, INDICES, COUNTS))
+@kernel(
+  types.void(
+    TREE, COUNTS, types.uint64, COUNTS, BYTES, COUNTS, INDICES, COUNT_TABLE, *[INDICES] * 4, COUNTS
+  )
+)
 def lay_out(
   tree: Tree,
+  levels: Uint64s,
+  least: int,
   counts: Uint64s,
   fate: Bools,
+  actions_left: Uint64s,
   place: Uint32s,
   new_groups: Uint64s,
   new_parent: Uint32s,
   left: Uint32s,
+  sequences: Uint32s,
+  places: Uint32s,
   numbers: Uint64s,
 ) -> None:
-  """Lays out what is left of a player, group by group as it was.
+  """Lays out what is left of a player, in groups of infosets with as many actions left.
 
   Args:
     tree: of one player, in the numbering of all.
+    levels: of each group; those of the same one, next to each other, are put together.
+    least: infosets with fewer actions left are left out, and their sequence is the one above.
     counts: how many leaves are left at and below each sequence.
     fate: of each sequence; infosets that nothing is left of are dropped.
-    place: filled with the new number of each sequence.
+    actions_left: filled with how many actions are left of each infoset.
+    place: filled with the new number of each sequence that is left.
     new_groups: filled.
     new_parent: filled.
     left: filled with the old numbers of the infosets that are left.
-    numbers: the end of the sequences so far, infosets so far, new groups; brought up to date.
+    sequences: filled with the old numbers of the sequences that are left.
+    places: filled with the new ones.
+    numbers: the end of the sequences so far, infosets so far, new groups, sequences listed; brought up to date.
   """
-  for group in range(np.uint64(tree.groups.shape[0])):
-    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    begin, alive = numbers[1], _ZERO
-    for i in range(count):
-      total = _ZERO
-      for action in range(actions):
-        total += counts[first + action * stride + i]
-      if total > _ZERO:
-        left[begin + alive] = np.uint32(infoset + i)
-        alive += _ONE
-      else:
+  groups, most, group = np.uint64(tree.groups.shape[0]), _ZERO, _ZERO
+  for each in range(groups):
+    most = max(most, tree.groups[each, 3])
+  # Of each number of actions, how many infosets there are, where the next one goes, and its first row.
+  alive, to, row_at = np.zeros((3, most + _ONE), np.uint64)
+  while group < groups:
+    after = group
+    alive[:] = 0
+    while after < groups and levels[after] == levels[group]:
+      first, stride, count = tree.groups[after, 0], tree.groups[after, 1], tree.groups[after, 2]
+      actions, infoset = tree.groups[after, 3], tree.groups[after, 4]
+      for i in range(count):
+        total = live = _ZERO
         for action in range(actions):
-          fate[first + action * stride + i] = DROPPED
-    if alive == _ZERO:
-      continue
-    new_first = (numbers[0] + _LINE - _ONE) // _LINE * _LINE
-    length = (alive + _LINE - _ONE) // _LINE * _LINE
-    for i in range(alive):
-      old = np.uint64(left[begin + i]) - infoset
-      new_parent[begin + i] = place[tree.parent[infoset + old]]
-      for action in range(actions):
-        row = first + action * stride + old
-        place[row] = np.uint32(new_first + action * length + i)
-    new = numbers[2]
-    new_groups[new, 0], new_groups[new, 1], new_groups[new, 2] = new_first, length, alive
-    new_groups[new, 3], new_groups[new, 4] = actions, begin
-    new_groups[new, 5] = tree.groups[group, 5]
-    numbers[0], numbers[1], numbers[2] = new_first + actions * length, begin + alive, new + _ONE
-
-
-@kernel(types.uint64(BYTES, INDICES, INDICES, INDICES))
-def list_left(fate: Bools, place: Uint32s, sequences: Uint32s, places: Uint32s) -> np.uint64:
-  """Lists what is left, those that can be played first; returns how many of these there are."""
-  number = played = _ZERO
-  for wanted in (KEPT, PRUNED):
-    for row in range(np.uint64(fate.shape[0])):
-      if fate[row] == wanted and place[row] != _NOWHERE:
-        sequences[number], places[number] = np.uint32(row), place[row]
-        number += _ONE
-    played = number if wanted == KEPT else played
-  return played
+          row = first + action * stride + i
+          total += counts[row]
+          live += np.uint64(fate[row] == KEPT)
+        live = live if total > _ZERO else _ZERO
+        actions_left[infoset + i] = live
+        alive[live] += _ONE
+      after += _ONE
+    for many in range(least, most + _ONE):
+      if alive[many] == _ZERO:
+        continue
+      new, number = numbers[2], alive[many]
+      row_at[many] = (numbers[0] + _LINE - _ONE) // _LINE * _LINE
+      # From now on, from one row to the next.
+      alive[many] = (number + _LINE - _ONE) // _LINE * _LINE
+      to[many] = numbers[1]
+      new_groups[new, 0], new_groups[new, 1], new_groups[new, 2] = row_at[many], alive[many], number
+      new_groups[new, 3], new_groups[new, 4] = many, to[many]
+      new_groups[new, 5] = tree.groups[group, 5]
+      numbers[0], numbers[2] = row_at[many] + many * alive[many], new + _ONE
+      numbers[1] += number
+    for old in range(group, after):
+      first, stride, count = tree.groups[old, 0], tree.groups[old, 1], tree.groups[old, 2]
+      actions, infoset = tree.groups[old, 3], tree.groups[old, 4]
+      for i in range(count):
+        live = actions_left[infoset + i]
+        if live < least:
+          if live != _ZERO:
+            for action in range(actions):
+              place[first + action * stride + i] = place[tree.parent[infoset + i]]
+          continue
+        left[to[live]] = np.uint32(infoset + i)
+        new_parent[to[live]] = place[tree.parent[infoset + i]]
+        to[live] += _ONE
+        new_row, listed = row_at[live], numbers[3]
+        row_at[live] += _ONE
+        for action in range(actions):
+          row = first + action * stride + i
+          if fate[row] == KEPT:
+            place[row] = np.uint32(new_row)
+            sequences[listed], places[listed] = np.uint32(row), place[row]
+            new_row += alive[live]
+            listed += _ONE
+        numbers[3] = listed
+    group = after
 
 
 # All of them, for those who load them before they need them.
-COMPACTING = (decide_fates, take_leaves, count_below, lay_out, list_left)
+COMPACTING = (decide_fates, take_leaves, count_below, lay_out)
 
 
 class Compacted(NamedTuple):
@@ -197,11 +229,11 @@ class Compacted(NamedTuple):
 
   Attributes:
     game: what is left.
-    sequences: of the whole game, those that are left, shape (left,), the pruned ones last.
+    sequences: of the whole game, those that are left, shape (left,).
     places: what they are in `game`, shape (left,).
     infosets: of the whole game, those that are left, in the order of `game`.
-    num_played: how many of them are not pruned.
-    kept: of the whole game, which sequences are left, shape (sequences,).
+    actions_left: at each infoset of the whole game, shape (infosets,); of those with one, nothing is left in `game`.
+    looked_at: of the whole game, which infosets are left, shape (infosets,).
     share: what part of the leaves is left.
   """
 
@@ -209,8 +241,8 @@ class Compacted(NamedTuple):
   sequences: Uint32s
   places: Uint32s
   infosets: Uint32s
-  num_played: int
-  kept: Bools
+  actions_left: Uint64s
+  looked_at: Bools
   share: float
 
 
@@ -244,18 +276,43 @@ def compact(
   if owners_go_on:
     below += (seen == KEPT) & (forms.uniform(game) > 0)
   count_below(Tree(game.groups, game.parent), below)
-  place, left = np.full(game.end, _NOWHERE), np.zeros(game.num_infosets, np.uint32)
-  parent = np.zeros(game.num_infosets, np.uint32)
-  # The end of the sequences, infosets, groups.
-  numbers = np.zeros(3, np.uint64)
+  place, left = np.zeros(game.end, np.uint32), np.zeros(game.num_infosets, np.uint32)
+  parent, actions_left = (
+    np.zeros(game.num_infosets, np.uint32),
+    np.zeros(game.num_infosets, np.uint64),
+  )
+  sequences, places = np.zeros((2, game.end), np.uint32)
+  least = 1 if owners_go_on else 2
+  # The end of the sequences, infosets, groups, sequences listed.
+  numbers = np.zeros(4, np.uint64)
   treeplexes: list[Treeplex] = []
   for (begin, end, _, _), tree in zip(game.players.tolist(), game.treeplexes, strict=True):
     root, first_infoset = int(numbers[0]), int(numbers[1])
-    place[tree.root] = root
-    numbers[0], numbers[2] = root + 1, 0
-    groups = np.zeros((end - begin, COLUMNS), np.uint64)
+    place[tree.root] = places[int(numbers[3])] = root
+    sequences[int(numbers[3])] = tree.root
+    numbers[[0, 3]] += np.uint64(1)
+    numbers[2] = 0
     whole = Tree(game.groups[begin:end], game.parent)
-    lay_out(whole, below, fate, place, groups, parent, left, numbers)
+    # Where owners go on, utilities are to be summed in the order in which they were, at all infosets.
+    levels = (
+      np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole.groups[:, DEPTH].copy()
+    )
+    groups = np.zeros((int(whole.groups[:, ACTIONS].sum()), COLUMNS), np.uint64)
+    lay_out(
+      whole,
+      levels,
+      least,
+      below,
+      fate,
+      actions_left,
+      place,
+      groups,
+      parent,
+      left,
+      sequences,
+      places,
+      numbers,
+    )
     numbers[0] = (int(numbers[0]) + LINE) // LINE * LINE
     treeplexes.append(
       Treeplex(
@@ -266,29 +323,38 @@ def compact(
         parent=parent[first_infoset : int(numbers[1])],
       )
     )
-  kept = place != _NOWHERE
-  sequences, places = np.zeros((2, np.count_nonzero(kept)), np.uint32)
-  num_played = list_left(fate, place, sequences, places)
-  besides = np.zeros(treeplexes[-1].end)
-  besides[places[num_played:]] = TERRIBLE
   new_bounds = [(tree.root, tree.end) for tree in treeplexes]
   leaves = slice(num_leaves)
   left_payoff: Payoff = (
-    SortedRows.build(
-      counts, left_others[0, leaves], left_values[leaves], place, bounds, new_bounds, besides
-    )
+    SortedRows.build(counts, left_others[0, leaves], left_values[leaves], place, bounds, new_bounds)
     if len(others) == 1
     else renumbered(counts, left_others[:, leaves], left_values[leaves], place, new_bounds)
   )
   return Compacted(
     game=game.with_payoff(left_payoff, treeplexes=tuple(treeplexes)),
-    sequences=sequences,
-    places=places,
+    sequences=sequences[: int(numbers[3])],
+    places=places[: int(numbers[3])],
     infosets=left[: int(numbers[1])],
-    num_played=num_played,
-    kept=kept,
+    actions_left=actions_left,
+    looked_at=actions_left >= least,
     share=num_leaves / max(1, len(values)),
   )
+
+
+def iteration_work(decisions: Decisions) -> int:
+  """Returns how long an iteration takes, roughly: as long as to look at so many leaves, one by one."""
+  payoff, groups = decisions.payoff, decisions.groups
+  gradients = (
+    _LEAVES_A_VECTOR * len(payoff.arrays.others)
+    if isinstance(payoff, TypedPatterns)
+    else len(payoff.arrays.values)
+  )
+  return gradients + _LEAVES_A_SEQUENCE * int((groups[:, COUNT] * groups[:, ACTIONS]).sum())
+
+
+def opening_work(game: EnumeratedGame) -> int:
+  """Returns how long it takes to decide what is left, and to build it; like `iteration_work`."""
+  return _LEAVES_AN_OPENING + 60 * game.end + 8 * game.num_players * game.num_leaves
 
 
 def all_leaves(game: EnumeratedGame) -> LeafRows:

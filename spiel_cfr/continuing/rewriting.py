@@ -8,7 +8,16 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.game.sweeps import TREE, Tree
-from spiel_cfr.kernels.arrays import BYTES, FLOATS, INDICES, Bools, Float64s, Uint32s
+from spiel_cfr.kernels.arrays import (
+  BYTES,
+  COUNTS,
+  FLOATS,
+  INDICES,
+  Bools,
+  Float64s,
+  Uint32s,
+  Uint64s,
+)
 from spiel_cfr.kernels.compile import kernel
 
 _ZERO, _YES, _NO = np.uint64(0), np.uint8(1), np.uint8(0)
@@ -16,13 +25,13 @@ _ZERO, _YES, _NO = np.uint64(0), np.uint8(1), np.uint8(0)
 
 @kernel(types.void(TREE, BYTES, FLOATS, FLOATS, FLOATS))
 def add_deferred(
-  tree: Tree, kept: Bools, strategy: Float64s, opened: Float64s, sums: Float64s
+  tree: Tree, looked_at: Bools, strategy: Float64s, opened: Float64s, sums: Float64s
 ) -> None:
   """Adds to sums of sequence forms, where nobody looked, what the strategies there have come to since.
 
   Args:
     tree: of all players.
-    kept: which sequences somebody looked at.
+    looked_at: at which infosets somebody looked.
     strategy: of all infosets.
     opened: the sums at the beginning of the window.
     sums: brought up to date.
@@ -31,13 +40,48 @@ def add_deferred(
     first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
     actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
     for i in range(count):
-      if kept[first + i] == _NO:
+      if looked_at[infoset + i] == _NO:
         above = tree.parent[infoset + i]
         more = sums[above] - opened[above]
         if more != 0.0:
           for action in range(actions):
             row = first + action * stride + i
             sums[row] += more * strategy[row]
+
+
+@kernel(types.void(TREE, COUNTS, BYTES, *[FLOATS] * 3))
+def note_forced(
+  tree: Tree,
+  actions_left: Uint64s,
+  pruned: Bools,
+  worth: Float64s,
+  opened: Float64s,
+  values: Float64s,
+) -> None:
+  """Adds to Z(j) of infosets with one action left what that was worth in the window.
+
+  Args:
+    tree: of all players.
+    actions_left: at each infoset; 0 where nothing is to be added.
+    pruned: which actions are not left.
+    worth: the gradients of what was faced in the window; carried up.
+    opened: the sums of infosets' values at its beginning.
+    values: the same now; brought up to date.
+  """
+  groups = np.uint64(tree.groups.shape[0])
+  for back in range(groups):
+    group = groups - np.uint64(1) - back
+    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
+    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
+    for i in range(count):
+      if actions_left[infoset + i] == 0:
+        continue
+      if actions_left[infoset + i] == 1:
+        for action in range(actions):
+          row = first + action * stride + i
+          if pruned[row] == _NO:
+            values[infoset + i] += worth[row]
+      worth[tree.parent[infoset + i]] += values[infoset + i] - opened[infoset + i]
 
 
 @kernel(
@@ -158,13 +202,26 @@ def copy_some(source: Float64s, target: Float64s, origins: Uint32s, places: Uint
     target[places[i]] = source[origins[i]]
 
 
-@kernel(types.void(BYTES, FLOATS, types.float64, types.float64))
-def fade(kept: Bools, regret: Float64s, of_positive: float, of_negative: float) -> None:
-  """Multiplies regrets where nobody looked, as the minimizer would have done meanwhile."""
-  for row in range(np.uint64(regret.shape[0])):
-    if kept[row] == _NO:
-      regret[row] *= of_positive if regret[row] > 0.0 else of_negative
+@kernel(types.void(TREE, BYTES, BYTES, FLOATS, types.float64, types.float64))
+def fade(
+  tree: Tree,
+  looked_at: Bools,
+  pruned: Bools,
+  regret: Float64s,
+  of_positive: float,
+  of_negative: float,
+) -> None:
+  """Multiplies regrets where nobody looked, but for what was pruned, as the minimizer would have done meanwhile."""
+  for group in range(np.uint64(tree.groups.shape[0])):
+    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
+    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
+    for i in range(count):
+      if looked_at[infoset + i] == _NO:
+        for action in range(actions):
+          row = first + action * stride + i
+          if pruned[row] == _NO:
+            regret[row] *= of_positive if regret[row] > 0.0 else of_negative
 
 
 # All of them, for those who load them before they need them.
-REWRITING = (add_deferred, choose, restore, copy_some, fade)
+REWRITING = (add_deferred, note_forced, choose, restore, copy_some, fade)

@@ -93,6 +93,11 @@ class LocalMinimizer:
     return 0
 
   @property
+  def visits_forced(self) -> bool:
+    """Whether it sees infosets with one action too; by default, if it keeps numbers of infosets."""
+    return self.local_lines > 0
+
+  @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
     """In which forms it can start warm, the best first."""
     return () if self.resume is None else ("proportional",)

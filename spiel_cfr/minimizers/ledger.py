@@ -41,22 +41,22 @@ _SAMPLE = np.append(np.arange(2, 200), np.geomspace(200, 1e6, 100).astype(np.int
 
 
 @inlined
-def match(block: Block, predicts: bool) -> None:
-  """R and strategies; see the module's docstring."""
+def match(block: Block, plus: bool, predicts: bool) -> None:
+  """R and strategies; see the module's docstring. With constants the compiler knows which of the four it is."""
   regret, zero = block.state[0], full(0.0)
-  # The least of which regrets are added to: 0 forgets negative ones.
-  least, fading = full(block.parameters[2]), full(block.parameters[3])
-  discount, prediction = full(block.parameters[4]), full(block.parameters[5])
+  fading, discount = full(block.parameters[3]), full(block.parameters[4])
+  prediction = full(block.parameters[5])
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       before, utility = load(regret, row), load(block.utility, row)
-      left = where_greater(before, zero, discount, fading)
-      # As regret matching+ adds, so that nothing is rounded in another way.
-      updated = where_greater(before, least, before, least) * left + utility - value
-      kept = before * left + utility - value
-      kept = where_greater(kept, zero, where_greater(least, full(-1.0), zero, kept), kept)
+      left = before * where_greater(before, zero, discount, fading)
+      kept = updated = left + utility - value
+      if plus:
+        # As regret matching+ adds, so that nothing is rounded in another way.
+        updated = where_greater(left, zero, left, zero) + utility - value
+        kept = where_greater(kept, zero, zero, kept)
       score = where_greater(updated, tie, updated, zero)
       store(regret, row, where_greater(updated, tie, updated, kept))
       if predicts:
@@ -70,11 +70,15 @@ def match(block: Block, predicts: bool) -> None:
 @block_kernel
 def match_and_note(block: Block) -> None:
   """See the module's docstring."""
-  # The compiler then knows which of the two it is.
   if block.parameters[5] != 0.0:
-    match(block, True)
+    if block.parameters[2] == 0.0:
+      match(block, True, True)
+    else:
+      match(block, False, True)
+  elif block.parameters[2] == 0.0:
+    match(block, True, False)
   else:
-    match(block, False)
+    match(block, False, False)
   weight = block.parameters[1]
   for i in range(block.size):
     block.local[0, block.infoset + i] += weight * block.value[i]
@@ -98,6 +102,8 @@ class NotedMatching(LocalMinimizer):
   prediction: Numbers = 0.0
   observe = match_and_note
   local_lines = 1
+  # What an infoset has come to matters only to actions beside the one that is played.
+  visits_forced = False
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, w_t, the least regret that is added to, w_{t-1} / w_t, discount, prediction; (.., 6)."""

@@ -7,10 +7,7 @@ the squared Euclidean norm, which makes it a projection. Farina, Kroer, Brown an
 Optimistic Counterfactual Regret Minimization" (2019), equation 10; Syrgkanis et al., "Fast Convergence of Regularized
 Learning in Games" (2015). Hedge (Freund and Schapire 1997) is the entropy without a prediction.
 
-The entropy never plays an action with probability 0, so that nothing can be left alone. Dynamic thresholding (Brown,
-Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization", 2017) makes small probabilities 0. Here
-the smallest ones of an infoset are dropped as long as all that is dropped is no more than a mass M_t; what is left is
-normalized, which costs a regret of M_t times the range of utilities in iteration t, whatever the minimizer.
+The entropy never plays an action with probability 0, unless small ones are dropped: see `thresholds`.
 
 Neither regularizer notices when a constant is added to all utilities of an infoset, so the state is the cumulative
 regret instead of the cumulative utility: it stays small where the utilities have a common drift.
@@ -22,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from spiel_cfr import arguments
+from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.blocks import Block, block_kernel, expected_value, lanes, sequence
 from spiel_cfr.kernels import simd
@@ -30,6 +27,7 @@ from spiel_cfr.kernels.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr.kernels.compile import Kernel, inlined
 from spiel_cfr.kernels.simd import add_multiple, full, load, store, where_greater
 from spiel_cfr.minimizers.base import LocalMinimizer, relative_tie
+from spiel_cfr.minimizers.thresholds import drop_smallest
 
 Regularizer: TypeAlias = Literal["entropy", "euclidean"]
 Prediction: TypeAlias = Literal["subtree", "last"]
@@ -47,9 +45,11 @@ _SINGLE_LN_2_LOW = -2.12194440054690583e-4
 _LEAST_EXPONENT, _SINGLE_LEAST_EXPONENT = -100.0, -30.0
 
 
+# The sum of t^(-3/2) over all t, rounded up.
+_ZETA = 2.6123753487
+
 # Lines of `Block.scratch`.
 _STEPS, _UNUSED = 0, 1
-_ONE = np.uint64(1)
 
 
 @inlined
@@ -221,38 +221,29 @@ def observe_and_choose(block: Block) -> None:
   choose(block, block.scratch[_UNUSED])
 
 
-@inlined
-def drop_smallest(block: Block) -> None:
-  """Makes the smallest probabilities 0, as long as they sum to no more than parameter 4 times sqrt(log(actions))."""
-  most = block.parameters[4] * np.sqrt(np.log(float(block.actions)))
-  for i in range(block.size):
-    dropped = 0.0
-    # Never the largest.
-    for _ in range(_ONE, block.actions):
-      least, chosen = np.inf, sequence(block, np.uint64(0), i)
-      for action in range(block.actions):
-        row = sequence(block, action, i)
-        probability = block.strategy[row]
-        if 0.0 < probability < least:
-          least, chosen = probability, row
-      if dropped + least > most:
-        break
-      block.strategy[chosen] = 0.0
-      dropped += least
-    if dropped > 0.0:
-      total = 0.0
-      for action in range(block.actions):
-        total += block.strategy[sequence(block, action, i)]
-      for action in range(block.actions):
-        block.strategy[sequence(block, action, i)] /= total
+@block_kernel
+def observe_choose_and_drop(block: Block) -> None:
+  """As `observe_and_choose`, and drops the smallest probabilities, up to parameter 4 times sqrt(log(actions))."""
+  add_regrets(block)
+  choose(block, block.scratch[_UNUSED])
+  drop_smallest(block, block.parameters[4] * np.sqrt(np.log(float(block.actions))))
 
 
 @block_kernel
-def observe_choose_and_drop(block: Block) -> None:
-  """As `observe_and_choose`, and then drops the smallest probabilities."""
+def observe_choose_and_drop_some(block: Block) -> None:
+  """As `observe_and_choose`, and drops the smallest probabilities, up to parameter 4."""
   add_regrets(block)
   choose(block, block.scratch[_UNUSED])
-  drop_smallest(block)
+  drop_smallest(block, block.parameters[4])
+
+
+@block_kernel
+def predict_and_drop_some(block: Block) -> None:
+  """As `predict_oftrl`, and drops the smallest probabilities, up to parameter 4."""
+  choose(block, block.scratch[_UNUSED])
+  drop_smallest(block, block.parameters[4])
+  for i in lanes(block):
+    expected_value(block, i)
 
 
 @inlined
@@ -283,21 +274,41 @@ def resume_oftrl(block: Block) -> None:
 class LastLossOFTRL(LocalMinimizer):
   """OFTRL that predicts the last counterfactual utilities. Its state is the cumulative regret.
 
+  Dropping M_t = threshold / (zeta(3/2) t^(3/2)) in iteration t keeps fast rates: all of it sums to the threshold at
+  most, and the regret of an infoset grows by no more than that times the range of its utilities.
+
   Attributes:
     steps: the step size of each infoset of all players, shape (infosets,); 0 keeps an infoset uniform.
     regularizer: "entropy" or "euclidean".
+    threshold: how much probability all iterations drop together at most; 0 drops none.
   """
 
   steps: Float64s
   regularizer: Regularizer = "entropy"
-  observe = observe_and_choose
+  threshold: float = 0.0
   resume = resume_oftrl
   local_lines = 1
 
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where the threshold is negative or not finite, or there is one without entropy."""
+    arguments.real_number(self.threshold, "threshold", 0.0, sys.float_info.max)
+    if self.threshold and self.regularizer != "entropy":
+      raise errors.ArgumentError(
+        "A projection plays the worst actions with probability 0 already: a threshold is for regularizer='entropy'."
+      )
+
+  @property
+  def observe(self) -> Kernel:
+    """The faster kernel, if nothing is dropped."""
+    return observe_choose_and_drop_some if self.threshold else observe_and_choose
+
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer; (iterations, 4)."""
-    row = [relative_tie(game), 1.0, 1.0, float(self.regularizer == "euclidean")]
-    return np.tile(row, (len(iterations), 1))
+    """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer, M_t; (iterations, 5)."""
+    row = [relative_tie(game), 1.0, 1.0, float(self.regularizer == "euclidean"), 0.0]
+    result = np.tile(row, (len(iterations), 1))
+    # The strategy that is chosen at iteration t is that of t + 1.
+    result[:, 4] = self.threshold / _ZETA * (iterations + 1.0) ** -1.5
+    return result
 
   def initial_local(self, game: CompiledGame) -> Float64s:
     """Returns the step sizes, shape (1, infosets)."""
@@ -309,7 +320,11 @@ class SubtreeOFTRL(LastLossOFTRL):
   """OFTRL that predicts the last gradient carried up with the new strategies below (Farina et al. 2019, (17))."""
 
   observe = observe_only
-  predict = predict_oftrl
+
+  @property
+  def predict(self) -> Kernel:
+    """The faster kernel, if nothing is dropped."""
+    return predict_and_drop_some if self.threshold else predict_oftrl
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """Leaf rows of two players, sorted by their length: what iterations read.
 
 A row of one or two leaves takes less time than the processor loses by guessing wrongly where it ends. Rows of the same
-length, one after the other, all end in the same place. What a sequence is worth besides its leaves is there too, so
-that an action that nobody is to play needs no leaf.
+length, one after the other, all end in the same place.
 """
 
 import numpy as np
@@ -53,7 +52,7 @@ def _sum_rows(
 def sorted_row_gradient(
   player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
-  """Sums each sequence's leaves, in the order of leaf rows."""
+  """Sums each sequence's leaves."""
   table, rows, others, values = arrays
   root, end, first_run, end_run = (
     table[player, 0],
@@ -61,9 +60,8 @@ def sorted_row_gradient(
     table[player, 2],
     table[player, 3],
   )
-  besides = np.uint64(others.shape[1])
   for own in range(root, end):
-    utility[own] = values[besides + own]
+    utility[own] = 0.0
   for run in range(first_run, end_run):
     length, first, stop, leaf = table[run, 0], table[run, 1], table[run, 2], table[run, 3]
     # With the length known to the compiler there is no inner loop to set up, which would take longer than a leaf.
@@ -103,22 +101,27 @@ def sort_rows(
     counts: how many leaves each row has.
     others: the other player's sequences of the leaves, row by row, one player's after the other's.
     values: what the leaves are worth.
-    place: the new number of each sequence, of both players.
-    numbers: the player's root and end, and where its leaves begin and its rows and runs; the last two are brought up to
-      date.
+    place: the new number of each sequence, of both players; rows with the same one are put together.
+    numbers: the player's root and end, where its leaves begin and its rows and runs, its new root and end; where rows
+      and runs begin is brought up to date.
     table: its runs are filled: the length of the rows, the first, one past the last, the first leaf.
     rows: filled with the new numbers of the rows.
     sorted_others: filled.
     sorted_values: filled.
   """
-  begin, end, leaf = numbers[0], numbers[1], numbers[2]
-  longest = np.uint64(0)
+  begin, end, leaf, root = numbers[0], numbers[1], numbers[2], numbers[5]
+  # The length of each new row, then where its next leaf goes.
+  length_of = np.zeros(numbers[6] - root, np.uint64)
   for own in range(begin, end):
-    longest = max(longest, counts[own])
+    if counts[own] != 0:
+      length_of[np.uint64(place[own]) - root] += counts[own]
+  longest = np.uint64(0)
+  for length in length_of:
+    longest = max(longest, length)
   # How many rows of each length, then where they go.
   row_at, leaf_at = np.zeros(longest + _ONE, np.uint64), np.zeros(longest + _ONE, np.uint64)
-  for own in range(begin, end):
-    row_at[counts[own]] += _ONE
+  for length in length_of:
+    row_at[length] += _ONE
   row, run, first_leaf = numbers[3], numbers[4], leaf
   for length in range(_ONE, longest + _ONE):
     number = row_at[length]
@@ -134,13 +137,19 @@ def sort_rows(
     row += number
     first_leaf += number * length
   numbers[3], numbers[4] = row, run
+  for new in range(np.uint64(len(length_of))):
+    length = length_of[new]
+    if length != 0:
+      rows[row_at[length]] = np.uint32(root + new)
+      row_at[length] += _ONE
+      length_of[new] = leaf_at[length]
+      leaf_at[length] += length
   for own in range(begin, end):
     length = counts[own]
     if length != 0:
-      rows[row_at[length]] = place[own]
-      row_at[length] += _ONE
-      to = leaf_at[length]
-      leaf_at[length] += length
+      new = np.uint64(place[own]) - root
+      to = length_of[new]
+      length_of[new] += length
       for i in range(length):
         sorted_others[0, to + i] = place[others[leaf + i]]
         sorted_values[to + i] = values[leaf + i]
@@ -162,7 +171,6 @@ class SortedRows(Payoff):
     place: Uint32s,
     bounds: list[tuple[int, int]],
     new_bounds: list[tuple[int, int]],
-    besides: Float64s,
   ) -> "SortedRows":
     """Builds it.
 
@@ -170,26 +178,24 @@ class SortedRows(Payoff):
       counts: how many leaves each sequence has, shape (sequences,).
       others: the other player's sequence of each leaf, sequence by sequence, shape (leaves of both players,).
       values: what it is worth.
-      place: the number of each sequence from now on, shape (sequences,).
+      place: the number of each sequence from now on, shape (sequences,); several may have the same one.
       bounds: of each player, the root, and one past the last sequence.
       new_bounds: the same, from now on.
-      besides: what each sequence, as it is numbered from now on, is worth that has no leaves.
 
     Returns:
       The payoff with, in `table`, first a player's root, end, first run, end of the runs, and number of leaves; then,
       of runs of rows of the same length, this length, the first row, one past the last, the first leaf; in `rows`, the
-      sequences; in `others`, the other player's; in `values`, what leaves are worth, and then `besides`.
+      sequences; in `others`, the other player's; in `values`, what leaves are worth.
     """
     num_leaves = len(others)
     # Rows of n different lengths have at least n (n + 1) / 2 leaves.
     table = np.zeros((2 + 2 * int(np.sqrt(2 * num_leaves + 1) + 1), COLUMNS), np.uint64)
     rows = np.zeros(int(np.count_nonzero(counts)), np.uint32)
     sorted_others = np.zeros((1, num_leaves), np.uint32)
-    sorted_values = np.empty(num_leaves + len(besides))
-    sorted_values[num_leaves:] = besides
+    sorted_values = np.empty(num_leaves)
     first_leaf, row, run = 0, 0, 2
     for player, (begin, end) in enumerate(bounds):
-      numbers = np.array([begin, end, first_leaf, row, run], np.uint64)
+      numbers = np.array([begin, end, first_leaf, row, run, *new_bounds[player]], np.uint64)
       sort_rows(counts, others, values, place, numbers, table, rows, sorted_others, sorted_values)
       own = int(counts[begin:end].sum())
       table[player] = *new_bounds[player], run, int(numbers[4]), own
@@ -219,7 +225,6 @@ def sorted_rows(payoff: LeafRows, wanted: Bools) -> SortedRows:
     np.arange(end, dtype=np.uint32),
     bounds,
     bounds,
-    np.zeros(end),
   )
 
 

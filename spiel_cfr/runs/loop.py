@@ -17,6 +17,7 @@ from spiel_cfr.runs.schedule import NextDue, Powers, next_due
 from spiel_cfr.runs.trace import Row, Trace
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr.solvers.pruning import PruningSolver
 
 # Iterations in a run that only time or Ctrl-C ends.
 _MOST = (1 << 63) - 1
@@ -200,6 +201,7 @@ def run(
           solver.nodes_touched,
           nash_conv,
           nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
+          solver.held_bytes if isinstance(solver, PruningSolver) and solver.pruning else None,
         )
         rows.append(row)
         if not solver.compiled_game.is_exact and nash_conv <= min(each.nash_conv for each in rows):

@@ -21,7 +21,7 @@ from spiel_cfr.environment import machine, versions
 from spiel_cfr.solvers.interface import IterativeSolver
 
 _KIND = "trace of spiel_cfr"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Row:
     nodes_touched: how many states a recursive implementation would have visited.
     nash_conv: what the players would gain by best responses, summed, in the game's own units.
     exploitability: half of that in constant-sum games of two players, None elsewhere.
+    held_bytes: what a solver that prunes has to hold between iterations (`PruningSolver.held_bytes`), None for others.
   """
 
   iteration: int
@@ -43,9 +44,14 @@ class Row:
   nodes_touched: int
   nash_conv: float
   exploitability: float | None
+  held_bytes: int | None = None
 
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
+# By format.
+_COLUMNS = {1: COLUMNS[:-1], _FORMAT: COLUMNS}
+# What stands for None.
+_NOTHING = (None, "")
 
 
 class TraceContents(NamedTuple):
@@ -113,9 +119,9 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
     kind, version = header["kind"], header["format"]
     if not isinstance(header.get("resumed", []), list):
       raise ValueError("its header does not list when it was resumed")
-    if (kind, version) == (_KIND, _FORMAT):
+    if kind == _KIND and version in _COLUMNS:
       for line in lines[form.header_lines :]:
-        rows.append(_to_row(form.parse_row(line.decode())))
+        rows.append(_to_row(form.parse_row(line.decode(), _COLUMNS[version]), _COLUMNS[version]))
         if len(rows) > 1 and rows[-2].iteration >= rows[-1].iteration:
           raise ValueError(f"iteration {rows[-1].iteration} comes after {rows[-2].iteration}")
   except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
@@ -124,15 +130,15 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
     ) from error
   if kind != _KIND:
     raise errors.FileFormatError(f"{path} is not a {_KIND}.")
-  if version != _FORMAT:
+  if version not in _COLUMNS:
     raise errors.FileFormatError(
-      f"{path} has format {version}; this version of spiel_cfr reads format {_FORMAT}."
+      f"{path} has format {version}; this version of spiel_cfr reads formats up to {_FORMAT}."
     )
   return TraceContents(header, rows)
 
 
-def _to_row(values: dict[str, Any]) -> Row:
-  if tuple(values) != COLUMNS:
+def _to_row(values: dict[str, Any], columns: tuple[str, ...]) -> Row:
+  if tuple(values) != columns:
     raise ValueError(f"its columns are {', '.join(values)}")
   iteration, nodes_touched = (_count(values[name]) for name in ("iteration", "nodes_touched"))
   solver_seconds, evaluation_seconds, nash_conv = (
@@ -140,15 +146,15 @@ def _to_row(values: dict[str, Any]) -> Row:
   )
   if min(solver_seconds, evaluation_seconds) < 0:
     raise ValueError("a time is negative")
-  exploitability = values["exploitability"]
-  known = exploitability not in (None, "")
+  exploitability, held_bytes = (values.get(name) for name in COLUMNS[-2:])
   return Row(
     iteration,
     solver_seconds,
     evaluation_seconds,
     nodes_touched,
     nash_conv,
-    _number(exploitability) if known else None,
+    None if exploitability in _NOTHING else _number(exploitability),
+    None if held_bytes in _NOTHING else _count(held_bytes),
   )
 
 
@@ -195,7 +201,7 @@ class _Form(abc.ABC):
   def row(self, row: Row) -> str: ...
 
   @abc.abstractmethod
-  def parse_row(self, line: str) -> dict[str, Any]: ...
+  def parse_row(self, line: str, columns: tuple[str, ...]) -> dict[str, Any]: ...
 
 
 class _CSV(_Form):
@@ -213,8 +219,8 @@ class _CSV(_Form):
     cells = ("" if value is None else repr(value) for value in dataclasses.astuple(row))
     return ",".join(cells) + "\n"
 
-  def parse_row(self, line: str) -> dict[str, Any]:
-    return dict(zip(COLUMNS, line.split(","), strict=True))
+  def parse_row(self, line: str, columns: tuple[str, ...]) -> dict[str, Any]:
+    return dict(zip(columns, line.split(","), strict=True))
 
 
 class _JSONLines(_Form):
@@ -229,7 +235,7 @@ class _JSONLines(_Form):
   def row(self, row: Row) -> str:
     return json.dumps(dataclasses.asdict(row)) + "\n"
 
-  def parse_row(self, line: str) -> dict[str, Any]:
+  def parse_row(self, line: str, columns: tuple[str, ...]) -> dict[str, Any]:
     return dict(json.loads(line))
 
 
@@ -266,7 +272,10 @@ class _FileTrace(Trace):
       rows = [row for row in old.rows if row.iteration <= solver.iteration]
       if rows:
         resumed = {key: header[key] for key in ("iteration", "started", "versions", "machine")}
-        header = old.header | {"resumed": [*old.header.get("resumed", []), resumed]}
+        header = old.header | {
+          "format": _FORMAT,
+          "resumed": [*old.header.get("resumed", []), resumed],
+        }
     files.make_folder(self._path.parent)
     with files.replacing(self._path) as file:
       file.write("".join([self._form.header(header), *map(self._form.row, rows)]).encode())

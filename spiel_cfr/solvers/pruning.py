@@ -29,7 +29,14 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.continuing.compaction import DROPPED, KEPT, Compacted, compact, decide_fates
+from spiel_cfr.continuing.compaction import (
+  DROPPED,
+  KEPT,
+  Compacted,
+  compact,
+  decide_fates,
+  iteration_work,
+)
 from spiel_cfr.continuing.rewriting import add_deferred, copy_some
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
@@ -46,9 +53,7 @@ from spiel_cfr.solvers.windows import Pruning, Rule, as_pruning
 # An epoch is this part of the iterations so far, within limits.
 _PART = 5
 # Where nothing can be left alone, it is longer this many times.
-_IDLE = 5
-# If more than this of the leaves would be left, compacting them would not pay.
-_WORTHWHILE = 0.7
+_IDLE = 2
 
 
 class PruningSolver(Windowed):
@@ -70,7 +75,7 @@ class PruningSolver(Windowed):
     "_opened",
     "_opened_values",
   )
-  _workspaces = (*Windowed._workspaces, "_small", "_compacted", "_played", "_rule")
+  _workspaces = (*Windowed._workspaces, "_small", "_compacted", "_left", "_rule")
 
   def __init__(
     self,
@@ -142,7 +147,7 @@ class PruningSolver(Windowed):
       )
     game = self.compiled_game
     self._pruned = np.zeros(game.end, bool)
-    self._epoch_start, self._epoch_end = 0, self.pruning.shortest
+    self._epoch_start, self._epoch_end = 0, self._rule.shortest
     self._opened = aligned_zeros(game.end)
     self._opened_values = aligned_zeros(self._local.shape[-1] if len(self._local) else 0)
     self._forget_window()
@@ -277,13 +282,15 @@ class PruningSolver(Windowed):
   def _next_epoch(self) -> None:
     """Brings up to date what was left alone, and decides what to leave alone next."""
     assert self.pruning is not None
-    length = min(max(self.iteration // _PART, self.pruning.shortest), self.pruning.longest)
+    length = min(max(self.iteration // _PART, self._rule.shortest), self.pruning.longest)
     before = self._pruned.copy()
     self._rule.decide(self, length)
     self._forget_window()
-    if self._prunes and self._window().share > _WORTHWHILE:
-      self._pruned[:] = False
-      self._forget_window()
+    if self._prunes:
+      left = iteration_work(self._window().game.every_infoset)
+      if left > self.pruning.worthwhile * self._rule.work:
+        self._pruned[:] = False
+        self._forget_window()
     self._rule.settle(self, before)
     self._opened[:] = self._cumulative
     if len(self._local):
@@ -321,13 +328,12 @@ class PruningSolver(Windowed):
       for mine, theirs in zip(self._local, self._small.local, strict=True):
         copy_some(mine, theirs, infosets, into)
       self._small.refresh()
-      played = slice(compacted.num_played)
-      self._played = whole[played], there[played], into
+      self._left = whole, there, into
     return self._small
 
   def _take_back(self, small: FlatLoop) -> None:
     """Copies what is remembered of the sequences that are left back from the small loop."""
-    whole, there, into = self._played
+    whole, there, into = self._left
     for mine, theirs in self._remembered(small):
       copy_some(theirs, mine, there, whole)
     for mine, theirs in zip(self._local, small.local, strict=True):
@@ -358,8 +364,8 @@ class PruningSolver(Windowed):
 
   def _add_deferred(self, sums: AnyFloats) -> None:
     """Brings averages up to date where nobody looked."""
-    kept = self._window().kept.view(np.uint8)
-    add_deferred(self._rule.tree, kept, self._strategy, self._opened, sums)
+    looked_at = self._window().looked_at.view(np.uint8)
+    add_deferred(self._rule.tree, looked_at, self._strategy, self._opened, sums)
 
   def _weight(self, iteration: int) -> float:
     return float(self._average_weights(np.array([max(1, iteration)]))[0])

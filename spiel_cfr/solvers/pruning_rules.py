@@ -11,9 +11,15 @@ from spiel_cfr import errors
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame
-from spiel_cfr.continuing.compaction import COMPACTING, Compacted, all_leaves
+from spiel_cfr.continuing.compaction import (
+  COMPACTING,
+  Compacted,
+  all_leaves,
+  iteration_work,
+  opening_work,
+)
 from spiel_cfr.continuing.identity import carry_up
-from spiel_cfr.continuing.rewriting import REWRITING, choose, fade, restore
+from spiel_cfr.continuing.rewriting import REWRITING, choose, fade, note_forced, restore
 from spiel_cfr.game.sweeps import Tree
 from spiel_cfr.kernels.arrays import AnyFloats, Bools, Float64s, Int64s, aligned, aligned_zeros
 from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerances
@@ -29,7 +35,9 @@ from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.windows import MOST_MARGIN, Pruning
 
 # What `Pruning.caution` is by default. Chosen on Leduc poker, liar's dice and Leduc-5.
-_CAUTION_PLUS, _CAUTION = 3.0, 100.0
+_CAUTION_PLUS, _CAUTION = 1.0, 30.0
+# How many times the work of opening it the iterations of a window are to be, at least.
+_PAID = 3
 # After so many iterations partial pruning looks whether it was right.
 _BATCH = 16
 
@@ -83,6 +91,18 @@ class PruningRule(abc.ABC):
   def rows(self) -> LeafRows:
     """The payoffs of which a window has some."""
 
+  @functools.cached_property
+  def work(self) -> int:
+    """What an iteration is while nothing is pruned, see `continuing.compaction`."""
+    return iteration_work(self.game.decisions)
+
+  @property
+  def shortest(self) -> int:
+    """The fewest iterations of a window."""
+    if self._pruning.shortest is not None:
+      return self._pruning.shortest
+    return min(-(-_PAID * opening_work(self.game) // self.work), self._pruning.longest)
+
   @abc.abstractmethod
   def decide(self, solver: Windowed, length: int) -> None:
     """Brings what was left alone up to date; writes to `_pruned` what is to be for so many iterations."""
@@ -128,6 +148,7 @@ class RewritingRule(PruningRule):
   def prepare(self) -> None:
     """See the base class."""
     super().prepare()
+    assert len(self._ties)
     for payoff in (self._gains, self.game.every_infoset.payoff):
       self._carried(payoff, aligned_zeros(self.game.end))
 
@@ -146,8 +167,11 @@ class RewritingRule(PruningRule):
       # Regrets, where nobody looked.
       passed = np.arange(solver._epoch_start, solver.iteration) + 1
       discount = float(np.prod(evaluated(solver.minimizer.discount, passed)))
-      looked_at = solver._window().kept | before
-      fade(looked_at.view(np.uint8), regrets, discount, earlier / weight)
+      window = solver._window()
+      looked_at, left_alone = window.looked_at.view(np.uint8), before.view(np.uint8)
+      fade(self.tree, looked_at, left_alone, regrets, discount, earlier / weight)
+      worth = self._gradients(self.game.every_infoset.payoff, self._since_opened(solver))
+      note_forced(self.tree, window.actions_left, left_alone, worth, solver._opened_values, values)
     coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
     growth, passed_values = self._growth(solver, coming)
     known = np.zeros(self.game.end, np.uint8)
@@ -195,8 +219,10 @@ class RewritingRule(PruningRule):
 
   def _faced(self, solver: Windowed) -> Float64s:
     """Returns what the best response is to: all that was ever faced, or what was in the last window."""
-    if self._anew:
-      return solver._cumulative
+    return solver._cumulative if self._anew else self._since_opened(solver)
+
+  def _since_opened(self, solver: Windowed) -> Float64s:
+    """Returns what was faced in the last window."""
     result = aligned(solver._cumulative)
     result -= solver._opened
     return result
@@ -235,10 +261,14 @@ class RewritingRule(PruningRule):
 
   def _carried(self, payoff: Payoff, faced: Float64s) -> Float64s:
     """Returns what each sequence is worth with a best response to what was faced, shape (sequences,)."""
+    result = self._gradients(payoff, faced)
+    carry_up(self.game, take_best, result)
+    return result
+
+  def _gradients(self, payoff: Payoff, faced: Float64s) -> Float64s:
     result = aligned_zeros(self.game.end)
     for player in range(2):
       payoff.gradient_into(player, faced, result)
-    carry_up(self.game, take_best, result)
     return result
 
 

@@ -10,6 +10,7 @@ With other numbers of players or payoffs it runs too; regrets are then bounded, 
 """
 
 import math
+import sys
 from typing import Literal, TypeAlias, get_args
 
 from spiel_cfr import arguments, errors
@@ -54,6 +55,7 @@ class StablePredictiveCFRSolver(Solver):
     horizon: for how many iterations the steps are best, None if that was not given.
     prediction: as given.
     averaging: what was given, or the default.
+    threshold: as given.
   """
 
   constants: AdaptiveSteps | FixedSteps | StepSizes
@@ -69,6 +71,7 @@ class StablePredictiveCFRSolver(Solver):
     alternating_updates: bool = False,
     averaging: Averaging | None = None,
     delta: float | None = None,
+    threshold: float = 0.0,
   ) -> None:
     """Makes the solver.
 
@@ -92,10 +95,12 @@ class StablePredictiveCFRSolver(Solver):
         utilities and errors in the same way. By default "linear" for adaptive steps, and "uniform" for all others.
       delta: of adaptive steps, how much they are held back, positive, 0.001 by default: V is never below (delta D)^2
         sqrt(t), D what utilities can be at most. Large ones give better bounds before the run, and shorter steps.
+      threshold: of constant steps with entropy, how much probability at an infoset becomes 0 in all iterations together
+        (dynamic thresholding, see `LastLossOFTRL`); 0 for none.
 
     Raises:
       ArgumentError: neither horizon nor kappa is given where one is needed, or one is given where it means nothing, or
-        is not positive; a factor is not positive; or a name is unknown.
+        is not positive; a factor is not positive; a name is unknown; or there is a threshold where there can be none.
       LossOverflowError: the payoffs are too large to be added up.
       GameError: see `compile_game`.
     """
@@ -113,6 +118,12 @@ class StablePredictiveCFRSolver(Solver):
     if delta is not None and not adaptive:
       raise errors.ArgumentError("delta belongs to steps='adaptive'; other steps are constant.")
     delta = arguments.positive_number(DELTA if delta is None else delta, "delta")
+    self.threshold = arguments.real_number(threshold, "threshold", 0.0, sys.float_info.max)
+    if adaptive and self.threshold:
+      raise errors.ArgumentError(
+        "Adaptive steps are as long as the errors of predictions allow, and would count what is dropped as such. Take "
+        "a threshold with constant steps, as steps='level', or HedgeCFRSolver."
+      )
     compiled = compile_game(game)
     largest = max(map(abs, compiled.payoff_range))
     if not math.isfinite(largest * largest * compiled.num_leaves):
@@ -132,7 +143,7 @@ class StablePredictiveCFRSolver(Solver):
     else:
       self.constants = _constant_steps(compiled, steps, regularizer, prediction, horizon, kappa)
       fixed = SubtreeOFTRL if prediction == "subtree" else LastLossOFTRL
-      minimizer = fixed(self.constants.steps, regularizer)
+      minimizer = fixed(self.constants.steps, regularizer, self.threshold)
     others: Averaged = "after" if adaptive and alternating_updates else "before"
     super().__init__(
       compiled,
@@ -160,6 +171,7 @@ class StablePredictiveCFRSolver(Solver):
 
     Raises:
       AbstractionError: infosets of the game are tied, which no theorem here is about.
+      ArgumentError: probabilities are dropped, likewise.
       HoldError: a part of the policy is held, likewise.
       WarmStartError: the run began from a policy, so that it can't be repeated.
     """
@@ -167,6 +179,11 @@ class StablePredictiveCFRSolver(Solver):
       raise errors.AbstractionError(
         f"In {self.compiled_game} infosets of imperfect recall are tied, and the theorems that certificates check "
         "are about perfect recall. Take buckets that remember the player's own actions."
+      )
+    if self.threshold:
+      raise errors.ArgumentError(
+        "The theory is about how far strategies move, and dropping small probabilities moves them further. Certify a "
+        "run without a threshold."
       )
     if self._held.any():
       raise errors.HoldError(

@@ -29,20 +29,24 @@ class Pruning(Described):
     margin: how many times what the other player has done in the last window counts. Infinity, and anything above 1e9,
       never leaves anything alone.
     caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
-      was not of late. By default, 3 for CFR+, which soon makes good what was left alone for too long, and 100 for CFR,
+      was not of late. By default, 1 for CFR+, which soon makes good what was left alone for too long, and 30 for CFR,
       which does not.
     certain: whether an action is left alone only if its regret would stay negative whatever anybody plays: then what
       comes back never has a positive regret; but hardly anything is left alone, and for short runs nothing.
-    shortest: the fewest iterations of a window; otherwise it is a fifth of all so far.
+    shortest: the fewest iterations of a window; otherwise it is a fifth of all so far. By default, as many as take
+      three times as long as to open it, by counts of leaves and sequences.
     longest: the most, up to a million.
+    worthwhile: what part of an iteration's work may be left at most, by counts of leaves and sequences: otherwise
+      nothing is left alone. Infinity always leaves alone what can be.
   """
 
   rule: Rule = "best_response"
   margin: float = 1.0
   caution: float | None = None
   certain: bool = False
-  shortest: int = 50
-  longest: int = 1000
+  shortest: int | None = None
+  longest: int = 3000
+  worthwhile: float = 0.8
 
   def __post_init__(self) -> None:
     """Checks the numbers.
@@ -54,10 +58,12 @@ class Pruning(Described):
     checked = {
       "margin": arguments.real_number(self.margin, "margin", 0.0),
       "certain": bool(self.certain),
-      "shortest": arguments.integer(self.shortest, "shortest", 1, _LONGEST),
+      "worthwhile": arguments.real_number(self.worthwhile, "worthwhile", 0.0),
     }
+    if self.shortest is not None:
+      checked["shortest"] = arguments.integer(self.shortest, "shortest", 1, _LONGEST)
     checked["longest"] = arguments.integer(
-      self.longest, "longest", int(checked["shortest"]), _LONGEST
+      self.longest, "longest", int(checked.get("shortest", 1)), _LONGEST
     )
     if self.caution is not None:
       checked["caution"] = arguments.real_number(self.caution, "caution", 0.0, 1e9)

@@ -23,7 +23,7 @@ from spiel_cfr.solvers.interface import IterativeSolver
 AnySolver = str | type[IterativeSolver]
 
 RESULT, TRACE, CHECKPOINTS = "result.json", "trace.csv", "checkpoints"
-# What a run tells of itself, and what it is if there was none.
+# What a run tells of itself, but for what its trace has besides, and what it is if there was none.
 RESULTS: Mapping[str, Any] = {
   "iteration": 0,
   "solver_seconds": math.nan,
@@ -132,7 +132,9 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         checkpoints=checkpoints,
         progress=False,
       )
-    result = {**RESULTS, **dataclasses.asdict(outcome.last), "reason": outcome.reason}
+    last = dataclasses.asdict(outcome.last)
+    result = {name: last.get(name, default) for name, default in RESULTS.items()}
+    result["reason"] = outcome.reason
     if outcome.reason != "interrupt":
       header = {
         "run": folder.name,

@@ -1,51 +1,21 @@
 """The papers' algorithms: partial pruning and sound windows change nothing until they may, and visit less."""
 
-import functools
-
 import numpy as np
 import pytest
 import random_games
+from pruning_games import GAMES, game_of, names, unpruned
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, Solver, errors
+from spiel_cfr import errors
 from spiel_cfr.continuing.identity import gap_of_regrets, gradients
 from spiel_cfr.continuing.reference_pruning import RULES, ReferenceCFR
 from spiel_cfr.evaluate import original_nash_conv
 
-GAMES = {
-  "kuhn": lambda: "kuhn_poker",
-  "leduc": lambda: "leduc_poker",
-  "liar's dice": lambda: "liars_dice(dice_sides=3)",
-} | {
-  f"random {seed}": lambda seed=seed: random_games.random_game(seed, max_histories=300, max_depth=7)
-  for seed in (2, 5, 11)
-}
-
-
-# Two games always, the others with the slow tests.
-NAMES = [
-  name if name in ("kuhn", "random 5") else pytest.param(name, marks=pytest.mark.slow)
-  for name in GAMES
-]
-
-
-@functools.cache
-def game_of(name):
-  return spiel_cfr.compile_game(GAMES[name]())
+NAMES = names((name for name in GAMES if name != "goofspiel"), always=("kuhn", "random 5"))
 
 
 def real_rows(game):
   return np.concatenate([rows.ravel() for tree in game.treeplexes for rows, _ in tree.blocks()])
-
-
-def unpruned(game, plus, alternating=True):
-  return Solver(
-    game,
-    RegretMatching.plus() if plus else RegretMatching(),
-    alternating_updates=alternating,
-    average_weights=1.0 if plus else 0.0,
-    averaged=("after", "before") if alternating and game.num_players == 2 else "before",
-  )
 
 
 def has_own_below(game):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import pathlib
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_files_are_plain(kuhn: Any, tmp_path: pathlib.Path) -> None:
   comment, names, *cells = csv.read_text().splitlines()
   assert json.loads(comment.removeprefix("# "))["kind"] == "trace of spiel_cfr"
   assert names.split(",") == [field.name for field in dataclasses.fields(spiel_cfr.Row)]
-  assert [[float(cell) for cell in line.split(",")] for line in cells] == [
+  assert [[float(cell) if cell else None for cell in line.split(",")] for line in cells] == [
     list(dataclasses.astuple(row)) for row in rows
   ]
   _, *objects = map(json.loads, jsonl.read_text().splitlines())
@@ -177,10 +178,44 @@ def test_newer_formats_are_refused(
 ) -> None:
   path = tmp_path / f"trace{suffix}"
   with monkeypatch.context() as patch:
-    patch.setattr(trace_module, "_FORMAT", 2)
+    patch.setattr(trace_module, "_FORMAT", 3)
     run(spiel_cfr.CFRSolver(kuhn), 4, path)
-  with pytest.raises(errors.FileFormatError, match="format 2"):
+  with pytest.raises(errors.FileFormatError, match="format 3"):
     spiel_cfr.read_trace(path)
+
+
+@SUFFIXES
+def test_format_1_is_read_and_goes_on_in_the_current_one(
+  suffix: str, kuhn: Any, tmp_path: pathlib.Path
+) -> None:
+  path = tmp_path / f"trace{suffix}"
+  solver = spiel_cfr.CFRSolver(kuhn)
+  rows = run(solver, 8, path)
+  # As it was before rows said what is held.
+  header, *lines = path.read_text().splitlines()
+  old = [line.removesuffix(",").removesuffix(",held_bytes") for line in lines]
+  if suffix == ".jsonl":
+    old = [json.dumps({k: v for k, v in json.loads(x).items() if k != "held_bytes"}) for x in lines]
+  path.write_text("\n".join([header.replace('"format": 2', '"format": 1'), *old, ""]))
+  assert spiel_cfr.read_trace(path).rows == rows
+  assert all(len(spiel_cfr.read_trace(path).rows) == len(rows) for _ in range(2))
+  run(solver, 16, path)
+  header, read = spiel_cfr.read_trace(path)
+  assert (header["format"], read[: len(rows)]) == (2, rows)
+  assert read[-1].iteration == 16
+
+
+@SUFFIXES
+def test_rows_say_what_a_solver_that_prunes_has_to_hold(
+  suffix: str, tmp_path: pathlib.Path
+) -> None:
+  path = tmp_path / f"trace{suffix}"
+  pruning = spiel_cfr.Pruning("best_response", shortest=20, worthwhile=math.inf)
+  solver = spiel_cfr.CFRPlusSolver("liars_dice(dice_sides=3)", pruning=pruning)
+  run(solver, 200, path)
+  held = [row.held_bytes for row in spiel_cfr.read_trace(path).rows]
+  assert held[-1] == solver.held_bytes
+  assert held[-1] < 0.95 * held[0]
 
 
 @SUFFIXES

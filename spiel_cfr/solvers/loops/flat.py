@@ -36,7 +36,7 @@ from spiel_cfr.solvers.loops.iterations import (
 class FlatLoop(Loop):
   """See the module's docstring. All arrays are in the game's order.
 
-  Iterations leave out infosets with one action, but for minimizers that keep numbers of infosets: these are of all.
+  Iterations leave out infosets with one action, but for minimizers that want to see them.
   """
 
   def __init__(
@@ -44,6 +44,8 @@ class FlatLoop(Loop):
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
+    # Whether arguments of kernels are checked, for which that of a loop that takes its place for a while is too short.
+    self._checks = True
     predicts = minimizer.predict is not None
     if game.ties is not None and predicts and spans_depths(game.ties, game.groups):
       raise errors.AbstractionError(
@@ -51,17 +53,20 @@ class FlatLoop(Loop):
         "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
         "own actions into the names of the buckets."
       )
-    every = minimizer.local_lines > 0
-    self._allocate(game.every_infoset if every else game.decisions, tapered, correlated)
+    decisions = game.every_infoset if minimizer.visits_forced else game.decisions
+    self._allocate(decisions, tapered, correlated)
     self.strategy[:] = forms.uniform(game)
     self.local[:, : game.num_infosets] = self._initial_local
     self.refresh()
 
   @classmethod
   def blank(cls, game: CompiledGame, minimizer: LocalMinimizer, scale: Uint16s) -> "FlatLoop":
-    """Returns a loop of zeros, for somebody who writes to all of its arrays; `scale` is as `CompiledGame.scale`."""
+    """Returns a loop of zeros, for somebody who writes to all of its arrays, with a minimizer of another loop.
+
+    `scale` is as `CompiledGame.scale`.
+    """
     result = cls.__new__(cls)
-    result._game, result._minimizer = game, minimizer
+    result._game, result._minimizer, result._checks = game, minimizer, False
     result._allocate(game.every_infoset, tapered=False, correlated=False, scale=scale)
     return result
 
@@ -104,9 +109,9 @@ class FlatLoop(Loop):
   @functools.cached_property
   def _run(self) -> Callable[[bool, IterationNumbers, Uint64s], None]:
     """The iterations, with all arguments that stay: to check these takes longer than an iteration of small games."""
-    return run_iterations.of(self._game.dtype).bound(
-      *self.kernels(), self.predicts, self.game(), self.arrays()
-    )
+    kernel = run_iterations.of(self._game.dtype)
+    bind = kernel.bound if self._checks else functools.partial(functools.partial, kernel.unchecked)
+    return bind(*self.kernels(), self.predicts, self.game(), self.arrays())
 
   @property
   def predicts(self) -> bool:

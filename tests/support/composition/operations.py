@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 import pathlib
 import pickle
 import tempfile
@@ -272,7 +273,7 @@ def warm_start(context: Context) -> None:
 def pruning(context: Context) -> None:
   """Inside a window, the average is as good as its dict says, and a file goes on bit for bit."""
   game, rule = context.form.compiled, catalogue.SOLVERS[context.name].arguments["pruning"]
-  daring = spiel_cfr.Pruning(rule, 3.0, 0.0, shortest=10)
+  daring = spiel_cfr.Pruning(rule, 3.0, 0.0, shortest=10, worthwhile=math.inf)
   whole, solver = (catalogue.make(context.name, game, ITERATIONS, pruning=daring) for _ in range(2))
   whole.run(100)
   solver.run(43)

@@ -1,0 +1,41 @@
+"""Games on which pruning is tested, and who is compared with those that prune."""
+
+import functools
+
+import pytest
+import random_games
+
+import spiel_cfr
+from spiel_cfr import RegretMatching, Solver
+
+GAMES = {
+  "kuhn": lambda: "kuhn_poker",
+  "leduc": lambda: "leduc_poker",
+  "liar's dice": lambda: "liars_dice(dice_sides=3)",
+  "goofspiel": lambda: "goofspiel(imp_info=True,num_cards=4,points_order=descending)",
+} | {
+  f"random {seed}": lambda seed=seed: random_games.random_game(seed, max_histories=300, max_depth=7)
+  for seed in (2, 5, 11)
+}
+
+
+def names(games, always):
+  """Returns what to parametrize a test with: some of the games always, the others with the slow tests."""
+  return [name if name in always else pytest.param(name, marks=pytest.mark.slow) for name in games]
+
+
+@functools.cache
+def game_of(name):
+  """Compiles it, once."""
+  return spiel_cfr.compile_game(GAMES[name]())
+
+
+def unpruned(game, plus, alternating=True):
+  """CFR+ or CFR with the averages of solvers that prune: of strategies as the other player faces them."""
+  return Solver(
+    game,
+    RegretMatching.plus() if plus else RegretMatching(),
+    alternating_updates=alternating,
+    average_weights=1.0 if plus else 0.0,
+    averaged=("after", "before") if alternating and game.num_players == 2 else "before",
+  )
