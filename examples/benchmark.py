@@ -601,6 +601,9 @@ _MOST_GIGABYTES = flags.DEFINE_float(
   "most_gigabytes", 4, "how much memory compiling a game of `scaling` may take", 0.001
 )
 _PICTURE = flags.DEFINE_string("picture", "results/scaling.png", "the picture of `scaling`")
+_KEEP = flags.DEFINE_bool(
+  "keep", False, "whether `scaling` measures only what the CSV file beside the picture lacks"
+)
 
 
 def growth() -> None:
@@ -612,6 +615,7 @@ def growth() -> None:
     _MOST_MINUTES.value,
     _MOST_GIGABYTES.value,
     writable(_PICTURE.value),
+    _KEEP.value,
   )
 
 

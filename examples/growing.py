@@ -2,9 +2,9 @@ r"""Compares games that grow while they are solved with solving them at once: it
 
     python examples/growing.py --picture=results/growing.png
 
-The games are Leduc poker with five sizes of bets, begun with one of them, and a river endgame with all of `fchpa`,
-begun with `few_bets`. Memory is what an iteration goes through; the whole game is kept besides, to say how good a
-policy is. Times begin when the whole game is compiled.
+The games are Leduc poker with five sizes of bets, begun with one of them; and a river endgame with all of `fchpa`,
+begun with `few_bets`, or with ten buckets of hands by equity. Memory is what an iteration goes through; the whole game
+is kept besides, to say how good a policy is. Times begin when the whole game is compiled.
 """
 
 import pathlib
@@ -36,20 +36,23 @@ def main(arguments: list[str]) -> None:
   path = writable(_PICTURE.value) if _PICTURE.value else None
   drawn: dict[str, Runs] = {}
   for name in _GAMES.value:
-    title, game, start, target = makers[name]()
+    title, game, starts, target = makers[name]()
     runs = {
-      "at once": spiel_cfr.solve_growing(game, game, target),
-      "growing": spiel_cfr.solve_growing(game, start, target),
+      how: spiel_cfr.solve_growing(game, start, target)
+      for how, start in {"at once": game, **starts}.items()
     }
-    print(table(title, runs))
     drawn[title] = runs
+  print(table(drawn))
   if path:
     draw(drawn, path)
 
 
-def leduc() -> tuple[str, spiel_cfr.CompiledGame, Any, float]:
+Comparison = tuple[str, spiel_cfr.CompiledGame, dict[str, Any], float]
+
+
+def leduc() -> Comparison:
   game = spiel_cfr.compile_game(leduc5.Leduc5Game(), progress=False)
-  return "Leduc-5", game, one_size, _LEDUC.value
+  return "Leduc-5", game, {"from one size of bets": one_size}, _LEDUC.value
 
 
 def one_size(state: Any, actions: list[int]) -> list[int]:
@@ -57,24 +60,27 @@ def one_size(state: Any, actions: list[int]) -> list[int]:
   return [action for action in actions if action in (0, 1, 4)]
 
 
-def endgame() -> tuple[str, spiel_cfr.CompiledGame, Any, float]:
+def endgame() -> Comparison:
   loaded, title = river_endgame()
   game = spiel_cfr.compile_public_game(loaded.load())
-  return title, game, abstraction.few_bets, _ENDGAME.value
+  equities = [spiel_cfr.hand_equities(game, player) for player in (0, 1)]
+  hands = spiel_cfr.hand_buckets(game, [spiel_cfr.k_means(own, 10) for own in equities])
+  starts = {"from few bets": abstraction.few_bets, "from ten buckets of hands": hands}
+  return title, game, starts, _ENDGAME.value
 
 
-def table(title: str, runs: Runs) -> str:
+def table(drawn: dict[str, Runs]) -> str:
   rows = [
-    f"\n{title}\n",
-    "| | infosets | MB | iterations | seconds | NashConv |",
-    "| --- | --- | --- | --- | --- | --- |",
+    "| game | | infosets | MB | iterations | seconds | NashConv |",
+    "| --- | --- | --- | --- | --- | --- | --- |",
   ]
-  for name, found in runs.items():
-    last = found.history[-1]
-    rows.append(
-      f"| {name} | {last.infosets:,} | {last.bytes / 1e6:.2f} | {last.iterations:,} | {last.seconds:.2f} | "
-      f"{found.nash_conv:.4g} |"
-    )
+  for title, runs in drawn.items():
+    for name, found in runs.items():
+      last = found.history[-1]
+      rows.append(
+        f"| {title} | {name} | {last.infosets:,} | {last.bytes / 1e6:.2f} | {last.iterations:,} | {last.seconds:.2f} | "
+        f"{found.nash_conv:.4g} |"
+      )
   return "\n".join(rows)
 
 

@@ -23,7 +23,7 @@ import spiel_cfr
 
 _LEDUC = (
   "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,numSuits={},numRanks={},"
-  "numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,maxRaises=2 2)"
+  "numHoleCards={},numBoardCards=0 {},raiseSize=2 4,maxRaises=2 2)"
 )
 
 
@@ -33,19 +33,30 @@ class Member(NamedTuple):
   Attributes:
     name: what it is called in a table.
     game: OpenSpiel's string.
-    leaves: how many terminal states it has.
+    leaves: how many terminal states it has; of vector form, which never lists them, cards that are dealt at the same
+      time in one order only.
+    vector_form: whether it is compiled in that form.
   """
 
   name: str
   game: str
   leaves: int
+  vector_form: bool = False
 
 
 def _leduc(suits: int, ranks: int) -> Member:
   # Of a round, 4 lines end in a fold and 5 in the next card or a showdown.
   cards = suits * ranks
   leaves = cards * (cards - 1) * (4 + (cards - 2) * 5 * (4 + 5))
-  return Member(f"Leduc, {suits} x {ranks} cards", _LEDUC.format(suits, ranks), leaves)
+  return Member(f"Leduc, {suits} x {ranks} cards", _LEDUC.format(suits, ranks, 1, 1), leaves)
+
+
+def _hands_of_two(suits: int, ranks: int) -> Member:
+  cards = suits * ranks
+  boards = math.comb(cards - 4, 3)
+  leaves = math.comb(cards, 2) * math.comb(cards - 2, 2) * (4 + boards * 5 * (4 + 5))
+  game = _LEDUC.format(suits, ranks, 2, 3)
+  return Member(f"hands of two and a flop, {suits} x {ranks} cards", game, leaves, True)
 
 
 def _liars_dice(sides: int) -> Member:
@@ -66,6 +77,9 @@ FAMILIES = {
     for suits, ranks in ((2, 2), (2, 3), (2, 4), (2, 6), (2, 9), (2, 13), (3, 13), (4, 13))
   ],
   "liar's dice, a die of 2 to 11 sides": [_liars_dice(sides) for sides in range(2, 12)],
+  "hands of two and a flop, 2 suits of 4 to 12 ranks, in vector form": [
+    _hands_of_two(2, ranks) for ranks in (4, 5, 6, 8, 10, 12)
+  ],
   "goofspiel with 3 to 8 cards": [_goofspiel(cards) for cards in range(3, 9)],
 }
 _SOLVER, _TARGETS, _ROUNDS = "pdcfr+", (1e-3, 1e-6), 3
@@ -81,7 +95,11 @@ _PANELS = {
 
 
 def measure(
-  game: str, seconds: float, most_leaves_of_open_spiel: float, most_gigabytes: float
+  game: str,
+  vector_form: bool,
+  seconds: float,
+  most_leaves_of_open_spiel: float,
+  most_gigabytes: float,
 ) -> dict[str, Any]:
   """Measures one game in this process; what was not reached in time is None."""
   kuhn = spiel_cfr.CFRPlusSolver("kuhn_poker")
@@ -89,10 +107,9 @@ def measure(
   before = _peak_megabytes()
   start = time.process_time()
   compiled = spiel_cfr.compile_game(
-    game, max_nodes=10**10, max_bytes=int(most_gigabytes * 1e9), vector_form=False
+    game, max_nodes=10**10, max_bytes=int(most_gigabytes * 1e9), vector_form=vector_form
   )
   row: dict[str, Any] = {
-    "leaves": compiled.num_terminals,
     "infosets": compiled.num_infosets,
     "compile_seconds": time.process_time() - start,
   }
@@ -102,7 +119,7 @@ def measure(
   ours = spiel_cfr.CFRPlusSolver(compiled)
   ours.prepare()
   theirs = None
-  if compiled.num_terminals <= most_leaves_of_open_spiel:
+  if not vector_form and compiled.num_terminals <= most_leaves_of_open_spiel:
     theirs = pyspiel.CFRPlusSolver(compiled.game)
   times: dict[str, list[float]] = {}
   for _ in range(_ROUNDS):
@@ -165,17 +182,26 @@ def measure_all(
   most_minutes: float,
   most_gigabytes: float,
   picture: pathlib.Path,
+  keep: bool,
 ) -> None:
-  """Measures games of each family in turn, from the smallest, and draws them; a CSV file goes beside the picture."""
+  """Measures games of each family in turn, from the smallest, and draws them.
+
+  A CSV file goes beside the picture. If `keep` is true, what that has already is not measured again.
+  """
   rows: list[dict[str, Any]] = []
+  known = _read(picture.with_suffix(".csv")) if keep else {}
   for family, members in FAMILIES.items():
     print(f"\n{family}")
     for member in members:
+      if member.name in known:
+        rows.append(known[member.name])
+        continue
       if member.leaves > most_leaves:
         print(f"  {member.name} and larger: left out, {member.leaves:,} leaves")
         break
       arguments = {
         "game": member.game,
+        "vector_form": member.vector_form,
         "seconds": seconds,
         "most_leaves_of_open_spiel": most_leaves_of_open_spiel,
         "most_gigabytes": most_gigabytes,
@@ -213,6 +239,17 @@ def measure_all(
   _draw(rows, picture)
   _print_tables(rows)
   print(f"\nWrote {picture} and {picture.with_suffix('.csv')}")
+
+
+def _read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
+  """Returns the rows of a file that `measure_all` has written, by name."""
+  with path.open(newline="") as file:
+    rows = list(csv.DictReader(file))
+  words = {"family", "name", "game", "vector_form"}
+  for row in rows:
+    for name in row.keys() - words:
+      row[name] = json.loads(row[name]) if row[name] else None
+  return {row["name"]: row for row in rows}
 
 
 def _print_tables(rows: list[dict[str, Any]]) -> None:

@@ -8,10 +8,11 @@ what j is worth to its owner, who plays the policy. In the whole game
 
 If none of these is positive, no best response in the whole game gains anything that it can't gain in the smaller one
 (by induction from the last infosets up), so the smaller one has solved the whole. Those that are worth most for each
-payoff that they add come first, until they make up half of what all are worth.
+payoff that they add come first, until they make up most of what all are worth.
 """
 
 import abc
+import itertools
 
 import numpy as np
 
@@ -30,8 +31,8 @@ from spiel_cfr.policy import forms
 
 # Of the largest payoff.
 _NOTHING = 1e-12
-# Of all that growing is worth, how much is taken at once.
-_SHARE = 0.5
+# Of all that growing is worth, how much is taken at once: less leads to smaller games in more time.
+_SHARE = 0.8
 
 
 class Grower(abc.ABC):
@@ -117,8 +118,9 @@ class GrowingActions(Grower):
     self.whole = choices.game
     self._choices = choices
     self._kept = np.zeros(choices.num_units, bool)
+    narrows = self.whole.view.action_filter is not None
     for spot in choices.spots:
-      kept = _kept(action_filter, spot)
+      kept = _kept(action_filter, spot, narrows)
       for action, unit in zip(spot.actions, spot.units, strict=True):
         # What is kept anywhere in a public state is kept everywhere there.
         self._kept[unit] |= action in kept
@@ -191,18 +193,20 @@ class _Answers:
     places: list[Int64s] = [np.zeros(0, np.int64)]
     sources: list[Int64s] = [np.zeros(0, np.int64)]
     images = Images(choices, kept, translate)
-    for spot in choices.spots:
-      if there[spot.sequences].any():
-        continue
+    rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    first = np.array([spot.sequences[0, 0] for spot in choices.spots])
+    for spot in itertools.compress(choices.spots, ~there[first]):
       found = images.find(spot)
       image = None if found is None else choices.spots[found]
       if image is None or image.player != spot.player:
         continue
-      if image.sequences.shape[1] != spot.sequences.shape[1] or not there[image.sequences].any():
+      if image.sequences.shape[1] != spot.sequences.shape[1] or not there[image.sequences[0, 0]]:
         continue
-      for action, source in zip(image.actions, image.sequences, strict=True):
-        places.append(spot.sequences[spot.actions.index(nearest(action, spot.actions))])
-        sources.append(source)
+      pair = tuple(image.actions), tuple(spot.actions)
+      if pair not in rows:
+        rows[pair] = [spot.actions.index(nearest(action, spot.actions)) for action in image.actions]
+      places.append(spot.sequences[rows[pair]].ravel())
+      sources.append(image.sequences.ravel())
     self._places, self._sources = np.concatenate(places), np.concatenate(sources)
 
   def __call__(self, entries: Float64s) -> Float64s:
@@ -210,10 +214,12 @@ class _Answers:
     return np.bincount(self._places, entries[self._sources], self._end).astype(np.float64)
 
 
-def _kept(action_filter: ActionFilter | None, spot: Spot) -> list[int]:
+def _kept(action_filter: ActionFilter | None, spot: Spot, narrows: bool) -> list[int]:
+  """Asks a filter, which expects all legal actions, also where the whole game has fewer."""
   if action_filter is None:
     return spot.actions
-  kept = list(action_filter(spot.state, list(spot.state.legal_actions())))
+  every = spot.state.legal_actions() if narrows else spot.actions
+  kept = list(action_filter(spot.state, list(every)))
   here = [action for action in spot.actions if action in kept]
   if not here:
     raise errors.ArgumentError(

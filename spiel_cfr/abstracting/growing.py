@@ -21,9 +21,16 @@ from typing import Any
 
 from spiel_cfr import arguments, catalogue, errors, evaluate
 from spiel_cfr.abstracting.growers import Grower, GrowingActions, GrowingBuckets, Whole
+from spiel_cfr.abstracting.growing_hands import GrowingHands
 from spiel_cfr.abstraction.abstract_game import AbstractGame
-from spiel_cfr.abstraction.buckets import Buckets, HandBuckets, make_buckets
+from spiel_cfr.abstraction.buckets import (
+  Buckets,
+  HandBuckets,
+  check_whole_public_game,
+  make_buckets,
+)
 from spiel_cfr.abstraction.fewer_actions import check_same_game, make_choices
+from spiel_cfr.abstraction.hands import BucketedHands
 from spiel_cfr.abstraction.translation import Translation
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.game.view import ActionFilter
@@ -109,7 +116,13 @@ class Grown(Found):
 
 def solve_growing(
   game: CompiledGame,
-  start: ActionFilter | Buckets | Mapping[str, object] | str | os.PathLike[str] | CompiledGame,
+  start: ActionFilter
+  | Buckets
+  | HandBuckets
+  | Mapping[str, object]
+  | str
+  | os.PathLike[str]
+  | CompiledGame,
   target: float,
   *,
   solver: str = "cfr+",
@@ -126,7 +139,8 @@ def solve_growing(
   Args:
     game: the whole game, compiled.
     start: what to begin with. Fewer actions: an action filter, as for `compile_game`, or the game compiled with one.
-      Or fewer infosets: `Buckets`, a mapping or a file, see `make_buckets`, or what `abstract` returns. With the whole
+      Or fewer infosets: `Buckets`, a mapping or a file, see `make_buckets`, `hand_buckets` for poker in vector form, or
+      what `abstract` returns. With the whole
       game itself there is nothing to grow, and the solver runs as it always does.
     target: the NashConv in the whole game to stop at.
     solver: the name of a full-width solver in the catalogue.
@@ -142,7 +156,7 @@ def solve_growing(
     ArgumentError: an argument makes no sense; or the solver is not a full-width one.
     AbstractionError: the buckets or the filtered game have nothing to do with the game; or see `make_buckets`; or the
       translation returns no kept action.
-    UnsupportedGameError: the game is an abstraction itself, or one in vector form whose hands are to be in buckets.
+    UnsupportedGameError: the game is an abstraction itself, or one that has no such buckets.
     ImperfectRecallError: see `abstract`.
     WarmStartError: the solver can't start warm.
   """
@@ -222,14 +236,12 @@ def _solver(name: str, game: CompiledGame, iterations: int) -> WarmStarting:
 
 def _grower(game: CompiledGame, start: Any, translate: Translation | None) -> Grower:
   """Finds out what is to grow."""
-  if isinstance(start, AbstractGame):
+  if isinstance(start, AbstractGame | BucketedHands):
     if start.full.digest != game.digest:
       raise errors.AbstractionError(f"{start} is not an abstraction of {game}.")
-    return GrowingBuckets(game, start.buckets)
+    start = start.buckets
   if isinstance(start, HandBuckets):
-    raise errors.UnsupportedGameError(
-      "Buckets of hands can't grow. Begin with fewer actions, or with buckets of a game that lists its leaves."
-    )
+    return GrowingHands(check_whole_public_game(game), start)
   if isinstance(start, Buckets | Mapping | str | os.PathLike):
     return GrowingBuckets(game, make_buckets(game, start))
   if isinstance(start, CompiledGame):

@@ -16,17 +16,21 @@ class _Seen(NamedTuple):
     state: after it.
     way: see `Choices.look_up`.
     spot: the number of the spot there, None where nobody decides.
+    is_dealt: whether chance moves there.
+    moves: what each action there is taken for that somebody has taken.
   """
 
   state: Any
   way: tuple[int, ...]
   spot: int | None
+  is_dealt: bool
+  moves: dict[int, int]
 
 
 class Images:
   """What histories are taken for.
 
-  Many histories are taken for the same few, so that these are looked at once.
+  Many histories are taken for the same few, and most begin as others do, so all of them are looked at once.
   """
 
   def __init__(self, choices: Choices, kept: Bools, translate: Translation | None) -> None:
@@ -36,31 +40,38 @@ class Images:
       for spot in choices.spots
     ]
     self._seen: dict[tuple[int, ...], _Seen] = {}
-    self._moves: dict[tuple[tuple[int, ...], int], int] = {}
+    self._images: dict[tuple[int, ...], tuple[int, ...] | None] = {(): ()}
 
   def find(self, spot: Spot) -> int | None:
     """Returns the number of the spot that one is taken for."""
-    taken_for: tuple[int, ...] = ()
     history = tuple(spot.state.history())
-    for index, action in enumerate(history):
-      seen = self._look_at(taken_for)
-      if seen.state.is_chance_node():
-        # An endgame lists a million deals at its root, where nothing has changed yet.
-        if taken_for != history[:index] and action not in seen.state.legal_actions():
-          return None
-        taken_for += (action,)
-        continue
-      if seen.spot is None:
-        return None
-      move = self._moves.get((taken_for, action))
-      if move is None:
-        kept = self._kept[seen.spot]
-        move = action
-        if action not in kept:
-          move = _taken_for(seen.state, action, kept, self._translate)
-        self._moves[taken_for, action] = move
-      taken_for += (move,)
-    return self._look_at(taken_for).spot
+    known = len(history)
+    while history[:known] not in self._images:
+      known -= 1
+    taken_for = self._images[history[:known]]
+    for index in range(known, len(history)):
+      if taken_for is not None:
+        taken_for = self._next(history[:index], taken_for, history[index])
+      self._images[history[: index + 1]] = taken_for
+    return None if taken_for is None else self._look_at(taken_for).spot
+
+  def _next(
+    self, history: tuple[int, ...], taken_for: tuple[int, ...], action: int
+  ) -> tuple[int, ...] | None:
+    """Returns what a history and an action are taken for, given what the history is taken for."""
+    seen = self._look_at(taken_for)
+    if seen.is_dealt:
+      # An endgame lists a million deals at its root, where nothing has changed yet.
+      possible = taken_for == history or action in seen.state.legal_actions()
+      return (*taken_for, action) if possible else None
+    if seen.spot is None:
+      return None
+    move = seen.moves.get(action)
+    if move is None:
+      kept = self._kept[seen.spot]
+      move = action if action in kept else self._taken_for(seen.state, action, kept)
+      seen.moves[action] = move
+    return *taken_for, move
 
   def _look_at(self, history: tuple[int, ...]) -> _Seen:
     found = self._seen.get(history)
@@ -70,26 +81,25 @@ class Images:
     if history:
       before = self._look_at(history[:-1])
       state = before.state.child(history[-1])
-      way = (*before.way, -1 if before.state.is_chance_node() else history[-1])
+      way = (*before.way, -1 if before.is_dealt else history[-1])
     else:
       state = self._choices.game.view.new_initial_state()
-    spot = None
-    if not state.is_terminal() and not state.is_chance_node():
+    spot, is_dealt = None, state.is_chance_node()
+    if not is_dealt and not state.is_terminal():
       spot = self._choices.look_up(state, way)
-    result = self._seen[history] = _Seen(state, way, spot)
+    result = self._seen[history] = _Seen(state, way, spot, is_dealt, {})
     return result
 
-
-def _taken_for(state: Any, action: int, kept: list[int], translate: Translation | None) -> int:
-  if translate is None:
-    return nearest(action, kept)
-  found: Mapping[int, float] = translate(state, action)
-  if not found or not set(found) <= set(kept):
-    raise errors.AbstractionError(
-      f"The translation takes action {action} after [{state.history_str()}] for {dict(found)}; it must return "
-      f"probabilities of the kept actions {kept}."
-    )
-  return max(found, key=lambda each: found[each])
+  def _taken_for(self, state: Any, action: int, kept: list[int]) -> int:
+    if self._translate is None:
+      return nearest(action, kept)
+    found: Mapping[int, float] = self._translate(state, action)
+    if not found or not set(found) <= set(kept):
+      raise errors.AbstractionError(
+        f"The translation takes action {action} after [{state.history_str()}] for {dict(found)}; it must return "
+        f"probabilities of the kept actions {kept}."
+      )
+    return max(found, key=lambda each: found[each])
 
 
 def nearest(action: int, actions: list[int]) -> int:

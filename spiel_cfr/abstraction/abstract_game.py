@@ -113,12 +113,16 @@ class AbstractGame(EnumeratedGame):
     if not most:
       return None
     groups = [treeplex.groups for treeplex in self.treeplexes]
-    return build_ties(groups, bucket, self.num_infosets, self.end - 1)
+    return build_ties(groups, bucket)
 
   @property
   def view(self) -> GameView:
     """See the base class."""
     return self.full.view
+
+  def first_states(self) -> list[Any]:
+    """See the base class."""
+    return self.full.first_states()
 
   @property
   def ties(self) -> Ties | None:

@@ -17,7 +17,6 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame, Infosets
 from spiel_cfr.compiled.parts import PLAYERS
-from spiel_cfr.game.enumerate import first_states
 from spiel_cfr.kernels.arrays import Int64s, spread
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suits import number_in_order
@@ -245,7 +244,7 @@ def make_buckets(
     raise errors.ArgumentError(
       f"Buckets are a function, a mapping or a file, not {type(buckets).__name__}."
     )
-  states = iter(first_states(game.view, game.infostates) if of_states else ())
+  states = iter(game.first_states() if of_states else ())
   labels, slots = [], []
   for own in game.infosets:
     numbers: dict[Hashable, tuple[int, str, list[int]]] = {}

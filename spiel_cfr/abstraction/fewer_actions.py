@@ -15,7 +15,6 @@ from spiel_cfr import errors
 from spiel_cfr.abstraction.leaves import find_public_states
 from spiel_cfr.compiled.base import CompiledGame, Infosets
 from spiel_cfr.compiled.enumerated import EnumeratedGame, lay_out
-from spiel_cfr.game.enumerate import first_states
 from spiel_cfr.kernels.arrays import Bools, Float64s, Int64s
 from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.poker.infosets import first_deal
@@ -148,7 +147,7 @@ class _ListedChoices(Choices):
   def _find_spots(self) -> None:
     game = self.game
     public = find_public_states(game)
-    states = iter(first_states(game.view, game.infostates))
+    states = iter(game.first_states())
     self._names: dict[tuple[int, str], int] = {}
     begin = 0
     for player, (own, groups) in enumerate(zip(game.infosets, public, strict=True)):

@@ -109,6 +109,13 @@ class BucketedHands(PublicGame):
       result[sequences] = sequence_form[own]
     return result
 
+  def from_original(self, probabilities: Float64s) -> Float64s:
+    """Returns behavioural form of the full game, the same wherever hands play alike, as that of this game."""
+    result = np.zeros(self.end)
+    for sequences, own in self._pairs():
+      result[own] = probabilities[sequences]
+    return result
+
   def from_actions(self, entries: Float64s) -> Float64s:
     """See the base class; of infosets that play alike, what the first of them does."""
     result = np.zeros(self.end)

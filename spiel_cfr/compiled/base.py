@@ -15,6 +15,7 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.compiled.parts import Partition
 from spiel_cfr.game.blocks import as_scale
+from spiel_cfr.game.first_states import first_states
 from spiel_cfr.game.ties import Ties, pooled
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.game.view import GameView
@@ -196,6 +197,10 @@ class CompiledGame(abc.ABC):
     """How many actions each infoset has, shape (infosets,) per player, in order of discovery."""
     return tuple(own.num_actions for own in self.infosets)
 
+  def first_states(self) -> list[Any]:
+    """Returns OpenSpiel's first state of every infoset in the order of histories, player by player."""
+    return first_states(self.view, self.infostates)
+
   def infostate(self, player: int, place: int) -> str:
     """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""
     player = arguments.integer(player, "player", 0, self.num_players - 1)
@@ -275,7 +280,7 @@ class CompiledGame(abc.ABC):
 
   @property
   def every_infoset(self) -> Decisions:
-    """All infosets."""
+    """All infosets, with the payoff that iterations read."""
     return Decisions(self.payoff, self.players, self.groups, self.parent)
 
   @property

@@ -16,6 +16,7 @@ from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.payoffs.build import build_payoff
 from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.payoffs.private_types import public_states_of
+from spiel_cfr.payoffs.sorted_rows import quickest
 
 _NONE = np.zeros(0, np.uint32)
 
@@ -24,7 +25,7 @@ class Decisions(NamedTuple):
   """Groups of infosets of all players. Sequences and infosets are numbered as in the game.
 
   Attributes:
-    payoff: as `CompiledGame.payoff`; no leaf has sequences that are left out.
+    payoff: as `CompiledGame.payoff`, or in a form that is read faster; no leaf has sequences that are left out.
     players: as `CompiledGame.players`, for these groups.
     groups: as `CompiledGame.groups`, some of them left out.
     parent: as `CompiledGame.parent`; below what is left out, what the owner has chosen last.
@@ -60,7 +61,7 @@ def without_forced_moves(every: Decisions, treeplexes: Sequence[Treeplex]) -> De
   players[:, :2] = ends[players[:, :2].astype(np.int64)]
   forced = np.flatnonzero(chosen != np.arange(len(chosen))).astype(np.uint32)
   return Decisions(
-    payoff=build_payoff(leaves, payoffs, kept, states),
+    payoff=quickest(build_payoff(leaves, payoffs, kept, states)),
     players=players,
     groups=every.groups[decides],
     parent=chosen[every.parent],

@@ -19,6 +19,7 @@ from spiel_cfr.compiled.checks import check_game, check_header, check_infostates
 from spiel_cfr.compiled.decisions import Decisions, without_forced_moves
 from spiel_cfr.game import loading
 from spiel_cfr.game.enumerate import enumerate_game
+from spiel_cfr.game.first_states import IntArray, first_states
 from spiel_cfr.game.treeplex import Placement, Treeplex, build_treeplex
 from spiel_cfr.game.view import GameView
 from spiel_cfr.kernels.arrays import (
@@ -32,9 +33,10 @@ from spiel_cfr.kernels.arrays import (
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays
 from spiel_cfr.payoffs.build import FORMS, build_payoff
 from spiel_cfr.payoffs.private_types import public_states
+from spiel_cfr.payoffs.sorted_rows import quickest
 
 _KIND = "compiled game of spiel_cfr"
-_FORMAT = 1
+_FORMAT = 2
 _FIELDS = (
   "game_string",
   "num_distinct_actions",
@@ -65,8 +67,12 @@ class EnumeratedGame(CompiledGame):
     num_states: int,
     num_terminals: int,
     view: GameView | None = None,
+    first_histories: IntArray | None = None,
   ) -> None:
-    """Takes the attributes; without a view, the game is loaded from its string when it is needed."""
+    """Takes the attributes; without a view, the game is loaded from its string when it is needed.
+
+    Files hold no `first_histories`, see `game.first_states`: then the game is walked for them when they are asked for.
+    """
     self.game_string = game_string
     self.open_spiel_version = open_spiel_version
     self.treeplexes = treeplexes
@@ -78,6 +84,7 @@ class EnumeratedGame(CompiledGame):
     self._infosets = infosets
     self._payoff = payoff
     self._view = view
+    self._first_histories = first_histories
 
   @property
   def view(self) -> GameView:
@@ -130,6 +137,16 @@ class EnumeratedGame(CompiledGame):
     """See the base class."""
     return self._infosets
 
+  def first_states(self) -> list[Any]:
+    """See the base class."""
+    return first_states(self.view, self.infostates, self._first_histories)
+
+  @functools.cached_property
+  def every_infoset(self) -> Decisions:
+    """See the base class."""
+    every = super().every_infoset
+    return every._replace(payoff=quickest(every.payoff))
+
   @functools.cached_property
   def decisions(self) -> Decisions:
     """See the base class: without forced moves, unless there are ties, whose buckets are of all infosets."""
@@ -144,7 +161,7 @@ class EnumeratedGame(CompiledGame):
 
   @property
   def num_bytes(self) -> int:
-    """Memory of the arrays, the infostate strings not counted."""
+    """Memory of the arrays; infostate strings and first histories, which no solver looks at, not counted."""
     arrays: list[npt.NDArray[Any]] = []
     for treeplex, own in zip(self.treeplexes, self.infosets, strict=True):
       arrays += [getattr(treeplex, name) for name in _OF_TREEPLEX]
@@ -169,6 +186,8 @@ class EnumeratedGame(CompiledGame):
     result.treeplexes = other.get("treeplexes", self.treeplexes)
     result._infosets = other.get("infosets", self._infosets)
     result._view = other.get("view", self._view)
+    if "infosets" in other:
+      result._first_histories = None
     return result
 
   def visiting_all(self) -> "EnumeratedGame":
@@ -242,6 +261,7 @@ def enumerated_game(
     num_states=walk.num_states,
     num_terminals=walk.num_terminals,
     view=view,
+    first_histories=walk.first_histories,
   )
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import scipy.optimize
 
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.continuing.identity import carry_up, expected, gradients
@@ -36,7 +37,6 @@ MOST = 10**6
 # keeps single infosets from forgetting what they play.
 AMPLE = 10.0
 _LARGEST = 4.0
-_HALVINGS = 60
 # The line of `local` that the weights of infosets are in.
 _WEIGHT = 0
 
@@ -200,10 +200,15 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
     return low
   if excess(high) > 0:
     return high
-  for _ in range(_HALVINGS):
-    middle = math.sqrt(low * high)
-    if excess(middle) > 0:
-      low = middle
-    else:
-      high = middle
-  return high
+  precision = np.finfo(np.float64).eps
+  logarithm = scipy.optimize.brentq(
+    lambda logarithm: excess(math.exp(logarithm)),
+    math.log(low),
+    math.log(high),
+    xtol=precision,
+    rtol=4 * precision,
+  )
+  result, step = math.exp(logarithm), precision
+  while excess(result) > 0:
+    result, step = result * (1 + step), 2 * step
+  return result

@@ -1,5 +1,6 @@
 """The one walk over a game's states, through OpenSpiel's State and Game API only."""
 
+import array
 import dataclasses
 import itertools
 import math
@@ -10,6 +11,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors, memory
+from spiel_cfr.game.first_states import IntArray, narrowed
 from spiel_cfr.game.promises import (
   chance_outcomes,
   check_actions,
@@ -20,7 +22,8 @@ from spiel_cfr.game.promises import (
 )
 from spiel_cfr.game.view import GameView
 from spiel_cfr.game.watch import Watch
-from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s, taken
+from spiel_cfr.kernels.ordering import lexicographic_order
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -50,6 +53,7 @@ class Enumeration:
     num_terminals: how many of them are terminal.
     payoff_range: smallest and largest return that any player can get.
     constant_sum: what the players' returns sum to, or None where they don't always sum to the same.
+    first_histories: see `game.first_states`.
   """
 
   infostates: list[list[str]]
@@ -62,6 +66,7 @@ class Enumeration:
   num_terminals: int
   payoff_range: tuple[float, float]
   constant_sum: float | None
+  first_histories: IntArray
 
 
 def enumerate_game(
@@ -92,6 +97,7 @@ def enumerate_game(
   tables: list[dict[str, _Infoset]] = [{} for _ in range(num_players)]
   known_moves: dict[tuple[int, ...], _Moves] = {}
   next_sequence = [1] * num_players
+  first_histories = array.array("q")
   leaves = _Leaves(num_players)
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
@@ -131,6 +137,8 @@ def enumerate_game(
           infoset = sequences[player], next_sequence[player], moves
           tables[player][infostate] = infoset
           next_sequence[player] += len(legal)
+          history = state.history()
+          first_histories.extend((player, len(history), *history))
         parent, first, (known, later, (index, action)) = infoset
         if parent != sequences[player]:
           raise imperfect_recall(view, state)
@@ -186,6 +194,7 @@ def enumerate_game(
     num_terminals=leaves.num_terminals,
     payoff_range=leaves.payoff_range,
     constant_sum=leaves.constant_sum,
+    first_histories=narrowed(first_histories),
   )
 
 
@@ -271,18 +280,20 @@ class _Leaves:
   def _merge(self) -> None:
     """Sorts the leaves in place, and adds up payoffs with the same sequences."""
     sequences, payoffs = self._sequences[: self._num_leaves], self._payoffs[: self._num_leaves]
-    order = np.lexsort(sequences.T[::-1]).astype(np.uint32)
+    order = lexicographic_order(sequences.T)
     first = np.zeros(len(order), bool)
     first[0] = True
     for column in sequences.T:
-      column[:] = column[order]
+      column[:] = taken(column, order)
       first[1:] |= column[1:] != column[:-1]
+    for values in payoffs.T:
+      values[:] = taken(values, order)
+    del order
     starts = np.flatnonzero(first)
     self._num_leaves, self._unmerged = len(starts), 0
     for column in sequences.T:
       column[: len(starts)] = column[starts]
     for values in payoffs.T:
-      values[:] = values[order]
       values[: len(starts)] = np.add.reduceat(values, starts)
 
   def _note_returns(self, returns: Float64s) -> None:
@@ -300,42 +311,3 @@ class _Leaves:
     tolerance = _SUM_TOLERANCE * max(1.0, *map(abs, self.payoff_range))
     if self.constant_sum is not None and np.abs(sums - self.constant_sum).max() > tolerance:
       self.constant_sum = None
-
-
-def first_states(view: GameView, infostates: Sequence[Sequence[str]]) -> list[Any]:
-  """Finds a state of every infoset: the first in the order of histories, as in OpenSpiel's `TabularPolicy`.
-
-  Args:
-    view: the game.
-    infostates: each player's, as `enumerate_game` returns them.
-
-  Returns:
-    The states, player by player in the order of `infostates`.
-
-  Raises:
-    InconsistentInfosetError: the game has no such infostate.
-  """
-  found: list[dict[str, Any]] = [dict.fromkeys(own) for own in infostates]
-  missing = sum(map(len, infostates))
-  stack = [view.new_initial_state()]
-  while missing and stack:
-    state = stack.pop()
-    if state.is_terminal():
-      continue
-    if state.is_chance_node():
-      actions = [action for action, _ in view.chance_outcomes(state)]
-    else:
-      actions = view.legal_actions(state)
-      known = found[state.current_player()]
-      infostate = view.infostate(state)
-      if infostate in known and known[infostate] is None:
-        known[infostate] = state
-        missing -= 1
-    stack.extend(state.child(action) for action in sorted(actions, key=str, reverse=True))
-  for player, states in enumerate(found):
-    for infostate, state in states.items() if missing else ():
-      if state is None:
-        raise errors.InconsistentInfosetError(
-          f"{view.game} has no infostate {infostate!r} of player {player}."
-        )
-  return [state for states in found for state in states.values()]

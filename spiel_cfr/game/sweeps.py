@@ -25,7 +25,16 @@ from spiel_cfr.kernels.arrays import (
   unpickled,
 )
 from spiel_cfr.kernels.compile import Kernel, inlined, kernel
-from spiel_cfr.kernels.simd import add_unbiased, number_for
+from spiel_cfr.kernels.simd import (
+  add_unbiased,
+  full,
+  is_single,
+  load,
+  number_for,
+  store,
+  where_greater,
+  width,
+)
 
 NO_SCALE = np.zeros(0, np.uint16)
 _ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
@@ -113,8 +122,12 @@ def sweep_up(
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
-  """Runs a block kernel over the groups from `end - 1` down to `begin`, and adds their values to what is above."""
+  """Runs a block kernel over the groups from `end - 1` down to `begin`, and adds their values to what is above.
+
+  Where `tree.parent` is empty, values stay where they are.
+  """
   groups, parent, value = tree.groups, tree.parent, scratch.value
+  carries = parent.shape[0] != 0
   strategy, state, local = borrowed(strategy), borrowed(state), borrowed(local)
   gains, worth, lines = borrowed(utility), borrowed(value), borrowed(scratch.lines)
   numbers, scale = borrowed(parameters), borrowed(tree.scale)
@@ -141,8 +154,9 @@ def sweep_up(
           actions,
         )
       )
-      for i in range(count):
-        utility[parent[infoset + start + i]] += value[i]
+      if carries:
+        for i in range(count):
+          utility[parent[infoset + start + i]] += value[i]
 
 
 @inlined
@@ -183,13 +197,27 @@ def sweep_down(
       count = min(_CHUNK, total - start)
       for i in range(count):
         reach[i] = sequence_form[parent[infoset + start + i]]
-      for action in range(actions):
-        row = first + start + action * stride
-        for i in range(count):
-          updated = reach[i] * strategy[row + i]
-          added = before * sequence_form[row + i] + after * updated
-          cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
-          sequence_form[row + i] = updated
+      if is_single(strategy):
+        for action in range(actions):
+          row = first + start + action * stride
+          for i in range(count):
+            updated = reach[i] * strategy[row + i]
+            added = before * sequence_form[row + i] + after * updated
+            cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
+            sequence_form[row + i] = updated
+      else:
+        # Nobody plays to padding.
+        for i in range(count, count + (-count) % width(strategy)):
+          reach[i] = 0.0
+        for i in range(_ZERO, count, width(strategy)):
+          share, none = load(reach, i), full(0.0)
+          row = first + start + i
+          for _ in range(actions):
+            played = where_greater(share, none, share * load(strategy, row), share)
+            gained = full(weight_before) * load(sequence_form, row) + full(weight_after) * played
+            store(cumulative, row, load(cumulative, row) + gained)
+            store(sequence_form, row, played)
+            row += stride
 
 
 @kernel(

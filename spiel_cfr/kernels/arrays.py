@@ -176,6 +176,14 @@ def pieces(length: int) -> Iterator[slice]:
     yield slice(begin, min(begin + _AT_A_TIME, length))
 
 
+def taken(array: npt.NDArray[Any], places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+  """Returns `array[places]`, without all the places as long integers, which NumPy makes of shorter ones."""
+  result = np.empty(len(places), array.dtype)
+  for some in pieces(len(places)):
+    result[some] = array[places[some]]
+  return result
+
+
 def spread(starts: Int64s, counts: Int64s) -> Int64s:
   """Returns start, start + 1, ... of each of some ranges."""
   ends = np.cumsum(counts)

@@ -23,7 +23,7 @@ from numba import types
 from numba._dispatcher import compute_fingerprint
 from numba.core import errors
 from numba.core.compiler_lock import global_compiler_lock
-from numba.experimental.function_type import FunctionModel
+from numba.experimental import function_type
 from numba.np.numpy_support import as_dtype
 
 from spiel_cfr.kernels.cache import MachineCode, machine_code
@@ -37,6 +37,9 @@ tuples: Any = types.BaseTuple
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 _ANNOUNCE_AFTER_SECONDS = 0.7
 _announced = threading.Event()
+# Numba's own: how a first-class function lies in memory. A numba without it passes functions in its own way,
+# which is slower to call from Python.
+_FUNCTION_MODEL: Any = getattr(function_type, "FunctionModel", None)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,11 +50,6 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 class _KernelType(types.FunctionType):
   """The type of a kernel: a first-class function of numba's, of which nothing but the address is read from Python."""
-
-
-@extending.register_model(_KernelType)
-class _KernelModel(FunctionModel):
-  """In memory it is what numba's are, so that numba generates the calls."""
 
 
 def _unbox_kernel(kernel_type: Any, value: Any, c: Any) -> Any:
@@ -65,7 +63,10 @@ def _unbox_kernel(kernel_type: Any, value: Any, c: Any) -> Any:
   return extending.NativeValue(function._getvalue(), is_error=failed)
 
 
-extending.unbox(_KernelType)(_unbox_kernel)
+if _FUNCTION_MODEL is not None:
+  # In memory it is what numba's are, so that numba generates the calls.
+  extending.register_model(_KernelType)(_FUNCTION_MODEL)
+  extending.unbox(_KernelType)(_unbox_kernel)
 
 
 class Kernel(types.WrapperAddressProtocol):
@@ -238,6 +239,8 @@ def _announce_slow_compilation() -> Iterator[None]:
 
 def _with_kernels(numba_type: Any) -> Any:
   """Returns a type in which every first-class function, in a tuple or as an argument too, is a `_KernelType`."""
+  if _FUNCTION_MODEL is None:
+    return numba_type
   if isinstance(numba_type, types.FunctionType):
     signature = numba_type.signature
     arguments = [_with_kernels(argument) for argument in signature.args]

@@ -3,8 +3,8 @@
 import numpy as np
 
 from spiel_cfr.kernels.arrays import Float64s, Uint32s
+from spiel_cfr.kernels.ordering import distinct_columns
 from spiel_cfr.payoffs.base import Payoff
-from spiel_cfr.payoffs.private_types import distinct_columns
 
 
 def merged_leaves(

@@ -1,15 +1,13 @@
 """Private types (cards, dice, hands), found in the leaves of a game: nothing here knows of cards."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import Int64s, Uint32s, pieces
+from spiel_cfr.kernels.ordering import distinct_columns
 from spiel_cfr.kernels.simd import LANES
 
 
@@ -125,47 +123,3 @@ def find_blocks(
 def parts(width: Int64s) -> Int64s:
   """Returns how many vectors rows of these widths are cut into."""
   return -(-width // LANES)
-
-
-def distinct_columns(
-  columns: npt.NDArray[Any] | Sequence[npt.NDArray[Any]], names: npt.NDArray[Any] | None = None
-) -> tuple[Int64s, Uint32s]:
-  """Finds the distinct columns of a table, in little memory.
-
-  Args:
-    columns: its rows, of numbers that are not negative.
-    names: what is to stand for each number; by default, itself.
-
-  Returns:
-    The distinct columns, in ascending order, and for each column which of them it is.
-  """
-
-  def read(row: npt.NDArray[Any], some: slice) -> npt.NDArray[Any]:
-    return row[some] if names is None else names[row[some]]
-
-  length = len(columns[0])
-  sizes = [
-    1 + max((int(read(row, some).max()) for some in pieces(length)), default=0) for row in columns
-  ]
-  if math.prod(sizes) <= np.iinfo(np.int64).max:
-    # Sorting single numbers is many times faster.
-    keys = np.zeros(length, np.int64)
-    for row, size in zip(columns, sizes, strict=True):
-      for some in pieces(length):
-        keys[some] = keys[some] * size + read(row, some)
-    order = keys.argsort().astype(np.uint32)
-    which, found, count, before = np.empty(length, np.uint32), [np.zeros(0, np.int64)], 0, -1
-    for some in pieces(length):
-      ascending = keys[order[some]]
-      new = np.diff(ascending, prepend=before) != 0
-      which[order[some]] = count - 1 + np.cumsum(new)
-      found.append(ascending[new])
-      count, before = count + len(found[-1]), ascending[-1]
-    return np.array(np.unravel_index(np.concatenate(found), sizes), np.int64), which
-  table = np.stack([read(row, slice(None)) for row in columns])
-  order = np.lexsort(table[::-1]).astype(np.uint32)
-  table = table[:, order]
-  new = np.append(True, (np.diff(table, axis=1) != 0).any(axis=0))[:length]
-  which = np.empty(length, np.uint32)
-  which[order] = np.cumsum(new) - 1
-  return table[:, new].astype(np.int64), which

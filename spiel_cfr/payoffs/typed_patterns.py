@@ -12,10 +12,8 @@ matter of counting (`build.build_payoff`).
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numba import types
 
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import (
@@ -29,16 +27,11 @@ from spiel_cfr.kernels.arrays import (
   require_array,
   spread,
 )
-from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, lowest_bit, nonzero_bits, store
-from spiel_cfr.payoffs.base import Payoff, PayoffArrays, check_sequences, gradient_signature
+from spiel_cfr.kernels.simd import LANES
+from spiel_cfr.payoffs.base import Payoff, PayoffArrays, check_sequences
 from spiel_cfr.payoffs.private_types import Blocks, parts
+from spiel_cfr.payoffs.typed_gradient import typed_pattern_gradient
 
-_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (
-  np.uint64(number) for number in range(9)
-)
-_NONE = np.uint64(np.iinfo(np.uint64).max)
-_LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 # Two tensors with a largest element of 1 that agree to these decimals are the same pattern. Chance's probabilities,
 # multiplied in another order, make them differ in later ones.
 _DECIMALS = 13
@@ -46,97 +39,6 @@ _DECIMALS = 13
 _ALMOST_ONE = 1 - 1e-9
 # Bounds the memory that building takes besides that of the game.
 _SQUARES_AT_A_TIME = 1 << 9
-
-
-@kernel(gradient_signature(types.float64))
-def typed_pattern_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
-) -> None:
-  """Multiplies patterns by the other players' strategies, for a vector of the player's own types at a time.
-
-  See `TypedPatterns.build` for the arrays. What a vector has beyond the types in its row is zero, and falls on
-  sequences that are written later or on padding. What is read beyond the types of the last other player is multiplied
-  by zero.
-  """
-  table, rows, others, values = arrays
-  first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
-  if others.shape[1] == 2:
-    # Neighbouring rows often share a pattern, so it stays in registers.
-    loaded, width = _NONE, _EIGHT
-    c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = full(0.0)
-    for row in range(first_row, end_row):
-      total = full(0.0)
-      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
-        pattern, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
-        if pattern != loaded:
-          loaded = pattern
-          c0 = load(values, pattern)
-          c1 = load(values, pattern + _LANES)
-          c2 = load(values, pattern + _LANES * _TWO)
-          c3 = load(values, pattern + _LANES * _THREE)
-          c4 = load(values, pattern + _LANES * _FOUR)
-          c5 = load(values, pattern + _LANES * _FIVE)
-          c6 = load(values, pattern + _LANES * _SIX)
-          c7 = load(values, pattern + _LANES * _SEVEN)
-          # Patterns are rarely eight wide, and often two: what is 0 in all rows need not be added.
-          width = _TWO
-          if nonzero_bits(c2) | nonzero_bits(c3):
-            width = _FOUR
-          if nonzero_bits(c4) | nonzero_bits(c5):
-            width = _SIX
-          if nonzero_bits(c6) | nonzero_bits(c7):
-            width = _EIGHT
-        product = add_multiple(full(0.0), c0, sequence_form[other])
-        product = add_multiple(product, c1, sequence_form[other + _ONE])
-        if width > _TWO:
-          product = add_multiple(product, c2, sequence_form[other + _TWO])
-          product = add_multiple(product, c3, sequence_form[other + _THREE])
-          if width > _FOUR:
-            product = add_multiple(product, c4, sequence_form[other + _FOUR])
-            product = add_multiple(product, c5, sequence_form[other + _FIVE])
-            if width > _SIX:
-              product = add_multiple(product, c6, sequence_form[other + _SIX])
-              product = add_multiple(product, c7, sequence_form[other + _SEVEN])
-        total = add_multiple(total, product, values[first_factor + entry])
-      store(utility, np.uint64(rows[_TWO * row]), total)
-  else:
-    last = np.uint64(others.shape[1] - 1)
-    for row in range(first_row, end_row):
-      total = full(0.0)
-      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
-        column, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, last])
-        if nonzero_bits(load(sequence_form, other)) == _ZERO:
-          continue
-        # All combinations of types of the other players but the last two, in lexicographic order.
-        combinations = _ONE
-        for line in range(_ONE, last - _TWO, _TWO):
-          combinations *= np.uint64(others[entry, line])
-        width, first = np.uint64(others[entry, last - _TWO]), np.uint64(others[entry, last - _ONE])
-        for combination in range(combinations):
-          rest: Any = combination
-          factor = values[first_factor + entry]
-          for back in range(_FOUR, last, _TWO):
-            outer_width = np.uint64(others[entry, last - back])
-            factor *= sequence_form[
-              np.uint64(others[entry, last - back + _ONE]) + rest % outer_width
-            ]
-            rest = rest // outer_width
-          if factor != 0.0:
-            # Players soon stop playing to most places: what is 0 is left out without a branch for each type.
-            for start in range(_ZERO, width, _LANES):
-              played = nonzero_bits(load(sequence_form, first + start))
-              played &= (_ONE << min(_LANES, width - start)) - _ONE
-              while played != _ZERO:
-                outer = start + lowest_bit(played)
-                played &= played - _ONE
-                square = column + outer * _SQUARE
-                product = full(0.0)
-                for lane in range(_LANES):
-                  block = load(values, square + lane * _LANES)
-                  product = add_multiple(product, block, sequence_form[other + lane])
-                total = add_multiple(total, product, factor * sequence_form[first + outer])
-          column += width * _SQUARE
-      store(utility, np.uint64(rows[_TWO * row]), total)
 
 
 class TypedPatterns(Payoff):
@@ -151,8 +53,8 @@ class TypedPatterns(Payoff):
   ) -> "TypedPatterns":
     """Builds it.
 
-    Rows longer than a vector are cut. Whatever part of a player's own row meets a part of a row of the last other
-    player, and full rows of the others, is an entry.
+    Rows longer than a vector are cut. Whatever part of a player's own row meets parts of rows of the last two other
+    players, and full rows of the others, is an entry.
 
     Args:
       blocks: the leaves by block.
@@ -162,37 +64,44 @@ class TypedPatterns(Payoff):
     Returns:
       The payoff with, in `table`, a player's first row, one past its last, where the factors of all players begin in
       `values`, and the number of leaves; in `rows`, for each row, its first sequence and its first entry; in `others`,
-      shape (entries, 2 * (players - 1)), the pattern, as a multiple of the size of a square, then for each other player
-      but the last, the width and the first sequence of its row, then the first sequence of the last one's; in `values`,
-      the patterns and then a factor per entry. A pattern is a tensor whose last dimension is the player's own, and the
-      one before the last other player's, both padded to `LANES`: a square for each combination of the others' types.
+      shape (entries, 2 * (players - 1)), the pattern, then for each other player but the last, the width and the first
+      sequence of its row, then the first sequence of the last one's; in `values`, the squares of all patterns and then
+      a factor per entry. A pattern is a tensor whose last dimension is the player's own, and the one before the last
+      other player's, both padded to `LANES`: a square for each combination of the others' types. With two players that
+      is one square, whose number names the pattern. With more, many squares are alike, and are kept once: `rows` ends
+      with a list of squares, in which each pattern has neighbouring places, and the first of these names it. The list
+      has twice the number of a square, plus one if anything in its last column is not zero.
     """
     table = np.zeros((len(treeplexes), 4), np.uint64)
     rows: list[Int64s] = []
+    places: list[Int64s] = []
     others: list[Int64s] = []
-    patterns: list[Float64s] = []
+    squares: list[Float64s] = []
     factors: list[Float64s] = []
-    num_rows = num_entries = num_squares = 0
+    num_rows = num_places = num_entries = num_squares = 0
     for player, treeplex in enumerate(treeplexes):
       own = np.arange(treeplex.root, treeplex.end)
       starts = own[(blocks.width[own] > 0) & ((own - blocks.first[own]) % LANES == 0)]
       entries = _entries(blocks, player, leaf_payoffs[:, player])
-      entries.lines[:, 0] += num_squares
+      entries.lines[:, 0] += num_places
       rows.append(np.stack([starts, num_entries + np.searchsorted(entries.rows, starts)], axis=1))
       others.append(entries.lines)
-      patterns.append(entries.patterns)
+      places.append(entries.places + 2 * num_squares)
+      squares.append(entries.squares)
       factors.append(entries.factors)
       table[player] = num_rows, num_rows + len(starts), 0, np.count_nonzero(leaf_payoffs[:, player])
       num_rows += len(starts)
       num_entries += len(entries.rows)
-      num_squares += len(entries.patterns) // LANES**2
+      num_places += len(entries.places)
+      num_squares += len(entries.squares)
     rows.append(np.array([[treeplexes[-1].end, num_entries]]))
+    rows = [own.reshape(-1) for own in rows]
     table[:, 2] = num_squares * LANES**2
     arrays = PayoffArrays(
       table=table,
-      rows=np.concatenate(rows).astype(np.uint32).reshape(-1),
+      rows=np.concatenate(rows if len(treeplexes) == 2 else rows + places).astype(np.uint32),
       others=np.concatenate(others).astype(np.uint32, order="C"),
-      values=aligned(np.concatenate([*patterns, *factors])),
+      values=aligned(np.concatenate([np.concatenate(squares).reshape(-1), *factors])),
     )
     return cls(arrays)
 
@@ -204,12 +113,20 @@ class TypedPatterns(Payoff):
     require_array(rows, "rows", np.uint32, -1)
     require_array(others, "others", np.uint32, -1, 2 * (num_players - 1))
     require_array(values, "values", np.float64, -1)
-    num_rows, num_entries = len(rows) // 2 - 1, len(others)
+    num_rows, num_entries = int(table[-1, 1]), len(others)
     num_cells = len(values) - num_entries
-    require((len(rows) % 2 == 0, num_rows >= 0), "rows are pairs")
     require((num_cells >= 0, num_cells % square == 0), "patterns are squares")
     require(table[:, 2] == num_cells, "factors follow the patterns")
-    require((table[0, 0] == 0, table[-1, 1] == num_rows), "the table has all rows")
+    require((table[0, 0] == 0, 2 * num_rows + 2 <= len(rows)), "the table has all rows")
+    rows, places = np.split(rows, [2 * num_rows + 2])
+    num_places = num_cells // square
+    if num_players == 2:
+      require(len(places) == 0, "the table has all rows")
+    else:
+      in_last: Bools = np.any(values[:num_cells].reshape(-1, square)[:, -LANES:] != 0, axis=1)
+      require(places < 2 * num_places, "squares are there")
+      require(places % 2 >= in_last[places // 2], "squares with a last column are marked")
+      num_places = len(places)
     require(table[1:, 0] == table[:-1, 1], "players' rows are end to end")
     require(table[:, 0] <= table[:, 1], "players' rows are end to end")
     starts, first_entry = rows.reshape(-1, 2).astype(np.int64).T
@@ -234,10 +151,12 @@ class TypedPatterns(Payoff):
       for place, other in enumerate(outer):
         width, first = mine[:, 1 + 2 * place], mine[:, 2 + 2 * place]
         require((width > 0) & (first >= other.root), "others' rows are in their treeplexes")
-        read = -(-width // LANES) * LANES
-        require(first + read <= other.end, "others' rows are in their treeplexes")
+        require(first + width <= other.end, "others' rows are in their treeplexes")
         combinations *= width
-      require((mine[:, 0] + combinations) * square <= num_cells, "patterns are there")
+      if outer:
+        # The kernel reads a whole vector of the next to last player's types.
+        require((mine[:, -3] <= LANES, mine[:, -2] + LANES <= outer[-1].end), "rows are cut")
+      require(mine[:, 0] + combinations <= num_places, "patterns are there")
       require(table[player, 3] <= square * combinations.sum(), "the table counts the leaves")
       check_sequences(others[entries, -1], last, real)
       require(mine[:, -1] + LANES <= last.end, "others' rows are in their treeplexes")
@@ -246,14 +165,18 @@ class TypedPatterns(Payoff):
     """See the base class."""
     table, rows, columns, values = self.arrays
     first_row, end_row, first_factor = table[player, :3].astype(np.int64)
-    rows, starts = rows.reshape(-1, 2)[first_row : end_row + 1].astype(np.int64).T
-    own = np.repeat(rows[:-1], np.diff(starts))
+    pairs = rows[2 * first_row : 2 * end_row + 2].reshape(-1, 2)
+    own_rows, starts = pairs.astype(np.int64).T
+    own = np.repeat(own_rows[:-1], np.diff(starts))
     lines = columns[starts[0] : starts[-1]].astype(np.int64)
     # From here on, an element a square, and then an element a leaf.
     squares = lines[:, 1:-1:2].prod(axis=1)
     entry = np.repeat(np.arange(len(lines)), squares)
     combination = np.arange(len(entry)) - np.repeat(np.cumsum(squares) - squares, squares)
-    cells = values[:first_factor].reshape(-1, LANES, LANES)[lines[entry, 0] + combination]
+    squares = lines[entry, 0] + combination
+    if lines.shape[1] > 2:
+      squares = rows[2 * int(table[-1, 1]) + 2 :][squares] >> 1
+    cells = values[:first_factor].reshape(-1, LANES, LANES)[squares]
     cells = cells * values[first_factor:][starts[0] + entry, None, None]
     square, last_type, own_type = np.nonzero(cells)
     entry, combination = entry[square], combination[square]
@@ -278,60 +201,74 @@ class _Entries:
     rows: the first sequence of each entry's own part of a row.
     lines: what `typed_patterns` says of `others`.
     factors: one per entry.
-    patterns: the player's patterns, end to end.
+    places: for each square of the player's patterns, end to end, twice which of those that are kept it is, plus one if
+      anything in its last column is not zero.
+    squares: those that are kept, shape (squares, LANES * LANES).
   """
 
   rows: Int64s
   lines: Int64s
   factors: Float64s
-  patterns: Float64s
+  places: Int64s
+  squares: Float64s
 
 
 def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
-  own_row, own_type = blocks.rows[player], blocks.types[player]
-  *outer_rows, last_row = np.delete(blocks.rows, player, axis=0)
-  *outer_types, last_type = [own for other, own in enumerate(blocks.types) if other != player]
-  # An entry for each pair of parts of the two rows that are cut.
-  last_parts = parts(blocks.width[last_row])
-  num_entries = parts(blocks.width[own_row]) * last_parts
+  others = [other for other in range(len(blocks.rows)) if other != player]
+  outer, cut = others[:-1], [player, *others[-2:]]
+  # An entry for each tuple of parts of the rows that are cut.
+  num_parts = {other: parts(blocks.width[blocks.rows[other]]) for other in cut}
+  num_entries = np.prod(list(num_parts.values()), axis=0)
   first_entry = np.cumsum(num_entries) - num_entries
   block = np.repeat(np.arange(len(num_entries)), num_entries)
-  own_part, last_part = np.divmod(np.arange(len(block)) - first_entry[block], last_parts[block])
-  squares = np.ones_like(block)
-  for outer_row in outer_rows:
-    squares *= blocks.width[outer_row[block]]
+  rest = np.arange(len(block)) - first_entry[block]
+  first, width = blocks.rows[:, block], blocks.width[blocks.rows[:, block]]
+  for other in reversed(cut):
+    rest, part = np.divmod(rest, num_parts[other][block])
+    first[other] += LANES * part
+    width[other] = np.minimum(LANES, width[other] - LANES * part)
 
-  entry = np.empty(len(payoffs), np.uint32)
+  entry = np.zeros(len(payoffs), np.uint32)
   for some in pieces(len(entry)):
     here = blocks.block[some]
-    entry[some] = first_entry[here] + last_type[some] // LANES
-    entry[some] += (own_type[some] // LANES * last_parts[here]).astype(np.uint32)
+    for other in cut:
+      entry[some] *= num_parts[other][here].astype(np.uint32)
+      entry[some] += blocks.types[other, some] // LANES
+    entry[some] += first_entry[here].astype(np.uint32)
   leaves_of = np.bincount(entry, minlength=len(block))
   first_leaf = np.cumsum(leaves_of) - leaves_of
-  leaves = np.argsort(entry).astype(np.uint32)
+  leaves = np.argsort(entry)
   del entry
+  leaves = leaves.astype(np.uint32)
 
   def tensors(batch: Int64s, size: int) -> Float64s:
     """Returns the payoffs of some entries with `size` squares each, shape (entries, elements)."""
     these = leaves[spread(first_leaf[batch], leaves_of[batch])]
-    here = blocks.block[these]
-    square = np.zeros(len(these), np.int64)
-    for outer_row, outer_type in zip(outer_rows, outer_types, strict=True):
-      square = square * blocks.width[outer_row[here]] + outer_type[these]
-    cells = np.zeros((len(batch), size, LANES, LANES))
     place = np.repeat(np.arange(len(batch)), leaves_of[batch])
-    cells[place, square, last_type[these] % LANES, own_type[these] % LANES] = payoffs[these]
+    types = blocks.types[:, these].astype(np.int64)
+    types[cut] %= LANES
+    square = np.zeros(len(these), np.int64)
+    for other in outer:
+      square = square * width[other, batch[place]] + types[other]
+    cells = np.zeros((len(batch), size, LANES, LANES))
+    cells[place, square, types[others[-1]], types[player]] = payoffs[these]
     return cells.reshape(len(batch), -1)
 
-  pattern, factors, patterns = _factorize(tensors, squares)
+  pattern, factors, patterns = _factorize(tensors, np.prod(width[outer], axis=0))
   lines = [pattern]
-  for outer_row in outer_rows:
-    lines += [blocks.width[outer_row[block]], outer_row[block]]
-  lines.append(last_row[block] + LANES * last_part)
-  rows = own_row[block] + LANES * own_part
+  for other in outer:
+    lines += [width[other], first[other]]
+  lines.append(first[others[-1]])
   used = np.flatnonzero(factors)
-  used = used[np.argsort(rows[used], kind="stable")]
-  return _Entries(rows[used], np.stack(lines, axis=1)[used], factors[used], patterns)
+  used = used[np.argsort(first[player, used], kind="stable")]
+  places, squares = _shared(patterns.reshape(-1, LANES**2))
+  return _Entries(
+    rows=first[player, used],
+    lines=np.stack(lines, axis=1)[used],
+    factors=factors[used],
+    places=places,
+    squares=squares,
+  )
 
 
 def _factorize(
@@ -369,3 +306,20 @@ def _factorize(
           num_squares += size
         pattern[batch[tensor]] = known[key]
   return pattern, factors, np.concatenate(patterns)
+
+
+def _shared(squares: Float64s) -> tuple[Int64s, Float64s]:
+  """Finds squares that are alike, to keep each once.
+
+  Args:
+    squares: shape (squares, LANES * LANES).
+
+  Returns:
+    `places` and `squares` of `_Entries`, the latter in order of their first use.
+  """
+  keys = (squares.round(_DECIMALS) + 0.0).view(np.dtype((np.void, squares.itemsize * LANES**2)))
+  _, first, which = np.unique(keys[:, 0], return_index=True, return_inverse=True)
+  kept = np.sort(first)
+  places = np.searchsorted(kept, first)[which]
+  marked: Bools = np.any(squares[kept, -LANES:] != 0, axis=1)
+  return 2 * places + marked[places], squares[kept]

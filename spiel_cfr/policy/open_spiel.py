@@ -11,7 +11,6 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.enumerate import first_states
 from spiel_cfr.kernels.arrays import Float64s
 
 PolicyDict = dict[str, dict[int, float]]
@@ -94,7 +93,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
   @functools.cached_property
   def states(self) -> list[Any]:
     """One state of each row's infoset: the first in the order of histories."""
-    return first_states(self._compiled.view, self._compiled.infostates)
+    return self._compiled.first_states()
 
   @functools.cached_property
   def state_in(self) -> npt.NDArray[np.float64] | None:
@@ -239,9 +238,9 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
   elif isinstance(policy, pyspiel.TabularPolicy):
     distributions = (_find(policy.policy_table().__getitem__, key) for key in compiled.rows)
   elif isinstance(policy, pyspiel.Policy):
-    distributions = (policy.get_state_policy(state) for state in _states(compiled))
+    distributions = (policy.get_state_policy(state) for state in compiled.first_states())
   elif isinstance(policy, open_spiel_policy.Policy):
-    distributions = (policy.action_probabilities(state) for state in _states(compiled))
+    distributions = (policy.action_probabilities(state) for state in compiled.first_states())
   else:
     raise errors.PolicyError(
       f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, or a dictionary "
@@ -295,10 +294,6 @@ def _find(look_up: Callable[[str], Any], infostate: str) -> Any:
       f"The policy has no probabilities for infostate {infostate!r}. It is incomplete, or for "
       "another game."
     ) from None
-
-
-def _states(compiled: CompiledGame) -> list[Any]:
-  return first_states(compiled.view, compiled.infostates)
 
 
 def _check(compiled: CompiledGame, entries: Float64s) -> None:

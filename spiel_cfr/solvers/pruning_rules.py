@@ -142,14 +142,6 @@ class RewritingRule(PruningRule):
     return sorted_rows(self.rows, self.rows.arrays.values > 0)
 
   @functools.cached_property
-  def _payoff(self) -> Payoff:
-    """What is fastest for gradients of the whole game."""
-    payoff = self.game.payoff
-    if isinstance(payoff, LeafRows):
-      return sorted_rows(payoff, payoff.arrays.values != 0)
-    return payoff
-
-  @functools.cached_property
   def _ties(self) -> Float64s:
     return tie_tolerances(self.game)
 
@@ -157,7 +149,7 @@ class RewritingRule(PruningRule):
     """See the base class."""
     super().prepare()
     assert len(self._ties)
-    for payoff in (self._gains, self._payoff):
+    for payoff in (self._gains, self.game.every_infoset.payoff):
       self._carried(payoff, aligned_zeros(self.game.end))
 
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
@@ -178,7 +170,7 @@ class RewritingRule(PruningRule):
       window = solver._window()
       looked_at, left_alone = window.looked_at.view(np.uint8), before.view(np.uint8)
       fade(self.tree, looked_at, left_alone, regrets, discount, earlier / weight)
-      worth = self._gradients(self._payoff, self._since_opened(solver))
+      worth = self._gradients(self.game.every_infoset.payoff, self._since_opened(solver))
       note_forced(self.tree, window.actions_left, left_alone, worth, solver._opened_values, values)
     coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
     growth, passed_values = self._growth(solver, coming)
@@ -186,7 +178,9 @@ class RewritingRule(PruningRule):
     known[[tree.root for tree in self.game.treeplexes]] = 1
     # What regret-based pruning makes up is only where something was left alone.
     needed = self._anew or bool(before.any())
-    self._best = self._carried(self._payoff, self._faced(solver)) if needed else growth
+    self._best = (
+      self._carried(self.game.every_infoset.payoff, self._faced(solver)) if needed else growth
+    )
     choose(
       self.tree,
       self._anew,

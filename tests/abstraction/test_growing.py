@@ -12,8 +12,11 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.abstracting.growers import GrowingActions
+from spiel_cfr.abstracting.growing_hands import GrowingHands
 from spiel_cfr.abstraction.buckets import identity
 from spiel_cfr.abstraction.fewer_actions import make_choices
+from spiel_cfr.poker import abstraction
+from spiel_cfr.policy import forms
 
 
 def call_only(state, actions):
@@ -64,8 +67,8 @@ def leduc():
 
 @pytest.mark.parametrize("solver", ["cfr+", "dcfr"])
 def test_actions_come_in(leduc, solver):
-  found = spiel_cfr.solve_growing(leduc, call_only, 0.1, solver=solver)
-  check(found, 0.1)
+  found = spiel_cfr.solve_growing(leduc, call_only, 0.3, solver=solver)
+  check(found, 0.3, by_open_spiel=solver == "cfr+")
   assert found.history[0].infosets < found.history[-1].infosets
 
 
@@ -81,7 +84,7 @@ def test_buckets_split(leduc):
 def test_players_who_forget_learn_to_remember(leduc):
   start = spiel_cfr.abstract(leduc, forgetful)
   assert start.ties is not None
-  check(spiel_cfr.solve_growing(leduc, start, 0.05), 0.05)
+  check(spiel_cfr.solve_growing(leduc, start, 0.15), 0.15, by_open_spiel=False)
 
 
 def test_the_whole_game_is_the_plain_solver(leduc):
@@ -133,6 +136,8 @@ def test_without_actions_it_is_the_filtered_game(seed):
   walked = spiel_cfr.compile_game(
     whole, action_filter=lambda state, actions: left[state.information_state_string()]
   )
+  names = [state.information_state_string() for state in small.first_states()]
+  assert names == [name for own in small.infostates for name in own]
   # Infosets where nothing can be won or lost are left out.
   assert small.num_infosets <= walked.num_infosets
   assert spiel_cfr.solve_lp(small).value == pytest.approx(
@@ -160,6 +165,62 @@ def test_in_vector_form(form):
   check(found, 0.05, by_open_spiel=not form)
   assert found.small.dtype == game.dtype
   assert (found.small.partition is None) == (game.partition is None)
+
+
+def one_bucket(game):
+  """All hands play alike on every board."""
+  boards = game.layout.boards
+  labels = [[np.zeros(len(board.hands[player]), int) for board in boards] for player in (0, 1)]
+  return spiel_cfr.hand_buckets(game, labels if len(boards) > 1 else [own for own, *_ in labels])
+
+
+@pytest.mark.parametrize(
+  "form", [{}, {"partitioned": True, "num_threads": 2}, {"dtype": np.float32}]
+)
+def test_buckets_of_hands_split(form):
+  """Public cards are dealt in this game, and a hand on a board is in no bucket with one that was in another before."""
+  game = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0], **form)
+  found = spiel_cfr.solve_growing(game, one_bucket(game), 0.05)
+  check(found, 0.05, by_open_spiel=not form)
+  assert found.history[0].infosets < found.history[-1].infosets < game.num_infosets
+  assert found.small.dtype == game.dtype
+  assert (found.small.partition is None) == (game.partition is None)
+  layout, labels = game.layout, found.small.buckets.labels
+  for player, own in enumerate(labels):
+    for number in range(1, len(layout.boards)):
+      before = own[0][layout.lanes(player, 0, number)]
+      pairs = np.unique(np.stack([own[number], before]), axis=1)
+      assert pairs.shape[1] == own[number].max() + 1
+
+
+def test_buckets_of_an_endgame_split():
+  """What splits plays on as before, and whoever grows needs not all of the game."""
+  game = spiel_cfr.compile_public_game(
+    poker_games.random_endgame(0, 12, pot=200, stack=600).load(), abstraction.few_bets
+  )
+  start = one_bucket(game)
+  grower = GrowingHands(game, start)
+  before = spiel_cfr.CFRPlusSolver(grower.small)
+  before.run(5)
+  policy = grower.in_whole(before.average_sequence_form())
+  assert grower.grow(policy)
+  again = grower.in_whole(forms.sequence_form(grower.small, grower.in_small(policy)))
+  played = forms.sequence_form(game, policy)
+  assert np.allclose(forms.sequence_form(game, again), played, rtol=0, atol=1e-12)
+  target = 0.005 * max(map(abs, game.payoff_range))
+  found = spiel_cfr.solve_growing(game, spiel_cfr.abstract(game, start), target)
+  check(found, target, by_open_spiel=False)
+  assert found.small.num_infosets < game.num_infosets
+
+
+def test_boards_that_were_one_are_told_apart():
+  """From what loses nothing there is nothing to split: equal boards get buckets of their own, and that is the game."""
+  game = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0])
+  lossless = spiel_cfr.lossless(game)
+  assert lossless.stands_for.tolist() != list(range(len(game.layout.boards)))
+  found = spiel_cfr.solve_growing(game, lossless, 0.02)
+  check(found, 0.02)
+  assert len({stage.infosets for stage in found.history}) == 1
 
 
 def test_more_than_two_players():
@@ -205,13 +266,17 @@ def test_what_makes_no_sense_is_refused(leduc):
     grow(leduc, call_only, 0.1, translate=lambda state, action: {2: 1.0})
   with pytest.raises(errors.WarmStartError):
     grow(leduc, call_only, 0.1, solver="stable_predictive")
-  vector = spiel_cfr.compile_public_game(
-    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=2,numRanks=4,"
-    "numHoleCards=1,numBoardCards=0 0,raiseSize=2 2,maxRaises=1 2)"
-  )
-  hands = spiel_cfr.bucket_hands(vector, [np.arange(8) // 2] * 2)
-  with pytest.raises(errors.UnsupportedGameError, match="can't grow"):
-    grow(vector, hands, 0.1)
+  vector = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0])
+  hands = one_bucket(vector)
+  with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
+    grow(leduc, hands, 0.1)
+  with pytest.raises(errors.UnsupportedGameError):
+    grow(spiel_cfr.abstract(vector, hands), hands, 0.1)
+  other = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[1])
+  with pytest.raises(errors.AbstractionError, match="boards and hands"):
+    grow(other, hands, 0.1)
+  with pytest.raises(errors.AbstractionError, match="not an abstraction of"):
+    grow(other, spiel_cfr.abstract(vector, hands), 0.1)
 
 
 @pytest.mark.parametrize("payoffs", ["0 0", "1 -1"])

@@ -1,11 +1,13 @@
 """Policies of filtered games in the whole game, against a walk over histories."""
 
 import numpy as np
+import poker_games
 import pyspiel
 import pytest
 
 import spiel_cfr
-from spiel_cfr import errors
+from spiel_cfr import errors, policy
+from spiel_cfr.poker import abstraction
 
 # Four cards, two rounds, any bet up to five chips.
 _GAME = (
@@ -76,14 +78,14 @@ def test_value_against_random_policies(games, player):
   whole, filtered = games
   solver = spiel_cfr.CFRPlusSolver(filtered)
   solver.run(100)
-  policy = spiel_cfr.translated_policy(whole, filtered, solver.average_policy(), _translate)
+  found_policy = spiel_cfr.translated_policy(whole, filtered, solver.average_policy(), _translate)
   rng = np.random.default_rng(player)
   random = {
     infostate: dict(zip(entries, rng.dirichlet(np.ones(len(entries))).tolist(), strict=True))
     for infostate, entries in spiel_cfr.CFRSolver(whole).average_policy_dict().items()
   }
   pair = [random, random]
-  pair[player] = policy
+  pair[player] = found_policy
   found = spiel_cfr.expected_values(whole, pair)[player]
   root = whole.game.new_initial_state()
   expected = _value(root, root, solver.average_policy_dict(), random, player, filtered)
@@ -98,8 +100,8 @@ def test_a_filter_that_keeps_all_translates_nothing(games):
   def never(state, action):
     raise AssertionError("nothing is off the tree")
 
-  policy = spiel_cfr.translated_policy(whole, whole, solver.average_policy(), never)
-  found = spiel_cfr.nash_conv(whole, policy)
+  found_policy = spiel_cfr.translated_policy(whole, whole, solver.average_policy(), never)
+  found = spiel_cfr.nash_conv(whole, found_policy)
   assert found == pytest.approx(solver.nash_conv(), abs=1e-12)
 
 
@@ -108,8 +110,54 @@ def test_mixing_between_sizes_helps(games):
   whole, filtered = games
   solver = spiel_cfr.RestartedCFRSolver(filtered)
   spiel_cfr.run(solver, 5000, target_exploitability=1e-6, progress=False)
-  policy = spiel_cfr.translated_policy(whole, filtered, solver.average_policy(), _translate)
-  assert spiel_cfr.exploitability(whole, policy) > 1e-3
+  found_policy = spiel_cfr.translated_policy(whole, filtered, solver.average_policy(), _translate)
+  assert spiel_cfr.exploitability(whole, found_policy) > 1e-3
+
+
+def test_in_vector_form(games):
+  """The same as in the games that list their leaves; the policies are of the same solver, in vector form."""
+  whole, filtered = games
+  vector = spiel_cfr.compile_public_game(_GAME)
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game(_GAME, _few))
+  solver.run(50)
+  found = spiel_cfr.translated_policy(
+    vector, solver.compiled_game, solver.average_policy(), _translate
+  )
+  listed = spiel_cfr.translated_policy(whole, filtered, solver.average_policy_dict(), _translate)
+  numbers = [policy.from_policy(whole, each) for each in (found, listed)]
+  assert np.allclose(*numbers, rtol=0, atol=1e-12)
+  lost = spiel_cfr.exploitability(vector, found)
+  assert lost == pytest.approx(spiel_cfr.exploitability(whole, listed), abs=1e-12)
+  assert lost > solver.exploitability() + 1e-3
+
+
+def _by_pot(state, action):
+  """Takes a raise of an endgame for the kept amounts around it, as multiples of what is in the middle before it."""
+  kept = [each for each in abstraction.few_bets(state, state.legal_actions()) if each > 1]
+  below, above = max([each for each in kept if each < action], default=None), None
+  above = min([each for each in kept if each > action], default=None)
+  if below is None or above is None:
+    return {above or below or 1: 1.0}
+  small = spiel_cfr.pseudo_harmonic(*(each / 400 for each in (action, below, above)))
+  return {below: small, above: 1 - small}
+
+
+@pytest.mark.slow
+def test_of_an_endgame():
+  """A river with few hands: the vector form says of the policy what the game with all its leaves says."""
+  game = poker_games.random_endgame(3, 3).load()
+  vector = spiel_cfr.compile_public_game(game)
+  listed = spiel_cfr.compile_game(game, vector_form=False)
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game(game, abstraction.few_bets))
+  solver.run(100)
+  assert solver.compiled_game.num_infosets < vector.num_infosets
+  found = spiel_cfr.translated_policy(
+    vector, solver.compiled_game, solver.average_policy(), _by_pot
+  )
+  lost = spiel_cfr.nash_conv(vector, found)
+  scale = max(map(abs, vector.payoff_range))
+  assert lost == pytest.approx(spiel_cfr.nash_conv(listed, found), abs=1e-9 * scale)
+  assert lost > solver.nash_conv()
 
 
 def test_pseudo_harmonic():
@@ -131,11 +179,11 @@ def _peek(state, action):
 
 def test_refusals(games):
   whole, filtered = games
-  policy = spiel_cfr.CFRSolver(filtered).average_policy()
+  average = spiel_cfr.CFRSolver(filtered).average_policy()
   with pytest.raises(errors.AbstractionError, match="must return probabilities"):
-    spiel_cfr.translated_policy(whole, filtered, policy, lambda state, action: {1: 0.5})
+    spiel_cfr.translated_policy(whole, filtered, average, lambda state, action: {1: 0.5})
   with pytest.raises(errors.AbstractionError, match="same infoset"):
-    spiel_cfr.translated_policy(whole, filtered, policy, _peek)
+    spiel_cfr.translated_policy(whole, filtered, average, _peek)
   with pytest.raises(errors.AbstractionError, match="with an action filter"):
-    spiel_cfr.translated_policy(spiel_cfr.compile_game("kuhn_poker"), filtered, policy, _translate)
+    spiel_cfr.translated_policy(spiel_cfr.compile_game("kuhn_poker"), filtered, average, _translate)
   assert isinstance(whole.game, pyspiel.Game)

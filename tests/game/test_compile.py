@@ -266,13 +266,8 @@ print(peak, num_leaves, sum(map(len, walk.parents)))
   ("name", "traced", "per_infoset"),
   [
     ("liars_dice", "leaves", 100),
-    pytest.param(
-      "leduc_poker(players=3)",
-      "all",
-      400,
-      # 60.9 MB is the aim.
-      marks=[pytest.mark.slow, pytest.mark.xfail(strict=True, reason="it takes 64.4 MB")],
-    ),
+    # 60.9 MB.
+    pytest.param("leduc_poker(players=3)", "all", 400, marks=pytest.mark.slow),
   ],
 )
 def test_memory(name, traced, per_infoset):

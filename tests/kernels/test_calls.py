@@ -1,7 +1,9 @@
 """Calls of kernels from Python: fast, and refused if the arguments don't fit."""
 
 import copy
+import os
 import pickle
+import subprocess
 import sys
 import timeit
 from typing import NamedTuple
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from numba import types
 
+import spiel_cfr
 from spiel_cfr.kernels.arrays import COUNT, FLOAT_TABLE, FLOATS, INDICES, borrowed, tuple_type
 from spiel_cfr.kernels.compile import Kernel, inlined, kernel
 
@@ -202,3 +205,30 @@ def test_a_call_is_much_faster_than_numba_makes_it():
     )
     times.append(min(repeated))
   assert times[1] < 0.75 * times[0]
+
+
+_STEPS_WITHOUT_ADDRESSES = """
+import types
+import numba.experimental.function_type
+numba.experimental.function_type = types.SimpleNamespace()
+import spiel_cfr
+from spiel_cfr.solvers.loops.iterations import run_iterations
+solver = spiel_cfr.PCFRPlusSolver("kuhn_poker")
+solver.run(20)
+print(type(run_iterations.numba_type.signature.args[0]).__name__)
+print(solver.average_probabilities().tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_where_kernels_are_not_passed_by_address(tmp_path):
+  """As with a numba whose first-class functions lie otherwise in memory: slower calls, the same bytes."""
+  environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+  solver = spiel_cfr.PCFRPlusSolver("kuhn_poker")
+  solver.run(20)
+  # Compiled, and then from disk.
+  for _ in range(2):
+    printed = subprocess.check_output(
+      [sys.executable, "-c", _STEPS_WITHOUT_ADDRESSES], env=environment, text=True
+    )
+    assert printed.split() == ["FunctionType", solver.average_probabilities().tobytes().hex()]

@@ -109,6 +109,8 @@ GAMES = {
   "types 1 4": lambda: typed_game(5, (1, 4)),
   "types 4 3 5": lambda: typed_game(6, (4, 3, 5)),
   "types 9 2 10, general-sum": lambda: typed_game(7, (9, 2, 10), zero_sum=False),
+  "types 10 17 9": lambda: typed_game(21, (10, 17, 9)),
+  "types 2 9 3 17": lambda: typed_game(22, (2, 9, 3, 17), zero_sum=False),
   "types 2 3 4 3": lambda: typed_game(8, (2, 3, 4, 3), zero_sum=False),
   "types 2 1 2 3 2": lambda: typed_game(9, (2, 1, 2, 3, 2)),
   "payoffs that differ a little": lambda: typed_game(10, (6, 6), noise=1e-9),
@@ -289,6 +291,73 @@ def test_factors_share_patterns():
   ends = len(np.unique(compiled.payoff.arrays.others[:, 1]))
   # A player who never gets to move has no types, and thus patterns of its own.
   assert num_patterns(compiled) <= 3 * compiled.num_players + 2 < ends
+
+
+def squares_of(compiled):
+  """Returns where the list of squares begins in `rows`, and the squares themselves."""
+  table, _, _, values = compiled.payoff.arrays
+  squares = values[: int(table[0, 2])].reshape(-1, LANES, LANES)
+  return 2 * int(table[-1, 1]) + 2, squares
+
+
+@pytest.mark.parametrize("num_types", [(9, 2, 10), (8, 2, 2), (2, 3, 2, 2)])
+def test_squares_that_are_alike_are_kept_once(num_types):
+  compiled = compile_as("typed patterns", typed_game(12, num_types, impossible=0.8))
+  begin, squares = squares_of(compiled)
+  places = compiled.payoff.arrays.rows[begin:]
+  assert len(squares) < len(places)
+  table, rows, others, _ = compiled.payoff.arrays
+  for begin_row, end_row in table[:, :2].astype(int):
+    lines = others[rows[2 * begin_row + 1] : rows[2 * end_row + 1]].astype(int)
+    used = {
+      int(place) // 2 for line in lines for place in places[line[0] : line[0] + line[1:-1:2].prod()]
+    }
+    own = squares[sorted(used)].round(9) + 0.0
+    assert len(np.unique(own, axis=0)) == len(own) > 1
+  assert set(places // 2) == set(range(len(squares)))
+  # Marked are those with something in the last column, which only eight types or more can have.
+  np.testing.assert_array_equal(places % 2, squares[places // 2, -1].any(axis=1))
+  assert any(places % 2) == (sorted(num_types)[-2] >= LANES)
+
+
+@pytest.mark.parametrize(
+  ("damage", "message"),
+  [
+    ("place", "squares are there"),
+    ("mark", "marked"),
+    ("pattern", "patterns are there"),
+    ("width", "rows are cut"),
+    ("short", "the table has all rows"),
+    ("long", "the table has all rows"),
+  ],
+)
+def test_lists_of_squares_are_checked(damage, message):
+  compiled = compile_as(
+    "typed patterns", "leduc_poker" if damage == "long" else typed_game(7, (9, 8, 10))
+  )
+  real = np.zeros(compiled.end, bool)
+  for treeplex in compiled.treeplexes:
+    real[treeplex.root] = True
+    for sequences, _ in treeplex.blocks():
+      real[sequences] = True
+  compiled.payoff.check(compiled.treeplexes, real)
+  begin, squares = squares_of(compiled)
+  rows, others = compiled.payoff.arrays.rows.copy(), compiled.payoff.arrays.others.copy()
+  if damage == "place":
+    rows[-1] = 2 * len(squares)
+  elif damage == "mark":
+    rows[begin + np.flatnonzero(rows[begin:] % 2)[0]] -= 1
+  elif damage == "pattern":
+    others[0, 0] = len(rows) - begin - others[0, 1] + 1
+  elif damage == "width":
+    others[0, 1] = LANES + 1
+  elif damage == "short":
+    rows = rows[: begin - 2]
+  else:
+    rows = np.append(rows, np.uint32(0))
+  arrays = compiled.payoff.arrays._replace(rows=rows, others=others)
+  with pytest.raises(ValueError, match=message):
+    TypedPatterns(arrays).check(compiled.treeplexes, real)
 
 
 def test_payoffs_that_differ_a_little_are_told_apart():

@@ -149,7 +149,7 @@ def test_making_a_policy_walks_nothing(monkeypatch):
   monkeypatch.setattr(
     open_spiel_policy.get_all_states, "get_all_states", lambda *_, **__: pytest.fail("walked")
   )
-  monkeypatch.setattr(policy.open_spiel, "first_states", lambda *_: pytest.fail("walked"))
+  monkeypatch.setattr(type(compiled), "first_states", lambda _: pytest.fail("walked"))
   solver = spiel_cfr.CFRSolver(compiled)
   solver.run(1)
   assert solver.average_policy().policy_for_key(compiled.infostates[0][0]).sum() == 1

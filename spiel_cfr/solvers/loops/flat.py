@@ -17,7 +17,7 @@ from spiel_cfr.game.sweeps import (
   tree_reach,
   tree_up,
 )
-from spiel_cfr.game.ties import NO_TIES, find_worth, spans_depths, tied_sweep_up
+from spiel_cfr.game.ties import NO_TIES, spans_depths, tied_sweep_up
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint16s, Uint64s, aligned_zeros
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, resumption
@@ -126,7 +126,6 @@ class FlatLoop(Loop):
       minimizer.observe.of(dtype),
       (minimizer.predict or no_prediction).of(dtype),
       tied_sweep_up.of(dtype),
-      find_worth.of(dtype),
     )
 
   def game(self) -> FlatGame:
@@ -172,7 +171,6 @@ class FlatLoop(Loop):
       else:
         tied_sweep_up.of(dtype)(
           kernel_of_blocks.of(dtype),
-          find_worth.of(dtype),
           step > 0,
           np.uint64(player),
           self._game.ties,

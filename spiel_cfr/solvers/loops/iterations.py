@@ -46,7 +46,7 @@ class FlatWorkspace(NamedTuple):
     sequence_form: of the current strategies.
     utility: of each sequence.
     prediction: predicted ones; empty if there are none.
-    shared: either, pooled over ties; empty if there are none.
+    shared: predicted ones, pooled over ties; empty if there are none.
   """
 
   sequence_form: AnyFloats
@@ -107,14 +107,12 @@ class FlatKernels(NamedTuple):
     observe: the minimizer's kernels, see `minimizers.base`.
     predict: likewise; `no_prediction` where there is none.
     sweep_ties: `tied_sweep_up`.
-    worth: `find_worth`.
   """
 
   gradient: Kernel
   observe: Kernel
   predict: Kernel
   sweep_ties: Kernel
-  worth: Kernel
 
 
 NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
@@ -155,7 +153,6 @@ def flat_kernel_types(number: Any) -> tuple[Any, ...]:
     steps,
     steps,
     types.FunctionType(tied_sweep_up_signature(number)),
-    steps,
   )
 
 
@@ -179,7 +176,6 @@ def run_iterations(
   observe: Kernel,
   predict: Kernel,
   sweep_ties: Kernel,
-  worth: Kernel,
   predicts: bool,
   game: FlatGame,
   arrays: FlatArrays,
@@ -194,7 +190,6 @@ def run_iterations(
     observe: likewise.
     predict: likewise.
     sweep_ties: likewise.
-    worth: likewise.
     predicts: whether `predict` is to be called.
     game: what they read.
     arrays: what they write to.
@@ -233,7 +228,6 @@ def run_iterations(
       if tied:
         sweep_ties(
           observe,
-          worth,
           False,
           player,
           ties,
@@ -249,7 +243,6 @@ def run_iterations(
         if predicts:
           sweep_ties(
             predict,
-            worth,
             True,
             player,
             ties,

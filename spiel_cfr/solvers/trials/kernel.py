@@ -267,7 +267,6 @@ def run_on_trial(
   observe: Kernel,
   predict: Kernel,
   sweep_ties: Kernel,
-  worth: Kernel,
   resume: Kernel,
   find_best: Kernel,
   judged_gradient: Kernel,
@@ -293,7 +292,6 @@ def run_on_trial(
     observe: likewise.
     predict: likewise.
     sweep_ties: likewise.
-    worth: likewise.
     resume: the minimizer's, see `minimizers.base`.
     find_best: `best_responses`.
     judged_gradient: see there.
@@ -378,7 +376,6 @@ def run_on_trial(
       observe,
       predict,
       sweep_ties,
-      worth,
       predicts,
       game,
       arrays,
