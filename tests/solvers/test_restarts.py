@@ -163,6 +163,28 @@ def test_compiled_runs_do_what_others_do(form, name, monkeypatch):
     assert_equal(solver, runs[0])
 
 
+@pytest.mark.parametrize("name", ["cfr+", "adaptive"])
+def test_compiled_runs_go_on_from_warm_starts(name, monkeypatch):
+  """A solver that starts warm has other arrays than before, whether it has run or not."""
+  game = spiel_cfr.compile_game(random_games.random_game(5, max_histories=100))
+  found = policy.behavioral_form(game, np.random.default_rng(1).random(game.end))
+  runs = []
+  for has_run, is_compiled in ((False, True), (True, True), (False, False)):
+    with monkeypatch.context() as patch:
+      if not is_compiled:
+        patch.setattr(FlatTrials, "fits", lambda solver: False)
+      solver = wrapped(name, game)
+      if has_run:
+        solver.run(INSIDE)
+      solver.warm_start(found, iterations=2)
+      for count in (1, 200):
+        solver.run(count)
+    runs.append(solver)
+  assert runs[0].num_attempts >= 1
+  for solver in runs[1:]:
+    assert_equal(solver, runs[0])
+
+
 def test_which_runs_are_compiled(leduc):
   """Nothing that somebody has overridden is passed over."""
 
