@@ -421,15 +421,19 @@ def test_a_checkpoint_of_another_solver_is_refused(tmp_path):
     {"_cost": -1.0},
     {"_next_check": 3},
     {"_next_check": -(10**30)},
+    {"_next_check": 1 << 63},
     {"_last_attempt": 2},
     {"_trial": 0},
     {"_trial": FIRST + 1, "_last_attempt": FIRST + 1},
     {"_trial_length": 0},
+    {"_trial_length": 1 << 63},
+    {"_trial_scores": np.array([-math.inf, 1.0])},
     {"_handed_over": 2},
     {"_trial_nash_conv": -math.inf},
     {"solver._origin": FIRST + 1},
     {"saved.iteration": FIRST - 1},
     {"_scores": np.zeros(2)},
+    {"_scores": np.full(2, -math.inf)},
   ],
   ids=str,
 )
@@ -459,6 +463,10 @@ def test_forged_certificates_are_refused():
   for best in (nowhere, uniform, -uniform):
     with pytest.raises(errors.CheckpointMismatchError):
       solver.load_state_dict(state | {"_best": best})
+  for wrong in (-1.0, math.inf):
+    forged = {"solver._tapered": state["solver._tapered"] + wrong}
+    with pytest.raises(errors.CheckpointMismatchError, match="averages are sums"):
+      solver.load_state_dict(state | forged)
 
 
 def test_the_given_solver_is_left_alone():
