@@ -160,9 +160,10 @@ class Solver(Looped, Stepping, Holding):
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    for name in ("_strategy", "_cumulative", "_state", "_local", "_gradients", "_play_values"):
+    for name in ("_strategy", "_state", "_local", "_gradients", "_play_values"):
       require(np.isfinite(state[name]), f"{name} is finite")
-    require(state["_cumulative"] >= 0, "averages are not negative")
+    for name in ("_cumulative", "_tapered"):
+      require((state[name] >= 0) & np.isfinite(state[name]), "averages are sums of probabilities")
     for name in ("_origin", "_warm", "_last_addition"):
       require(0 <= state[name] <= state["iteration"], f"{name} was before")
     forms.check_behavioral_form(self.compiled_game, state["_strategy"])

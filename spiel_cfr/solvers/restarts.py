@@ -219,6 +219,8 @@ class Restarted(Stepping, WarmStarting):
   def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
     self._start()
     self._solver._start_warm(found, chosen, keep_average)
+    # That has begun with arrays of its own.
+    self._go_on_with(self._solver)
     self._next_check = max(self.first_attempt, chosen.iterations + 1)
     self._keep(found.sequence_form, self._best, self._scores)
 

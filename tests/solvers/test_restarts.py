@@ -163,6 +163,28 @@ def test_compiled_runs_do_what_others_do(form, name, monkeypatch):
     assert_equal(solver, runs[0])
 
 
+@pytest.mark.parametrize("name", ["cfr+", "adaptive"])
+def test_compiled_runs_go_on_from_warm_starts(name, monkeypatch):
+  """A solver that starts warm has other arrays than before, whether it has run or not."""
+  game = spiel_cfr.compile_game(random_games.random_game(5, max_histories=100))
+  found = policy.behavioral_form(game, np.random.default_rng(1).random(game.end))
+  runs = []
+  for has_run, is_compiled in ((False, True), (True, True), (False, False)):
+    with monkeypatch.context() as patch:
+      if not is_compiled:
+        patch.setattr(FlatTrials, "fits", lambda solver: False)
+      solver = wrapped(name, game)
+      if has_run:
+        solver.run(INSIDE)
+      solver.warm_start(found, iterations=2)
+      for count in (1, 200):
+        solver.run(count)
+    runs.append(solver)
+  assert runs[0].num_attempts >= 1
+  for solver in runs[1:]:
+    assert_equal(solver, runs[0])
+
+
 def test_which_runs_are_compiled(leduc):
   """Nothing that somebody has overridden is passed over."""
 
@@ -399,15 +421,19 @@ def test_a_checkpoint_of_another_solver_is_refused(tmp_path):
     {"_cost": -1.0},
     {"_next_check": 3},
     {"_next_check": -(10**30)},
+    {"_next_check": 1 << 63},
     {"_last_attempt": 2},
     {"_trial": 0},
     {"_trial": FIRST + 1, "_last_attempt": FIRST + 1},
     {"_trial_length": 0},
+    {"_trial_length": 1 << 63},
+    {"_trial_scores": np.array([-math.inf, 1.0])},
     {"_handed_over": 2},
     {"_trial_nash_conv": -math.inf},
     {"solver._origin": FIRST + 1},
     {"saved.iteration": FIRST - 1},
     {"_scores": np.zeros(2)},
+    {"_scores": np.full(2, -math.inf)},
   ],
   ids=str,
 )
@@ -437,6 +463,10 @@ def test_forged_certificates_are_refused():
   for best in (nowhere, uniform, -uniform):
     with pytest.raises(errors.CheckpointMismatchError):
       solver.load_state_dict(state | {"_best": best})
+  for wrong in (-1.0, math.inf):
+    forged = {"solver._tapered": state["solver._tapered"] + wrong}
+    with pytest.raises(errors.CheckpointMismatchError, match="averages are sums"):
+      solver.load_state_dict(state | forged)
 
 
 def test_the_given_solver_is_left_alone():

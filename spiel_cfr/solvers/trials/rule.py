@@ -27,7 +27,7 @@ _PROGRESS = 0.2
 # A restart stays if the trial's own pair of strategies reaches this fraction of the NashConv before it
 _PAYS = 0.5
 # within this fraction of all iterations, or T^2 / 5000 where that is less, but at least 16.
-_LENGTH, _SLOW_START, _SHORTEST = 0.2, 5000, 16
+_LENGTH, _SLOW_START, SHORTEST = 0.2, 5000, 16
 # Checks are at least 8 iterations apart, an eighth of a trial or half of what it has taken, a tenth of a stretch,
 _LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
 # and take at most this share of the time. An evaluation takes as long as 0.65 iterations of regret matching, and, in
@@ -78,7 +78,7 @@ def begin_trial(control: Any, trial_scores: Float64s, now: int, nash_conv: float
   """Notes that a trial begins."""
   control.trial = now
   control.last_attempt = now
-  shortest: Any = np.int64(_SHORTEST)
+  shortest: Any = np.int64(SHORTEST)
   length = np.int64(min(_LENGTH * now, now * now / _SLOW_START))
   control.trial_length = max(shortest, length)
   control.trial_nash_conv = nash_conv

@@ -11,6 +11,7 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import Float64s, require
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import MOST_ITERATIONS
+from spiel_cfr.solvers.trials import rule
 
 # More than any check costs, in iterations.
 _COST = 8.0
@@ -47,14 +48,17 @@ def _check_counts(state: Mapping[str, Any], solver: Solver, saved: Mapping[str, 
     require(0 <= state[name] <= iteration, f"{name} was before")
   # Ctrl-C can come between an iteration and the check after it.
   require(state["_next_check"] >= max(1, iteration), "the next check is not over")
+  require(state["_next_check"] < 1 << 63, "the next check can be counted to")
   require(0 <= state["_cost"] <= _COST * iteration, "checks cost what they can cost")
   for name in ("_trial_nash_conv", "_last_nash_conv"):
     require(state[name] > -math.inf, f"{name} is a number, or not there yet")
+  for name in ("_scores", "_trial_scores"):
+    require(state[name] > -math.inf, f"{name} are numbers, or not there yet")
   trial = state["_trial"]
   require(bool(trial) == bool(saved), "a trial, and nothing else, can be taken back")
   if trial:
     require(not state["_handed_over"], "CFR is not on trial")
-    require(state["_trial_length"] > 0, "trials have a length")
+    require(0 < state["_trial_length"] <= rule.SHORTEST + trial, "trials have a length")
     require(state["_last_attempt"] == trial, "the last attempt is on trial")
     require(
       saved["iteration"] == trial == solver.iteration - solver.stretch,
