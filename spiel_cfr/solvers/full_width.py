@@ -27,7 +27,7 @@ from spiel_cfr.solvers.averaging import (
 from spiel_cfr.solvers.holding import Holding
 from spiel_cfr.solvers.looped import Looped
 from spiel_cfr.solvers.loops import IterationNumbers, make_loop
-from spiel_cfr.solvers.numbers import check_numbers, check_weights
+from spiel_cfr.solvers.numbers import check_numbers, check_parameters, check_weights
 from spiel_cfr.solvers.stepping import Stepping
 from spiel_cfr.solvers.warm_start import begin_from
 
@@ -213,6 +213,7 @@ class Solver(Looped, Stepping, Holding):
     first = self.iteration + 1
     iterations = np.arange(first, first + count)
     parameters = self._parameter_rows(iterations)
+    check_parameters(parameters, self.minimizer)
     weights = self._average_weights(iterations)
     # The first sequence is one of the trunk.
     total = float(self._own_loop.cumulative[0])

@@ -88,3 +88,18 @@ def check_weights(weights: Float64s, count: int, total: float, most: float = 1e3
       f"The weights of the average sum to {total:g}, and those of the next {count:,} iterations to up to {more:g}, too "
       "much for floating-point numbers. Take a smaller power, such as gamma=2; or stop: the average is still right."
     )
+
+
+def check_parameters(parameters: Float64s, minimizer: Any) -> None:
+  """Checks the numbers of a minimizer's next iterations: regrets that become NaN would be clipped, and nobody notice.
+
+  Raises:
+    NotFiniteError: one is NaN.
+  """
+  total = parameters.sum()
+  # That of infinities is NaN too.
+  if total != total and np.isnan(parameters).any():
+    raise errors.NotFiniteError(
+      f"What `parameters` of {minimizer} returns for the next {len(parameters):,} iterations has NaN. If a schedule "
+      "of its ends before that, stop there."
+    )

@@ -48,6 +48,29 @@ def test_averages_may_begin_late_with_weights_of_any_type(make, kind):
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class _Ending(Schedule):
+  """There are none after iteration 20."""
+
+  def __call__(self, iterations):
+    return np.where(iterations <= 20, 0.5, np.nan)
+
+
+@pytest.mark.parametrize("place", ["positive", "negative", "prediction"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_schedules_that_end_are_named_when_they_do(place, restarted):
+  """Regrets that are NaN would be clipped, and nobody would see it."""
+  solver = spiel_cfr.Solver("kuhn_poker", RegretMatching(**{place: _Ending()}))
+  if restarted:
+    solver = spiel_cfr.Restarted(solver, first_attempt=25)
+  solver.run(20)
+  before = solver.state_dict()
+  with pytest.raises(errors.NotFiniteError, match="has NaN"):
+    solver.run(10)
+  after = solver.state_dict()
+  assert all(np.array_equal(after[name], value) for name, value in before.items())
+
+
 def test_weights_of_another_shape_are_named():
   @dataclasses.dataclass(frozen=True)
   class Wrong(Schedule):

@@ -13,7 +13,7 @@ from spiel_cfr.minimizers.schedules import evaluated
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop
 from spiel_cfr.solvers.loops.iterations import run_iterations
-from spiel_cfr.solvers.numbers import check_weights
+from spiel_cfr.solvers.numbers import check_parameters, check_weights
 from spiel_cfr.solvers.trials.kernel import (
   ORIGIN,
   SAVED_ADDITION,
@@ -134,9 +134,11 @@ class FlatTrials:
     for (_, total), part in zip(ranges, weights.reshape(len(ranges), count), strict=True):
       check_weights(part, count, total, solver._most_weight)
     column = weights[:, None]
+    parameters = solver._checked_parameters(np.maximum(1, np.arange(now, now + count + 1)))
+    check_parameters(parameters, solver.minimizer)
     result: int = self._run(
       solver.alternating_updates,
-      solver._checked_parameters(np.maximum(1, np.arange(now, now + count + 1))),
+      parameters,
       Weights(
         np.array([begin + 1 for begin, _ in ranges]),
         column * solver._before,
