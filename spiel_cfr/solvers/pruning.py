@@ -257,10 +257,11 @@ class PruningSolver(Windowed):
     return None if self.pruning is None else self._small
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
-    if self.pruning is None:
+    first, count = 0, len(numbers.parameters)
+    # Of no iteration where everything is compiled.
+    if self.pruning is None or not (count or self._prunes):
       super()._run_loop(numbers)
       return
-    first, count = 0, len(numbers.parameters)
     while first < count:
       if self.iteration >= self._epoch_end:
         with DeferredInterrupt():
