@@ -9,6 +9,7 @@ from spiel_cfr import arguments, errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.kernels.arrays import FLOATS, Bools, Float64s
 from spiel_cfr.kernels.compile import inlined, kernel
+from spiel_cfr.kernels.lines import fill_line
 
 # How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
 # the iterations since the origin.
@@ -71,7 +72,7 @@ def note_additions(result: Float64s, iteration: int, last: int, origin: int) -> 
     last: the iteration of the last addition.
     origin: the iteration after which the average began.
   """
-  result[:] = 0.0
+  fill_line(result, 0.0)
   first, end = iteration + 1, iteration + np.int64(result.shape[0])
   least: Any = np.int64(_LEAST_BETWEEN_ADDITIONS)
   while True:

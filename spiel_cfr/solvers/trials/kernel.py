@@ -36,6 +36,7 @@ from spiel_cfr.kernels.arrays import (
   tuple_type,
 )
 from spiel_cfr.kernels.compile import Kernel, inlined, kernel
+from spiel_cfr.kernels.lines import copy_line, copy_lines, fill_line
 from spiel_cfr.kernels.simd import number_for
 from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature, payoff_arrays_type
 from spiel_cfr.solvers.averaging import ADDITION, note_additions
@@ -146,17 +147,15 @@ def _is_finite(numbers: Float64s, players: Uint64s) -> bool:
 
 
 @inlined
-def _copy(source: Any, target: Any) -> None:
+def _copy(source: Saved, target: Saved) -> None:
   """Copies what a solver remembers, but for counts."""
-  for line in range(target.memory.state.shape[0]):
-    target.memory.state[line, :] = source.memory.state[line, :]
-  for line in range(target.memory.local.shape[0]):
-    target.memory.local[line, :] = source.memory.local[line, :]
-  target.memory.strategy[:] = source.memory.strategy
-  target.memory.cumulative[:] = source.memory.cumulative
-  target.tapered[:] = source.tapered
-  target.gradients[:] = source.gradients
-  target.play_values[:] = source.play_values
+  copy_line(source.memory.strategy, target.memory.strategy)
+  copy_line(source.memory.cumulative, target.memory.cumulative)
+  copy_lines(source.memory.state, target.memory.state)
+  copy_lines(source.memory.local, target.memory.local)
+  copy_line(source.tapered, target.tapered)
+  copy_line(source.gradients, target.gradients)
+  copy_line(source.play_values, target.play_values)
 
 
 @inlined
@@ -171,13 +170,13 @@ def _follow(tree: Tree, arrays: FlatArrays) -> None:
 def _restart(
   resume: Kernel, tree: Tree, best: Float64s, parameters: Float64s, arrays: FlatArrays
 ) -> None:
-  """Does what `Solver.restart_from` does, but for counts."""
+  """Does what `Solver.restart_from` does, but for counts and sequence forms."""
   memory, form = arrays.memory, arrays.workspace.sequence_form
-  form[:] = best
+  copy_line(best, form)
   sweep_adopt(tree, form, memory.strategy)
   for i in range(arrays.held.shape[0]):
     memory.strategy[arrays.held[i]] = arrays.kept[i]
-  arrays.scratch.value[:] = 0.0
+  fill_line(arrays.scratch.value, 0.0)
   sweep_up(
     resume,
     _ZERO,
@@ -190,11 +189,10 @@ def _restart(
     parameters,
     arrays.scratch,
   )
-  _follow(tree, arrays)
-  memory.cumulative[:] = 0.0
-  arrays.tapered[:] = 0.0
-  arrays.gradients[:] = 0.0
-  arrays.play_values[:] = 0.0
+  for line in (memory.cumulative, arrays.tapered):
+    fill_line(line, 0.0)
+  for line in (arrays.gradients, arrays.play_values):
+    fill_line(line, 0.0)
 
 
 @inlined
@@ -210,7 +208,7 @@ def _keep(
   for player in range(notes.own.shape[0]):
     if not candidate[notes.own[player, 0]] > 0.0:
       return False
-  judge.multiples[:] = candidate
+  copy_line(candidate, judge.multiples)
   find_best(
     gradient,
     judge.payoff,
@@ -316,6 +314,7 @@ def run_on_trial(
   control, counts = notes.control[0], notes.counts
   memory, tapered = arrays.memory, arrays.tapered
   cumulative, form = memory.cumulative, arrays.workspace.sequence_form
+  current = Saved(memory, tapered, arrays.gradients, arrays.play_values)
   begin, length = np.int64(done[0]), np.int64(additions.shape[0])
   end = begin + length
   while True:
@@ -327,20 +326,19 @@ def run_on_trial(
         for i in range(tapered.shape[0]):
           tapered[i] += addition * cumulative[i]
         done[1] = done[0]
-      cost, finite = rule.CHECK, True
-      if control.trial == 0:
-        finite = _keep(form, find_best, judged_gradient, block_kernel, judge, notes)
+      cost = rule.CHECK
+      for which in range(3):
+        # In a trial, of the averages alone the tapered one.
+        if (which > 0 and cumulative[0] == 0.0) or (which < 2 and control.trial != 0):
+          continue
+        candidate = form
+        if which == 1:
+          candidate = cumulative
+        elif which == 2:
+          candidate = tapered
+        if not _keep(candidate, find_best, judged_gradient, block_kernel, judge, notes):
+          return NOT_FINITE
         cost += rule.EVALUATION
-      if cumulative[0] != 0.0:
-        if control.trial == 0:
-          finite = finite and _keep(
-            cumulative, find_best, judged_gradient, block_kernel, judge, notes
-          )
-          cost += rule.EVALUATION
-        finite = finite and _keep(tapered, find_best, judged_gradient, block_kernel, judge, notes)
-        cost += rule.EVALUATION
-      if not finite:
-        return NOT_FINITE
       control.cost += cost
       control.checked = 0 if control.trial != 0 else now
       began = control.trial
@@ -348,18 +346,19 @@ def run_on_trial(
       if action == rule.HAND_OVER:
         return action
       if action == rule.RESTART:
-        _copy(arrays, saved)
+        _copy(current, saved)
         counts[SAVED_ORIGIN] = counts[ORIGIN]
         counts[SAVED_ADDITION] = np.int64(done[1])
         _restart(resume, tree, notes.best, parameters[now - begin], arrays)
         counts[ORIGIN] = now
         done[1] = done[0]
       elif action == rule.TAKE_BACK:
-        _copy(saved, arrays)
-        _follow(tree, arrays)
+        _copy(saved, current)
         # To the average these iterations have not been.
         counts[ORIGIN] = counts[SAVED_ORIGIN] + now - began
         done[1] = np.uint64(counts[SAVED_ADDITION] + now - began)
+      if action != rule.GO_ON:
+        _follow(tree, arrays)
       rule.schedule(control, now, now - counts[ORIGIN])
     if now >= end:
       return rule.GO_ON

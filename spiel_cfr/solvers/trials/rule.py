@@ -19,6 +19,7 @@ from spiel_cfr.kernels.arrays import (
   floats,
 )
 from spiel_cfr.kernels.compile import inlined, kernel
+from spiel_cfr.kernels.lines import fill_line
 
 # A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,
 _SPACING = 1.5
@@ -84,7 +85,7 @@ def begin_trial(control: Any, trial_scores: Float64s, now: int, nash_conv: float
   control.trial_nash_conv = nash_conv
   control.last_nash_conv = nash_conv
   control.num_attempts += 1
-  trial_scores[:] = np.inf
+  fill_line(trial_scores, np.inf)
 
 
 @inlined
@@ -93,7 +94,7 @@ def end_trial(control: Any, trial_scores: Float64s) -> None:
   control.trial = 0
   control.trial_length = 0
   control.trial_nash_conv = np.inf
-  trial_scores[:] = np.inf
+  fill_line(trial_scores, np.inf)
 
 
 @inlined
