@@ -234,6 +234,19 @@ def test_what_is_taken_back_leaves_no_trace(leduc):
   assert (solver._solver._cumulative == bare._cumulative).all()
 
 
+def test_trials_end_when_they_must(leduc):
+  """Within a fifth of all iterations, or T^2 / 5000; what has not paid then is taken back at once."""
+  solver = Restarted(spiel_cfr.CFRPlusSolver(leduc))
+  longest = 0
+  while solver.iteration < 4_000:
+    solver.run(1)
+    if solver._trial:
+      taken = solver.iteration - solver._trial
+      assert taken < solver._trial_length <= max(16, solver._trial / 5, solver._trial**2 / 5000)
+      longest = max(longest, taken)
+  assert longest > 16
+
+
 @pytest.mark.parametrize("check", range(4))
 @pytest.mark.parametrize("place", ["_keep", "_act"])
 def test_ctrl_c_in_the_middle_of_a_check(place, check, step_by_step, tmp_path, monkeypatch):
