@@ -132,8 +132,6 @@ class Restarted(Stepping, WarmStarting):
     self.safeguard = (
       None if safeguard is None else arguments.positive_number(safeguard, "safeguard")
     )
-    game = self.compiled_game
-    self._own = np.array([(tree.root, tree.end) for tree in game.treeplexes], np.uint64)
     self._base = solver.with_tapered_average()
     self._base.minimizer = minimizer
     self._bound = self._cfr_bound()
@@ -168,7 +166,7 @@ class Restarted(Stepping, WarmStarting):
   def _go_on_with(self, solver: Solver) -> None:
     """Makes another solver the one that is restarted."""
     self._solver = solver
-    notes = self._control, self._own, self._best, self._scores, self._trial_scores
+    notes = self._control, self._best, self._scores, self._trial_scores
     fits = not self._handed_over and FlatTrials.fits(solver)
     self._flat = FlatTrials(solver, notes) if fits else None
 
@@ -219,8 +217,6 @@ class Restarted(Stepping, WarmStarting):
   def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
     self._start()
     self._solver._start_warm(found, chosen, keep_average)
-    # That has begun with arrays of its own.
-    self._go_on_with(self._solver)
     self._next_check = max(self.first_attempt, chosen.iterations + 1)
     self._keep(found.sequence_form, self._best, self._scores)
 
@@ -305,7 +301,8 @@ class Restarted(Stepping, WarmStarting):
     found = self._evaluator(candidate)
     values = np.stack([found.expected_values, found.best_response_values], axis=1)
     take_better = rule.take_better_now.of(candidate.dtype)
-    take_better(self._control, self._own, candidate, values, best, best_scores, self._found)
+    players = self.compiled_game.players
+    take_better(self._control, players, candidate, values, best, best_scores, self._found)
 
   def _fallback(self) -> Solver:
     return TabularCFRSolver(self.compiled_game, alternating_updates=False)

@@ -115,7 +115,7 @@ class FlatKernels(NamedTuple):
   sweep_ties: Kernel
 
 
-NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
+_NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
 
 
 @block_kernel
@@ -164,7 +164,7 @@ def run_iterations_signature(number: Any) -> Any:
     flat_game_type(number),
     flat_arrays_type(number),
     types.boolean,
-    NUMBERS,
+    _NUMBERS,
     COUNTS,
   )
 

@@ -61,17 +61,16 @@ class FlatTrials:
 
     Args:
       solver: see `fits`.
-      notes: what decides, the same arrays as of its owner: control, own, best, scores, trial_scores.
+      notes: what decides, the same arrays as of its owner: control, best, scores, trial_scores.
     """
-    game, loop = solver.compiled_game, solver._own_loop
-    assert isinstance(loop, FlatLoop)
-    self._solver, self._loop = solver, loop
-    control, own, best, scores, trial_scores = notes
+    game = solver.compiled_game
+    self._solver = solver
+    control, best, scores, trial_scores = notes
     self._counts = np.zeros(3, np.int64)
     self._notes = Notes(
-      control, self._counts, own, best, scores, trial_scores, np.zeros(game.num_players)
+      control, self._counts, best, scores, trial_scores, np.zeros(game.num_players)
     )
-    arrays = loop.arrays()
+    arrays = self._loop.arrays()
     self._saved = Saved(
       Memory(*(aligned_zeros(*line.shape, dtype=line.dtype) for line in arrays.memory)),
       *(np.zeros_like(line) for line in arrays[1:4]),
@@ -99,6 +98,13 @@ class FlatTrials:
       and solver.is_plain
       and all(_answers_for(type(solver), name) for name in _REPLACED)
     )
+
+  @property
+  def _loop(self) -> FlatLoop:
+    """The solver's, which is another one whenever it begins anew."""
+    loop = self._solver._own_loop
+    assert isinstance(loop, FlatLoop)
+    return loop
 
   def prepare(self) -> None:
     """Compiles the kernel or takes it from disk."""

@@ -87,7 +87,6 @@ class Notes(NamedTuple):
   Attributes:
     control: see `rule.CONTROL`.
     counts: the iteration after which the average began, the same of what is saved, and when that was last added to.
-    own: first sequence, and one past the last, of each player.
     best: the best strategies so far, shape (sequences,).
     scores: each player's share in their NashConv, shape (players,).
     trial_scores: the same of what the trial has found.
@@ -96,7 +95,6 @@ class Notes(NamedTuple):
 
   control: Any
   counts: Int64s
-  own: Uint64s
   best: Float64s
   scores: Float64s
   trial_scores: Float64s
@@ -129,7 +127,7 @@ _JUDGE = tuple_type(
   scratch_type(types.float64),
   FLOAT_TABLE,
 )
-_NOTES = tuple_type(Notes, rule.CONTROLS, INTEGERS, COUNT_TABLE, *[FLOATS] * 4)
+_NOTES = tuple_type(Notes, rule.CONTROLS, INTEGERS, *[FLOATS] * 4)
 _WEIGHTS = tuple_type(Weights, INTEGERS, FLOAT_TABLE, FLOAT_TABLE)
 
 
@@ -205,8 +203,8 @@ def _keep(
   notes: Notes,
 ) -> bool:
   """Evaluates a candidate, and keeps what is better than the best so far; returns whether it is finite."""
-  for player in range(notes.own.shape[0]):
-    if not candidate[notes.own[player, 0]] > 0.0:
+  for player in range(judge.players.shape[0]):
+    if not candidate[judge.players[player, 2]] > 0.0:
       return False
   copy_line(candidate, judge.multiples)
   find_best(
@@ -227,7 +225,7 @@ def _keep(
     if not (np.isfinite(judge.values[player, 0]) and np.isfinite(judge.values[player, 1])):
       return False
   rule.take_better(
-    control, notes.own, candidate, judge.values, notes.best, notes.scores, notes.found
+    control, judge.players, candidate, judge.values, notes.best, notes.scores, notes.found
   )
   if control.trial != 0:
     for player in range(notes.found.shape[0]):

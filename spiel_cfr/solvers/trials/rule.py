@@ -158,7 +158,7 @@ def schedule(control: Any, now: int, stretch: int) -> None:
 @inlined
 def take_better(
   control: Any,
-  own: Uint64s,
+  players: Uint64s,
   candidate: AnyFloats,
   values: Float64s,
   best: Float64s,
@@ -169,7 +169,7 @@ def take_better(
 
   Args:
     control: what the rule notes.
-    own: first sequence, and one past the last, of each player.
+    players: see `CompiledGame.players`.
     candidate: each player's strategy times a positive number, shape (sequences,).
     values: what each player expects, and what with a best response, shape (players, 2).
     best: the best strategies so far, shape (sequences,).
@@ -184,8 +184,8 @@ def take_better(
     scores[player] = values[1 - player, 1] - control.half_sum if by_itself else nash_conv / count
     if scores[player] < best_scores[player]:
       best_scores[player] = scores[player]
-      root = own[player, 0]
-      for i in range(root, own[player, 1]):
+      root = players[player, 2]
+      for i in range(root, players[player, 3]):
         best[i] = candidate[i] / candidate[root]
 
 
@@ -209,7 +209,7 @@ def schedule_now(control: Any, now: int, stretch: int) -> None:
 )
 def take_better_now(
   control: Any,
-  own: Uint64s,
+  players: Uint64s,
   candidate: AnyFloats,
   values: Float64s,
   best: Float64s,
@@ -217,4 +217,4 @@ def take_better_now(
   scores: Float64s,
 ) -> None:
   """`take_better`, for runs that are not compiled."""
-  take_better(control[0], own, candidate, values, best, best_scores, scores)
+  take_better(control[0], players, candidate, values, best, best_scores, scores)
