@@ -223,6 +223,10 @@ def measure_all(
         break
       row = {"family": family, **member._asdict(), **json.loads(done.stdout.splitlines()[-1])}
       rows.append(row)
+      # Whoever stops this keeps what there is.
+      _write(
+        rows + [each for each in known.values() if each not in rows], picture.with_suffix(".csv")
+      )
       print(
         f"  {row['name']}: {row['leaves']:,} leaves, {row['compile_seconds']:.2f} s to compile, "
         f"{row['megabytes']:,.1f} MB, {row['microseconds']:,.1f} us an iteration",
@@ -231,14 +235,18 @@ def measure_all(
   if not rows:
     print("No game has so few leaves.")
     return
-  with picture.with_suffix(".csv").open("w", newline="") as file:
+  _write(rows, picture.with_suffix(".csv"))
+  _draw(rows, picture)
+  _print_tables(rows)
+  print(f"\nWrote {picture} and {picture.with_suffix('.csv')}")
+
+
+def _write(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
+  with path.open("w", newline="") as file:
     names = list({name: None for row in rows for name in row})
     writer = csv.DictWriter(file, names)
     writer.writeheader()
     writer.writerows(rows)
-  _draw(rows, picture)
-  _print_tables(rows)
-  print(f"\nWrote {picture} and {picture.with_suffix('.csv')}")
 
 
 def _read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
