@@ -112,6 +112,13 @@ def test_random_games(game):
 
 
 def test_perfect_information():
+  compiled = spiel_cfr.compile_game("nim(pile_sizes=1;2;3)")
+  check_against_walk(compiled)
+  check_layout(compiled)
+
+
+@pytest.mark.slow
+def test_half_a_million_states():
   assert spiel_cfr.compile_game("tic_tac_toe").num_states == 549_946
 
 
@@ -135,8 +142,9 @@ def chain(length):
 
 
 def test_deep_game():
-  compiled = spiel_cfr.compile_game(chain(3000))
-  assert [treeplex.depth for treeplex in compiled.treeplexes] == [1500, 1500]
+  # Deeper than Python's own stack.
+  compiled = spiel_cfr.compile_game(chain(2 * sys.getrecursionlimit()))
+  assert [treeplex.depth for treeplex in compiled.treeplexes] == [sys.getrecursionlimit()] * 2
   solver = spiel_cfr.CFRPlusSolver(compiled)
   solver.run(10)
   # Player 1 loses the least by stopping at its first move, so that player 0 gets 1.
