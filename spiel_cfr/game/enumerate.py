@@ -257,7 +257,8 @@ class _Infosets:
   def num_actions(self) -> Int64s:
     """Returns how many actions each infoset has."""
     counts = np.array([len(legal) for legal, _, _ in self.moves], np.int64)
-    return counts[np.array(self.kinds)]
+    result: Int64s = counts[np.array(self.kinds, np.int64)]
+    return result
 
   def all_actions(self) -> Int64s:
     """Returns the actions of all infosets, end to end."""
