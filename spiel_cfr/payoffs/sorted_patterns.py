@@ -5,7 +5,6 @@ multiply by it. Rows in a run share patterns, which stay in registers, and all e
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numba import types
@@ -14,47 +13,12 @@ from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import Bools, Float64s, Int64s, Uint32s, borrowed
 from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.kernels.ordering import distinct_columns
-from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, store_first
+from spiel_cfr.kernels.simd import LANES, full, store_first
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays, gradient_signature
+from spiel_cfr.payoffs.typed_gradient import add_columns, load_columns, sum_entries
 from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 
-_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(1, 8))
-_LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
-
-
-@inlined
-def _columns(values: Float64s, square: int) -> Any:
-  """Returns the columns of a pattern."""
-  first = np.uint64(square) * _SQUARE
-  return (
-    load(values, first),
-    load(values, first + _LANES),
-    load(values, first + _LANES * _TWO),
-    load(values, first + _LANES * _THREE),
-    load(values, first + _LANES * _FOUR),
-    load(values, first + _LANES * _FIVE),
-    load(values, first + _LANES * _SIX),
-    load(values, first + _LANES * _SEVEN),
-  )
-
-
-@inlined
-def _add(
-  total: Any, columns: Any, width: int, factor: float, other: int, sequence_form: Float64s
-) -> Any:
-  """Returns `total` with the first columns added, each times the strategy from `other` on and a factor."""
-  product = add_multiple(full(0.0), columns[0], sequence_form[other])
-  product = add_multiple(product, columns[1], sequence_form[other + _ONE])
-  if width > _TWO:
-    product = add_multiple(product, columns[2], sequence_form[other + _TWO])
-    product = add_multiple(product, columns[3], sequence_form[other + _THREE])
-    if width > _FOUR:
-      product = add_multiple(product, columns[4], sequence_form[other + _FOUR])
-      product = add_multiple(product, columns[5], sequence_form[other + _FIVE])
-      if width > _SIX:
-        product = add_multiple(product, columns[6], sequence_form[other + _SIX])
-        product = add_multiple(product, columns[7], sequence_form[other + _SEVEN])
-  return add_multiple(total, product, factor)
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 @inlined
@@ -72,15 +36,15 @@ def _sum_rows(
   """Sums rows of one or two entries that all have the same patterns."""
   rows, others, values = arrays.rows, arrays.others, arrays.values
   entry = np.uint64(rows[_TWO * first + _ONE])
-  one = _columns(values, others[entry, 0])
-  two = _columns(values, others[entry + length - _ONE, 0])
+  one = load_columns(values, others[entry, 0])
+  two = load_columns(values, others[entry + length - _ONE, 0])
   for row in range(first, stop):
     entry = np.uint64(rows[_TWO * row + _ONE])
     other, factor = np.uint64(others[entry, 1]), values[first_factor + entry]
-    total = _add(full(0.0), one, width, factor, other, sequence_form)
+    total = add_columns(full(0.0), one, width, factor, other, sequence_form)
     if length == _TWO:
       other, factor = np.uint64(others[entry + _ONE, 1]), values[first_factor + entry + _ONE]
-      total = _add(total, two, width, factor, other, sequence_form)
+      total = add_columns(total, two, width, factor, other, sequence_form)
     store_first(utility, np.uint64(rows[_TWO * row]), total, own)
 
 
@@ -90,7 +54,7 @@ def sorted_pattern_gradient(
 ) -> None:
   """Multiplies patterns by the other player's strategy, run by run, for a vector of the own types at a time."""
   arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
-  table, rows, others, values = arrays
+  table, rows = arrays.table, arrays.rows
   first_factor = table[player, 2]
   for run in range(table[player, 0], table[player, 1]):
     first, stop, length, own, width = (
@@ -107,11 +71,8 @@ def sorted_pattern_gradient(
       _sum_rows(_TWO, first, stop, own, width, first_factor, arrays, sequence_form, utility)
     else:
       for row in range(first, stop):
-        total, begin = full(0.0), np.uint64(rows[_TWO * row + _ONE])
-        for entry in range(begin, begin + length):
-          columns = _columns(values, others[entry, 0])
-          other, factor = np.uint64(others[entry, 1]), values[first_factor + entry]
-          total = _add(total, columns, width, factor, other, sequence_form)
+        begin = np.uint64(rows[_TWO * row + _ONE])
+        total = sum_entries(begin, begin + length, width, first_factor, arrays, sequence_form)
         store_first(utility, np.uint64(rows[_TWO * row]), total, own)
 
 

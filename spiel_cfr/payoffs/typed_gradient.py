@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from spiel_cfr.kernels.arrays import Float64s, Uint32s
+from spiel_cfr.kernels.arrays import Float64s, Uint32s, borrowed
 from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, lowest_bit, nonzero_bits, store
 from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
@@ -13,8 +13,61 @@ from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
 _ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (
   np.uint64(number) for number in range(9)
 )
-_NONE = np.uint64(np.iinfo(np.uint64).max)
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
+
+
+@inlined
+def load_columns(values: Float64s, square: int) -> Any:
+  """Returns the columns of a pattern."""
+  first = np.uint64(square) * _SQUARE
+  return (
+    load(values, first),
+    load(values, first + _LANES),
+    load(values, first + _LANES * _TWO),
+    load(values, first + _LANES * _THREE),
+    load(values, first + _LANES * _FOUR),
+    load(values, first + _LANES * _FIVE),
+    load(values, first + _LANES * _SIX),
+    load(values, first + _LANES * _SEVEN),
+  )
+
+
+@inlined
+def add_columns(
+  total: Any, columns: Any, width: int, factor: float, other: int, sequence_form: Float64s
+) -> Any:
+  """Returns `total` with the first columns added, each times the strategy from `other` on and a factor."""
+  product = add_multiple(full(0.0), columns[0], sequence_form[other])
+  product = add_multiple(product, columns[1], sequence_form[other + _ONE])
+  if width > _TWO:
+    product = add_multiple(product, columns[2], sequence_form[other + _TWO])
+    product = add_multiple(product, columns[3], sequence_form[other + _THREE])
+    if width > _FOUR:
+      product = add_multiple(product, columns[4], sequence_form[other + _FOUR])
+      product = add_multiple(product, columns[5], sequence_form[other + _FIVE])
+      if width > _SIX:
+        product = add_multiple(product, columns[6], sequence_form[other + _SIX])
+        product = add_multiple(product, columns[7], sequence_form[other + _SEVEN])
+  return add_multiple(total, product, factor)
+
+
+@inlined
+def sum_entries(
+  begin: int,
+  end: int,
+  width: int,
+  first_factor: int,
+  arrays: PayoffArrays,
+  sequence_form: Float64s,
+) -> Any:
+  """Returns the sum of two players' entries from `begin` to `end`, whose patterns have so many columns or fewer."""
+  others, values = arrays.others, arrays.values
+  total = full(0.0)
+  for entry in range(begin, end):
+    columns = load_columns(values, others[entry, 0])
+    other, factor = np.uint64(others[entry, 1]), values[first_factor + entry]
+    total = add_columns(total, columns, width, factor, other, sequence_form)
+  return total
 
 
 @inlined
@@ -72,46 +125,13 @@ def typed_pattern_gradient(
   sequences that are written later or on padding. What is read beyond the types of the last other player is multiplied
   by zero.
   """
+  arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
   table, rows, others, values = arrays
   first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
   if others.shape[1] == 2:
-    # Neighbouring rows often share a pattern, so it stays in registers.
-    loaded, width = _NONE, _EIGHT
-    c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = full(0.0)
     for row in range(first_row, end_row):
-      total = full(0.0)
-      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
-        pattern, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
-        if pattern != loaded:
-          loaded = pattern
-          c0 = load(values, pattern)
-          c1 = load(values, pattern + _LANES)
-          c2 = load(values, pattern + _LANES * _TWO)
-          c3 = load(values, pattern + _LANES * _THREE)
-          c4 = load(values, pattern + _LANES * _FOUR)
-          c5 = load(values, pattern + _LANES * _FIVE)
-          c6 = load(values, pattern + _LANES * _SIX)
-          c7 = load(values, pattern + _LANES * _SEVEN)
-          # Patterns are rarely eight wide, and often two: what is 0 in all rows need not be added.
-          width = _TWO
-          if nonzero_bits(c2) | nonzero_bits(c3):
-            width = _FOUR
-          if nonzero_bits(c4) | nonzero_bits(c5):
-            width = _SIX
-          if nonzero_bits(c6) | nonzero_bits(c7):
-            width = _EIGHT
-        product = add_multiple(full(0.0), c0, sequence_form[other])
-        product = add_multiple(product, c1, sequence_form[other + _ONE])
-        if width > _TWO:
-          product = add_multiple(product, c2, sequence_form[other + _TWO])
-          product = add_multiple(product, c3, sequence_form[other + _THREE])
-          if width > _FOUR:
-            product = add_multiple(product, c4, sequence_form[other + _FOUR])
-            product = add_multiple(product, c5, sequence_form[other + _FIVE])
-            if width > _SIX:
-              product = add_multiple(product, c6, sequence_form[other + _SIX])
-              product = add_multiple(product, c7, sequence_form[other + _SEVEN])
-        total = add_multiple(total, product, values[first_factor + entry])
+      begin, end = np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])
+      total = sum_entries(begin, end, _EIGHT, first_factor, arrays, sequence_form)
       store(utility, np.uint64(rows[_TWO * row]), total)
   else:
     last = np.uint64(others.shape[1] - 1)
