@@ -5,6 +5,7 @@ multiply by it. Rows in a run share patterns, which stay in registers, and all e
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -13,12 +14,66 @@ from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import Bools, Float64s, Int64s, Uint32s, borrowed
 from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.kernels.ordering import distinct_columns
-from spiel_cfr.kernels.simd import LANES, full, store_first
+from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, store_first
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays, gradient_signature
-from spiel_cfr.payoffs.typed_gradient import add_columns, load_columns, sum_entries
 from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 
-_ONE, _TWO = np.uint64(1), np.uint64(2)
+_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(1, 8))
+_LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
+
+
+@inlined
+def _load_columns(values: Float64s, square: int) -> Any:
+  """Returns the columns of a pattern."""
+  first = np.uint64(square) * _SQUARE
+  return (
+    load(values, first),
+    load(values, first + _LANES),
+    load(values, first + _LANES * _TWO),
+    load(values, first + _LANES * _THREE),
+    load(values, first + _LANES * _FOUR),
+    load(values, first + _LANES * _FIVE),
+    load(values, first + _LANES * _SIX),
+    load(values, first + _LANES * _SEVEN),
+  )
+
+
+@inlined
+def _add_columns(
+  total: Any, columns: Any, width: int, factor: float, other: int, sequence_form: Float64s
+) -> Any:
+  """Returns `total` with the first columns added, each times the strategy from `other` on and a factor."""
+  product = add_multiple(full(0.0), columns[0], sequence_form[other])
+  product = add_multiple(product, columns[1], sequence_form[other + _ONE])
+  if width > _TWO:
+    product = add_multiple(product, columns[2], sequence_form[other + _TWO])
+    product = add_multiple(product, columns[3], sequence_form[other + _THREE])
+    if width > _FOUR:
+      product = add_multiple(product, columns[4], sequence_form[other + _FOUR])
+      product = add_multiple(product, columns[5], sequence_form[other + _FIVE])
+      if width > _SIX:
+        product = add_multiple(product, columns[6], sequence_form[other + _SIX])
+        product = add_multiple(product, columns[7], sequence_form[other + _SEVEN])
+  return add_multiple(total, product, factor)
+
+
+@inlined
+def _sum_entries(
+  begin: int,
+  end: int,
+  width: int,
+  first_factor: int,
+  arrays: PayoffArrays,
+  sequence_form: Float64s,
+) -> Any:
+  """Returns the sum of two players' entries from `begin` to `end`, whose patterns have so many columns or fewer."""
+  others, values = arrays.others, arrays.values
+  total = full(0.0)
+  for entry in range(begin, end):
+    columns = _load_columns(values, others[entry, 0])
+    other, factor = np.uint64(others[entry, 1]), values[first_factor + entry]
+    total = _add_columns(total, columns, width, factor, other, sequence_form)
+  return total
 
 
 @inlined
@@ -36,15 +91,15 @@ def _sum_rows(
   """Sums rows of one or two entries that all have the same patterns."""
   rows, others, values = arrays.rows, arrays.others, arrays.values
   entry = np.uint64(rows[_TWO * first + _ONE])
-  one = load_columns(values, others[entry, 0])
-  two = load_columns(values, others[entry + length - _ONE, 0])
+  one = _load_columns(values, others[entry, 0])
+  two = _load_columns(values, others[entry + length - _ONE, 0])
   for row in range(first, stop):
     entry = np.uint64(rows[_TWO * row + _ONE])
     other, factor = np.uint64(others[entry, 1]), values[first_factor + entry]
-    total = add_columns(full(0.0), one, width, factor, other, sequence_form)
+    total = _add_columns(full(0.0), one, width, factor, other, sequence_form)
     if length == _TWO:
       other, factor = np.uint64(others[entry + _ONE, 1]), values[first_factor + entry + _ONE]
-      total = add_columns(total, two, width, factor, other, sequence_form)
+      total = _add_columns(total, two, width, factor, other, sequence_form)
     store_first(utility, np.uint64(rows[_TWO * row]), total, own)
 
 
@@ -72,7 +127,7 @@ def sorted_pattern_gradient(
     else:
       for row in range(first, stop):
         begin = np.uint64(rows[_TWO * row + _ONE])
-        total = sum_entries(begin, begin + length, width, first_factor, arrays, sequence_form)
+        total = _sum_entries(begin, begin + length, width, first_factor, arrays, sequence_form)
         store_first(utility, np.uint64(rows[_TWO * row]), total, own)
 
 

@@ -5,69 +5,13 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from spiel_cfr.kernels.arrays import Float64s, Uint32s, borrowed
+from spiel_cfr.kernels.arrays import Float64s, Uint32s
 from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, lowest_bit, nonzero_bits, store
 from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
 
-_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (
-  np.uint64(number) for number in range(9)
-)
+_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(8))
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
-
-
-@inlined
-def load_columns(values: Float64s, square: int) -> Any:
-  """Returns the columns of a pattern."""
-  first = np.uint64(square) * _SQUARE
-  return (
-    load(values, first),
-    load(values, first + _LANES),
-    load(values, first + _LANES * _TWO),
-    load(values, first + _LANES * _THREE),
-    load(values, first + _LANES * _FOUR),
-    load(values, first + _LANES * _FIVE),
-    load(values, first + _LANES * _SIX),
-    load(values, first + _LANES * _SEVEN),
-  )
-
-
-@inlined
-def add_columns(
-  total: Any, columns: Any, width: int, factor: float, other: int, sequence_form: Float64s
-) -> Any:
-  """Returns `total` with the first columns added, each times the strategy from `other` on and a factor."""
-  product = add_multiple(full(0.0), columns[0], sequence_form[other])
-  product = add_multiple(product, columns[1], sequence_form[other + _ONE])
-  if width > _TWO:
-    product = add_multiple(product, columns[2], sequence_form[other + _TWO])
-    product = add_multiple(product, columns[3], sequence_form[other + _THREE])
-    if width > _FOUR:
-      product = add_multiple(product, columns[4], sequence_form[other + _FOUR])
-      product = add_multiple(product, columns[5], sequence_form[other + _FIVE])
-      if width > _SIX:
-        product = add_multiple(product, columns[6], sequence_form[other + _SIX])
-        product = add_multiple(product, columns[7], sequence_form[other + _SEVEN])
-  return add_multiple(total, product, factor)
-
-
-@inlined
-def sum_entries(
-  begin: int,
-  end: int,
-  width: int,
-  first_factor: int,
-  arrays: PayoffArrays,
-  sequence_form: Float64s,
-) -> Any:
-  """Returns the sum of two players' entries from `begin` to `end`, whose patterns have so many columns or fewer."""
-  others, values = arrays.others, arrays.values
-  total = full(0.0)
-  for entry in range(begin, end):
-    columns = load_columns(values, others[entry, 0])
-    other, factor = np.uint64(others[entry, 1]), values[first_factor + entry]
-    total = add_columns(total, columns, width, factor, other, sequence_form)
-  return total
 
 
 @inlined
@@ -125,13 +69,18 @@ def typed_pattern_gradient(
   sequences that are written later or on padding. What is read beyond the types of the last other player is multiplied
   by zero.
   """
-  arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
   table, rows, others, values = arrays
   first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
   if others.shape[1] == 2:
     for row in range(first_row, end_row):
-      begin, end = np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])
-      total = sum_entries(begin, end, _EIGHT, first_factor, arrays, sequence_form)
+      total = full(0.0)
+      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
+        square, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
+        product = full(0.0)
+        for lane in range(_LANES):
+          block = load(values, square + lane * _LANES)
+          product = add_multiple(product, block, sequence_form[other + lane])
+        total = add_multiple(total, product, values[first_factor + entry])
       store(utility, np.uint64(rows[_TWO * row]), total)
   else:
     last = np.uint64(others.shape[1] - 1)
