@@ -13,6 +13,8 @@ from spiel_cfr.payoffs.sorted_patterns import SortedPatterns
 from spiel_cfr.payoffs.sorted_rows import sorted_rows
 from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 
+# Bytes of patterns that a level-2 cache holds beside all else.
+_CACHED = 1 << 20
 # By name, as files keep it.
 FORMS: dict[str, type[Payoff]] = {form.form: form for form in (LeafRows, TypedPatterns)}
 
@@ -46,9 +48,12 @@ def build_payoff(
 
 
 def quickest(payoff: Payoff) -> Payoff:
-  """Returns payoffs in the form that iterations read fastest: two players' are sorted."""
+  """Returns payoffs in the form that iterations read fastest: sorted, those of two players.
+
+  Patterns that stay in no cache are read in the order in which they lie.
+  """
   if isinstance(payoff, LeafRows) and len(payoff.arrays.others) == 1:
     return sorted_rows(payoff, np.ones(len(payoff.arrays.values), bool))
   if isinstance(payoff, TypedPatterns) and payoff.arrays.others.shape[1] == 2:
-    return SortedPatterns(payoff)
+    return SortedPatterns(payoff) if payoff.arrays.values.nbytes <= _CACHED else payoff
   return payoff

@@ -18,6 +18,8 @@ from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, store_first
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays, gradient_signature
 from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 
+# Rows that are sorted together: as many as the level-1 cache holds utilities of, roughly.
+_NEAR = 1024
 _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(1, 8))
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 
@@ -108,6 +110,7 @@ def sorted_pattern_gradient(
   player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
   """Multiplies patterns by the other player's strategy, run by run, for a vector of the own types at a time."""
+  # Helpers that are given arrays with owners would count references for every entry: five times as long.
   arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
   table, rows = arrays.table, arrays.rows
   first_factor = table[player, 2]
@@ -156,10 +159,9 @@ class SortedPatterns(TypedPatterns):
     wide = LANES - cells.any(axis=2)[:, ::-1].argmax(axis=1)
     for begin, end, first_factor, num_leaves in payoff.arrays.table.astype(np.int64):
       pairs = rows.reshape(-1, 2)[begin : end + 1].astype(np.int64)
-      keys = _keys(pairs, others[:, 0], wide)
-      kinds, which = distinct_columns(keys)
+      kinds, which = distinct_columns(_kinds(pairs, others[:, 0], wide))
       stops = num_rows + np.cumsum(np.bincount(which))
-      runs.append(np.stack([np.append(num_rows, stops[:-1]), stops, *kinds[:3]], axis=1))
+      runs.append(np.stack([np.append(num_rows, stops[:-1]), stops, *kinds[1:4]], axis=1))
       sorted_rows.append(pairs[:-1][np.argsort(which, kind="stable")])
       tables.append((num_runs, num_runs + len(stops), first_factor, 0, num_leaves))
       num_rows, num_runs = num_rows + len(which), num_runs + len(stops)
@@ -179,22 +181,21 @@ class SortedPatterns(TypedPatterns):
     Payoff.check(self, treeplexes, real)
 
 
-def _keys(rows: Int64s, patterns: Uint32s, wide: Int64s) -> Int64s:
-  """Returns what rows of one run have in common, shape (5, rows).
+def _kinds(rows: Int64s, patterns: Uint32s, wide: Int64s) -> Int64s:
+  """Returns what rows of one run have in common: where they are, what the run's table says of them, and patterns.
 
   Args:
-    rows: the first sequence and the first entry of each row, and of one that does not count.
+    rows: the first sequence and the first entry of each row, and of one more that does not count.
     patterns: of each entry.
     wide: how many columns each pattern has.
+
+  Returns:
+    Shape (6, rows).
   """
-  own = np.minimum(np.diff(rows[:, 0]), LANES)
-  begins, lengths = rows[:-1, 1], np.diff(rows[:, 1])
-  few = (lengths == 1) | (lengths == 2)
-  alike = np.zeros((2, len(own)), np.int64)
-  alike[:, few] = patterns[begins[few]], patterns[rows[1:, 1][few] - 1]
-  widths = np.full(len(own), 0)
-  some = lengths > 0
-  if some.any():
-    found = wide[patterns[: rows[-1, 1]]]
-    widths[some] = np.maximum.reduceat(found, begins[some])
-  return np.stack([lengths, own, widths + widths % 2, *alike])
+  (own, lengths), begins, last = np.diff(rows, axis=0).T, rows[:-1, 1], rows[1:, 1] - 1
+  widths, alike = np.zeros(len(own), np.int64), np.zeros((2, len(own)), np.int64)
+  some, few = lengths > 0, (lengths == 1) | (lengths == 2)
+  widths[some] = np.maximum.reduceat(wide[patterns[: rows[-1, 1]]], begins[some])
+  alike[:, few] = patterns[begins[few]], patterns[last[few]]
+  near = np.arange(len(own)) // _NEAR
+  return np.stack([near, lengths, np.minimum(own, LANES), widths + widths % 2, *alike])
