@@ -14,7 +14,7 @@ import spiel_cfr
 from spiel_cfr.compiled import enumerated
 from spiel_cfr.kernels.arrays import aligned_zeros
 from spiel_cfr.kernels.simd import LANES
-from spiel_cfr.payoffs import build, private_types, sorted_patterns
+from spiel_cfr.payoffs import build, private_types
 from spiel_cfr.payoffs.build import quickest
 from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.payoffs.sorted_patterns import SortedPatterns
@@ -204,19 +204,6 @@ def test_patterns_that_stay_in_no_cache_are_read_in_their_order(monkeypatch):
   assert quickest(typed.payoff).form == "sorted patterns"
   monkeypatch.setattr(build, "_CACHED", typed.payoff.arrays.values.nbytes - 1)
   assert quickest(typed.payoff) is typed.payoff
-
-
-@pytest.mark.parametrize("near", [1, 7, 100])
-def test_rows_are_sorted_among_their_neighbours(monkeypatch, near):
-  monkeypatch.setattr(sorted_patterns, "_NEAR", near)
-  assert_sorted_payoffs_agree(LIARS_DICE)
-  payoff = quickest(compile_as(TypedPatterns.form, LIARS_DICE).payoff)
-  table, rows = payoff.arrays.table.astype(int), payoff.arrays.rows[::2]
-  for first_run, end_run in table[:2, :2]:
-    begin, end = table[first_run, 0], table[end_run - 1, 1]
-    for start in range(begin, end, near):
-      some = rows[start : min(start + near, end)]
-      assert sorted(some.tolist()) == sorted(rows[begin:end].tolist())[start - begin :][: len(some)]
 
 
 def leaf_table(compiled, player):
