@@ -77,11 +77,10 @@ def _sum_rows(
   for row in range(first, stop):
     other, factor = np.uint64(others[entry, 1]), values[first_factor + entry]
     total = _add_columns(full(0.0), one, width, factor, other, sequence_form)
-    entry += _ONE
     if length == _TWO:
-      other, factor = np.uint64(others[entry, 1]), values[first_factor + entry]
+      other, factor = np.uint64(others[entry + _ONE, 1]), values[first_factor + entry + _ONE]
       total = _add_columns(total, two, width, factor, other, sequence_form)
-      entry += _ONE
+    entry += length
     store_first(utility, np.uint64(rows[row]), total, own)
 
 
@@ -144,13 +143,11 @@ class SortedPatterns(TypedPatterns):
       own, first_entry = rows.reshape(-1, 2)[begin : end + 1].astype(np.int64).T
       kinds, which = distinct_columns(_kinds(own, first_entry, others[:, 0], wide))
       order, counts = np.argsort(which, kind="stable"), np.bincount(which)
-      stops, lengths = begin + np.cumsum(counts), np.diff(first_entry)
-      last_entry = first_entry[0] + np.cumsum(counts * kinds[0])
-      runs.append(
-        np.stack([stops - counts, stops, last_entry - counts * kinds[0], *kinds[:3]], axis=1)
-      )
+      stops, taken = begin + np.cumsum(counts), counts * kinds[0]
+      entry = first_entry[0] + np.cumsum(taken) - taken
+      runs.append(np.stack([stops - counts, stops, entry, *kinds[:3]], axis=1))
       starts.append(own[order])
-      entries.append(spread(first_entry[order], lengths[order]))
+      entries.append(spread(first_entry[order], np.diff(first_entry)[order]))
       players.append((num_runs, num_runs + len(stops), first_factor, 0, 0, num_leaves))
       num_runs += len(stops)
     order = np.concatenate(entries)
