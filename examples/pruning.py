@@ -36,6 +36,14 @@ GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",
   "liar's dice, 1 die of 6 sides": lambda: "liars_dice",
   "Leduc-5": leduc5.Leduc5Game,
+  # On these no constant was chosen.
+  "liar's dice, 1 die of 7 sides": lambda: "liars_dice(dice_sides=7)",
+  "goofspiel, 5 cards": lambda: (
+    "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=5,points_order=descending))"
+  ),
+  "battleship, 2x2": lambda: (
+    "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=3,allow_repeated_shots=False)"
+  ),
 }
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")

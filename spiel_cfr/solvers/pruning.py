@@ -51,7 +51,7 @@ from spiel_cfr.solvers.pruning_rules import Windowed, make_rule, prepared
 from spiel_cfr.solvers.windows import Pruning, Rule, as_pruning
 
 # An epoch is this part of the iterations so far, within limits.
-_PART = 5
+_PART = 10
 # Where nothing can be left alone, it is longer this many times.
 _IDLE = 2
 
@@ -75,7 +75,7 @@ class PruningSolver(Windowed):
     "_opened",
     "_opened_values",
   )
-  _workspaces = (*Windowed._workspaces, "_small", "_compacted", "_left", "_rule")
+  _workspaces = (*Windowed._workspaces, "_small", "_compacted", "_left", "_rule", "_opened_gradients")
 
   def __init__(
     self,
@@ -150,6 +150,7 @@ class PruningSolver(Windowed):
     self._epoch_start, self._epoch_end = 0, self._rule.shortest
     self._opened = aligned_zeros(game.end)
     self._opened_values = aligned_zeros(self._local.shape[-1] if len(self._local) else 0)
+    self._opened_gradients = None
     self._forget_window()
 
   def _forget_window(self) -> None:
@@ -179,6 +180,7 @@ class PruningSolver(Windowed):
 
   def _loaded(self) -> None:
     super()._loaded()
+    self._opened_gradients = None
     self._forget_window()
 
   def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
@@ -222,6 +224,7 @@ class PruningSolver(Windowed):
   def held_bytes(self) -> int:
     """How much has to be held between iterations: strategies, averages, and what the minimizer keeps, in bytes.
 
+    Where there is one action nothing has to be.
     Below what best-response pruning leaves alone that is only the average, where it has ever been played to; below what
     regret-based pruning does, regrets too. Arrays keep their size all the same: the next window may need more.
     """
@@ -230,14 +233,16 @@ class PruningSolver(Windowed):
     of_sequence, of_infoset = 2 + len(self._state), len(self._local)
     if self.pruning is not None:
       of_sequence, of_infoset = of_sequence + 1, 2 * of_infoset
+    decisions = game.decisions
     real = forms.uniform(game) > 0
+    real[decisions.forced] = False
     below = np.zeros(game.end, bool)
     if self._prunes and not self._rule.owners_go_on:
       fate = np.zeros(game.end, np.uint8)
       fate[[tree.root for tree in game.treeplexes]] = KEPT
       decide_fates(self._rule.tree, self._pruned.view(np.uint8), fate)
       below = real & (fate == DROPPED)
-    first = np.concatenate([rows[0] for tree in game.treeplexes for rows, _ in tree.blocks()])
+    first = np.concatenate([np.arange(FIRST, FIRST+COUNT) for FIRST, COUNT in decisions.groups[:, [0, 2]].tolist()])
     left = int((real & ~below).sum()) * of_sequence + int((~below[first]).sum()) * of_infoset
     forgotten = np.count_nonzero(self._cumulative[below])
     if self.pruning is not None and self.pruning.rule == "regret":
@@ -298,8 +303,8 @@ class PruningSolver(Windowed):
       self._opened_values[:] = self._local[0]
     if not self._prunes:
       length *= _IDLE
+      self._loop.refresh()
     self._epoch_start, self._epoch_end = self.iteration, self.iteration + length
-    self._loop.refresh()
 
   def _close(self) -> None:
     """Ends the window before its time: nothing is left alone until the next one."""
@@ -367,6 +372,8 @@ class PruningSolver(Windowed):
     """Brings averages up to date where nobody looked."""
     looked_at = self._window().looked_at.view(np.uint8)
     add_deferred(self._rule.tree, looked_at, self._strategy, self._opened, sums)
+    decisions = self._rule.game.decisions
+    sums[decisions.forced] = sums[decisions.chosen]
 
   def _weight(self, iteration: int) -> float:
     return float(self._average_weights(np.array([max(1, iteration)]))[0])

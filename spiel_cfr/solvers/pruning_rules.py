@@ -19,9 +19,16 @@ from spiel_cfr.continuing.compaction import (
   opening_work,
 )
 from spiel_cfr.continuing.identity import carry_up
-from spiel_cfr.continuing.rewriting import REWRITING, choose, fade, note_forced, restore
+from spiel_cfr.continuing.rewriting import REWRITING, carry_window, choose, restore
 from spiel_cfr.game.sweeps import Tree
-from spiel_cfr.kernels.arrays import AnyFloats, Bools, Float64s, Int64s, aligned, aligned_zeros
+from spiel_cfr.kernels.arrays import (
+  AnyFloats,
+  Bools,
+  Float64s,
+  Int64s,
+  aligned_zeros,
+)
+from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer, tie_tolerances
 from spiel_cfr.minimizers.ledger import NotedMatching, can_skip_zeros, noted
 from spiel_cfr.minimizers.schedules import Schedule, evaluated
@@ -50,12 +57,14 @@ class Windowed(Solver):
     _epoch_start: the iteration after which the window began.
     _opened: the sums of the average then, shape (sequences,).
     _opened_values: likewise, the minimizer's sums of infosets' values, shape (infosets,) or longer.
+    _opened_gradients: the gradients of `_opened`, or None if they have to be found again.
   """
 
   _pruned: Bools
   _epoch_start: int
   _opened: Float64s
   _opened_values: Float64s
+  _opened_gradients: Float64s | None
 
   @abc.abstractmethod
   def _window(self) -> Compacted:
@@ -76,7 +85,7 @@ class PruningRule(abc.ABC):
   Attributes:
     owners_go_on: whether owners look below what is pruned, see `continuing.compaction`.
     game: in the form that iterations go through while nothing is pruned.
-    tree: of all players.
+    tree: of all players, without forced moves.
   """
 
   owners_go_on: ClassVar[bool]
@@ -84,7 +93,7 @@ class PruningRule(abc.ABC):
   def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
     """Takes what never changes."""
     self.game, self._pruning = game, pruning
-    self.tree = Tree(game.groups, game.parent)
+    self.tree = Tree(game.decisions.groups, game.decisions.parent)
 
   @property
   @abc.abstractmethod
@@ -127,6 +136,18 @@ class RewritingRule(PruningRule):
 
   owners_go_on = False
 
+  def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
+    """Makes what windows are opened with; all of it may have other contents later."""
+    super().__init__(game, pruning)
+    # To make them anew takes as long as to fill them.
+    self._best, self._spare, *self._faced = (aligned_zeros(game.end) for _ in range(4))
+    self._known = np.zeros(game.end, np.uint8)
+    self._known[[tree.root for tree in game.treeplexes]] = 1
+    # Of infosets: that all are looked at, that no values have to be noted, that no values count.
+    number = game.num_infosets
+    self._all, self._none = np.ones(number, np.uint8), np.zeros(number, np.uint64)
+    self._nothing = aligned_zeros(number + MOST_LANES)
+
   @property
   def _anew(self) -> bool:
     return self._pruning.rule == "best_response"
@@ -149,8 +170,8 @@ class RewritingRule(PruningRule):
     """See the base class."""
     super().prepare()
     assert len(self._ties)
-    for payoff in (self._gains, self.game.every_infoset.payoff):
-      self._carried(payoff, aligned_zeros(self.game.end))
+    for payoff in (self._gains, self.game.decisions.payoff):
+      carry_up(self.game, take_best, self._gradients(*self._faced, payoff), tree=self.tree)
 
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
     """See the base class."""
@@ -159,43 +180,53 @@ class RewritingRule(PruningRule):
 
   def decide(self, solver: Windowed, length: int) -> None:
     """See the base class."""
-    before, regrets, values = solver._pruned, solver._state[0], solver._local[0]
+    before = solver._pruned.view(np.uint8)
     earlier, weight = solver._weight(solver._epoch_start), solver._weight(solver.iteration)
-    assert isinstance(solver.minimizer, NotedMatching)
+    looked_at, actions_left = self._all, self._none
     if before.any():
-      solver._add_deferred(solver._cumulative)
-      # Regrets, where nobody looked.
-      passed = np.arange(solver._epoch_start, solver.iteration) + 1
-      discount = float(np.prod(evaluated(solver.minimizer.discount, passed)))
       window = solver._window()
-      looked_at, left_alone = window.looked_at.view(np.uint8), before.view(np.uint8)
-      fade(self.tree, looked_at, left_alone, regrets, discount, earlier / weight)
-      worth = self._gradients(self.game.every_infoset.payoff, self._since_opened(solver))
-      note_forced(self.tree, window.actions_left, left_alone, worth, solver._opened_values, values)
+      looked_at, actions_left = window.looked_at.view(np.uint8), window.actions_left
+      solver._add_deferred(solver._cumulative)
+    assert isinstance(solver.minimizer, NotedMatching)
+    passed = np.arange(solver._epoch_start, solver.iteration) + 1
+    discount = float(np.prod(evaluated(solver.minimizer.discount, passed)))
+    opened = solver._opened_gradients
+    if opened is None:
+      opened = self._gradients(solver._opened, aligned_zeros(self.game.end))
+    # In turn, so that no more than these two are made.
+    faced, self._spare = self._gradients(solver._cumulative, self._spare), opened
+    in_window = np.subtract(faced, opened, out=opened)
+    best = self._best
+    best[:] = faced if self._anew else in_window
+    carry_window(
+      self.tree,
+      actions_left,
+      before,
+      in_window,
+      solver._opened_values,
+      solver._local[0],
+      best,
+    )
+    solver._opened_gradients = faced
     coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
     growth, passed_values = self._growth(solver, coming)
-    known = np.zeros(self.game.end, np.uint8)
-    known[[tree.root for tree in self.game.treeplexes]] = 1
-    # What regret-based pruning makes up is only where something was left alone.
-    needed = self._anew or bool(before.any())
-    self._best = (
-      self._carried(self.game.every_infoset.payoff, self._faced(solver)) if needed else growth
-    )
     choose(
       self.tree,
       self._anew,
+      looked_at,
       solver._strategy,
-      regrets,
-      values,
-      self._since(solver),
-      self._best,
-      solver._pruned.view(np.uint8),
-      known,
+      solver._state[0],
+      solver._local[0],
+      self._nothing if self._anew else solver._opened_values,
+      best,
+      before,
+      self._known,
       growth,
       passed_values,
       self._ties,
       earlier,
       weight,
+      discount,
     )
 
   def settle(self, solver: Windowed, before: Bools) -> None:
@@ -217,20 +248,6 @@ class RewritingRule(PruningRule):
         solver._weight(solver.iteration),
       )
 
-  def _faced(self, solver: Windowed) -> Float64s:
-    """Returns what the best response is to: all that was ever faced, or what was in the last window."""
-    return solver._cumulative if self._anew else self._since_opened(solver)
-
-  def _since_opened(self, solver: Windowed) -> Float64s:
-    """Returns what was faced in the last window."""
-    result = aligned(solver._cumulative)
-    result -= solver._opened
-    return result
-
-  def _since(self, solver: Windowed) -> Float64s:
-    """Returns the values of infosets up to when these count."""
-    return np.zeros_like(solver._opened_values) if self._anew else solver._opened_values
-
   def _growth(self, solver: Windowed, coming: float) -> tuple[Float64s, Float64s]:
     """Returns by how much regrets may grow in iterations of this weight: what is added, and what is taken away.
 
@@ -238,9 +255,9 @@ class RewritingRule(PruningRule):
     """
     passed = float(solver._cumulative[0] - solver._opened[0])
     if self._pruning.certain:
-      return coming * self._most, np.zeros_like(solver._opened_values)
+      return coming * self._most, self._nothing
     if not passed or self._pruning.margin > MOST_MARGIN:
-      return np.full(self.game.end, math.inf), np.zeros_like(solver._opened_values)
+      return np.full(self.game.end, math.inf), self._nothing
     assert isinstance(solver.minimizer, NotedMatching)
     caution = self._pruning.caution
     if caution is None:
@@ -250,25 +267,23 @@ class RewritingRule(PruningRule):
       caution * coming / float(solver._cumulative[0]),
     )
     # What was faced in the last epoch, and what has ever been faced.
-    faced = aligned((factor + share) * solver._cumulative)
-    faced -= factor * solver._opened
-    return self._carried(self._gains, faced), factor * (solver._local[0] - solver._opened_values)
+    faced, lately = self._faced
+    np.multiply(solver._cumulative, factor + share, out=faced)
+    faced -= np.multiply(solver._opened, factor, out=lately)
+    gained = self._gradients(faced, lately, self._gains)
+    carry_up(self.game, take_best, gained, tree=self.tree)
+    return gained, factor * (solver._local[0] - solver._opened_values)
 
   @functools.cached_property
   def _most(self) -> Float64s:
     """How much a regret can grow in an iteration, whatever anybody plays, shape (sequences,)."""
     return 2.0 * self.game.spread(self.game.loss_bounds)
 
-  def _carried(self, payoff: Payoff, faced: Float64s) -> Float64s:
-    """Returns what each sequence is worth with a best response to what was faced, shape (sequences,)."""
-    result = self._gradients(payoff, faced)
-    carry_up(self.game, take_best, result)
-    return result
-
-  def _gradients(self, payoff: Payoff, faced: Float64s) -> Float64s:
-    result = aligned_zeros(self.game.end)
+  def _gradients(
+    self, faced: Float64s, result: Float64s, payoff: Payoff | None = None
+  ) -> Float64s:
     for player in range(2):
-      payoff.gradient_into(player, faced, result)
+      (payoff or self.game.decisions.payoff).gradient_into(player, faced, result)
     return result
 
 

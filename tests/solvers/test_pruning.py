@@ -164,6 +164,8 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     small[left.places] = x[left.sequences]
     whole, found = gradients(game, x), gradients(left.game, small)
     there = rows_at(game, left.actions_left > 0)
+    # Forced moves are left out with and without pruning.
+    there[game.decisions.forced] = True
     dropped = real & ~there & (x > 0)
     np.testing.assert_allclose(whole[dropped], 0, atol=1e-12)
     assert not pruned[left.sequences].any()
@@ -173,8 +175,9 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
       carry_up(each, expect, utilities, strategy=strategy)
     np.testing.assert_allclose(found[left.places], whole[left.sequences], atol=1e-12)
     assert (left.game.groups[:, ACTIONS] > 1).all()
-    assert left.looked_at.sum() == left.game.num_infosets < (left.actions_left > 0).sum()
+    assert left.looked_at.sum() == left.game.num_infosets
     assert 0 <= left.share < 1
+  assert left.game.num_infosets < (left.actions_left > 0).sum()
 
 
 @pytest.mark.parametrize("name", [*EVERY, "one-sided"])
@@ -510,6 +513,7 @@ def test_what_need_not_be_held_is_never_looked_at(name, plus):
     fate[[tree.root for tree in game.treeplexes]] = KEPT
     decide_fates(solver._rule.tree, solver._pruned.view(np.uint8), fate)
     dropped = rows_at(game, np.ones(game.num_infosets, bool)) & (fate == DROPPED)
+    dropped[game.decisions.forced] = False
     for tree in game.treeplexes:
       for sequences, infosets in tree.blocks():
         gone = dropped[sequences[0]]
