@@ -49,28 +49,37 @@ def add_deferred(
             sums[row] += more * strategy[row]
 
 
-@kernel(types.void(TREE, COUNTS, BYTES, *[FLOATS] * 4))
+@kernel(types.float64(TREE, types.boolean, COUNTS, BYTES, *[FLOATS] * 5, types.float64))
 def carry_window(
   tree: Tree,
+  anew: bool,
   actions_left: Uint64s,
   pruned: Bools,
+  regret: Float64s,
   worth: Float64s,
   opened: Float64s,
   values: Float64s,
   best: Float64s,
-) -> None:
+  earlier: float,
+) -> float:
   """Finds C, and adds to Z(j) of infosets with one action left what that was worth in the window.
 
   Args:
     tree: of all players.
+    anew: whether C and Z are of all iterations, or else of the last window.
     actions_left: at each infoset; 0 where nothing is to be added.
     pruned: which actions are not left.
+    regret: R, of the beginning of the window where something is pruned.
     worth: the gradients of what was faced in the window; carried up.
     opened: the sums of infosets' values at its beginning.
     values: the same now; brought up to date.
     best: the gradients of what C is to respond to; becomes C.
+    earlier: the weight of the iteration in which the window began.
+
+  Returns:
+    The sum of the positive regrets that the pruned has come to have, times the weight of the last iteration.
   """
-  groups = np.uint64(tree.groups.shape[0])
+  groups, missed = np.uint64(tree.groups.shape[0]), 0.0
   for back in range(groups):
     group = groups - np.uint64(1) - back
     first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
@@ -85,6 +94,14 @@ def carry_window(
       best[tree.parent[j]] += top
       if actions_left[j] != 0:
         worth[tree.parent[j]] += values[j] - opened[j]
+      for action in range(actions):
+        row = first + action * stride + i
+        if pruned[row] != _NO:
+          excess = best[row] - values[j]
+          if not anew:
+            excess += opened[j] + earlier * regret[row]
+          missed += max(excess, 0.0)
+  return missed
 
 
 @kernel(

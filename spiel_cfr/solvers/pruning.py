@@ -48,10 +48,12 @@ from spiel_cfr.solvers.averaging import Averaged
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers, Loop
 from spiel_cfr.solvers.numbers import exclusive
 from spiel_cfr.solvers.pruning_rules import Windowed, make_rule, prepared
-from spiel_cfr.solvers.windows import Pruning, Rule, as_pruning
+from spiel_cfr.solvers.windows import Pruning, Rule, as_pruning, more_caution
 
-# An epoch is this part of the iterations so far, within limits.
-_PART = 10
+# An epoch is this part of the iterations so far, within limits; the first one that of those before it.
+_PART, _FIRST = 10, 3
+# So many iterations at a time come again where a window is gone back on.
+_AGAIN = 100
 # Where nothing can be left alone, it is longer this many times.
 _IDLE = 2
 
@@ -74,8 +76,18 @@ class PruningSolver(Windowed):
     "_epoch_end",
     "_opened",
     "_opened_values",
+    "_opened_strategy",
+    "_opened_regrets",
+    "_caution",
   )
-  _workspaces = (*Windowed._workspaces, "_small", "_compacted", "_left", "_rule", "_opened_gradients")
+  _workspaces = (
+    *Windowed._workspaces,
+    "_small",
+    "_compacted",
+    "_left",
+    "_rule",
+    "_opened_gradients",
+  )
 
   def __init__(
     self,
@@ -147,9 +159,12 @@ class PruningSolver(Windowed):
       )
     game = self.compiled_game
     self._pruned = np.zeros(game.end, bool)
-    self._epoch_start, self._epoch_end = 0, self._rule.shortest
+    self._epoch_start, self._epoch_end = 0, _FIRST * self._rule.shortest
     self._opened = aligned_zeros(game.end)
     self._opened_values = aligned_zeros(self._local.shape[-1] if len(self._local) else 0)
+    gone_back_on = 0 if self._rule.owners_go_on else game.end
+    self._opened_strategy, self._opened_regrets = (aligned_zeros(gone_back_on) for _ in range(2))
+    self._caution = self._rule.first_caution(self.minimizer)
     self._opened_gradients = None
     self._forget_window()
 
@@ -171,9 +186,13 @@ class PruningSolver(Windowed):
     if self.pruning is None:
       return
     end = state["_epoch_end"]
-    require(end - state["iteration"] <= _IDLE * self.pruning.longest, "the epoch is possible")
+    require(
+      end - state["iteration"] <= max(_IDLE, _FIRST) * self.pruning.longest, "the epoch is possible"
+    )
     require(np.isfinite(state["_opened"]), "_opened is finite")
-    require(np.isfinite(state["_opened_values"]), "_opened_values is finite")
+    for name in ("_opened_values", "_opened_strategy", "_opened_regrets"):
+      require(np.isfinite(state[name]), f"{name} is finite")
+    require(0 <= state["_caution"] < np.inf, "the caution is possible")
     real = forms.uniform(self.compiled_game) > 0
     require(not (state["_pruned"] & ~real).any(), "what is pruned are sequences")
     require(not state["_strategy"][state["_pruned"]].any(), "what is pruned is not played")
@@ -229,10 +248,10 @@ class PruningSolver(Windowed):
     regret-based pruning does, regrets too. Arrays keep their size all the same: the next window may need more.
     """
     game = self.compiled_game
-    # Strategy, average and what it was when the window began.
+    # And what all that was when the window began.
     of_sequence, of_infoset = 2 + len(self._state), len(self._local)
     if self.pruning is not None:
-      of_sequence, of_infoset = of_sequence + 1, 2 * of_infoset
+      of_sequence, of_infoset = of_sequence + 3, 2 * of_infoset
     decisions = game.decisions
     real = forms.uniform(game) > 0
     real[decisions.forced] = False
@@ -242,7 +261,9 @@ class PruningSolver(Windowed):
       fate[[tree.root for tree in game.treeplexes]] = KEPT
       decide_fates(self._rule.tree, self._pruned.view(np.uint8), fate)
       below = real & (fate == DROPPED)
-    first = np.concatenate([np.arange(FIRST, FIRST+COUNT) for FIRST, COUNT in decisions.groups[:, [0, 2]].tolist()])
+    first = np.concatenate(
+      [np.arange(FIRST, FIRST + COUNT) for FIRST, COUNT in decisions.groups[:, [0, 2]].tolist()]
+    )
     left = int((real & ~below).sum()) * of_sequence + int((~below[first]).sum()) * of_infoset
     forgotten = np.count_nonzero(self._cumulative[below])
     if self.pruning is not None and self.pruning.rule == "regret":
@@ -262,17 +283,22 @@ class PruningSolver(Windowed):
     return None if self.pruning is None else self._small
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
-    first, count = 0, len(numbers.parameters)
+    count = len(numbers.parameters)
     # Of no iteration where everything is compiled.
     if self.pruning is None or not (count or self._prunes):
       super()._run_loop(numbers)
       return
-    while first < count:
+    start = self.iteration
+    while self.iteration < start + count:
       if self.iteration >= self._epoch_end:
         with DeferredInterrupt():
           self._next_epoch()
       done = self.iteration
-      last = min(count, first + self._epoch_end - done)
+      if done < start:
+        # A window is gone back on.
+        super()._run_loop(self._numbers(min(start - done, self._epoch_end - done, _AGAIN)))
+        continue
+      first, last = done - start, min(count, self._epoch_end - start)
       rows = IterationNumbers(*(each[first:last] for each in numbers))
       if self._prunes:
         with DeferredInterrupt():
@@ -283,14 +309,15 @@ class PruningSolver(Windowed):
             self._close()
       else:
         super()._run_loop(rows)
-      first += self.iteration - done
 
   def _next_epoch(self) -> None:
     """Brings up to date what was left alone, and decides what to leave alone next."""
     assert self.pruning is not None
     length = min(max(self.iteration // _PART, self._rule.shortest), self.pruning.longest)
     before = self._pruned.copy()
-    self._rule.decide(self, length)
+    if not self._rule.decide(self, length):
+      self._go_back()
+      return
     self._forget_window()
     if self._prunes:
       left = iteration_work(self._window().game.every_infoset)
@@ -298,13 +325,34 @@ class PruningSolver(Windowed):
         self._pruned[:] = False
         self._forget_window()
     self._rule.settle(self, before)
-    self._opened[:] = self._cumulative
-    if len(self._local):
-      self._opened_values[:] = self._local[0]
+    for opened, now in self._gone_back_on():
+      opened[:] = now
     if not self._prunes:
       length *= _IDLE
       self._loop.refresh()
     self._epoch_start, self._epoch_end = self.iteration, self.iteration + length
+
+  def _gone_back_on(self) -> list[tuple[Float64s, AnyFloats]]:
+    """Returns pairs of arrays: what was when the window began, and what is."""
+    pairs = [(self._opened, self._cumulative)]
+    if not self._rule.owners_go_on:
+      pairs += [
+        (self._opened_values, self._local[0]),
+        (self._opened_strategy, self._strategy),
+        (self._opened_regrets, self._state[0]),
+      ]
+    return pairs
+
+  def _go_back(self) -> None:
+    """Undoes the window: its iterations are to come again, with nothing left alone, and more caution from then on."""
+    for opened, now in self._gone_back_on():
+      now[:] = opened
+    self.iteration, self._caution = self._epoch_start, more_caution(self._caution)
+    before = self._pruned.copy()
+    self._rule.decide(self, 0)
+    self._forget_window()
+    self._rule.settle(self, before)
+    self._loop.refresh()
 
   def _close(self) -> None:
     """Ends the window before its time: nothing is left alone until the next one."""

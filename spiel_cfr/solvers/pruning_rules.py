@@ -39,10 +39,12 @@ from spiel_cfr.policy import forms
 from spiel_cfr.solvers.averaging import Averaged
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
-from spiel_cfr.solvers.windows import MOST_MARGIN, Pruning
+from spiel_cfr.solvers.windows import MOST, Pruning
 
-# What `Pruning.caution` is by default. Chosen on Leduc poker, liar's dice and Leduc-5.
-_CAUTION_PLUS, _CAUTION = 1.0, 30.0
+# What `Pruning.caution` is by default. Chosen on liar's dice and Leduc-5.
+_CAUTION_PLUS, _CAUTION = 1.0, 10.0
+# What part of utilities is rounding, in sums over a game.
+_ROUNDING = 1e-11
 # How many times the work of opening it the iterations of a window are to be, at least.
 _PAID = 3
 # After so many iterations partial pruning looks whether it was right.
@@ -57,6 +59,9 @@ class Windowed(Solver):
     _epoch_start: the iteration after which the window began.
     _opened: the sums of the average then, shape (sequences,).
     _opened_values: likewise, the minimizer's sums of infosets' values, shape (infosets,) or longer.
+    _opened_strategy: likewise, the strategies, shape (sequences,); of rules that go back on windows.
+    _opened_regrets: likewise, the minimizer's first line.
+    _caution: see `Pruning.caution`.
     _opened_gradients: the gradients of `_opened`, or None if they have to be found again.
   """
 
@@ -64,6 +69,9 @@ class Windowed(Solver):
   _epoch_start: int
   _opened: Float64s
   _opened_values: Float64s
+  _opened_strategy: Float64s
+  _opened_regrets: Float64s
+  _caution: float
   _opened_gradients: Float64s | None
 
   @abc.abstractmethod
@@ -113,8 +121,12 @@ class PruningRule(abc.ABC):
     return min(-(-_PAID * opening_work(self.game) // self.work), self._pruning.longest)
 
   @abc.abstractmethod
-  def decide(self, solver: Windowed, length: int) -> None:
-    """Brings what was left alone up to date; writes to `_pruned` what is to be for so many iterations."""
+  def decide(self, solver: Windowed, length: int) -> bool:
+    """Brings what was left alone up to date; writes to `_pruned` what is to be for so many iterations; for 0, nothing.
+
+    Returns:
+      Whether it could be left alone. If not, the window has to be gone back on, and nothing else is right.
+    """
 
   @abc.abstractmethod
   def settle(self, solver: Windowed, before: Bools) -> None:
@@ -123,6 +135,13 @@ class PruningRule(abc.ABC):
   @abc.abstractmethod
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
     """Runs iterations on what is left; returns how many are done, fewer if the window has turned out wrong."""
+
+  def first_caution(self, minimizer: LocalMinimizer) -> float:
+    """Returns the caution that a solver begins with."""
+    if self._pruning.caution is not None:
+      return self._pruning.caution
+    plus = isinstance(minimizer, NotedMatching) and minimizer.plus
+    return _CAUTION_PLUS if plus else _CAUTION
 
   def prepare(self) -> None:
     """Makes what is made once, and compiles."""
@@ -178,7 +197,7 @@ class RewritingRule(PruningRule):
     small.advance(solver.alternating_updates, numbers, solver._iteration)
     return len(numbers.parameters)
 
-  def decide(self, solver: Windowed, length: int) -> None:
+  def decide(self, solver: Windowed, length: int) -> bool:
     """See the base class."""
     before = solver._pruned.view(np.uint8)
     earlier, weight = solver._weight(solver._epoch_start), solver._weight(solver.iteration)
@@ -198,15 +217,21 @@ class RewritingRule(PruningRule):
     in_window = np.subtract(faced, opened, out=opened)
     best = self._best
     best[:] = faced if self._anew else in_window
-    carry_window(
+    missed = carry_window(
       self.tree,
+      self._anew,
       actions_left,
       before,
+      solver._state[0],
       in_window,
       solver._opened_values,
       solver._local[0],
       best,
+      earlier,
     )
+    if length and missed > self._tolerable(solver._cumulative, faced):
+      solver._opened_gradients = None
+      return False
     solver._opened_gradients = faced
     coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
     growth, passed_values = self._growth(solver, coming)
@@ -228,6 +253,27 @@ class RewritingRule(PruningRule):
       weight,
       discount,
     )
+    return True
+
+  def _tolerable(self, sums: Float64s, gradients: Float64s) -> float:
+    """Returns how much NashConv, times the weight of all iterations, may become worse in a window.
+
+    Args:
+      sums: of the average.
+      gradients: of these.
+    """
+    if self._pruning.tolerance > MOST:
+      return math.inf
+    best = self._best
+    if not self._anew:
+      best = self._faced[0]
+      best[:] = gradients
+      carry_up(self.game, take_best, best, tree=self.tree)
+    weight = float(sums[0])
+    gap = sum(float(best[tree.root]) for tree in self.game.treeplexes)
+    gap -= float(gradients @ sums) / weight
+    low, high = self.game.payoff_range
+    return self._pruning.tolerance * max(gap, 0.0) + _ROUNDING * weight * (high - low)
 
   def settle(self, solver: Windowed, before: Bools) -> None:
     """See the base class."""
@@ -256,15 +302,11 @@ class RewritingRule(PruningRule):
     passed = float(solver._cumulative[0] - solver._opened[0])
     if self._pruning.certain:
       return coming * self._most, self._nothing
-    if not passed or self._pruning.margin > MOST_MARGIN:
+    if not passed or self._pruning.margin > MOST:
       return np.full(self.game.end, math.inf), self._nothing
-    assert isinstance(solver.minimizer, NotedMatching)
-    caution = self._pruning.caution
-    if caution is None:
-      caution = _CAUTION_PLUS if solver.minimizer.plus else _CAUTION
     factor, share = (
       self._pruning.margin * coming / passed,
-      caution * coming / float(solver._cumulative[0]),
+      solver._caution * coming / float(solver._cumulative[0]),
     )
     # What was faced in the last epoch, and what has ever been faced.
     faced, lately = self._faced
@@ -279,9 +321,7 @@ class RewritingRule(PruningRule):
     """How much a regret can grow in an iteration, whatever anybody plays, shape (sequences,)."""
     return 2.0 * self.game.spread(self.game.loss_bounds)
 
-  def _gradients(
-    self, faced: Float64s, result: Float64s, payoff: Payoff | None = None
-  ) -> Float64s:
+  def _gradients(self, faced: Float64s, result: Float64s, payoff: Payoff | None = None) -> Float64s:
     for player in range(2):
       (payoff or self.game.decisions.payoff).gradient_into(player, faced, result)
     return result
@@ -316,12 +356,13 @@ class PartialRule(PruningRule):
   def _real(self) -> Bools:
     return forms.uniform(self.game) > 0
 
-  def decide(self, solver: Windowed, length: int) -> None:
-    """See the base class."""
+  def decide(self, solver: Windowed, length: int) -> bool:
+    """See the base class; what was wrong, `advance` has gone back on."""
     solver._loop.refresh()
     quiet = solver._loop.current_sequence_form() == 0
     quiet &= self._real & (solver._cumulative == solver._opened)
     solver._pruned[:] = quiet & ~quiet[self._above]
+    return True
 
   def settle(self, solver: Windowed, before: Bools) -> None:
     """See the base class."""
