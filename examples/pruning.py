@@ -17,8 +17,8 @@ prints what part of probabilities dynamic thresholding makes 0, and what that do
 
     python examples/pruning.py --endgame --at=100,1000
 
-prints what is played of a river endgame with all of `fchpa`, in vector form, of which only what no hand plays to could be
-left out.
+prints what is played of a river endgame with all of `fchpa`. In vector form, only what no hand plays to could be left
+out.
 """
 
 import pathlib
@@ -38,7 +38,7 @@ from spiel_cfr.continuing.reference_pruning import RULES, ReferenceCFR
 from spiel_cfr.evaluate import original_nash_conv
 from spiel_cfr.poker.layout import TERMINALS
 from spiel_cfr.poker.public_tree import Kind
-from spiel_cfr.solvers.windows import Rule
+from spiel_cfr.solvers.pruning.constants import Rule
 
 GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",

@@ -1,4 +1,4 @@
-"""What pruning rewrites between two windows: see `solvers.windows`. One pass each, parents first.
+"""What pruning rewrites between two windows: see `solvers.pruning.solver`. One pass each, parents first.
 
 Two rules share them. Best-response pruning makes all history anew: C and Z are then of all iterations, and what regrets
 were before does not matter. Regret-based pruning adds to it: C and Z are of the last window only.

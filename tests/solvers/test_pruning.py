@@ -278,7 +278,7 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
     fate = np.zeros(game.end, np.uint8)
     fate[[tree.root for tree in game.treeplexes]] = KEPT
     decide_fates(solver._rule.tree, solver._pruned.view(np.uint8), fate)
-    rows = (fate == KEPT) & rows_at(game, ~solver._window().looked_at)
+    rows = (fate == KEPT) & rows_at(game, ~solver._left().looked_at)
     before, after = solver._state[0][rows], again._state[0][rows]
     weights = [solver._weight(each) for each in (solver._epoch_start, solver.iteration)]
     factor = np.where(before < 0, weights[0] / weights[1], 1.0)

@@ -33,22 +33,22 @@ from spiel_cfr.continuing.compaction import (
   DROPPED,
   KEPT,
   Compacted,
-  compact,
   decide_fates,
   iteration_work,
 )
-from spiel_cfr.continuing.rewriting import add_deferred, copy_some
+from spiel_cfr.continuing.rewriting import add_deferred
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
-from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
 from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.solvers.averaging import Averaged
-from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers, Loop
+from spiel_cfr.solvers.loops import IterationNumbers
 from spiel_cfr.solvers.numbers import exclusive
-from spiel_cfr.solvers.pruning_rules import Windowed, make_rule, prepared
-from spiel_cfr.solvers.windows import Pruning, Rule, as_pruning, more_caution
+from spiel_cfr.solvers.pruning.constants import Pruning, Rule, as_pruning, more_caution
+from spiel_cfr.solvers.pruning.rule import Windowed
+from spiel_cfr.solvers.pruning.rules import make_rule, prepared
+from spiel_cfr.solvers.pruning.window import Window
 
 # An epoch is this part of the iterations so far, within limits; the first one that of those before it.
 _PART, _FIRST = 10, 3
@@ -169,8 +169,7 @@ class PruningSolver(Windowed):
     self._forget_window()
 
   def _forget_window(self) -> None:
-    self._small: FlatLoop | None = None
-    self._compacted: Compacted | None = None
+    self._kept: Window | None = None
 
   @property
   def is_plain(self) -> bool:
@@ -232,7 +231,7 @@ class PruningSolver(Windowed):
   @property
   def active_share(self) -> float:
     """What part of the leaves the current window goes through."""
-    return self._window().share if self._prunes else 1.0
+    return self._left().share if self._prunes else 1.0
 
   @property
   def num_pruned(self) -> int:
@@ -276,11 +275,8 @@ class PruningSolver(Windowed):
     return self.pruning is not None and bool(self._pruned.any())
 
   def _root_values(self) -> list[float]:
-    return super()._root_values() if self._small_or_none is None else self._small_or_none.values()
-
-  @property
-  def _small_or_none(self) -> FlatLoop | None:
-    return None if self.pruning is None else self._small
+    loop = self._kept.loop if self.pruning is not None and self._kept else None
+    return super()._root_values() if loop is None else loop.values()
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
     count = len(numbers.parameters)
@@ -302,9 +298,9 @@ class PruningSolver(Windowed):
       rows = IterationNumbers(*(each[first:last] for each in numbers))
       if self._prunes:
         with DeferredInterrupt():
-          small = self._small_loop()
-          number = self._rule.advance(self, small, rows)
-          self._take_back(small)
+          window = self._window()
+          number = self._rule.advance(self, window.opened(self), rows)
+          window.take_back(self)
           if number < last - first:
             self._close()
       else:
@@ -320,7 +316,7 @@ class PruningSolver(Windowed):
       return
     self._forget_window()
     if self._prunes:
-      left = iteration_work(self._window().game.every_infoset)
+      left = iteration_work(self._left().game.every_infoset)
       if left > self.pruning.worthwhile * self._rule.work:
         self._pruned[:] = False
         self._forget_window()
@@ -360,46 +356,13 @@ class PruningSolver(Windowed):
     self._forget_window()
     self._loop.refresh()
 
-  # A window: what is left of the game, and a loop over it.
+  def _window(self) -> Window:
+    if self._kept is None:
+      self._kept = Window(self._rule, self._pruned)
+    return self._kept
 
-  def _window(self) -> Compacted:
-    if self._compacted is None:
-      rule = self._rule
-      self._compacted = compact(rule.game, rule.rows, self._pruned, rule.owners_go_on)
-    return self._compacted
-
-  def _small_loop(self) -> FlatLoop:
-    if self._small is None:
-      compacted = self._window()
-      whole, there = compacted.sequences, compacted.places
-      scale = np.zeros(len(compacted.infosets) + MOST_LANES, np.uint16)
-      scale[: len(compacted.infosets)] = self._rule.game.scale[compacted.infosets]
-      self._small = FlatLoop.blank(compacted.game, self.minimizer, scale)
-      for mine, theirs in self._remembered(self._small):
-        copy_some(mine, theirs, whole, there)
-      infosets = compacted.infosets
-      into = np.arange(len(infosets), dtype=np.uint32)
-      for mine, theirs in zip(self._local, self._small.local, strict=True):
-        copy_some(mine, theirs, infosets, into)
-      self._small.refresh()
-      self._left = whole, there, into
-    return self._small
-
-  def _take_back(self, small: FlatLoop) -> None:
-    """Copies what is remembered of the sequences that are left back from the small loop."""
-    whole, there, into = self._left
-    for mine, theirs in self._remembered(small):
-      copy_some(theirs, mine, there, whole)
-    for mine, theirs in zip(self._local, small.local, strict=True):
-      copy_some(theirs, mine, into, self._window().infosets)
-
-  def _remembered(self, small: Loop) -> list[tuple[AnyFloats, AnyFloats]]:
-    """Returns pairs of arrays over the sequences, of the whole game and of what is left."""
-    return [
-      (self._strategy, small.strategy),
-      (self._cumulative, small.cumulative),
-      *zip(self._state, small.state, strict=True),
-    ]
+  def _left(self) -> Compacted:
+    return self._window().left
 
   def current_sequence_form(self) -> Float64s:
     """Returns a copy of the current policy in sequence form, shape (sequences,)."""
@@ -418,7 +381,7 @@ class PruningSolver(Windowed):
 
   def _add_deferred(self, sums: AnyFloats) -> None:
     """Brings averages up to date where nobody looked."""
-    looked_at = self._window().looked_at.view(np.uint8)
+    looked_at = self._left().looked_at.view(np.uint8)
     add_deferred(self._rule.tree, looked_at, self._strategy, self._opened, sums)
     decisions = self._rule.game.decisions
     sums[decisions.forced] = sums[decisions.chosen]
