@@ -14,6 +14,11 @@ counts what the papers' algorithms visit, see `continuing.reference_pruning`.
     python examples/pruning.py --thresholds --games=0 --at=300
 
 prints what part of probabilities dynamic thresholding makes 0, and what that does to multiplicative weights.
+
+    python examples/pruning.py --endgame --at=100,1000
+
+prints what is played of a river endgame with all of `fchpa`. In vector form, only what no hand plays to could be left
+out.
 """
 
 import pathlib
@@ -23,19 +28,30 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import leduc5
+import numpy as np
 from absl import app, flags
-from results import chosen
+from results import chosen, river_endgame
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver
 from spiel_cfr.continuing.reference_pruning import RULES, ReferenceCFR
 from spiel_cfr.evaluate import original_nash_conv
-from spiel_cfr.solvers.windows import Rule
+from spiel_cfr.poker.layout import TERMINALS
+from spiel_cfr.poker.public_tree import Kind
+from spiel_cfr.solvers.pruning.constants import Rule
 
 GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",
   "liar's dice, 1 die of 6 sides": lambda: "liars_dice",
   "Leduc-5": leduc5.Leduc5Game,
+  # On these no constant was chosen.
+  "liar's dice, 1 die of 7 sides": lambda: "liars_dice(dice_sides=7)",
+  "goofspiel, 5 cards": lambda: (
+    "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=5,points_order=descending))"
+  ),
+  "battleship, 2x2": lambda: (
+    "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=3,allow_repeated_shots=False)"
+  ),
 }
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
@@ -46,12 +62,13 @@ _RULE = flags.DEFINE_enum(
 _CAUTION = flags.DEFINE_float(
   "caution",
   None,
-  "see Pruning; by default 1 for CFR+ and 30 for CFR",
+  "see Pruning; by default 1 for CFR+ and 10 for CFR",
   lower_bound=0.0,
   upper_bound=1e9,
 )
 _PAPERS = flags.DEFINE_bool("papers", False, "whether to count what the papers' algorithms visit")
 _THRESHOLDS = flags.DEFINE_bool("thresholds", False, "whether to drop small probabilities")
+_ENDGAME = flags.DEFINE_bool("endgame", False, "whether to count what is played of an endgame")
 _PICTURE = flags.DEFINE_string(
   "picture", "results/pruning.png", "where the picture goes; empty for none"
 )
@@ -68,6 +85,9 @@ def main(arguments: list[str]) -> None:
     raise app.UsageError("--games names none")
   if not _AT.value or not all(at.isdecimal() and int(at) > 0 for at in _AT.value):
     raise app.UsageError("--at takes positive integers")
+  if _ENDGAME.value:
+    count_played()
+    return
   curves: dict[str, dict[str, Curve]] = {}
   for name in names:
     compiled = spiel_cfr.compile_game(GAMES[name]())
@@ -102,6 +122,32 @@ def count_visits(game: spiel_cfr.CompiledGame) -> None:
           f"| {solver.num_returns:,} |",
           flush=True,
         )
+
+
+def count_played() -> None:
+  """Prints what part of an endgame's ends some pair of hands plays to, and of all hands' actions, what is played."""
+  loaded, title = river_endgame()
+  game = spiel_cfr.compile_public_game(loaded.load())
+  layout = game.layout
+  ends = layout.terminals(0, *TERMINALS)
+  print(f"\n{title}: {game}\n")
+  print("| solver | iterations | NashConv | ends played to | hands' actions played |")
+  print("| --- | --- | --- | --- | --- |")
+  for solver in (spiel_cfr.CFRPlusSolver(game), spiel_cfr.CFRSolver(game)):
+    for at in sorted(map(int, _AT.value)):
+      solver.run(at - solver.iteration)
+      played, reached, actions = solver.current_sequence_form() > 0, {0}, []
+      for index, node in enumerate(layout.nodes):
+        if node.kind is Kind.DECISION:
+          own = played[layout.sequences(0, index)]
+          actions.append(own.ravel())
+          if index in reached:
+            reached |= {child for child, row in zip(node.children, own, strict=True) if row.any()}
+      print(
+        f"| {'CFR+' if isinstance(solver, spiel_cfr.CFRPlusSolver) else 'CFR'} | {at:,} | {solver.nash_conv():.2f} "
+        f"| {len(reached.intersection(ends)) / len(ends):.2f} | {np.concatenate(actions).mean():.2f} |",
+        flush=True,
+      )
 
 
 def drop_small(game: spiel_cfr.CompiledGame) -> None:

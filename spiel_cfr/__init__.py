@@ -84,7 +84,8 @@ from spiel_cfr.solvers.correlation import (
 )
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.pruning import PruningSolver
+from spiel_cfr.solvers.pruning.constants import Pruning
+from spiel_cfr.solvers.pruning.solver import PruningSolver
 from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.solvers.restarts import Restarted
 from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
@@ -102,7 +103,6 @@ from spiel_cfr.solvers.variants import (
   VADCFRSolver,
 )
 from spiel_cfr.solvers.warm_start import transfer
-from spiel_cfr.solvers.windows import Pruning
 from spiel_cfr.solving import Solution, choose_solver, solve
 from spiel_cfr.sweeps.merge import merge
 from spiel_cfr.sweeps.processes import ProcessExecutor

@@ -195,8 +195,13 @@ class Evaluator:
     self._compiled = compiled
     self._roots = [treeplex.root for treeplex in compiled.treeplexes]
     if compiled.partition is None:
-      self._gradient, self._payoff = compiled.payoff.gradient, compiled.payoff.arrays
-      self._players, self._tree = compiled.players, Tree(compiled.groups, compiled.parent)
+      # Every infoset is visited, but payoffs are read as iterations read them.
+      payoff, self._players, groups, parent, *_ = compiled.every_infoset
+      self._gradient, self._payoff, self._tree = (
+        payoff.gradient,
+        payoff.arrays,
+        Tree(groups, parent),
+      )
       self._scratch = new_scratch()
       self._sequence_form, self._utility = aligned_zeros(2, compiled.end)
       self._values = aligned_zeros(compiled.num_players, 2)

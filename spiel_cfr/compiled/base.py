@@ -231,7 +231,10 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def scale(self) -> Uint16s:
     """`Block.scale` of all infosets: from `Payoff.infoset_scales`, or the largest payoff where that is less."""
-    payoff, players = self._bounding_payoff, range(self.num_players)
+    # In the form that iterations read, whose kernel is compiled anyway.
+    whole = self.partition is None
+    payoff = self.every_infoset.payoff if whole else self._bounding_payoff
+    players = range(self.num_players)
     scales = [payoff.infoset_scales(self.treeplexes, player) for player in players]
     return as_scale(self._per_infoset(scales))
 

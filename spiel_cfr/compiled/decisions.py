@@ -13,10 +13,9 @@ import numpy as np
 from spiel_cfr.game.treeplex import ACTIONS, Treeplex
 from spiel_cfr.kernels.arrays import Uint32s, Uint64s
 from spiel_cfr.payoffs.base import Payoff
-from spiel_cfr.payoffs.build import build_payoff
+from spiel_cfr.payoffs.build import build_payoff, quickest
 from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.payoffs.private_types import public_states_of
-from spiel_cfr.payoffs.sorted_rows import quickest
 
 _NONE = np.zeros(0, np.uint32)
 

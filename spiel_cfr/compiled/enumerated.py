@@ -31,9 +31,8 @@ from spiel_cfr.kernels.arrays import (
   require_array,
 )
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays
-from spiel_cfr.payoffs.build import FORMS, build_payoff
+from spiel_cfr.payoffs.build import FORMS, build_payoff, quickest
 from spiel_cfr.payoffs.private_types import public_states
-from spiel_cfr.payoffs.sorted_rows import quickest
 
 _KIND = "compiled game of spiel_cfr"
 _FORMAT = 2

@@ -261,7 +261,8 @@ def compact(
   seen, counts = np.zeros(game.end, np.uint8), np.zeros(game.end, np.uint64)
   for tree in game.treeplexes:
     seen[tree.root] = KEPT
-  decide_fates(Tree(game.groups, game.parent), pruned.view(np.uint8), seen)
+  every = Tree(game.decisions.groups, game.decisions.parent)
+  decide_fates(every, pruned.view(np.uint8), seen)
   fate = np.full(game.end, KEPT) if owners_go_on else seen
   bounds = [(tree.root, tree.end) for tree in game.treeplexes]
   left_others = np.empty((len(others), len(values) + 1), np.uint32)
@@ -275,7 +276,7 @@ def compact(
   below = counts.copy()
   if owners_go_on:
     below += (seen == KEPT) & (forms.uniform(game) > 0)
-  count_below(Tree(game.groups, game.parent), below)
+  count_below(every, below)
   place, left = np.zeros(game.end, np.uint32), np.zeros(game.num_infosets, np.uint32)
   parent, actions_left = (
     np.zeros(game.num_infosets, np.uint32),
@@ -286,13 +287,15 @@ def compact(
   # The end of the sequences, infosets, groups, sequences listed.
   numbers = np.zeros(4, np.uint64)
   treeplexes: list[Treeplex] = []
-  for (begin, end, _, _), tree in zip(game.players.tolist(), game.treeplexes, strict=True):
+  for (begin, end, _, _), tree in zip(
+    game.decisions.players.tolist(), game.treeplexes, strict=True
+  ):
     root, first_infoset = int(numbers[0]), int(numbers[1])
     place[tree.root] = places[int(numbers[3])] = root
     sequences[int(numbers[3])] = tree.root
     numbers[[0, 3]] += np.uint64(1)
     numbers[2] = 0
-    whole = Tree(game.groups[begin:end], game.parent)
+    whole = every._replace(groups=every.groups[begin:end])
     # Where owners go on, utilities are to be summed in the order in which they were, at all infosets.
     levels = (
       np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole.groups[:, DEPTH].copy()
@@ -364,5 +367,6 @@ def all_leaves(game: EnumeratedGame) -> LeafRows:
   of every infoset whether anything that follows it matters to anybody.
   """
   number = np.arange(game.end, dtype=np.uint32)
+  number[game.decisions.forced] = game.decisions.chosen
   leaves, payoffs = merged_leaves(game.payoff, game.num_players, number, np.ones(game.end))
   return LeafRows.build(leaves, payoffs, game.treeplexes, zeros=True)

@@ -87,6 +87,7 @@ def carry_up(
   state: Float64s | None = None,
   local: Float64s | None = None,
   parameters: Float64s | None = None,
+  tree: Tree | None = None,
 ) -> Float64s:
   """Carries values up all players' trees at once; a block kernel says what an infoset is worth.
 
@@ -98,6 +99,7 @@ def carry_up(
     state: shape (lines, sequences).
     local: shape (lines, infosets).
     parameters: shape (numbers,).
+    tree: of all players; by default, with all infosets.
 
   Returns:
     v(0) of each player, shape (players,).
@@ -105,7 +107,7 @@ def carry_up(
   scratch = new_scratch()
   tree_up(
     block_kernel,
-    Tree(game.groups, game.parent),
+    tree or Tree(game.groups, game.parent),
     scratch.value if strategy is None else strategy,
     gradient,
     scratch.lines if state is None else state,

@@ -1,4 +1,4 @@
-"""What pruning rewrites between two windows: see `solvers.windows`. One pass each, parents first.
+"""What pruning rewrites between two windows: see `solvers.pruning.solver`. One pass each, parents first.
 
 Two rules share them. Best-response pruning makes all history anew: C and Z are then of all iterations, and what regrets
 were before does not matter. Regret-based pruning adds to it: C and Z are of the last window only.
@@ -49,47 +49,70 @@ def add_deferred(
             sums[row] += more * strategy[row]
 
 
-@kernel(types.void(TREE, COUNTS, BYTES, *[FLOATS] * 3))
-def note_forced(
+@kernel(types.float64(TREE, types.boolean, COUNTS, BYTES, *[FLOATS] * 5, types.float64))
+def carry_window(
   tree: Tree,
+  anew: bool,
   actions_left: Uint64s,
   pruned: Bools,
+  regret: Float64s,
   worth: Float64s,
   opened: Float64s,
   values: Float64s,
-) -> None:
-  """Adds to Z(j) of infosets with one action left what that was worth in the window.
+  best: Float64s,
+  earlier: float,
+) -> float:
+  """Finds C, and adds to Z(j) of infosets with one action left what that was worth in the window.
 
   Args:
     tree: of all players.
+    anew: whether C and Z are of all iterations, or else of the last window.
     actions_left: at each infoset; 0 where nothing is to be added.
     pruned: which actions are not left.
+    regret: R, of the beginning of the window where something is pruned.
     worth: the gradients of what was faced in the window; carried up.
     opened: the sums of infosets' values at its beginning.
     values: the same now; brought up to date.
+    best: the gradients of what C is to respond to; becomes C.
+    earlier: the weight of the iteration in which the window began.
+
+  Returns:
+    The sum of the positive regrets that the pruned has come to have, times the weight of the last iteration.
   """
-  groups = np.uint64(tree.groups.shape[0])
+  groups, missed = np.uint64(tree.groups.shape[0]), 0.0
   for back in range(groups):
     group = groups - np.uint64(1) - back
     first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
     actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
     for i in range(count):
-      if actions_left[infoset + i] == 0:
-        continue
-      if actions_left[infoset + i] == 1:
-        for action in range(actions):
-          row = first + action * stride + i
-          if pruned[row] == _NO:
-            values[infoset + i] += worth[row]
-      worth[tree.parent[infoset + i]] += values[infoset + i] - opened[infoset + i]
+      j, top = infoset + i, -np.inf
+      for action in range(actions):
+        row = first + action * stride + i
+        top = max(top, best[row])
+        if actions_left[j] == 1 and pruned[row] == _NO:
+          values[j] += worth[row]
+      best[tree.parent[j]] += top
+      if actions_left[j] != 0:
+        worth[tree.parent[j]] += values[j] - opened[j]
+      for action in range(actions):
+        row = first + action * stride + i
+        if pruned[row] != _NO:
+          excess = best[row] - values[j]
+          if not anew:
+            excess += opened[j] + earlier * regret[row]
+          missed += max(excess, 0.0)
+  return missed
 
 
 @kernel(
-  types.void(TREE, types.boolean, *[FLOATS] * 5, *[BYTES] * 2, *[FLOATS] * 3, *[types.float64] * 2)
+  types.void(
+    TREE, types.boolean, BYTES, *[FLOATS] * 5, *[BYTES] * 2, *[FLOATS] * 3, *[types.float64] * 3
+  )
 )
 def choose(
   tree: Tree,
   anew: bool,
+  looked_at: Bools,
   strategy: Float64s,
   regret: Float64s,
   values: Float64s,
@@ -102,14 +125,18 @@ def choose(
   ties: Float64s,
   earlier: float,
   weight: float,
+  discount: float,
 ) -> None:
-  """Writes the regrets of what is pruned, C(ja) - Z(j), and decides what is to be from now on.
+  """Writes the regrets of what nobody looked at and of what is pruned, and decides what is to be from now on.
+
+  The latter are C(ja) - Z(j). The others are multiplied as the minimizer would have done in the window.
 
   Args:
     tree: of all players.
     anew: whether C and Z are of all iterations, or else of the last window, and added to R.
+    looked_at: at which infosets somebody looked in the window.
     strategy: of all infosets.
-    regret: R; rewritten where something is pruned.
+    regret: R; brought up to date.
     values: the sums of infosets' values,
     opened: less this much is Z.
     best: C.
@@ -120,7 +147,9 @@ def choose(
     ties: below what a difference of utilities is rounding, of each infoset.
     earlier: the weight of the iteration in which the window began,
     weight: and of the last one.
+    discount: by what positive regrets are multiplied in a window.
   """
+  fading = earlier / weight
   for group in range(np.uint64(tree.groups.shape[0])):
     first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
     actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
@@ -128,6 +157,8 @@ def choose(
       for i in range(count):
         row, j = first + action * stride + i, infoset + i
         before, excess = pruned[row], best[row] - (values[j] - opened[j])
+        if looked_at[j] == _NO and before == _NO:
+          regret[row] *= discount if regret[row] > 0.0 else fading
         if not anew:
           excess = earlier * regret[row] + excess if before != _NO else weight * regret[row]
         regret[row] = excess / weight if before != _NO else regret[row]
@@ -202,26 +233,5 @@ def copy_some(source: Float64s, target: Float64s, origins: Uint32s, places: Uint
     target[places[i]] = source[origins[i]]
 
 
-@kernel(types.void(TREE, BYTES, BYTES, FLOATS, types.float64, types.float64))
-def fade(
-  tree: Tree,
-  looked_at: Bools,
-  pruned: Bools,
-  regret: Float64s,
-  of_positive: float,
-  of_negative: float,
-) -> None:
-  """Multiplies regrets where nobody looked, but for what was pruned, as the minimizer would have done meanwhile."""
-  for group in range(np.uint64(tree.groups.shape[0])):
-    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for i in range(count):
-      if looked_at[infoset + i] == _NO:
-        for action in range(actions):
-          row = first + action * stride + i
-          if pruned[row] == _NO:
-            regret[row] *= of_positive if regret[row] > 0.0 else of_negative
-
-
 # All of them, for those who load them before they need them.
-REWRITING = (add_deferred, note_forced, choose, restore, copy_some, fade)
+REWRITING = (add_deferred, carry_window, choose, restore, copy_some)

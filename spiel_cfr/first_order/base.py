@@ -91,10 +91,9 @@ class GradientSolver(Stepping):
 
   def _problem_of(self, observe: Kernel, weights: Float64s, diameters: Float64s) -> Problem:
     game = self.compiled_game
-    tree = Tree(game.groups, game.parent)
-    return Problem(
-      game.payoff.gradient, game.payoff.arrays, observe, game.players, tree, weights, diameters
-    )
+    payoff, players, groups, parent, *_ = game.every_infoset
+    tree = Tree(groups, parent)
+    return Problem(payoff.gradient, payoff.arrays, observe, players, tree, weights, diameters)
 
   def _point_like(self) -> Float64s:
     """Returns an array for a point, in which only the empty sequences are 1."""

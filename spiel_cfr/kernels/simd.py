@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.datamodel.models import PrimitiveModel
 
-from spiel_cfr.kernels.arrays import LINE, inside_kernels
+from spiel_cfr.kernels.arrays import LINE, cgutils, inside_kernels
 
 # numba's own annotations don't cover these.
 extending: Any = numba.extending
@@ -190,6 +190,30 @@ def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
     return context.get_dummy_value()
 
   return types.void(numbers, types.uint64, vector_of(numbers)), generate
+
+
+@inside_kernels
+def store_first(typing_context: Any, numbers: Any, start: Any, vector: Any, count: Any) -> Any:
+  """Writes the first elements of a vector, `count` of them, to numbers[start : start + count], unchecked."""
+  wanted = vector_of(numbers)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array, start, vector, count = arguments
+    pointer = address(context, builder, signature.args[0], array, start)
+    bits = ir.IntType(2 * wanted.lanes)
+    end = builder.shl(ir.Constant(bits, 1), builder.trunc(count, bits))
+    ones = builder.trunc(builder.sub(end, ir.Constant(bits, 1)), ir.IntType(wanted.lanes))
+    mask = builder.bitcast(ones, ir.VectorType(ir.IntType(1), wanted.lanes))
+    size = wanted.number.bitwidth
+    masked_store = cgutils.get_or_insert_function(
+      builder.module,
+      ir.FunctionType(ir.VoidType(), [wanted.llvm, pointer.type, _INDEX, mask.type]),
+      f"llvm.masked.store.v{wanted.lanes}f{size}.p0",
+    )
+    builder.call(masked_store, [vector, pointer, ir.Constant(_INDEX, size // 8), mask])
+    return context.get_dummy_value()
+
+  return types.void(numbers, types.uint64, wanted, types.uint64), generate
 
 
 @inside_kernels

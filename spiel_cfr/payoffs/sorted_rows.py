@@ -226,10 +226,3 @@ def sorted_rows(payoff: LeafRows, wanted: Bools) -> SortedRows:
     bounds,
     bounds,
   )
-
-
-def quickest(payoff: Payoff) -> Payoff:
-  """Returns payoffs in the form that iterations read fastest: those of two players in leaf rows, as sorted ones."""
-  if isinstance(payoff, LeafRows) and len(payoff.arrays.others) == 1:
-    return sorted_rows(payoff, np.ones(len(payoff.arrays.values), bool))
-  return payoff

@@ -10,10 +10,7 @@ from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.kernels.simd import LANES, add_multiple, full, load, lowest_bit, nonzero_bits, store
 from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
 
-_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (
-  np.uint64(number) for number in range(9)
-)
-_NONE = np.uint64(np.iinfo(np.uint64).max)
+_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(8))
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 
 
@@ -75,42 +72,14 @@ def typed_pattern_gradient(
   table, rows, others, values = arrays
   first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
   if others.shape[1] == 2:
-    # Neighbouring rows often share a pattern, so it stays in registers.
-    loaded, width = _NONE, _EIGHT
-    c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = full(0.0)
     for row in range(first_row, end_row):
       total = full(0.0)
       for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
-        pattern, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
-        if pattern != loaded:
-          loaded = pattern
-          c0 = load(values, pattern)
-          c1 = load(values, pattern + _LANES)
-          c2 = load(values, pattern + _LANES * _TWO)
-          c3 = load(values, pattern + _LANES * _THREE)
-          c4 = load(values, pattern + _LANES * _FOUR)
-          c5 = load(values, pattern + _LANES * _FIVE)
-          c6 = load(values, pattern + _LANES * _SIX)
-          c7 = load(values, pattern + _LANES * _SEVEN)
-          # Patterns are rarely eight wide, and often two: what is 0 in all rows need not be added.
-          width = _TWO
-          if nonzero_bits(c2) | nonzero_bits(c3):
-            width = _FOUR
-          if nonzero_bits(c4) | nonzero_bits(c5):
-            width = _SIX
-          if nonzero_bits(c6) | nonzero_bits(c7):
-            width = _EIGHT
-        product = add_multiple(full(0.0), c0, sequence_form[other])
-        product = add_multiple(product, c1, sequence_form[other + _ONE])
-        if width > _TWO:
-          product = add_multiple(product, c2, sequence_form[other + _TWO])
-          product = add_multiple(product, c3, sequence_form[other + _THREE])
-          if width > _FOUR:
-            product = add_multiple(product, c4, sequence_form[other + _FOUR])
-            product = add_multiple(product, c5, sequence_form[other + _FIVE])
-            if width > _SIX:
-              product = add_multiple(product, c6, sequence_form[other + _SIX])
-              product = add_multiple(product, c7, sequence_form[other + _SEVEN])
+        square, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
+        product = full(0.0)
+        for lane in range(_LANES):
+          block = load(values, square + lane * _LANES)
+          product = add_multiple(product, block, sequence_form[other + lane])
         total = add_multiple(total, product, values[first_factor + entry])
       store(utility, np.uint64(rows[_TWO * row]), total)
   else:

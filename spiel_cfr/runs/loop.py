@@ -17,7 +17,7 @@ from spiel_cfr.runs.schedule import NextDue, Powers, next_due
 from spiel_cfr.runs.trace import Row, Trace
 from spiel_cfr.slices import Slices
 from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.pruning import PruningSolver
+from spiel_cfr.solvers.pruning.solver import PruningSolver
 
 # Iterations in a run that only time or Ctrl-C ends.
 _MOST = (1 << 63) - 1

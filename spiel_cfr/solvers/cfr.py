@@ -13,8 +13,8 @@ import sys
 from spiel_cfr import arguments
 from spiel_cfr.compiling import AnyGame
 from spiel_cfr.minimizers.regret_matching import DiscountOrder, RegretMatching
-from spiel_cfr.solvers.pruning import PruningSolver
-from spiel_cfr.solvers.windows import Pruning, Rule
+from spiel_cfr.solvers.pruning.constants import Pruning, Rule
+from spiel_cfr.solvers.pruning.solver import PruningSolver
 
 
 class TabularCFRSolver(PruningSolver):

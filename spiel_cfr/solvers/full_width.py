@@ -210,6 +210,10 @@ class Solver(Looped, Stepping, Holding):
       )
 
   def _advance(self, count: int) -> None:
+    self._run_loop(self._numbers(count))
+
+  def _numbers(self, count: int) -> IterationNumbers:
+    """Returns what depends on the iteration, for the next ones."""
     first = self.iteration + 1
     iterations = np.arange(first, first + count)
     parameters = self._parameter_rows(iterations)
@@ -219,11 +223,8 @@ class Solver(Looped, Stepping, Holding):
     total = float(self._own_loop.cumulative[0])
     check_weights(weights, count, total, self._most_weight)
     weights = weights[:, None]
-    self._run_loop(
-      IterationNumbers(
-        parameters, weights * self._before, weights * self._after, self._additions(count)
-      )
-    )
+    before, after = weights * self._before, weights * self._after
+    return IterationNumbers(parameters, before, after, self._additions(count))
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
     """Does as many iterations as there are rows of numbers."""

@@ -11,8 +11,8 @@ from spiel_cfr.minimizers.regret_matching import DiscountOrder, RegretMatching
 from spiel_cfr.minimizers.schedules import FallingPower, Power, Saturating
 from spiel_cfr.minimizers.volatility import VolatilityAdaptiveMatching
 from spiel_cfr.solvers.full_width import Solver
-from spiel_cfr.solvers.pruning import PruningSolver
-from spiel_cfr.solvers.windows import Pruning, Rule
+from spiel_cfr.solvers.pruning.constants import Pruning, Rule
+from spiel_cfr.solvers.pruning.solver import PruningSolver
 
 
 class PCFRPlusSolver(PruningSolver):

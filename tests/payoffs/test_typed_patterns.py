@@ -14,8 +14,10 @@ import spiel_cfr
 from spiel_cfr.compiled import enumerated
 from spiel_cfr.kernels.arrays import aligned_zeros
 from spiel_cfr.kernels.simd import LANES
-from spiel_cfr.payoffs import private_types
+from spiel_cfr.payoffs import build, private_types
+from spiel_cfr.payoffs.build import quickest
 from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.payoffs.sorted_patterns import SortedPatterns
 from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"
@@ -161,6 +163,47 @@ def test_gradients_of_games_without_types(num_players):
   for seed in range(15):
     game = random_games.random_game(seed, num_players, zero_sum=seed % 2 == 0)
     assert_gradients_agree(*compile_both(game))
+
+
+def assert_sorted_payoffs_agree(game):
+  """What iterations read has the same gradients, to the bit, and the same leaves."""
+  for compiled in compile_both(game):
+    payoff = quickest(compiled.payoff)
+    assert (payoff is compiled.payoff) == (compiled.num_players > 2)
+    assert payoff.num_leaves == compiled.num_leaves
+    for seed, player in itertools.product(range(3), range(compiled.num_players)):
+      sequence = random_strategy(compiled, seed)
+      expected, found = aligned_zeros(2, compiled.end)
+      found[:] = 7.0
+      compiled.payoff.gradient_into(player, sequence, expected)
+      payoff.gradient_into(player, sequence, found)
+      for other, treeplex in enumerate(compiled.treeplexes):
+        for sequences, _ in treeplex.blocks():
+          wanted = expected[sequences] if other == player else np.full(sequences.shape, 7.0)
+          np.testing.assert_array_equal(found[sequences], wanted)
+    if isinstance(payoff, SortedPatterns):
+      for one, other in zip(payoff.leaves(1), compiled.payoff.leaves(1), strict=True):
+        np.testing.assert_array_equal(one, other)
+      with pytest.raises(ValueError, match="not kept in files"):
+        payoff.check(compiled.treeplexes, np.ones(compiled.end, bool))
+
+
+@every_game
+def test_sorted_payoffs_are_the_same(make):
+  assert_sorted_payoffs_agree(make())
+
+
+def test_sorted_payoffs_of_games_without_types():
+  for seed in range(15):
+    assert_sorted_payoffs_agree(random_games.random_game(seed, 2, zero_sum=seed % 2 == 0))
+
+
+def test_patterns_that_stay_in_no_cache_are_read_in_their_order(monkeypatch):
+  typed = compile_as(TypedPatterns.form, "leduc_poker")
+  monkeypatch.setattr(build, "_CACHED", typed.payoff.arrays.values.nbytes)
+  assert quickest(typed.payoff).form == "sorted patterns"
+  monkeypatch.setattr(build, "_CACHED", typed.payoff.arrays.values.nbytes - 1)
+  assert quickest(typed.payoff) is typed.payoff
 
 
 def leaf_table(compiled, player):

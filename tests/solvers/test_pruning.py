@@ -29,7 +29,7 @@ RULES = ["regret", "best_response"]
 
 def daring(rule="best_response", margin=3.0):
   """Leaves more alone than is wise, and soon."""
-  return often(rule, margin=margin, caution=0.0)
+  return often(rule, margin=margin, caution=0.0, tolerance=math.inf)
 
 
 def often(rule, **constants):
@@ -55,7 +55,9 @@ def looked_at_again(solver):
   """A copy that leaves nothing alone, its history rewritten."""
   result = copy.copy(solver)
   result._rule = copy.copy(solver._rule)
-  result.pruning = result._rule._pruning = Pruning(result.pruning.rule, math.inf)
+  result.pruning = result._rule._pruning = Pruning(
+    result.pruning.rule, math.inf, tolerance=math.inf
+  )
   result._next_epoch()
   assert not result.num_pruned
   return result
@@ -164,6 +166,8 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     small[left.places] = x[left.sequences]
     whole, found = gradients(game, x), gradients(left.game, small)
     there = rows_at(game, left.actions_left > 0)
+    # Forced moves are left out with and without pruning.
+    there[game.decisions.forced] = True
     dropped = real & ~there & (x > 0)
     np.testing.assert_allclose(whole[dropped], 0, atol=1e-12)
     assert not pruned[left.sequences].any()
@@ -173,8 +177,9 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
       carry_up(each, expect, utilities, strategy=strategy)
     np.testing.assert_allclose(found[left.places], whole[left.sequences], atol=1e-12)
     assert (left.game.groups[:, ACTIONS] > 1).all()
-    assert left.looked_at.sum() == left.game.num_infosets < (left.actions_left > 0).sum()
+    assert left.looked_at.sum() == left.game.num_infosets
     assert 0 <= left.share < 1
+  assert left.game.num_infosets < (left.actions_left > 0).sum()
 
 
 @pytest.mark.parametrize("name", [*EVERY, "one-sided"])
@@ -273,13 +278,64 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
     fate = np.zeros(game.end, np.uint8)
     fate[[tree.root for tree in game.treeplexes]] = KEPT
     decide_fates(solver._rule.tree, solver._pruned.view(np.uint8), fate)
-    rows = (fate == KEPT) & rows_at(game, ~solver._window().looked_at)
+    rows = (fate == KEPT) & rows_at(game, ~solver._left().looked_at)
     before, after = solver._state[0][rows], again._state[0][rows]
     weights = [solver._weight(each) for each in (solver._epoch_start, solver.iteration)]
     factor = np.where(before < 0, weights[0] / weights[1], 1.0)
     np.testing.assert_allclose(after, factor * before, rtol=1e-12)
     unseen += int((before < 0).sum())
   assert unseen or name not in ("random 2", "random 11")
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("plus", [False, True])
+def test_a_window_that_misses_too_much_is_gone_back_on(rule, plus, monkeypatch):
+  """Then its iterations are those of a solver that left nothing alone in it, bit for bit."""
+  game, opened, wrong, compared = game_of("leduc"), [], [], []
+  next_epoch, go_back = PruningSolver._next_epoch, PruningSolver._go_back
+
+  def notice_epoch(solver):
+    if solver is watched and len(wrong) > len(compared):
+      compare(*wrong[-1])
+    next_epoch(solver)
+    if solver is watched and solver.num_pruned:
+      opened[:] = [copy.copy(solver)]
+
+  def notice_return(solver):
+    wrong.append((solver._epoch_start, solver.iteration, opened[0]))
+    go_back(solver)
+
+  def compare(start, end, there):
+    again = looked_at_again(there)
+    assert again.iteration == start < end == watched.iteration
+    again.run(end - start)
+    for name in ("_strategy", "_cumulative", "_state", "_local"):
+      np.testing.assert_array_equal(getattr(watched, name), getattr(again, name))
+    compared.append(end)
+
+  monkeypatch.setattr(PruningSolver, "_next_epoch", notice_epoch)
+  monkeypatch.setattr(PruningSolver, "_go_back", notice_return)
+  watched = pruned(game, often(rule, margin=0.1, caution=0.0, tolerance=0.01), plus)
+  for done in range(1, 400):
+    watched.run(1)
+    assert watched.iteration == done
+  assert len(compared) > 1
+  assert watched._caution == min(2.0 ** (len(wrong) - 1), 64.0)
+
+
+@pytest.mark.parametrize("plus", [False, True])
+def test_what_is_missed_costs_no_more_than_is_tolerated(plus):
+  """Where pruning is most unwise, policies are as good as without it, because windows are gone back on."""
+  game, found = game_of("leduc"), {}
+  for tolerance in (0.01, math.inf):
+    unwise = often("best_response", margin=0.1, caution=0.0, tolerance=tolerance)
+    solver = pruned(game, unwise, plus)
+    solver.run(1000)
+    found[tolerance] = solver.nash_conv()
+  plain = unpruned(game, plus)
+  plain.run(1000)
+  assert found[0.01] < 1.5 * plain.nash_conv()
+  assert found[math.inf] > 10 * found[0.01]
 
 
 def test_reading_changes_nothing():
@@ -420,6 +476,7 @@ def test_a_wrong_guess_is_gone_back_on(monkeypatch):
     solver._pruned[:] = False
     solver._pruned[later] = solver._strategy[later] == 0
     guesses.append(int(solver._pruned.sum()))
+    return True
 
   tree = game.treeplexes[0]
   monkeypatch.setattr(type(solver._rule), "decide", guess)
@@ -510,6 +567,7 @@ def test_what_need_not_be_held_is_never_looked_at(name, plus):
     fate[[tree.root for tree in game.treeplexes]] = KEPT
     decide_fates(solver._rule.tree, solver._pruned.view(np.uint8), fate)
     dropped = rows_at(game, np.ones(game.num_infosets, bool)) & (fate == DROPPED)
+    dropped[game.decisions.forced] = False
     for tree in game.treeplexes:
       for sequences, infosets in tree.blocks():
         gone = dropped[sequences[0]]

@@ -77,7 +77,7 @@ class FlatTrials:
     )
     self._saved_arrays = dict(zip(_ARRAYS, (*self._saved.memory, *self._saved[1:]), strict=True))
     self._judge = Judge(
-      game.payoff.arrays,
+      game.every_infoset.payoff.arrays,
       game.players,
       Tree(game.groups, game.parent),
       aligned_zeros(game.end),
@@ -168,7 +168,7 @@ class FlatTrials:
         *loop.kernels(),
         resumption(loop._minimizer).of(dtype),
         best_responses,
-        self._solver.compiled_game.payoff.gradient,
+        self._solver.compiled_game.every_infoset.payoff.gradient,
         take_best,
         loop.predicts,
         loop.game(),

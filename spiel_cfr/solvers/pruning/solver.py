@@ -33,25 +33,27 @@ from spiel_cfr.continuing.compaction import (
   DROPPED,
   KEPT,
   Compacted,
-  compact,
   decide_fates,
   iteration_work,
 )
-from spiel_cfr.continuing.rewriting import add_deferred, copy_some
+from spiel_cfr.continuing.rewriting import add_deferred
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
-from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
 from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.solvers.averaging import Averaged
-from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers, Loop
+from spiel_cfr.solvers.loops import IterationNumbers
 from spiel_cfr.solvers.numbers import exclusive
-from spiel_cfr.solvers.pruning_rules import Windowed, make_rule, prepared
-from spiel_cfr.solvers.windows import Pruning, Rule, as_pruning
+from spiel_cfr.solvers.pruning.constants import Pruning, Rule, as_pruning, more_caution
+from spiel_cfr.solvers.pruning.rule import Windowed
+from spiel_cfr.solvers.pruning.rules import make_rule, prepared
+from spiel_cfr.solvers.pruning.window import Window
 
-# An epoch is this part of the iterations so far, within limits.
-_PART = 5
+# An epoch is this part of the iterations so far, within limits; the first one that of those before it.
+_PART, _FIRST = 10, 3
+# So many iterations at a time come again where a window is gone back on.
+_AGAIN = 100
 # Where nothing can be left alone, it is longer this many times.
 _IDLE = 2
 
@@ -74,8 +76,18 @@ class PruningSolver(Windowed):
     "_epoch_end",
     "_opened",
     "_opened_values",
+    "_opened_strategy",
+    "_opened_regrets",
+    "_caution",
   )
-  _workspaces = (*Windowed._workspaces, "_small", "_compacted", "_left", "_rule")
+  _workspaces = (
+    *Windowed._workspaces,
+    "_small",
+    "_compacted",
+    "_left",
+    "_rule",
+    "_opened_gradients",
+  )
 
   def __init__(
     self,
@@ -147,14 +159,17 @@ class PruningSolver(Windowed):
       )
     game = self.compiled_game
     self._pruned = np.zeros(game.end, bool)
-    self._epoch_start, self._epoch_end = 0, self._rule.shortest
+    self._epoch_start, self._epoch_end = 0, _FIRST * self._rule.shortest
     self._opened = aligned_zeros(game.end)
     self._opened_values = aligned_zeros(self._local.shape[-1] if len(self._local) else 0)
+    gone_back_on = 0 if self._rule.owners_go_on else game.end
+    self._opened_strategy, self._opened_regrets = (aligned_zeros(gone_back_on) for _ in range(2))
+    self._caution = self._rule.first_caution(self.minimizer)
+    self._opened_gradients = None
     self._forget_window()
 
   def _forget_window(self) -> None:
-    self._small: FlatLoop | None = None
-    self._compacted: Compacted | None = None
+    self._kept: Window | None = None
 
   @property
   def is_plain(self) -> bool:
@@ -170,15 +185,20 @@ class PruningSolver(Windowed):
     if self.pruning is None:
       return
     end = state["_epoch_end"]
-    require(end - state["iteration"] <= _IDLE * self.pruning.longest, "the epoch is possible")
+    require(
+      end - state["iteration"] <= max(_IDLE, _FIRST) * self.pruning.longest, "the epoch is possible"
+    )
     require(np.isfinite(state["_opened"]), "_opened is finite")
-    require(np.isfinite(state["_opened_values"]), "_opened_values is finite")
+    for name in ("_opened_values", "_opened_strategy", "_opened_regrets"):
+      require(np.isfinite(state[name]), f"{name} is finite")
+    require(0 <= state["_caution"] < np.inf, "the caution is possible")
     real = forms.uniform(self.compiled_game) > 0
     require(not (state["_pruned"] & ~real).any(), "what is pruned are sequences")
     require(not state["_strategy"][state["_pruned"]].any(), "what is pruned is not played")
 
   def _loaded(self) -> None:
     super()._loaded()
+    self._opened_gradients = None
     self._forget_window()
 
   def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
@@ -211,7 +231,7 @@ class PruningSolver(Windowed):
   @property
   def active_share(self) -> float:
     """What part of the leaves the current window goes through."""
-    return self._window().share if self._prunes else 1.0
+    return self._left().share if self._prunes else 1.0
 
   @property
   def num_pruned(self) -> int:
@@ -222,22 +242,27 @@ class PruningSolver(Windowed):
   def held_bytes(self) -> int:
     """How much has to be held between iterations: strategies, averages, and what the minimizer keeps, in bytes.
 
+    Where there is one action nothing has to be.
     Below what best-response pruning leaves alone that is only the average, where it has ever been played to; below what
     regret-based pruning does, regrets too. Arrays keep their size all the same: the next window may need more.
     """
     game = self.compiled_game
-    # Strategy, average and what it was when the window began.
+    # And what all that was when the window began.
     of_sequence, of_infoset = 2 + len(self._state), len(self._local)
     if self.pruning is not None:
-      of_sequence, of_infoset = of_sequence + 1, 2 * of_infoset
+      of_sequence, of_infoset = of_sequence + 3, 2 * of_infoset
+    decisions = game.decisions
     real = forms.uniform(game) > 0
+    real[decisions.forced] = False
     below = np.zeros(game.end, bool)
     if self._prunes and not self._rule.owners_go_on:
       fate = np.zeros(game.end, np.uint8)
       fate[[tree.root for tree in game.treeplexes]] = KEPT
       decide_fates(self._rule.tree, self._pruned.view(np.uint8), fate)
       below = real & (fate == DROPPED)
-    first = np.concatenate([rows[0] for tree in game.treeplexes for rows, _ in tree.blocks()])
+    first = np.concatenate(
+      [np.arange(FIRST, FIRST + COUNT) for FIRST, COUNT in decisions.groups[:, [0, 2]].tolist()]
+    )
     left = int((real & ~below).sum()) * of_sequence + int((~below[first]).sum()) * of_infoset
     forgotten = np.count_nonzero(self._cumulative[below])
     if self.pruning is not None and self.pruning.rule == "regret":
@@ -250,55 +275,79 @@ class PruningSolver(Windowed):
     return self.pruning is not None and bool(self._pruned.any())
 
   def _root_values(self) -> list[float]:
-    return super()._root_values() if self._small_or_none is None else self._small_or_none.values()
-
-  @property
-  def _small_or_none(self) -> FlatLoop | None:
-    return None if self.pruning is None else self._small
+    loop = self._kept.loop if self.pruning is not None and self._kept else None
+    return super()._root_values() if loop is None else loop.values()
 
   def _run_loop(self, numbers: IterationNumbers) -> None:
-    first, count = 0, len(numbers.parameters)
+    count = len(numbers.parameters)
     # Of no iteration where everything is compiled.
     if self.pruning is None or not (count or self._prunes):
       super()._run_loop(numbers)
       return
-    while first < count:
+    start = self.iteration
+    while self.iteration < start + count:
       if self.iteration >= self._epoch_end:
         with DeferredInterrupt():
           self._next_epoch()
       done = self.iteration
-      last = min(count, first + self._epoch_end - done)
+      if done < start:
+        # A window is gone back on.
+        super()._run_loop(self._numbers(min(start - done, self._epoch_end - done, _AGAIN)))
+        continue
+      first, last = done - start, min(count, self._epoch_end - start)
       rows = IterationNumbers(*(each[first:last] for each in numbers))
       if self._prunes:
         with DeferredInterrupt():
-          small = self._small_loop()
-          number = self._rule.advance(self, small, rows)
-          self._take_back(small)
+          window = self._window()
+          number = self._rule.advance(self, window.opened(self), rows)
+          window.take_back(self)
           if number < last - first:
             self._close()
       else:
         super()._run_loop(rows)
-      first += self.iteration - done
 
   def _next_epoch(self) -> None:
     """Brings up to date what was left alone, and decides what to leave alone next."""
     assert self.pruning is not None
     length = min(max(self.iteration // _PART, self._rule.shortest), self.pruning.longest)
     before = self._pruned.copy()
-    self._rule.decide(self, length)
+    if not self._rule.decide(self, length):
+      self._go_back()
+      return
     self._forget_window()
     if self._prunes:
-      left = iteration_work(self._window().game.every_infoset)
+      left = iteration_work(self._left().game.every_infoset)
       if left > self.pruning.worthwhile * self._rule.work:
         self._pruned[:] = False
         self._forget_window()
     self._rule.settle(self, before)
-    self._opened[:] = self._cumulative
-    if len(self._local):
-      self._opened_values[:] = self._local[0]
+    for opened, now in self._gone_back_on():
+      opened[:] = now
     if not self._prunes:
       length *= _IDLE
+      self._loop.refresh()
     self._epoch_start, self._epoch_end = self.iteration, self.iteration + length
+
+  def _gone_back_on(self) -> list[tuple[Float64s, AnyFloats]]:
+    """Returns pairs of arrays: what was when the window began, and what is."""
+    pairs = [(self._opened, self._cumulative)]
+    if not self._rule.owners_go_on:
+      pairs += [
+        (self._opened_values, self._local[0]),
+        (self._opened_strategy, self._strategy),
+        (self._opened_regrets, self._state[0]),
+      ]
+    return pairs
+
+  def _go_back(self) -> None:
+    """Undoes the window: its iterations are to come again, with nothing left alone, and more caution from then on."""
+    for opened, now in self._gone_back_on():
+      now[:] = opened
+    self.iteration, self._caution = self._epoch_start, more_caution(self._caution)
+    before = self._pruned.copy()
+    self._rule.decide(self, 0)
+    self._forget_window()
+    self._rule.settle(self, before)
     self._loop.refresh()
 
   def _close(self) -> None:
@@ -307,46 +356,13 @@ class PruningSolver(Windowed):
     self._forget_window()
     self._loop.refresh()
 
-  # A window: what is left of the game, and a loop over it.
+  def _window(self) -> Window:
+    if self._kept is None:
+      self._kept = Window(self._rule, self._pruned)
+    return self._kept
 
-  def _window(self) -> Compacted:
-    if self._compacted is None:
-      rule = self._rule
-      self._compacted = compact(rule.game, rule.rows, self._pruned, rule.owners_go_on)
-    return self._compacted
-
-  def _small_loop(self) -> FlatLoop:
-    if self._small is None:
-      compacted = self._window()
-      whole, there = compacted.sequences, compacted.places
-      scale = np.zeros(len(compacted.infosets) + MOST_LANES, np.uint16)
-      scale[: len(compacted.infosets)] = self._rule.game.scale[compacted.infosets]
-      self._small = FlatLoop.blank(compacted.game, self.minimizer, scale)
-      for mine, theirs in self._remembered(self._small):
-        copy_some(mine, theirs, whole, there)
-      infosets = compacted.infosets
-      into = np.arange(len(infosets), dtype=np.uint32)
-      for mine, theirs in zip(self._local, self._small.local, strict=True):
-        copy_some(mine, theirs, infosets, into)
-      self._small.refresh()
-      self._left = whole, there, into
-    return self._small
-
-  def _take_back(self, small: FlatLoop) -> None:
-    """Copies what is remembered of the sequences that are left back from the small loop."""
-    whole, there, into = self._left
-    for mine, theirs in self._remembered(small):
-      copy_some(theirs, mine, there, whole)
-    for mine, theirs in zip(self._local, small.local, strict=True):
-      copy_some(theirs, mine, into, self._window().infosets)
-
-  def _remembered(self, small: Loop) -> list[tuple[AnyFloats, AnyFloats]]:
-    """Returns pairs of arrays over the sequences, of the whole game and of what is left."""
-    return [
-      (self._strategy, small.strategy),
-      (self._cumulative, small.cumulative),
-      *zip(self._state, small.state, strict=True),
-    ]
+  def _left(self) -> Compacted:
+    return self._window().left
 
   def current_sequence_form(self) -> Float64s:
     """Returns a copy of the current policy in sequence form, shape (sequences,)."""
@@ -365,8 +381,10 @@ class PruningSolver(Windowed):
 
   def _add_deferred(self, sums: AnyFloats) -> None:
     """Brings averages up to date where nobody looked."""
-    looked_at = self._window().looked_at.view(np.uint8)
+    looked_at = self._left().looked_at.view(np.uint8)
     add_deferred(self._rule.tree, looked_at, self._strategy, self._opened, sums)
+    decisions = self._rule.game.decisions
+    sums[decisions.forced] = sums[decisions.chosen]
 
   def _weight(self, iteration: int) -> float:
     return float(self._average_weights(np.array([max(1, iteration)]))[0])

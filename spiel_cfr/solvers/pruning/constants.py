@@ -8,8 +8,10 @@ from spiel_cfr.solvers.descriptions import Described
 
 Rule: TypeAlias = Literal["partial", "regret", "best_response"]
 
-# Larger margins are infinity.
-MOST_MARGIN = 1e9
+# What is larger is infinity.
+MOST = 1e9
+# Beyond that, more caution leaves hardly less alone.
+_MOST_CAUTION = 64.0
 # Numbers of all iterations of a window are made at once.
 _LONGEST = 10**6
 
@@ -29,11 +31,14 @@ class Pruning(Described):
     margin: how many times what the other player has done in the last window counts. Infinity, and anything above 1e9,
       never leaves anything alone.
     caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
-      was not of late. By default, 1 for CFR+, which soon makes good what was left alone for too long, and 30 for CFR,
-      which does not.
+      was not of late. By default, 1 for CFR+, which soon makes good what was left alone for too long, and 10 for CFR,
+      which does not. The solver's own grows, see `tolerance`.
+    tolerance: a window is gone back on, and its iterations come again with nothing left alone, if what was left alone
+      turns out to have made NashConv worse by more than this part of it. Caution is then twice what it was, from 1
+      up to 64. Infinity, and anything above 1e9, never goes back.
     certain: whether an action is left alone only if its regret would stay negative whatever anybody plays: then what
       comes back never has a positive regret; but hardly anything is left alone, and for short runs nothing.
-    shortest: the fewest iterations of a window; otherwise it is a fifth of all so far. By default, as many as take
+    shortest: the fewest iterations of a window; otherwise it is a tenth of all so far. By default, as many as take
       three times as long as to open it, by counts of leaves and sequences.
     longest: the most, up to a million.
     worthwhile: what part of an iteration's work may be left at most, by counts of leaves and sequences: otherwise
@@ -43,6 +48,7 @@ class Pruning(Described):
   rule: Rule = "best_response"
   margin: float = 1.0
   caution: float | None = None
+  tolerance: float = 0.25
   certain: bool = False
   shortest: int | None = None
   longest: int = 3000
@@ -57,6 +63,7 @@ class Pruning(Described):
     arguments.one_of(self.rule, "rule", get_args(Rule))
     checked = {
       "margin": arguments.real_number(self.margin, "margin", 0.0),
+      "tolerance": arguments.real_number(self.tolerance, "tolerance", 0.0),
       "certain": bool(self.certain),
       "worthwhile": arguments.real_number(self.worthwhile, "worthwhile", 0.0),
     }
@@ -69,6 +76,11 @@ class Pruning(Described):
       checked["caution"] = arguments.real_number(self.caution, "caution", 0.0, 1e9)
     for name, value in checked.items():
       object.__setattr__(self, name, value)
+
+
+def more_caution(caution: float) -> float:
+  """Returns the caution after a window that was gone back on."""
+  return max(caution, min(max(2 * caution, 1.0), _MOST_CAUTION))
 
 
 def as_pruning(pruning: Any) -> Pruning | None:

@@ -1,0 +1,210 @@
+"""Regret-based and best-response pruning: what is left alone comes back with a history that is made up."""
+
+import functools
+import math
+
+import numpy as np
+
+from spiel_cfr.best_responses import take_best
+from spiel_cfr.compiled.enumerated import EnumeratedGame
+from spiel_cfr.continuing.compaction import (
+  all_leaves,
+)
+from spiel_cfr.continuing.identity import carry_up
+from spiel_cfr.continuing.rewriting import carry_window, choose, restore
+from spiel_cfr.kernels.arrays import (
+  Bools,
+  Float64s,
+  aligned_zeros,
+)
+from spiel_cfr.kernels.simd import MOST_LANES
+from spiel_cfr.minimizers.base import tie_tolerances
+from spiel_cfr.minimizers.ledger import NotedMatching
+from spiel_cfr.minimizers.schedules import evaluated
+from spiel_cfr.payoffs.base import Payoff
+from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.payoffs.sorted_rows import SortedRows, sorted_rows
+from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
+from spiel_cfr.solvers.pruning.constants import MOST, Pruning
+from spiel_cfr.solvers.pruning.rule import PruningRule, Windowed
+
+# What part of utilities is rounding, in sums over a game.
+_ROUNDING = 1e-11
+
+
+class RewritingRule(PruningRule):
+  """Regret-based and best-response pruning: see `solvers.pruning`."""
+
+  owners_go_on = False
+
+  def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
+    """Makes what windows are opened with; all of it may have other contents later."""
+    super().__init__(game, pruning)
+    # To make them anew takes as long as to fill them.
+    self._best, self._spare, *self._faced = (aligned_zeros(game.end) for _ in range(4))
+    self._known = np.zeros(game.end, np.uint8)
+    self._known[[tree.root for tree in game.treeplexes]] = 1
+    # Of infosets: that all are looked at, that no values have to be noted, that no values count.
+    number = game.num_infosets
+    self._all, self._none = np.ones(number, np.uint8), np.zeros(number, np.uint64)
+    self._nothing = aligned_zeros(number + MOST_LANES)
+
+  @property
+  def _anew(self) -> bool:
+    return self._pruning.rule == "best_response"
+
+  @functools.cached_property
+  def rows(self) -> LeafRows:
+    """See the base class."""
+    return all_leaves(self.game)
+
+  @functools.cached_property
+  def _gains(self) -> SortedRows:
+    """The same, losses counting as nothing."""
+    return sorted_rows(self.rows, self.rows.arrays.values > 0)
+
+  @functools.cached_property
+  def _ties(self) -> Float64s:
+    return tie_tolerances(self.game)
+
+  def prepare(self) -> None:
+    """See the base class."""
+    super().prepare()
+    assert len(self._ties)
+    for payoff in (self._gains, self.game.decisions.payoff):
+      faced, workspace = self._faced
+      carry_up(self.game, take_best, self._gradients(faced, workspace, payoff), tree=self.tree)
+
+  def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
+    """See the base class."""
+    small.advance(solver.alternating_updates, numbers, solver._iteration)
+    return len(numbers.parameters)
+
+  def decide(self, solver: Windowed, length: int) -> bool:
+    """See the base class."""
+    before = solver._pruned.view(np.uint8)
+    earlier, weight = solver._weight(solver._epoch_start), solver._weight(solver.iteration)
+    looked_at, actions_left = self._all, self._none
+    if before.any():
+      window = solver._left()
+      looked_at, actions_left = window.looked_at.view(np.uint8), window.actions_left
+      solver._add_deferred(solver._cumulative)
+    assert isinstance(solver.minimizer, NotedMatching)
+    passed = np.arange(solver._epoch_start, solver.iteration) + 1
+    discount = float(np.prod(evaluated(solver.minimizer.discount, passed)))
+    opened = solver._opened_gradients
+    if opened is None:
+      opened = self._gradients(solver._opened, aligned_zeros(self.game.end))
+    # In turn, so that no more than these two are made.
+    faced, self._spare = self._gradients(solver._cumulative, self._spare), opened
+    in_window = np.subtract(faced, opened, out=opened)
+    best = self._best
+    best[:] = faced if self._anew else in_window
+    missed = carry_window(
+      self.tree,
+      self._anew,
+      actions_left,
+      before,
+      solver._state[0],
+      in_window,
+      solver._opened_values,
+      solver._local[0],
+      best,
+      earlier,
+    )
+    if length and missed > self._tolerable(solver._cumulative, faced):
+      solver._opened_gradients = None
+      return False
+    solver._opened_gradients = faced
+    coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
+    growth, passed_values = self._growth(solver, coming)
+    choose(
+      self.tree,
+      self._anew,
+      looked_at,
+      solver._strategy,
+      solver._state[0],
+      solver._local[0],
+      self._nothing if self._anew else solver._opened_values,
+      best,
+      before,
+      self._known,
+      growth,
+      passed_values,
+      self._ties,
+      earlier,
+      weight,
+      discount,
+    )
+    return True
+
+  def _tolerable(self, sums: Float64s, gradients: Float64s) -> float:
+    """Returns how much NashConv, times the weight of all iterations, may become worse in a window.
+
+    Args:
+      sums: of the average.
+      gradients: of these.
+    """
+    if self._pruning.tolerance > MOST:
+      return math.inf
+    best = self._best
+    if not self._anew:
+      best = self._faced[0]
+      best[:] = gradients
+      carry_up(self.game, take_best, best, tree=self.tree)
+    weight = float(sums[0])
+    gap = sum(float(best[tree.root]) for tree in self.game.treeplexes)
+    gap -= float(gradients @ sums) / weight
+    low, high = self.game.payoff_range
+    return self._pruning.tolerance * max(gap, 0.0) + _ROUNDING * weight * (high - low)
+
+  def settle(self, solver: Windowed, before: Bools) -> None:
+    """See the base class."""
+    restored = before & ~solver._pruned
+    # What regret-based pruning keeps has to be brought up to date in any case.
+    rewritten = restored if self._anew else before
+    if rewritten.any():
+      restore(
+        self.tree,
+        self._anew,
+        solver._strategy,
+        solver._state[0],
+        solver._local[0],
+        self._best,
+        restored.view(np.uint8),
+        rewritten.copy().view(np.uint8),
+        self._ties,
+        solver._weight(solver.iteration),
+      )
+
+  def _growth(self, solver: Windowed, coming: float) -> tuple[Float64s, Float64s]:
+    """Returns by how much regrets may grow in iterations of this weight: what is added, and what is taken away.
+
+    The former is of shape (sequences,), the latter of shape (infosets,), or longer.
+    """
+    passed = float(solver._cumulative[0] - solver._opened[0])
+    if self._pruning.certain:
+      return coming * self._most, self._nothing
+    if not passed or self._pruning.margin > MOST:
+      return np.full(self.game.end, math.inf), self._nothing
+    factor, share = (
+      self._pruning.margin * coming / passed,
+      solver._caution * coming / float(solver._cumulative[0]),
+    )
+    # What was faced in the last epoch, and what has ever been faced.
+    faced, lately = self._faced
+    np.multiply(solver._cumulative, factor + share, out=faced)
+    faced -= np.multiply(solver._opened, factor, out=lately)
+    gained = self._gradients(faced, lately, self._gains)
+    carry_up(self.game, take_best, gained, tree=self.tree)
+    return gained, factor * (solver._local[0] - solver._opened_values)
+
+  @functools.cached_property
+  def _most(self) -> Float64s:
+    """How much a regret can grow in an iteration, whatever anybody plays, shape (sequences,)."""
+    return 2.0 * self.game.spread(self.game.loss_bounds)
+
+  def _gradients(self, faced: Float64s, result: Float64s, payoff: Payoff | None = None) -> Float64s:
+    for player in range(2):
+      (payoff or self.game.decisions.payoff).gradient_into(player, faced, result)
+    return result

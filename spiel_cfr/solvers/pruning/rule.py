@@ -1,0 +1,130 @@
+"""What a solver asks about its windows of pruning, and what rules see of the solver."""
+
+import abc
+import functools
+from typing import ClassVar
+
+from spiel_cfr.compiled.enumerated import EnumeratedGame
+from spiel_cfr.continuing.compaction import (
+  COMPACTING,
+  Compacted,
+  iteration_work,
+  opening_work,
+)
+from spiel_cfr.continuing.rewriting import REWRITING
+from spiel_cfr.game.sweeps import Tree
+from spiel_cfr.kernels.arrays import (
+  AnyFloats,
+  Bools,
+  Float64s,
+)
+from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.ledger import NotedMatching
+from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.solvers.full_width import Solver
+from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
+from spiel_cfr.solvers.pruning.constants import Pruning
+
+# What `Pruning.caution` is by default. Chosen on liar's dice and Leduc-5.
+_CAUTION_PLUS, _CAUTION = 1.0, 10.0
+# How many times the work of opening it the iterations of a window are to be, at least.
+_PAID = 3
+
+
+class Windowed(Solver):
+  """What rules see of a solver: besides what every solver has, these.
+
+  Attributes:
+    _pruned: which sequences are left alone, the topmost ones, shape (sequences,).
+    _epoch_start: the iteration after which the window began.
+    _opened: the sums of the average then, shape (sequences,).
+    _opened_values: likewise, the minimizer's sums of infosets' values, shape (infosets,) or longer.
+    _opened_strategy: likewise, the strategies, shape (sequences,); of rules that go back on windows.
+    _opened_regrets: likewise, the minimizer's first line.
+    _caution: see `Pruning.caution`.
+    _opened_gradients: the gradients of `_opened`, or None if they have to be found again.
+  """
+
+  _pruned: Bools
+  _epoch_start: int
+  _opened: Float64s
+  _opened_values: Float64s
+  _opened_strategy: Float64s
+  _opened_regrets: Float64s
+  _caution: float
+  _opened_gradients: Float64s | None
+
+  @abc.abstractmethod
+  def _left(self) -> Compacted:
+    """Returns what is left of the game."""
+
+  @abc.abstractmethod
+  def _add_deferred(self, sums: AnyFloats) -> None:
+    """Brings averages up to date where nobody looked."""
+
+  @abc.abstractmethod
+  def _weight(self, iteration: int) -> float:
+    """Returns what an iteration weighs in the average."""
+
+
+class PruningRule(abc.ABC):
+  """What a solver asks about its windows.
+
+  Attributes:
+    owners_go_on: whether owners look below what is pruned, see `continuing.compaction`.
+    game: in the form that iterations go through while nothing is pruned.
+    tree: of all players, without forced moves.
+  """
+
+  owners_go_on: ClassVar[bool]
+
+  def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
+    """Takes what never changes."""
+    self.game, self._pruning = game, pruning
+    self.tree = Tree(game.decisions.groups, game.decisions.parent)
+
+  @property
+  @abc.abstractmethod
+  def rows(self) -> LeafRows:
+    """The payoffs of which a window has some."""
+
+  @functools.cached_property
+  def work(self) -> int:
+    """What an iteration is while nothing is pruned, see `continuing.compaction`."""
+    return iteration_work(self.game.decisions)
+
+  @property
+  def shortest(self) -> int:
+    """The fewest iterations of a window."""
+    if self._pruning.shortest is not None:
+      return self._pruning.shortest
+    return min(-(-_PAID * opening_work(self.game) // self.work), self._pruning.longest)
+
+  @abc.abstractmethod
+  def decide(self, solver: Windowed, length: int) -> bool:
+    """Brings what was left alone up to date; writes to `_pruned` what is to be for so many iterations; for 0, nothing.
+
+    Returns:
+      Whether it could be left alone. If not, the window has to be gone back on, and nothing else is right.
+    """
+
+  @abc.abstractmethod
+  def settle(self, solver: Windowed, before: Bools) -> None:
+    """Brings what is not left alone any more up to date; `before` is what was."""
+
+  @abc.abstractmethod
+  def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
+    """Runs iterations on what is left; returns how many are done, fewer if the window has turned out wrong."""
+
+  def first_caution(self, minimizer: LocalMinimizer) -> float:
+    """Returns the caution that a solver begins with."""
+    if self._pruning.caution is not None:
+      return self._pruning.caution
+    plus = isinstance(minimizer, NotedMatching) and minimizer.plus
+    return _CAUTION_PLUS if plus else _CAUTION
+
+  def prepare(self) -> None:
+    """Makes what is made once, and compiles."""
+    assert self.rows
+    for each in (*REWRITING, *COMPACTING):
+      assert each.compiled

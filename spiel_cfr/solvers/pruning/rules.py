@@ -1,0 +1,61 @@
+"""Which rule prunes a game, and which solvers it is sound for."""
+
+from spiel_cfr import errors
+from spiel_cfr.compiled.base import CompiledGame
+from spiel_cfr.compiled.enumerated import EnumeratedGame
+from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.ledger import can_skip_zeros, noted
+from spiel_cfr.minimizers.schedules import Schedule
+from spiel_cfr.solvers.averaging import Averaged
+from spiel_cfr.solvers.pruning.constants import Pruning
+from spiel_cfr.solvers.pruning.partial_rule import PartialRule
+from spiel_cfr.solvers.pruning.rewriting_rule import RewritingRule
+from spiel_cfr.solvers.pruning.rule import PruningRule
+
+
+def make_rule(game: CompiledGame, pruning: Pruning) -> PruningRule:
+  """Returns a rule for a game.
+
+  Raises:
+    PruningError: it would not be sound there, or nothing of the game can be left out.
+  """
+  partial, name = pruning.rule == "partial", game.game_string
+  if game.num_players != 2 and not partial:
+    raise errors.PruningError(
+      f"{name} has {game.num_players} players. What a player faces is then no sum of strategies, and {pruning.rule!r} "
+      "has no proof. Take pruning='partial', or take no pruning."
+    )
+  if not isinstance(game, EnumeratedGame):
+    raise errors.PruningError(
+      f"{name} is compiled in vector form, of which nothing can be left out. Compile it with vector_form=False, or "
+      "take no pruning."
+    )
+  if game.original is not game:
+    raise errors.PruningError(
+      f"{name} is an abstraction, of which nothing can be left out. Prune its `original`, or take no pruning."
+    )
+  return (PartialRule if partial else RewritingRule)(game, pruning)
+
+
+def prepared(
+  minimizer: LocalMinimizer, weights: Schedule, pruning: Pruning, alternating: bool
+) -> tuple[LocalMinimizer, tuple[Averaged, ...] | Averaged]:
+  """Returns what a minimizer has to be for a rule, and which strategies averages take.
+
+  Args:
+    minimizer: without pruning.
+    weights: of the average.
+    pruning: the rule.
+    alternating: whether a player sees the strategies to which those before it have just updated.
+
+  Raises:
+    PruningError: the rule is not sound for it.
+  """
+  if pruning.rule != "partial":
+    return noted(minimizer, weights), ("after", "before") if alternating else "before"
+  if not can_skip_zeros(minimizer):
+    raise errors.PruningError(
+      f"{minimizer} changes what is kept even where utilities are 0, as discounts and steps do, so that nothing can be "
+      "skipped unnoticed. Take CFRSolver, CFRPlusSolver or PCFRPlusSolver."
+    )
+  return minimizer, "before"
