@@ -5,6 +5,7 @@ those that the processor has spent on that process, which other programs change 
 """
 
 import csv
+import dataclasses
 import functools
 import json
 import math
@@ -20,6 +21,7 @@ import matplotlib.pyplot as plt
 import pyspiel
 
 import spiel_cfr
+from spiel_cfr.game.estimate import Estimate
 
 _LEDUC = (
   "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,numSuits={},numRanks={},"
@@ -83,7 +85,7 @@ FAMILIES = {
   "goofspiel with 3 to 8 cards": [_goofspiel(cards) for cards in range(3, 9)],
 }
 _SOLVER, _TARGETS, _ROUNDS = "pdcfr+", (1e-3, 1e-6), 3
-_GIBIBYTES = 24
+_GIBIBYTES, _ESTIMATE_SECONDS = 24, 2.0
 # The columns of the table that are drawn, and what of OpenSpiel's C++ goes beside them.
 _PANELS = {
   "compile_seconds": ("compiling, seconds", None),
@@ -223,6 +225,10 @@ def measure_all(
         break
       row = {"family": family, **member._asdict(), **json.loads(done.stdout.splitlines()[-1])}
       rows.append(row)
+      # Whoever stops this keeps what there is.
+      _write(
+        rows + [each for each in known.values() if each not in rows], picture.with_suffix(".csv")
+      )
       print(
         f"  {row['name']}: {row['leaves']:,} leaves, {row['compile_seconds']:.2f} s to compile, "
         f"{row['megabytes']:,.1f} MB, {row['microseconds']:,.1f} us an iteration",
@@ -231,14 +237,19 @@ def measure_all(
   if not rows:
     print("No game has so few leaves.")
     return
-  with picture.with_suffix(".csv").open("w", newline="") as file:
+  _write(rows, picture.with_suffix(".csv"))
+  _draw(rows, picture)
+  _print_tables(rows, seconds)
+  _print_predictions(rows, seconds)
+  print(f"\nWrote {picture} and {picture.with_suffix('.csv')}")
+
+
+def _write(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
+  with path.open("w", newline="") as file:
     names = list({name: None for row in rows for name in row})
     writer = csv.DictWriter(file, names)
     writer.writeheader()
     writer.writerows(rows)
-  _draw(rows, picture)
-  _print_tables(rows)
-  print(f"\nWrote {picture} and {picture.with_suffix('.csv')}")
 
 
 def _read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
@@ -252,7 +263,7 @@ def _read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
   return {row["name"]: row for row in rows}
 
 
-def _print_tables(rows: list[dict[str, Any]]) -> None:
+def _print_tables(rows: list[dict[str, Any]], seconds: float) -> None:
   """Prints what was measured, and from that how large a game of each family can be, in Markdown."""
   print(
     "\n| game | leaves | infosets | compiling | memory | iteration | OpenSpiel's C++ | to 1e-3 | to 1e-6 |\n"
@@ -273,9 +284,8 @@ def _print_tables(rows: list[dict[str, Any]]) -> None:
     ]
     print(f"| {' | '.join(cells)} |")
   print(
-    f"\n| family | largest in {_GIBIBYTES} GiB, by estimate | leaves | GiB | the next | leaves | GiB |\n"
-    + "| --- " * 7
-    + "|"
+    f"\n| family | largest in {_GIBIBYTES} GiB, by estimate | leaves | GiB | estimate_size | "
+    "the next | leaves | GiB | estimate_size |\n" + "| --- " * 9 + "|"
   )
   for family, members in FAMILIES.items():
     sizes = _estimated_gibibytes(family, rows)
@@ -285,8 +295,48 @@ def _print_tables(rows: list[dict[str, Any]]) -> None:
       known = sizes and 0 <= place < len(members)
       member = members[place] if known else None
       cells += (
-        [member.name, f"{member.leaves:,}", f"{sizes[place]:,.3g}"] if member else ["", "", ""]
+        [member.name, f"{member.leaves:,}", f"{sizes[place]:,.3g}", _estimated(member, seconds)]
+        if member
+        else [""] * 4
       )
+    print(f"| {' | '.join(cells)} |")
+
+
+@functools.cache
+def _estimate(game: str, seconds: float) -> spiel_cfr.SizeEstimate:
+  return spiel_cfr.estimate_size(game, seconds=min(seconds, _ESTIMATE_SECONDS))
+
+
+def _estimated(member: Member, seconds: float) -> str:
+  """Returns how many GiB `estimate_size` says, with its spread; nothing in vector form, which it is not for."""
+  if member.vector_form:
+    return ""
+  size = _estimate(member.game, seconds).bytes.scaled(2**-30)
+  return f"{size.value:.2g} ({size.low:.2g} to {size.high:.2g})"
+
+
+def _print_predictions(rows: list[dict[str, Any]], seconds: float) -> None:
+  """Prints what `estimate_size` says of each game that lists its leaves, as a multiple of what compiling found."""
+  print(
+    "\n| game | leaves, estimated / real | infosets, estimated / real | memory, compiled, estimated / peak |\n"
+    + "| --- " * 4
+    + "|"
+  )
+  for row in rows:
+    # Files have words.
+    if str(row["vector_form"]) == "True":
+      continue
+    size = _estimate(row["game"], seconds)
+    ends = zip(*map(dataclasses.astuple, size.infosets), strict=True)
+    infosets = Estimate(*map(sum, ends))
+    cells = [row["name"]]
+    for guess, real in (
+      (size.terminals, row["leaves"]),
+      (infosets, row["infosets"]),
+      (size.bytes, row["megabytes"] * 1e6),
+    ):
+      found = guess.scaled(1 / real)
+      cells.append(f"{found.value:.2f} ({found.low:.2g} to {found.high:.2g})")
     print(f"| {' | '.join(cells)} |")
 
 

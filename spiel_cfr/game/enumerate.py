@@ -11,7 +11,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors, memory
-from spiel_cfr.game.first_states import IntArray, narrowed
+from spiel_cfr.game.first_states import FirstHistories, IntArray
 from spiel_cfr.game.promises import (
   chance_outcomes,
   check_actions,
@@ -27,9 +27,15 @@ from spiel_cfr.kernels.ordering import lexicographic_order
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-# Terminal histories that are kept apart before those with the same sequences are merged: bounds the memory of games
-# whose chance nodes multiply histories (Leduc's suits) without merging often.
+# Terminal histories that are kept apart before those with the same sequences are merged, at least: bounds the memory of
+# games whose chance nodes multiply histories (those that no player sees) without merging often.
 _MERGE_EVERY = 1 << 20
+# And at least this share of those that are kept anyway, so that a history is sorted a bounded number of times.
+_LEAST_SHARE = 1 / 8
+# A state carries the last sequences of all players as one integer, so many bits each: its children's come from an
+# addition, and no tuple of them is taken apart and put together.
+_BITS = 32
+_ONE_SEQUENCE = (1 << _BITS) - 1
 _CHECK_EVERY = 1 << 12
 # Of the largest return: what sums of returns may differ by and still count as constant.
 _SUM_TOLERANCE = 1e-9
@@ -94,18 +100,19 @@ def enumerate_game(
   """
   num_players = view.num_players
   infostate_of, legal_actions_of, returns_of = view.infostate, view.legal_actions, view.returns
-  tables: list[dict[str, _Infoset]] = [{} for _ in range(num_players)]
-  known_moves: dict[tuple[int, ...], _Moves] = {}
-  next_sequence = [1] * num_players
-  first_histories = array.array("q")
+  found = [_Infosets() for _ in range(num_players)]
+  # What every decision looks at, without a look into an object.
+  at_hand = [
+    (own.places.get, own.parents, own.firsts, own.kinds, own.moves, _BITS * player)
+    for player, own in enumerate(found)
+  ]
+  first_histories = FirstHistories()
   leaves = _Leaves(num_players)
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
   # States count as soon as they are on the stack: in games with many moves those are most of the memory.
   num_states, next_check = 1, 0
-  stack: list[tuple[Any, tuple[int, ...], float]] = [
-    (view.new_initial_state(), (0,) * num_players, 1.0)
-  ]
+  stack: list[tuple[Any, int, float]] = [(view.new_initial_state(), 0, 1.0)]
   push, pop, terminal = stack.append, stack.pop, _TERMINAL
 
   watch = Watch(view, max_nodes, max_bytes, progress)
@@ -123,34 +130,36 @@ def enumerate_game(
         continue
 
       if num_states >= next_check:
-        watch.check(num_states, sum(map(len, tables)))
+        watch.check(num_states, sum(map(len, found)))
         leaves.collect()
+        first_histories.collect()
         next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 
       if 0 <= player < num_players:
         infostate = infostate_of(state)
         legal = legal_actions_of(state)
-        infoset = tables[player].get(infostate)
+        place_of, parents, firsts, kinds, moves, shift = at_hand[player]
+        parent = sequences >> shift & _ONE_SEQUENCE
+        infoset = place_of(infostate)
         if infoset is None:
-          key = tuple(legal)
-          moves = known_moves.get(key) or known_moves.setdefault(key, _moves(view, state, legal))
-          infoset = sequences[player], next_sequence[player], moves
-          tables[player][infostate] = infoset
-          next_sequence[player] += len(legal)
-          history = state.history()
-          first_histories.extend((player, len(history), *history))
-        parent, first, (known, later, (index, action)) = infoset
-        if parent != sequences[player]:
+          mine = found[player]
+          kind = mine.kind_of.get(tuple(legal))
+          if kind is None:
+            kind = mine.add_kind(_moves(view, state, legal, shift))
+          infoset = mine.add(infostate, parent, kind)
+          first_histories.add(player, state.history())
+        known, later, (before, action) = moves[kinds[infoset]]
+        if parent != parents[infoset]:
           raise imperfect_recall(view, state)
         if known != legal:
           raise inconsistent_actions(view, state, known)
         num_states += len(legal)
-        before, after = sequences[:player], sequences[player + 1 :]
-        for later_index, later_action in later:
-          push((state.child(later_action), (*before, first + later_index, *after), reach))
+        first = sequences + (firsts[infoset] - parent << shift)
+        for later_before, later_action in later:
+          push((state.child(later_action), first + later_before, reach))
         # The state becomes its own first child, which saves a copy.
         state.apply_action(action)
-        push((state, (*before, first + index, *after), reach))
+        push((state, first + before, reach))
 
       elif player == _CHANCE:
         outcomes = chance_outcomes(view, state)
@@ -161,12 +170,12 @@ def enumerate_game(
 
       else:
         raise unknown_player(state)
-    watch.check(num_states, sum(map(len, tables)))
+    watch.check(num_states, sum(map(len, found)))
   except errors.GameTooLargeError:
     # A traceback would keep all that has been found.
     stack.clear()
-    for table in tables:
-      table.clear()
+    found.clear()
+    at_hand.clear()
     leaves.forget()
     memory.give_back()
     raise
@@ -179,36 +188,84 @@ def enumerate_game(
 
   merged_sequences, merged_payoffs = leaves.merged()
   return Enumeration(
-    infostates=[list(table) for table in tables],
-    parents=[np.array([parent for parent, _, _ in table.values()], np.int64) for table in tables],
-    actions=[
-      np.array([action for _, _, (known, _, _) in table.values() for action in known], np.int64)
-      for table in tables
-    ],
-    num_actions=[
-      np.array([len(known) for _, _, (known, _, _) in table.values()], np.int64) for table in tables
-    ],
+    infostates=[list(own.places) for own in found],
+    parents=[np.array(own.parents, np.int64) for own in found],
+    actions=[own.all_actions() for own in found],
+    num_actions=[own.num_actions() for own in found],
     leaf_sequences=merged_sequences,
     leaf_payoffs=merged_payoffs,
     num_states=num_states,
     num_terminals=leaves.num_terminals,
     payoff_range=leaves.payoff_range,
     constant_sum=leaves.constant_sum,
-    first_histories=narrowed(first_histories),
+    first_histories=first_histories.all(),
   )
 
 
-# Legal actions; (index, action) pairs but the first to explore, last to explore first; that first one.
+# Legal actions; of each but the first to explore, last to explore first, how many sequences of the infoset are before
+# it, shifted to where its owner's are, and the action; that first one.
 _Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
-# The sequence above, the sequence of the first action, the moves.
-_Infoset = tuple[int, int, _Moves]
 
 
-def _moves(view: GameView, state: Any, legal: list[int]) -> _Moves:
+def _moves(view: GameView, state: Any, legal: list[int], shift: int) -> _Moves:
   """Returns how to explore a decision: in the order in which histories sort as strings."""
   check_actions(view, state, legal)
   order = sorted(enumerate(legal), key=lambda move: str(move[1]))
-  return legal, order[:0:-1], order[0]
+  moves = [(index << shift, action) for index, action in order]
+  return legal, moves[:0:-1], moves[0]
+
+
+class _Infosets:
+  """One player's, in order of discovery: numbers in arrays, nothing that the garbage collector would have to look at.
+
+  Attributes:
+    places: which infoset it is, by name.
+    parents: the sequence above each.
+    firsts: the sequence of each one's first action.
+    kinds: which of `moves` each has.
+    moves: by kind; most infosets share theirs with others.
+    kind_of: by legal actions.
+  """
+
+  __slots__ = ("firsts", "kind_of", "kinds", "moves", "next_sequence", "parents", "places")
+
+  def __init__(self) -> None:
+    self.places: dict[str, int] = {}
+    self.parents, self.firsts, self.kinds = (array.array("I") for _ in range(3))
+    self.moves: list[_Moves] = []
+    self.kind_of: dict[tuple[int, ...], int] = {}
+    self.next_sequence = 1
+
+  def __len__(self) -> int:
+    return len(self.kinds)
+
+  def add_kind(self, moves: _Moves) -> int:
+    """Adds a kind of infoset and returns its number."""
+    kind = self.kind_of[tuple(moves[0])] = len(self.moves)
+    self.moves.append(moves)
+    return kind
+
+  def add(self, name: str, parent: int, kind: int) -> int:
+    """Adds an infoset and returns its number."""
+    infoset = self.places[name] = len(self.kinds)
+    self.parents.append(parent)
+    self.firsts.append(self.next_sequence)
+    self.kinds.append(kind)
+    self.next_sequence += len(self.moves[kind][0])
+    return infoset
+
+  def num_actions(self) -> Int64s:
+    """Returns how many actions each infoset has."""
+    counts = np.array([len(legal) for legal, _, _ in self.moves], np.int64)
+    result: Int64s = counts[np.array(self.kinds, np.int64)]
+    return result
+
+  def all_actions(self) -> Int64s:
+    """Returns the actions of all infosets, end to end."""
+    moves, count = self.moves, self.next_sequence - 1
+    return np.fromiter(
+      (action for kind in self.kinds for action in moves[kind][0]), np.int64, count
+    )
 
 
 def _name_of_action(outcome: tuple[int, float]) -> str:
@@ -224,23 +281,25 @@ class _Leaves:
     self.payoff_range = (math.inf, -math.inf)
     self.constant_sum: float | None = None
     # The walk appends to these three directly: a call of ours a history would cost a tenth of it.
-    self.new_sequences: list[tuple[int, ...]] = []
+    self.new_sequences: list[int] = []
     self.new_returns: list[Sequence[float]] = []
     self.new_reaches: list[float] = []
     # A row per leaf, and behind them room for more.
     self._sequences = np.zeros((0, num_players), np.uint32)
     self._payoffs = np.zeros((0, num_players))
     self._num_leaves = self._unmerged = 0
+    self._next_merge = _MERGE_EVERY
 
   def collect(self) -> None:
     """Moves new histories into arrays; call it every few thousand."""
     count = len(self.new_reaches)
     if not count:
       return
-    shape, size = (count, self.num_players), count * self.num_players
-    flat = itertools.chain.from_iterable
-    sequences = np.fromiter(flat(self.new_sequences), np.uint32, size).reshape(shape)
-    returns = np.fromiter(flat(self.new_returns), np.float64, size).reshape(shape)
+    shape, width = (count, self.num_players), self.num_players * _BITS // 8
+    packed = b"".join([each.to_bytes(width, "little") for each in self.new_sequences])
+    sequences = np.frombuffer(packed, "<u4").reshape(shape)
+    flat = itertools.chain.from_iterable(self.new_returns)
+    returns = np.fromiter(flat, np.float64, count * self.num_players).reshape(shape)
     self._note_returns(returns)
     self._make_room(self._num_leaves + count)
     new = slice(self._num_leaves, self._num_leaves + count)
@@ -251,7 +310,7 @@ class _Leaves:
     self._unmerged += count
     for column in (self.new_sequences, self.new_returns, self.new_reaches):
       column.clear()
-    if self._unmerged >= _MERGE_EVERY:
+    if self._unmerged >= self._next_merge:
       self._merge()
 
   def forget(self) -> None:
@@ -281,7 +340,7 @@ class _Leaves:
     """Sorts the leaves in place, and adds up payoffs with the same sequences."""
     sequences, payoffs = self._sequences[: self._num_leaves], self._payoffs[: self._num_leaves]
     order = lexicographic_order(sequences.T)
-    first = np.zeros(len(order), bool)
+    first = np.zeros(self._num_leaves, bool)
     first[0] = True
     for column in sequences.T:
       column[:] = taken(column, order)
@@ -290,6 +349,9 @@ class _Leaves:
       values[:] = taken(values, order)
     del order
     starts = np.flatnonzero(first)
+    # Where nearly all are kept, there is no point in looking often: that would sort n leaves n / 2^20 times.
+    kept = 1 - (self._num_leaves - len(starts)) / max(self._unmerged, 1)
+    self._next_merge = max(_MERGE_EVERY, int(max(kept, _LEAST_SHARE) * len(starts)))
     self._num_leaves, self._unmerged = len(starts), 0
     for column in sequences.T:
       column[: len(starts)] = column[starts]

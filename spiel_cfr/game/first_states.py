@@ -21,11 +21,38 @@ from spiel_cfr.game.view import GameView
 IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
-def narrowed(numbers: "array.array[int]") -> IntArray:
-  """Returns integers in as few bytes as they need."""
-  wide = np.frombuffer(numbers, np.int64) if numbers else np.zeros(0, np.int64)
-  low, high = int(wide.min(initial=0)), int(wide.max(initial=0))
-  return wide.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high)))
+# Numbers of eight bytes each that are kept before they are narrowed.
+_NARROW_EVERY = 1 << 16
+
+
+class FirstHistories:
+  """Notes them, in as few bytes as they need."""
+
+  def __init__(self) -> None:
+    """Makes an empty list."""
+    self._new = array.array("q")
+    self._narrowed: list[IntArray] = []
+
+  def add(self, player: int, history: Sequence[int]) -> None:
+    """Notes the history that comes first to an infoset."""
+    self._new.extend((player, len(history), *history))
+
+  def collect(self) -> None:
+    """Narrows what is new; call it every few thousand infosets."""
+    if len(self._new) >= _NARROW_EVERY:
+      self._narrow()
+
+  def all(self) -> IntArray:
+    """Returns all that was noted."""
+    self._narrow()
+    return np.concatenate(self._narrowed)
+
+  def _narrow(self) -> None:
+    wide = np.array(self._new)
+    low, high = int(wide.min(initial=0)), int(wide.max(initial=0))
+    least = np.result_type(np.min_scalar_type(low), np.min_scalar_type(high))
+    self._narrowed.append(wide.astype(least))
+    del self._new[:]
 
 
 def first_states(

@@ -14,9 +14,11 @@ from hypothesis import given, settings
 import spiel_cfr
 from spiel_cfr import errors, evaluate, memory, policy
 from spiel_cfr.compiled import enumerated
+from spiel_cfr.game import enumerate as enumerate_module
 from spiel_cfr.game import watch
 from spiel_cfr.game.enumerate import enumerate_game
 from spiel_cfr.game.view import GameView
+from spiel_cfr.kernels.ordering import lexicographic_order
 
 
 def efg(body):
@@ -110,6 +112,13 @@ def test_random_games(game):
 
 
 def test_perfect_information():
+  compiled = spiel_cfr.compile_game("nim(pile_sizes=1;2;3)")
+  check_against_walk(compiled)
+  check_layout(compiled)
+
+
+@pytest.mark.slow
+def test_half_a_million_states():
   assert spiel_cfr.compile_game("tic_tac_toe").num_states == 549_946
 
 
@@ -133,8 +142,9 @@ def chain(length):
 
 
 def test_deep_game():
-  compiled = spiel_cfr.compile_game(chain(3000))
-  assert [treeplex.depth for treeplex in compiled.treeplexes] == [1500, 1500]
+  # Deeper than Python's own stack.
+  compiled = spiel_cfr.compile_game(chain(2 * sys.getrecursionlimit()))
+  assert [treeplex.depth for treeplex in compiled.treeplexes] == [sys.getrecursionlimit()] * 2
   solver = spiel_cfr.CFRPlusSolver(compiled)
   solver.run(10)
   # Player 1 loses the least by stopping at its first move, so that player 0 gets 1.
@@ -221,6 +231,35 @@ def test_max_nodes_must_be_a_positive_integer(bad):
     spiel_cfr.compile_game("kuhn_poker", max_nodes=bad)
 
 
+@pytest.mark.parametrize(("distinct", "most"), [(20_000, 3), (1000, 10)])
+def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most):
+  """However many there are, and whether most of them are kept or few; and in little room."""
+  monkeypatch.setattr(enumerate_module, "_MERGE_EVERY", 16)
+  lengths = []
+
+  def order(rows):
+    lengths.append(len(rows[0]))
+    return lexicographic_order(rows)
+
+  monkeypatch.setattr(enumerate_module, "lexicographic_order", order)
+  leaves = enumerate_module._Leaves(3)
+  sequences = np.arange(20_000) * 7919 % distinct
+  for some in np.split(sequences, 2000):
+    leaves.new_sequences += [int(each) << 64 | int(each) + 1 for each in some]
+    leaves.new_returns += [[1.0, 2.0, float(each)] for each in some]
+    leaves.new_reaches += [0.5] * len(some)
+    leaves.collect()
+  found, payoffs = leaves.merged()
+  assert (found == [np.arange(1, distinct + 1), np.zeros(distinct), np.arange(distinct)]).all()
+  each = 10_000 / distinct
+  assert payoffs == pytest.approx(
+    each * np.stack([np.ones(distinct), 2 * np.ones(distinct), np.arange(distinct)], axis=1)
+  )
+  assert sum(lengths) <= most * len(sequences)
+  # The first time that most are known already, there are at most twice as many.
+  assert max(lengths) <= 2 * distinct
+
+
 # Tracing a walk takes twenty times as long as the walk, and little of the memory is its own; so what it brings home
 # is traced as it is collected and laid out.
 _PEAK = """
@@ -248,7 +287,7 @@ if walks_traced:
 else:
   collected = enumerate._Leaves(columns.shape[1])
   for some in np.array_split(shuffled, 1 + len(columns) // 4096):
-    collected.new_sequences += map(tuple, columns[some].tolist())
+    collected.new_sequences += [int.from_bytes(each.tobytes(), "little") for each in columns[some]]
     collected.new_returns += payoffs[some].tolist()
     collected.new_reaches += [1.0] * len(some)
     collected.collect()

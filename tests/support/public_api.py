@@ -120,12 +120,11 @@ def attempt(case: Case, value: Any) -> None:
       named["game"] = spiel_cfr.linear_game(_kuhn(), spiel_cfr.kuhn_bets)
     if function in (spiel_cfr.equity_histograms, spiel_cfr.next_histograms):
       # Public cards are to come.
-      game = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
-      named["game"] = game
+      game = named["game"] = _in_parts()
       if "labels" in named:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
     if function is spiel_cfr.shard:
-      named["game"] = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
+      named["game"] = _in_parts()
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "level"} | named
     _use(function(**named))
@@ -243,6 +242,17 @@ def _compiled() -> spiel_cfr.CompiledGame:
 
 
 @functools.cache
+def _public_game() -> Any:
+  """Games stay as they are, and that a deal of each board is as in OpenSpiel need not be checked for every call."""
+  return spiel_cfr.compile_public_game(**_arguments(spiel_cfr.compile_public_game))
+
+
+@functools.cache
+def _in_parts() -> Any:
+  return spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
+
+
+@functools.cache
 def _bucketed_hands() -> Any:
   game = instance(spiel_cfr.PublicGame)
   return spiel_cfr.bucket_hands(
@@ -312,6 +322,7 @@ _bases: dict[str, Callable[[], Any]] = {
 
 # Of classes whose objects are found rather than made.
 _instances: dict[type, Callable[[], Any]] = {
+  spiel_cfr.PublicGame: _public_game,
   spiel_cfr.BucketedHands: _bucketed_hands,
   spiel_cfr.HandBuckets: _hand_buckets,
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
