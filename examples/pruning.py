@@ -62,7 +62,7 @@ _RULE = flags.DEFINE_enum(
 _CAUTION = flags.DEFINE_float(
   "caution",
   None,
-  "see Pruning; by default 1 for CFR+ and 10 for CFR",
+  "see Pruning; by default 1 for CFR+ and 3 for CFR",
   lower_bound=0.0,
   upper_bound=1e9,
 )

@@ -31,11 +31,11 @@ class Pruning(Described):
     margin: how many times what the other player has done in the last window counts. Infinity, and anything above 1e9,
       never leaves anything alone.
     caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
-      was not of late. By default, 1 for CFR+, which soon makes good what was left alone for too long, and 10 for CFR,
+      was not of late. By default, 1 for CFR+, which soon makes good what was left alone for too long, and 3 for CFR,
       which does not. The solver's own grows, see `tolerance`.
     tolerance: a window is gone back on, and its iterations come again with nothing left alone, if what was left alone
-      turns out to have made NashConv worse by more than this part of it. Caution is then twice what it was, from 1
-      up to 64. Infinity, and anything above 1e9, never goes back.
+      may have made NashConv worse by more than this part of it: by default 1 for CFR+, and 0.25 for CFR. Caution is
+      then twice what it was, from 1 up to 64. Infinity, and anything above 1e9, never goes back.
     certain: whether an action is left alone only if its regret would stay negative whatever anybody plays: then what
       comes back never has a positive regret; but hardly anything is left alone, and for short runs nothing.
     shortest: the fewest iterations of a window; otherwise it is a tenth of all so far. By default, as many as take
@@ -48,7 +48,7 @@ class Pruning(Described):
   rule: Rule = "best_response"
   margin: float = 1.0
   caution: float | None = None
-  tolerance: float = 0.25
+  tolerance: float | None = None
   certain: bool = False
   shortest: int | None = None
   longest: int = 3000
@@ -63,7 +63,6 @@ class Pruning(Described):
     arguments.one_of(self.rule, "rule", get_args(Rule))
     checked = {
       "margin": arguments.real_number(self.margin, "margin", 0.0),
-      "tolerance": arguments.real_number(self.tolerance, "tolerance", 0.0),
       "certain": bool(self.certain),
       "worthwhile": arguments.real_number(self.worthwhile, "worthwhile", 0.0),
     }
@@ -74,8 +73,19 @@ class Pruning(Described):
     )
     if self.caution is not None:
       checked["caution"] = arguments.real_number(self.caution, "caution", 0.0, 1e9)
+    if self.tolerance is not None:
+      checked["tolerance"] = arguments.real_number(self.tolerance, "tolerance", 0.0)
     for name, value in checked.items():
       object.__setattr__(self, name, value)
+
+  def caution_and_tolerance(self, plus: bool) -> tuple[float, float]:
+    """Returns both, where they are by default as they are for CFR+, if `plus`, or for CFR."""
+    # Chosen on liar's dice and Leduc-5.
+    caution, tolerance = (1.0, 1.0) if plus else (3.0, 0.25)
+    return (
+      caution if self.caution is None else self.caution,
+      tolerance if self.tolerance is None else self.tolerance,
+    )
 
 
 def more_caution(caution: float) -> float:

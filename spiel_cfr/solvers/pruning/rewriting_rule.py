@@ -112,7 +112,7 @@ class RewritingRule(PruningRule):
       best,
       earlier,
     )
-    if length and missed > self._tolerable(solver._cumulative, faced):
+    if length and missed > self._tolerable(solver, faced):
       solver._opened_gradients = None
       return False
     solver._opened_gradients = faced
@@ -138,25 +138,23 @@ class RewritingRule(PruningRule):
     )
     return True
 
-  def _tolerable(self, sums: Float64s, gradients: Float64s) -> float:
-    """Returns how much NashConv, times the weight of all iterations, may become worse in a window.
-
-    Args:
-      sums: of the average.
-      gradients: of these.
-    """
-    if self._pruning.tolerance > MOST:
+  def _tolerable(self, solver: Windowed, gradients: Float64s) -> float:
+    """Returns how much NashConv, times the weight of all iterations, may become worse; gradients of the sums."""
+    assert isinstance(solver.minimizer, NotedMatching)
+    _, tolerance = self._pruning.caution_and_tolerance(solver.minimizer.plus)
+    if tolerance > MOST:
       return math.inf
     best = self._best
     if not self._anew:
       best = self._faced[0]
       best[:] = gradients
       carry_up(self.game, take_best, best, tree=self.tree)
+    sums = solver._cumulative
     weight = float(sums[0])
     gap = sum(float(best[tree.root]) for tree in self.game.treeplexes)
     gap -= float(gradients @ sums) / weight
     low, high = self.game.payoff_range
-    return self._pruning.tolerance * max(gap, 0.0) + _ROUNDING * weight * (high - low)
+    return tolerance * max(gap, 0.0) + _ROUNDING * weight * (high - low)
 
   def settle(self, solver: Windowed, before: Bools) -> None:
     """See the base class."""

@@ -18,15 +18,11 @@ from spiel_cfr.kernels.arrays import (
   Bools,
   Float64s,
 )
-from spiel_cfr.minimizers.base import LocalMinimizer
-from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.pruning.constants import Pruning
 
-# What `Pruning.caution` is by default. Chosen on liar's dice and Leduc-5.
-_CAUTION_PLUS, _CAUTION = 1.0, 10.0
 # How many times the work of opening it the iterations of a window are to be, at least.
 _PAID = 3
 
@@ -115,13 +111,6 @@ class PruningRule(abc.ABC):
   @abc.abstractmethod
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
     """Runs iterations on what is left; returns how many are done, fewer if the window has turned out wrong."""
-
-  def first_caution(self, minimizer: LocalMinimizer) -> float:
-    """Returns the caution that a solver begins with."""
-    if self._pruning.caution is not None:
-      return self._pruning.caution
-    plus = isinstance(minimizer, NotedMatching) and minimizer.plus
-    return _CAUTION_PLUS if plus else _CAUTION
 
   def prepare(self) -> None:
     """Makes what is made once, and compiles."""

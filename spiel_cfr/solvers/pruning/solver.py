@@ -40,6 +40,7 @@ from spiel_cfr.continuing.rewriting import add_deferred
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr.minimizers.base import LocalMinimizer
+from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.schedules import Numbers, Power, Schedule
 from spiel_cfr.policy import forms, open_spiel
 from spiel_cfr.solvers.averaging import Averaged
@@ -164,7 +165,8 @@ class PruningSolver(Windowed):
     self._opened_values = aligned_zeros(self._local.shape[-1] if len(self._local) else 0)
     gone_back_on = 0 if self._rule.owners_go_on else game.end
     self._opened_strategy, self._opened_regrets = (aligned_zeros(gone_back_on) for _ in range(2))
-    self._caution = self._rule.first_caution(self.minimizer)
+    plus = isinstance(self.minimizer, NotedMatching) and self.minimizer.plus
+    self._caution, _ = self.pruning.caution_and_tolerance(plus)
     self._opened_gradients = None
     self._forget_window()
 
