@@ -19,7 +19,7 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.compiling import compile_game
 from spiel_cfr.game.sweeps import Tree, new_scratch, tree_up
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr.policy import forms, open_spiel
 
 
@@ -331,7 +331,7 @@ def _evaluate_by_parts(
     walk.gradient(number, player, workspace)
     # What is at sequences of the trunk is added up for all parts in the trunk.
     length = part.length(player)
-    expected[number] = utility[:length] @ workspace.sequence_form[player][:length]
+    expected[number] = dot(utility[:length], workspace.sequence_form[player][:length])
     if number == 0:
       walk.add_kept(player)
     tree_up(

@@ -22,7 +22,7 @@ from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.parts import PLAYERS, PartWalk
 from spiel_cfr.game.blocks import Block, block_kernel, sequence
 from spiel_cfr.game.sweeps import Tree, new_scratch, tree_up
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr.kernels.compile import Kernel
 
 
@@ -72,7 +72,7 @@ def expected(game: CompiledGame, gradient: Float64s, sequence_form: Float64s) ->
   """Returns what all players together expect, given their gradients."""
   return float(
     sum(
-      gradient[tree.root : tree.end] @ sequence_form[tree.root : tree.end]
+      dot(gradient[tree.root : tree.end], sequence_form[tree.root : tree.end])
       for tree in game.treeplexes
     )
   )

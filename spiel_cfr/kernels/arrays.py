@@ -65,6 +65,11 @@ def aligned_zeros(*shape: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray
   return raw[start : start + count].reshape(shape)
 
 
+def dot(first: AnyFloats, second: AnyFloats) -> float:
+  """Returns a sum of products that does not depend on the number of threads, as that of BLAS does."""
+  return float(np.einsum("i,i", first, second, dtype=np.float64))
+
+
 def aligned(array: AnyFloats, dtype: npt.DTypeLike = np.float64) -> AnyFloats:
   """Returns a copy that begins a cache line, like `aligned_zeros`."""
   result = aligned_zeros(*array.shape, dtype=dtype)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros
+from spiel_cfr.kernels.arrays import Float64s, Int64s, aligned_zeros, dot
 from spiel_cfr.minimizers.oftrl import Prediction
 from spiel_cfr.policy import forms
 from spiel_cfr.theory.local_steps import AdaptiveSteps, FixedSteps
@@ -127,7 +127,7 @@ class PlayerRun:
       np.add.at(self._played_below, parents, weight * self.value[infosets])
     self._total_gradient += weight * self.gradient
     self._played += weight * self.value
-    self._played_total += weight * float(self.gradient @ forms.sequence_form(self.game, old))
+    self._played_total += weight * dot(self.gradient, forms.sequence_form(self.game, old))
 
   def check_points(self, ledger: Ledger, t: int) -> None:
     """Checks Lemmas 1 and 2 of Farina et al. (2019): how regrets of points add up."""

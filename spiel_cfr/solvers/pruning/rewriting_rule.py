@@ -16,6 +16,7 @@ from spiel_cfr.kernels.arrays import (
   Bools,
   Float64s,
   aligned_zeros,
+  dot,
 )
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import tie_tolerances
@@ -152,7 +153,7 @@ class RewritingRule(PruningRule):
     sums = solver._cumulative
     weight = float(sums[0])
     gap = sum(float(best[tree.root]) for tree in self.game.treeplexes)
-    gap -= float(gradients @ sums) / weight
+    gap -= dot(gradients, sums) / weight
     low, high = self.game.payoff_range
     return tolerance * max(gap, 0.0) + _ROUNDING * weight * (high - low)
 
