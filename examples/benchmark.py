@@ -571,11 +571,53 @@ def shards() -> None:
   print(
     f"\n  {100 * trunk:.2f}% of the sequences are in the trunk; {copied.nbytes / 1e6:,.1f} MB are copied"
   )
+  received = 0
   for count, calls in traffic.items():
-    sent, received = (sum(column) / 1e6 for column in zip(*calls, strict=True))
+    sent, received = (sum(column) for column in zip(*calls, strict=True))
     print(
-      f"  {count} processes: {len(calls)} calls send {sent:.3f} MB and receive {received:.3f} MB"
+      f"  {count} processes: {len(calls)} calls send {sent / 1e6:.3f} MB and receive {received / 1e6:.3f} MB"
     )
+  print("\n| | milliseconds | of one thread | predicted |\n| --- | --- | --- | --- |")
+  rows = {"1 thread": "1 thread", "2 threads": "2 threads"}
+  for count, word in ((1, "1 process"), (2, "2 processes")):
+    rows |= {
+      f"{word}, with a folder": f"{count} processes",
+      f"{word}, without": f"{count} processes, no folder",
+    }
+  for row, name in rows.items():
+    guess = predicted.get(f"{name}, predicted")
+    said = "" if guess is None else f"{guess / one:.2f}"
+    print(f"| {row} | {1e3 * found[name]:.0f} | {found[name] / one:.2f} | {said} |")
+  print_flop(one, found["copying"], found["messages of 2 processes"], copied.nbytes, received)
+
+
+# A flop endgame has so many times the rivers of a turn endgame. What it is thought to be solved on.
+_TURNS, _WORKERS, _MACHINES, _BYTES_A_SECOND, _UPDATES = 49, 64, 8, 10e9 / 8, 1000
+
+
+def print_flop(
+  work: float, copying: float, messages: float, remembered: int, received: int
+) -> None:
+  """Prints what the cost model makes of a flop endgame on many workers, from what was measured on a turn endgame.
+
+  Args:
+    work: of one thread, in seconds an iteration.
+    copying: of what will change, likewise.
+    messages: of two processes, likewise.
+    remembered: bytes that a solver remembers.
+    received: bytes that shards return in an iteration.
+  """
+  barrier = _TURNS * remembered / _BYTES_A_SECOND
+  rows = {
+    f"{_WORKERS} workers, work": _TURNS * work / _WORKERS,
+    "with a folder, their copies": _TURNS * copying / _WORKERS,
+    f"without one, a barrier of {barrier:.0f} s after {_UPDATES:,} updates": barrier * 2 / _UPDATES,
+    f"{_TURNS * received / 1e6:,.0f} MB of values returned to one process": _TURNS * messages,
+    f"the same, added up by {_MACHINES} machines first": _MACHINES * received / _BYTES_A_SECOND,
+  }
+  print("\n| | seconds an iteration |\n| --- | --- |")
+  for name, seconds in rows.items():
+    print(f"| {name} | {seconds:.2g} |")
 
 
 def len_of(own: slice) -> int:
