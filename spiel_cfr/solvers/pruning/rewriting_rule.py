@@ -85,14 +85,14 @@ class RewritingRule(PruningRule):
     """See the base class."""
     before = solver._pruned.view(np.uint8)
     earlier, weight = solver._weight(solver._epoch_start), solver._weight(solver.iteration)
-    looked_at, actions_left = self._all, self._none
+    looked_at, actions_left, discount = self._all, self._none, 1.0
     if before.any():
       window = solver._left()
       looked_at, actions_left = window.looked_at.view(np.uint8), window.actions_left
       solver._add_deferred(solver._cumulative)
-    assert isinstance(solver.minimizer, NotedMatching)
-    passed = np.arange(solver._epoch_start, solver.iteration) + 1
-    discount = float(np.prod(evaluated(solver.minimizer.discount, passed)))
+      assert isinstance(solver.minimizer, NotedMatching)
+      passed = np.arange(solver._epoch_start, solver.iteration) + 1
+      discount = float(np.prod(evaluated(solver.minimizer.discount, passed)))
     opened = solver._opened_gradients
     if opened is None:
       opened = self._gradients(solver._opened, aligned_zeros(self.game.end))
