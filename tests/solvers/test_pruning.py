@@ -3,6 +3,8 @@
 import copy
 import functools
 import math
+import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
 from spiel_cfr.continuing.compaction import DROPPED, KEPT, all_leaves, compact, decide_fates
 from spiel_cfr.continuing.identity import carry_up, expect, gap_of_regrets, gradients
 from spiel_cfr.game.treeplex import ACTIONS
+from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.oftrl import Hedge
 from spiel_cfr.minimizers.schedules import Power
@@ -27,9 +30,9 @@ NAMES = names(EVERY, always=("liar's dice", "random 5"))
 RULES = ["regret", "best_response"]
 
 
-def daring(rule="best_response", margin=3.0):
+def daring(rule="best_response", margin=3.0, **constants):
   """Leaves more alone than is wise, and soon."""
-  return often(rule, margin=margin, caution=0.0, tolerance=math.inf)
+  return often(rule, margin=margin, caution=0.0, **{"tolerance": math.inf} | constants)
 
 
 def often(rule, **constants):
@@ -58,7 +61,7 @@ def looked_at_again(solver):
   result.pruning = result._rule._pruning = Pruning(
     result.pruning.rule, math.inf, tolerance=math.inf
   )
-  result._next_epoch()
+  result._next_epoch(DeferredInterrupt())
   assert not result.num_pruned
   return result
 
@@ -294,16 +297,16 @@ def test_a_window_that_misses_too_much_is_gone_back_on(rule, plus, monkeypatch):
   game, opened, wrong, compared = game_of("leduc"), [], [], []
   next_epoch, go_back = PruningSolver._next_epoch, PruningSolver._go_back
 
-  def notice_epoch(solver):
+  def notice_epoch(solver, interrupt):
     if solver is watched and len(wrong) > len(compared):
       compare(*wrong[-1])
-    next_epoch(solver)
+    next_epoch(solver, interrupt)
     if solver is watched and solver.num_pruned:
       opened[:] = [copy.copy(solver)]
 
-  def notice_return(solver):
+  def notice_return(solver, *rest):
     wrong.append((solver._epoch_start, solver.iteration, opened[0]))
-    go_back(solver)
+    go_back(solver, *rest)
 
   def compare(start, end, there):
     again = looked_at_again(there)
@@ -321,6 +324,88 @@ def test_a_window_that_misses_too_much_is_gone_back_on(rule, plus, monkeypatch):
     assert watched.iteration == done
   assert len(compared) > 1
   assert watched._caution == min(2.0 ** (len(wrong) - 1), 64.0)
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_ctrl_c_while_iterations_come_again(again, monkeypatch):
+  """Then the window is not yet gone back on, and the next call does so; a second one acts at once."""
+  solver, plain = (
+    pruned(game_of("leduc"), daring(margin=0.1, tolerance=0.0, shortest=300))
+    for _ in range(2)
+  )
+  go_back, run_loop, left = PruningSolver._go_back, Solver._run_loop, [again]
+
+  def press_there(self, numbers):
+    run_loop(self, numbers)
+    if len(numbers.parameters) == 100 and self is solver and left[0] and back[0]:
+      left[0] -= 1
+      for _ in range(again):
+        signal.raise_signal(signal.SIGINT)
+
+  def notice(self, *rest):
+    back[0] = True
+    go_back(self, *rest)
+    back[0] = False
+
+  back = [False]
+  monkeypatch.setattr(Solver, "_run_loop", press_there)
+  monkeypatch.setattr(PruningSolver, "_go_back", notice)
+  interrupted = 0
+  while solver.iteration < 3000:
+    before = solver.iteration
+    try:
+      solver.run(100)
+    except KeyboardInterrupt:
+      interrupted += 1
+      back[0] = False
+    assert solver.iteration >= before
+  assert interrupted
+  plain.run(solver.iteration)
+  assert_same_state(solver, plain)
+
+
+def assert_same_state(solver, other):
+  """All that both remember is the same, bit for bit."""
+  for (name, value), expected in zip(
+    solver.state_dict().items(), other.state_dict().values(), strict=True
+  ):
+    np.testing.assert_array_equal(value, expected, name)
+
+
+@pytest.mark.parametrize("rule", ["partial", *RULES])
+def test_a_solver_inside_a_window_is_pickled(rule):
+  solver = pruned(game_of("leduc"), often(rule))
+  while not solver.num_pruned:
+    solver.run(7)
+  again = pickle.loads(pickle.dumps(solver))
+  assert_same_state(solver, again)
+  for each in (solver, again):
+    each.run(100)
+  assert_same_state(solver, again)
+
+
+@pytest.mark.parametrize(
+  ("name", "forge"),
+  [
+    ("_epoch_start", lambda value: -5),
+    ("_epoch_start", lambda value: 10**15),
+    ("_epoch_end", lambda value: value + 10**6),
+    ("_opened", lambda value: -value - 1),
+    ("_opened", lambda value: 3 * value + 1),
+    ("_opened_strategy", lambda value: value + 1),
+    ("_opened_regrets", lambda value: value * np.nan),
+    ("_caution", lambda value: math.nan),
+  ],
+)
+def test_forged_windows_are_refused(name, forge):
+  solver = pruned(game_of("leduc"), often("best_response"))
+  while not solver.num_pruned:
+    solver.run(7)
+  state = solver.state_dict()
+  with pytest.raises(errors.CheckpointMismatchError):
+    solver.load_state_dict(state | {name: forge(state[name])})
+  assert_same_state(solver, pruned_again := copy.copy(solver))
+  assert pruned_again.num_pruned
 
 
 @pytest.mark.parametrize("plus", [False, True])

@@ -182,10 +182,10 @@ class RewritingRule(PruningRule):
     The former is of shape (sequences,), the latter of shape (infosets,), or longer.
     """
     passed = float(solver._cumulative[0] - solver._opened[0])
+    if not coming or not passed or self._pruning.margin > MOST:
+      return np.full(self.game.end, math.inf), self._nothing
     if self._pruning.certain:
       return coming * self._most, self._nothing
-    if not passed or self._pruning.margin > MOST:
-      return np.full(self.game.end, math.inf), self._nothing
     factor, share = (
       self._pruning.margin * coming / passed,
       solver._caution * coming / float(solver._cumulative[0]),

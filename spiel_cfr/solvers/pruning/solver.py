@@ -83,9 +83,7 @@ class PruningSolver(Windowed):
   )
   _workspaces = (
     *Windowed._workspaces,
-    "_small",
-    "_compacted",
-    "_left",
+    "_kept",
     "_rule",
     "_opened_gradients",
   )
@@ -186,7 +184,8 @@ class PruningSolver(Windowed):
     super()._check_state(state)
     if self.pruning is None:
       return
-    end = state["_epoch_end"]
+    start, end = state["_epoch_start"], state["_epoch_end"]
+    require(0 <= start <= state["iteration"], "the epoch has begun")
     require(
       end - state["iteration"] <= max(_IDLE, _FIRST) * self.pruning.longest, "the epoch is possible"
     )
@@ -196,7 +195,12 @@ class PruningSolver(Windowed):
     require(0 <= state["_caution"] < np.inf, "the caution is possible")
     real = forms.uniform(self.compiled_game) > 0
     require(not (state["_pruned"] & ~real).any(), "what is pruned are sequences")
-    require(not state["_strategy"][state["_pruned"]].any(), "what is pruned is not played")
+    if state["_pruned"].any() and not self._rule.owners_go_on:
+      require(not state["_strategy"][state["_pruned"]].any(), "what is pruned is not played")
+      require(end - start <= self.pruning.longest, "the window is possible")
+      require(state["_opened"] >= 0, "what was faced is not negative")
+      require(state["_opened"] <= state["_cumulative"], "what was faced does not get less")
+      forms.check_behavioral_form(self.compiled_game, state["_opened_strategy"])
 
   def _loaded(self) -> None:
     super()._loaded()
@@ -221,6 +225,7 @@ class PruningSolver(Windowed):
     super().restart_from(sequence_form)
     if self.pruning is not None:
       self._close()
+      self._begin_epoch(self._epoch_end)
 
   @exclusive
   def prepare(self) -> None:
@@ -286,17 +291,15 @@ class PruningSolver(Windowed):
     if self.pruning is None or not (count or self._prunes):
       super()._run_loop(numbers)
       return
-    start = self.iteration
-    while self.iteration < start + count:
+    first = 0
+    while first < count:
       if self.iteration >= self._epoch_end:
-        with DeferredInterrupt():
-          self._next_epoch()
-      done = self.iteration
-      if done < start:
-        # A window is gone back on.
-        super()._run_loop(self._numbers(min(start - done, self._epoch_end - done, _AGAIN)))
+        with DeferredInterrupt() as interrupt:
+          self._next_epoch(interrupt)
+        # If a window was gone back on, the next one is still to begin.
         continue
-      first, last = done - start, min(count, self._epoch_end - start)
+      done = self.iteration
+      last = min(count, first + self._epoch_end - done)
       rows = IterationNumbers(*(each[first:last] for each in numbers))
       if self._prunes:
         with DeferredInterrupt():
@@ -307,14 +310,17 @@ class PruningSolver(Windowed):
             self._close()
       else:
         super()._run_loop(rows)
+      first += self.iteration - done
 
-  def _next_epoch(self) -> None:
-    """Brings up to date what was left alone, and decides what to leave alone next."""
+  def _next_epoch(self, interrupt: DeferredInterrupt) -> None:
+    """Brings up to date what was left alone, and decides what to leave alone next; or goes back on the window."""
     assert self.pruning is not None
     length = min(max(self.iteration // _PART, self._rule.shortest), self.pruning.longest)
     before = self._pruned.copy()
+    # What is brought up to date even if the window was wrong.
+    now = {"_cumulative": self._cumulative.copy(), "_local": self._local.copy()}
     if not self._rule.decide(self, length):
-      self._go_back()
+      self._go_back(self.state_dict() | now, interrupt)
       return
     self._forget_window()
     if self._prunes:
@@ -323,12 +329,15 @@ class PruningSolver(Windowed):
         self._pruned[:] = False
         self._forget_window()
     self._rule.settle(self, before)
-    for opened, now in self._gone_back_on():
-      opened[:] = now
     if not self._prunes:
       length *= _IDLE
       self._loop.refresh()
-    self._epoch_start, self._epoch_end = self.iteration, self.iteration + length
+    self._begin_epoch(self.iteration + length)
+
+  def _begin_epoch(self, end: int) -> None:
+    for opened, now in self._gone_back_on():
+      opened[:] = now
+    self._epoch_start, self._epoch_end = self.iteration, end
 
   def _gone_back_on(self) -> list[tuple[Float64s, AnyFloats]]:
     """Returns pairs of arrays: what was when the window began, and what is."""
@@ -341,16 +350,31 @@ class PruningSolver(Windowed):
       ]
     return pairs
 
-  def _go_back(self) -> None:
-    """Undoes the window: its iterations are to come again, with nothing left alone, and more caution from then on."""
-    for opened, now in self._gone_back_on():
-      now[:] = opened
-    self.iteration, self._caution = self._epoch_start, more_caution(self._caution)
-    before = self._pruned.copy()
-    self._rule.decide(self, 0)
-    self._forget_window()
-    self._rule.settle(self, before)
-    self._loop.refresh()
+  def _go_back(self, wrong: dict[str, Any], interrupt: DeferredInterrupt) -> None:
+    """Does the window's iterations again, with nothing left alone, and takes more caution from then on.
+
+    Args:
+      wrong: the state at its end, which there is again if this is interrupted.
+      interrupt: says so.
+    """
+    end, before = self.iteration, self._pruned.copy()
+    try:
+      for opened, now in self._gone_back_on():
+        now[:] = opened
+      self.iteration = self._epoch_start
+      self._rule.decide(self, 0)
+      self._forget_window()
+      self._rule.settle(self, before)
+      self._loop.refresh()
+      while self.iteration < end and not interrupt.requested:
+        super()._run_loop(self._numbers(min(end - self.iteration, _AGAIN)))
+    except BaseException:
+      self._take_over(wrong)
+      raise
+    if self.iteration < end:
+      self._take_over(wrong)
+    else:
+      self._caution = more_caution(self._caution)
 
   def _close(self) -> None:
     """Ends the window before its time: nothing is left alone until the next one."""
