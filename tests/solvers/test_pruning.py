@@ -330,8 +330,7 @@ def test_a_window_that_misses_too_much_is_gone_back_on(rule, plus, monkeypatch):
 def test_ctrl_c_while_iterations_come_again(again, monkeypatch):
   """Then the window is not yet gone back on, and the next call does so; a second one acts at once."""
   solver, plain = (
-    pruned(game_of("leduc"), daring(margin=0.1, tolerance=0.0, shortest=300))
-    for _ in range(2)
+    pruned(game_of("leduc"), daring(margin=0.1, tolerance=0.0, shortest=300)) for _ in range(2)
   )
   go_back, run_loop, left = PruningSolver._go_back, Solver._run_loop, [again]
 

@@ -50,10 +50,6 @@ class RewritingRule(PruningRule):
     self._all, self._none = np.ones(number, np.uint8), np.zeros(number, np.uint64)
     self._nothing = aligned_zeros(number + MOST_LANES)
 
-  @property
-  def _anew(self) -> bool:
-    return self._pruning.rule == "best_response"
-
   @functools.cached_property
   def rows(self) -> LeafRows:
     """See the base class."""
@@ -100,10 +96,10 @@ class RewritingRule(PruningRule):
     faced, self._spare = self._gradients(solver._cumulative, self._spare), opened
     in_window = np.subtract(faced, opened, out=opened)
     best = self._best
-    best[:] = faced if self._anew else in_window
+    best[:] = faced if self.forgets else in_window
     missed = carry_window(
       self.tree,
-      self._anew,
+      self.forgets,
       actions_left,
       before,
       solver._state[0],
@@ -121,12 +117,12 @@ class RewritingRule(PruningRule):
     growth, passed_values = self._growth(solver, coming)
     choose(
       self.tree,
-      self._anew,
+      self.forgets,
       looked_at,
       solver._strategy,
       solver._state[0],
       solver._local[0],
-      self._nothing if self._anew else solver._opened_values,
+      self._nothing if self.forgets else solver._opened_values,
       best,
       before,
       self._known,
@@ -146,7 +142,7 @@ class RewritingRule(PruningRule):
     if tolerance > MOST:
       return math.inf
     best = self._best
-    if not self._anew:
+    if not self.forgets:
       best = self._faced[0]
       best[:] = gradients
       carry_up(self.game, take_best, best, tree=self.tree)
@@ -161,11 +157,11 @@ class RewritingRule(PruningRule):
     """See the base class."""
     restored = before & ~solver._pruned
     # What regret-based pruning keeps has to be brought up to date in any case.
-    rewritten = restored if self._anew else before
+    rewritten = restored if self.forgets else before
     if rewritten.any():
       restore(
         self.tree,
-        self._anew,
+        self.forgets,
         solver._strategy,
         solver._state[0],
         solver._local[0],

@@ -80,6 +80,11 @@ class PruningRule(abc.ABC):
     self.tree = Tree(game.decisions.groups, game.decisions.parent)
 
   @property
+  def forgets(self) -> bool:
+    """Whether regrets below what is pruned are made anew, and need not be kept."""
+    return self._pruning.rule == "best_response"
+
+  @property
   @abc.abstractmethod
   def rows(self) -> LeafRows:
     """The payoffs of which a window has some."""

@@ -30,10 +30,7 @@ from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.continuing.compaction import (
-  DROPPED,
-  KEPT,
   Compacted,
-  decide_fates,
   iteration_work,
 )
 from spiel_cfr.continuing.rewriting import add_deferred
@@ -47,6 +44,7 @@ from spiel_cfr.solvers.averaging import Averaged
 from spiel_cfr.solvers.loops import IterationNumbers
 from spiel_cfr.solvers.numbers import exclusive
 from spiel_cfr.solvers.pruning.constants import Pruning, Rule, as_pruning, more_caution
+from spiel_cfr.solvers.pruning.held import numbers_held
 from spiel_cfr.solvers.pruning.rule import Windowed
 from spiel_cfr.solvers.pruning.rules import make_rule, prepared
 from spiel_cfr.solvers.pruning.window import Window
@@ -249,32 +247,12 @@ class PruningSolver(Windowed):
   def held_bytes(self) -> int:
     """How much has to be held between iterations: strategies, averages, and what the minimizer keeps, in bytes.
 
-    Where there is one action nothing has to be.
-    Below what best-response pruning leaves alone that is only the average, where it has ever been played to; below what
-    regret-based pruning does, regrets too. Arrays keep their size all the same: the next window may need more.
+    Where there is one action nothing has to be. Below what best-response pruning leaves alone that is only the average,
+    where it has ever been played to; below what regret-based pruning does, regrets too. Arrays keep their size all the
+    same: the next window may need more.
     """
-    game = self.compiled_game
-    # And what all that was when the window began.
-    of_sequence, of_infoset = 2 + len(self._state), len(self._local)
-    if self.pruning is not None:
-      of_sequence, of_infoset = of_sequence + 3, 2 * of_infoset
-    decisions = game.decisions
-    real = forms.uniform(game) > 0
-    real[decisions.forced] = False
-    below = np.zeros(game.end, bool)
-    if self._prunes and not self._rule.owners_go_on:
-      fate = np.zeros(game.end, np.uint8)
-      fate[[tree.root for tree in game.treeplexes]] = KEPT
-      decide_fates(self._rule.tree, self._pruned.view(np.uint8), fate)
-      below = real & (fate == DROPPED)
-    first = np.concatenate(
-      [np.arange(FIRST, FIRST + COUNT) for FIRST, COUNT in decisions.groups[:, [0, 2]].tolist()]
-    )
-    left = int((real & ~below).sum()) * of_sequence + int((~below[first]).sum()) * of_infoset
-    forgotten = np.count_nonzero(self._cumulative[below])
-    if self.pruning is not None and self.pruning.rule == "regret":
-      forgotten += np.count_nonzero(below)
-    return (left + int(forgotten)) * self._cumulative.itemsize
+    rule = None if self.pruning is None else self._rule
+    return self._cumulative.itemsize * numbers_held(self, rule)
 
   @property
   def _prunes(self) -> bool:
