@@ -383,6 +383,24 @@ def test_a_solver_inside_a_window_is_pickled(rule):
   assert_same_state(solver, again)
 
 
+def test_it_goes_on_from_other_strategies():
+  """From within a window: nothing of that counts any more. Where regrets are noted, it is refused by name."""
+  game = game_of("leduc")
+  uniform = spiel_cfr.policy.sequence_form(game, spiel_cfr.policy.forms.uniform(game))
+  for rule in RULES:
+    with pytest.raises(errors.RestartError):
+      pruned(game, often(rule)).restart_from(uniform)
+  solver = pruned(game, often("partial"))
+  while not solver.num_pruned:
+    solver.run(7)
+  solver.restart_from(uniform)
+  assert not solver.num_pruned
+  again = copy.copy(solver)
+  for each in (solver, again):
+    each.run(200)
+  assert_same_state(solver, again)
+
+
 @pytest.mark.parametrize(
   ("name", "forge"),
   [

@@ -109,7 +109,7 @@ class RewritingRule(PruningRule):
       best,
       earlier,
     )
-    if length and missed > self._tolerable(solver, faced):
+    if length and missed > 0.0 and missed > self._tolerable(solver, faced):
       solver._opened_gradients = None
       return False
     solver._opened_gradients = faced
@@ -149,7 +149,7 @@ class RewritingRule(PruningRule):
     sums = solver._cumulative
     weight = float(sums[0])
     gap = sum(float(best[tree.root]) for tree in self.game.treeplexes)
-    gap -= dot(gradients, sums) / weight
+    gap -= dot(gradients, sums) / max(weight, math.ulp(0.0))
     low, high = self.game.payoff_range
     return tolerance * max(gap, 0.0) + _ROUNDING * weight * (high - low)
 

@@ -79,12 +79,7 @@ class PruningSolver(Windowed):
     "_opened_regrets",
     "_caution",
   )
-  _workspaces = (
-    *Windowed._workspaces,
-    "_kept",
-    "_rule",
-    "_opened_gradients",
-  )
+  _workspaces = (*Windowed._workspaces, "_kept", "_rule", "_opened_gradients")
 
   def __init__(
     self,
@@ -187,8 +182,7 @@ class PruningSolver(Windowed):
     require(
       end - state["iteration"] <= max(_IDLE, _FIRST) * self.pruning.longest, "the epoch is possible"
     )
-    require(np.isfinite(state["_opened"]), "_opened is finite")
-    for name in ("_opened_values", "_opened_strategy", "_opened_regrets"):
+    for name in ("_opened", "_opened_values", "_opened_strategy", "_opened_regrets"):
       require(np.isfinite(state[name]), f"{name} is finite")
     require(0 <= state["_caution"] < np.inf, "the caution is possible")
     real = forms.uniform(self.compiled_game) > 0
