@@ -571,11 +571,10 @@ def shards() -> None:
   print(
     f"\n  {100 * trunk:.2f}% of the sequences are in the trunk; {copied.nbytes / 1e6:,.1f} MB are copied"
   )
-  received = 0
   for count, calls in traffic.items():
-    sent, received = (sum(column) for column in zip(*calls, strict=True))
+    sent, received = (sum(column) / 1e6 for column in zip(*calls, strict=True))
     print(
-      f"  {count} processes: {len(calls)} calls send {sent / 1e6:.3f} MB and receive {received / 1e6:.3f} MB"
+      f"  {count} processes: {len(calls)} calls send {sent:.3f} MB and receive {received:.3f} MB"
     )
   print("\n| | milliseconds | of one thread | predicted |\n| --- | --- | --- | --- |")
   rows = {"1 thread": "1 thread", "2 threads": "2 threads"}
@@ -588,7 +587,8 @@ def shards() -> None:
     guess = predicted.get(f"{name}, predicted")
     said = "" if guess is None else f"{guess / one:.2f}"
     print(f"| {row} | {1e3 * found[name]:.0f} | {found[name] / one:.2f} | {said} |")
-  print_flop(one, found["copying"], found["messages of 2 processes"], copied.nbytes, received)
+  returned = sum(received for _, received in traffic[2])
+  print_flop(one, found["copying"], found["messages of 2 processes"], copied.nbytes, returned)
 
 
 # A flop endgame has so many times the rivers of a turn endgame. What it is thought to be solved on.

@@ -133,7 +133,8 @@ def count_played() -> None:
   print(f"\n{title}: {game}\n")
   print("| solver | iterations | NashConv | ends played to | hands' actions played |")
   print("| --- | --- | --- | --- | --- |")
-  for solver in (spiel_cfr.CFRPlusSolver(game), spiel_cfr.CFRSolver(game)):
+  solvers = {"CFR+": spiel_cfr.CFRPlusSolver(game), "CFR": spiel_cfr.CFRSolver(game)}
+  for name, solver in solvers.items():
     for at in sorted(map(int, _AT.value)):
       solver.run(at - solver.iteration)
       played, reached, actions = solver.current_sequence_form() > 0, {0}, []
@@ -144,7 +145,7 @@ def count_played() -> None:
           if index in reached:
             reached |= {child for child, row in zip(node.children, own, strict=True) if row.any()}
       print(
-        f"| {'CFR+' if isinstance(solver, spiel_cfr.CFRPlusSolver) else 'CFR'} | {at:,} | {solver.nash_conv():.2f} "
+        f"| {name} | {at:,} | {solver.nash_conv():.2f} "
         f"| {len(reached.intersection(ends)) / len(ends):.2f} | {np.concatenate(actions).mean():.2f} |",
         flush=True,
       )

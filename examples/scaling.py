@@ -263,13 +263,14 @@ def _read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
   return {row["name"]: row for row in rows}
 
 
+def _begin_table(*columns: str) -> None:
+  print(f"\n| {' | '.join(columns)} |\n" + "| --- " * len(columns) + "|")
+
+
 def _print_tables(rows: list[dict[str, Any]], seconds: float) -> None:
   """Prints what was measured, and from that how large a game of each family can be, in Markdown."""
-  print(
-    "\n| game | leaves | infosets | compiling | memory | iteration | OpenSpiel's C++ | to 1e-3 | to 1e-6 |\n"
-    + "| --- " * 9
-    + "|"
-  )
+  columns = "game", "leaves", "infosets", "compiling", "memory", "iteration"
+  _begin_table(*columns, "OpenSpiel's C++", "to 1e-3", "to 1e-6")
   for row in rows:
     theirs = row.get("open_spiel_microseconds")
     cells = [
@@ -283,9 +284,9 @@ def _print_tables(rows: list[dict[str, Any]], seconds: float) -> None:
       *(_shown(row[_column(target)]) for target in _TARGETS),
     ]
     print(f"| {' | '.join(cells)} |")
-  print(
-    f"\n| family | largest in {_GIBIBYTES} GiB, by estimate | leaves | GiB | estimate_size | "
-    "the next | leaves | GiB | estimate_size |\n" + "| --- " * 9 + "|"
+  sizes_of = "leaves", "GiB", "estimate_size"
+  _begin_table(
+    "family", f"largest in {_GIBIBYTES} GiB, by estimate", *sizes_of, "the next", *sizes_of
   )
   for family, members in FAMILIES.items():
     sizes = _estimated_gibibytes(family, rows)
@@ -317,10 +318,11 @@ def _estimated(member: Member, seconds: float) -> str:
 
 def _print_predictions(rows: list[dict[str, Any]], seconds: float) -> None:
   """Prints what `estimate_size` says of each game that lists its leaves, as a multiple of what compiling found."""
-  print(
-    "\n| game | leaves, estimated / real | infosets, estimated / real | memory, compiled, estimated / peak |\n"
-    + "| --- " * 4
-    + "|"
+  _begin_table(
+    "game",
+    "leaves, estimated / real",
+    "infosets, estimated / real",
+    "memory, compiled, estimated / peak",
   )
   for row in rows:
     # Files have words.

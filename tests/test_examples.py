@@ -408,7 +408,12 @@ def test_how_cost_grows(tmp_path, monkeypatch):
     f"--picture={picture}",
   )
   assert "us an iteration" not in again
-  assert next(importlib.import_module("tables").printed_tables(again)) == measured
+  measured_again, largest_again, _ = importlib.import_module("tables").printed_tables(again)
+  # What is estimated anew is another number every time.
+  for table in (largest, largest_again):
+    for row in table:
+      del row[8], row[4]
+  assert [measured_again, largest_again] == [measured, largest]
   _, row = picture.with_suffix(".csv").read_text().splitlines()
   assert "goofspiel with 3 to 8 cards" in row
   assert picture.stat().st_size > 10_000

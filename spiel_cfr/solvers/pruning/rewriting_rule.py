@@ -7,17 +7,10 @@ import numpy as np
 
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.enumerated import EnumeratedGame
-from spiel_cfr.continuing.compaction import (
-  all_leaves,
-)
+from spiel_cfr.continuing.compaction import all_leaves
 from spiel_cfr.continuing.identity import carry_up
 from spiel_cfr.continuing.rewriting import carry_window, choose, restore
-from spiel_cfr.kernels.arrays import (
-  Bools,
-  Float64s,
-  aligned_zeros,
-  dot,
-)
+from spiel_cfr.kernels.arrays import Bools, Float64s, aligned_zeros, dot
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import tie_tolerances
 from spiel_cfr.minimizers.ledger import NotedMatching

@@ -5,19 +5,10 @@ import functools
 from typing import ClassVar
 
 from spiel_cfr.compiled.enumerated import EnumeratedGame
-from spiel_cfr.continuing.compaction import (
-  COMPACTING,
-  Compacted,
-  iteration_work,
-  opening_work,
-)
+from spiel_cfr.continuing.compaction import COMPACTING, Compacted, iteration_work, opening_work
 from spiel_cfr.continuing.rewriting import REWRITING
 from spiel_cfr.game.sweeps import Tree
-from spiel_cfr.kernels.arrays import (
-  AnyFloats,
-  Bools,
-  Float64s,
-)
+from spiel_cfr.kernels.arrays import AnyFloats, Bools, Float64s
 from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers

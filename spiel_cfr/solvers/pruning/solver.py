@@ -29,10 +29,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.continuing.compaction import (
-  Compacted,
-  iteration_work,
-)
+from spiel_cfr.continuing.compaction import Compacted, iteration_work
 from spiel_cfr.continuing.rewriting import add_deferred
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
@@ -290,7 +287,8 @@ class PruningSolver(Windowed):
     length = min(max(self.iteration // _PART, self._rule.shortest), self.pruning.longest)
     before = self._pruned.copy()
     # What is brought up to date even if the window was wrong.
-    now = {"_cumulative": self._cumulative.copy(), "_local": self._local.copy()}
+    changed = ("_cumulative", "_local") if before.any() and not self._rule.owners_go_on else ()
+    now = {name: getattr(self, name).copy() for name in changed}
     if not self._rule.decide(self, length):
       self._go_back(self.state_dict() | now, interrupt)
       return
