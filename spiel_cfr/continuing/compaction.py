@@ -17,6 +17,7 @@ from numba import types
 
 from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.compiled.enumerated import EnumeratedGame
+from spiel_cfr.continuing.taking import Prunable, TakenLeaves, Whole
 from spiel_cfr.game.sweeps import TREE, Tree
 from spiel_cfr.game.treeplex import ACTIONS, COLUMNS, COUNT, DEPTH, Treeplex
 from spiel_cfr.kernels.arrays import (
@@ -29,20 +30,23 @@ from spiel_cfr.kernels.arrays import (
   LINE,
   Bools,
   Float64s,
+  Uint8s,
   Uint32s,
   Uint64s,
 )
 from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.payoffs.base import Payoff
-from spiel_cfr.payoffs.leaf_rows import LeafRows, renumbered
-from spiel_cfr.payoffs.merged import merged_leaves
-from spiel_cfr.payoffs.sorted_rows import SortedRows
+from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.payoffs.typed_patterns import TypedPatterns
+from spiel_cfr.poker.left_hands import LeftHands
+from spiel_cfr.poker.payoff import PokerTerminals
+from spiel_cfr.poker.taken_hands import TAKING, take_hands
 from spiel_cfr.policy import forms
 
 # What takes as long as so many leaves that are looked at one by one: a vector of typed patterns, a sequence in sweeps,
 # calls of Python's for a window. Counts of work, not of time: runs are the same on all machines.
 _LEAVES_A_VECTOR, _LEAVES_A_SEQUENCE, _LEAVES_AN_OPENING = 5, 2, 1_500_000
+# Likewise, for both players: a hand at a vector of poker terminals, the same where some hands are left.
+_LEAVES_A_LINE, _LEAVES_A_LINE_LEFT = 12, 10
 # What becomes of a sequence: its owner does not play to it, does not play it, may play it.
 DROPPED, PRUNED, KEPT = np.uint8(0), np.uint8(1), np.uint8(2)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -221,7 +225,7 @@ def lay_out(
 
 
 # All of them, for those who load them before they need them.
-COMPACTING = (decide_fates, take_leaves, count_below, lay_out)
+COMPACTING = (decide_fates, take_leaves, count_below, lay_out, *TAKING)
 
 
 class Compacted(NamedTuple):
@@ -237,7 +241,7 @@ class Compacted(NamedTuple):
     share: what part of the leaves is left.
   """
 
-  game: EnumeratedGame
+  game: Prunable
   sequences: Uint32s
   places: Uint32s
   infosets: Uint32s
@@ -246,34 +250,28 @@ class Compacted(NamedTuple):
   share: float
 
 
-def compact(
-  game: EnumeratedGame, payoff: LeafRows, pruned: Bools, owners_go_on: bool = False
-) -> Compacted:
+def compact(game: Prunable, payoff: Whole, pruned: Bools, owners_go_on: bool = False) -> Compacted:
   """Builds what is left of a game.
 
   Args:
     game: the whole game.
-    payoff: its payoffs as rows of leaves; those of `all_leaves`, unless owners go on.
+    payoff: its payoffs as rows of leaves; those of `all_leaves`, unless owners go on. Or in vector form, its own.
     pruned: which sequences are pruned, shape (sequences,).
     owners_go_on: whether their owners go on below what is pruned, see the module's docstring.
   """
-  _, rows, others, values = payoff.arrays
-  seen, counts = np.zeros(game.end, np.uint8), np.zeros(game.end, np.uint64)
+  seen = np.zeros(game.end, np.uint8)
   for tree in game.treeplexes:
     seen[tree.root] = KEPT
   every = Tree(game.decisions.groups, game.decisions.parent)
   decide_fates(every, pruned.view(np.uint8), seen)
   fate = np.full(game.end, KEPT) if owners_go_on else seen
   bounds = [(tree.root, tree.end) for tree in game.treeplexes]
-  left_others = np.empty((len(others), len(values) + 1), np.uint32)
-  left_values = np.empty(len(values) + 1)
-  num_leaves = 0
-  for own in bounds:
-    begin = np.array([*own, num_leaves], np.uint64)
-    num_leaves = take_leaves(
-      rows, others, values, fate, seen, begin, counts, left_others, left_values
-    )
-  below = counts.copy()
+  taken = (
+    take_hands(payoff, seen == KEPT)
+    if isinstance(payoff, PokerTerminals)
+    else _take_rows(payoff, bounds, fate, seen)
+  )
+  below = taken.counts.copy()
   if owners_go_on:
     below += (seen == KEPT) & (forms.uniform(game) > 0)
   count_below(every, below)
@@ -326,13 +324,7 @@ def compact(
         parent=parent[first_infoset : int(numbers[1])],
       )
     )
-  new_bounds = [(tree.root, tree.end) for tree in treeplexes]
-  leaves = slice(num_leaves)
-  left_payoff: Payoff = (
-    SortedRows.build(counts, left_others[0, leaves], left_values[leaves], place, bounds, new_bounds)
-    if len(others) == 1
-    else renumbered(counts, left_others[:, leaves], left_values[leaves], place, new_bounds)
-  )
+  left_payoff = taken.payoff(place, [(tree.root, tree.end) for tree in treeplexes])
   return Compacted(
     game=game.with_payoff(left_payoff, treeplexes=tuple(treeplexes)),
     sequences=sequences[: int(numbers[3])],
@@ -340,33 +332,46 @@ def compact(
     infosets=left[: int(numbers[1])],
     actions_left=actions_left,
     looked_at=actions_left >= least,
-    share=num_leaves / max(1, len(values)),
+    share=taken.share,
   )
+
+
+def _take_rows(
+  payoff: LeafRows, bounds: list[tuple[int, int]], fate: Uint8s, seen: Uint8s
+) -> TakenLeaves:
+  """Returns the leaves of which each player's sequence has the fate that is left, the other players' in `seen`."""
+  _, rows, others, values = payoff.arrays
+  counts = np.zeros(len(seen), np.uint64)
+  left_others = np.empty((len(others), len(values) + 1), np.uint32)
+  left_values = np.empty(len(values) + 1)
+  num_leaves = 0
+  for own in bounds:
+    begin = np.array([*own, num_leaves], np.uint64)
+    num_leaves = take_leaves(
+      rows, others, values, fate, seen, begin, counts, left_others, left_values
+    )
+  share = num_leaves / max(1, len(values))
+  return TakenLeaves(counts, left_others[:, :num_leaves], left_values[:num_leaves], bounds, share)
 
 
 def iteration_work(decisions: Decisions) -> int:
   """Returns how long an iteration takes, roughly: as long as to look at so many leaves, one by one."""
   payoff, groups = decisions.payoff, decisions.groups
-  gradients = (
-    _LEAVES_A_VECTOR * len(payoff.arrays.others)
-    if isinstance(payoff, TypedPatterns)
-    else len(payoff.arrays.values)
-  )
+  if isinstance(payoff, TypedPatterns):
+    gradients = _LEAVES_A_VECTOR * len(payoff.arrays.others)
+  elif isinstance(payoff, PokerTerminals):
+    gradients = _LEAVES_A_LINE * payoff.num_lines
+  elif isinstance(payoff, LeftHands):
+    gradients = _LEAVES_A_LINE_LEFT * payoff.num_lines + payoff.num_fetched
+  else:
+    gradients = len(payoff.arrays.values)
   return gradients + _LEAVES_A_SEQUENCE * int((groups[:, COUNT] * groups[:, ACTIONS]).sum())
 
 
-def opening_work(game: EnumeratedGame) -> int:
+def opening_work(game: Prunable) -> int:
   """Returns how long it takes to decide what is left, and to build it; like `iteration_work`."""
-  return _LEAVES_AN_OPENING + 60 * game.end + 8 * game.num_players * game.num_leaves
-
-
-def all_leaves(game: EnumeratedGame) -> LeafRows:
-  """Returns a two-player game's payoffs as rows of leaves, with both players' leaves for each of them.
-
-  A leaf that is worth nothing to its owner stays where it is worth something to the other: each player's rows then say
-  of every infoset whether anything that follows it matters to anybody.
-  """
-  number = np.arange(game.end, dtype=np.uint32)
-  number[game.decisions.forced] = game.decisions.chosen
-  leaves, payoffs = merged_leaves(game.payoff, game.num_players, number, np.ones(game.end))
-  return LeafRows.build(leaves, payoffs, game.treeplexes, zeros=True)
+  if isinstance(game, EnumeratedGame):
+    leaves = game.num_players * game.num_leaves
+  else:
+    leaves = _LEAVES_A_LINE * game.payoff.num_lines
+  return _LEAVES_AN_OPENING + 60 * game.end + 8 * leaves

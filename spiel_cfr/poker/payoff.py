@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.kernels.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr.kernels.simd import MOST_LANES
+from spiel_cfr.kernels.simd import LANES, MOST_LANES
 from spiel_cfr.payoffs.base import Payoff, PayoffArrays
 from spiel_cfr.payoffs.bounds import combined
 from spiel_cfr.poker.deal import Deal
@@ -107,6 +107,16 @@ class PokerTerminals(Payoff):
   def num_leaves(self) -> int:
     """How many terminals the boards have together, each a pair of vectors over hands."""
     return sum(len(self._layout.terminals(board, *TERMINALS)) for board in self._boards)
+
+  @property
+  def num_lines(self) -> int:
+    """How many pairs of a hand and a vector of terminals, as many as float64 has, a gradient goes through."""
+    table, values = self.arrays.table.astype(np.int64), self.arrays.values
+    lines, payoffs = 0, values[table[0, 2] :]
+    for board in table[2:]:
+      terminals = payoffs[board[8] : board[11]].reshape(-1, LANES)
+      lines += int(board[:2].sum() * terminals.any(axis=1).sum())
+    return lines
 
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
     """See the base class; sequences are in the game's own numbering."""

@@ -21,6 +21,7 @@ from spiel_cfr.game import loading
 from spiel_cfr.game.treeplex import Treeplex
 from spiel_cfr.game.view import ActionFilter, GameView
 from spiel_cfr.kernels.arrays import Uint32s
+from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.infosets import list_infosets, name_infoset
 from spiel_cfr.poker.layout import TERMINALS, Layout, list_boards
@@ -89,6 +90,12 @@ class PublicGame(CompiledGame):
     return PokerTerminals.build(
       self.layout, [number_all(self.layout, player) for player in PLAYERS]
     )
+
+  def with_payoff(self, payoff: Payoff, treeplexes: tuple[Treeplex, ...]) -> "PublicGame":
+    """Returns the game with some of its terminals and infosets, for iterations; nothing else knows."""
+    result = PublicGame.__new__(PublicGame)
+    result.__dict__.update(self._attributes(), payoff=payoff, treeplexes=treeplexes)
+    return result
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:

@@ -105,6 +105,77 @@ def scatter(
       utility[row + rows[lane + i]] += payoff[k] * values[weights + i] * value[i * lanes + k]
 
 
+@inlined
+def settle(
+  is_fold: bool,
+  only_gains: bool,
+  rows: Uint32s,
+  hands: int,
+  own: int,
+  other_hands: int,
+  others: int,
+  own_levels: int,
+  other_levels: int,
+  num_levels: int,
+  reach: AnyFloats,
+  held: AnyFloats,
+  value: AnyFloats,
+) -> None:
+  """Settles terminals that stand side by side, for one unit of payoff each.
+
+  Args:
+    is_fold: whether they are folds, or else showdowns.
+    only_gains: whether a showdown that is lost counts as nothing.
+    rows: see `PokerTerminals`.
+    hands: where in `rows` the player's hands are described,
+    own: and how many there are.
+    other_hands: likewise, the opponent's,
+    others: and how many.
+    own_levels: where in `rows` it says which hands of the player are of each strength,
+    other_levels: likewise, the opponent's,
+    num_levels: and how many strengths there are.
+    reach: of the opponent's hands, and nothing in the line after the last one.
+    held: workspace, a line for each card.
+    value: filled with what each hand of the player has.
+  """
+  lanes = width(value)
+  give_low, give_high = other_hands, other_hands + others
+  take_low, take_high = hands + 2 * own, hands + 3 * own
+  same = hands + 4 * own
+  for i in range(held.shape[0]):
+    held[i] = 0.0
+  total = full(0.0)
+  if is_fold:
+    for j in range(others):
+      line = load(reach, j * lanes)
+      total = total + line
+      give(held, rows[give_low + j], rows[give_high + j], line)
+    for i in range(own):
+      without = take(total, held, rows[take_low + i], rows[take_high + i])
+      twin = load(reach, np.uint64(rows[same + i]) * lanes)
+      store(value, i * lanes, without + twin)
+    return
+  for level in range(num_levels):
+    begin, end = np.uint64(rows[own_levels + level]), np.uint64(rows[own_levels + level + _ONE])
+    for i in range(begin, end):
+      store(value, i * lanes, take(total, held, rows[take_low + i], rows[take_high + i]))
+    for j in range(
+      np.uint64(rows[other_levels + level]), np.uint64(rows[other_levels + level + _ONE])
+    ):
+      line = load(reach, j * lanes)
+      total = total + line
+      give(held, rows[give_low + j], rows[give_high + j], line)
+    if not only_gains:
+      for i in range(begin, end):
+        not_stronger = take(total, held, rows[take_low + i], rows[take_high + i])
+        store(value, i * lanes, load(value, i * lanes) + not_stronger)
+  if not only_gains:
+    # Weaker less stronger is weaker and weaker-or-equal less all.
+    for i in range(own):
+      everything = take(total, held, rows[take_low + i], rows[take_high + i])
+      store(value, i * lanes, load(value, i * lanes) - everything)
+
+
 @kernel(gradient_signature)
 def terminal_gradient(
   player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
@@ -130,9 +201,6 @@ def terminal_gradient(
     levels, num_levels = table[board, 6], table[board, 7]
     own_levels = levels + player * (num_levels + _ONE)
     other_levels = levels + opponent * (num_levels + _ONE)
-    give_low, give_high = other_hands, other_hands + others_hands
-    take_low, take_high = hands + 2 * own, hands + 3 * own
-    same = hands + 4 * own
     # Whole vectors of hands are read: what is beyond the last hand must be finite.
     for i in range(own * lanes, (own + lanes) * lanes):
       value[i] = 0.0
@@ -150,38 +218,19 @@ def terminal_gradient(
       )
       for k in range(lanes):
         reach[others_hands * lanes + k] = 0.0
-      for i in range(places * lanes):
-        held[i] = 0.0
-      total = full(0.0)
-      if is_fold:
-        for j in range(others_hands):
-          line = load(reach, j * lanes)
-          total = total + line
-          give(held, rows[give_low + j], rows[give_high + j], line)
-        for i in range(own):
-          without = take(total, held, rows[take_low + i], rows[take_high + i])
-          twin = load(reach, np.uint64(rows[same + i]) * lanes)
-          store(value, i * lanes, without + twin)
-      else:
-        for level in range(num_levels):
-          begin, end = (
-            np.uint64(rows[own_levels + level]),
-            np.uint64(rows[own_levels + level + _ONE]),
-          )
-          for i in range(begin, end):
-            weaker = take(total, held, rows[take_low + i], rows[take_high + i])
-            store(value, i * lanes, weaker)
-          for j in range(
-            np.uint64(rows[other_levels + level]), np.uint64(rows[other_levels + level + _ONE])
-          ):
-            line = load(reach, j * lanes)
-            total = total + line
-            give(held, rows[give_low + j], rows[give_high + j], line)
-          for i in range(begin, end):
-            not_stronger = take(total, held, rows[take_low + i], rows[take_high + i])
-            store(value, i * lanes, load(value, i * lanes) + not_stronger)
-        # Weaker less stronger is weaker and weaker-or-equal less all.
-        for i in range(own):
-          everything = take(total, held, rows[take_low + i], rows[take_high + i])
-          store(value, i * lanes, load(value, i * lanes) - everything)
+      settle(
+        is_fold,
+        False,
+        rows,
+        hands,
+        own,
+        other_hands,
+        others_hands,
+        own_levels,
+        other_levels,
+        num_levels,
+        reach,
+        held,
+        value,
+      )
       scatter(utility, value, payoff, others, rows, values, player, terminal, own, weights)

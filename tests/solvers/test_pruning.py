@@ -14,8 +14,9 @@ from pruning_games import GAMES, game_of, names, unpruned
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
-from spiel_cfr.continuing.compaction import DROPPED, KEPT, all_leaves, compact, decide_fates
+from spiel_cfr.continuing.compaction import DROPPED, KEPT, compact, decide_fates
 from spiel_cfr.continuing.identity import carry_up, expect, gap_of_regrets, gradients
+from spiel_cfr.continuing.taking import all_leaves
 from spiel_cfr.game.treeplex import ACTIONS
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.minimizers.ledger import NotedMatching

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from spiel_cfr.compiled.enumerated import EnumeratedGame
-from spiel_cfr.continuing.compaction import all_leaves
+from spiel_cfr.continuing.taking import all_leaves
 from spiel_cfr.kernels.arrays import Bools, Int64s
 from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.policy import forms

@@ -7,17 +7,15 @@ import numpy as np
 
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.enumerated import EnumeratedGame
-from spiel_cfr.continuing.compaction import all_leaves
 from spiel_cfr.continuing.identity import carry_up
 from spiel_cfr.continuing.rewriting import carry_window, choose, restore
+from spiel_cfr.continuing.taking import Prunable, Whole, all_leaves, gains
 from spiel_cfr.kernels.arrays import Bools, Float64s, aligned_zeros, dot
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import tie_tolerances
 from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.schedules import evaluated
 from spiel_cfr.payoffs.base import Payoff
-from spiel_cfr.payoffs.leaf_rows import LeafRows
-from spiel_cfr.payoffs.sorted_rows import SortedRows, sorted_rows
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.pruning.constants import MOST, Pruning
 from spiel_cfr.solvers.pruning.rule import PruningRule, Windowed
@@ -31,7 +29,7 @@ class RewritingRule(PruningRule):
 
   owners_go_on = False
 
-  def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
+  def __init__(self, game: Prunable, pruning: Pruning) -> None:
     """Makes what windows are opened with; all of it may have other contents later."""
     super().__init__(game, pruning)
     # To make them anew takes as long as to fill them.
@@ -44,14 +42,14 @@ class RewritingRule(PruningRule):
     self._nothing = aligned_zeros(number + MOST_LANES)
 
   @functools.cached_property
-  def rows(self) -> LeafRows:
+  def rows(self) -> Whole:
     """See the base class."""
-    return all_leaves(self.game)
+    return all_leaves(self.game) if isinstance(self.game, EnumeratedGame) else self.game.payoff
 
   @functools.cached_property
-  def _gains(self) -> SortedRows:
+  def _gains(self) -> Payoff:
     """The same, losses counting as nothing."""
-    return sorted_rows(self.rows, self.rows.arrays.values > 0)
+    return gains(self.game, self.rows)
 
   @functools.cached_property
   def _ties(self) -> Float64s:
@@ -131,7 +129,7 @@ class RewritingRule(PruningRule):
   def _tolerable(self, solver: Windowed, gradients: Float64s) -> float:
     """Returns how much NashConv, times the weight of all iterations, may become worse; gradients of the sums."""
     assert isinstance(solver.minimizer, NotedMatching)
-    _, tolerance = self._pruning.caution_and_tolerance(solver.minimizer.plus)
+    _, tolerance = self.caution_and_tolerance(solver.minimizer.plus)
     if tolerance > MOST:
       return math.inf
     best = self._best

@@ -4,12 +4,17 @@ import abc
 import functools
 from typing import ClassVar
 
-from spiel_cfr.compiled.enumerated import EnumeratedGame
-from spiel_cfr.continuing.compaction import COMPACTING, Compacted, iteration_work, opening_work
+from spiel_cfr.continuing.compaction import (
+  COMPACTING,
+  Compacted,
+  iteration_work,
+  opening_work,
+)
 from spiel_cfr.continuing.rewriting import REWRITING
+from spiel_cfr.continuing.taking import Prunable, Whole
 from spiel_cfr.game.sweeps import Tree
 from spiel_cfr.kernels.arrays import AnyFloats, Bools, Float64s
-from spiel_cfr.payoffs.leaf_rows import LeafRows
+from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.pruning.constants import Pruning
@@ -65,7 +70,7 @@ class PruningRule(abc.ABC):
 
   owners_go_on: ClassVar[bool]
 
-  def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
+  def __init__(self, game: Prunable, pruning: Pruning) -> None:
     """Takes what never changes."""
     self.game, self._pruning = game, pruning
     self.tree = Tree(game.decisions.groups, game.decisions.parent)
@@ -75,9 +80,13 @@ class PruningRule(abc.ABC):
     """Whether regrets below what is pruned are made anew, and need not be kept."""
     return self._pruning.rule == "best_response"
 
+  def caution_and_tolerance(self, plus: bool) -> tuple[float, float]:
+    """Returns both, see `Pruning.caution_and_tolerance`."""
+    return self._pruning.caution_and_tolerance(plus, isinstance(self.game, PublicGame))
+
   @property
   @abc.abstractmethod
-  def rows(self) -> LeafRows:
+  def rows(self) -> Whole:
     """The payoffs of which a window has some."""
 
   @functools.cached_property

@@ -1,11 +1,14 @@
 """Which rule prunes a game, and which solvers it is sound for."""
 
+import numpy as np
+
 from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.minimizers.base import LocalMinimizer
 from spiel_cfr.minimizers.ledger import can_skip_zeros, noted
 from spiel_cfr.minimizers.schedules import Schedule
+from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.solvers.averaging import Averaged
 from spiel_cfr.solvers.pruning.constants import Pruning
 from spiel_cfr.solvers.pruning.partial_rule import PartialRule
@@ -25,16 +28,31 @@ def make_rule(game: CompiledGame, pruning: Pruning) -> PruningRule:
       f"{name} has {game.num_players} players. What a player faces is then no sum of strategies, and {pruning.rule!r} "
       "has no proof. Take pruning='partial', or take no pruning."
     )
-  if not isinstance(game, EnumeratedGame):
-    raise errors.PruningError(
-      f"{name} is compiled in vector form, of which nothing can be left out. Compile it with vector_form=False, or "
-      "take no pruning."
-    )
   if game.original is not game:
     raise errors.PruningError(
       f"{name} is an abstraction, of which nothing can be left out. Prune its `original`, or take no pruning."
     )
+  if isinstance(game, PublicGame):
+    _check_vector_form(game, partial)
+    return RewritingRule(game, pruning)
+  assert isinstance(game, EnumeratedGame)
   return (PartialRule if partial else RewritingRule)(game, pruning)
+
+
+def _check_vector_form(game: PublicGame, partial: bool) -> None:
+  instead = None
+  if partial:
+    instead = "single leaves, which 'partial' skips, are not known. Take pruning='best_response'"
+  elif game.partition is not None:
+    instead = "parts are gone through one by one. Compile it with partitioned=False"
+  elif game.dtype != np.float64:
+    instead = (
+      f"{game.dtype} is too coarse for histories that are made up. Compile it with dtype=float64"
+    )
+  if instead is not None:
+    raise errors.PruningError(
+      f"{game.game_string} is compiled in vector form, where {instead}, or take no pruning."
+    )
 
 
 def prepared(

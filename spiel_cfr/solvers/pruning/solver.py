@@ -154,7 +154,7 @@ class PruningSolver(Windowed):
     gone_back_on = 0 if self._rule.owners_go_on else game.end
     self._opened_strategy, self._opened_regrets = (aligned_zeros(gone_back_on) for _ in range(2))
     plus = isinstance(self.minimizer, NotedMatching) and self.minimizer.plus
-    self._caution, _ = self.pruning.caution_and_tolerance(plus)
+    self._caution, _ = self._rule.caution_and_tolerance(plus)
     self._opened_gradients = None
     self._forget_window()
 

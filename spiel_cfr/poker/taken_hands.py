@@ -1,0 +1,324 @@
+"""Which hands are left at the terminals of a poker game, and how these are put together: see `left_hands`."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from spiel_cfr.kernels.arrays import (
+  BYTES,
+  COUNT_TABLE,
+  COUNTS,
+  FLOATS,
+  INDEX_TABLE,
+  INDICES,
+  Bools,
+  Float64s,
+  Uint8s,
+  Uint32s,
+  Uint64s,
+)
+from spiel_cfr.kernels.compile import inlined, kernel
+from spiel_cfr.kernels.simd import LANES
+from spiel_cfr.payoffs.base import PayoffArrays, payoff_arrays_type
+from spiel_cfr.poker.left_hands import COLUMNS, LeftHands
+from spiel_cfr.poker.payoff import PokerTerminals
+from spiel_cfr.poker.terminals import HAND_LINES, IN_ORDER
+
+_ZERO, _ONE, _TWO = (np.uint64(number) for number in range(3))
+_LANES, _LINES = np.uint64(LANES), np.uint64(HAND_LINES)
+# Among how many terminals one is chosen that has nearly the same hands.
+_NEAR, _WORD = np.uint64(64), np.uint64(64)
+_HALVES, _QUARTERS, _EIGHTHS, _BYTES_OF_ONE = (
+  np.uint64(int(digits * (16 // len(digits)), 16)) for digits in ("5", "3", "0f", "01")
+)
+_ARRAYS = payoff_arrays_type(types.float64)
+
+
+@inlined
+def _sequence(arrays: PayoffArrays, player: int, terminal: int, hand: int) -> int:
+  """Returns the sequence of a player's hand at a terminal of the whole game."""
+  lanes = arrays.others[_TWO + player, terminal]
+  lane = hand if lanes == IN_ORDER else np.uint64(arrays.rows[np.uint64(lanes) + hand])
+  return np.uint64(arrays.others[player, terminal]) + lane
+
+
+@kernel(types.uint64(_ARRAYS, BYTES, COUNTS, COUNTS))
+def count_hands(arrays: PayoffArrays, kept: Uint8s, counts: Uint64s, sizes: Uint64s) -> int:
+  """Counts the hands that are left.
+
+  Args:
+    arrays: of the whole game, see `PokerTerminals`.
+    kept: which sequences are left, 1 or 0.
+    counts: of each sequence, at how many terminals its hands have an opponent; added to.
+    sizes: filled with the number of hands at each terminal that is worth anything, 0 unless both players have some.
+
+  Returns:
+    How many hands all of these have, left or not.
+  """
+  table, every = arrays.table, _ZERO
+  for board in range(_TWO, np.uint64(table.shape[0])):
+    for terminal in range(table[board, 8], table[board, 11]):
+      if arrays.values[table[0, 2] + terminal] == 0.0:
+        continue
+      every += table[board, 0] + table[board, 1]
+      both = _ONE
+      for player in range(_TWO):
+        left = _ZERO
+        for hand in range(table[board, player]):
+          left += np.uint64(kept[_sequence(arrays, player, terminal, hand)])
+        sizes[terminal] += left
+        both *= left
+      if both == _ZERO:
+        sizes[terminal] = _ZERO
+        continue
+      for player in range(_TWO):
+        for hand in range(table[board, player]):
+          own = _sequence(arrays, player, terminal, hand)
+          counts[own] += np.uint64(kept[own])
+  return every
+
+
+@inlined
+def _count_bits(bits: int) -> int:
+  """Returns how many bits of a uint64 are 1; compilers know these lines, and make one instruction of them."""
+  bits -= (bits >> _ONE) & _HALVES
+  bits = (bits & _QUARTERS) + ((bits >> _TWO) & _QUARTERS)
+  bits = (bits + (bits >> np.uint64(4))) & _EIGHTHS
+  return (bits * _BYTES_OF_ONE) >> np.uint64(56)
+
+
+@kernel(types.void(_ARRAYS, BYTES, types.uint64, INDICES, COUNTS))
+def put_together(
+  arrays: PayoffArrays, kept: Uint8s, board: int, order: Uint32s, sizes: Uint64s
+) -> None:
+  """Puts terminals where the same hands are left next to each other, as many as a vector has.
+
+  Each vector takes the first that is left, and then again and again the one of the next few that has the most hands in
+  common with those it has, less the hands that it does not.
+
+  Args:
+    arrays: of the whole game, see `PokerTerminals`.
+    kept: which sequences are left, 1 or 0.
+    board: the row of their board in the table.
+    order: the terminals; put in order.
+    sizes: how many hands each terminal of the game has.
+  """
+  number, hands = np.uint64(order.shape[0]), arrays.table[board, 0] + arrays.table[board, 1]
+  words = hands // _WORD + _ONE
+  here, union = np.zeros((number, words), np.uint64), np.zeros(words, np.uint64)
+  terminals, row = order.copy(), np.zeros(number, np.uint64)
+  for k in range(number):
+    row[k] = k
+    at = _ZERO
+    for player in range(_TWO):
+      for hand in range(arrays.table[board, player]):
+        own = _sequence(arrays, player, np.uint64(order[k]), hand)
+        here[k, at // _WORD] |= np.uint64(kept[own]) << at % _WORD
+        at += _ONE
+  for begin in range(_ZERO, number, _LANES):
+    union[:] = here[row[begin]]
+    for k in range(begin + _ONE, min(begin + _LANES, number)):
+      best, chosen = -np.inf, k
+      for candidate in range(k, min(k + _NEAR, number)):
+        common = _ZERO
+        for word in range(words):
+          common += _count_bits(here[row[candidate], word] & union[word])
+        score = 2.0 * common - sizes[terminals[row[candidate]]]
+        if score > best:
+          best, chosen = score, candidate
+      taken = row[chosen]
+      for back in range(chosen - k):
+        row[chosen - back] = row[chosen - back - _ONE]
+      row[k] = taken
+      for word in range(words):
+        union[word] |= here[taken, word]
+  for k in range(number):
+    order[k] = terminals[row[k]]
+
+
+@kernel(
+  types.void(
+    _ARRAYS,
+    BYTES,
+    INDICES,
+    INDICES,
+    COUNT_TABLE,
+    COUNT_TABLE,
+    INDICES,
+    INDEX_TABLE,
+    FLOATS,
+    COUNTS,
+  )
+)
+def lay_out_hands(
+  arrays: PayoffArrays,
+  kept: Uint8s,
+  place: Uint32s,
+  order: Uint32s,
+  vectors: Uint64s,
+  table: Uint64s,
+  rows: Uint32s,
+  others: Uint32s,
+  values: Float64s,
+  numbers: Uint64s,
+) -> None:
+  """Writes down what is left.
+
+  Args:
+    arrays: of the whole game, see `PokerTerminals`.
+    kept: which sequences are left, 1 or 0.
+    place: their new numbers.
+    order: terminals, a vector of them after the other.
+    vectors: of each, the board's row in the table of the whole game, where in `order` it begins, and where it ends.
+    table: filled from row 2 on, see `COLUMNS`.
+    rows: filled.
+    others: filled with the sequences of hands, and where in a vector each goes.
+    values: filled.
+    numbers: filled with the most hands, and how long the last three are.
+  """
+  source = arrays.table
+  row = pair = value = most = _ZERO
+  listed = np.zeros((2, source[0, 3]), np.uint64)
+  # Of a hand that is not there, and in place of a hand that nobody has.
+  none = np.uint32(0xFFFFFFFF)
+  number = np.full((2, source[0, 3] + _ONE), none)
+  for vector in range(np.uint64(vectors.shape[0])):
+    board, first, last = vectors[vector, 0], vectors[vector, 1], vectors[vector, 2]
+    line = table[vector + _TWO]
+    line[0] = np.uint64(order[first]) < source[board, 9]
+    for player in range(_TWO):
+      hands, left = source[board, player], _ZERO
+      for hand in range(hands):
+        here = False
+        for k in range(first, last):
+          here |= kept[_sequence(arrays, player, np.uint64(order[k]), hand)] != 0
+        number[player, hand] = left
+        if here:
+          listed[player, left] = hand
+          left += _ONE
+        else:
+          number[player, hand] = none
+      number[player, hands] = none
+      line[1 + player] = left
+      most = max(most, left)
+    for player in range(_TWO):
+      left, hands, opponent = line[1 + player], source[board, player], _ONE - player
+      line[3 + player] = row
+      for each in range(_LINES):
+        begin = source[board, 2 + player] + each * hands
+        for i in range(left):
+          entry = arrays.rows[begin + listed[player, i]]
+          if each == _LINES - _ONE:
+            # The same hand among the opponent's, or the line after the last one.
+            entry = min(number[opponent, entry], np.uint32(line[1 + opponent]))
+          rows[row] = entry
+          row += _ONE
+      line[5 + player] = value
+      for i in range(left):
+        values[value] = arrays.values[source[board, 4 + player] + listed[player, i]]
+        value += _ONE
+      line[9 + 2 * player] = pair
+      for k in range(first, last):
+        for i in range(left):
+          own = _sequence(arrays, player, np.uint64(order[k]), listed[player, i])
+          if kept[own] != 0:
+            others[0, pair] = place[own]
+            others[1, pair] = np.uint32(i * _LANES + k - first)
+            pair += _ONE
+      line[10 + 2 * player] = pair
+    line[7] = row
+    levels = source[board, 6]
+    for player in range(_TWO):
+      begin = levels + player * (source[board, 7] + _ONE)
+      place_at = _ZERO
+      for level in range(source[board, 7]):
+        # Hands are in order of strength.
+        end = np.uint64(arrays.rows[begin + level + _ONE])
+        rows[row] = np.uint32(place_at)
+        row += _ONE
+        while place_at < line[1 + player] and listed[player, place_at] < end:
+          place_at += _ONE
+      rows[row] = np.uint32(place_at)
+      row += _ONE
+    line[8] = source[board, 7]
+    line[13] = value
+    for k in range(_LANES):
+      values[value] = 0.0
+      if first + k < last:
+        values[value] = arrays.values[source[0, 2] + np.uint64(order[first + k])]
+      value += _ONE
+  numbers[0], numbers[1], numbers[2], numbers[3] = most, row, pair, value
+
+
+class TakenHands(NamedTuple):
+  """The hands that are left at the terminals of a game.
+
+  Attributes:
+    whole: the payoffs of all.
+    kept: which sequences are left, 1 or 0.
+    counts: of each sequence, at how many terminals it matters, shape (sequences,).
+    sizes: how many hands each terminal has.
+    share: what part of all hands at terminals is left.
+  """
+
+  whole: PokerTerminals
+  kept: Uint8s
+  counts: Uint64s
+  sizes: Uint64s
+  share: float
+
+  def payoff(
+    self, place: Uint32s, bounds: list[tuple[int, int]], only_gains: bool = False
+  ) -> LeftHands:
+    """Returns the payoffs of what is left.
+
+    Args:
+      place: the new number of each sequence, shape (sequences,).
+      bounds: of each player, the new root, and one past the last sequence.
+      only_gains: whether what is lost counts as nothing.
+    """
+    arrays = self.whole.arrays
+    order, vectors = self._vectors()
+    most = 2 * int(arrays.table[0, 3])
+    levels = 2 * (1 + int(arrays.table[2:, 7].max()))
+    pairs = int(self.sizes.sum())
+    table = np.zeros((2 + len(vectors), COLUMNS), np.uint64)
+    rows = np.empty(len(vectors) * (HAND_LINES * most + levels), np.uint32)
+    others = np.empty((2, pairs), np.uint32)
+    values, numbers = np.empty(len(vectors) * (most + LANES)), np.zeros(4, np.uint64)
+    lay_out_hands(arrays, self.kept, place, order, vectors, table, rows, others, values, numbers)
+    table[:2, :2] = bounds
+    table[0, 2:5] = numbers[0], arrays.table[0, 4], only_gains
+    return LeftHands(
+      PayoffArrays(table, rows[: int(numbers[1])].copy(), others, values[: int(numbers[3])].copy())
+    )
+
+  def _vectors(self) -> tuple[Uint32s, Uint64s]:
+    """Returns the terminals in order, and what `lay_out_hands` takes of their vectors."""
+    order, vectors, begin = [np.zeros(0, np.uint32)], [], 0
+    table = self.whole.arrays.table.astype(np.int64)
+    for board in range(2, len(table)):
+      for first, last in (table[board, 8:10], table[board, 10:12]):
+        sizes = self.sizes[first:last].astype(np.int64)
+        left = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+        own = (first + left).astype(np.uint32)
+        put_together(self.whole.arrays, self.kept, np.uint64(board), own, self.sizes)
+        order.append(own)
+        end = begin + len(own)
+        vectors += [(board, at, min(at + LANES, end)) for at in range(begin, end, LANES)]
+        begin = end
+    return np.concatenate(order), np.array(vectors, np.uint64).reshape(-1, 3)
+
+
+def take_hands(whole: PokerTerminals, kept: Bools) -> TakenHands:
+  """Returns the hands of which sequences are kept, shape (sequences,)."""
+  counts = np.zeros(len(kept), np.uint64)
+  sizes = np.zeros(whole.arrays.others.shape[1], np.uint64)
+  every = count_hands(whole.arrays, kept.view(np.uint8), counts, sizes)
+  share = float(sizes.sum()) / max(1, int(every))
+  return TakenHands(whole, kept.view(np.uint8), counts, sizes, share)
+
+
+# All of them, for those who load them before they need them.
+TAKING = (count_hands, put_together, lay_out_hands)
