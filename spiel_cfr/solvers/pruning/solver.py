@@ -46,8 +46,8 @@ from spiel_cfr.solvers.pruning.rule import Windowed
 from spiel_cfr.solvers.pruning.rules import make_rule, prepared
 from spiel_cfr.solvers.pruning.window import Window
 
-# An epoch is this part of the iterations so far, within limits; the first one that of those before it.
-_PART, _FIRST = 10, 3
+# The first window begins after so many times its iterations.
+_FIRST = 3
 # So many iterations at a time come again where a window is gone back on.
 _AGAIN = 100
 # Where nothing can be left alone, it is longer this many times.
@@ -284,23 +284,25 @@ class PruningSolver(Windowed):
   def _next_epoch(self, interrupt: DeferredInterrupt) -> None:
     """Brings up to date what was left alone, and decides what to leave alone next; or goes back on the window."""
     assert self.pruning is not None
-    length = min(max(self.iteration // _PART, self._rule.shortest), self.pruning.longest)
+    rule = self._rule
+    left = iteration_work(self._left().game.every_infoset) if self._prunes else rule.work
+    length = rule.length(self.iteration, left)
     before = self._pruned.copy()
     # What is brought up to date even if the window was wrong.
-    changed = ("_cumulative", "_local") if before.any() and not self._rule.owners_go_on else ()
+    changed = ("_cumulative", "_local") if before.any() and not rule.owners_go_on else ()
     now = {name: getattr(self, name).copy() for name in changed}
-    if not self._rule.decide(self, length):
+    if not rule.decide(self, length):
       self._go_back(self.state_dict() | now, interrupt)
       return
     self._forget_window()
     if self._prunes:
       left = iteration_work(self._left().game.every_infoset)
-      if left > self.pruning.worthwhile * self._rule.work:
+      if left > self.pruning.worthwhile * rule.work:
         self._pruned[:] = False
         self._forget_window()
-    self._rule.settle(self, before)
+    rule.settle(self, before)
     if not self._prunes:
-      length *= _IDLE
+      length = _IDLE * rule.length(self.iteration)
       self._loop.refresh()
     self._begin_epoch(self.iteration + length)
 
