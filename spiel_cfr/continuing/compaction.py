@@ -79,11 +79,16 @@ def take_leaves(
       # Without a branch that nobody can foresee.
       alive = _ONE
       for other in range(np.uint64(others.shape[0])):
-        left[other, to] = kept.place[others[other, leaf]]
         alive &= np.uint64(seen[others[other, leaf]] != NOWHERE)
-      left_values[to] = values[leaf]
+      left[0, to] = np.uint32(leaf)
       to += alive
     counts[each] = to - first
+  # Most are not alive, and are not read any further.
+  for each in range(to):
+    leaf = np.uint64(left[0, each])
+    left_values[each] = values[leaf]
+    for other in range(np.uint64(others.shape[0])):
+      left[other, each] = kept.place[others[other, leaf]]
   return to
 
 

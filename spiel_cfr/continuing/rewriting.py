@@ -103,7 +103,7 @@ def note_window(
             values[j] += gained[place]
       if live[each] != _ZERO:
         gained[kept.place[tree.parent[j]]] += values[j] - opened[j]
-      for action in range(actions):
+      for _ in range(actions):
         if kept.place[row] == NOWHERE:
           excess = best[row] - values[j]
           if not anew:

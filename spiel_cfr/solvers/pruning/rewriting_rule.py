@@ -18,7 +18,8 @@ from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.schedules import evaluated
 from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.payoffs.leaf_rows import LeafRows
-from spiel_cfr.payoffs.sorted_rows import SortedRows, sorted_rows
+from spiel_cfr.payoffs.sorted_rows import sorted_rows
+from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.pruning.constants import MOST, Pruning
 from spiel_cfr.solvers.pruning.rule import PruningRule, Windowed
@@ -49,8 +50,11 @@ class RewritingRule(PruningRule):
     return all_leaves(self.game)
 
   @functools.cached_property
-  def _gains(self) -> SortedRows:
-    """The same, losses counting as nothing."""
+  def _gains(self) -> Payoff:
+    """The payoffs, losses counting as nothing."""
+    payoff = self.game.decisions.payoff
+    if isinstance(payoff, TypedPatterns):
+      return payoff.gains()
     return sorted_rows(self.rows, self.rows.arrays.values > 0)
 
   @functools.cached_property
