@@ -116,8 +116,8 @@ class PruningRule(abc.ABC):
     """
 
   @abc.abstractmethod
-  def settle(self, solver: Windowed, before: Bools) -> None:
-    """Brings what is not left alone any more up to date; `before` is what was."""
+  def settle(self, solver: Windowed, window: Compacted) -> None:
+    """Brings what is not left alone any more up to date; `window` is what was left."""
 
   @abc.abstractmethod
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
