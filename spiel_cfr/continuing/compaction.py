@@ -17,11 +17,11 @@ from numba import types
 
 from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.compiled.enumerated import EnumeratedGame
+from spiel_cfr.continuing.kept import KEPT, NOWHERE, Kept, find_kept, list_kept
 from spiel_cfr.continuing.taking import Prunable, TakenLeaves, Whole
 from spiel_cfr.game.sweeps import TREE, Tree
 from spiel_cfr.game.treeplex import ACTIONS, COLUMNS, COUNT, DEPTH, Treeplex
 from spiel_cfr.kernels.arrays import (
-  BYTES,
   COUNT_TABLE,
   COUNTS,
   FLOATS,
@@ -30,7 +30,6 @@ from spiel_cfr.kernels.arrays import (
   LINE,
   Bools,
   Float64s,
-  Uint8s,
   Uint32s,
   Uint64s,
 )
@@ -39,106 +38,99 @@ from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.poker.left_hands import LeftHands
 from spiel_cfr.poker.payoff import PokerTerminals
-from spiel_cfr.poker.taken_hands import TAKING, take_hands
-from spiel_cfr.policy import forms
+from spiel_cfr.poker.taken_hands import TAKING, TakenHands, take_hands
 
 # What takes as long as so many leaves that are looked at one by one: a vector of typed patterns, a sequence in sweeps,
 # calls of Python's for a window. Counts of work, not of time: runs are the same on all machines.
 _LEAVES_A_VECTOR, _LEAVES_A_SEQUENCE, _LEAVES_AN_OPENING = 5, 2, 1_500_000
 # Likewise, for both players: a hand at a vector of poker terminals, the same where some hands are left.
 _LEAVES_A_LINE, _LEAVES_A_LINE_LEFT = 12, 10
-# What becomes of a sequence: its owner does not play to it, does not play it, may play it.
-DROPPED, PRUNED, KEPT = np.uint8(0), np.uint8(1), np.uint8(2)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LINE = np.uint64(LINE)
 
 
-@kernel(types.void(TREE, BYTES, BYTES))
-def decide_fates(tree: Tree, pruned: Bools, fate: Bools) -> None:
-  """Fate of each sequence, as far as its owner decides it; those of the empty ones are there already."""
-  for group in range(np.uint64(tree.groups.shape[0])):
-    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for i in range(count):
-      reached = fate[tree.parent[infoset + i]] == KEPT
-      for action in range(actions):
-        row = first + action * stride + i
-        fate[row] = DROPPED if not reached else (PRUNED if pruned[row] != 0 else KEPT)
-
-
-@kernel(
-  types.uint64(INDICES, INDEX_TABLE, FLOATS, BYTES, BYTES, COUNTS, COUNTS, INDEX_TABLE, FLOATS)
-)
+@kernel(types.uint64(INDICES, INDEX_TABLE, FLOATS, KEPT, INDICES, COUNTS, INDEX_TABLE, FLOATS))
 def take_leaves(
   rows: Uint32s,
   others: Uint32s,
   values: Float64s,
-  fate: Bools,
-  seen: Bools,
-  numbers: Uint64s,
+  kept: Kept,
+  seen: Uint32s,
   counts: Uint64s,
   left: Uint32s,
   left_values: Float64s,
 ) -> np.uint64:
-  """Copies a player's leaves of which all sequences are left.
+  """Copies the leaves of which all sequences are left.
 
   Args:
     rows: of the whole game, see `LeafRows`.
     others: likewise, the other players' sequences.
     values: likewise.
-    fate: of each of its own sequences.
-    seen: of each sequence of others.
-    numbers: the player's root and end, and where its leaves go.
-    counts: filled with how many leaves each of its sequences has.
-    left: filled with the other players' sequences, longer by 1 than all that may be left.
+    kept: of each owner.
+    seen: `Kept.place` of what others take to be kept.
+    counts: filled with how many leaves each kept sequence has.
+    left: filled with the places of the other players' sequences, longer by 1 than all that may be left.
     left_values: filled with the payoffs, likewise.
 
   Returns:
-    Where the next player's leaves go.
+    How many there are.
   """
-  to: np.uint64 = numbers[2]
-  for own in range(numbers[0], numbers[1]):
-    first = to
-    if fate[own] == KEPT:
-      for leaf in range(np.uint64(rows[own]), np.uint64(rows[own + _ONE])):
-        # Without a branch that nobody can foresee.
-        alive = _ONE
-        for other in range(np.uint64(others.shape[0])):
-          left[other, to] = others[other, leaf]
-          alive &= np.uint64(seen[others[other, leaf]] == KEPT)
-        left_values[to] = values[leaf]
-        to += alive
-    counts[own] = to - first
+  to = _ZERO
+  for each in range(np.uint64(counts.shape[0])):
+    own, first = np.uint64(kept.sequences[each]), to
+    for leaf in range(np.uint64(rows[own]), np.uint64(rows[own + _ONE])):
+      # Without a branch that nobody can foresee.
+      alive = _ONE
+      for other in range(np.uint64(others.shape[0])):
+        alive &= np.uint64(seen[others[other, leaf]] != NOWHERE)
+      left[0, to] = np.uint32(leaf)
+      to += alive
+    counts[each] = to - first
+  # Most are not alive, and are not read any further.
+  for each in range(to):
+    leaf = np.uint64(left[0, each])
+    left_values[each] = values[leaf]
+    for other in range(np.uint64(others.shape[0])):
+      left[other, each] = kept.place[others[other, leaf]]
   return to
 
 
-@kernel(types.void(TREE, COUNTS))
-def count_below(tree: Tree, counts: Uint64s) -> None:
-  """Adds to each sequence's leaves those that follow it."""
+@kernel(types.void(TREE, KEPT, COUNTS, COUNTS))
+def count_left(tree: Tree, kept: Kept, counts: Uint64s, live: Uint64s) -> None:
+  """Adds to each kept sequence's leaves those that follow it.
+
+  Args:
+    tree: of all players.
+    kept: what is kept.
+    counts: of each kept sequence; brought up to date.
+    live: filled with how many actions are left at each infoset in the list, 0 if no leaf follows it.
+  """
   groups = np.uint64(tree.groups.shape[0])
   for back in range(groups):
     group = groups - _ONE - back
-    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
+    first, stride = tree.groups[group, 0], tree.groups[group, 1]
     actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for i in range(count):
-      total = _ZERO
+    for each in range(kept.starts[group], kept.starts[group + _ONE]):
+      j = np.uint64(kept.infosets[each])
+      total = many = _ZERO
       for action in range(actions):
-        total += counts[first + action * stride + i]
-      counts[tree.parent[infoset + i]] += total
+        place = kept.place[first + action * stride + j - infoset]
+        if place != NOWHERE:
+          total += counts[place]
+          many += _ONE
+      live[each] = many if total > _ZERO else _ZERO
+      counts[kept.place[tree.parent[j]]] += total
 
 
 @kernel(
-  types.void(
-    TREE, COUNTS, types.uint64, COUNTS, BYTES, COUNTS, INDICES, COUNT_TABLE, *[INDICES] * 4, COUNTS
-  )
+  types.void(TREE, KEPT, COUNTS, types.uint64, COUNTS, INDICES, COUNT_TABLE, *[INDICES] * 4, COUNTS)
 )
 def lay_out(
   tree: Tree,
+  kept: Kept,
   levels: Uint64s,
   least: int,
-  counts: Uint64s,
-  fate: Bools,
-  actions_left: Uint64s,
+  live: Uint64s,
   place: Uint32s,
   new_groups: Uint64s,
   new_parent: Uint32s,
@@ -151,12 +143,11 @@ def lay_out(
 
   Args:
     tree: of one player, in the numbering of all.
+    kept: what is kept; `starts` of that player.
     levels: of each group; those of the same one, next to each other, are put together.
     least: infosets with fewer actions left are left out, and their sequence is the one above.
-    counts: how many leaves are left at and below each sequence.
-    fate: of each sequence; infosets that nothing is left of are dropped.
-    actions_left: filled with how many actions are left of each infoset.
-    place: filled with the new number of each sequence that is left.
+    live: see `count_left`.
+    place: filled with the new number of each kept sequence that is left.
     new_groups: filled.
     new_parent: filled.
     left: filled with the old numbers of the infosets that are left.
@@ -173,18 +164,9 @@ def lay_out(
     after = group
     alive[:] = 0
     while after < groups and levels[after] == levels[group]:
-      first, stride, count = tree.groups[after, 0], tree.groups[after, 1], tree.groups[after, 2]
-      actions, infoset = tree.groups[after, 3], tree.groups[after, 4]
-      for i in range(count):
-        total = live = _ZERO
-        for action in range(actions):
-          row = first + action * stride + i
-          total += counts[row]
-          live += np.uint64(fate[row] == KEPT)
-        live = live if total > _ZERO else _ZERO
-        actions_left[infoset + i] = live
-        alive[live] += _ONE
       after += _ONE
+    for each in range(kept.starts[group], kept.starts[after]):
+      alive[live[each]] += _ONE
     for many in range(least, most + _ONE):
       if alive[many] == _ZERO:
         continue
@@ -199,33 +181,32 @@ def lay_out(
       numbers[0], numbers[2] = row_at[many] + many * alive[many], new + _ONE
       numbers[1] += number
     for old in range(group, after):
-      first, stride, count = tree.groups[old, 0], tree.groups[old, 1], tree.groups[old, 2]
+      first, stride = tree.groups[old, 0], tree.groups[old, 1]
       actions, infoset = tree.groups[old, 3], tree.groups[old, 4]
-      for i in range(count):
-        live = actions_left[infoset + i]
-        if live < least:
-          if live != _ZERO:
-            for action in range(actions):
-              place[first + action * stride + i] = place[tree.parent[infoset + i]]
+      for each in range(kept.starts[old], kept.starts[old + _ONE]):
+        many, j = live[each], np.uint64(kept.infosets[each])
+        if many == _ZERO:
           continue
-        left[to[live]] = np.uint32(infoset + i)
-        new_parent[to[live]] = place[tree.parent[infoset + i]]
-        to[live] += _ONE
-        new_row, listed = row_at[live], numbers[3]
-        row_at[live] += _ONE
+        above = place[kept.place[tree.parent[j]]]
+        new_row = row_at[many]
+        if many >= least:
+          left[to[many]], new_parent[to[many]] = np.uint32(j), above
+          to[many] += _ONE
+          row_at[many] += _ONE
         for action in range(actions):
-          row = first + action * stride + i
-          if fate[row] == KEPT:
-            place[row] = np.uint32(new_row)
-            sequences[listed], places[listed] = np.uint32(row), place[row]
-            new_row += alive[live]
-            listed += _ONE
-        numbers[3] = listed
+          row = first + action * stride + j - infoset
+          there = kept.place[row]
+          if there != NOWHERE:
+            place[there] = np.uint32(new_row) if many >= least else above
+            if many >= least:
+              sequences[numbers[3]], places[numbers[3]] = np.uint32(row), place[there]
+              new_row += alive[many]
+              numbers[3] += _ONE
     group = after
 
 
 # All of them, for those who load them before they need them.
-COMPACTING = (decide_fates, take_leaves, count_below, lay_out, *TAKING)
+COMPACTING = (list_kept, take_leaves, count_left, lay_out, *TAKING)
 
 
 class Compacted(NamedTuple):
@@ -236,7 +217,9 @@ class Compacted(NamedTuple):
     sequences: of the whole game, those that are left, shape (left,).
     places: what they are in `game`, shape (left,).
     infosets: of the whole game, those that are left, in the order of `game`.
-    actions_left: at each infoset of the whole game, shape (infosets,); of those with one, nothing is left in `game`.
+    kept: what owners still play to.
+    live: how many actions are left at each of `kept.infosets`, none where no leaf follows; what has one to play is left
+      out of `game` too.
     looked_at: of the whole game, which infosets are left, shape (infosets,).
     share: what part of the leaves is left.
   """
@@ -245,7 +228,8 @@ class Compacted(NamedTuple):
   sequences: Uint32s
   places: Uint32s
   infosets: Uint32s
-  actions_left: Uint64s
+  kept: Kept
+  live: Uint64s
   looked_at: Bools
   share: float
 
@@ -259,38 +243,31 @@ def compact(game: Prunable, payoff: Whole, pruned: Bools, owners_go_on: bool = F
     pruned: which sequences are pruned, shape (sequences,).
     owners_go_on: whether their owners go on below what is pruned, see the module's docstring.
   """
-  seen = np.zeros(game.end, np.uint8)
-  for tree in game.treeplexes:
-    seen[tree.root] = KEPT
-  every = Tree(game.decisions.groups, game.decisions.parent)
-  decide_fates(every, pruned.view(np.uint8), seen)
-  fate = np.full(game.end, KEPT) if owners_go_on else seen
-  bounds = [(tree.root, tree.end) for tree in game.treeplexes]
-  taken = (
-    take_hands(payoff, seen == KEPT)
-    if isinstance(payoff, PokerTerminals)
-    else _take_rows(payoff, bounds, fate, seen)
-  )
+  seen = find_kept(game, pruned)
+  kept = find_kept(game, np.zeros(game.end, bool)) if owners_go_on else seen
+  number = len(kept.sequences)
+  live = np.empty(len(kept.infosets), np.uint64)
+  if isinstance(payoff, PokerTerminals):
+    taken: TakenHands | TakenLeaves = take_hands(payoff, kept.place, number)
+  else:
+    begins = [int(kept.place[tree.root]) for tree in game.treeplexes]
+    bounds = list(zip(begins, [*begins[1:], number], strict=True))
+    taken = _take_rows(payoff, kept, seen.place, bounds)
   below = taken.counts.copy()
   if owners_go_on:
-    below += (seen == KEPT) & (forms.uniform(game) > 0)
-  count_below(every, below)
-  place, left = np.zeros(game.end, np.uint32), np.zeros(game.num_infosets, np.uint32)
-  parent, actions_left = (
-    np.zeros(game.num_infosets, np.uint32),
-    np.zeros(game.num_infosets, np.uint64),
-  )
-  sequences, places = np.zeros((2, game.end), np.uint32)
+    below += seen.place[kept.sequences] != NOWHERE
+  every = Tree(game.decisions.groups, game.decisions.parent)
+  count_left(every, kept, below, live)
+  place, sequences, places = np.zeros((3, number), np.uint32)
+  parent, left = np.zeros((2, len(live)), np.uint32)
   least = 1 if owners_go_on else 2
   # The end of the sequences, infosets, groups, sequences listed.
   numbers = np.zeros(4, np.uint64)
   treeplexes: list[Treeplex] = []
-  for (begin, end, _, _), tree in zip(
-    game.decisions.players.tolist(), game.treeplexes, strict=True
-  ):
+  for begin, end, whole_root, _ in game.decisions.players.tolist():
     root, first_infoset = int(numbers[0]), int(numbers[1])
-    place[tree.root] = places[int(numbers[3])] = root
-    sequences[int(numbers[3])] = tree.root
+    place[kept.place[whole_root]] = places[int(numbers[3])] = root
+    sequences[int(numbers[3])] = whole_root
     numbers[[0, 3]] += np.uint64(1)
     numbers[2] = 0
     whole = every._replace(groups=every.groups[begin:end])
@@ -301,11 +278,10 @@ def compact(game: Prunable, payoff: Whole, pruned: Bools, owners_go_on: bool = F
     groups = np.zeros((int(whole.groups[:, ACTIONS].sum()), COLUMNS), np.uint64)
     lay_out(
       whole,
+      kept._replace(starts=kept.starts[begin : end + 1]),
       levels,
       least,
-      below,
-      fate,
-      actions_left,
+      live,
       place,
       groups,
       parent,
@@ -325,33 +301,32 @@ def compact(game: Prunable, payoff: Whole, pruned: Bools, owners_go_on: bool = F
       )
     )
   left_payoff = taken.payoff(place, [(tree.root, tree.end) for tree in treeplexes])
+  infosets = left[: int(numbers[1])]
+  looked_at = np.zeros(game.num_infosets, bool)
+  looked_at[infosets] = True
   return Compacted(
     game=game.with_payoff(left_payoff, treeplexes=tuple(treeplexes)),
     sequences=sequences[: int(numbers[3])],
     places=places[: int(numbers[3])],
-    infosets=left[: int(numbers[1])],
-    actions_left=actions_left,
-    looked_at=actions_left >= least,
+    infosets=infosets,
+    kept=kept,
+    live=live,
+    looked_at=looked_at,
     share=taken.share,
   )
 
 
 def _take_rows(
-  payoff: LeafRows, bounds: list[tuple[int, int]], fate: Uint8s, seen: Uint8s
+  payoff: LeafRows, kept: Kept, seen: Uint32s, bounds: list[tuple[int, int]]
 ) -> TakenLeaves:
-  """Returns the leaves of which each player's sequence has the fate that is left, the other players' in `seen`."""
+  """Returns the leaves of which all sequences are left; see `take_leaves` and `TakenLeaves`."""
   _, rows, others, values = payoff.arrays
-  counts = np.zeros(len(seen), np.uint64)
+  counts = np.empty(len(kept.sequences), np.uint64)
   left_others = np.empty((len(others), len(values) + 1), np.uint32)
   left_values = np.empty(len(values) + 1)
-  num_leaves = 0
-  for own in bounds:
-    begin = np.array([*own, num_leaves], np.uint64)
-    num_leaves = take_leaves(
-      rows, others, values, fate, seen, begin, counts, left_others, left_values
-    )
-  share = num_leaves / max(1, len(values))
-  return TakenLeaves(counts, left_others[:, :num_leaves], left_values[:num_leaves], bounds, share)
+  number = take_leaves(rows, others, values, kept, seen, counts, left_others, left_values)
+  share = number / max(1, len(values))
+  return TakenLeaves(counts, left_others[:, :number], left_values[:number], bounds, share)
 
 
 def iteration_work(decisions: Decisions) -> int:

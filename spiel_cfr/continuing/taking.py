@@ -9,10 +9,9 @@ from spiel_cfr.kernels.arrays import Float64s, Uint32s, Uint64s
 from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.payoffs.leaf_rows import LeafRows, renumbered
 from spiel_cfr.payoffs.merged import merged_leaves
-from spiel_cfr.payoffs.sorted_rows import SortedRows, sorted_rows
+from spiel_cfr.payoffs.sorted_rows import SortedRows
 from spiel_cfr.poker.payoff import PokerTerminals
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.taken_hands import take_hands
 
 # Games of which some can be left, and their payoffs.
 Prunable: TypeAlias = EnumeratedGame | PublicGame
@@ -23,10 +22,10 @@ class TakenLeaves(NamedTuple):
   """The leaves that are left of a game, as `TakenHands` of hands.
 
   Attributes:
-    counts: how many each sequence has, shape (sequences,).
-    others: the other players' sequences, shape (players - 1, leaves), sequence by sequence.
+    counts: how many each kept sequence has, shape (kept,).
+    others: the places of the other players' sequences, shape (players - 1, leaves), sequence by sequence.
     values: what they are worth, shape (leaves,).
-    bounds: of each player, the root, and one past the last sequence.
+    bounds: of each player, the first of the kept sequences, and one past the last.
     share: what part of all leaves that is.
   """
 
@@ -37,7 +36,7 @@ class TakenLeaves(NamedTuple):
   share: float
 
   def payoff(self, place: Uint32s, bounds: list[tuple[int, int]]) -> Payoff:
-    """Returns their payoffs; sequences have new numbers, shape (sequences,), and the players new bounds."""
+    """Returns their payoffs; kept sequences have new numbers, shape (kept,), and the players new bounds."""
     if len(self.others) > 1:
       return renumbered(self.counts, self.others, self.values, place, bounds)
     return SortedRows.build(self.counts, self.others[0], self.values, place, self.bounds, bounds)
@@ -53,12 +52,3 @@ def all_leaves(game: EnumeratedGame) -> LeafRows:
   number[game.decisions.forced] = game.decisions.chosen
   leaves, payoffs = merged_leaves(game.payoff, game.num_players, number, np.ones(game.end))
   return LeafRows.build(leaves, payoffs, game.treeplexes, zeros=True)
-
-
-def gains(game: Prunable, payoff: Whole) -> Payoff:
-  """Returns a two-player game's payoffs, those of `all_leaves` or of hands, with losses counting as nothing."""
-  if isinstance(payoff, LeafRows):
-    return sorted_rows(payoff, payoff.arrays.values > 0)
-  bounds = [(tree.root, tree.end) for tree in game.treeplexes]
-  place = np.arange(game.end, dtype=np.uint32)
-  return take_hands(payoff, np.ones(game.end, bool)).payoff(place, bounds, only_gains=True)

@@ -164,6 +164,10 @@ class SortedPatterns(TypedPatterns):
     """See the base class."""
     return self._unsorted.leaves(player)
 
+  def gains(self) -> "SortedPatterns":
+    """See the base class; other rows have the same patterns."""
+    return SortedPatterns(self._unsorted.gains())
+
   def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
     """See `Payoff.check`."""
     Payoff.check(self, treeplexes, real)

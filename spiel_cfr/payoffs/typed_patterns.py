@@ -105,6 +105,17 @@ class TypedPatterns(Payoff):
     )
     return cls(arrays)
 
+  def gains(self) -> "TypedPatterns":
+    """Returns the payoffs of two players, losses counting as nothing; of leaves, it counts as many as before."""
+    table, rows, others, values = self.arrays
+    squares, factors = np.split(values, [len(values) - len(others)])
+    table, others = table.copy(), others.copy()
+    # Whatever is negative in a pattern is a gain where the factor is negative too.
+    table[:, 2] *= 2
+    others[factors < 0, 0] += np.uint32(len(squares) // LANES**2)
+    gained = [np.maximum(squares, 0.0), np.maximum(-squares, 0.0), np.abs(factors)]
+    return TypedPatterns(PayoffArrays(table, rows, others, aligned(np.concatenate(gained))))
+
   def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
     """See the base class."""
     table, rows, others, values = self.arrays

@@ -2,8 +2,7 @@
 
 What a hand that cannot be at a terminal has there is nothing, and so is what others lose to it. So the eight terminals
 that `terminals` settles at a time need only the hands that are left at any of the eight, and fetch only what is left:
-that is a list of sequences, and where in the vectors each goes. Terminals at which as many hands are left mostly have
-the same ones, and are put together.
+that is a list of sequences, and where in the vectors each goes. Terminals with the same hands are put together.
 """
 
 import numpy as np
@@ -19,7 +18,7 @@ from spiel_cfr.poker.terminals import settle
 # has; where in `rows` each player's hands are described; where in `values` the reaches of each player's hands are;
 # where in `rows` the levels of strength are, and how many; where in `others` each player's sequences are, and where
 # they end; where in `values` the payoffs are. Rows 0 and 1 hold each player's root and end; then row 0 the most hands
-# of a vector, the places of cards, and whether what is lost counts as nothing.
+# of a vector, and the places of cards.
 COLUMNS = 14
 _ZERO, _ONE, _TWO = (np.uint64(number) for number in range(3))
 
@@ -31,7 +30,7 @@ def left_gradient(
   """Adds up the terminals, a vector of them at a time."""
   table, rows, others, values = arrays
   lanes, opponent, sign = width(utility), _ONE - player, 1.0 - 2.0 * player
-  most, only_gains = table[0, 2], table[0, 4] != _ZERO
+  most = table[0, 2]
   for i in range(table[player, 0], table[player, 1]):
     utility[i] = 0.0
   reach, value = np.empty((most + _ONE) * lanes), np.empty((most + _ONE) * lanes)
@@ -42,8 +41,7 @@ def left_gradient(
     weights, other_weights = table[vector, 5 + player], table[vector, 5 + opponent]
     levels, num_levels = table[vector, 7], table[vector, 8]
     for k in range(lanes):
-      paid = values[table[vector, 13] + k] * (sign if is_fold else 1.0)
-      payoff[k] = max(paid, 0.0) if only_gains else paid
+      payoff[k] = values[table[vector, 13] + k] * (sign if is_fold else 1.0)
     for j in range((other_hands + _ONE) * lanes):
       reach[j] = 0.0
     for pair in range(table[vector, 9 + 2 * opponent], table[vector, 10 + 2 * opponent]):
@@ -52,7 +50,7 @@ def left_gradient(
       store(reach, j * lanes, load(reach, j * lanes) * full(values[other_weights + j]))
     settle(
       is_fold,
-      only_gains,
+      False,
       rows,
       table[vector, 3 + player],
       own,

@@ -108,6 +108,12 @@ class PokerTerminals(Payoff):
     """How many terminals the boards have together, each a pair of vectors over hands."""
     return sum(len(self._layout.terminals(board, *TERMINALS)) for board in self._boards)
 
+  def gains(self) -> "PokerTerminals":
+    """Returns the payoffs with losses counting as nothing."""
+    table = self.arrays.table.copy()
+    table[0, 5] = 1
+    return PokerTerminals(self.arrays._replace(table=table), self._layout, self._boards)
+
   @property
   def num_lines(self) -> int:
     """How many pairs of a hand and a vector of terminals, as many as float64 has, a gradient goes through."""

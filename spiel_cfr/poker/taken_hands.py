@@ -6,15 +6,12 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.kernels.arrays import (
-  BYTES,
   COUNT_TABLE,
   COUNTS,
   FLOATS,
   INDEX_TABLE,
   INDICES,
-  Bools,
   Float64s,
-  Uint8s,
   Uint32s,
   Uint64s,
 )
@@ -27,6 +24,8 @@ from spiel_cfr.poker.terminals import HAND_LINES, IN_ORDER
 
 _ZERO, _ONE, _TWO = (np.uint64(number) for number in range(3))
 _LANES, _LINES = np.uint64(LANES), np.uint64(HAND_LINES)
+# The place of a sequence that is not left.
+_NOWHERE = np.uint32(2**32 - 1)
 # Among how many terminals one is chosen that has nearly the same hands.
 _NEAR, _WORD = np.uint64(64), np.uint64(64)
 _HALVES, _QUARTERS, _EIGHTHS, _BYTES_OF_ONE = (
@@ -43,14 +42,14 @@ def _sequence(arrays: PayoffArrays, player: int, terminal: int, hand: int) -> in
   return np.uint64(arrays.others[player, terminal]) + lane
 
 
-@kernel(types.uint64(_ARRAYS, BYTES, COUNTS, COUNTS))
-def count_hands(arrays: PayoffArrays, kept: Uint8s, counts: Uint64s, sizes: Uint64s) -> int:
+@kernel(types.uint64(_ARRAYS, INDICES, COUNTS, COUNTS))
+def count_hands(arrays: PayoffArrays, kept: Uint32s, counts: Uint64s, sizes: Uint64s) -> int:
   """Counts the hands that are left.
 
   Args:
     arrays: of the whole game, see `PokerTerminals`.
-    kept: which sequences are left, 1 or 0.
-    counts: of each sequence, at how many terminals its hands have an opponent; added to.
+    kept: the place of each sequence among those that are left, or `_NOWHERE`.
+    counts: of those that are left, at how many terminals its hands have an opponent; added to.
     sizes: filled with the number of hands at each terminal that is worth anything, 0 unless both players have some.
 
   Returns:
@@ -66,7 +65,7 @@ def count_hands(arrays: PayoffArrays, kept: Uint8s, counts: Uint64s, sizes: Uint
       for player in range(_TWO):
         left = _ZERO
         for hand in range(table[board, player]):
-          left += np.uint64(kept[_sequence(arrays, player, terminal, hand)])
+          left += np.uint64(kept[_sequence(arrays, player, terminal, hand)] != _NOWHERE)
         sizes[terminal] += left
         both *= left
       if both == _ZERO:
@@ -74,8 +73,9 @@ def count_hands(arrays: PayoffArrays, kept: Uint8s, counts: Uint64s, sizes: Uint
         continue
       for player in range(_TWO):
         for hand in range(table[board, player]):
-          own = _sequence(arrays, player, terminal, hand)
-          counts[own] += np.uint64(kept[own])
+          place = kept[_sequence(arrays, player, terminal, hand)]
+          if place != _NOWHERE:
+            counts[place] += _ONE
   return every
 
 
@@ -88,9 +88,9 @@ def _count_bits(bits: int) -> int:
   return (bits * _BYTES_OF_ONE) >> np.uint64(56)
 
 
-@kernel(types.void(_ARRAYS, BYTES, types.uint64, INDICES, COUNTS))
+@kernel(types.void(_ARRAYS, INDICES, types.uint64, INDICES, COUNTS))
 def put_together(
-  arrays: PayoffArrays, kept: Uint8s, board: int, order: Uint32s, sizes: Uint64s
+  arrays: PayoffArrays, kept: Uint32s, board: int, order: Uint32s, sizes: Uint64s
 ) -> None:
   """Puts terminals where the same hands are left next to each other, as many as a vector has.
 
@@ -99,7 +99,7 @@ def put_together(
 
   Args:
     arrays: of the whole game, see `PokerTerminals`.
-    kept: which sequences are left, 1 or 0.
+    kept: the place of each sequence among those that are left, or `_NOWHERE`.
     board: the row of their board in the table.
     order: the terminals; put in order.
     sizes: how many hands each terminal of the game has.
@@ -114,7 +114,7 @@ def put_together(
     for player in range(_TWO):
       for hand in range(arrays.table[board, player]):
         own = _sequence(arrays, player, np.uint64(order[k]), hand)
-        here[k, at // _WORD] |= np.uint64(kept[own]) << at % _WORD
+        here[k, at // _WORD] |= np.uint64(kept[own] != _NOWHERE) << at % _WORD
         at += _ONE
   for begin in range(_ZERO, number, _LANES):
     union[:] = here[row[begin]]
@@ -140,7 +140,7 @@ def put_together(
 @kernel(
   types.void(
     _ARRAYS,
-    BYTES,
+    INDICES,
     INDICES,
     INDICES,
     COUNT_TABLE,
@@ -153,7 +153,7 @@ def put_together(
 )
 def lay_out_hands(
   arrays: PayoffArrays,
-  kept: Uint8s,
+  kept: Uint32s,
   place: Uint32s,
   order: Uint32s,
   vectors: Uint64s,
@@ -167,8 +167,8 @@ def lay_out_hands(
 
   Args:
     arrays: of the whole game, see `PokerTerminals`.
-    kept: which sequences are left, 1 or 0.
-    place: their new numbers.
+    kept: the place of each sequence among those that are left, or `_NOWHERE`.
+    place: the new numbers of these.
     order: terminals, a vector of them after the other.
     vectors: of each, the board's row in the table of the whole game, where in `order` it begins, and where it ends.
     table: filled from row 2 on, see `COLUMNS`.
@@ -192,7 +192,7 @@ def lay_out_hands(
       for hand in range(hands):
         here = False
         for k in range(first, last):
-          here |= kept[_sequence(arrays, player, np.uint64(order[k]), hand)] != 0
+          here |= kept[_sequence(arrays, player, np.uint64(order[k]), hand)] != _NOWHERE
         number[player, hand] = left
         if here:
           listed[player, left] = hand
@@ -222,8 +222,8 @@ def lay_out_hands(
       for k in range(first, last):
         for i in range(left):
           own = _sequence(arrays, player, np.uint64(order[k]), listed[player, i])
-          if kept[own] != 0:
-            others[0, pair] = place[own]
+          if kept[own] != _NOWHERE:
+            others[0, pair] = place[kept[own]]
             others[1, pair] = np.uint32(i * _LANES + k - first)
             pair += _ONE
       line[10 + 2 * player] = pair
@@ -256,27 +256,24 @@ class TakenHands(NamedTuple):
 
   Attributes:
     whole: the payoffs of all.
-    kept: which sequences are left, 1 or 0.
-    counts: of each sequence, at how many terminals it matters, shape (sequences,).
+    kept: the place of each sequence among those that are left, or `_NOWHERE`.
+    counts: of those that are left, at how many terminals it matters, shape (sequences,).
     sizes: how many hands each terminal has.
     share: what part of all hands at terminals is left.
   """
 
   whole: PokerTerminals
-  kept: Uint8s
+  kept: Uint32s
   counts: Uint64s
   sizes: Uint64s
   share: float
 
-  def payoff(
-    self, place: Uint32s, bounds: list[tuple[int, int]], only_gains: bool = False
-  ) -> LeftHands:
+  def payoff(self, place: Uint32s, bounds: list[tuple[int, int]]) -> LeftHands:
     """Returns the payoffs of what is left.
 
     Args:
-      place: the new number of each sequence, shape (sequences,).
+      place: the new number of each kept sequence, shape (kept,).
       bounds: of each player, the new root, and one past the last sequence.
-      only_gains: whether what is lost counts as nothing.
     """
     arrays = self.whole.arrays
     order, vectors = self._vectors()
@@ -289,7 +286,7 @@ class TakenHands(NamedTuple):
     values, numbers = np.empty(len(vectors) * (most + LANES)), np.zeros(4, np.uint64)
     lay_out_hands(arrays, self.kept, place, order, vectors, table, rows, others, values, numbers)
     table[:2, :2] = bounds
-    table[0, 2:5] = numbers[0], arrays.table[0, 4], only_gains
+    table[0, 2:4] = numbers[0], arrays.table[0, 4]
     return LeftHands(
       PayoffArrays(table, rows[: int(numbers[1])].copy(), others, values[: int(numbers[3])].copy())
     )
@@ -311,13 +308,18 @@ class TakenHands(NamedTuple):
     return np.concatenate(order), np.array(vectors, np.uint64).reshape(-1, 3)
 
 
-def take_hands(whole: PokerTerminals, kept: Bools) -> TakenHands:
-  """Returns the hands of which sequences are kept, shape (sequences,)."""
-  counts = np.zeros(len(kept), np.uint64)
+def take_hands(whole: PokerTerminals, kept: Uint32s, number: int) -> TakenHands:
+  """Returns the hands that are left.
+
+  Args:
+    whole: the payoffs of all.
+    kept: the place of each sequence among those that are left, the largest of numbers for the others.
+    number: how many these are.
+  """
+  counts = np.zeros(number, np.uint64)
   sizes = np.zeros(whole.arrays.others.shape[1], np.uint64)
-  every = count_hands(whole.arrays, kept.view(np.uint8), counts, sizes)
-  share = float(sizes.sum()) / max(1, int(every))
-  return TakenHands(whole, kept.view(np.uint8), counts, sizes, share)
+  every = count_hands(whole.arrays, kept, counts, sizes)
+  return TakenHands(whole, kept, counts, sizes, float(sizes.sum()) / max(1, int(every)))
 
 
 # All of them, for those who load them before they need them.

@@ -26,7 +26,8 @@ from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
 # Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
 # of strength are, and how many; the first and one past the last terminal of folds, and of showdowns. Rows 0 and 1 hold
-# each player's root and end, and where in `values` the terminals' payoffs are.
+# each player's root and end, and where in `values` the terminals' payoffs are, the most hands, the places of cards, and
+# whether losses count as nothing.
 BOARD_COLUMNS = 12
 # Instead of where a row's lanes are: they are 0, 1, 2 and so on. All terminals of a vector have this, or none.
 IN_ORDER = np.uint32(0xFFFFFFFF)
@@ -186,7 +187,7 @@ def terminal_gradient(
   opponent = _ONE - player
   sign = 1.0 - 2.0 * player
   payoffs = table[0, 2]
-  most, places = table[0, 3], table[0, 4]
+  most, places, only_gains = table[0, 3], table[0, 4], table[0, 5] != _ZERO
   for i in range(table[player, 0], table[player, 1]):
     utility[i] = 0.0
   reach = np.empty((most + lanes) * lanes, utility.dtype)
@@ -208,7 +209,8 @@ def terminal_gradient(
       is_fold = terminal < table[board, 9]
       something = False
       for k in range(lanes):
-        payoff[k] = values[payoffs + terminal + k] * (sign if is_fold else 1.0)
+        paid = values[payoffs + terminal + k] * (sign if is_fold else 1.0)
+        payoff[k] = max(paid, 0.0) if only_gains else paid
         something |= payoff[k] != 0.0
       if not something:
         # Terminals that only fill up wider vectors.
@@ -220,7 +222,7 @@ def terminal_gradient(
         reach[others_hands * lanes + k] = 0.0
       settle(
         is_fold,
-        False,
+        only_gains,
         rows,
         hands,
         own,

@@ -47,8 +47,8 @@ def test_tracked_regrets_are_discounted_where_samples_have_not_been() -> None:
   minimizer = RegretMatching.discounted(1.0, 1.0)
   solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", minimizer=minimizer)
   tracker = spiel_cfr.Tracker(solver, every=1)
-  tracker.run(60)
-  assert solver.iteration == 60
+  tracker.run(25)
+  assert solver.iteration == 25
   by_name = collections.defaultdict(list)
   for note in tracker.snapshots:
     by_name[note.infostate].append(note)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spiel_cfr.continuing.compaction import DROPPED, KEPT, decide_fates
+from spiel_cfr.continuing.kept import NOWHERE, find_kept
 from spiel_cfr.policy import forms
 from spiel_cfr.solvers.pruning.rule import PruningRule, Windowed
 
@@ -19,10 +19,7 @@ def numbers_held(solver: Windowed, rule: PruningRule | None) -> int:
   real[decisions.forced] = False
   below = np.zeros(game.end, bool)
   if rule is not None and not rule.owners_go_on:
-    fate = np.zeros(game.end, np.uint8)
-    fate[[tree.root for tree in game.treeplexes]] = KEPT
-    decide_fates(rule.tree, solver._pruned.view(np.uint8), fate)
-    below = real & (fate == DROPPED)
+    below = real & ~solver._pruned & (find_kept(game, solver._pruned).place == NOWHERE)
   first = np.concatenate(
     [np.arange(row, row + count) for row, _, count, *_ in decisions.groups.tolist()]
   )

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from spiel_cfr.compiled.enumerated import EnumeratedGame
+from spiel_cfr.continuing.compaction import Compacted
 from spiel_cfr.continuing.taking import all_leaves
 from spiel_cfr.kernels.arrays import Bools, Int64s
 from spiel_cfr.payoffs.leaf_rows import LeafRows
@@ -54,7 +55,7 @@ class PartialRule(PruningRule):
     solver._pruned[:] = quiet & ~quiet[self._above]
     return True
 
-  def settle(self, solver: Windowed, before: Bools) -> None:
+  def settle(self, solver: Windowed, window: Compacted) -> None:
     """See the base class."""
 
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:

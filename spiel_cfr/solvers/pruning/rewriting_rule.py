@@ -7,15 +7,20 @@ import numpy as np
 
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.enumerated import EnumeratedGame
+from spiel_cfr.continuing.compaction import Compacted
 from spiel_cfr.continuing.identity import carry_up
-from spiel_cfr.continuing.rewriting import carry_window, choose, restore
-from spiel_cfr.continuing.taking import Prunable, Whole, all_leaves, gains
-from spiel_cfr.kernels.arrays import Bools, Float64s, aligned_zeros, dot
+from spiel_cfr.continuing.kept import Kept, find_kept
+from spiel_cfr.continuing.rewriting import choose, note_window, restore, weigh
+from spiel_cfr.continuing.taking import Prunable, Whole, all_leaves
+from spiel_cfr.kernels.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import tie_tolerances
 from spiel_cfr.minimizers.ledger import NotedMatching
 from spiel_cfr.minimizers.schedules import evaluated
 from spiel_cfr.payoffs.base import Payoff
+from spiel_cfr.payoffs.sorted_rows import sorted_rows
+from spiel_cfr.payoffs.typed_patterns import TypedPatterns
+from spiel_cfr.poker.payoff import PokerTerminals
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.pruning.constants import MOST, Pruning
 from spiel_cfr.solvers.pruning.rule import PruningRule, Windowed
@@ -36,10 +41,9 @@ class RewritingRule(PruningRule):
     self._best, self._spare, *self._faced = (aligned_zeros(game.end) for _ in range(4))
     self._known = np.zeros(game.end, np.uint8)
     self._known[[tree.root for tree in game.treeplexes]] = 1
-    # Of infosets: that all are looked at, that no values have to be noted, that no values count.
-    number = game.num_infosets
-    self._all, self._none = np.ones(number, np.uint8), np.zeros(number, np.uint64)
-    self._nothing = aligned_zeros(number + MOST_LANES)
+    # Of infosets: that all are looked at, that no values count.
+    self._all = np.ones(game.num_infosets, np.uint8)
+    self._nothing = aligned_zeros(game.num_infosets + MOST_LANES)
 
   @functools.cached_property
   def rows(self) -> Whole:
@@ -48,8 +52,15 @@ class RewritingRule(PruningRule):
 
   @functools.cached_property
   def _gains(self) -> Payoff:
-    """The same, losses counting as nothing."""
-    return gains(self.game, self.rows)
+    """The payoffs, losses counting as nothing."""
+    payoff = self.game.decisions.payoff
+    if isinstance(payoff, TypedPatterns | PokerTerminals):
+      return payoff.gains()
+    return sorted_rows(self.rows, self.rows.arrays.values > 0)
+
+  @functools.cached_property
+  def _everything(self) -> Kept:
+    return find_kept(self.game, np.zeros(self.game.end, bool))
 
   @functools.cached_property
   def _ties(self) -> Float64s:
@@ -58,7 +69,7 @@ class RewritingRule(PruningRule):
   def prepare(self) -> None:
     """See the base class."""
     super().prepare()
-    assert len(self._ties)
+    assert len(self._ties) and self._everything
     for payoff in (self._gains, self.game.decisions.payoff):
       faced, workspace = self._faced
       carry_up(self.game, take_best, self._gradients(faced, workspace, payoff), tree=self.tree)
@@ -70,55 +81,62 @@ class RewritingRule(PruningRule):
 
   def decide(self, solver: Windowed, length: int) -> bool:
     """See the base class."""
-    before = solver._pruned.view(np.uint8)
     earlier, weight = solver._weight(solver._epoch_start), solver._weight(solver.iteration)
-    looked_at, actions_left, discount = self._all, self._none, 1.0
-    if before.any():
-      window = solver._left()
-      looked_at, actions_left = window.looked_at.view(np.uint8), window.actions_left
+    window = solver._left() if solver._pruned.any() else None
+    kept, looked_at, discount, missed = self._everything, self._all, 1.0, 0.0
+    opened = solver._opened_gradients
+    if window is not None:
+      kept, looked_at = window.kept, window.looked_at.view(np.uint8)
       solver._add_deferred(solver._cumulative)
       assert isinstance(solver.minimizer, NotedMatching)
       passed = np.arange(solver._epoch_start, solver.iteration) + 1
       discount = float(np.prod(evaluated(solver.minimizer.discount, passed)))
-    opened = solver._opened_gradients
     if opened is None:
       opened = self._gradients(solver._opened, aligned_zeros(self.game.end))
     # In turn, so that no more than these two are made.
     faced, self._spare = self._gradients(solver._cumulative, self._spare), opened
-    in_window = np.subtract(faced, opened, out=opened)
     best = self._best
-    best[:] = faced if self.forgets else in_window
-    missed = carry_window(
-      self.tree,
-      self.forgets,
-      actions_left,
-      before,
-      solver._state[0],
-      in_window,
-      solver._opened_values,
-      solver._local[0],
-      best,
-      earlier,
-    )
+    if self.forgets:
+      best[:] = faced
+    else:
+      np.subtract(faced, opened, out=best)
+    carry_up(self.game, take_best, best, tree=self.tree)
+    regret, values = solver._state[0], solver._local[0]
+    if window is not None:
+      missed = note_window(
+        self.tree,
+        kept,
+        window.live,
+        self.forgets,
+        regret,
+        faced,
+        opened,
+        values,
+        solver._opened_values,
+        best,
+        earlier,
+      )
     if length and missed > 0.0 and missed > self._tolerable(solver, faced):
       solver._opened_gradients = None
       return False
     solver._opened_gradients = faced
     coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
-    growth, passed_values = self._growth(solver, coming)
+    growth, factor = self._growth(solver, coming)
     choose(
       self.tree,
+      kept if self.forgets else self._everything,
       self.forgets,
       looked_at,
       solver._strategy,
-      solver._state[0],
-      solver._local[0],
+      regret,
+      values,
       self._nothing if self.forgets else solver._opened_values,
       best,
-      before,
+      solver._pruned.view(np.uint8),
       self._known,
       growth,
-      passed_values,
+      solver._opened_values,
+      factor,
       self._ties,
       earlier,
       weight,
@@ -144,46 +162,42 @@ class RewritingRule(PruningRule):
     low, high = self.game.payoff_range
     return tolerance * max(gap, 0.0) + _ROUNDING * weight * (high - low)
 
-  def settle(self, solver: Windowed, before: Bools) -> None:
+  def settle(self, solver: Windowed, window: Compacted) -> None:
     """See the base class."""
-    restored = before & ~solver._pruned
-    # What regret-based pruning keeps has to be brought up to date in any case.
-    rewritten = restored if self.forgets else before
-    if rewritten.any():
-      restore(
-        self.tree,
-        self.forgets,
-        solver._strategy,
-        solver._state[0],
-        solver._local[0],
-        self._best,
-        restored.view(np.uint8),
-        rewritten.copy().view(np.uint8),
-        self._ties,
-        solver._weight(solver.iteration),
-      )
+    restore(
+      self.tree,
+      window.kept,
+      self.forgets,
+      solver._strategy,
+      solver._state[0],
+      solver._local[0],
+      self._best,
+      solver._pruned.view(np.uint8),
+      np.zeros(self.game.end, np.uint8),
+      self._ties,
+      solver._weight(solver.iteration),
+    )
 
-  def _growth(self, solver: Windowed, coming: float) -> tuple[Float64s, Float64s]:
-    """Returns by how much regrets may grow in iterations of this weight: what is added, and what is taken away.
+  def _growth(self, solver: Windowed, coming: float) -> tuple[Float64s, float]:
+    """Returns by how much regrets may grow in iterations of this weight, shape (sequences,).
 
-    The former is of shape (sequences,), the latter of shape (infosets,), or longer.
+    And what part is taken away of what infosets were worth in the last window.
     """
     passed = float(solver._cumulative[0] - solver._opened[0])
     if not coming or not passed or self._pruning.margin > MOST:
-      return np.full(self.game.end, math.inf), self._nothing
+      return np.full(self.game.end, math.inf), 0.0
     if self._pruning.certain:
-      return coming * self._most, self._nothing
+      return coming * self._most, 0.0
     factor, share = (
       self._pruning.margin * coming / passed,
       solver._caution * coming / float(solver._cumulative[0]),
     )
     # What was faced in the last epoch, and what has ever been faced.
-    faced, lately = self._faced
-    np.multiply(solver._cumulative, factor + share, out=faced)
-    faced -= np.multiply(solver._opened, factor, out=lately)
-    gained = self._gradients(faced, lately, self._gains)
+    faced, gained = self._faced
+    weigh(faced, solver._cumulative, solver._opened, factor + share, factor)
+    self._gradients(faced, gained, self._gains)
     carry_up(self.game, take_best, gained, tree=self.tree)
-    return gained, factor * (solver._local[0] - solver._opened_values)
+    return gained, factor
 
   @functools.cached_property
   def _most(self) -> Float64s:

@@ -19,8 +19,10 @@ from spiel_cfr.solvers.full_width import Solver
 from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.pruning.constants import Pruning
 
-# How many times the work of opening it the iterations of a window are to be, at least.
+# How many times the work of opening it the iterations of a window are to be.
 _PAID = 3
+# But a window is at most this part of the iterations so far: nobody knows what will be played in a longer one.
+_PART = 10
 
 
 class Windowed(Solver):
@@ -94,12 +96,25 @@ class PruningRule(abc.ABC):
     """What an iteration is while nothing is pruned, see `continuing.compaction`."""
     return iteration_work(self.game.decisions)
 
-  @property
+  @functools.cached_property
   def shortest(self) -> int:
     """The fewest iterations of a window."""
-    if self._pruning.shortest is not None:
-      return self._pruning.shortest
-    return min(-(-_PAID * opening_work(self.game) // self.work), self._pruning.longest)
+    given = self._pruning.shortest
+    return min(self._paid(self.work), self._pruning.longest) if given is None else given
+
+  def length(self, iteration: int, work: int | None = None) -> int:
+    """Returns how many iterations a window is to have that begins after so many.
+
+    Args:
+      iteration: it is a part of all so far,
+      work: of an iteration with what is left; a window is not longer than it takes to pay for. None for no matter.
+    """
+    paid = self._pruning.longest if work is None else max(self._paid(work), self.shortest)
+    return min(max(iteration // _PART, self.shortest), paid, self._pruning.longest)
+
+  def _paid(self, work: int) -> int:
+    """Returns how many iterations of this much work take so many times as long as to open a window."""
+    return -(-_PAID * opening_work(self.game) // max(1, work))
 
   @abc.abstractmethod
   def decide(self, solver: Windowed, length: int) -> bool:
@@ -110,8 +125,8 @@ class PruningRule(abc.ABC):
     """
 
   @abc.abstractmethod
-  def settle(self, solver: Windowed, before: Bools) -> None:
-    """Brings what is not left alone any more up to date; `before` is what was."""
+  def settle(self, solver: Windowed, window: Compacted) -> None:
+    """Brings what is not left alone any more up to date; `window` is what was left."""
 
   @abc.abstractmethod
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:

@@ -30,7 +30,7 @@ from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.continuing.compaction import Compacted, iteration_work
-from spiel_cfr.continuing.rewriting import add_deferred
+from spiel_cfr.continuing.rewriting import add_deferred, copy_kept, copy_some
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr.minimizers.base import LocalMinimizer
@@ -46,8 +46,8 @@ from spiel_cfr.solvers.pruning.rule import Windowed
 from spiel_cfr.solvers.pruning.rules import make_rule, prepared
 from spiel_cfr.solvers.pruning.window import Window
 
-# An epoch is this part of the iterations so far, within limits; the first one that of those before it.
-_PART, _FIRST = 10, 3
+# The first window begins after so many times its iterations.
+_FIRST = 3
 # So many iterations at a time come again where a window is gone back on.
 _AGAIN = 100
 # Where nothing can be left alone, it is longer this many times.
@@ -153,6 +153,7 @@ class PruningSolver(Windowed):
     self._opened_values = aligned_zeros(self._local.shape[-1] if len(self._local) else 0)
     gone_back_on = 0 if self._rule.owners_go_on else game.end
     self._opened_strategy, self._opened_regrets = (aligned_zeros(gone_back_on) for _ in range(2))
+    self._opened_strategy[:] = self._strategy[:gone_back_on]
     plus = isinstance(self.minimizer, NotedMatching) and self.minimizer.plus
     self._caution, _ = self._rule.caution_and_tolerance(plus)
     self._opened_gradients = None
@@ -284,57 +285,63 @@ class PruningSolver(Windowed):
   def _next_epoch(self, interrupt: DeferredInterrupt) -> None:
     """Brings up to date what was left alone, and decides what to leave alone next; or goes back on the window."""
     assert self.pruning is not None
-    length = min(max(self.iteration // _PART, self._rule.shortest), self.pruning.longest)
-    before = self._pruned.copy()
-    # What is brought up to date even if the window was wrong.
-    changed = ("_cumulative", "_local") if before.any() and not self._rule.owners_go_on else ()
-    now = {name: getattr(self, name).copy() for name in changed}
-    if not self._rule.decide(self, length):
-      self._go_back(self.state_dict() | now, interrupt)
+    rule, window = self._rule, self._left() if self._prunes else None
+    left = iteration_work(window.game.every_infoset) if window else rule.work
+    length = rule.length(self.iteration, left)
+    if not rule.decide(self, length):
+      assert window is not None
+      self._go_back(window, interrupt)
       return
     self._forget_window()
     if self._prunes:
       left = iteration_work(self._left().game.every_infoset)
-      if left > self.pruning.worthwhile * self._rule.work:
+      if left > self.pruning.worthwhile * rule.work:
         self._pruned[:] = False
         self._forget_window()
-    self._rule.settle(self, before)
+    if window is not None:
+      rule.settle(self, window)
     if not self._prunes:
-      length *= _IDLE
+      length = _IDLE * rule.length(self.iteration)
       self._loop.refresh()
     self._begin_epoch(self.iteration + length)
 
   def _begin_epoch(self, end: int) -> None:
-    for opened, now in self._gone_back_on():
-      opened[:] = now
     self._epoch_start, self._epoch_end = self.iteration, end
+    self._opened[:] = self._cumulative
+    if not self._rule.owners_go_on:
+      self._opened_values[:] = self._local[0]
+      if self._prunes:
+        for opened, now in self._gone_back_on():
+          copy_kept(self._rule.tree, self._left().kept, now, opened)
 
   def _gone_back_on(self) -> list[tuple[Float64s, AnyFloats]]:
-    """Returns pairs of arrays: what was when the window began, and what is."""
-    pairs = [(self._opened, self._cumulative)]
-    if not self._rule.owners_go_on:
-      pairs += [
-        (self._opened_values, self._local[0]),
-        (self._opened_strategy, self._strategy),
-        (self._opened_regrets, self._state[0]),
-      ]
-    return pairs
+    """Returns pairs of arrays: what was at infosets that owners play to when the window began, and what is."""
+    return [(self._opened_strategy, self._strategy), (self._opened_regrets, self._state[0])]
 
-  def _go_back(self, wrong: dict[str, Any], interrupt: DeferredInterrupt) -> None:
+  def _go_back(self, window: Compacted, interrupt: DeferredInterrupt) -> None:
     """Does the window's iterations again, with nothing left alone, and takes more caution from then on.
 
     Args:
-      wrong: the state at its end, which there is again if this is interrupted.
-      interrupt: says so.
+      window: what was left.
+      interrupt: if it asks to stop, or anything else does, all is as it was at the end of the window.
     """
-    end, before = self.iteration, self._pruned.copy()
+    end, wrong = self.iteration, self.state_dict()
+    # Where nobody looked, what was decided has brought up to date what has been the same since the window began.
+    for name, opened, seen in (
+      ("_cumulative", self._opened, window.sequences),
+      ("_local", self._opened_values, window.infosets),
+    ):
+      lines = np.atleast_2d(wrong[name])
+      now, lines[0] = lines[0, seen], opened
+      lines[0, seen] = now
     try:
+      self._cumulative[:], self._local[0] = self._opened, self._opened_values
       for opened, now in self._gone_back_on():
-        now[:] = opened
+        copy_kept(self._rule.tree, window.kept, opened, now)
       self.iteration = self._epoch_start
       self._rule.decide(self, 0)
       self._forget_window()
-      self._rule.settle(self, before)
+      self._rule.settle(self, window)
       self._loop.refresh()
       while self.iteration < end and not interrupt.requested:
         super()._run_loop(self._numbers(min(end - self.iteration, _AGAIN)))
@@ -377,10 +384,9 @@ class PruningSolver(Windowed):
 
   def _add_deferred(self, sums: AnyFloats) -> None:
     """Brings averages up to date where nobody looked."""
-    looked_at = self._left().looked_at.view(np.uint8)
-    add_deferred(self._rule.tree, looked_at, self._strategy, self._opened, sums)
-    decisions = self._rule.game.decisions
-    sums[decisions.forced] = sums[decisions.chosen]
+    left, decisions = self._left(), self._rule.game.decisions
+    add_deferred(self._rule.tree, left.kept, left.live, self._strategy, self._opened, sums)
+    copy_some(sums, sums, decisions.chosen, decisions.forced)
 
   def _weight(self, iteration: int) -> float:
     return float(self._average_weights(np.array([max(1, iteration)]))[0])
