@@ -15,10 +15,10 @@ counts what the papers' algorithms visit, see `continuing.reference_pruning`.
 
 prints what part of probabilities dynamic thresholding makes 0, and what that does to multiplicative weights.
 
-    python examples/pruning.py --endgame --at=100,1000
+    python examples/pruning.py --endgame --at=300,1000,3000,10000 --picture=
 
-prints what is played of a river endgame with all of `fchpa`. In vector form, only what no hand plays to could be left
-out.
+prints the first table for a river endgame of hold'em with all of `fchpa`, which is in vector form: exploitability is in
+chips, and what is looked at are hands at the ends of the game.
 """
 
 import pathlib
@@ -28,7 +28,6 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import leduc5
-import numpy as np
 from absl import app, flags
 from results import chosen, river_endgame
 
@@ -36,8 +35,6 @@ import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver
 from spiel_cfr.continuing.reference_pruning import RULES, ReferenceCFR
 from spiel_cfr.evaluate import original_nash_conv
-from spiel_cfr.poker.layout import TERMINALS
-from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.solvers.pruning.constants import Rule
 
 GAMES: dict[str, Callable[[], Any]] = {
@@ -68,7 +65,7 @@ _CAUTION = flags.DEFINE_float(
 )
 _PAPERS = flags.DEFINE_bool("papers", False, "whether to count what the papers' algorithms visit")
 _THRESHOLDS = flags.DEFINE_bool("thresholds", False, "whether to drop small probabilities")
-_ENDGAME = flags.DEFINE_bool("endgame", False, "whether to count what is played of an endgame")
+_ENDGAME = flags.DEFINE_bool("endgame", False, "whether to take an endgame of hold'em instead")
 _PICTURE = flags.DEFINE_string(
   "picture", "results/pruning.png", "where the picture goes; empty for none"
 )
@@ -80,17 +77,17 @@ Curve = list[tuple[float, float, float, int]]
 def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
-  names = chosen(GAMES, _GAMES.value)
-  if not names:
+  games = {name: GAMES[name] for name in chosen(GAMES, _GAMES.value)}
+  if _ENDGAME.value:
+    endgame, title = river_endgame()
+    games = {title: endgame.load}
+  if not games:
     raise app.UsageError("--games names none")
   if not _AT.value or not all(at.isdecimal() and int(at) > 0 for at in _AT.value):
     raise app.UsageError("--at takes positive integers")
-  if _ENDGAME.value:
-    count_played()
-    return
   curves: dict[str, dict[str, Curve]] = {}
-  for name in names:
-    compiled = spiel_cfr.compile_game(GAMES[name]())
+  for name, load in games.items():
+    compiled = spiel_cfr.compile_game(load())
     print(f"\n{name}: {compiled}\n")
     if _PAPERS.value:
       count_visits(compiled)
@@ -122,33 +119,6 @@ def count_visits(game: spiel_cfr.CompiledGame) -> None:
           f"| {solver.num_returns:,} |",
           flush=True,
         )
-
-
-def count_played() -> None:
-  """Prints what part of an endgame's ends some pair of hands plays to, and of all hands' actions, what is played."""
-  loaded, title = river_endgame()
-  game = spiel_cfr.compile_public_game(loaded.load())
-  layout = game.layout
-  ends = layout.terminals(0, *TERMINALS)
-  print(f"\n{title}: {game}\n")
-  print("| solver | iterations | NashConv | ends played to | hands' actions played |")
-  print("| --- | --- | --- | --- | --- |")
-  solvers = {"CFR+": spiel_cfr.CFRPlusSolver(game), "CFR": spiel_cfr.CFRSolver(game)}
-  for name, solver in solvers.items():
-    for at in sorted(map(int, _AT.value)):
-      solver.run(at - solver.iteration)
-      played, reached, actions = solver.current_sequence_form() > 0, {0}, []
-      for index, node in enumerate(layout.nodes):
-        if node.kind is Kind.DECISION:
-          own = played[layout.sequences(0, index)]
-          actions.append(own.ravel())
-          if index in reached:
-            reached |= {child for child, row in zip(node.children, own, strict=True) if row.any()}
-      print(
-        f"| {name} | {at:,} | {solver.nash_conv():.2f} "
-        f"| {len(reached.intersection(ends)) / len(ends):.2f} | {np.concatenate(actions).mean():.2f} |",
-        flush=True,
-      )
 
 
 def drop_small(game: spiel_cfr.CompiledGame) -> None:

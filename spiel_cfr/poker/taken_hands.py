@@ -16,7 +16,7 @@ from spiel_cfr.kernels.arrays import (
   Uint64s,
 )
 from spiel_cfr.kernels.compile import inlined, kernel
-from spiel_cfr.kernels.simd import LANES
+from spiel_cfr.kernels.simd import LANES, lowest_bit
 from spiel_cfr.payoffs.base import PayoffArrays, payoff_arrays_type
 from spiel_cfr.poker.left_hands import COLUMNS, LeftHands
 from spiel_cfr.poker.payoff import PokerTerminals
@@ -42,43 +42,6 @@ def _sequence(arrays: PayoffArrays, player: int, terminal: int, hand: int) -> in
   return np.uint64(arrays.others[player, terminal]) + lane
 
 
-@kernel(types.uint64(_ARRAYS, INDICES, COUNTS, COUNTS))
-def count_hands(arrays: PayoffArrays, kept: Uint32s, counts: Uint64s, sizes: Uint64s) -> int:
-  """Counts the hands that are left.
-
-  Args:
-    arrays: of the whole game, see `PokerTerminals`.
-    kept: the place of each sequence among those that are left, or `_NOWHERE`.
-    counts: of those that are left, at how many terminals its hands have an opponent; added to.
-    sizes: filled with the number of hands at each terminal that is worth anything, 0 unless both players have some.
-
-  Returns:
-    How many hands all of these have, left or not.
-  """
-  table, every = arrays.table, _ZERO
-  for board in range(_TWO, np.uint64(table.shape[0])):
-    for terminal in range(table[board, 8], table[board, 11]):
-      if arrays.values[table[0, 2] + terminal] == 0.0:
-        continue
-      every += table[board, 0] + table[board, 1]
-      both = _ONE
-      for player in range(_TWO):
-        left = _ZERO
-        for hand in range(table[board, player]):
-          left += np.uint64(kept[_sequence(arrays, player, terminal, hand)] != _NOWHERE)
-        sizes[terminal] += left
-        both *= left
-      if both == _ZERO:
-        sizes[terminal] = _ZERO
-        continue
-      for player in range(_TWO):
-        for hand in range(table[board, player]):
-          place = kept[_sequence(arrays, player, terminal, hand)]
-          if place != _NOWHERE:
-            counts[place] += _ONE
-  return every
-
-
 @inlined
 def _count_bits(bits: int) -> int:
   """Returns how many bits of a uint64 are 1; compilers know these lines, and make one instruction of them."""
@@ -88,53 +51,84 @@ def _count_bits(bits: int) -> int:
   return (bits * _BYTES_OF_ONE) >> np.uint64(56)
 
 
-@kernel(types.void(_ARRAYS, INDICES, types.uint64, INDICES, COUNTS))
-def put_together(
-  arrays: PayoffArrays, kept: Uint32s, board: int, order: Uint32s, sizes: Uint64s
-) -> None:
+@kernel(types.uint64(_ARRAYS, INDICES, COUNTS, COUNT_TABLE, COUNTS))
+def list_hands(
+  arrays: PayoffArrays, kept: Uint32s, counts: Uint64s, here: Uint64s, sizes: Uint64s
+) -> int:
+  """Lists which hands are left at each terminal that is worth anything.
+
+  Args:
+    arrays: of the whole game, see `PokerTerminals`.
+    kept: the place of each sequence among those that are left, or `_NOWHERE`.
+    counts: of those that are left, at how many terminals its hands have an opponent; added to.
+    here: filled with a bit for each hand that is left at each terminal, player 0's words first; 0 before.
+    sizes: filled with how many these are, 0 unless both players have some.
+
+  Returns:
+    How many hands all of these have, left or not.
+  """
+  table, every, words = arrays.table, _ZERO, np.uint64(here.shape[1]) // _TWO
+  for board in range(_TWO, np.uint64(table.shape[0])):
+    for terminal in range(table[board, 8], table[board, 11]):
+      if arrays.values[table[0, 2] + terminal] == 0.0:
+        continue
+      every += table[board, 0] + table[board, 1]
+      size, both = _ZERO, _ONE
+      for player in range(_TWO):
+        hands, left = table[board, player], _ZERO
+        for word in range(words):
+          bits = _ZERO
+          for hand in range(word * _WORD, min((word + _ONE) * _WORD, hands)):
+            place = kept[_sequence(arrays, player, terminal, hand)]
+            bits |= np.uint64(place != _NOWHERE) << hand % _WORD
+          here[terminal, player * words + word] = bits
+          left += _count_bits(bits)
+        size += left
+        both *= left
+      if both == _ZERO:
+        continue
+      sizes[terminal] = size
+      for player in range(_TWO):
+        for word in range(words):
+          bits = here[terminal, player * words + word]
+          while bits != _ZERO:
+            hand = word * _WORD + lowest_bit(bits)
+            counts[kept[_sequence(arrays, player, terminal, hand)]] += _ONE
+            bits &= bits - _ONE
+  return every
+
+
+@kernel(types.void(COUNT_TABLE, COUNTS, INDICES))
+def put_together(here: Uint64s, sizes: Uint64s, order: Uint32s) -> None:
   """Puts terminals where the same hands are left next to each other, as many as a vector has.
 
   Each vector takes the first that is left, and then again and again the one of the next few that has the most hands in
   common with those it has, less the hands that it does not.
 
   Args:
-    arrays: of the whole game, see `PokerTerminals`.
-    kept: the place of each sequence among those that are left, or `_NOWHERE`.
-    board: the row of their board in the table.
-    order: the terminals; put in order.
-    sizes: how many hands each terminal of the game has.
+    here: which hands are left at each terminal of the game, see `list_hands`.
+    sizes: how many these are.
+    order: terminals; put in order.
   """
-  number, hands = np.uint64(order.shape[0]), arrays.table[board, 0] + arrays.table[board, 1]
-  words = hands // _WORD + _ONE
-  here, union = np.zeros((number, words), np.uint64), np.zeros(words, np.uint64)
-  terminals, row = order.copy(), np.zeros(number, np.uint64)
-  for k in range(number):
-    row[k] = k
-    at = _ZERO
-    for player in range(_TWO):
-      for hand in range(arrays.table[board, player]):
-        own = _sequence(arrays, player, np.uint64(order[k]), hand)
-        here[k, at // _WORD] |= np.uint64(kept[own] != _NOWHERE) << at % _WORD
-        at += _ONE
+  number, words = np.uint64(order.shape[0]), np.uint64(here.shape[1])
+  union = np.zeros(words, np.uint64)
   for begin in range(_ZERO, number, _LANES):
-    union[:] = here[row[begin]]
+    union[:] = here[order[begin]]
     for k in range(begin + _ONE, min(begin + _LANES, number)):
       best, chosen = -np.inf, k
       for candidate in range(k, min(k + _NEAR, number)):
-        common = _ZERO
+        terminal, common = order[candidate], _ZERO
         for word in range(words):
-          common += _count_bits(here[row[candidate], word] & union[word])
-        score = 2.0 * common - sizes[terminals[row[candidate]]]
+          common += _count_bits(here[terminal, word] & union[word])
+        score = 2.0 * common - sizes[terminal]
         if score > best:
           best, chosen = score, candidate
-      taken = row[chosen]
+      taken = order[chosen]
       for back in range(chosen - k):
-        row[chosen - back] = row[chosen - back - _ONE]
-      row[k] = taken
+        order[chosen - back] = order[chosen - back - _ONE]
+      order[k] = taken
       for word in range(words):
         union[word] |= here[taken, word]
-  for k in range(number):
-    order[k] = terminals[row[k]]
 
 
 @kernel(
@@ -142,6 +136,7 @@ def put_together(
     _ARRAYS,
     INDICES,
     INDICES,
+    COUNT_TABLE,
     INDICES,
     COUNT_TABLE,
     COUNT_TABLE,
@@ -155,6 +150,7 @@ def lay_out_hands(
   arrays: PayoffArrays,
   kept: Uint32s,
   place: Uint32s,
+  here: Uint64s,
   order: Uint32s,
   vectors: Uint64s,
   table: Uint64s,
@@ -169,6 +165,7 @@ def lay_out_hands(
     arrays: of the whole game, see `PokerTerminals`.
     kept: the place of each sequence among those that are left, or `_NOWHERE`.
     place: the new numbers of these.
+    here: which hands are left at each terminal, see `list_hands`.
     order: terminals, a vector of them after the other.
     vectors: of each, the board's row in the table of the whole game, where in `order` it begins, and where it ends.
     table: filled from row 2 on, see `COLUMNS`.
@@ -177,34 +174,42 @@ def lay_out_hands(
     values: filled.
     numbers: filled with the most hands, and how long the last three are.
   """
-  source = arrays.table
+  source, words = arrays.table, np.uint64(here.shape[1]) // _TWO
   row = pair = value = most = _ZERO
+  # The hands of a vector, and the number of each there; of those that are not there, and of nobody's, none.
   listed = np.zeros((2, source[0, 3]), np.uint64)
-  # Of a hand that is not there, and in place of a hand that nobody has.
-  none = np.uint32(0xFFFFFFFF)
-  number = np.full((2, source[0, 3] + _ONE), none)
+  number = np.zeros((2, source[0, 3] + _ONE), np.uint32)
   for vector in range(np.uint64(vectors.shape[0])):
     board, first, last = vectors[vector, 0], vectors[vector, 1], vectors[vector, 2]
     line = table[vector + _TWO]
     line[0] = np.uint64(order[first]) < source[board, 9]
+    number[:] = _NOWHERE
     for player in range(_TWO):
-      hands, left = source[board, player], _ZERO
-      for hand in range(hands):
-        here = False
+      left = _ZERO
+      for word in range(words):
+        bits = _ZERO
         for k in range(first, last):
-          here |= kept[_sequence(arrays, player, np.uint64(order[k]), hand)] != _NOWHERE
-        number[player, hand] = left
-        if here:
-          listed[player, left] = hand
+          bits |= here[order[k], player * words + word]
+        while bits != _ZERO:
+          hand = word * _WORD + lowest_bit(bits)
+          listed[player, left], number[player, hand] = hand, left
           left += _ONE
-        else:
-          number[player, hand] = none
-      number[player, hands] = none
+          bits &= bits - _ONE
       line[1 + player] = left
       most = max(most, left)
+    line[7], line[8] = row, source[board, 7]
+    for player in range(_TWO):
+      begin, passed = source[board, 6] + player * (line[8] + _ONE), _ZERO
+      for level in range(line[8] + _ONE):
+        # Hands are in order of strength.
+        start = np.uint64(arrays.rows[begin + level])
+        while passed < line[1 + player] and listed[player, passed] < start:
+          passed += _ONE
+        rows[row] = np.uint32(passed)
+        row += _ONE
     for player in range(_TWO):
       left, hands, opponent = line[1 + player], source[board, player], _ONE - player
-      line[3 + player] = row
+      line[3 + player], line[5 + player] = row, value
       for each in range(_LINES):
         begin = source[board, 2 + player] + each * hands
         for i in range(left):
@@ -214,39 +219,26 @@ def lay_out_hands(
             entry = min(number[opponent, entry], np.uint32(line[1 + opponent]))
           rows[row] = entry
           row += _ONE
-      line[5 + player] = value
       for i in range(left):
         values[value] = arrays.values[source[board, 4 + player] + listed[player, i]]
         value += _ONE
       line[9 + 2 * player] = pair
       for k in range(first, last):
-        for i in range(left):
-          own = _sequence(arrays, player, np.uint64(order[k]), listed[player, i])
-          if kept[own] != _NOWHERE:
-            others[0, pair] = place[kept[own]]
-            others[1, pair] = np.uint32(i * _LANES + k - first)
+        terminal = np.uint64(order[k])
+        for word in range(words):
+          bits = here[terminal, player * words + word]
+          while bits != _ZERO:
+            hand = word * _WORD + lowest_bit(bits)
+            others[0, pair] = place[kept[_sequence(arrays, player, terminal, hand)]]
+            others[1, pair] = np.uint32(number[player, hand] * _LANES + k - first)
             pair += _ONE
+            bits &= bits - _ONE
       line[10 + 2 * player] = pair
-    line[7] = row
-    levels = source[board, 6]
-    for player in range(_TWO):
-      begin = levels + player * (source[board, 7] + _ONE)
-      place_at = _ZERO
-      for level in range(source[board, 7]):
-        # Hands are in order of strength.
-        end = np.uint64(arrays.rows[begin + level + _ONE])
-        rows[row] = np.uint32(place_at)
-        row += _ONE
-        while place_at < line[1 + player] and listed[player, place_at] < end:
-          place_at += _ONE
-      rows[row] = np.uint32(place_at)
-      row += _ONE
-    line[8] = source[board, 7]
     line[13] = value
-    for k in range(_LANES):
+    for k in range(first, first + _LANES):
       values[value] = 0.0
-      if first + k < last:
-        values[value] = arrays.values[source[0, 2] + np.uint64(order[first + k])]
+      if k < last:
+        values[value] = arrays.values[source[0, 2] + np.uint64(order[k])]
       value += _ONE
   numbers[0], numbers[1], numbers[2], numbers[3] = most, row, pair, value
 
@@ -257,14 +249,16 @@ class TakenHands(NamedTuple):
   Attributes:
     whole: the payoffs of all.
     kept: the place of each sequence among those that are left, or `_NOWHERE`.
-    counts: of those that are left, at how many terminals it matters, shape (sequences,).
-    sizes: how many hands each terminal has.
+    counts: of those that are left, at how many terminals each matters, shape (kept,).
+    here: which hands are left at each terminal, see `list_hands`.
+    sizes: how many these are.
     share: what part of all hands at terminals is left.
   """
 
   whole: PokerTerminals
   kept: Uint32s
   counts: Uint64s
+  here: Uint64s
   sizes: Uint64s
   share: float
 
@@ -284,7 +278,9 @@ class TakenHands(NamedTuple):
     rows = np.empty(len(vectors) * (HAND_LINES * most + levels), np.uint32)
     others = np.empty((2, pairs), np.uint32)
     values, numbers = np.empty(len(vectors) * (most + LANES)), np.zeros(4, np.uint64)
-    lay_out_hands(arrays, self.kept, place, order, vectors, table, rows, others, values, numbers)
+    lay_out_hands(
+      arrays, self.kept, place, self.here, order, vectors, table, rows, others, values, numbers
+    )
     table[:2, :2] = bounds
     table[0, 2:4] = numbers[0], arrays.table[0, 4]
     return LeftHands(
@@ -300,7 +296,7 @@ class TakenHands(NamedTuple):
         sizes = self.sizes[first:last].astype(np.int64)
         left = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
         own = (first + left).astype(np.uint32)
-        put_together(self.whole.arrays, self.kept, np.uint64(board), own, self.sizes)
+        put_together(self.here, self.sizes, own)
         order.append(own)
         end = begin + len(own)
         vectors += [(board, at, min(at + LANES, end)) for at in range(begin, end, LANES)]
@@ -316,11 +312,12 @@ def take_hands(whole: PokerTerminals, kept: Uint32s, number: int) -> TakenHands:
     kept: the place of each sequence among those that are left, the largest of numbers for the others.
     number: how many these are.
   """
-  counts = np.zeros(number, np.uint64)
-  sizes = np.zeros(whole.arrays.others.shape[1], np.uint64)
-  every = count_hands(whole.arrays, kept, counts, sizes)
-  return TakenHands(whole, kept, counts, sizes, float(sizes.sum()) / max(1, int(every)))
+  counts, terminals = np.zeros(number, np.uint64), whole.arrays.others.shape[1]
+  sizes = np.zeros(terminals, np.uint64)
+  here = np.zeros((terminals, 2 * -(-int(whole.arrays.table[0, 3]) // int(_WORD))), np.uint64)
+  every = list_hands(whole.arrays, kept, counts, here, sizes)
+  return TakenHands(whole, kept, counts, here, sizes, float(sizes.sum()) / max(1, int(every)))
 
 
 # All of them, for those who load them before they need them.
-TAKING = (count_hands, put_together, lay_out_hands)
+TAKING = (list_hands, put_together, lay_out_hands)

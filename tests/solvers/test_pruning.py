@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import random_games
 from composition.forms import FORMS
-from pruning_games import GAMES, game_of, names, unpruned
+from pruning_games import GAMES, IN_VECTORS, game_of, names, unpruned
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
@@ -27,7 +27,7 @@ from spiel_cfr.payoffs.sorted_rows import sorted_rows
 
 # On Kuhn poker nothing is ever left alone.
 EVERY = [name for name in GAMES if name != "kuhn"]
-NAMES = names(EVERY, always=("liar's dice", "random 5"))
+NAMES = names([*EVERY, *IN_VECTORS], always=("liar's dice", "random 5", "river endgame"))
 RULES = ["regret", "best_response"]
 
 
@@ -264,7 +264,9 @@ def test_full_caution_is_sound(name, rule):
   assert solver.exploitability() < 3 * plain.exploitability() + 1e-6
 
 
-@pytest.mark.parametrize("name", names(EVERY, always=("random 2", "random 11")))
+@pytest.mark.parametrize(
+  "name", names([*EVERY, *IN_VECTORS], always=("random 2", "random 11", "river endgame"))
+)
 @pytest.mark.parametrize("plus", [False, True])
 @pytest.mark.parametrize("rule", RULES)
 def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
@@ -296,9 +298,10 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("plus", [False, True])
-def test_a_window_that_misses_too_much_is_gone_back_on(rule, plus, monkeypatch):
+@pytest.mark.parametrize("name", ["leduc", "leduc in vectors"])
+def test_a_window_that_misses_too_much_is_gone_back_on(rule, plus, name, monkeypatch):
   """Then its iterations are those of a solver that left nothing alone in it, bit for bit."""
-  game, opened, wrong, compared = game_of("leduc"), [], [], []
+  game, opened, wrong, compared = game_of(name), [], [], []
   next_epoch, go_back = PruningSolver._next_epoch, PruningSolver._go_back
 
   def notice_epoch(solver, interrupt):
@@ -316,8 +319,8 @@ def test_a_window_that_misses_too_much_is_gone_back_on(rule, plus, monkeypatch):
     again = looked_at_again(there)
     assert again.iteration == start < end == watched.iteration
     again.run(end - start)
-    for name in ("_strategy", "_cumulative", "_state", "_local"):
-      np.testing.assert_array_equal(getattr(watched, name), getattr(again, name))
+    for each in ("_strategy", "_cumulative", "_state", "_local"):
+      np.testing.assert_array_equal(getattr(watched, each), getattr(again, each))
     compared.append(end)
 
   monkeypatch.setattr(PruningSolver, "_next_epoch", notice_epoch)
@@ -462,7 +465,8 @@ def test_reading_changes_nothing():
 def test_every_form_works_or_is_refused(form, rule):
   game = form.compiled
   too_many = game.num_players > 2 and rule != "partial"
-  if too_many or form.is_vector or form.buckets is not None:
+  parts = form.is_vector and (rule == "partial" or not form.is_whole_in_float64)
+  if too_many or parts or form.buckets is not None:
     with pytest.raises(errors.PruningError, match="take no pruning"):
       pruned(game, rule)
     return

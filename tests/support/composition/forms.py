@@ -79,6 +79,11 @@ class Form:
     """Whether the game is in vector form."""
     return self.options is not None
 
+  @property
+  def is_whole_in_float64(self) -> bool:
+    """Whether solvers take it as a whole, and compute in float64."""
+    return self.compiled.partition is None and self.compiled.dtype == np.float64
+
   @functools.cached_property
   def open_spiel_game(self) -> Any:
     """The game that is solved, as OpenSpiel's Python algorithms can walk it."""

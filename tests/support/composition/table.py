@@ -110,15 +110,15 @@ def _has_string(form: Form) -> bool:
 REFUSALS: tuple[Refusal, ...] = (
   Refusal(
     errors.PruningError,
-    "What one of three players faces is no sum of strategies; and of a vector of hands, or of an abstraction, nothing "
-    "can be left out.",
+    "What one of three players faces is no sum of strategies; of an abstraction nothing can be left out; and of "
+    "vectors of hands only with 'regret' or 'best_response', in a game that is taken as a whole, in float64.",
     "take no pruning",
     lambda cell: (
       "pruning" in catalogue.SOLVERS[cell.solver].arguments
       and (
-        cell.form.is_vector
-        or cell.form.buckets is not None
+        cell.form.buckets is not None
         or (cell.form.name == "three players" and _has_windows(cell))
+        or (cell.form.is_vector and not (_has_windows(cell) and cell.form.is_whole_in_float64))
       )
     ),
   ),
