@@ -30,7 +30,7 @@ from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.continuing.compaction import Compacted, iteration_work
-from spiel_cfr.continuing.rewriting import add_deferred, copy_kept, copy_some
+from spiel_cfr.continuing.rewriting import add_deferred, copy_looked_at, copy_some
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr.minimizers.base import LocalMinimizer
@@ -311,7 +311,7 @@ class PruningSolver(Windowed):
       self._opened_values[:] = self._local[0]
       if self._prunes:
         for opened, now in self._gone_back_on():
-          copy_kept(self._rule.tree, self._left().kept, now, opened)
+          copy_looked_at(self._left().kept, self._left().live, now, opened)
 
   def _gone_back_on(self) -> list[tuple[Float64s, AnyFloats]]:
     """Returns pairs of arrays: what was at infosets that owners play to when the window began, and what is."""
@@ -336,7 +336,7 @@ class PruningSolver(Windowed):
     try:
       self._cumulative[:], self._local[0] = self._opened, self._opened_values
       for opened, now in self._gone_back_on():
-        copy_kept(self._rule.tree, window.kept, opened, now)
+        copy_looked_at(window.kept, window.live, opened, now)
       self.iteration = self._epoch_start
       self._rule.decide(self, 0)
       self._forget_window()
@@ -384,7 +384,7 @@ class PruningSolver(Windowed):
   def _add_deferred(self, sums: AnyFloats) -> None:
     """Brings averages up to date where nobody looked."""
     left, decisions = self._left(), self._rule.game.decisions
-    add_deferred(self._rule.tree, left.kept, left.live, self._strategy, self._opened, sums)
+    add_deferred(left.kept, left.live, self._strategy, self._opened, sums)
     copy_some(sums, sums, decisions.chosen, decisions.forced)
 
   def _weight(self, iteration: int) -> float:
