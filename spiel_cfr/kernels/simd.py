@@ -192,6 +192,16 @@ def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
   return types.void(numbers, types.uint64, vector_of(numbers)), generate
 
 
+def _masked(builder: Any, name: str, vector: Any, result: Any, *arguments: Any) -> Any:
+  """Calls an instruction of LLVM's that has a mask; None among the arguments stands for how numbers are aligned."""
+  align = ir.Constant(_INDEX, vector.number.bitwidth // 8)
+  given = [align if argument is None else argument for argument in arguments]
+  signature = ir.FunctionType(result, [argument.type for argument in given])
+  form = f"v{vector.lanes}f{vector.number.bitwidth}"
+  whole = f"llvm.masked.{name.format(form, vector.lanes)}"
+  return builder.call(cgutils.get_or_insert_function(builder.module, signature, whole), given)
+
+
 @inside_kernels
 def store_first(typing_context: Any, numbers: Any, start: Any, vector: Any, count: Any) -> Any:
   """Writes the first elements of a vector, `count` of them, to numbers[start : start + count], unchecked."""
@@ -204,16 +214,55 @@ def store_first(typing_context: Any, numbers: Any, start: Any, vector: Any, coun
     end = builder.shl(ir.Constant(bits, 1), builder.trunc(count, bits))
     ones = builder.trunc(builder.sub(end, ir.Constant(bits, 1)), ir.IntType(wanted.lanes))
     mask = builder.bitcast(ones, ir.VectorType(ir.IntType(1), wanted.lanes))
-    size = wanted.number.bitwidth
-    masked_store = cgutils.get_or_insert_function(
-      builder.module,
-      ir.FunctionType(ir.VoidType(), [wanted.llvm, pointer.type, _INDEX, mask.type]),
-      f"llvm.masked.store.v{wanted.lanes}f{size}.p0",
-    )
-    builder.call(masked_store, [vector, pointer, ir.Constant(_INDEX, size // 8), mask])
+    _masked(builder, "store.{}.p0", wanted, ir.VoidType(), vector, pointer, None, mask)
     return context.get_dummy_value()
 
   return types.void(numbers, types.uint64, wanted, types.uint64), generate
+
+
+def _each_place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+  """Returns where numbers[places[start + k]] is for each element k of a vector, and a mask that leaves out none."""
+  lanes = vector_of(signature.args[0]).lanes
+  data, places = (
+    context.make_array(array_type)(context, builder, array).data
+    for array_type, array in zip(signature.args[:2], arguments[:2], strict=True)
+  )
+  some = builder.bitcast(
+    builder.gep(places, [arguments[2]]), ir.VectorType(_INDEX, lanes).as_pointer()
+  )
+  words = builder.zext(builder.load(some, align=4), ir.VectorType(ir.IntType(64), lanes))
+  pointers = builder.gep(data, [words], source_etype=data.type.pointee)
+  # llvmlite takes it for a single one.
+  pointers.type = ir.VectorType(data.type, lanes)
+  return pointers, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
+
+
+@inside_kernels
+def gather(typing_context: Any, numbers: Any, places: Any, start: Any) -> Any:
+  """Returns numbers[places[start + k]] for each element k of a vector, unchecked; `places` are uint32 in a row."""
+  vector = vector_of(numbers)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    pointers, all_of_them = _each_place(context, builder, signature, arguments)
+    undefined = ir.Constant(vector.llvm, ir.Undefined)
+    given = pointers, None, all_of_them, undefined
+    return _masked(builder, "gather.{}.v{}p0", vector, vector.llvm, *given)
+
+  return vector(numbers, places, types.uint64), generate
+
+
+@inside_kernels
+def scatter(typing_context: Any, numbers: Any, places: Any, start: Any, vector: Any) -> Any:
+  """Writes each element k of a vector to numbers[places[start + k]], unchecked; `places` as `gather` takes them."""
+  wanted = vector_of(numbers)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    pointers, all_of_them = _each_place(context, builder, signature, arguments)
+    given = arguments[3], pointers, None, all_of_them
+    _masked(builder, "scatter.{}.v{}p0", wanted, ir.VoidType(), *given)
+    return context.get_dummy_value()
+
+  return types.void(numbers, places, types.uint64, wanted), generate
 
 
 @inside_kernels
