@@ -80,22 +80,23 @@ def note_window(
     The sum of the positive regrets that the pruned has come to have, times the weight of the last iteration.
   """
   groups, missed = np.uint64(kept.groups.shape[0]), 0.0
-  # In the window, where that is asked for; carried up.
-  gained = np.zeros(kept.sequences.shape[0])
+  # In the window; carried up.
+  gained = np.empty(kept.sequences.shape[0])
+  # Of each infoset, one of the sequences that are kept there.
+  one = np.zeros(live.shape[0], np.uint32)
+  for each in range(np.uint64(kept.sequences.shape[0])):
+    row = kept.sequences[each]
+    gained[each] = worth[row] - opened_worth[row]
   for group in range(groups):
     for each in range(kept.groups[group, 0], kept.groups[group, 1]):
-      if live[kept.owner[each]] == _ONE:
-        row = kept.sequences[each]
-        gained[each] = worth[row] - opened_worth[row]
+      one[kept.owner[each]] = np.uint32(each)
   for back in range(groups):
     group = groups - _ONE - back
-    for each in range(kept.groups[group, 0], kept.groups[group, 1]):
-      if live[kept.owner[each]] == _ONE:
-        values[kept.infosets[kept.owner[each]]] += gained[each]
     for each in range(kept.groups[group, 2], kept.groups[group, 3]):
-      if live[each] != _ZERO:
-        j = kept.infosets[each]
-        gained[kept.above[each]] += values[j] - opened[j]
+      # Without branches that nobody can foresee.
+      j = kept.infosets[each]
+      values[j] += gained[one[each]] if live[each] == _ONE else 0.0
+      gained[kept.above[each]] += values[j] - opened[j] if live[each] != _ZERO else 0.0
   for each in range(np.uint64(kept.cut.shape[0])):
     row, j = kept.cut[each], kept.infosets[kept.cut_owner[each]]
     excess = best[row] - values[j]
@@ -187,8 +188,8 @@ def choose(
       less[each] = factor * (values[j] - opened_values[j])
     for each in range(kept.groups[group, 0], kept.groups[group, 1]):
       row, at = kept.sequences[each], kept.owner[each]
-      if live[at] <= _ONE:
-        regret[row] *= discount if regret[row] > 0.0 else fading
+      factor_here = discount if regret[row] > 0.0 else fading
+      regret[row] *= factor_here if live[at] <= _ONE else 1.0
       excess = best[row] - z[at] if anew else weight * regret[row]
       hopeless = (
         (excess + max(more[row] - less[at], 0.0) <= 0.0)
@@ -283,17 +284,6 @@ def restore(
       _play_regrets(first + i, stride, actions, regret, ties[j], strategy)
 
 
-@kernel(types.void(KEPT, COUNTS, FLOATS, FLOATS))
-def copy_looked_at(kept: Kept, live: Uint64s, source: Float64s, target: Float64s) -> None:
-  """Copies the numbers of all sequences at infosets of which several actions are left."""
-  for each in range(np.uint64(kept.sequences.shape[0])):
-    if live[kept.owner[each]] > _ONE:
-      target[kept.sequences[each]] = source[kept.sequences[each]]
-  for each in range(np.uint64(kept.cut.shape[0])):
-    if live[kept.cut_owner[each]] > _ONE:
-      target[kept.cut[each]] = source[kept.cut[each]]
-
-
 @kernel(types.void(*[FLOATS] * 3, types.float64, types.float64))
 def weigh(
   target: Float64s, first: Float64s, second: Float64s, one: float, other: float
@@ -317,7 +307,6 @@ REWRITING = (
   fade,
   choose,
   restore,
-  copy_looked_at,
   weigh,
   copy_some,
 )
