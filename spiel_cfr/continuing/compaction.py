@@ -19,7 +19,6 @@ from spiel_cfr.compiled.decisions import Decisions
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.continuing.kept import KEPT, NOWHERE, Kept, find_kept, list_kept
 from spiel_cfr.continuing.taking import Prunable, TakenLeaves, Whole
-from spiel_cfr.game.sweeps import TREE, Tree
 from spiel_cfr.game.treeplex import ACTIONS, COLUMNS, COUNT, DEPTH, Treeplex
 from spiel_cfr.kernels.arrays import (
   COUNT_TABLE,
@@ -95,38 +94,35 @@ def take_leaves(
   return to
 
 
-@kernel(types.void(TREE, KEPT, COUNTS, COUNTS))
-def count_left(tree: Tree, kept: Kept, counts: Uint64s, live: Uint64s) -> None:
+@kernel(types.void(KEPT, COUNTS, COUNTS))
+def count_left(kept: Kept, counts: Uint64s, live: Uint64s) -> None:
   """Adds to each kept sequence's leaves those that follow it.
 
   Args:
-    tree: of all players.
     kept: what is kept.
     counts: of each kept sequence; brought up to date.
     live: filled with how many actions are left at each infoset in the list, 0 if no leaf follows it.
   """
-  groups = np.uint64(tree.groups.shape[0])
+  groups = np.uint64(kept.groups.shape[0])
+  totals = np.zeros(live.shape[0], np.uint64)
+  live[:] = _ZERO
   for back in range(groups):
     group = groups - _ONE - back
-    first, stride = tree.groups[group, 0], tree.groups[group, 1]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for each in range(kept.starts[group], kept.starts[group + _ONE]):
-      j = np.uint64(kept.infosets[each])
-      total = many = _ZERO
-      for action in range(actions):
-        place = kept.place[first + action * stride + j - infoset]
-        if place != NOWHERE:
-          total += counts[place]
-          many += _ONE
-      live[each] = many if total > _ZERO else _ZERO
-      counts[kept.place[tree.parent[j]]] += total
+    for each in range(kept.groups[group, 0], kept.groups[group, 1]):
+      totals[kept.owner[each]] += counts[each]
+      live[kept.owner[each]] += _ONE
+    for each in range(kept.groups[group, 2], kept.groups[group, 3]):
+      counts[kept.above[each]] += totals[each]
+      live[each] = live[each] if totals[each] > _ZERO else _ZERO
 
 
 @kernel(
-  types.void(TREE, KEPT, COUNTS, types.uint64, COUNTS, INDICES, COUNT_TABLE, *[INDICES] * 4, COUNTS)
+  types.void(
+    COUNT_TABLE, KEPT, COUNTS, types.uint64, COUNTS, INDICES, COUNT_TABLE, *[INDICES] * 4, COUNTS
+  )
 )
 def lay_out(
-  tree: Tree,
+  groups: Uint64s,
   kept: Kept,
   levels: Uint64s,
   least: int,
@@ -142,8 +138,8 @@ def lay_out(
   """Lays out what is left of a player, in groups of infosets with as many actions left.
 
   Args:
-    tree: of one player, in the numbering of all.
-    kept: what is kept; `starts` of that player.
+    groups: of one player, in the numbering of all.
+    kept: what is kept; `groups` of that player.
     levels: of each group; those of the same one, next to each other, are put together.
     least: infosets with fewer actions left are left out, and their sequence is the one above.
     live: see `count_left`.
@@ -155,53 +151,51 @@ def lay_out(
     places: filled with the new ones.
     numbers: the end of the sequences so far, infosets so far, new groups, sequences listed; brought up to date.
   """
-  groups, most, group = np.uint64(tree.groups.shape[0]), _ZERO, _ZERO
-  for each in range(groups):
-    most = max(most, tree.groups[each, 3])
+  number, most, group = np.uint64(groups.shape[0]), _ZERO, _ZERO
+  for each in range(number):
+    most = max(most, groups[each, 3])
   # Of each number of actions, how many infosets there are, where the next one goes, and its first row.
   alive, to, row_at = np.zeros((3, most + _ONE), np.uint64)
-  while group < groups:
+  # Of each infoset, where the next of its sequences goes.
+  next_row = np.empty(live.shape[0], np.uint64)
+  while group < number:
     after = group
     alive[:] = 0
-    while after < groups and levels[after] == levels[group]:
+    while after < number and levels[after] == levels[group]:
       after += _ONE
-    for each in range(kept.starts[group], kept.starts[after]):
+    for each in range(kept.groups[group, 2], kept.groups[after - _ONE, 3]):
       alive[live[each]] += _ONE
     for many in range(least, most + _ONE):
       if alive[many] == _ZERO:
         continue
-      new, number = numbers[2], alive[many]
+      new, count = numbers[2], alive[many]
       row_at[many] = (numbers[0] + _LINE - _ONE) // _LINE * _LINE
       # From now on, from one row to the next.
-      alive[many] = (number + _LINE - _ONE) // _LINE * _LINE
+      alive[many] = (count + _LINE - _ONE) // _LINE * _LINE
       to[many] = numbers[1]
-      new_groups[new, 0], new_groups[new, 1], new_groups[new, 2] = row_at[many], alive[many], number
+      new_groups[new, 0], new_groups[new, 1], new_groups[new, 2] = row_at[many], alive[many], count
       new_groups[new, 3], new_groups[new, 4] = many, to[many]
-      new_groups[new, 5] = tree.groups[group, 5]
+      new_groups[new, 5] = groups[group, 5]
       numbers[0], numbers[2] = row_at[many] + many * alive[many], new + _ONE
-      numbers[1] += number
-    for old in range(group, after):
-      first, stride = tree.groups[old, 0], tree.groups[old, 1]
-      actions, infoset = tree.groups[old, 3], tree.groups[old, 4]
-      for each in range(kept.starts[old], kept.starts[old + _ONE]):
-        many, j = live[each], np.uint64(kept.infosets[each])
-        if many == _ZERO:
-          continue
-        above = place[kept.place[tree.parent[j]]]
-        new_row = row_at[many]
-        if many >= least:
-          left[to[many]], new_parent[to[many]] = np.uint32(j), above
-          to[many] += _ONE
-          row_at[many] += _ONE
-        for action in range(actions):
-          row = first + action * stride + j - infoset
-          there = kept.place[row]
-          if there != NOWHERE:
-            place[there] = np.uint32(new_row) if many >= least else above
-            if many >= least:
-              sequences[numbers[3]], places[numbers[3]] = np.uint32(row), place[there]
-              new_row += alive[many]
-              numbers[3] += _ONE
+      numbers[1] += count
+    for each in range(kept.groups[group, 2], kept.groups[after - _ONE, 3]):
+      many = live[each]
+      if many >= least:
+        left[to[many]], new_parent[to[many]] = kept.infosets[each], place[kept.above[each]]
+        next_row[each] = row_at[many]
+        to[many] += _ONE
+        row_at[many] += _ONE
+    listed = numbers[3]
+    for each in range(kept.groups[group, 0], kept.groups[after - _ONE, 1]):
+      infoset = np.uint64(kept.owner[each])
+      if live[infoset] >= least:
+        place[each] = np.uint32(next_row[infoset])
+        sequences[listed], places[listed] = kept.sequences[each], place[each]
+        next_row[infoset] += alive[live[infoset]]
+        listed += _ONE
+      else:
+        place[each] = place[kept.above[infoset]]
+    numbers[3] = listed
     group = after
 
 
@@ -256,8 +250,7 @@ def compact(game: Prunable, payoff: Whole, pruned: Bools, owners_go_on: bool = F
   below = taken.counts.copy()
   if owners_go_on:
     below += seen.place[kept.sequences] != NOWHERE
-  every = Tree(game.decisions.groups, game.decisions.parent)
-  count_left(every, kept, below, live)
+  count_left(kept, below, live)
   place, sequences, places = np.zeros((3, number), np.uint32)
   parent, left = np.zeros((2, len(live)), np.uint32)
   least = 1 if owners_go_on else 2
@@ -270,15 +263,13 @@ def compact(game: Prunable, payoff: Whole, pruned: Bools, owners_go_on: bool = F
     sequences[int(numbers[3])] = whole_root
     numbers[[0, 3]] += np.uint64(1)
     numbers[2] = 0
-    whole = every._replace(groups=every.groups[begin:end])
+    whole = game.decisions.groups[begin:end]
     # Where owners go on, utilities are to be summed in the order in which they were, at all infosets.
-    levels = (
-      np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole.groups[:, DEPTH].copy()
-    )
-    groups = np.zeros((int(whole.groups[:, ACTIONS].sum()), COLUMNS), np.uint64)
+    levels = np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole[:, DEPTH].copy()
+    groups = np.zeros((int(whole[:, ACTIONS].sum()), COLUMNS), np.uint64)
     lay_out(
       whole,
-      kept._replace(starts=kept.starts[begin : end + 1]),
+      kept._replace(groups=kept.groups[begin:end]),
       levels,
       least,
       live,

@@ -10,7 +10,6 @@ from spiel_cfr.game.sweeps import TREE, Tree
 from spiel_cfr.kernels.arrays import (
   BYTES,
   COUNT_TABLE,
-  COUNTS,
   INDICES,
   Bools,
   Uint32s,
@@ -27,51 +26,68 @@ _NO, _ONE = np.uint8(0), np.uint64(1)
 class Kept(NamedTuple):
   """Sequences that are neither pruned nor follow what their owner has pruned, and the infosets below them.
 
+  What is done over and over is done in the order of these lists, without a look at the game.
+
   Attributes:
     place: of each sequence of the game, its place in `sequences`, or `NOWHERE`; shape (sequences of the game,).
     sequences: those, in the order of their numbers, each player's empty one first; shape (kept,).
-    infosets: those right below them, group by group, shape (reached,).
-    starts: of each group, where its infosets begin in `infosets`, and one past the last; shape (groups + 1,).
+    owner: of each of them, the place of its infoset in `infosets`; of an empty one, nothing of any use.
+    infosets: those right below them, in the order of their numbers, shape (reached,).
+    above: of each of them, the place in `sequences` of the sequence above.
+    cut: what is pruned at them, in the order of their numbers, shape (pruned,).
+    cut_owner: of each of these, the place of its infoset in `infosets`.
+    groups: of each group of the game, where its `sequences` begin and end, its `infosets`, and what is `cut`; shape
+      (groups, 6).
   """
 
   place: Uint32s
   sequences: Uint32s
+  owner: Uint32s
   infosets: Uint32s
-  starts: Uint64s
+  above: Uint32s
+  cut: Uint32s
+  cut_owner: Uint32s
+  groups: Uint64s
 
 
-KEPT = tuple_type(Kept, *[INDICES] * 3, COUNTS)
+KEPT = tuple_type(Kept, *[INDICES] * 7, COUNT_TABLE)
 
 
 @kernel(types.uint64(TREE, COUNT_TABLE, BYTES, KEPT))
 def list_kept(tree: Tree, players: Uint64s, pruned: Bools, kept: Kept) -> int:
-  """Fills lists that are long enough, `infosets` by 1 longer; all places are `NOWHERE` before.
+  """Fills lists that are longer by 1 than all that there can be; all places are `NOWHERE` before.
 
   Returns:
-    How many sequences there are; how many infosets, `starts` says.
+    How many sequences are kept; `groups` tells the rest.
   """
-  place, sequences, infosets, starts = kept
-  listed, met = np.uint64(0), np.uint64(0)
+  place, sequences, owner, infosets, above, cut, cut_owner, groups = kept
+  listed, reached, pruned_so_far = np.uint64(0), np.uint64(0), np.uint64(0)
   for player in range(np.uint64(players.shape[0])):
     root = players[player, 2]
-    place[root], sequences[listed] = np.uint32(listed), np.uint32(root)
+    place[root], sequences[listed], owner[listed] = np.uint32(listed), np.uint32(root), 0
     listed += _ONE
     for group in range(players[player, 0], players[player, 1]):
       first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
       actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-      begin = met
+      groups[group, 0], groups[group, 2], groups[group, 4] = listed, reached, pruned_so_far
+      # Everywhere without branches that nobody can foresee.
       for i in range(count):
-        # Without a branch that nobody can foresee.
-        infosets[met] = np.uint32(infoset + i)
-        met += np.uint64(place[tree.parent[infoset + i]] != NOWHERE)
-      starts[group + _ONE] = met
+        infosets[reached], above[reached] = (
+          np.uint32(infoset + i),
+          place[tree.parent[infoset + i]],
+        )
+        reached += np.uint64(above[reached] != NOWHERE)
       for action in range(actions):
         row_0 = first + action * stride - infoset
-        for each in range(begin, met):
+        for each in range(groups[group, 2], reached):
           row = row_0 + infosets[each]
-          if pruned[row] == _NO:
-            place[row], sequences[listed] = np.uint32(listed), np.uint32(row)
-            listed += _ONE
+          is_kept = pruned[row] == _NO
+          place[row] = np.uint32(listed) if is_kept else NOWHERE
+          sequences[listed], owner[listed] = np.uint32(row), np.uint32(each)
+          cut[pruned_so_far], cut_owner[pruned_so_far] = np.uint32(row), np.uint32(each)
+          listed += np.uint64(is_kept)
+          pruned_so_far += np.uint64(not is_kept)
+      groups[group, 1], groups[group, 3], groups[group, 5] = listed, reached, pruned_so_far
   return listed
 
 
@@ -80,12 +96,21 @@ def find_kept(game: CompiledGame, pruned: Bools) -> Kept:
   decisions = game.decisions
   lists = Kept(
     np.full(game.end, NOWHERE),
-    np.empty(game.end, np.uint32),
-    np.empty(game.num_infosets + 1, np.uint32),
-    np.zeros(len(decisions.groups) + 1, np.uint64),
+    *np.empty((2, game.end), np.uint32),
+    *np.empty((2, game.num_infosets + 1), np.uint32),
+    *np.empty((2, game.end), np.uint32),
+    np.zeros((len(decisions.groups), 6), np.uint64),
   )
   tree = Tree(decisions.groups, decisions.parent)
-  number = list_kept(tree, decisions.players, pruned.view(np.uint8), lists)
-  return lists._replace(
-    sequences=lists.sequences[:number], infosets=lists.infosets[: int(lists.starts[-1])]
+  listed = list_kept(tree, decisions.players, pruned.view(np.uint8), lists)
+  reached, cut = lists.groups[-1, 3::2].tolist() if len(lists.groups) else (0, 0)
+  return Kept(
+    lists.place,
+    lists.sequences[:listed],
+    lists.owner[:listed],
+    lists.infosets[:reached],
+    lists.above[:reached],
+    lists.cut[:cut],
+    lists.cut_owner[:cut],
+    lists.groups,
   )

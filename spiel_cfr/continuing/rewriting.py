@@ -24,37 +24,33 @@ from spiel_cfr.kernels.compile import inlined, kernel
 _ZERO, _ONE, _YES, _NO = np.uint64(0), np.uint64(1), np.uint8(1), np.uint8(0)
 
 
-@kernel(types.void(TREE, KEPT, COUNTS, *[FLOATS] * 3))
+@kernel(types.void(KEPT, COUNTS, *[FLOATS] * 3))
 def add_deferred(
-  tree: Tree, kept: Kept, live: Uint64s, strategy: Float64s, opened: Float64s, sums: Float64s
+  kept: Kept, live: Uint64s, strategy: Float64s, opened: Float64s, sums: Float64s
 ) -> None:
   """Adds to sums of sequence forms, where nobody looked, what the strategies there have come to since.
 
   Args:
-    tree: of all players.
     kept: what was not pruned; what is has no part in any strategy, nor has what follows.
     live: at how many actions of each infoset somebody looked, if there were several.
     strategy: of all infosets.
     opened: the sums at the beginning of the window.
     sums: brought up to date.
   """
-  for group in range(np.uint64(tree.groups.shape[0])):
-    first, stride = tree.groups[group, 0], tree.groups[group, 1]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for each in range(kept.starts[group], kept.starts[group + _ONE]):
+  more = np.zeros(live.shape[0])
+  for group in range(np.uint64(kept.groups.shape[0])):
+    for each in range(kept.groups[group, 2], kept.groups[group, 3]):
       if live[each] <= _ONE:
-        j = np.uint64(kept.infosets[each])
-        above = tree.parent[j]
-        more = sums[above] - opened[above]
-        if more != 0.0:
-          for action in range(actions):
-            row = first + action * stride + j - infoset
-            sums[row] += more * strategy[row]
+        above = kept.sequences[kept.above[each]]
+        more[each] = sums[above] - opened[above]
+    for each in range(kept.groups[group, 0], kept.groups[group, 1]):
+      if more[kept.owner[each]] != 0.0:
+        row = kept.sequences[each]
+        sums[row] += more[kept.owner[each]] * strategy[row]
 
 
-@kernel(types.float64(TREE, KEPT, COUNTS, types.boolean, *[FLOATS] * 6, types.float64))
+@kernel(types.float64(KEPT, COUNTS, types.boolean, *[FLOATS] * 6, types.float64))
 def note_window(
-  tree: Tree,
   kept: Kept,
   live: Uint64s,
   anew: bool,
@@ -69,7 +65,6 @@ def note_window(
   """Adds to Z(j) of infosets with one action left what that was worth in the window.
 
   Args:
-    tree: of all players.
     kept: what was not pruned.
     live: how many actions were left at its infosets.
     anew: whether C and Z are of all iterations, or else of the last window.
@@ -84,43 +79,56 @@ def note_window(
   Returns:
     The sum of the positive regrets that the pruned has come to have, times the weight of the last iteration.
   """
-  groups, missed = np.uint64(tree.groups.shape[0]), 0.0
-  # Of what is kept, in the window; carried up.
+  groups, missed = np.uint64(kept.groups.shape[0]), 0.0
+  # In the window; carried up.
   gained = np.empty(kept.sequences.shape[0])
-  for each in range(np.uint64(len(gained))):
-    gained[each] = worth[kept.sequences[each]] - opened_worth[kept.sequences[each]]
+  # Of each infoset, one of the sequences that are kept there.
+  one = np.zeros(live.shape[0], np.uint32)
+  for each in range(np.uint64(kept.sequences.shape[0])):
+    row = kept.sequences[each]
+    gained[each] = worth[row] - opened_worth[row]
+  for group in range(groups):
+    for each in range(kept.groups[group, 0], kept.groups[group, 1]):
+      one[kept.owner[each]] = np.uint32(each)
   for back in range(groups):
     group = groups - _ONE - back
-    first, stride = tree.groups[group, 0], tree.groups[group, 1]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for each in range(kept.starts[group], kept.starts[group + _ONE]):
-      j = np.uint64(kept.infosets[each])
-      row = first + j - infoset
-      if live[each] == _ONE:
-        for action in range(actions):
-          place = kept.place[row + action * stride]
-          if place != NOWHERE:
-            values[j] += gained[place]
-      if live[each] != _ZERO:
-        gained[kept.place[tree.parent[j]]] += values[j] - opened[j]
-      for _ in range(actions):
-        if kept.place[row] == NOWHERE:
-          excess = best[row] - values[j]
-          if not anew:
-            excess += opened[j] + earlier * regret[row]
-          missed += max(excess, 0.0)
-        row += stride
+    for each in range(kept.groups[group, 2], kept.groups[group, 3]):
+      # Without branches that nobody can foresee.
+      j = kept.infosets[each]
+      values[j] += gained[one[each]] if live[each] == _ONE else 0.0
+      gained[kept.above[each]] += values[j] - opened[j] if live[each] != _ZERO else 0.0
+  for each in range(np.uint64(kept.cut.shape[0])):
+    row, j = kept.cut[each], kept.infosets[kept.cut_owner[each]]
+    excess = best[row] - values[j]
+    if not anew:
+      excess += opened[j] + earlier * regret[row]
+    missed += max(excess, 0.0)
   return missed
+
+
+@kernel(types.void(INDICES, BYTES, FLOATS, types.float64, types.float64))
+def fade(place: Uint32s, pruned: Bools, regret: Float64s, discount: float, fading: float) -> None:
+  """Multiplies regrets below what is pruned as the minimizer would have done in the window.
+
+  Args:
+    place: see `Kept`.
+    pruned: what was pruned.
+    regret: R; brought up to date.
+    discount: by what positive regrets are multiplied in a window,
+    fading: and negative ones.
+  """
+  for row in range(np.uint64(regret.shape[0])):
+    if place[row] == NOWHERE and pruned[row] == _NO:
+      regret[row] *= discount if regret[row] > 0.0 else fading
 
 
 @kernel(
   types.void(
-    TREE,
     KEPT,
+    COUNTS,
     types.boolean,
-    BYTES,
     *[FLOATS] * 5,
-    *[BYTES] * 2,
+    BYTES,
     *[FLOATS] * 2,
     types.float64,
     FLOATS,
@@ -128,17 +136,15 @@ def note_window(
   )
 )
 def choose(
-  tree: Tree,
   kept: Kept,
+  live: Uint64s,
   anew: bool,
-  looked_at: Bools,
   strategy: Float64s,
   regret: Float64s,
   values: Float64s,
   opened: Float64s,
   best: Float64s,
   pruned: Bools,
-  known: Bools,
   more: Float64s,
   opened_values: Float64s,
   factor: float,
@@ -152,17 +158,15 @@ def choose(
   The latter are C(ja) - Z(j). The others are multiplied as the minimizer would have done in the window.
 
   Args:
-    tree: of all players.
-    kept: at which infosets that is done: all that are not below what is pruned, or more.
+    kept: what was not pruned; below what was nothing is known, and so nothing is decided.
+    live: how many actions were left at its infosets; if they were not several, nobody looked.
     anew: whether C and Z are of all iterations, or else of the last window, and added to R.
-    looked_at: at which infosets somebody looked in the window.
     strategy: of all infosets.
     regret: R; brought up to date.
     values: the sums of infosets' values,
     opened: less this much is Z.
     best: C.
     pruned: what is pruned; becomes what is to be.
-    known: workspace, 1 at the empty sequences.
     more: by how much the regret of each sequence may grow in the next window,
     opened_values: less what its infoset was worth since the values were these,
     factor: times this, but not below 0.
@@ -172,26 +176,38 @@ def choose(
     discount: by what positive regrets are multiplied in a window.
   """
   fading = earlier / weight
-  for group in range(np.uint64(tree.groups.shape[0])):
-    first, stride = tree.groups[group, 0], tree.groups[group, 1]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for each in range(kept.starts[group], kept.starts[group + _ONE]):
-      j = np.uint64(kept.infosets[each])
-      row, known_here = first + j - infoset, known[tree.parent[j]]
-      less = factor * (values[j] - opened_values[j])
-      for _ in range(actions):
-        before, excess = pruned[row], best[row] - (values[j] - opened[j])
-        if looked_at[j] == _NO and before == _NO:
-          regret[row] *= discount if regret[row] > 0.0 else fading
-        if not anew:
-          excess = earlier * regret[row] + excess if before != _NO else weight * regret[row]
-        regret[row] = excess / weight if before != _NO else regret[row]
-        growth = max(more[row] - less, 0.0)
-        hopeless = (excess + growth <= 0.0) & (strategy[row] == 0.0) & (regret[row] < -ties[j])
-        pruned[row] = known_here if hopeless else _NO
-        # Neither below what is pruned, nor below what is looked at again, of which nothing is known yet.
-        known[row] = _NO if hopeless or before != _NO else known_here
-        row += stride
+  # Of sequences and infosets: whether neither they nor what is above are to be pruned.
+  goes_on = np.ones(kept.sequences.shape[0], np.uint8)
+  reached = np.empty(live.shape[0], np.uint8)
+  z, less, tie = np.empty((3, live.shape[0]))
+  for group in range(np.uint64(kept.groups.shape[0])):
+    for each in range(kept.groups[group, 2], kept.groups[group, 3]):
+      j = kept.infosets[each]
+      reached[each] = goes_on[kept.above[each]]
+      z[each], tie[each] = values[j] - opened[j], ties[j]
+      less[each] = factor * (values[j] - opened_values[j])
+    for each in range(kept.groups[group, 0], kept.groups[group, 1]):
+      row, at = kept.sequences[each], kept.owner[each]
+      factor_here = discount if regret[row] > 0.0 else fading
+      regret[row] *= factor_here if live[at] <= _ONE else 1.0
+      excess = best[row] - z[at] if anew else weight * regret[row]
+      hopeless = (
+        (excess + max(more[row] - less[at], 0.0) <= 0.0)
+        & (strategy[row] == 0.0)
+        & (regret[row] < -tie[at])
+      )
+      pruned[row] = reached[at] if hopeless else _NO
+      goes_on[each] = _NO if hopeless else reached[at]
+    for each in range(kept.groups[group, 4], kept.groups[group, 5]):
+      row, at = kept.cut[each], kept.cut_owner[each]
+      excess = best[row] - z[at] if anew else earlier * regret[row] + (best[row] - z[at])
+      regret[row] = excess / weight
+      hopeless = (
+        (excess + max(more[row] - less[at], 0.0) <= 0.0)
+        & (strategy[row] == 0.0)
+        & (regret[row] < -tie[at])
+      )
+      pruned[row] = reached[at] if hopeless else _NO
 
 
 @inlined
@@ -243,17 +259,12 @@ def restore(
   for group in range(groups):
     first, stride = tree.groups[group, 0], tree.groups[group, 1]
     actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for each in range(kept.starts[group], kept.starts[group + _ONE]):
-      j = np.uint64(kept.infosets[each])
-      changed = False
-      for action in range(actions):
-        row = first + action * stride + j - infoset
-        if kept.place[row] == NOWHERE:
-          again = pruned[row] == _NO
-          changed |= again
-          # What is added to history has to be, in any case.
-          below[row] = _YES if again or not anew else _NO
-      if changed:
+    for each in range(kept.groups[group, 4], kept.groups[group, 5]):
+      row, j = kept.cut[each], np.uint64(kept.infosets[kept.cut_owner[each]])
+      again = pruned[row] == _NO
+      # What is added to history has to be, in any case.
+      below[row] = _YES if again or not anew else _NO
+      if again:
         _play_regrets(first + j - infoset, stride, actions, regret, ties[j], strategy)
   for group in range(groups):
     first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
@@ -273,19 +284,6 @@ def restore(
       _play_regrets(first + i, stride, actions, regret, ties[j], strategy)
 
 
-@kernel(types.void(TREE, KEPT, FLOATS, FLOATS))
-def copy_kept(tree: Tree, kept: Kept, source: Float64s, target: Float64s) -> None:
-  """Copies the numbers of all sequences at the infosets that are reached."""
-  for group in range(np.uint64(tree.groups.shape[0])):
-    first, stride = tree.groups[group, 0], tree.groups[group, 1]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for action in range(actions):
-      row_0 = first + action * stride - infoset
-      for each in range(kept.starts[group], kept.starts[group + _ONE]):
-        row = row_0 + kept.infosets[each]
-        target[row] = source[row]
-
-
 @kernel(types.void(*[FLOATS] * 3, types.float64, types.float64))
 def weigh(target: Float64s, first: Float64s, second: Float64s, one: float, other: float) -> None:
   """Writes first * one - second * other to `target`."""
@@ -301,4 +299,12 @@ def copy_some(source: Float64s, target: Float64s, origins: Uint32s, places: Uint
 
 
 # All of them, for those who load them before they need them.
-REWRITING = (add_deferred, note_window, choose, restore, copy_kept, weigh, copy_some)
+REWRITING = (
+  add_deferred,
+  note_window,
+  fade,
+  choose,
+  restore,
+  weigh,
+  copy_some,
+)

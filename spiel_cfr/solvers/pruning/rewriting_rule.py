@@ -10,9 +10,9 @@ from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.continuing.compaction import Compacted
 from spiel_cfr.continuing.identity import carry_up
 from spiel_cfr.continuing.kept import Kept, find_kept
-from spiel_cfr.continuing.rewriting import choose, note_window, restore, weigh
+from spiel_cfr.continuing.rewriting import choose, fade, note_window, restore, weigh
 from spiel_cfr.continuing.taking import Prunable, Whole, all_leaves
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros, dot
+from spiel_cfr.kernels.arrays import Float64s, Uint64s, aligned_zeros, dot
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import tie_tolerances
 from spiel_cfr.minimizers.ledger import NotedMatching
@@ -39,10 +39,7 @@ class RewritingRule(PruningRule):
     super().__init__(game, pruning)
     # To make them anew takes as long as to fill them.
     self._best, self._spare, *self._faced = (aligned_zeros(game.end) for _ in range(4))
-    self._known = np.zeros(game.end, np.uint8)
-    self._known[[tree.root for tree in game.treeplexes]] = 1
-    # Of infosets: that all are looked at, that no values count.
-    self._all = np.ones(game.num_infosets, np.uint8)
+    # Of infosets, that no values count.
     self._nothing = aligned_zeros(game.num_infosets + MOST_LANES)
 
   @functools.cached_property
@@ -63,13 +60,18 @@ class RewritingRule(PruningRule):
     return find_kept(self.game, np.zeros(self.game.end, bool))
 
   @functools.cached_property
+  def _all(self) -> Uint64s:
+    """How many actions are looked at while nothing is pruned: several."""
+    return np.full(len(self._everything.infosets), 2, np.uint64)
+
+  @functools.cached_property
   def _ties(self) -> Float64s:
     return tie_tolerances(self.game)
 
   def prepare(self) -> None:
     """See the base class."""
     super().prepare()
-    assert len(self._ties) and self._everything
+    assert len(self._ties) and len(self._all)
     for payoff in (self._gains, self.game.decisions.payoff):
       faced, workspace = self._faced
       carry_up(self.game, take_best, self._gradients(faced, workspace, payoff), tree=self.tree)
@@ -83,10 +85,10 @@ class RewritingRule(PruningRule):
     """See the base class."""
     earlier, weight = solver._weight(solver._epoch_start), solver._weight(solver.iteration)
     window = solver._left() if solver._pruned.any() else None
-    kept, looked_at, discount, missed = self._everything, self._all, 1.0, 0.0
+    kept, live, discount, missed = self._everything, self._all, 1.0, 0.0
     opened = solver._opened_gradients
     if window is not None:
-      kept, looked_at = window.kept, window.looked_at.view(np.uint8)
+      kept, live = window.kept, window.live
       solver._add_deferred(solver._cumulative)
       assert isinstance(solver.minimizer, NotedMatching)
       passed = np.arange(solver._epoch_start, solver.iteration) + 1
@@ -104,9 +106,8 @@ class RewritingRule(PruningRule):
     regret, values = solver._state[0], solver._local[0]
     if window is not None:
       missed = note_window(
-        self.tree,
         kept,
-        window.live,
+        live,
         self.forgets,
         regret,
         faced,
@@ -122,18 +123,19 @@ class RewritingRule(PruningRule):
     solver._opened_gradients = faced
     coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
     growth, factor = self._growth(solver, coming)
+    pruned = solver._pruned.view(np.uint8)
+    if not self.forgets:
+      fade(kept.place, pruned, regret, discount, earlier / weight)
     choose(
-      self.tree,
-      kept if self.forgets else self._everything,
+      kept,
+      live,
       self.forgets,
-      looked_at,
       solver._strategy,
       regret,
       values,
       self._nothing if self.forgets else solver._opened_values,
       best,
-      solver._pruned.view(np.uint8),
-      self._known,
+      pruned,
       growth,
       solver._opened_values,
       factor,

@@ -30,7 +30,7 @@ from spiel_cfr import errors
 from spiel_cfr.compiled.base import CompiledGame
 from spiel_cfr.compiling import AnyGame, compile_game
 from spiel_cfr.continuing.compaction import Compacted, iteration_work
-from spiel_cfr.continuing.rewriting import add_deferred, copy_kept, copy_some
+from spiel_cfr.continuing.rewriting import add_deferred, copy_some
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.kernels.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr.minimizers.base import LocalMinimizer
@@ -153,7 +153,6 @@ class PruningSolver(Windowed):
     self._opened_values = aligned_zeros(self._local.shape[-1] if len(self._local) else 0)
     gone_back_on = 0 if self._rule.owners_go_on else game.end
     self._opened_strategy, self._opened_regrets = (aligned_zeros(gone_back_on) for _ in range(2))
-    self._opened_strategy[:] = self._strategy[:gone_back_on]
     plus = isinstance(self.minimizer, NotedMatching) and self.minimizer.plus
     self._caution, _ = self._rule.caution_and_tolerance(plus)
     self._opened_gradients = None
@@ -306,17 +305,18 @@ class PruningSolver(Windowed):
     self._begin_epoch(self.iteration + length)
 
   def _begin_epoch(self, end: int) -> None:
+    for opened, now in self._gone_back_on():
+      opened[:] = now
     self._epoch_start, self._epoch_end = self.iteration, end
-    self._opened[:] = self._cumulative
-    if not self._rule.owners_go_on:
-      self._opened_values[:] = self._local[0]
-      if self._prunes:
-        for opened, now in self._gone_back_on():
-          copy_kept(self._rule.tree, self._left().kept, now, opened)
 
   def _gone_back_on(self) -> list[tuple[Float64s, AnyFloats]]:
-    """Returns pairs of arrays: what was at infosets that owners play to when the window began, and what is."""
-    return [(self._opened_strategy, self._strategy), (self._opened_regrets, self._state[0])]
+    """Returns pairs of arrays: what was when the window began, and what is."""
+    pairs = [(self._opened, self._cumulative)]
+    if not self._rule.owners_go_on:
+      pairs.append((self._opened_values, self._local[0]))
+      if self._prunes:
+        pairs += [(self._opened_strategy, self._strategy), (self._opened_regrets, self._state[0])]
+    return pairs
 
   def _go_back(self, window: Compacted, interrupt: DeferredInterrupt) -> None:
     """Does the window's iterations again, with nothing left alone, and takes more caution from then on.
@@ -335,9 +335,8 @@ class PruningSolver(Windowed):
       now, lines[0] = lines[0, seen], opened
       lines[0, seen] = now
     try:
-      self._cumulative[:], self._local[0] = self._opened, self._opened_values
       for opened, now in self._gone_back_on():
-        copy_kept(self._rule.tree, window.kept, opened, now)
+        now[:] = opened
       self.iteration = self._epoch_start
       self._rule.decide(self, 0)
       self._forget_window()
@@ -385,7 +384,7 @@ class PruningSolver(Windowed):
   def _add_deferred(self, sums: AnyFloats) -> None:
     """Brings averages up to date where nobody looked."""
     left, decisions = self._left(), self._rule.game.decisions
-    add_deferred(self._rule.tree, left.kept, left.live, self._strategy, self._opened, sums)
+    add_deferred(left.kept, left.live, self._strategy, self._opened, sums)
     copy_some(sums, sums, decisions.chosen, decisions.forced)
 
   def _weight(self, iteration: int) -> float:
