@@ -11,7 +11,7 @@ from spiel_cfr import Pruning, errors
 from spiel_cfr.continuing.compaction import compact, iteration_work
 from spiel_cfr.continuing.identity import carry_up, expect, gradients
 from spiel_cfr.kernels.simd import LANES
-from spiel_cfr.poker import public_game, ranges
+from spiel_cfr.poker import ranges
 from spiel_cfr.poker.left_hands import LeftHands
 
 LISTED = {"leduc in vectors": "leduc", "two cards in vectors": "two cards"}
@@ -93,7 +93,7 @@ def test_it_prunes_what_it_prunes_with_all_histories_listed(name, plus):
   assert most
 
 
-def test_it_pays_on_an_endgame(monkeypatch):
+def test_it_pays_on_an_endgame():
   """By counts of work, with policies that are as good."""
   endgame = ranges.endgame(
     "55+,A8s+,KTs+,QTs+,JTs,AJo+",
@@ -102,9 +102,7 @@ def test_it_pays_on_an_endgame(monkeypatch):
     pot=200,
     stack=9900,
   )
-  # That is most of the time it takes to compile.
-  monkeypatch.setattr(public_game, "CHECKED_DEALS", 100)
-  game = spiel_cfr.compile_game(endgame.load())
+  game = spiel_cfr.compile_public_game(endgame.load())
   solver, plain = spiel_cfr.CFRPlusSolver(game, pruning="best_response"), unpruned(game, True)
   for each in (solver, plain):
     each.run(400)
