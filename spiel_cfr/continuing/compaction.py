@@ -4,7 +4,8 @@ Where a sequence is pruned, its owner does not play it, and neither what follows
 matter to anybody. What is left of the game is built anew: dropped are pruned sequences, the owner's infosets below
 them, those of others that nothing can lead to any more, and the leaves of which a player's sequence is dropped.
 Infosets of the same depth are then grouped by how many actions they have left. Those with one have nothing to decide,
-and are left out too: see `compiled.decisions`.
+and are left out too: see `compiled.decisions`. In vector form that is done hand by hand; for the terminals see
+`poker.left_hands`.
 
 In partial pruning owners go on: only others take it that a pruned sequence is not played, so that its owner still sees
 what it is worth, and keeps all of its infosets to which it plays, or at which it is worth anything.

@@ -17,7 +17,7 @@ from spiel_cfr.poker.hand_pairs import hand_pairs
 from spiel_cfr.poker.layout import TERMINALS, Board, Layout
 from spiel_cfr.poker.numbering import Numbering
 from spiel_cfr.poker.public_tree import Kind
-from spiel_cfr.poker.terminals import BOARD_COLUMNS, IN_ORDER, terminal_gradient
+from spiel_cfr.poker.terminals import BOARD_COLUMNS, IN_ORDER, terminal_gains, terminal_gradient
 
 
 class PokerTerminals(Payoff):
@@ -108,11 +108,9 @@ class PokerTerminals(Payoff):
     """How many terminals the boards have together, each a pair of vectors over hands."""
     return sum(len(self._layout.terminals(board, *TERMINALS)) for board in self._boards)
 
-  def gains(self) -> "PokerTerminals":
-    """Returns the payoffs with losses counting as nothing."""
-    table = self.arrays.table.copy()
-    table[0, 5] = 1
-    return PokerTerminals(self.arrays._replace(table=table), self._layout, self._boards)
+  def gains(self) -> "PokerGains":
+    """Returns the payoffs with losses counting as nothing, board by board."""
+    return PokerGains(self.arrays, self._layout, self._boards)
 
   @property
   def num_lines(self) -> int:
@@ -227,6 +225,13 @@ class PokerTerminals(Payoff):
     others[hands[1 - player]] = deal.reaches[1 - player, hands[1 - player]] ** power
     own = deal.reaches[player, hands[player]] ** power
     return np.asarray(own * deal.compatible_mass(others)[hands[player]] / deal.total**power)
+
+
+class PokerGains(PokerTerminals):
+  """What a player can win there, whatever it can lose; for gradients, nothing else knows."""
+
+  form = "gains at poker terminals"
+  gradient = terminal_gains
 
 
 def _describe_hands(player: int, deal: Deal, board: Board) -> Int64s:

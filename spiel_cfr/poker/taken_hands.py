@@ -35,7 +35,7 @@ _ARRAYS = payoff_arrays_type(types.float64)
 
 
 @inlined
-def _sequence(arrays: PayoffArrays, player: int, terminal: int, hand: int) -> int:
+def _sequence(arrays: PayoffArrays, player: int, terminal: int, hand: int) -> np.uint64:
   """Returns the sequence of a player's hand at a terminal of the whole game."""
   lanes = arrays.others[_TWO + player, terminal]
   lane = hand if lanes == IN_ORDER else np.uint64(arrays.rows[np.uint64(lanes) + hand])
@@ -43,7 +43,7 @@ def _sequence(arrays: PayoffArrays, player: int, terminal: int, hand: int) -> in
 
 
 @inlined
-def _count_bits(bits: int) -> int:
+def _count_bits(bits: np.uint64) -> np.uint64:
   """Returns how many bits of a uint64 are 1; compilers know these lines, and make one instruction of them."""
   bits -= (bits >> _ONE) & _HALVES
   bits = (bits & _QUARTERS) + ((bits >> _TWO) & _QUARTERS)
@@ -54,7 +54,7 @@ def _count_bits(bits: int) -> int:
 @kernel(types.uint64(_ARRAYS, INDICES, COUNTS, COUNT_TABLE, COUNTS))
 def list_hands(
   arrays: PayoffArrays, kept: Uint32s, counts: Uint64s, here: Uint64s, sizes: Uint64s
-) -> int:
+) -> np.uint64:
   """Lists which hands are left at each terminal that is worth anything.
 
   Args:

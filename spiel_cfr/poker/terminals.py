@@ -26,8 +26,8 @@ from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
 # Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
 # of strength are, and how many; the first and one past the last terminal of folds, and of showdowns. Rows 0 and 1 hold
-# each player's root and end, and where in `values` the terminals' payoffs are, the most hands, the places of cards, and
-# whether losses count as nothing.
+# each player's root and end; then row 0 where in `values` the terminals' payoffs are, the most hands, and the places of
+# cards.
 BOARD_COLUMNS = 12
 # Instead of where a row's lanes are: they are 0, 1, 2 and so on. All terminals of a vector have this, or none.
 IN_ORDER = np.uint32(0xFFFFFFFF)
@@ -177,17 +177,17 @@ def settle(
       store(value, i * lanes, load(value, i * lanes) - everything)
 
 
-@kernel(gradient_signature)
-def terminal_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
+@inlined
+def add_terminals(
+  only_gains: bool, player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
 ) -> None:
-  """Adds up the terminals of every board, a vector of them at a time."""
+  """Adds up the terminals of every board, a vector of them at a time; if `only_gains`, losses count as nothing."""
   table, rows, others, values = arrays
   lanes = width(utility)
   opponent = _ONE - player
   sign = 1.0 - 2.0 * player
   payoffs = table[0, 2]
-  most, places, only_gains = table[0, 3], table[0, 4], table[0, 5] != _ZERO
+  most, places = table[0, 3], table[0, 4]
   for i in range(table[player, 0], table[player, 1]):
     utility[i] = 0.0
   reach = np.empty((most + lanes) * lanes, utility.dtype)
@@ -236,3 +236,19 @@ def terminal_gradient(
         value,
       )
       scatter(utility, value, payoff, others, rows, values, player, terminal, own, weights)
+
+
+@kernel(gradient_signature)
+def terminal_gradient(
+  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
+) -> None:
+  """See `PokerTerminals`."""
+  add_terminals(False, player, arrays, sequence_form, utility)
+
+
+@kernel(gradient_signature)
+def terminal_gains(
+  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
+) -> None:
+  """See `PokerGains`."""
+  add_terminals(True, player, arrays, sequence_form, utility)
