@@ -30,6 +30,7 @@ from spiel_cfr.kernels.arrays import (
   Float64s,
   Uint32s,
   Uint64s,
+  borrowed,
 )
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.payoffs.base import Payoff
@@ -71,23 +72,26 @@ def take_leaves(
   Returns:
     How many there are.
   """
-  to = _ZERO
+  # Of arrays in tuples, others count references at every element.
+  kept, to, others_left = borrowed(kept), _ZERO, np.uint64(others.shape[0])
   for each in range(np.uint64(counts.shape[0])):
     own, first = np.uint64(kept.sequences[each]), to
-    for leaf in range(np.uint64(rows[own]), np.uint64(rows[own + _ONE])):
-      # Without a branch that nobody can foresee.
-      alive = _ONE
-      for other in range(np.uint64(others.shape[0])):
-        alive &= np.uint64(seen[others[other, leaf]] != NOWHERE)
-      left[0, to] = np.uint32(leaf)
-      to += alive
+    begin, end = np.uint64(rows[own]), np.uint64(rows[own + _ONE])
+    # Without branches that nobody can foresee; a loop over one other player would take three times as long.
+    if others_left == _ONE:
+      for leaf in range(begin, end):
+        other = others[0, leaf]
+        left[0, to], left_values[to] = kept.place[other], values[leaf]
+        to += np.uint64(seen[other] != NOWHERE)
+    else:
+      for leaf in range(begin, end):
+        alive = _ONE
+        for player in range(others_left):
+          left[player, to] = kept.place[others[player, leaf]]
+          alive &= np.uint64(seen[others[player, leaf]] != NOWHERE)
+        left_values[to] = values[leaf]
+        to += alive
     counts[each] = to - first
-  # Most are not alive, and are not read any further.
-  for each in range(to):
-    leaf = np.uint64(left[0, each])
-    left_values[each] = values[leaf]
-    for other in range(np.uint64(others.shape[0])):
-      left[other, each] = kept.place[others[other, leaf]]
   return to
 
 
@@ -100,7 +104,7 @@ def count_left(kept: Kept, counts: Uint64s, live: Uint64s) -> None:
     counts: of each kept sequence; brought up to date.
     live: filled with how many actions are left at each infoset in the list, 0 if no leaf follows it.
   """
-  groups = np.uint64(kept.groups.shape[0])
+  kept, groups = borrowed(kept), np.uint64(kept.groups.shape[0])
   totals = np.zeros(live.shape[0], np.uint64)
   live[:] = _ZERO
   for back in range(groups):
@@ -148,7 +152,7 @@ def lay_out(
     places: filled with the new ones.
     numbers: the end of the sequences so far, infosets so far, new groups, sequences listed; brought up to date.
   """
-  number, most, group = np.uint64(groups.shape[0]), _ZERO, _ZERO
+  kept, number, most, group = borrowed(kept), np.uint64(groups.shape[0]), _ZERO, _ZERO
   for each in range(number):
     most = max(most, groups[each, 3])
   # Of each number of actions, how many infosets there are, where the next one goes, and its first row.

@@ -14,6 +14,7 @@ from spiel_cfr.kernels.arrays import (
   Bools,
   Uint32s,
   Uint64s,
+  borrowed,
   tuple_type,
 )
 from spiel_cfr.kernels.compile import kernel
@@ -60,7 +61,8 @@ def list_kept(tree: Tree, players: Uint64s, pruned: Bools, kept: Kept) -> int:
   Returns:
     How many sequences are kept; `groups` tells the rest.
   """
-  place, sequences, owner, infosets, above, cut, cut_owner, groups = kept
+  tree = borrowed(tree)
+  place, sequences, owner, infosets, above, cut, cut_owner, groups = borrowed(kept)
   listed, reached, pruned_so_far = np.uint64(0), np.uint64(0), np.uint64(0)
   for player in range(np.uint64(players.shape[0])):
     root = players[player, 2]

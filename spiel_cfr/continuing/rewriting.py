@@ -18,6 +18,7 @@ from spiel_cfr.kernels.arrays import (
   Float64s,
   Uint32s,
   Uint64s,
+  borrowed,
 )
 from spiel_cfr.kernels.compile import inlined, kernel
 
@@ -37,7 +38,7 @@ def add_deferred(
     opened: the sums at the beginning of the window.
     sums: brought up to date.
   """
-  more = np.zeros(live.shape[0])
+  kept, more = borrowed(kept), np.zeros(live.shape[0])
   for group in range(np.uint64(kept.groups.shape[0])):
     for each in range(kept.groups[group, 2], kept.groups[group, 3]):
       if live[each] <= _ONE:
@@ -79,7 +80,7 @@ def note_window(
   Returns:
     The sum of the positive regrets that the pruned has come to have, times the weight of the last iteration.
   """
-  groups, missed = np.uint64(kept.groups.shape[0]), 0.0
+  kept, groups, missed = borrowed(kept), np.uint64(kept.groups.shape[0]), 0.0
   # In the window; carried up.
   gained = np.empty(kept.sequences.shape[0])
   # Of each infoset, one of the sequences that are kept there.
@@ -175,7 +176,7 @@ def choose(
     weight: and of the last one.
     discount: by what positive regrets are multiplied in a window.
   """
-  fading = earlier / weight
+  kept, fading = borrowed(kept), earlier / weight
   # Of sequences and infosets: whether neither they nor what is above are to be pruned.
   goes_on = np.ones(kept.sequences.shape[0], np.uint8)
   reached = np.empty(live.shape[0], np.uint8)
@@ -255,7 +256,7 @@ def restore(
     ties: below what a difference of utilities is rounding, of each infoset.
     weight: of the last iteration.
   """
-  groups = np.uint64(tree.groups.shape[0])
+  tree, kept, groups = borrowed(tree), borrowed(kept), np.uint64(tree.groups.shape[0])
   for group in range(groups):
     first, stride = tree.groups[group, 0], tree.groups[group, 1]
     actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
