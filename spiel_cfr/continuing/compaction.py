@@ -215,7 +215,6 @@ class Compacted(NamedTuple):
     kept: what owners still play to.
     live: how many actions are left at each of `kept.infosets`, none where no leaf follows; what has one to play is left
       out of `game` too.
-    looked_at: of the whole game, which infosets are left, shape (infosets,).
     share: what part of the leaves is left.
   """
 
@@ -225,7 +224,6 @@ class Compacted(NamedTuple):
   infosets: Uint32s
   kept: Kept
   live: Uint64s
-  looked_at: Bools
   share: float
 
 
@@ -247,11 +245,13 @@ def compact(
   counts, live = np.empty(number, np.uint64), np.empty(len(kept.infosets), np.uint64)
   left_others = np.empty((len(others), len(values) + 1), np.uint32)
   left_values = np.empty(len(values) + 1)
-  num_leaves = take_leaves(rows, others, values, kept, seen.place, counts, left_others, left_values)
+  num_leaves = take_leaves.unchecked(
+    rows, others, values, kept, seen.place, counts, left_others, left_values
+  )
   below = counts.copy()
   if owners_go_on:
     below += seen.place[kept.sequences] != NOWHERE
-  count_left(kept, below, live)
+  count_left.unchecked(kept, below, live)
   place, sequences, places = np.zeros((3, number), np.uint32)
   parent, left = np.zeros((2, len(live)), np.uint32)
   least = 1 if owners_go_on else 2
@@ -266,11 +266,9 @@ def compact(
     numbers[2] = 0
     whole = game.decisions.groups[begin:end]
     # Where owners go on, utilities are to be summed in the order in which they were, at all infosets.
-    levels = (
-      np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole[:, DEPTH].copy()
-    )
+    levels = np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole[:, DEPTH].copy()
     groups = np.zeros((int(whole[:, ACTIONS].sum()), COLUMNS), np.uint64)
-    lay_out(
+    lay_out.unchecked(
       whole,
       kept._replace(groups=kept.groups[begin:end]),
       levels,
@@ -303,17 +301,13 @@ def compact(
     if len(others) == 1
     else renumbered(counts, left_others[:, leaves], left_values[leaves], place, new_bounds)
   )
-  infosets = left[: int(numbers[1])]
-  looked_at = np.zeros(game.num_infosets, bool)
-  looked_at[infosets] = True
   return Compacted(
     game=game.with_payoff(left_payoff, treeplexes=tuple(treeplexes)),
     sequences=sequences[: int(numbers[3])],
     places=places[: int(numbers[3])],
-    infosets=infosets,
+    infosets=left[: int(numbers[1])],
     kept=kept,
     live=live,
-    looked_at=looked_at,
     share=num_leaves / max(1, len(values)),
   )
 

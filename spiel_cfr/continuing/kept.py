@@ -104,7 +104,7 @@ def find_kept(game: CompiledGame, pruned: Bools) -> Kept:
     np.zeros((len(decisions.groups), 6), np.uint64),
   )
   tree = Tree(decisions.groups, decisions.parent)
-  listed = list_kept(tree, decisions.players, pruned.view(np.uint8), lists)
+  listed = list_kept.unchecked(tree, decisions.players, pruned.view(np.uint8), lists)
   reached, cut = lists.groups[-1, 3::2].tolist() if len(lists.groups) else (0, 0)
   return Kept(
     lists.place,

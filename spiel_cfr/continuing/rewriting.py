@@ -286,9 +286,7 @@ def restore(
 
 
 @kernel(types.void(*[FLOATS] * 3, types.float64, types.float64))
-def weigh(
-  target: Float64s, first: Float64s, second: Float64s, one: float, other: float
-) -> None:
+def weigh(target: Float64s, first: Float64s, second: Float64s, one: float, other: float) -> None:
   """Writes first * one - second * other to `target`."""
   for i in range(np.uint64(target.shape[0])):
     target[i] = first[i] * one - second[i] * other

@@ -85,12 +85,17 @@ class PruningRule(abc.ABC):
     """What an iteration is while nothing is pruned, see `continuing.compaction`."""
     return iteration_work(self.game.decisions)
 
+  @functools.cached_property
+  def opening_work(self) -> int:
+    """What opening a window is, see `continuing.compaction`."""
+    return opening_work(self.game)
+
   @property
   def shortest(self) -> int:
     """The fewest iterations of a window."""
     if self._pruning.shortest is not None:
       return self._pruning.shortest
-    return min(-(-_PAID * opening_work(self.game) // self.work), self._pruning.longest)
+    return min(-(-_PAID * self.opening_work // self.work), self._pruning.longest)
 
   @abc.abstractmethod
   def decide(self, solver: Windowed, length: int) -> bool:
