@@ -74,11 +74,9 @@ def list_kept(tree: Tree, players: Uint64s, pruned: Bools, kept: Kept) -> int:
       groups[group, 0], groups[group, 2], groups[group, 4] = listed, reached, pruned_so_far
       # Everywhere without branches that nobody can foresee.
       for i in range(count):
-        infosets[reached], above[reached] = (
-          np.uint32(infoset + i),
-          place[tree.parent[infoset + i]],
-        )
-        reached += np.uint64(above[reached] != NOWHERE)
+        parent = place[tree.parent[infoset + i]]
+        infosets[reached], above[reached] = np.uint32(infoset + i), parent
+        reached += np.uint64(parent != NOWHERE)
       for action in range(actions):
         row_0 = first + action * stride - infoset
         for each in range(groups[group, 2], reached):
