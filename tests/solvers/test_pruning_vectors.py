@@ -12,9 +12,25 @@ from spiel_cfr.continuing.compaction import compact, iteration_work
 from spiel_cfr.continuing.identity import carry_up, expect, gradients
 from spiel_cfr.kernels.simd import LANES
 from spiel_cfr.poker import ranges
+from spiel_cfr.poker.layout import TERMINALS
 from spiel_cfr.poker.left_hands import LeftHands
 
 LISTED = {"leduc in vectors": "leduc", "two cards in vectors": "two cards"}
+
+
+def hands_left(game, pruned):
+  """How many hands are at the ends to which both players have some, and how many without pruning."""
+  layout, alive, left, every = game.layout, ~pruned, 0, 0
+  for tree in game.treeplexes:
+    for sequences, infosets in tree.blocks():
+      alive[sequences] &= alive[tree.parent[infosets]]
+  for number in range(len(layout.boards)):
+    for node in layout.terminals(number, *TERMINALS):
+      rows = [layout.row_above(player, number, node) for player in range(2)]
+      here = [alive[row.first + row.lanes] for row in rows]
+      every += sum(map(len, here))
+      left += sum(each.sum() for each in here) if all(each.any() for each in here) else 0
+  return left, every
 
 
 @pytest.mark.parametrize("name", IN_VECTORS)
@@ -45,8 +61,9 @@ def test_what_is_left_is_worth_the_same(name):
       carry_up(each, expect, utilities, strategy=played)
     np.testing.assert_allclose(found[left.places], whole[left.sequences], rtol=1e-12, atol=1e-11)
     assert isinstance(left.game.payoff, LeftHands)
-    assert 0 < left.share < 1
-    assert left.game.payoff.num_fetched <= LANES * left.game.payoff.num_lines
+    number, every = hands_left(game, pruned)
+    assert left.game.payoff.num_fetched == number <= LANES * left.game.payoff.num_lines
+    assert left.share == pytest.approx(number / every)
     assert len(left.sequences) < (~pruned).sum()
 
 
