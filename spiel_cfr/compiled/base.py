@@ -368,10 +368,16 @@ class CompiledGame(abc.ABC):
 
   def _attributes(self) -> dict[str, Any]:
     """Returns all attributes that are not made again when they are asked for."""
-    made = {
-      name
-      for cls in type(self).__mro__
-      for name, value in vars(cls).items()
-      if isinstance(value, functools.cached_property)
-    }
+    made = _made_once(type(self))
     return {name: value for name, value in vars(self).items() if name not in made}
+
+
+@functools.cache
+def _made_once(cls: type) -> frozenset[str]:
+  """Returns the names of a class's cached properties."""
+  return frozenset(
+    name
+    for each in cls.__mro__
+    for name, value in vars(each).items()
+    if isinstance(value, functools.cached_property)
+  )

@@ -30,6 +30,7 @@ from spiel_cfr.kernels.arrays import (
   Float64s,
   Uint32s,
   Uint64s,
+  borrowed,
 )
 from spiel_cfr.kernels.compile import kernel
 from spiel_cfr.payoffs.base import Payoff
@@ -71,23 +72,26 @@ def take_leaves(
   Returns:
     How many there are.
   """
-  to = _ZERO
+  # Of arrays in tuples, others count references at every element.
+  kept, to, others_left = borrowed(kept), _ZERO, np.uint64(others.shape[0])
   for each in range(np.uint64(counts.shape[0])):
     own, first = np.uint64(kept.sequences[each]), to
-    for leaf in range(np.uint64(rows[own]), np.uint64(rows[own + _ONE])):
-      # Without a branch that nobody can foresee.
-      alive = _ONE
-      for other in range(np.uint64(others.shape[0])):
-        alive &= np.uint64(seen[others[other, leaf]] != NOWHERE)
-      left[0, to] = np.uint32(leaf)
-      to += alive
+    begin, end = np.uint64(rows[own]), np.uint64(rows[own + _ONE])
+    # Without branches that nobody can foresee; a loop over one other player would take three times as long.
+    if others_left == _ONE:
+      for leaf in range(begin, end):
+        other = others[0, leaf]
+        left[0, to], left_values[to] = kept.place[other], values[leaf]
+        to += np.uint64(seen[other] != NOWHERE)
+    else:
+      for leaf in range(begin, end):
+        alive = _ONE
+        for player in range(others_left):
+          left[player, to] = kept.place[others[player, leaf]]
+          alive &= np.uint64(seen[others[player, leaf]] != NOWHERE)
+        left_values[to] = values[leaf]
+        to += alive
     counts[each] = to - first
-  # Most are not alive, and are not read any further.
-  for each in range(to):
-    leaf = np.uint64(left[0, each])
-    left_values[each] = values[leaf]
-    for other in range(np.uint64(others.shape[0])):
-      left[other, each] = kept.place[others[other, leaf]]
   return to
 
 
@@ -100,7 +104,7 @@ def count_left(kept: Kept, counts: Uint64s, live: Uint64s) -> None:
     counts: of each kept sequence; brought up to date.
     live: filled with how many actions are left at each infoset in the list, 0 if no leaf follows it.
   """
-  groups = np.uint64(kept.groups.shape[0])
+  kept, groups = borrowed(kept), np.uint64(kept.groups.shape[0])
   totals = np.zeros(live.shape[0], np.uint64)
   live[:] = _ZERO
   for back in range(groups):
@@ -148,7 +152,7 @@ def lay_out(
     places: filled with the new ones.
     numbers: the end of the sequences so far, infosets so far, new groups, sequences listed; brought up to date.
   """
-  number, most, group = np.uint64(groups.shape[0]), _ZERO, _ZERO
+  kept, number, most, group = borrowed(kept), np.uint64(groups.shape[0]), _ZERO, _ZERO
   for each in range(number):
     most = max(most, groups[each, 3])
   # Of each number of actions, how many infosets there are, where the next one goes, and its first row.
@@ -211,7 +215,6 @@ class Compacted(NamedTuple):
     kept: what owners still play to.
     live: how many actions are left at each of `kept.infosets`, none where no leaf follows; what has one to play is left
       out of `game` too.
-    looked_at: of the whole game, which infosets are left, shape (infosets,).
     share: what part of the leaves is left.
   """
 
@@ -221,7 +224,6 @@ class Compacted(NamedTuple):
   infosets: Uint32s
   kept: Kept
   live: Uint64s
-  looked_at: Bools
   share: float
 
 
@@ -243,11 +245,13 @@ def compact(
   counts, live = np.empty(number, np.uint64), np.empty(len(kept.infosets), np.uint64)
   left_others = np.empty((len(others), len(values) + 1), np.uint32)
   left_values = np.empty(len(values) + 1)
-  num_leaves = take_leaves(rows, others, values, kept, seen.place, counts, left_others, left_values)
+  num_leaves = take_leaves.unchecked(
+    rows, others, values, kept, seen.place, counts, left_others, left_values
+  )
   below = counts.copy()
   if owners_go_on:
     below += seen.place[kept.sequences] != NOWHERE
-  count_left(kept, below, live)
+  count_left.unchecked(kept, below, live)
   place, sequences, places = np.zeros((3, number), np.uint32)
   parent, left = np.zeros((2, len(live)), np.uint32)
   least = 1 if owners_go_on else 2
@@ -262,11 +266,9 @@ def compact(
     numbers[2] = 0
     whole = game.decisions.groups[begin:end]
     # Where owners go on, utilities are to be summed in the order in which they were, at all infosets.
-    levels = (
-      np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole[:, DEPTH].copy()
-    )
+    levels = np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole[:, DEPTH].copy()
     groups = np.zeros((int(whole[:, ACTIONS].sum()), COLUMNS), np.uint64)
-    lay_out(
+    lay_out.unchecked(
       whole,
       kept._replace(groups=kept.groups[begin:end]),
       levels,
@@ -299,17 +301,13 @@ def compact(
     if len(others) == 1
     else renumbered(counts, left_others[:, leaves], left_values[leaves], place, new_bounds)
   )
-  infosets = left[: int(numbers[1])]
-  looked_at = np.zeros(game.num_infosets, bool)
-  looked_at[infosets] = True
   return Compacted(
     game=game.with_payoff(left_payoff, treeplexes=tuple(treeplexes)),
     sequences=sequences[: int(numbers[3])],
     places=places[: int(numbers[3])],
-    infosets=infosets,
+    infosets=left[: int(numbers[1])],
     kept=kept,
     live=live,
-    looked_at=looked_at,
     share=num_leaves / max(1, len(values)),
   )
 

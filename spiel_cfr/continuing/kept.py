@@ -14,6 +14,7 @@ from spiel_cfr.kernels.arrays import (
   Bools,
   Uint32s,
   Uint64s,
+  borrowed,
   tuple_type,
 )
 from spiel_cfr.kernels.compile import kernel
@@ -60,7 +61,8 @@ def list_kept(tree: Tree, players: Uint64s, pruned: Bools, kept: Kept) -> int:
   Returns:
     How many sequences are kept; `groups` tells the rest.
   """
-  place, sequences, owner, infosets, above, cut, cut_owner, groups = kept
+  tree = borrowed(tree)
+  place, sequences, owner, infosets, above, cut, cut_owner, groups = borrowed(kept)
   listed, reached, pruned_so_far = np.uint64(0), np.uint64(0), np.uint64(0)
   for player in range(np.uint64(players.shape[0])):
     root = players[player, 2]
@@ -72,11 +74,9 @@ def list_kept(tree: Tree, players: Uint64s, pruned: Bools, kept: Kept) -> int:
       groups[group, 0], groups[group, 2], groups[group, 4] = listed, reached, pruned_so_far
       # Everywhere without branches that nobody can foresee.
       for i in range(count):
-        infosets[reached], above[reached] = (
-          np.uint32(infoset + i),
-          place[tree.parent[infoset + i]],
-        )
-        reached += np.uint64(above[reached] != NOWHERE)
+        parent = place[tree.parent[infoset + i]]
+        infosets[reached], above[reached] = np.uint32(infoset + i), parent
+        reached += np.uint64(parent != NOWHERE)
       for action in range(actions):
         row_0 = first + action * stride - infoset
         for each in range(groups[group, 2], reached):
@@ -102,7 +102,7 @@ def find_kept(game: CompiledGame, pruned: Bools) -> Kept:
     np.zeros((len(decisions.groups), 6), np.uint64),
   )
   tree = Tree(decisions.groups, decisions.parent)
-  listed = list_kept(tree, decisions.players, pruned.view(np.uint8), lists)
+  listed = list_kept.unchecked(tree, decisions.players, pruned.view(np.uint8), lists)
   reached, cut = lists.groups[-1, 3::2].tolist() if len(lists.groups) else (0, 0)
   return Kept(
     lists.place,

@@ -18,6 +18,7 @@ from spiel_cfr.kernels.arrays import (
   Float64s,
   Uint32s,
   Uint64s,
+  borrowed,
 )
 from spiel_cfr.kernels.compile import inlined, kernel
 
@@ -37,7 +38,7 @@ def add_deferred(
     opened: the sums at the beginning of the window.
     sums: brought up to date.
   """
-  more = np.zeros(live.shape[0])
+  kept, more = borrowed(kept), np.zeros(live.shape[0])
   for group in range(np.uint64(kept.groups.shape[0])):
     for each in range(kept.groups[group, 2], kept.groups[group, 3]):
       if live[each] <= _ONE:
@@ -79,16 +80,15 @@ def note_window(
   Returns:
     The sum of the positive regrets that the pruned has come to have, times the weight of the last iteration.
   """
-  groups, missed = np.uint64(kept.groups.shape[0]), 0.0
+  kept, groups, missed = borrowed(kept), np.uint64(kept.groups.shape[0]), 0.0
   # In the window; carried up.
-  gained = np.empty(kept.sequences.shape[0])
+  gained = np.zeros(kept.sequences.shape[0])
   # Of each infoset, one of the sequences that are kept there.
   one = np.zeros(live.shape[0], np.uint32)
-  for each in range(np.uint64(kept.sequences.shape[0])):
-    row = kept.sequences[each]
-    gained[each] = worth[row] - opened_worth[row]
   for group in range(groups):
     for each in range(kept.groups[group, 0], kept.groups[group, 1]):
+      row = kept.sequences[each]
+      gained[each] = worth[row] - opened_worth[row]
       one[kept.owner[each]] = np.uint32(each)
   for back in range(groups):
     group = groups - _ONE - back
@@ -120,6 +120,14 @@ def fade(place: Uint32s, pruned: Bools, regret: Float64s, discount: float, fadin
   for row in range(np.uint64(regret.shape[0])):
     if place[row] == NOWHERE and pruned[row] == _NO:
       regret[row] *= discount if regret[row] > 0.0 else fading
+
+
+@inlined
+def _is_hopeless(excess: float, growth: float, played: float, regret: float, tie: float) -> int:
+  """Returns 1 if a regret, times the weight of the last iteration `excess`, stays negative where it is not played."""
+  growth = growth if growth > 0.0 else 0.0
+  negative = np.uint8(excess + growth <= 0.0) & np.uint8(regret < -tie)
+  return negative & np.uint8(played == 0.0)
 
 
 @kernel(
@@ -175,7 +183,7 @@ def choose(
     weight: and of the last one.
     discount: by what positive regrets are multiplied in a window.
   """
-  fading = earlier / weight
+  kept, fading = borrowed(kept), earlier / weight
   # Of sequences and infosets: whether neither they nor what is above are to be pruned.
   goes_on = np.ones(kept.sequences.shape[0], np.uint8)
   reached = np.empty(live.shape[0], np.uint8)
@@ -188,26 +196,20 @@ def choose(
       less[each] = factor * (values[j] - opened_values[j])
     for each in range(kept.groups[group, 0], kept.groups[group, 1]):
       row, at = kept.sequences[each], kept.owner[each]
-      factor_here = discount if regret[row] > 0.0 else fading
-      regret[row] *= factor_here if live[at] <= _ONE else 1.0
-      excess = best[row] - z[at] if anew else weight * regret[row]
-      hopeless = (
-        (excess + max(more[row] - less[at], 0.0) <= 0.0)
-        & (strategy[row] == 0.0)
-        & (regret[row] < -tie[at])
-      )
-      pruned[row] = reached[at] if hopeless else _NO
-      goes_on[each] = _NO if hopeless else reached[at]
+      now = regret[row]
+      now *= 1.0 if live[at] > _ONE else (discount if now > 0.0 else fading)
+      regret[row] = now
+      excess = best[row] - z[at] if anew else weight * now
+      hopeless = _is_hopeless(excess, more[row] - less[at], strategy[row], now, tie[at])
+      pruned[row] = reached[at] & hopeless
+      goes_on[each] = reached[at] & (_YES - hopeless)
     for each in range(kept.groups[group, 4], kept.groups[group, 5]):
       row, at = kept.cut[each], kept.cut_owner[each]
       excess = best[row] - z[at] if anew else earlier * regret[row] + (best[row] - z[at])
-      regret[row] = excess / weight
-      hopeless = (
-        (excess + max(more[row] - less[at], 0.0) <= 0.0)
-        & (strategy[row] == 0.0)
-        & (regret[row] < -tie[at])
-      )
-      pruned[row] = reached[at] if hopeless else _NO
+      now = excess / weight
+      regret[row] = now
+      hopeless = _is_hopeless(excess, more[row] - less[at], strategy[row], now, tie[at])
+      pruned[row] = reached[at] & hopeless
 
 
 @inlined
@@ -255,7 +257,7 @@ def restore(
     ties: below what a difference of utilities is rounding, of each infoset.
     weight: of the last iteration.
   """
-  groups = np.uint64(tree.groups.shape[0])
+  tree, kept, groups = borrowed(tree), borrowed(kept), np.uint64(tree.groups.shape[0])
   for group in range(groups):
     first, stride = tree.groups[group, 0], tree.groups[group, 1]
     actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
@@ -285,9 +287,7 @@ def restore(
 
 
 @kernel(types.void(*[FLOATS] * 3, types.float64, types.float64))
-def weigh(
-  target: Float64s, first: Float64s, second: Float64s, one: float, other: float
-) -> None:
+def weigh(target: Float64s, first: Float64s, second: Float64s, one: float, other: float) -> None:
   """Writes first * one - second * other to `target`."""
   for i in range(np.uint64(target.shape[0])):
     target[i] = first[i] * one - second[i] * other

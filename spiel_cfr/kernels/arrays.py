@@ -61,7 +61,7 @@ def aligned_zeros(*shape: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray
   count, size = math.prod(shape), np.dtype(dtype).itemsize
   line = LINE * np.dtype(np.float64).itemsize // size
   raw = np.zeros(count + line, dtype)
-  start = (-raw.ctypes.data // size) % line
+  start = (-raw.__array_interface__["data"][0] // size) % line
   return raw[start : start + count].reshape(shape)
 
 

@@ -198,6 +198,34 @@ def test_sorted_payoffs_of_games_without_types():
     assert_sorted_payoffs_agree(random_games.random_game(seed, 2, zero_sum=seed % 2 == 0))
 
 
+def assert_gains_agree(game):
+  """Losses count as nothing, also where a pattern's factor is negative; returns how many factors are."""
+  rows, typed = compile_both(game)
+  clipped = LeafRows(rows.payoff.arrays._replace(values=np.maximum(rows.payoff.arrays.values, 0)))
+  for payoff in (typed.payoff.gains(), quickest(typed.payoff).gains()):
+    for seed, player in itertools.product(range(2), range(2)):
+      sequence, (expected, found) = random_strategy(rows, seed), aligned_zeros(2, rows.end)
+      clipped.gradient_into(player, sequence, expected)
+      payoff.gradient_into(player, sequence, found)
+      for sequences, _ in rows.treeplexes[player].blocks():
+        np.testing.assert_allclose(found[sequences], expected[sequences], atol=1e-12, rtol=1e-12)
+  _, _, others, values = typed.payoff.arrays
+  return np.count_nonzero(values[len(values) - len(others) :] < 0)
+
+
+@pytest.mark.parametrize(
+  "name",
+  ["leduc_poker", "liars_dice", "goofspiel", "types 5 3", "types 8 8, general-sum", "types 3 20"],
+)
+def test_gains_are_those_of_leaf_rows(name):
+  assert assert_gains_agree(GAMES[name]())
+
+
+def test_gains_of_games_without_types():
+  for seed in range(6):
+    assert_gains_agree(random_games.random_game(seed, 2, zero_sum=seed % 2 == 0))
+
+
 def test_patterns_that_stay_in_no_cache_are_read_in_their_order(monkeypatch):
   typed = compile_as(TypedPatterns.form, "leduc_poker")
   monkeypatch.setattr(build, "_CACHED", typed.payoff.arrays.values.nbytes)

@@ -14,8 +14,9 @@ from pruning_games import GAMES, game_of, names, unpruned
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
-from spiel_cfr.continuing.compaction import DROPPED, KEPT, all_leaves, compact, decide_fates
+from spiel_cfr.continuing.compaction import all_leaves, compact
 from spiel_cfr.continuing.identity import carry_up, expect, gap_of_regrets, gradients
+from spiel_cfr.continuing.kept import NOWHERE, find_kept
 from spiel_cfr.game.treeplex import ACTIONS
 from spiel_cfr.interrupt import DeferredInterrupt
 from spiel_cfr.minimizers.ledger import NotedMatching
@@ -168,7 +169,9 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     small = np.zeros(left.game.end)
     small[left.places] = x[left.sequences]
     whole, found = gradients(game, x), gradients(left.game, small)
-    there = rows_at(game, left.actions_left > 0)
+    actions_left = np.zeros(game.num_infosets, int)
+    actions_left[left.kept.infosets] = left.live
+    there = rows_at(game, actions_left > 0)
     # Forced moves are left out with and without pruning.
     there[game.decisions.forced] = True
     dropped = real & ~there & (x > 0)
@@ -180,9 +183,10 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
       carry_up(each, expect, utilities, strategy=strategy)
     np.testing.assert_allclose(found[left.places], whole[left.sequences], atol=1e-12)
     assert (left.game.groups[:, ACTIONS] > 1).all()
-    assert left.looked_at.sum() == left.game.num_infosets
+    assert (actions_left > 1).sum() == left.game.num_infosets
+    assert (actions_left[left.infosets] > 1).all()
     assert 0 <= left.share < 1
-  assert left.game.num_infosets < (left.actions_left > 0).sum()
+  assert left.game.num_infosets < (actions_left > 0).sum()
 
 
 @pytest.mark.parametrize("name", [*EVERY, "one-sided"])
@@ -281,10 +285,9 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name, plus, rule):
           np.testing.assert_allclose(sums[sequences].sum(axis=0), above, rtol=1e-9, atol=1e-9)
     if not solver.num_pruned:
       continue
-    fate = np.zeros(game.end, np.uint8)
-    fate[[tree.root for tree in game.treeplexes]] = KEPT
-    decide_fates(solver._rule.tree, solver._pruned.view(np.uint8), fate)
-    rows = (fate == KEPT) & rows_at(game, ~solver._left().looked_at)
+    looked_at = np.zeros(game.num_infosets, bool)
+    looked_at[solver._left().infosets] = True
+    rows = (find_kept(game, solver._pruned).place != NOWHERE) & rows_at(game, ~looked_at)
     before, after = solver._state[0][rows], again._state[0][rows]
     weights = [solver._weight(each) for each in (solver._epoch_start, solver.iteration)]
     factor = np.where(before < 0, weights[0] / weights[1], 1.0)
@@ -668,10 +671,8 @@ def test_what_need_not_be_held_is_never_looked_at(name, plus):
   for _ in range(20):
     for each in (solver, plain):
       each.run(9)
-    fate = np.zeros(game.end, np.uint8)
-    fate[[tree.root for tree in game.treeplexes]] = KEPT
-    decide_fates(solver._rule.tree, solver._pruned.view(np.uint8), fate)
-    dropped = rows_at(game, np.ones(game.num_infosets, bool)) & (fate == DROPPED)
+    dropped = rows_at(game, np.ones(game.num_infosets, bool)) & ~solver._pruned
+    dropped &= find_kept(game, solver._pruned).place == NOWHERE
     dropped[game.decisions.forced] = False
     for tree in game.treeplexes:
       for sequences, infosets in tree.blocks():

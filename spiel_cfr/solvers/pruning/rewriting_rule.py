@@ -8,9 +8,9 @@ import numpy as np
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.continuing.compaction import Compacted, all_leaves
-from spiel_cfr.continuing.identity import carry_up
 from spiel_cfr.continuing.kept import Kept, find_kept
 from spiel_cfr.continuing.rewriting import choose, fade, note_window, restore, weigh
+from spiel_cfr.game.sweeps import new_scratch, tree_up
 from spiel_cfr.kernels.arrays import Float64s, Uint64s, aligned_zeros, dot
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import tie_tolerances
@@ -38,6 +38,7 @@ class RewritingRule(PruningRule):
     super().__init__(game, pruning)
     # To make them anew takes as long as to fill them.
     self._best, self._spare, *self._faced = (aligned_zeros(game.end) for _ in range(4))
+    self._scratch = new_scratch()
     # Of infosets, that no values count.
     self._nothing = aligned_zeros(game.num_infosets + MOST_LANES)
 
@@ -72,8 +73,7 @@ class RewritingRule(PruningRule):
     super().prepare()
     assert len(self._ties) and len(self._all)
     for payoff in (self._gains, self.game.decisions.payoff):
-      faced, workspace = self._faced
-      carry_up(self.game, take_best, self._gradients(faced, workspace, payoff), tree=self.tree)
+      self._respond(self._gradients(*self._faced, payoff))
 
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
     """See the base class."""
@@ -82,7 +82,11 @@ class RewritingRule(PruningRule):
 
   def decide(self, solver: Windowed, length: int) -> bool:
     """See the base class."""
-    earlier, weight = solver._weight(solver._epoch_start), solver._weight(solver.iteration)
+    # Of the iteration in which the window began, of the last one, and of those to come.
+    times = np.arange(solver.iteration - 1, solver.iteration + length + 1)
+    times[0] = solver._epoch_start
+    weights = solver._average_weights(np.maximum(times, 1))
+    earlier, weight, coming = float(weights[0]), float(weights[1]), float(weights[2:].sum())
     window = solver._left() if solver._pruned.any() else None
     kept, live, discount, missed = self._everything, self._all, 1.0, 0.0
     opened = solver._opened_gradients
@@ -101,10 +105,10 @@ class RewritingRule(PruningRule):
       best[:] = faced
     else:
       np.subtract(faced, opened, out=best)
-    carry_up(self.game, take_best, best, tree=self.tree)
+    self._respond(best)
     regret, values = solver._state[0], solver._local[0]
     if window is not None:
-      missed = note_window(
+      missed = note_window.unchecked(
         kept,
         live,
         self.forgets,
@@ -120,12 +124,11 @@ class RewritingRule(PruningRule):
       solver._opened_gradients = None
       return False
     solver._opened_gradients = faced
-    coming = float(solver._average_weights(solver.iteration + np.arange(1, length + 1)).sum())
     growth, factor = self._growth(solver, coming)
     pruned = solver._pruned.view(np.uint8)
     if not self.forgets:
-      fade(kept.place, pruned, regret, discount, earlier / weight)
-    choose(
+      fade.unchecked(kept.place, pruned, regret, discount, earlier / weight)
+    choose.unchecked(
       kept,
       live,
       self.forgets,
@@ -155,7 +158,7 @@ class RewritingRule(PruningRule):
     if not self.forgets:
       best = self._faced[0]
       best[:] = gradients
-      carry_up(self.game, take_best, best, tree=self.tree)
+      self._respond(best)
     sums = solver._cumulative
     weight = float(sums[0])
     gap = sum(float(best[tree.root]) for tree in self.game.treeplexes)
@@ -165,7 +168,7 @@ class RewritingRule(PruningRule):
 
   def settle(self, solver: Windowed, window: Compacted) -> None:
     """See the base class."""
-    restore(
+    restore.unchecked(
       self.tree,
       window.kept,
       self.forgets,
@@ -195,15 +198,20 @@ class RewritingRule(PruningRule):
     )
     # What was faced in the last epoch, and what has ever been faced.
     faced, gained = self._faced
-    weigh(faced, solver._cumulative, solver._opened, factor + share, factor)
+    weigh.unchecked(faced, solver._cumulative, solver._opened, factor + share, factor)
     self._gradients(faced, gained, self._gains)
-    carry_up(self.game, take_best, gained, tree=self.tree)
+    self._respond(gained)
     return gained, factor
 
   @functools.cached_property
   def _most(self) -> Float64s:
     """How much a regret can grow in an iteration, whatever anybody plays, shape (sequences,)."""
     return 2.0 * self.game.spread(self.game.loss_bounds)
+
+  def _respond(self, gradient: Float64s) -> None:
+    """Carries up what best responses are worth."""
+    lines, value = self._scratch.lines, self._scratch.value
+    tree_up.unchecked(take_best, self.tree, value, gradient, lines, lines, value, self._scratch)
 
   def _gradients(self, faced: Float64s, result: Float64s, payoff: Payoff | None = None) -> Float64s:
     for player in range(2):

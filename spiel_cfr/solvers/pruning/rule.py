@@ -15,7 +15,7 @@ from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.pruning.constants import Pruning
 
 # How many times the work of opening it the iterations of a window are to be.
-_PAID = 3
+_PAID = 4
 # But a window is at most this part of the iterations so far: nobody knows what will be played in a longer one.
 _PART = 10
 
@@ -88,6 +88,11 @@ class PruningRule(abc.ABC):
     return iteration_work(self.game.decisions)
 
   @functools.cached_property
+  def opening_work(self) -> int:
+    """What opening a window is, see `continuing.compaction`."""
+    return opening_work(self.game)
+
+  @functools.cached_property
   def shortest(self) -> int:
     """The fewest iterations of a window."""
     given = self._pruning.shortest
@@ -105,7 +110,7 @@ class PruningRule(abc.ABC):
 
   def _paid(self, work: int) -> int:
     """Returns how many iterations of this much work take so many times as long as to open a window."""
-    return -(-_PAID * opening_work(self.game) // max(1, work))
+    return -(-_PAID * self.opening_work // max(1, work))
 
   @abc.abstractmethod
   def decide(self, solver: Windowed, length: int) -> bool:

@@ -384,8 +384,8 @@ class PruningSolver(Windowed):
   def _add_deferred(self, sums: AnyFloats) -> None:
     """Brings averages up to date where nobody looked."""
     left, decisions = self._left(), self._rule.game.decisions
-    add_deferred(left.kept, left.live, self._strategy, self._opened, sums)
-    copy_some(sums, sums, decisions.chosen, decisions.forced)
+    add_deferred.unchecked(left.kept, left.live, self._strategy, self._opened, sums)
+    copy_some.unchecked(sums, sums, decisions.chosen, decisions.forced)
 
   def _weight(self, iteration: int) -> float:
     return float(self._average_weights(np.array([max(1, iteration)]))[0])

@@ -33,9 +33,9 @@ class Window:
       self.loop = FlatLoop.blank(left.game, solver.minimizer, scale)
       self._infosets = np.arange(len(left.infosets), dtype=np.uint32)
       for whole, small in self._of_sequences(solver, self.loop):
-        copy_some(whole, small, left.sequences, left.places)
+        copy_some.unchecked(whole, small, left.sequences, left.places)
       for whole, small in zip(solver._local, self.loop.local, strict=True):
-        copy_some(whole, small, left.infosets, self._infosets)
+        copy_some.unchecked(whole, small, left.infosets, self._infosets)
       self.loop.refresh()
     return self.loop
 
@@ -43,9 +43,9 @@ class Window:
     """Copies it back from the loop."""
     left, loop = self.left, self.opened(solver)
     for whole, small in self._of_sequences(solver, loop):
-      copy_some(small, whole, left.places, left.sequences)
+      copy_some.unchecked(small, whole, left.places, left.sequences)
     for whole, small in zip(solver._local, loop.local, strict=True):
-      copy_some(small, whole, self._infosets, left.infosets)
+      copy_some.unchecked(small, whole, self._infosets, left.infosets)
 
   def _of_sequences(self, solver: Windowed, loop: FlatLoop) -> list[tuple[AnyFloats, AnyFloats]]:
     """Returns pairs of arrays over the sequences, of the whole game and of what is left."""
