@@ -18,7 +18,7 @@ from spiel_cfr.kernels.arrays import (
 from spiel_cfr.kernels.compile import inlined, kernel
 from spiel_cfr.kernels.simd import LANES, lowest_bit
 from spiel_cfr.payoffs.base import PayoffArrays, payoff_arrays_type
-from spiel_cfr.poker.left_hands import COLUMNS, LeftHands
+from spiel_cfr.poker.left_hands import COLUMNS, LeftHands, left_gradient
 from spiel_cfr.poker.payoff import PokerTerminals
 from spiel_cfr.poker.terminals import HAND_LINES, IN_ORDER
 
@@ -320,4 +320,4 @@ def take_hands(whole: PokerTerminals, kept: Uint32s, number: int) -> TakenHands:
 
 
 # All of them, for those who load them before they need them.
-TAKING = (list_hands, put_together, lay_out_hands)
+TAKING = (list_hands, put_together, lay_out_hands, left_gradient)
