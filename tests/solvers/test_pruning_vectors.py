@@ -122,7 +122,7 @@ def test_it_pays_on_an_endgame():
   game = spiel_cfr.compile_public_game(endgame.load())
   solver, plain = spiel_cfr.CFRPlusSolver(game, pruning="best_response"), unpruned(game, True)
   for each in (solver, plain):
-    each.run(400)
+    each.run(800)
   assert solver.active_share < 0.6
   assert iteration_work(solver._left().game.every_infoset) < 0.6 * solver._rule.work
   assert solver.exploitability() < 1.05 * plain.exploitability()
