@@ -223,16 +223,16 @@ def lay_out_hands(
         values[value] = arrays.values[source[board, 4 + player] + listed[player, i]]
         value += _ONE
       line[9 + 2 * player] = pair
-      for k in range(first, last):
-        terminal = np.uint64(order[k])
-        for word in range(words):
-          bits = here[terminal, player * words + word]
-          while bits != _ZERO:
-            hand = word * _WORD + lowest_bit(bits)
+      # Hand by hand, as the lines of vectors are: the sequences at each terminal are more or less in order too.
+      for i in range(left):
+        hand = listed[player, i]
+        word, bit = player * words + hand // _WORD, hand % _WORD
+        for k in range(first, last):
+          terminal = np.uint64(order[k])
+          if (here[terminal, word] >> bit) & _ONE != _ZERO:
             others[0, pair] = place[kept[_sequence(arrays, player, terminal, hand)]]
-            others[1, pair] = np.uint32(number[player, hand] * _LANES + k - first)
+            others[1, pair] = np.uint32(i * _LANES + k - first)
             pair += _ONE
-            bits &= bits - _ONE
       line[10 + 2 * player] = pair
     line[13] = value
     for k in range(first, first + _LANES):
