@@ -39,7 +39,7 @@ class Pruning(Described):
     certain: whether an action is left alone only if its regret would stay negative whatever anybody plays: then what
       comes back never has a positive regret; but hardly anything is left alone, and for short runs nothing.
     shortest: the fewest iterations of a window; otherwise it is a tenth of all so far. By default, as many as take
-      three times as long as to open it, by counts of leaves and sequences.
+      five times as long as to open it, by counts of leaves and sequences.
     longest: the most, up to a million.
     worthwhile: what part of an iteration's work may be left at most, by counts of leaves and sequences: otherwise
       nothing is left alone. Infinity always leaves alone what can be.

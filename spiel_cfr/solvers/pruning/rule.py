@@ -15,7 +15,7 @@ from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.pruning.constants import Pruning
 
 # How many times the work of opening it the iterations of a window are to be, at least.
-_PAID = 3
+_PAID = 5
 
 
 class Windowed(Solver):
