@@ -74,7 +74,6 @@ def take_leaves(
   Returns:
     How many there are.
   """
-  # Of arrays in tuples, others count references at every element.
   kept, to, others_left = borrowed(kept), _ZERO, np.uint64(others.shape[0])
   for each in range(np.uint64(counts.shape[0])):
     own, first = np.uint64(kept.sequences[each]), to
@@ -264,8 +263,7 @@ def compact(
     root, first_infoset = int(numbers[0]), int(numbers[1])
     place[kept.place[whole_root]] = places[int(numbers[3])] = root
     sequences[int(numbers[3])] = whole_root
-    numbers[[0, 3]] += np.uint64(1)
-    numbers[2] = 0
+    numbers[0], numbers[2], numbers[3] = root + 1, 0, numbers[3] + _ONE
     whole = game.decisions.groups[begin:end]
     # Where owners go on, utilities are to be summed in the order in which they were, at all infosets.
     levels = np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole[:, DEPTH].copy()
