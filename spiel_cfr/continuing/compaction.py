@@ -39,9 +39,11 @@ from spiel_cfr.payoffs.merged import merged_leaves
 from spiel_cfr.payoffs.sorted_rows import SortedRows
 from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 
-# What takes as long as so many leaves that are looked at one by one: a vector of typed patterns, a sequence in sweeps,
-# calls of Python's for a window. Counts of work, not of time: runs are the same on all machines.
-_LEAVES_A_VECTOR, _LEAVES_A_SEQUENCE, _LEAVES_AN_OPENING = 5, 2, 1_500_000
+# What takes as long as so many leaves that are looked at one by one: a vector of typed patterns, a sequence in sweeps.
+# Counts of work, not of time: runs are the same on all machines.
+_LEAVES_A_VECTOR, _LEAVES_A_SEQUENCE = 5, 2
+# The same for a window: calls of Python's, a sequence, a leaf, of which many are not looked at one by one.
+_LEAVES_AN_OPENING, _LEAVES_A_SEQUENCE_OPENED, _LEAVES_A_LEAF_OPENED = 1_200_000, 28, 16
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LINE = np.uint64(LINE)
 
@@ -72,7 +74,6 @@ def take_leaves(
   Returns:
     How many there are.
   """
-  # Of arrays in tuples, others count references at every element.
   kept, to, others_left = borrowed(kept), _ZERO, np.uint64(others.shape[0])
   for each in range(np.uint64(counts.shape[0])):
     own, first = np.uint64(kept.sequences[each]), to
@@ -262,8 +263,7 @@ def compact(
     root, first_infoset = int(numbers[0]), int(numbers[1])
     place[kept.place[whole_root]] = places[int(numbers[3])] = root
     sequences[int(numbers[3])] = whole_root
-    numbers[[0, 3]] += np.uint64(1)
-    numbers[2] = 0
+    numbers[0], numbers[2], numbers[3] = root + 1, 0, numbers[3] + _ONE
     whole = game.decisions.groups[begin:end]
     # Where owners go on, utilities are to be summed in the order in which they were, at all infosets.
     levels = np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole[:, DEPTH].copy()
@@ -314,18 +314,23 @@ def compact(
 
 def iteration_work(decisions: Decisions) -> int:
   """Returns how long an iteration takes, roughly: as long as to look at so many leaves, one by one."""
-  payoff, groups = decisions.payoff, decisions.groups
-  gradients = (
-    _LEAVES_A_VECTOR * len(payoff.arrays.others)
-    if isinstance(payoff, TypedPatterns)
-    else len(payoff.arrays.values)
+  groups = decisions.groups
+  return _gradient_work(decisions.payoff) + _LEAVES_A_SEQUENCE * int(
+    (groups[:, COUNT] * groups[:, ACTIONS]).sum()
   )
-  return gradients + _LEAVES_A_SEQUENCE * int((groups[:, COUNT] * groups[:, ACTIONS]).sum())
 
 
 def opening_work(game: EnumeratedGame) -> int:
   """Returns how long it takes to decide what is left, and to build it; like `iteration_work`."""
-  return _LEAVES_AN_OPENING + 60 * game.end + 8 * game.num_players * game.num_leaves
+  leaves = _LEAVES_A_LEAF_OPENED * _gradient_work(game.decisions.payoff)
+  return _LEAVES_AN_OPENING + _LEAVES_A_SEQUENCE_OPENED * game.end + leaves
+
+
+def _gradient_work(payoff: Payoff) -> int:
+  """Returns how long all players' gradients take, likewise."""
+  if isinstance(payoff, TypedPatterns):
+    return _LEAVES_A_VECTOR * len(payoff.arrays.others)
+  return len(payoff.arrays.values)
 
 
 def all_leaves(game: EnumeratedGame) -> LeafRows:
