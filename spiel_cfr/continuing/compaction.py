@@ -17,7 +17,6 @@ import numpy as np
 from numba import types
 
 from spiel_cfr.compiled.decisions import Decisions
-from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.continuing.kept import KEPT, NOWHERE, Kept, find_kept, list_kept
 from spiel_cfr.continuing.taking import Prunable, TakenLeaves, Whole
 from spiel_cfr.game.treeplex import ACTIONS, COLUMNS, COUNT, DEPTH, Treeplex
@@ -35,16 +34,19 @@ from spiel_cfr.kernels.arrays import (
   borrowed,
 )
 from spiel_cfr.kernels.compile import kernel
+from spiel_cfr.payoffs.base import Payoff
 from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.poker.left_hands import LeftHands
 from spiel_cfr.poker.payoff import PokerTerminals
 from spiel_cfr.poker.taken_hands import TAKING, TakenHands, take_hands
 
-# What takes as long as so many leaves that are looked at one by one: a vector of typed patterns, a sequence in sweeps,
-# calls of Python's for a window. Counts of work, not of time: runs are the same on all machines.
-_LEAVES_A_VECTOR, _LEAVES_A_SEQUENCE, _LEAVES_AN_OPENING = 5, 2, 1_500_000
-# Likewise, for both players: a hand at a vector of poker terminals, the same where some hands are left.
+# What takes as long as so many leaves that are looked at one by one: a vector of typed patterns, a sequence in sweeps.
+# Counts of work, not of time: runs are the same on all machines.
+_LEAVES_A_VECTOR, _LEAVES_A_SEQUENCE = 5, 2
+# The same for a window: calls of Python's, a sequence, a leaf, of which many are not looked at one by one.
+_LEAVES_AN_OPENING, _LEAVES_A_SEQUENCE_OPENED, _LEAVES_A_LEAF_OPENED = 1_200_000, 28, 16
+# And again for an iteration, of both players: a hand at a vector of poker terminals, the same where some hands are left.
 _LEAVES_A_LINE, _LEAVES_A_LINE_LEFT = 12, 10
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LINE = np.uint64(LINE)
@@ -76,7 +78,6 @@ def take_leaves(
   Returns:
     How many there are.
   """
-  # Of arrays in tuples, others count references at every element.
   kept, to, others_left = borrowed(kept), _ZERO, np.uint64(others.shape[0])
   for each in range(np.uint64(counts.shape[0])):
     own, first = np.uint64(kept.sequences[each]), to
@@ -264,8 +265,7 @@ def compact(game: Prunable, payoff: Whole, pruned: Bools, owners_go_on: bool = F
     root, first_infoset = int(numbers[0]), int(numbers[1])
     place[kept.place[whole_root]] = places[int(numbers[3])] = root
     sequences[int(numbers[3])] = whole_root
-    numbers[[0, 3]] += np.uint64(1)
-    numbers[2] = 0
+    numbers[0], numbers[2], numbers[3] = root + 1, 0, numbers[3] + _ONE
     whole = game.decisions.groups[begin:end]
     # Where owners go on, utilities are to be summed in the order in which they were, at all infosets.
     levels = np.arange(end - begin, dtype=np.uint64) if owners_go_on else whole[:, DEPTH].copy()
@@ -321,22 +321,24 @@ def _take_rows(
 
 def iteration_work(decisions: Decisions) -> int:
   """Returns how long an iteration takes, roughly: as long as to look at so many leaves, one by one."""
-  payoff, groups = decisions.payoff, decisions.groups
-  if isinstance(payoff, TypedPatterns):
-    gradients = _LEAVES_A_VECTOR * len(payoff.arrays.others)
-  elif isinstance(payoff, PokerTerminals):
-    gradients = _LEAVES_A_LINE * payoff.num_lines
-  elif isinstance(payoff, LeftHands):
-    gradients = _LEAVES_A_LINE_LEFT * payoff.num_lines + payoff.num_fetched
-  else:
-    gradients = len(payoff.arrays.values)
-  return gradients + _LEAVES_A_SEQUENCE * int((groups[:, COUNT] * groups[:, ACTIONS]).sum())
+  groups = decisions.groups
+  return _gradient_work(decisions.payoff) + _LEAVES_A_SEQUENCE * int(
+    (groups[:, COUNT] * groups[:, ACTIONS]).sum()
+  )
 
 
 def opening_work(game: Prunable) -> int:
   """Returns how long it takes to decide what is left, and to build it; like `iteration_work`."""
-  if isinstance(game, EnumeratedGame):
-    leaves = game.num_players * game.num_leaves
-  else:
-    leaves = _LEAVES_A_LINE * game.payoff.num_lines
-  return _LEAVES_AN_OPENING + 60 * game.end + 8 * leaves
+  leaves = _LEAVES_A_LEAF_OPENED * _gradient_work(game.decisions.payoff)
+  return _LEAVES_AN_OPENING + _LEAVES_A_SEQUENCE_OPENED * game.end + leaves
+
+
+def _gradient_work(payoff: Payoff) -> int:
+  """Returns how long all players' gradients take, likewise."""
+  if isinstance(payoff, TypedPatterns):
+    return _LEAVES_A_VECTOR * len(payoff.arrays.others)
+  if isinstance(payoff, PokerTerminals):
+    return _LEAVES_A_LINE * payoff.num_lines
+  if isinstance(payoff, LeftHands):
+    return _LEAVES_A_LINE_LEFT * payoff.num_lines + payoff.num_fetched
+  return len(payoff.arrays.values)

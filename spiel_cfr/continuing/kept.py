@@ -55,7 +55,7 @@ KEPT = tuple_type(Kept, *[INDICES] * 7, COUNT_TABLE)
 
 
 @kernel(types.uint64(TREE, COUNT_TABLE, BYTES, KEPT))
-def list_kept(tree: Tree, players: Uint64s, pruned: Bools, kept: Kept) -> int:
+def list_kept(tree: Tree, players: Uint64s, pruned: Bools, kept: Kept) -> np.uint64:
   """Fills lists that are longer by 1 than all that there can be; all places are `NOWHERE` before.
 
   Returns:
@@ -94,23 +94,23 @@ def list_kept(tree: Tree, players: Uint64s, pruned: Bools, kept: Kept) -> int:
 def find_kept(game: CompiledGame, pruned: Bools) -> Kept:
   """Returns what is kept if these sequences are pruned, of what iterations visit; `pruned` is of shape (sequences,)."""
   decisions = game.decisions
-  lists = Kept(
-    np.full(game.end, NOWHERE),
-    *np.empty((2, game.end), np.uint32),
-    *np.empty((2, game.num_infosets + 1), np.uint32),
-    *np.empty((2, game.end), np.uint32),
-    np.zeros((len(decisions.groups), 6), np.uint64),
+  sequences, owner, cut, cut_owner = np.empty((4, game.end), np.uint32)
+  infosets, above = np.empty((2, game.num_infosets + 1), np.uint32)
+  place, groups = np.full(game.end, NOWHERE), np.zeros((len(decisions.groups), 6), np.uint64)
+  listed = list_kept.unchecked(
+    Tree(decisions.groups, decisions.parent),
+    decisions.players,
+    pruned.view(np.uint8),
+    Kept(place, sequences, owner, infosets, above, cut, cut_owner, groups),
   )
-  tree = Tree(decisions.groups, decisions.parent)
-  listed = list_kept.unchecked(tree, decisions.players, pruned.view(np.uint8), lists)
-  reached, cut = lists.groups[-1, 3::2].tolist() if len(lists.groups) else (0, 0)
+  reached, pruned_there = groups[-1, 3::2].tolist() if len(groups) else (0, 0)
   return Kept(
-    lists.place,
-    lists.sequences[:listed],
-    lists.owner[:listed],
-    lists.infosets[:reached],
-    lists.above[:reached],
-    lists.cut[:cut],
-    lists.cut_owner[:cut],
-    lists.groups,
+    place,
+    sequences[:listed],
+    owner[:listed],
+    infosets[:reached],
+    above[:reached],
+    cut[:pruned_there],
+    cut_owner[:pruned_there],
+    groups,
   )

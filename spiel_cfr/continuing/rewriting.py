@@ -91,8 +91,8 @@ def note_window(
       gained[each] = worth[row] - opened_worth[row]
       one[kept.owner[each]] = np.uint32(each)
   for back in range(groups):
-    group = groups - _ONE - back
-    for each in range(kept.groups[group, 2], kept.groups[group, 3]):
+    last = groups - _ONE - back
+    for each in range(kept.groups[last, 2], kept.groups[last, 3]):
       # Without branches that nobody can foresee.
       j = kept.infosets[each]
       values[j] += gained[one[each]] if live[each] == _ONE else 0.0
@@ -123,7 +123,9 @@ def fade(place: Uint32s, pruned: Bools, regret: Float64s, discount: float, fadin
 
 
 @inlined
-def _is_hopeless(excess: float, growth: float, played: float, regret: float, tie: float) -> int:
+def _is_hopeless(
+  excess: float, growth: float, played: float, regret: float, tie: float
+) -> np.uint8:
   """Returns 1 if a regret, times the weight of the last iteration `excess`, stays negative where it is not played."""
   growth = growth if growth > 0.0 else 0.0
   negative = np.uint8(excess + growth <= 0.0) & np.uint8(regret < -tie)

@@ -343,6 +343,7 @@ def test_ctrl_c_while_iterations_come_again(again, monkeypatch):
     pruned(game_of("leduc"), daring(margin=0.1, tolerance=0.0, shortest=300)) for _ in range(2)
   )
   go_back, run_loop, left = PruningSolver._go_back, Solver._run_loop, [again]
+  next_epoch, ended = PruningSolver._next_epoch, {}
 
   def press_there(self, numbers):
     run_loop(self, numbers)
@@ -356,7 +357,13 @@ def test_ctrl_c_while_iterations_come_again(again, monkeypatch):
     go_back(self, *rest)
     back[0] = False
 
+  def note_end(self, interrupt):
+    if self is solver:
+      ended.update(self.state_dict())
+    next_epoch(self, interrupt)
+
   back = [False]
+  monkeypatch.setattr(PruningSolver, "_next_epoch", note_end)
   monkeypatch.setattr(Solver, "_run_loop", press_there)
   monkeypatch.setattr(PruningSolver, "_go_back", notice)
   interrupted = 0
@@ -367,6 +374,8 @@ def test_ctrl_c_while_iterations_come_again(again, monkeypatch):
     except KeyboardInterrupt:
       interrupted += 1
       back[0] = False
+      for name, value in solver.state_dict().items():
+        np.testing.assert_array_equal(value, ended[name], name)
     assert solver.iteration >= before
   assert interrupted
   plain.run(solver.iteration)

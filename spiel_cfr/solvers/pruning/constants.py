@@ -38,7 +38,7 @@ class Pruning(Described):
       then twice what it was, from 1 up to 64. Infinity, and anything above 1e9, never goes back.
     certain: whether an action is left alone only if its regret would stay negative whatever anybody plays: then what
       comes back never has a positive regret; but hardly anything is left alone, and for short runs nothing.
-    shortest: the fewest iterations of a window; otherwise it is a tenth of all so far, or as many as take three times
+    shortest: the fewest iterations of a window; otherwise it is a tenth of all so far, or as many as take five times
       as long as to open it, if these are fewer. By default, as many as would take that with nothing left alone.
     longest: the most, up to a million.
     worthwhile: what part of an iteration's work may be left at most, by counts of leaves and sequences: otherwise

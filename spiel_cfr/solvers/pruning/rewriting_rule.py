@@ -75,8 +75,9 @@ class RewritingRule(PruningRule):
     """See the base class."""
     super().prepare()
     assert len(self._ties) and len(self._all)
+    faced, workspace = self._faced
     for payoff in (self._gains, self.game.decisions.payoff):
-      self._respond(self._gradients(*self._faced, payoff))
+      self._respond(self._gradients(faced, workspace, payoff))
 
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
     """See the base class."""

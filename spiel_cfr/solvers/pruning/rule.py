@@ -20,7 +20,7 @@ from spiel_cfr.solvers.loops import FlatLoop, IterationNumbers
 from spiel_cfr.solvers.pruning.constants import Pruning
 
 # How many times the work of opening it the iterations of a window are to be.
-_PAID = 4
+_PAID = 5
 # But a window is at most this part of the iterations so far: nobody knows what will be played in a longer one.
 _PART = 10
 
