@@ -46,7 +46,7 @@ from spiel_cfr.poker.taken_hands import TAKING, TakenHands, take_hands
 _LEAVES_A_VECTOR, _LEAVES_A_SEQUENCE = 5, 2
 # The same for a window: calls of Python's, a sequence, a leaf, of which many are not looked at one by one.
 _LEAVES_AN_OPENING, _LEAVES_A_SEQUENCE_OPENED, _LEAVES_A_LEAF_OPENED = 1_200_000, 28, 16
-# And again for an iteration, of both players: a hand at a vector of poker terminals, the same where some hands are left.
+# Again for an iteration of both players: a hand at a vector of poker terminals, the same where some hands are left.
 _LEAVES_A_LINE, _LEAVES_A_LINE_LEFT = 12, 10
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LINE = np.uint64(LINE)
