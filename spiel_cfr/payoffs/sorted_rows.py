@@ -203,11 +203,11 @@ class SortedRows(Payoff):
     leaf, row, run = 0, 0, 2
     for player, (begin, end) in enumerate(bounds):
       numbers = np.array([begin, end, leaf, row, run, *new_bounds[player]], np.uint64)
-      own = plan_rows(counts, place, numbers, table, rows, leaf_at, step)
+      own = plan_rows.unchecked(counts, place, numbers, table, rows, leaf_at, step)
       table[player] = *new_bounds[player], run, int(numbers[4]), own
       leaf, row, run = (int(number) for number in numbers[2:5])
     sorted_others, sorted_values = np.zeros((1, leaf), np.uint32), np.zeros(leaf)
-    place_leaves(counts, others, values, place, leaf_at, step, sorted_others, sorted_values)
+    place_leaves.unchecked(counts, others, values, place, leaf_at, step, sorted_others, sorted_values)
     return cls(PayoffArrays(table, rows, sorted_others, sorted_values))
 
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
