@@ -207,7 +207,9 @@ class SortedRows(Payoff):
       table[player] = *new_bounds[player], run, int(numbers[4]), own
       leaf, row, run = (int(number) for number in numbers[2:5])
     sorted_others, sorted_values = np.zeros((1, leaf), np.uint32), np.zeros(leaf)
-    place_leaves.unchecked(counts, others, values, place, leaf_at, step, sorted_others, sorted_values)
+    place_leaves.unchecked(
+      counts, others, values, place, leaf_at, step, sorted_others, sorted_values
+    )
     return cls(PayoffArrays(table, rows, sorted_others, sorted_values))
 
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
