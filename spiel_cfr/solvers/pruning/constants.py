@@ -31,8 +31,8 @@ class Pruning(Described):
     margin: how many times what the other player has done in the last window counts. Infinity, and anything above 1e9,
       never leaves anything alone.
     caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
-      was not of late. By default, 1 for CFR+, which soon makes good what was left alone for too long, and 3 for CFR,
-      which does not, and for either in vector form. The solver's own grows, see `tolerance`.
+      was not of late. By default, 1 for CFR+, which soon makes good what was left alone for too long, or 3 in vector
+      form, and 6 for CFR, which does not. The solver's own grows, see `tolerance`.
     tolerance: a window is gone back on, and its iterations come again with nothing left alone, if what was left alone
       may have made NashConv worse by more than this part of it: by default 1 for CFR+, and 0.25 for CFR. Caution is
       then twice what it was, from 1 up to 64. Infinity, and anything above 1e9, never goes back.
@@ -81,7 +81,7 @@ class Pruning(Described):
   def caution_and_tolerance(self, plus: bool, in_vectors: bool) -> tuple[float, float]:
     """Returns both, where they are by default as they are for CFR+, if `plus`, or for CFR; in vector form, or not."""
     # Chosen on liar's dice and Leduc-5; in vector form on a river endgame.
-    caution, tolerance = (3.0 if in_vectors else 1.0, 1.0) if plus else (3.0, 0.25)
+    caution, tolerance = (3.0 if in_vectors else 1.0, 1.0) if plus else (6.0, 0.25)
     return (
       caution if self.caution is None else self.caution,
       tolerance if self.tolerance is None else self.tolerance,
