@@ -40,18 +40,18 @@ def make_rule(game: CompiledGame, pruning: Pruning) -> PruningRule:
 
 
 def _check_vector_form(game: PublicGame, partial: bool) -> None:
-  instead = None
+  why = None
   if partial:
-    instead = "single leaves, which 'partial' skips, are not known. Take pruning='best_response'"
+    why = "single leaves, which 'partial' skips, are not known. Take pruning='best_response'"
   elif game.partition is not None:
-    instead = "parts are gone through one by one. Compile it with partitioned=False"
+    why = "parts are gone through one by one. Compile it with partitioned=False"
   elif game.dtype != np.float64:
-    instead = (
+    why = (
       f"{game.dtype} is too coarse for histories that are made up. Compile it with dtype=float64"
     )
-  if instead is not None:
+  if why is not None:
     raise errors.PruningError(
-      f"{game.game_string} is compiled in vector form, where {instead}, or take no pruning."
+      f"{game.game_string} is compiled in vector form, where {why}, or take no pruning."
     )
 
 
