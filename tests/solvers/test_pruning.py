@@ -426,6 +426,7 @@ def test_it_goes_on_from_other_strategies():
   [
     ("_epoch_start", lambda value: -5),
     ("_epoch_start", lambda value: 10**15),
+    ("iteration", lambda value: 10**11),
     ("_epoch_end", lambda value: value + 10**6),
     ("_opened", lambda value: -value - 1),
     ("_opened", lambda value: 3 * value + 1),
