@@ -7,6 +7,7 @@ import pickle
 import signal
 
 import numpy as np
+import pyspiel
 import pytest
 import random_games
 from composition.forms import FORMS
@@ -425,6 +426,7 @@ def test_it_goes_on_from_other_strategies():
   [
     ("_epoch_start", lambda value: -5),
     ("_epoch_start", lambda value: 10**15),
+    ("iteration", lambda value: 10**11),
     ("_epoch_end", lambda value: value + 10**6),
     ("_opened", lambda value: -value - 1),
     ("_opened", lambda value: 3 * value + 1),
@@ -674,6 +676,16 @@ def test_what_has_to_be_held_falls():
     copy.copy(solver).run(10)
   assert held[None] == held["partial"] == 1
   assert held["best_response"] < held["regret"] < 0.95
+
+
+@pytest.mark.parametrize("rule", ["partial", *RULES])
+def test_where_nothing_is_to_be_decided_nothing_is_left_alone(rule):
+  forced = 'p "" 1 1 "alone" { "a" } 0 p "" 2 1 "likewise" { "a" } 0 t "" 1 "" { 1 -1 }'
+  game = spiel_cfr.compile_game(pyspiel.load_efg_game(f'EFG 2 R "forced" {{ "0" "1" }} "" {forced}'))
+  solver = pruned(game, often(rule))
+  solver.run(100)
+  assert (solver.num_pruned, solver.active_share, solver.nash_conv()) == (0, 1.0, 0.0)
+  assert solver.held_bytes == 0
 
 
 @pytest.mark.parametrize("plus", [False, True])

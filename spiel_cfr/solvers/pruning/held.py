@@ -21,7 +21,8 @@ def numbers_held(solver: Windowed, rule: PruningRule | None) -> int:
   if rule is not None and not rule.owners_go_on:
     below = real & ~solver._pruned & (find_kept(game, solver._pruned).place == NOWHERE)
   first = np.concatenate(
-    [np.arange(row, row + count) for row, _, count, *_ in decisions.groups.tolist()]
+    [np.zeros(0, int)]
+    + [np.arange(row, row + count) for row, _, count, *_ in decisions.groups.tolist()]
   )
   left = int((real & ~below).sum()) * of_sequence + int((~below[first]).sum()) * of_infoset
   forgotten = int(np.count_nonzero(solver._cumulative[below]))

@@ -187,6 +187,7 @@ class PruningSolver(Windowed):
     if state["_pruned"].any() and not self._rule.owners_go_on:
       require(not state["_strategy"][state["_pruned"]].any(), "what is pruned is not played")
       require(end - start <= self.pruning.longest, "the window is possible")
+      require(state["iteration"] <= end, "the window is not over")
       require(state["_opened"] >= 0, "what was faced is not negative")
       require(state["_opened"] <= state["_cumulative"], "what was faced does not get less")
       forms.check_behavioral_form(self.compiled_game, state["_opened_strategy"])
