@@ -52,7 +52,9 @@ GAMES: dict[str, Callable[[], Any]] = {
 }
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
-_AT = flags.DEFINE_list("at", ["300", "1000", "3000", "10000"], "after how many iterations to look")
+_AT = flags.DEFINE_list(
+  "at", ["300", "1000", "3000", "10000", "30000"], "after how many iterations to look"
+)
 _RULE = flags.DEFINE_enum(
   "rule", "best_response", get_args(Rule), "what is left alone, see Pruning"
 )
