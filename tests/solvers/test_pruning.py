@@ -681,7 +681,9 @@ def test_what_has_to_be_held_falls():
 @pytest.mark.parametrize("rule", ["partial", *RULES])
 def test_where_nothing_is_to_be_decided_nothing_is_left_alone(rule):
   forced = 'p "" 1 1 "alone" { "a" } 0 p "" 2 1 "likewise" { "a" } 0 t "" 1 "" { 1 -1 }'
-  game = spiel_cfr.compile_game(pyspiel.load_efg_game(f'EFG 2 R "forced" {{ "0" "1" }} "" {forced}'))
+  game = spiel_cfr.compile_game(
+    pyspiel.load_efg_game(f'EFG 2 R "forced" {{ "0" "1" }} "" {forced}')
+  )
   solver = pruned(game, often(rule))
   solver.run(100)
   assert (solver.num_pruned, solver.active_share, solver.nash_conv()) == (0, 1.0, 0.0)
