@@ -26,6 +26,7 @@ from spiel_cfr.minimizers.oftrl import Hedge
 from spiel_cfr.minimizers.schedules import Power
 from spiel_cfr.payoffs.leaf_rows import LeafRows
 from spiel_cfr.payoffs.sorted_rows import sorted_rows
+from spiel_cfr.solvers.pruning.rules import make_rule
 
 # On Kuhn poker nothing is ever left alone.
 EVERY = [name for name in GAMES if name != "kuhn"]
@@ -721,3 +722,15 @@ def test_what_need_not_be_held_is_never_looked_at(name, plus):
   ):
     np.testing.assert_array_equal(array, other)
   assert forgotten
+
+
+def test_windows_take_longer_than_their_opening_but_are_a_tenth_of_all_so_far_at_most():
+  rule = make_rule(game_of("leduc"), Pruning(longest=10**6))
+  long_ago, left = 10**6, rule.work // 4
+  assert rule.length(0, rule.work) == rule.length(long_ago, rule.work) == rule.shortest
+  assert rule.shortest * rule.work >= 5 * rule.opening_work > (rule.shortest - 1) * rule.work
+  assert rule.length(long_ago, left) == pytest.approx(4 * rule.shortest, rel=0.01)
+  assert rule.length(20 * rule.shortest, left) == 2 * rule.shortest
+  assert rule.length(long_ago) == long_ago // 10
+  for constants in ({"longest": 3}, {"shortest": 3, "longest": 3}):
+    assert make_rule(game_of("leduc"), Pruning(**constants)).length(long_ago, left) == 3
