@@ -41,7 +41,8 @@ GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",
   "liar's dice, 1 die of 6 sides": lambda: "liars_dice",
   "Leduc-5": leduc5.Leduc5Game,
-  # On these no constant was chosen, but when the first window begins, with a look at the first of them.
+  # On these no constant was chosen, but for what opening a window is counted as and, with a look at the first of them,
+  # when the first window begins.
   "liar's dice, 1 die of 7 sides": lambda: "liars_dice(dice_sides=7)",
   "goofspiel, 5 cards": lambda: (
     "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=5,points_order=descending))"

@@ -8,10 +8,10 @@ import numpy as np
 from spiel_cfr.best_responses import take_best
 from spiel_cfr.compiled.enumerated import EnumeratedGame
 from spiel_cfr.continuing.compaction import Compacted
+from spiel_cfr.continuing.identity import carry_up
 from spiel_cfr.continuing.kept import Kept, find_kept
 from spiel_cfr.continuing.rewriting import choose, fade, note_window, restore, weigh
 from spiel_cfr.continuing.taking import Prunable, Whole, all_leaves
-from spiel_cfr.game.sweeps import new_scratch, tree_up
 from spiel_cfr.kernels.arrays import Float64s, Uint64s, aligned_zeros, dot
 from spiel_cfr.kernels.simd import MOST_LANES
 from spiel_cfr.minimizers.base import tie_tolerances
@@ -40,7 +40,6 @@ class RewritingRule(PruningRule):
     super().__init__(game, pruning)
     # To make them anew takes as long as to fill them.
     self._best, self._spare, *self._faced = (aligned_zeros(game.end) for _ in range(4))
-    self._scratch = new_scratch()
     # Of infosets, that no values count.
     self._nothing = aligned_zeros(game.num_infosets + MOST_LANES)
 
@@ -77,7 +76,7 @@ class RewritingRule(PruningRule):
     assert len(self._ties) and len(self._all)
     faced, workspace = self._faced
     for payoff in (self._gains, self.game.decisions.payoff):
-      self._respond(self._gradients(faced, workspace, payoff))
+      carry_up(self.game, take_best, self._gradients(faced, workspace, payoff), tree=self.tree)
 
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
     """See the base class."""
@@ -109,7 +108,7 @@ class RewritingRule(PruningRule):
       best[:] = faced
     else:
       np.subtract(faced, opened, out=best)
-    self._respond(best)
+    carry_up(self.game, take_best, best, tree=self.tree)
     regret, values = solver._state[0], solver._local[0]
     if window is not None:
       missed = note_window.unchecked(
@@ -162,7 +161,7 @@ class RewritingRule(PruningRule):
     if not self.forgets:
       best = self._faced[0]
       best[:] = gradients
-      self._respond(best)
+      carry_up(self.game, take_best, best, tree=self.tree)
     sums = solver._cumulative
     weight = float(sums[0])
     gap = sum(float(best[tree.root]) for tree in self.game.treeplexes)
@@ -204,18 +203,13 @@ class RewritingRule(PruningRule):
     faced, gained = self._faced
     weigh.unchecked(faced, solver._cumulative, solver._opened, factor + share, factor)
     self._gradients(faced, gained, self._gains)
-    self._respond(gained)
+    carry_up(self.game, take_best, gained, tree=self.tree)
     return gained, factor
 
   @functools.cached_property
   def _most(self) -> Float64s:
     """How much a regret can grow in an iteration, whatever anybody plays, shape (sequences,)."""
     return 2.0 * self.game.spread(self.game.loss_bounds)
-
-  def _respond(self, gradient: Float64s) -> None:
-    """Carries up what best responses are worth."""
-    lines, value = self._scratch.lines, self._scratch.value
-    tree_up.unchecked(take_best, self.tree, value, gradient, lines, lines, value, self._scratch)
 
   def _gradients(self, faced: Float64s, result: Float64s, payoff: Payoff | None = None) -> Float64s:
     for player in range(2):
