@@ -21,7 +21,7 @@ from absl import app, flags
 from results import river_endgame, turn_endgame
 
 import spiel_cfr
-from spiel_cfr.poker import abstraction
+from spiel_cfr.poker import bet_filters
 
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "of each solver", lower_bound=1)
 _SIZES = flags.DEFINE_list("sizes", ["1", "2", "3", "4", "6"], "buckets a public state has at most")
@@ -179,7 +179,7 @@ def endgames() -> Iterator[tuple[spiel_cfr.PublicGame, str]]:
     path = pathlib.Path(_ENDGAME.value)
     chosen = [(spiel_cfr.load_endgame(path), path.stem)]
   for loaded, title in chosen:
-    yield spiel_cfr.compile_public_game(loaded.load(), abstraction.few_bets), title
+    yield spiel_cfr.compile_public_game(loaded.load(), bet_filters.few_bets), title
 
 
 def forgetful(infostate: str) -> tuple[str, ...]:

@@ -51,11 +51,11 @@ from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_e
 from results import writable
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, EnumeratedGame, policy
-from spiel_cfr.game.enumerate import enumerate_game
-from spiel_cfr.game.view import GameView
-from spiel_cfr.payoffs.leaf_rows import LeafRows
-from spiel_cfr.poker import abstraction
+from spiel_cfr import CompiledGame, EnumeratedGame, policies
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.walk import enumerate_game
+from spiel_cfr.games.payoffs.leaf_rows import LeafRows
+from spiel_cfr.poker import bet_filters
 from spiel_cfr.poker.public_tree import Kind
 
 GAMES = {
@@ -385,8 +385,8 @@ def dense_cfr_plus(game: spiel_cfr.PublicGame) -> Step:
     payoffs = np.array([layout.nodes[node].payoff for node in nodes])
     terminals.append((matrix, above, payoffs[:, None]))
   regret, average = np.zeros(game.end), np.zeros(game.end)
-  strategy = policy.uniform(game)
-  sequence = policy.sequence_form(game, strategy)
+  strategy = policies.uniform(game)
+  sequence = policies.sequence_form(game, strategy)
   count = 0
 
   def iterate() -> None:
@@ -418,7 +418,7 @@ def dense_cfr_plus(game: spiel_cfr.PublicGame) -> Step:
 @part
 def endgames() -> None:
   river_game, turn_game = endgame(_RIVER.value, "4s8hTc9h2s"), endgame(_TURN.value, "7s9h9cTc")
-  river = spiel_cfr.compile_public_game(river_game, abstraction.few_bets)
+  river = spiel_cfr.compile_public_game(river_game, bet_filters.few_bets)
   solver = spiel_cfr.CFRPlusSolver(river)
   steps = {
     "spiel_cfr": solver.run,
@@ -431,10 +431,10 @@ def endgames() -> None:
     "spiel_cfr",
   )
 
-  turn = spiel_cfr.compile_public_game(turn_game, abstraction.few_bets)
+  turn = spiel_cfr.compile_public_game(turn_game, bet_filters.few_bets)
   steps = {"river": solver.run, "turn": spiel_cfr.CFRPlusSolver(turn).run}
   for name, options in {"two threads": {"num_threads": 2}, "float32": {"dtype": "float32"}}.items():
-    other = spiel_cfr.compile_public_game(turn_game, abstraction.few_bets, **options)  # type: ignore[arg-type]
+    other = spiel_cfr.compile_public_game(turn_game, bet_filters.few_bets, **options)  # type: ignore[arg-type]
     steps[f"turn, {name}"] = spiel_cfr.CFRPlusSolver(other).run
   show(f"one iteration of CFR+ on a turn endgame\n{turn}", medians(steps), "river")
 
@@ -442,10 +442,10 @@ def endgames() -> None:
   steps = {
     "OpenSpiel lists the deals": repeat(root.chance_outcomes),
     "compile_public_game, turn": repeat(
-      spiel_cfr.compile_public_game, turn_game, abstraction.few_bets
+      spiel_cfr.compile_public_game, turn_game, bet_filters.few_bets
     ),
     "compile_public_game, river": repeat(
-      spiel_cfr.compile_public_game, river_game, abstraction.few_bets
+      spiel_cfr.compile_public_game, river_game, bet_filters.few_bets
     ),
   }
   show("compiling endgames", medians(steps), "OpenSpiel lists the deals")
@@ -521,7 +521,7 @@ def shards() -> None:
   game = endgame(_TURN.value, "7s9h9cTc", _HANDS.value)
   plain, threaded = (
     spiel_cfr.compile_public_game(
-      game, abstraction.few_bets, partitioned=True, num_threads=num_threads
+      game, bet_filters.few_bets, partitioned=True, num_threads=num_threads
     )
     for num_threads in (1, 2)
   )

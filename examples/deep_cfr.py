@@ -21,7 +21,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.deep.network import LeastSquares
+from spiel_cfr.deep_cfr.network import LeastSquares
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string.")
 _SOLVERS = flags.DEFINE_list("solvers", ["deep", "dcfr+", "pdcfr+"], "deep, dcfr+, pdcfr+.")

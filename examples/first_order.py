@@ -21,7 +21,7 @@ from results import NAMED_GAMES
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, IterativeSolver, Row, catalogue
-from spiel_cfr.poker import abstraction
+from spiel_cfr.poker import bet_filters
 
 # What a curve is called: its solver in the catalogue, more arguments, color and line.
 _SOLVERS: dict[str, tuple[str, dict[str, object], str, str]] = {
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> None:
   for name in filter(None, [*_GAMES.value, *_ENDGAMES.value]):
     try:
       game = load(name)
-      spiel_cfr.evaluate.check_two_player_constant_sum(game)
+      spiel_cfr.evaluation.evaluate.check_two_player_constant_sum(game)
     except (spiel_cfr.errors.SpielCFRError, OSError) as error:
       raise app.UsageError(str(error)) from error
     print(game, flush=True)
@@ -102,7 +102,7 @@ def load(name: str) -> CompiledGame:
   """Compiles a game or an endgame."""
   if name in _ENDGAMES.value:
     endgame = spiel_cfr.load_endgame(name)
-    return spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
+    return spiel_cfr.compile_public_game(endgame.load(), bet_filters.few_bets)
   return spiel_cfr.compile_game(NAMED_GAMES.get(name, name))
 
 

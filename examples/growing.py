@@ -17,7 +17,7 @@ from absl import app, flags
 from results import river_endgame, writable
 
 import spiel_cfr
-from spiel_cfr.poker import abstraction
+from spiel_cfr.poker import bet_filters
 
 _LEDUC = flags.DEFINE_float("leduc", 0.1, "NashConv to reach in Leduc poker", lower_bound=0.0)
 _ENDGAME = flags.DEFINE_float("endgame", 5.0, "the same in the endgame", lower_bound=0.0)
@@ -65,7 +65,7 @@ def endgame() -> Comparison:
   game = spiel_cfr.compile_public_game(loaded.load())
   equities = [spiel_cfr.hand_equities(game, player) for player in (0, 1)]
   hands = spiel_cfr.hand_buckets(game, [spiel_cfr.k_means(own, 10) for own in equities])
-  starts = {"from few bets": abstraction.few_bets, "from ten buckets of hands": hands}
+  starts = {"from few bets": bet_filters.few_bets, "from ten buckets of hands": hands}
   return title, game, starts, _ENDGAME.value
 
 

@@ -23,8 +23,8 @@ from collections.abc import Callable
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr import catalogue, policy
-from spiel_cfr.poker import abstraction, cards
+from spiel_cfr import catalogue, policies
+from spiel_cfr.poker import bet_filters, cards
 from spiel_cfr.poker.range_grid import range_grid
 
 _SUBGAME_FILE = flags.DEFINE_string(
@@ -96,7 +96,7 @@ def solve(names: list[str]) -> None:
   start = time.perf_counter()
   game = spiel_cfr.compile_public_game(
     endgame.load(),
-    abstraction.few_bets,
+    bet_filters.few_bets,
     dtype="float32" if _FLOAT32.value else "float64",
     num_threads=_THREADS.value if endgame.round == _TURN else 1,
   )
@@ -106,7 +106,7 @@ def solve(names: list[str]) -> None:
   # Mistakes are found before the run.
   actions = state_to_show()
   if actions is not None:
-    range_grid(game, policy.sequence_form(game, policy.uniform(game)), actions)
+    range_grid(game, policies.sequence_form(game, policies.uniform(game)), actions)
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   stem = pathlib.Path(_SUBGAME_FILE.value).stem

@@ -20,8 +20,9 @@ from absl import app, flags
 from results import file_name
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, RegretMatching, files
-from spiel_cfr.sampling.snapshot import Snapshot
+from spiel_cfr import CompiledGame, RegretMatching
+from spiel_cfr._util import files
+from spiel_cfr.mccfr.snapshot import Snapshot
 
 Factory = Callable[[Any, int], Any]
 SOLVERS: dict[str, Factory] = {

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyspiel
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, catalogue, errors, policy
+from spiel_cfr import CompiledGame, catalogue, errors, policies
 
 
 class OpenSpielSolver(spiel_cfr.IterativeSolver):
@@ -41,11 +41,11 @@ class OpenSpielSolver(spiel_cfr.IterativeSolver):
 
   def current_probabilities(self) -> npt.NDArray[np.float64]:
     """Returns the current policy in behavioural form."""
-    return policy.from_policy(self.compiled_game, self._solver.tabular_current_policy())
+    return policies.from_policy(self.compiled_game, self._solver.tabular_current_policy())
 
   def average_probabilities(self) -> npt.NDArray[np.float64]:
     """Returns the average policy in behavioural form."""
-    return policy.from_policy(self.compiled_game, self._solver.tabular_average_policy())
+    return policies.from_policy(self.compiled_game, self._solver.tabular_average_policy())
 
 
 # A solver is made for a game and for the number of iterations that it is going to run.

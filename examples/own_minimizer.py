@@ -2,7 +2,8 @@ r"""Regret matching as a user would write it: a local minimizer in the user's ow
 
     python examples/own_minimizer.py --game=leduc_poker --iterations=1000
 
-`spiel_cfr.game.blocks` says what a block is, and `spiel_cfr.minimizers.base` what a minimizer has to do.
+`spiel_cfr.games.sequence_form.blocks` says what a block is, and `spiel_cfr.regret_minimizers.regret_minimizer` what
+a minimizer has to do.
 """
 
 import time
@@ -10,8 +11,15 @@ import time
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr.game.blocks import Block, expected_value, lanes, normalize, sequence, tolerance
-from spiel_cfr.kernels.simd import full, load, store, where_greater
+from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr.games.sequence_form.blocks import (
+  Block,
+  expected_value,
+  lanes,
+  normalize,
+  sequence,
+  tolerance,
+)
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many", lower_bound=1)

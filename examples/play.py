@@ -101,7 +101,9 @@ def opponent(game: pyspiel.Game) -> Any:
     }
     # Reading it checks it before the first hand.
     compiled = spiel_cfr.compile_game(game)
-    return spiel_cfr.CompiledTabularPolicy(compiled, spiel_cfr.policy.from_policy(compiled, table))
+    return spiel_cfr.CompiledTabularPolicy(
+      compiled, spiel_cfr.policies.from_policy(compiled, table)
+    )
   if _CHECKPOINT.value is not None:
     return spiel_cfr.IterativeSolver.load(_CHECKPOINT.value, game)
   solution = spiel_cfr.solve(game, exploitability=1e-6, seconds=_SECONDS.value, progress=True)

@@ -9,7 +9,7 @@ shared. Only the time of this process counts.
 
     python examples/pruning.py --papers --games=0 --at=100,300
 
-counts what the papers' algorithms visit, see `continuing.reference_pruning`.
+counts what the papers' algorithms visit, see `cfr.pruning.reference_pruning`.
 
     python examples/pruning.py --thresholds --games=0 --at=300
 
@@ -33,9 +33,9 @@ from results import chosen, river_endgame
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver
-from spiel_cfr.continuing.reference_pruning import RULES, ReferenceCFR
-from spiel_cfr.evaluate import original_nash_conv
-from spiel_cfr.solvers.pruning.constants import Rule
+from spiel_cfr.cfr.pruning.constants import Rule
+from spiel_cfr.cfr.pruning.reference_pruning import RULES, ReferenceCFR
+from spiel_cfr.evaluation.evaluate import original_nash_conv
 
 GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",

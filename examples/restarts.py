@@ -21,7 +21,7 @@ from results import chosen, writable
 
 import spiel_cfr
 from spiel_cfr import Powers
-from spiel_cfr.poker import abstraction
+from spiel_cfr.poker import bet_filters
 
 # Each game, and how many seconds each solver has.
 GAMES = {
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> None:
     curves[name] = measure(name, spiel_cfr.compile_game(game_string), seconds * _SCALE.value)
   if _ENDGAME.value:
     endgame = spiel_cfr.load_endgame(_ENDGAME.value)
-    game = spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
+    game = spiel_cfr.compile_public_game(endgame.load(), bet_filters.few_bets)
     name = f"endgame {pathlib.Path(_ENDGAME.value).stem}, mbb/g"
     curves[name] = measure(name, game, 20.0 * _SCALE.value, endgame.milli_big_blinds(1.0))
   if _PICTURE.value:

@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import pyspiel
 
 import spiel_cfr
-from spiel_cfr.game.estimate import Estimate
+from spiel_cfr.games.openspiel.size_estimate import Estimate
 
 _LEDUC = (
   "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,numSuits={},numRanks={},"

@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> None:
   for name in _GAMES.value:
     try:
       game = spiel_cfr.compile_game(NAMED_GAMES.get(name, name))
-      spiel_cfr.evaluate.check_two_player_constant_sum(game)
+      spiel_cfr.evaluation.evaluate.check_two_player_constant_sum(game)
     except spiel_cfr.errors.SpielCFRError as error:
       raise app.UsageError(str(error)) from error
     print(game, flush=True)

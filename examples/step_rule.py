@@ -35,7 +35,7 @@ from results import chosen
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, Restarted, catalogue
-from spiel_cfr.poker import abstraction
+from spiel_cfr.poker import bet_filters
 
 _GROUPS = flags.DEFINE_list("groups", ["tuned"], f"of games: {', '.join(rule_games.GROUPS)}")
 _GAMES = flags.DEFINE_list("games", [], "numbers of games of these groups, from 0; all by default")
@@ -198,7 +198,7 @@ def compiled(text: str) -> tuple[CompiledGame, float]:
 def compiled_endgame(path: str) -> tuple[CompiledGame, float]:
   """Compiles an endgame; numbers are in mbb/g."""
   endgame = spiel_cfr.load_endgame(path)
-  game = spiel_cfr.compile_public_game(endgame.load(), abstraction.few_bets)
+  game = spiel_cfr.compile_public_game(endgame.load(), bet_filters.few_bets)
   return game, endgame.milli_big_blinds(1.0)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from absl import app, flags
 
-from spiel_cfr import environment
+from spiel_cfr._util import environment
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _RUN = flags.DEFINE_list("run", [], "the tables to measure anew, by name")

@@ -3,94 +3,34 @@
 import importlib.metadata
 
 from spiel_cfr import catalogue, errors
-from spiel_cfr.abstracting.clusters import cluster, k_means
-from spiel_cfr.abstracting.growing import Grown, solve_growing
-from spiel_cfr.abstracting.least_exploitable import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstraction.bucketed_hands import BucketedHands, bucket_hands, hand_buckets
 from spiel_cfr.abstraction.buckets import Buckets, HandBuckets, Permuted, make_buckets
+from spiel_cfr.abstraction.clusters import cluster, k_means
 from spiel_cfr.abstraction.earth_mover import earth_movers_distances
-from spiel_cfr.abstraction.hand_features import (
-  equity_histograms,
-  hand_equities,
-  next_histograms,
-)
-from spiel_cfr.abstraction.hands import BucketedHands, bucket_hands, hand_buckets
-from spiel_cfr.abstraction.lossless import lossless
+from spiel_cfr.abstraction.growing import Grown, solve_growing
+from spiel_cfr.abstraction.hand_features import equity_histograms, hand_equities, next_histograms
+from spiel_cfr.abstraction.least_exploitable_play import LeastExploitable, least_exploitable
+from spiel_cfr.abstraction.lossless_buckets import lossless, lossless_abstraction
 from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.bots import PolicyBot
-from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiled.enumerated import EnumeratedGame, load_compiled_game
-from spiel_cfr.compiled.shards import shard
-from spiel_cfr.compiling import compile_game, estimate_size
-from spiel_cfr.continuing.linear_games import LinearGame, kuhn_bets, leduc_bets, linear_game
-from spiel_cfr.continuing.substitutes import WarmStart
-from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
-from spiel_cfr.evaluate import (
-  BestResponse,
-  NashConv,
-  best_response,
-  expected_values,
-  exploitability,
-  nash_conv,
-)
-from spiel_cfr.exact.linear_program import LPSolution, solve_lp
-from spiel_cfr.exact.matrices import constraint_matrix, payoff_matrix, sequences
-from spiel_cfr.exchange.efg import save_efg
-from spiel_cfr.exchange.policies import load_policy, save_policy
-from spiel_cfr.explorer.explore import Exploration, explore
-from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
-from spiel_cfr.first_order.komwu import KOMWUSolver
-from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
-from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
-from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
-from spiel_cfr.game.blocks import Block, block_kernel
-from spiel_cfr.game.estimate import SizeEstimate
-from spiel_cfr.game.loading import load_game
-from spiel_cfr.infoset_regrets import InfosetRegret, largest_infoset_regret
-from spiel_cfr.minimizers.base import LocalMinimizer
-from spiel_cfr.minimizers.regret_matching import RegretMatching
-from spiel_cfr.minimizers.schedules import Schedule
-from spiel_cfr.optimizing import Optimum, optimize_parameters
-from spiel_cfr.poker.endgames import Endgame, load_endgame
-from spiel_cfr.poker.public_game import PublicGame, compile_public_game
-from spiel_cfr.policy import CompiledTabularPolicy
-from spiel_cfr.runs.checkpoint import Checkpoints
-from spiel_cfr.runs.loop import RunResult, run
-from spiel_cfr.runs.schedule import Every, Powers
-from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
-from spiel_cfr.sampling.base import SamplingSolver
-from spiel_cfr.sampling.engines.states import ImperfectRecallWarning
-from spiel_cfr.sampling.rules import AverageType
-from spiel_cfr.sampling.solvers import (
-  AverageStrategySamplingSolver,
-  ChanceSamplingSolver,
-  ExternalSamplingSolver,
-  OutcomeSamplingSolver,
-)
-from spiel_cfr.sampling.tracker import Tracker
-from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
-from spiel_cfr.solvers.cfr import (
-  CFRPlusSolver,
-  CFRSolver,
-  DCFRSolver,
-  LCFRSolver,
-  TabularCFRSolver,
-)
-from spiel_cfr.solvers.cfr_br import CFRBRSolver
-from spiel_cfr.solvers.correlation import (
+from spiel_cfr.cfr.adaptive_cfr import AdaptiveOptimisticCFRSolver
+from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, DCFRSolver, LCFRSolver, TabularCFRSolver
+from spiel_cfr.cfr.cfr_br import CFRBRSolver
+from spiel_cfr.cfr.correlated_gap import (
   CorrelatedGap,
   coarse_correlated_gap,
   extensive_form_correlated_gap,
 )
-from spiel_cfr.solvers.full_width import Solver
-from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.pruning.constants import Pruning
-from spiel_cfr.solvers.pruning.solver import PruningSolver
-from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
-from spiel_cfr.solvers.restarts import Restarted
-from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
-from spiel_cfr.solvers.trembling_hand import TremblingHandSolver
-from spiel_cfr.solvers.variants import (
+from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.pruning.constants import Pruning
+from spiel_cfr.cfr.pruning.solver import PruningSolver
+from spiel_cfr.cfr.restarted_cfr import RestartedCFRSolver
+from spiel_cfr.cfr.restarts import Restarted
+from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.substitute_regrets import WarmStart
+from spiel_cfr.cfr.trembling_hand import TremblingHandSolver
+from spiel_cfr.cfr.variants import (
   APCFRPlusSolver,
   APDCFRPlusSolver,
   DCFRPlusSolver,
@@ -102,13 +42,63 @@ from spiel_cfr.solvers.variants import (
   SAPCFRPlusSolver,
   VADCFRSolver,
 )
-from spiel_cfr.solvers.warm_start import transfer
+from spiel_cfr.cfr.warm_start import transfer
+from spiel_cfr.deep_cfr.deep_cfr_solvers import DeepCFRSolver, DeepDiscountedCFRSolver
+from spiel_cfr.evaluation.evaluate import (
+  BestResponse,
+  NashConv,
+  best_response,
+  expected_values,
+  exploitability,
+  nash_conv,
+)
+from spiel_cfr.evaluation.infoset_regrets import InfosetRegret, largest_infoset_regret
+from spiel_cfr.evaluation.linear_program import LPSolution, solve_lp
+from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
+from spiel_cfr.exchange.efg import save_efg
+from spiel_cfr.exchange.policy_tables import load_policy, save_policy
+from spiel_cfr.explorer.explore import Exploration, explore
+from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
+from spiel_cfr.first_order.komwu import KOMWUSolver
+from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
+from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
+from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, load_compiled_game
+from spiel_cfr.games.compiled.shards import shard
+from spiel_cfr.games.compiling import compile_game, estimate_size
+from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.games.openspiel.size_estimate import SizeEstimate
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
+from spiel_cfr.mccfr.engines.state_engine import ImperfectRecallWarning
+from spiel_cfr.mccfr.mccfr_solvers import (
+  AverageStrategySamplingSolver,
+  ChanceSamplingSolver,
+  ExternalSamplingSolver,
+  OutcomeSamplingSolver,
+)
+from spiel_cfr.mccfr.sampling_rules import AverageType
+from spiel_cfr.mccfr.sampling_solver import SamplingSolver
+from spiel_cfr.mccfr.tracker import Tracker
+from spiel_cfr.parametric_games.linear_games import LinearGame, kuhn_bets, leduc_bets, linear_game
+from spiel_cfr.parametric_games.optimizing import Optimum, optimize_parameters
+from spiel_cfr.poker.endgames import Endgame, load_endgame
+from spiel_cfr.poker.public_game import PublicGame, compile_public_game
+from spiel_cfr.policies import CompiledTabularPolicy
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.schedules import Schedule
+from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.merge_policies import merge
+from spiel_cfr.runs.process_executor import ProcessExecutor
+from spiel_cfr.runs.ray_executor import RayExecutor
+from spiel_cfr.runs.run_loop import RunResult, run
+from spiel_cfr.runs.run_sweep import sweep
+from spiel_cfr.runs.schedule import Every, Powers
+from spiel_cfr.runs.sweep_table import SweepTable
+from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
 from spiel_cfr.solving import Solution, choose_solver, solve
-from spiel_cfr.sweeps.merge import merge
-from spiel_cfr.sweeps.processes import ProcessExecutor
-from spiel_cfr.sweeps.ray_executor import RayExecutor
-from spiel_cfr.sweeps.sweep import sweep
-from spiel_cfr.sweeps.table import SweepTable
+from spiel_cfr.stable_predictive.stable_predictive_cfr import StablePredictiveCFRSolver
 
 __version__ = importlib.metadata.version("spiel_cfr")
 
@@ -222,6 +212,7 @@ __all__ = [
   "load_game",
   "load_policy",
   "lossless",
+  "lossless_abstraction",
   "make_buckets",
   "merge",
   "nash_conv",

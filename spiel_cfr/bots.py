@@ -8,9 +8,10 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
-from spiel_cfr import arguments, errors
-from spiel_cfr.policy import AnyPolicy
-from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr import errors
+from spiel_cfr._util import arguments
+from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.policies import AnyPolicy
 from spiel_cfr.solving import Solution
 
 

@@ -15,40 +15,17 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from spiel_cfr import arguments as checked
 from spiel_cfr import errors
-from spiel_cfr.compiling import AnyGame
-from spiel_cfr.deep.solvers import DeepCFRSolver, DeepDiscountedCFRSolver
-from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
-from spiel_cfr.first_order.komwu import KOMWUSolver
-from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
-from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
-from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
-from spiel_cfr.minimizers.adaptive import AdaptiveOptimisticDescent
-from spiel_cfr.minimizers.regret_matching import RegretMatching
-from spiel_cfr.sampling.rules import AverageType
-from spiel_cfr.sampling.solvers import (
-  AverageStrategySamplingSolver,
-  ChanceSamplingSolver,
-  ExternalSamplingSolver,
-  OutcomeSamplingSolver,
-)
-from spiel_cfr.solvers.adaptive import AdaptiveOptimisticCFRSolver
-from spiel_cfr.solvers.cfr import (
-  CFRPlusSolver,
-  CFRSolver,
-  DCFRSolver,
-  LCFRSolver,
-  TabularCFRSolver,
-)
-from spiel_cfr.solvers.cfr_br import CFRBRSolver
-from spiel_cfr.solvers.full_width import Solver
-from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.restarted_cfr import RestartedCFRSolver
-from spiel_cfr.solvers.restarts import Restarted
-from spiel_cfr.solvers.stable_predictive import StablePredictiveCFRSolver
-from spiel_cfr.solvers.trembling_hand import TremblingHandSolver
-from spiel_cfr.solvers.variants import (
+from spiel_cfr._util import arguments as checked
+from spiel_cfr.cfr.adaptive_cfr import AdaptiveOptimisticCFRSolver
+from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, DCFRSolver, LCFRSolver, TabularCFRSolver
+from spiel_cfr.cfr.cfr_br import CFRBRSolver
+from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.restarted_cfr import RestartedCFRSolver
+from spiel_cfr.cfr.restarts import Restarted
+from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.trembling_hand import TremblingHandSolver
+from spiel_cfr.cfr.variants import (
   APCFRPlusSolver,
   APDCFRPlusSolver,
   DCFRPlusSolver,
@@ -60,6 +37,23 @@ from spiel_cfr.solvers.variants import (
   SAPCFRPlusSolver,
   VADCFRSolver,
 )
+from spiel_cfr.deep_cfr.deep_cfr_solvers import DeepCFRSolver, DeepDiscountedCFRSolver
+from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
+from spiel_cfr.first_order.komwu import KOMWUSolver
+from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
+from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
+from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.mccfr.mccfr_solvers import (
+  AverageStrategySamplingSolver,
+  ChanceSamplingSolver,
+  ExternalSamplingSolver,
+  OutcomeSamplingSolver,
+)
+from spiel_cfr.mccfr.sampling_rules import AverageType
+from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+from spiel_cfr.stable_predictive.stable_predictive_cfr import StablePredictiveCFRSolver
 
 
 @dataclasses.dataclass(frozen=True)

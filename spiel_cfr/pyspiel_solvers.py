@@ -21,14 +21,14 @@ from typing import Any
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.compiling import AnyGame
-from spiel_cfr.policy import PolicyDict, from_policy, to_pyspiel
-from spiel_cfr.sampling.base import SamplingSolver
-from spiel_cfr.sampling.rules import AverageType
-from spiel_cfr.sampling.solvers import ExternalSamplingSolver, OutcomeSamplingSolver
-from spiel_cfr.solvers import cfr, cfr_br
-from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.off_path import Unreached
+from spiel_cfr.cfr import cfr, cfr_br
+from spiel_cfr.cfr.off_path import Unreached
+from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.mccfr.mccfr_solvers import ExternalSamplingSolver, OutcomeSamplingSolver
+from spiel_cfr.mccfr.sampling_rules import AverageType
+from spiel_cfr.mccfr.sampling_solver import SamplingSolver
+from spiel_cfr.policies import PolicyDict, from_policy, to_pyspiel
 
 
 class _InCpp(IterativeSolver):

@@ -5,16 +5,18 @@ import math
 import time
 from typing import Any
 
-from spiel_cfr import arguments, catalogue, errors, evaluate
-from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiling import AnyGame, compile_game
-from spiel_cfr.kernels.arrays import Float64s
-from spiel_cfr.policy.found import Found
-from spiel_cfr.runs.loop import StopReason, run
+from spiel_cfr import catalogue, errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr.cfr.restarts import Restarted
+from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.policies.exact_policy import Found
+from spiel_cfr.runs.run_loop import StopReason, run
 from spiel_cfr.runs.schedule import NextDue, Powers
 from spiel_cfr.runs.trace import Row
-from spiel_cfr.solvers.interface import IterativeSolver
-from spiel_cfr.solvers.restarts import Restarted
 
 _REASONS: dict[StopReason, str] = {
   "target": "the target is reached",

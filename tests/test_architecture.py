@@ -15,41 +15,32 @@ _PACKAGE = "spiel_cfr"
 # The modules and folders of the package. Each imports those above it, and modules of its own folder.
 ORDER = (
   "errors",  # what a user's mistake raises
-  "arguments",  # checks of what users pass
-  "files",  # files that are whole or not there
-  "interrupt",  # Ctrl-C that waits
-  "memory",  # how much the process takes
-  "environment",  # versions, and the machine
-  "slices",  # compiled code runs a tenth of a second at a time
-  "kernels",  # compiling, and arrays that kernels take
-  "game",  # a game of OpenSpiel, what of it is seen, and its tree as sequences
-  "payoffs",  # the forms in which payoffs are kept, and their gradients
-  "compiled",  # a game as arrays
+  "_util",  # arguments, files, Ctrl-C, the machine
+  "_numba",  # compiling, and arrays that kernels take
+  "games.openspiel",  # a game of OpenSpiel, what of it is seen, and how it is walked
+  "games.sequence_form",  # its tree as sequences, and passes over them
+  "games.payoffs",  # the forms in which payoffs are kept, and their gradients
+  "games.compiled",  # a game as arrays
   "poker",  # the same for poker, over vectors of hands
-  "policy",  # between arrays and OpenSpiel's policies
-  "abstraction",  # smaller games in which infosets play alike
-  "compiling",  # the front door: from any game to a compiled one
+  "policies",  # between arrays and OpenSpiel's policies
+  "games.compiling",  # the front door: from any game to a compiled one
   "exchange",  # files that other programs read
-  "best_responses",  # their compiled code
-  "evaluate",  # best responses and NashConv
-  "infoset_regrets",  # whether a policy makes sense off its path
-  "exact",  # linear programs
-  "minimizers",  # what an infoset does
-  "continuing",  # what a history that nobody played is worth
-  "theory",  # step sizes, and certificates that they keep their promises
-  "solvers",  # full-width solvers
+  "evaluation",  # best responses, NashConv, linear programs
+  "regret_minimizers",  # what an infoset does
+  "cfr",  # full-width solvers
+  "stable_predictive",  # step sizes, and certificates that they keep their promises
   "first_order",  # first-order methods for saddle points
-  "sampling",  # Monte Carlo solvers
-  "deep",  # Monte Carlo solvers that learn with networks
+  "mccfr",  # Monte Carlo solvers
+  "deep_cfr",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
-  "runs",  # long runs: stopping, traces, checkpoints
   "catalogue",  # every solver by name
-  "abstracting",  # what takes solvers to make an abstraction, or to make the best of one
-  "optimizing",  # parameters that are best for a player
+  "runs",  # long runs and many: stopping, traces, checkpoints, sweeps
+  "abstraction",  # smaller games in which infosets play alike, and the best of them
+  "parametric_games",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
   "bots",  # policies that play
   "explorer",  # pages on which one clicks through a solved game
-  "sweeps",  # many runs, on one machine or on many
+  "games",  # says what is in its folders
   "__init__",  # what is public
   "__main__",  # the command line
 )
@@ -75,8 +66,10 @@ def tree(module):
 
 def room(module):
   """Returns which entry of ORDER a module is in."""
-  parts = module.split(".")
-  return parts[1] if len(parts) > 1 else "__init__"
+  name = module.removeprefix(_PACKAGE).removeprefix(".")
+  while name and name not in ORDER:
+    name = name.rpartition(".")[0]
+  return name or "__init__"
 
 
 def imported(node, module):

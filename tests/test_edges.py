@@ -14,11 +14,11 @@ from python_games import game_type
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, block_kernel, errors
-from spiel_cfr.game.blocks import expected_value, lanes, sequence
-from spiel_cfr.game.loading import load_game
-from spiel_cfr.kernels.simd import full, load, store
-from spiel_cfr.minimizers.schedules import Power, Schedule
-from spiel_cfr.solvers.numbers import exclusive
+from spiel_cfr._numba.simd import full, load, store
+from spiel_cfr.cfr.numbers import exclusive
+from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.games.sequence_form.blocks import expected_value, lanes, sequence
+from spiel_cfr.regret_minimizers.schedules import Power, Schedule
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@
    actions. What comes of that has perfect recall, and leaves with the same sequences merge; it is smaller than the full
    game, and any solver takes it as it takes others.
 2. Ties. Where several of these infosets are in one bucket because their owner forgets, they share strategies and
-   regrets, see `game.ties`. Lanctot et al., "No-Regret Learning in Extensive-Form Games with Imperfect Recall" (2012),
-   bound regrets in terms of the same refinement.
+   regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games
+   with Imperfect Recall" (2012), bound regrets in terms of the same refinement.
 
 With X the sequence form here and m(s) the number of the full game's actions that play alike on the way to s, each of
 these sequences has X(s) / m(s) in the full game, and payoffs here are sums over leaves of theirs divided by all m.
@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.abstraction.bucketed_hands import BucketedHands
 from spiel_cfr.abstraction.buckets import (
   AnyBuckets,
   Buckets,
@@ -29,15 +31,13 @@ from spiel_cfr.abstraction.buckets import (
   make_buckets,
   shared_entries,
 )
-from spiel_cfr.abstraction.hands import BucketedHands
-from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiled.enumerated import EnumeratedGame, lay_out
-from spiel_cfr.game.ties import Ties, build_ties
-from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Float64s, Int64s
-from spiel_cfr.payoffs.base import Payoff
-from spiel_cfr.payoffs.merged import merged_leaves
-from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
+from spiel_cfr.games.payoffs.payoff import Payoff
+from spiel_cfr.games.sequence_form.shared_infosets import Ties, build_ties
+from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
 
 
 class AbstractGame(EnumeratedGame):

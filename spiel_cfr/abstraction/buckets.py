@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.compiled.base import CompiledGame, Infosets
-from spiel_cfr.compiled.parts import PLAYERS
-from spiel_cfr.kernels.arrays import Int64s, spread
+from spiel_cfr._numba.arrays import Int64s, spread
+from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.partition import PLAYERS
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suits import number_in_order
 

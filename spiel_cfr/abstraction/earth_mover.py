@@ -13,7 +13,7 @@ import scipy.optimize
 import scipy.sparse
 
 from spiel_cfr import errors
-from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr._numba.arrays import Float64s
 
 _TOLERANCE = 1e-9
 # So many numbers P are looked for at a time.

@@ -17,11 +17,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr import arguments, errors
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import arguments
 from spiel_cfr.abstraction.buckets import check_whole_public_game
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr.poker.hand_layout import Layout
 from spiel_cfr.poker.hand_pairs import hand_pairs
-from spiel_cfr.poker.layout import Layout
 from spiel_cfr.poker.public_game import PublicGame
 
 

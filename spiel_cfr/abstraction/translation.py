@@ -20,9 +20,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from spiel_cfr import arguments, errors
-from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
+from spiel_cfr import errors
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
 
 # What a history of the whole game may have been taken for: a state of the filtered game, None where that has gone
 # another way; the probability of it; and how often the player itself plays to it.

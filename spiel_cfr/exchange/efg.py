@@ -6,9 +6,10 @@ The format is that of the Gambit manual, "The extensive game (.efg) file format"
 import os
 from typing import Any
 
-from spiel_cfr import arguments, errors, files
-from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiling import AnyGame, compile_game
+from spiel_cfr import errors
+from spiel_cfr._util import arguments, files
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame, compile_game
 
 
 class _Names:

@@ -9,18 +9,20 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import pyspiel
 
-from spiel_cfr import arguments, errors, evaluate, files
-from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiling import compile_game
-from spiel_cfr.environment import versions
-from spiel_cfr.explorer import histories, public_states
-from spiel_cfr.explorer.content import Content
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments, files
+from spiel_cfr._util.environment import versions
+from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.explorer import history_pages, public_state_pages
 from spiel_cfr.explorer.page import render
-from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr.explorer.page_content import Content
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import compile_game
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.policy import CompiledTabularPolicy, forms, open_spiel
+from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
 from spiel_cfr.runs.trace import Row, read_trace
-from spiel_cfr.solvers.interface import IterativeSolver
 from spiel_cfr.solving import Solution
 
 Which = Literal["average", "current"]
@@ -142,8 +144,8 @@ def describe(
 ) -> Content:
   """Returns what a page shows of a policy in behavioural form, shape (sequences,); see `explore`."""
   if isinstance(compiled, PublicGame):
-    return public_states.describe(compiled, behavioral, max_infosets=max_infosets)
-  return histories.describe(
+    return public_state_pages.describe(compiled, behavioral, max_infosets=max_infosets)
+  return history_pages.describe(
     compiled,
     behavioral,
     max_nodes=max_nodes,

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr.explorer.content import Content, PublicState
-from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.explorer.page_content import Content, PublicState
 
 _ASSETS = importlib.resources.files("spiel_cfr.explorer") / "assets"
 _LIBRARIES = ("htm-preact-3.1.1.js", "uplot-1.6.32.js")

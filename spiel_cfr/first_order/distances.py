@@ -32,13 +32,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.game.blocks import Block, block_kernel, lanes, sequence
-from spiel_cfr.game.treeplex import Treeplex
-from spiel_cfr.kernels.arrays import Float64s, aligned_zeros
-from spiel_cfr.kernels.compile import Kernel
-from spiel_cfr.kernels.simd import LANES, full, load, store, where_greater
-from spiel_cfr.minimizers.oftrl import Regularizer, exponential, least_exponent, project
+from spiel_cfr._numba.arrays import Float64s, aligned_zeros
+from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.simd import LANES, full, load, store, where_greater
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, sequence
+from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.regret_minimizers.oftrl import Regularizer, exponential, least_exponent, project
 
 Weights = Literal["kroer2017", "farina2021", "one"]
 # Entries of `Block.parameters`: mu, and the lines of `Block.state` that hold z and are to hold the result.

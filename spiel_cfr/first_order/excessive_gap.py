@@ -21,10 +21,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import types
 
-from spiel_cfr.compiling import AnyGame
-from spiel_cfr.first_order.base import FirstOrderSolver
-from spiel_cfr.first_order.distances import Weights
-from spiel_cfr.first_order.steps import (
+from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, require
+from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr.first_order.descent_steps import (
   FIRST,
   ITERATIONS,
   PROBLEM,
@@ -38,10 +37,11 @@ from spiel_cfr.first_order.steps import (
   mix,
   step,
 )
-from spiel_cfr.kernels.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, require
-from spiel_cfr.kernels.compile import inlined, kernel
-from spiel_cfr.minimizers.oftrl import Regularizer
-from spiel_cfr.policy import forms
+from spiel_cfr.first_order.distances import Weights
+from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.policies import forms
+from spiel_cfr.regret_minimizers.oftrl import Regularizer
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # Entries of `smoothing`: each player's mu, and the tau of the next step where that is searched for.

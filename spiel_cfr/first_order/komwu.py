@@ -15,11 +15,10 @@ from typing import ClassVar
 import numpy as np
 from numba import types
 
-from spiel_cfr import arguments
-from spiel_cfr.compiled.base import CompiledGame
-from spiel_cfr.compiling import AnyGame
-from spiel_cfr.first_order.base import AveragedSolver
-from spiel_cfr.first_order.steps import (
+from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, aligned_zeros
+from spiel_cfr._numba.kernels import kernel
+from spiel_cfr._util import arguments
+from spiel_cfr.first_order.descent_steps import (
   FIRST,
   ITERATIONS,
   PROBLEM,
@@ -31,9 +30,10 @@ from spiel_cfr.first_order.steps import (
   differentiate,
   step,
 )
-from spiel_cfr.kernels.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, aligned_zeros
-from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.policy import forms
+from spiel_cfr.first_order.first_order_solver import AveragedSolver
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.policies import forms
 
 _ONE = np.uint64(1)
 

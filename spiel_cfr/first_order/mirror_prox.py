@@ -21,10 +21,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import types
 
-from spiel_cfr.compiling import AnyGame
-from spiel_cfr.first_order.base import AveragedSolver
-from spiel_cfr.first_order.distances import Weights
-from spiel_cfr.first_order.steps import (
+from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, require
+from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr.first_order.descent_steps import (
   FIRST,
   ITERATIONS,
   PROBLEM,
@@ -37,9 +36,10 @@ from spiel_cfr.first_order.steps import (
   differentiate,
   step,
 )
-from spiel_cfr.kernels.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, require
-from spiel_cfr.kernels.compile import inlined, kernel
-from spiel_cfr.minimizers.oftrl import Regularizer
+from spiel_cfr.first_order.distances import Weights
+from spiel_cfr.first_order.first_order_solver import AveragedSolver
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.regret_minimizers.oftrl import Regularizer
 
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 # After a step that took no correction eta is multiplied by the one, before another attempt divided by the other.

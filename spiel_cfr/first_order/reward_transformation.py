@@ -6,7 +6,8 @@ With q the sequence form of a player's strategy and q_ref the reference, at ever
 
 takes the place of the utility. The perturbed game is strongly monotone, so that its iterates converge; its saddle point
 is the proximal point of the reference, so that replacing q_ref by q every `period` iterations converges to a saddle
-point of the game itself. Strategies tremble with a probability that halves each time, see `minimizers.trembling`. No
+point of the game itself. Strategies tremble with a probability that halves each time, see
+`regret_minimizers.trembling_matching`. No
 average is needed. Meng et al., "Reward transformation CFR+" (NeurIPS 2025); the constants are those of their program.
 """
 
@@ -16,10 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import types
 
-from spiel_cfr import arguments
-from spiel_cfr.compiling import AnyGame
-from spiel_cfr.first_order.base import GradientSolver
-from spiel_cfr.first_order.steps import (
+from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, aligned_zeros, require
+from spiel_cfr._numba.kernels import kernel
+from spiel_cfr._numba.simd import LANES
+from spiel_cfr._util import arguments
+from spiel_cfr.first_order.descent_steps import (
   ITERATIONS,
   PROBLEM,
   WORK,
@@ -30,20 +32,11 @@ from spiel_cfr.first_order.steps import (
   differentiate,
   sweep,
 )
-from spiel_cfr.kernels.arrays import (
-  COUNT,
-  COUNTS,
-  FLOATS,
-  Float64s,
-  Uint64s,
-  aligned_zeros,
-  require,
-)
-from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.kernels.simd import LANES
-from spiel_cfr.minimizers.base import TIE
-from spiel_cfr.minimizers.trembling import NEXT, NOW, TOLERANCE, match_trembling
-from spiel_cfr.policy import forms
+from spiel_cfr.first_order.first_order_solver import GradientSolver
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.policies import forms
+from spiel_cfr.regret_minimizers.regret_minimizer import TIE
+from spiel_cfr.regret_minimizers.trembling_matching import NEXT, NOW, TOLERANCE, match_trembling
 
 _ONE = np.uint64(1)
 _FIRST_TREMBLES = 1e-10

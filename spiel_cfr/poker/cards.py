@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.kernels.arrays import Int64s
+from spiel_cfr._numba.arrays import Int64s
 
 RANKS = "23456789TJQKA"
 SUITS = "cdhs"

@@ -18,8 +18,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.game import loading
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.openspiel import loading
 from spiel_cfr.poker import cards
 
 NUM_SUITS = len(cards.SUITS)

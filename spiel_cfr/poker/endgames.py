@@ -14,8 +14,9 @@ import pathlib
 import numpy as np
 import pyspiel
 
-from spiel_cfr import arguments, errors
-from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
 from spiel_cfr.poker import cards
 
 NUM_HANDS = 1326

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr.poker.layout import Layout
+from spiel_cfr.poker.hand_layout import Layout
 
 
 class HandPairs(NamedTuple):

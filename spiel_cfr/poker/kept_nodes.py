@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from spiel_cfr.poker.layout import Layout
+from spiel_cfr.poker.hand_layout import Layout
 from spiel_cfr.poker.public_tree import Kind, PublicNode
 
 

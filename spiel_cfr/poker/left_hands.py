@@ -8,10 +8,10 @@ that is a list of sequences, and where in the vectors each goes. Terminals with 
 import numpy as np
 from numba import types
 
-from spiel_cfr.kernels.arrays import Float64s, Uint32s
-from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.kernels.simd import full, load, store, width
-from spiel_cfr.payoffs.base import Payoff, PayoffArrays, gradient_signature
+from spiel_cfr._numba.arrays import Float64s, Uint32s
+from spiel_cfr._numba.kernels import kernel
+from spiel_cfr._numba.simd import full, load, store, width
+from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, gradient_signature
 from spiel_cfr.poker.terminals import settle
 
 # Columns of the table from row 2 on, a row per vector of terminals: whether these are folds; how many hands each player

@@ -14,20 +14,21 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from spiel_cfr import arguments, errors
-from spiel_cfr.compiled.base import CompiledGame, Infosets
-from spiel_cfr.compiled.parts import PLAYERS, Partition
-from spiel_cfr.game import loading
-from spiel_cfr.game.treeplex import Treeplex
-from spiel_cfr.game.view import ActionFilter, GameView
-from spiel_cfr.kernels.arrays import Uint32s
-from spiel_cfr.payoffs.base import Payoff
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Uint32s
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.partition import PLAYERS, Partition
+from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
+from spiel_cfr.games.payoffs.payoff import Payoff
+from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.poker.infosets import list_infosets, name_infoset
-from spiel_cfr.poker.layout import TERMINALS, Layout, list_boards
-from spiel_cfr.poker.numbering import number_all
-from spiel_cfr.poker.parts import parts_of
-from spiel_cfr.poker.payoff import PokerTerminals
+from spiel_cfr.poker.hand_infosets import list_infosets, name_infoset
+from spiel_cfr.poker.hand_layout import TERMINALS, Layout, list_boards
+from spiel_cfr.poker.hand_numbering import number_all
+from spiel_cfr.poker.hand_payoff import PokerTerminals
+from spiel_cfr.poker.public_subtrees import parts_of
 from spiel_cfr.poker.public_tree import Kind, check_random_deals, walk_public_tree
 
 CHECKED_DEALS = 10_000

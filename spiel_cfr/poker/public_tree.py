@@ -15,8 +15,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.game.view import GameView
-from spiel_cfr.kernels.arrays import Int64s
+from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.kernels.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_game import PublicGame

@@ -21,8 +21,9 @@ import re
 
 import numpy as np
 
-from spiel_cfr import arguments, errors
-from spiel_cfr.kernels.arrays import Float64s
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
 from spiel_cfr.poker.cards import parse_cards
 from spiel_cfr.poker.endgames import NUM_HANDS, Endgame, file_hands
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr.kernels.arrays import Int64s
+from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.layout import Layout
+from spiel_cfr.poker.hand_layout import Layout
 
 
 class Symmetry(NamedTuple):

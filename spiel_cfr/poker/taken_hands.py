@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from spiel_cfr.kernels.arrays import (
+from spiel_cfr._numba.arrays import (
   COUNT_TABLE,
   COUNTS,
   FLOATS,
@@ -15,11 +15,11 @@ from spiel_cfr.kernels.arrays import (
   Uint32s,
   Uint64s,
 )
-from spiel_cfr.kernels.compile import inlined, kernel
-from spiel_cfr.kernels.simd import LANES, lowest_bit
-from spiel_cfr.payoffs.base import PayoffArrays, payoff_arrays_type
+from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr._numba.simd import LANES, lowest_bit
+from spiel_cfr.games.payoffs.payoff import PayoffArrays, payoff_arrays_type
+from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.left_hands import COLUMNS, LeftHands, left_gradient
-from spiel_cfr.poker.payoff import PokerTerminals
 from spiel_cfr.poker.terminals import HAND_LINES, IN_ORDER
 
 _ZERO, _ONE, _TWO = (np.uint64(number) for number in range(3))

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr.kernels.arrays import AnyFloats, Uint32s
-from spiel_cfr.kernels.columns import add_columns, load_columns
-from spiel_cfr.kernels.compile import inlined, kernel
-from spiel_cfr.kernels.simd import full, load, store, width
-from spiel_cfr.payoffs.base import PayoffArrays, gradient_signature
+from spiel_cfr._numba.arrays import AnyFloats, Uint32s
+from spiel_cfr._numba.columns import add_columns, load_columns
+from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr._numba.simd import full, load, store, width
+from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature
 
 # Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels

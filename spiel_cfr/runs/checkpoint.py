@@ -6,11 +6,12 @@ import os
 import pathlib
 import warnings
 
-from spiel_cfr import errors, files
-from spiel_cfr.arguments import positive_integer
+from spiel_cfr import errors
+from spiel_cfr._util import files
+from spiel_cfr._util.arguments import positive_integer
+from spiel_cfr.cfr.solver import IterativeSolver
 from spiel_cfr.runs.lock import FolderLock
 from spiel_cfr.runs.schedule import Every, NextDue
-from spiel_cfr.solvers.interface import IterativeSolver
 
 _PREFIX, _SUFFIX = "iteration-", ".npz"
 

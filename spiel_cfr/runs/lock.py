@@ -12,7 +12,8 @@ import socket
 from collections.abc import Iterator
 from typing import IO, Any
 
-from spiel_cfr import errors, files
+from spiel_cfr import errors
+from spiel_cfr._util import files
 
 try:
   import fcntl

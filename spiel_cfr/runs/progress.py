@@ -6,8 +6,8 @@ import sys
 import time
 from typing import TextIO
 
+from spiel_cfr.cfr.solver import IterativeSolver
 from spiel_cfr.runs.trace import Row
-from spiel_cfr.solvers.interface import IterativeSolver
 
 _SECONDS_BETWEEN_UPDATES = 0.1
 _CLEAR_LINE = "\r\x1b[K"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from spiel_cfr import errors
-from spiel_cfr.arguments import integer, positive_integer, real_number, shortened
+from spiel_cfr._util.arguments import integer, positive_integer, real_number, shortened
 
 # Infinity says that the thing is never due again.
 NextDue: TypeAlias = Callable[[int], float]

@@ -16,9 +16,10 @@ import pathlib
 import time
 from typing import Any, NamedTuple, TextIO
 
-from spiel_cfr import errors, files
-from spiel_cfr.environment import machine, versions
-from spiel_cfr.solvers.interface import IterativeSolver
+from spiel_cfr import errors
+from spiel_cfr._util import files
+from spiel_cfr._util.environment import machine, versions
+from spiel_cfr.cfr.solver import IterativeSolver
 
 _KIND = "trace of spiel_cfr"
 _FORMAT = 2

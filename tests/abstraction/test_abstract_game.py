@@ -9,8 +9,9 @@ import random_games
 from sequence_form_lp import least_loss
 
 import spiel_cfr
-from spiel_cfr import errors, evaluate, policy
-from spiel_cfr.abstraction import buckets as buckets_module
+from spiel_cfr import errors, policies
+from spiel_cfr.abstraction import buckets
+from spiel_cfr.evaluation import evaluate
 
 # Seeds that were chosen before anything was run.
 _SEEDS = range(40, 46)
@@ -57,7 +58,7 @@ def _forgetful(game):
     names = {}
     numbers = [names.setdefault(key, len(names)) for key in keys]
     labels.append(np.array(numbers, np.int64))
-  slots = buckets_module.identity(game).slots
+  slots = buckets.identity(game).slots
   return spiel_cfr.Buckets(tuple(labels), slots)
 
 
@@ -65,7 +66,7 @@ def _random_probabilities(game, seed):
   rng = np.random.default_rng(seed)
   sums = np.zeros(game.end)
   sums[game.all_action_sequences] = rng.random(len(game.all_action_sequences))
-  return policy.behavioral_form(game, sums)
+  return policies.behavioral_form(game, sums)
 
 
 def _random_games():
@@ -96,14 +97,16 @@ def test_expected_values_are_those_of_the_full_game():
     small = spiel_cfr.abstract(game, _forgetful(game))
     merged += game.num_infosets - small.num_infosets
     probabilities = _random_probabilities(small, number)
-    own = evaluate.evaluate(small, policy.sequence_form(small, probabilities))
-    lifted = small.lift(policy.to_dict(small, probabilities))
-    found = evaluate.evaluate(game, policy.sequence_form(game, policy.from_policy(game, lifted)))
+    own = evaluate.evaluate(small, policies.sequence_form(small, probabilities))
+    lifted = small.lift(policies.to_dict(small, probabilities))
+    found = evaluate.evaluate(
+      game, policies.sequence_form(game, policies.from_policy(game, lifted))
+    )
     np.testing.assert_allclose(found.expected_values, own.expected_values, atol=1e-12)
     assert (found.best_response_values >= own.best_response_values - 1e-12).all()
-    moved = small.to_original(policy.sequence_form(small, probabilities))
+    moved = small.to_original(policies.sequence_form(small, probabilities))
     np.testing.assert_allclose(
-      moved, policy.sequence_form(game, policy.from_policy(game, lifted)), atol=1e-14
+      moved, policies.sequence_form(game, policies.from_policy(game, lifted)), atol=1e-14
     )
   assert merged > 50
 
@@ -113,7 +116,7 @@ class _SlowTiedSolver:
 
   def __init__(self, game, buckets):
     self.game = game
-    self.strategy = policy.uniform(game)
+    self.strategy = policies.uniform(game)
     self.cumulative = np.zeros(game.end)
     self.iteration = 0
     # (infosets as arrays of their sequences) of each bucket, and all from the deepest up.
@@ -138,7 +141,7 @@ class _SlowTiedSolver:
     for _ in range(iterations):
       self.iteration += 1
       for player, tree in enumerate(self.game.treeplexes):
-        reach = policy.sequence_form(self.game, self.strategy)
+        reach = policies.sequence_form(self.game, self.strategy)
         self.cumulative[tree.root : tree.end] += self.iteration * reach[tree.root : tree.end]
         utility = np.zeros(self.game.end)
         self.game.payoff.gradient_into(player, reach, utility)
@@ -168,7 +171,7 @@ def test_tied_iterates_are_those_of_a_slow_solver_on_the_full_tree(seed):
       slow.run(iterations)
       fast.run(iterations)
       found = small.to_original(fast.current_sequence_form())
-      expected = policy.sequence_form(game, slow.strategy)
+      expected = policies.sequence_form(game, slow.strategy)
       np.testing.assert_allclose(found, expected, atol=1e-10)
       average = small.to_original(fast.average_sequence_form())
       roots = [tree.root for tree in game.treeplexes]

@@ -53,4 +53,4 @@ def test_hands_of_different_public_states_stay_apart():
   made = spiel_cfr.cluster(game, 1, iterations=5)
   assert made.num_buckets == 4
   with pytest.raises(errors.UnsupportedGameError, match="without symmetries"):
-    spiel_cfr.cluster(spiel_cfr.compile_game("leduc_poker", symmetries=True), 2)
+    spiel_cfr.cluster(spiel_cfr.lossless_abstraction("leduc_poker"), 2)

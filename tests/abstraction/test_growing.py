@@ -11,12 +11,12 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.abstracting.growers import GrowingActions
-from spiel_cfr.abstracting.growing_hands import GrowingHands
 from spiel_cfr.abstraction.buckets import identity
 from spiel_cfr.abstraction.fewer_actions import make_choices
-from spiel_cfr.poker import abstraction
-from spiel_cfr.policy import forms
+from spiel_cfr.abstraction.growers import GrowingActions
+from spiel_cfr.abstraction.growing_hands import GrowingHands
+from spiel_cfr.poker import bet_filters
+from spiel_cfr.policies import forms
 
 
 def call_only(state, actions):
@@ -196,7 +196,7 @@ def test_buckets_of_hands_split(form):
 def test_buckets_of_an_endgame_split():
   """What splits plays on as before, and whoever grows needs not all of the game."""
   game = spiel_cfr.compile_public_game(
-    poker_games.random_endgame(0, 12, pot=200, stack=600).load(), abstraction.few_bets
+    poker_games.random_endgame(0, 12, pot=200, stack=600).load(), bet_filters.few_bets
   )
   start = one_bucket(game)
   grower = GrowingHands(game, start)

@@ -8,8 +8,9 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import evaluate, policy
-from spiel_cfr.kernels.arrays import aligned_zeros
+from spiel_cfr import policies
+from spiel_cfr._numba.arrays import aligned_zeros
+from spiel_cfr.evaluation import evaluate
 
 _BATTLESHIP = (
   "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=2,"
@@ -30,7 +31,7 @@ _SIZES = {
 @pytest.mark.parametrize("name", _SIZES)
 def test_number_of_infosets(name):
   game = spiel_cfr.compile_game(name)
-  small = spiel_cfr.compile_game(name, symmetries=True)
+  small = spiel_cfr.lossless_abstraction(name)
   assert (game.num_infosets, small.num_infosets) == _SIZES[name]
   assert small.ties is None
   assert small.is_exact
@@ -52,7 +53,7 @@ def test_number_of_infosets(name):
 
 def test_leduc_is_that_of_open_spiel():
   """Its own option makes the same game of it."""
-  small = spiel_cfr.compile_game("leduc_poker", symmetries=True)
+  small = spiel_cfr.lossless_abstraction("leduc_poker")
   merged = spiel_cfr.compile_game("leduc_poker(suit_isomorphism=True)")
   assert small.num_infosets == merged.num_infosets
   found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(merged)
@@ -66,7 +67,7 @@ def test_leduc_is_that_of_open_spiel():
 )
 def test_iterates_are_those_of_the_full_game(name, iterations):
   game = spiel_cfr.compile_game(name)
-  small = spiel_cfr.compile_game(name, symmetries=True)
+  small = spiel_cfr.lossless_abstraction(name)
   found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(game)
   for solver in (found, expected):
     solver.run(iterations)
@@ -99,13 +100,13 @@ def test_actions_that_stay_apart():
 def test_gradients_are_the_same_within_colours(name):
   """Of strategies that are."""
   game = spiel_cfr.compile_game(name)
-  small = spiel_cfr.compile_game(name, symmetries=True)
+  small = spiel_cfr.lossless_abstraction(name)
   rng = np.random.default_rng(5)
   sums = np.zeros(small.end)
   sums[small.all_action_sequences] = rng.random(len(small.all_action_sequences))
-  probabilities = policy.behavioral_form(small, sums)
+  probabilities = policies.behavioral_form(small, sums)
   full = aligned_zeros(game.end)
-  full[:] = small.to_original(policy.sequence_form(small, probabilities))
+  full[:] = small.to_original(policies.sequence_form(small, probabilities))
   utility = aligned_zeros(game.end)
   for player in range(2):
     game.payoff.gradient_into(player, full, utility)
@@ -170,7 +171,7 @@ def test_copies_of_a_game_are_one(seed):
 @pytest.mark.parametrize("name", ["leduc_poker", _BATTLESHIP, "dark_hex(board_size=2)"])
 def test_what_is_merged_has_no_symmetries_left(name):
   """Colours of the merged game, laid out by itself, are one for each infoset."""
-  small = spiel_cfr.compile_game(name, symmetries=True)
+  small = spiel_cfr.lossless_abstraction(name)
   alone = spiel_cfr.EnumeratedGame(
     game_string="merged",
     open_spiel_version=small.open_spiel_version,
@@ -204,7 +205,7 @@ def _by_themselves(tree, own):
 
 
 def test_solve_and_sample_with_symmetries():
-  small = spiel_cfr.compile_game("leduc_poker", symmetries=True)
+  small = spiel_cfr.lossless_abstraction("leduc_poker")
   solution = spiel_cfr.solve(small, exploitability=1e-3)
   game = spiel_cfr.compile_game("leduc_poker")
   assert solution.compiled_game.num_infosets == game.num_infosets

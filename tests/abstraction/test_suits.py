@@ -8,12 +8,13 @@ import poker_games
 import pytest
 
 import spiel_cfr
-from spiel_cfr import evaluate, policy
-from spiel_cfr.game import view
-from spiel_cfr.kernels.arrays import aligned_zeros
+from spiel_cfr import policies
+from spiel_cfr._numba.arrays import aligned_zeros
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.games.openspiel import game_view
 from spiel_cfr.poker import ranges, suits
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.poker.layout import Layout, list_boards
+from spiel_cfr.poker.hand_layout import Layout, list_boards
 from spiel_cfr.poker.public_tree import walk_public_tree
 
 # Turn endgames: ranges, the board, how many rivers there are, and how many are left. Suits that can be renamed: all but
@@ -42,7 +43,7 @@ def _load(name, partitioned):
 @pytest.mark.parametrize("name", _ENDGAMES)
 def test_rivers_that_are_equal_are_one(name):
   deal = find_deal(_endgame(name))
-  nodes = walk_public_tree(view.GameView(_endgame(name), poker_games.check_or_pot), deal)
+  nodes = walk_public_tree(game_view.GameView(_endgame(name), poker_games.check_or_pot), deal)
   layout = Layout(deal, nodes, list_boards(deal, nodes))
   stands_for, classes = suits.equal_hands(layout)
   *_, before, after = _ENDGAMES[name]
@@ -105,20 +106,20 @@ def test_gradients_are_the_same_within_classes(name):
   deal = game.layout.deal
   assert len(suits.symmetries(deal)) == len(list(itertools.permutations(range(deal.num_suits))))
   small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
-  listed = spiel_cfr.compile_game(name, symmetries=True, vector_form=False)
+  listed = spiel_cfr.lossless_abstraction(spiel_cfr.compile_game(name, vector_form=False))
   # Colours may find more: they need no permutation that does for all cards at once.
   assert listed.num_infosets <= small.num_infosets < game.num_infosets
   rng = np.random.default_rng(2)
   sums = np.zeros(small.end)
   sums[small.all_action_sequences] = rng.random(len(small.all_action_sequences))
-  probabilities = policy.behavioral_form(small, sums)
+  probabilities = policies.behavioral_form(small, sums)
   weights, full, utility, own = (
     aligned_zeros(small.end),
     aligned_zeros(game.end),
     aligned_zeros(game.end),
     aligned_zeros(small.end),
   )
-  weights[:] = policy.sequence_form(small, probabilities)
+  weights[:] = policies.sequence_form(small, probabilities)
   full[:] = small.to_original(weights)
   for player in range(2):
     game.payoff.gradient_into(player, full, utility)
@@ -136,7 +137,9 @@ def test_gradients_are_the_same_within_classes(name):
 
 def test_compile_game_with_symmetries():
   loaded = ranges.endgame("AA", "KK", board="7s9s2sTs", pot=200, stack=300).load()
-  small = spiel_cfr.compile_game(loaded, action_filter=poker_games.check_or_pot, symmetries=True)
+  small = spiel_cfr.lossless_abstraction(
+    spiel_cfr.compile_game(loaded, action_filter=poker_games.check_or_pot)
+  )
   assert isinstance(small, spiel_cfr.BucketedHands)
   solution = spiel_cfr.solve(small, exploitability=1.0)
   full = small.original

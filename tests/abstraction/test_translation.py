@@ -6,8 +6,8 @@ import pyspiel
 import pytest
 
 import spiel_cfr
-from spiel_cfr import errors, policy
-from spiel_cfr.poker import abstraction
+from spiel_cfr import errors, policies
+from spiel_cfr.poker import bet_filters
 
 # Four cards, two rounds, any bet up to five chips.
 _GAME = (
@@ -124,7 +124,7 @@ def test_in_vector_form(games):
     vector, solver.compiled_game, solver.average_policy(), _translate
   )
   listed = spiel_cfr.translated_policy(whole, filtered, solver.average_policy_dict(), _translate)
-  numbers = [policy.from_policy(whole, each) for each in (found, listed)]
+  numbers = [policies.from_policy(whole, each) for each in (found, listed)]
   assert np.allclose(*numbers, rtol=0, atol=1e-12)
   lost = spiel_cfr.exploitability(vector, found)
   assert lost == pytest.approx(spiel_cfr.exploitability(whole, listed), abs=1e-12)
@@ -133,7 +133,7 @@ def test_in_vector_form(games):
 
 def _by_pot(state, action):
   """Takes a raise of an endgame for the kept amounts around it, as multiples of what is in the middle before it."""
-  kept = [each for each in abstraction.few_bets(state, state.legal_actions()) if each > 1]
+  kept = [each for each in bet_filters.few_bets(state, state.legal_actions()) if each > 1]
   below, above = max([each for each in kept if each < action], default=None), None
   above = min([each for each in kept if each > action], default=None)
   if below is None or above is None:
@@ -148,7 +148,7 @@ def test_of_an_endgame():
   game = poker_games.random_endgame(3, 3).load()
   vector = spiel_cfr.compile_public_game(game)
   listed = spiel_cfr.compile_game(game, vector_form=False)
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game(game, abstraction.few_bets))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game(game, bet_filters.few_bets))
   solver.run(100)
   assert solver.compiled_game.num_infosets < vector.num_infosets
   found = spiel_cfr.translated_policy(

@@ -7,7 +7,7 @@ import random_games
 from composition.forms import FORMS, never_fold_early
 
 import spiel_cfr
-from spiel_cfr import errors, policy
+from spiel_cfr import errors, policies
 
 # Labels that some infosets share: written in another order, OpenSpiel would take one for the other.
 SHARED = """EFG 2 R "shared" { "0" "1" } ""
@@ -75,7 +75,7 @@ def test_the_game_is_the_same(tmp_path, name):
   assert again.num_states == compiled.num_states
   assert [len(own) for own in again.infostates] == [len(own) for own in compiled.infostates]
   rng = np.random.default_rng(0)
-  table = policy.to_dict(compiled, policy.behavioral_form(compiled, rng.random(compiled.end)))
+  table = policies.to_dict(compiled, policies.behavioral_form(compiled, rng.random(compiled.end)))
   found = spiel_cfr.nash_conv(again, carried_over(compiled, read, table))
   assert found == pytest.approx(spiel_cfr.nash_conv(compiled, table), rel=1e-12)
 

@@ -5,7 +5,7 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import errors, policy
+from spiel_cfr import errors, policies
 
 SUFFIXES = pytest.mark.parametrize("suffix", [".csv", ".json"])
 
@@ -15,13 +15,13 @@ SUFFIXES = pytest.mark.parametrize("suffix", [".csv", ".json"])
 def test_round_trip(tmp_path, suffix, seed):
   source = "leduc_poker" if seed is None else random_games.random_game(seed, 3)
   compiled = spiel_cfr.compile_game(source)
-  chances = policy.behavioral_form(compiled, np.random.default_rng(0).random(compiled.end))
-  table = policy.to_dict(compiled, chances)
+  chances = policies.behavioral_form(compiled, np.random.default_rng(0).random(compiled.end))
+  table = policies.to_dict(compiled, chances)
   path = tmp_path / f"policy{suffix}"
   spiel_cfr.save_policy(compiled, table, path)
   assert path.read_text().count("\n") > len(compiled.rows)
   read = spiel_cfr.load_policy(compiled, path)
-  assert policy.to_dict(compiled, policy.from_policy(compiled, read)) == table
+  assert policies.to_dict(compiled, policies.from_policy(compiled, read)) == table
 
 
 def test_what_is_left_out_is_not_played(tmp_path):

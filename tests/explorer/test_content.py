@@ -9,10 +9,10 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import policy
-from spiel_cfr.compiled import history_walk
-from spiel_cfr.explorer import histories, public_states
+from spiel_cfr import policies
+from spiel_cfr.explorer import history_pages, public_state_pages
 from spiel_cfr.explorer.explore import describe
+from spiel_cfr.games.compiled import history_walk
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import find_deal
 
@@ -23,7 +23,7 @@ def random_policy(compiled, seed):
   """Returns a behavioural form in which a quarter of the probabilities are 0."""
   rng = np.random.default_rng(seed)
   weights = rng.random(compiled.end) * (rng.random(compiled.end) > 0.25)
-  return policy.behavioral_form(compiled, weights)
+  return policies.behavioral_form(compiled, weights)
 
 
 def values_below(state, table):
@@ -78,7 +78,7 @@ GAMES = {
 def test_infosets(name):
   compiled = spiel_cfr.compile_game(GAMES[name]())
   behavioral = random_policy(compiled, 1)
-  table = policy.to_dict(compiled, behavioral)
+  table = policies.to_dict(compiled, behavioral)
   found = describe(compiled, behavioral, **_ALL)
   infosets = found.infosets
   expected = by_infoset(compiled.game, table)
@@ -108,7 +108,7 @@ def test_best_responses(name):
   compiled = spiel_cfr.compile_game(GAMES[name]())
   behavioral = random_policy(compiled, 2)
   infosets = describe(compiled, behavioral, **_ALL).infosets
-  table = policy.to_dict(compiled, behavioral)
+  table = policies.to_dict(compiled, behavioral)
   for player in range(compiled.num_players):
     best = spiel_cfr.best_response(compiled, table, player)
     own = np.flatnonzero(infosets.player == player)
@@ -134,7 +134,7 @@ def test_best_responses(name):
 def test_tree(name):
   compiled = spiel_cfr.compile_game(GAMES[name]())
   behavioral = random_policy(compiled, 3)
-  table = policy.to_dict(compiled, behavioral)
+  table = policies.to_dict(compiled, behavioral)
   found = describe(compiled, behavioral, **_ALL)
   tree = found.tree
   assert found.header["cut"] == []
@@ -249,8 +249,8 @@ def test_public_states(name):
   compiled = spiel_cfr.compile_public_game(game, kept)
   enumerated = spiel_cfr.compile_game(game, action_filter=kept, vector_form=False)
   behavioral = random_policy(compiled, 5)
-  table = policy.to_dict(compiled, behavioral)
-  expected = describe(enumerated, policy.from_policy(enumerated, table), **_ALL)
+  table = policies.to_dict(compiled, behavioral)
+  expected = describe(enumerated, policies.from_policy(enumerated, table), **_ALL)
   wanted = _actions_by_infostate(expected)
   reach = dict(zip(expected.infosets.infostates, expected.infosets.reach, strict=True))
   found = describe(compiled, behavioral, **_ALL)
@@ -264,7 +264,7 @@ def test_public_states(name):
   scale = max(map(abs, compiled.payoff_range))
   seen = set()
   decisions = [node for node in range(len(found.tree.mover)) if found.tree.row[node] >= 0]
-  states = [entry for entry in public_states._public_states(layout)]
+  states = [entry for entry in public_state_pages._public_states(layout)]
   assert len(states) == len(found.tree.mover)
   for node in decisions:
     number, place, _ = states[node]
@@ -299,7 +299,7 @@ def test_equity():
   """Equity is the share of showdowns won, over all hands and rivers that can come."""
   game = poker_games.random_endgame(23, 4, poker_games.TURN).load()
   compiled = spiel_cfr.compile_public_game(game, poker_games.check_or_pot)
-  found = describe(compiled, policy.uniform(compiled), **_ALL)
+  found = describe(compiled, policies.uniform(compiled), **_ALL)
   deal, board = compiled.layout.deal, compiled.layout.boards[0].cards
   ranges = found.public_states[0].ranges
   for player, own in enumerate(ranges):
@@ -337,7 +337,7 @@ def test_public_states_are_cut_by_reach():
 
 def test_grid():
   deal = find_deal(poker_games.random_endgame(1, 3).load())
-  grid = public_states.hand_grid(deal, public_states.Deck(cards.RANKS, cards.SUITS))
+  grid = public_state_pages.hand_grid(deal, public_state_pages.Deck(cards.RANKS, cards.SUITS))
   place = {
     name: (row, column) for name, row, column in zip(grid.names, grid.row, grid.column, strict=True)
   }
@@ -357,7 +357,7 @@ def test_too_many_histories():
   with pytest.raises(spiel_cfr.errors.GameTooLargeError, match="max_nodes=10"):
     describe(
       spiel_cfr.compile_game("kuhn_poker"),
-      policy.uniform(spiel_cfr.compile_game("kuhn_poker")),
+      policies.uniform(spiel_cfr.compile_game("kuhn_poker")),
       max_nodes=10,
       max_infosets=5,
       max_histories=5,
@@ -365,4 +365,4 @@ def test_too_many_histories():
 
 
 def test_likeliest_keeps_the_first_of_equals():
-  assert histories.likeliest(np.array([0.5, 0.0, 1.0, 0.5, 0.5]), 3).tolist() == [0, 2, 3]
+  assert history_pages.likeliest(np.array([0.5, 0.0, 1.0, 0.5, 0.5]), 3).tolist() == [0, 2, 3]

@@ -9,10 +9,10 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import policy
+from spiel_cfr import policies
+from spiel_cfr._numba.arrays import aligned_zeros
 from spiel_cfr.first_order.distances import PROX, dilated_distance
-from spiel_cfr.game.sweeps import Tree, new_scratch, tree_up
-from spiel_cfr.kernels.arrays import aligned_zeros
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
 
 KINDS = [("entropy", "farina2021"), ("entropy", "kroer2017"), ("euclidean", "kroer2017")]
 CONVEX = pytest.mark.parametrize(("regularizer", "weights"), KINDS)
@@ -27,12 +27,12 @@ def game(seed):
 
 
 def random_strategies(compiled, rng, sharp=1.0):
-  return policy.behavioral_form(compiled, rng.gamma(1 / sharp, size=compiled.end) + 1e-6)
+  return policies.behavioral_form(compiled, rng.gamma(1 / sharp, size=compiled.end) + 1e-6)
 
 
 def divergence(compiled, distance, regularizer, x, z):
   """Returns D(x, z) of all players from its definition; x and z in behavioural form."""
-  reach = policy.sequence_form(compiled, x)
+  reach = policies.sequence_form(compiled, x)
   total = 0.0
   for tree in compiled.treeplexes:
     for sequences, infosets in tree.blocks():
@@ -65,7 +65,7 @@ def prox(compiled, distance, regularizer, utility, center, scale):
     np.array([scale, 0.0, 1.0]),
     new_scratch(),
   )
-  result = policy.behavioral_form(compiled, strategy)
+  result = policies.behavioral_form(compiled, strategy)
   written = np.exp(table[1]) if regularizer == "entropy" else table[1]
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.blocks():
@@ -108,15 +108,15 @@ def test_steps_are_optimal(regularizer, weights, seed):
     found, maximum = prox(compiled, distance, regularizer, utility, center, scale)
 
     def worth(x, utility=utility, scale=scale):
-      linear = utility @ policy.sequence_form(compiled, x)
+      linear = utility @ policies.sequence_form(compiled, x)
       return linear - scale * divergence(compiled, distance, regularizer, x, center)
 
     assert worth(found) == pytest.approx(maximum, rel=1e-10)
-    reach = policy.sequence_form(compiled, found)
+    reach = policies.sequence_form(compiled, found)
     for _ in range(20):
-      other = policy.sequence_form(compiled, random_strategies(compiled, rng, sharp=4.0))
+      other = policies.sequence_form(compiled, random_strategies(compiled, rng, sharp=4.0))
       for share in (1.0, 1e-3):
-        between = policy.behavioral_form(compiled, (1 - share) * reach + share * other)
+        between = policies.behavioral_form(compiled, (1 - share) * reach + share * other)
         assert worth(between) <= maximum + 1e-11 * abs(maximum)
 
 
@@ -139,7 +139,7 @@ def test_distances_are_strongly_convex(regularizer, weights, seed):
   for sharp in (0.3, 3.0, 30.0):
     for _ in range(20):
       x, z = (random_strategies(compiled, rng, sharp) for _ in range(2))
-      moved = policy.sequence_form(compiled, x) - policy.sequence_form(compiled, z)
+      moved = policies.sequence_form(compiled, x) - policies.sequence_form(compiled, z)
       assert divergence(compiled, distance, regularizer, x, z) >= moved @ moved / 2
 
 
@@ -155,7 +155,7 @@ def test_small_weights_are_not_enough():
     for tree in compiled.treeplexes:
       sequences = next(tree.blocks())[0]
       z[sequences] = z[sequences][::-1]
-    moved = policy.sequence_form(compiled, x) - policy.sequence_form(compiled, z)
+    moved = policies.sequence_form(compiled, x) - policies.sequence_form(compiled, z)
     ratios.append(divergence(compiled, distance, "euclidean", x, z) / (moved @ moved / 2))
   assert min(ratios) < 0.9
 
@@ -165,7 +165,7 @@ def test_small_weights_are_not_enough():
 def test_diameters_are_the_largest_distances(regularizer, weights):
   compiled = spiel_cfr.compile_game(random_games.random_game(4, max_histories=25))
   distance = dilated_distance(compiled, regularizer, weights)
-  uniform = policy.uniform(compiled)
+  uniform = policies.uniform(compiled)
   for player, tree in enumerate(compiled.treeplexes):
     columns = [block[:, i] for block, _ in tree.blocks() for i in range(block.shape[1])]
     assert np.prod([len(column) for column in columns]) < 5000

@@ -10,7 +10,7 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import errors, policy
+from spiel_cfr import errors, policies
 
 PLAIN = {
   "kuhn_poker": lambda: "kuhn_poker",
@@ -244,5 +244,5 @@ def test_states_that_are_none():
     wrong[name] = value if name == "num_gradients" else np.full_like(state[name], value)
     with pytest.raises(errors.CheckpointMismatchError):
       solver.load_state_dict(wrong)
-  assert policy.to_dict(solver.compiled_game, solver.current_probabilities())
+  assert policies.to_dict(solver.compiled_game, solver.current_probabilities())
   assert list(itertools.islice(state, 1)) == ["iteration"]

@@ -6,7 +6,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.poker import abstraction, cards, deal, endgames
+from spiel_cfr.poker import bet_filters, cards, deal, endgames
 from spiel_cfr.poker.range_grid import range_grid
 
 
@@ -120,7 +120,7 @@ def test_memory_estimate():
   game = endgame.load()
   for options in ({"dtype": "float64"}, {"dtype": "float32"}, {"partitioned": False}):
     options = {"partitioned": True} | options
-    compiled = spiel_cfr.compile_public_game(game, abstraction.few_bets, **options)
+    compiled = spiel_cfr.compile_public_game(game, bet_filters.few_bets, **options)
     estimate = compiled.memory_estimate()
     solver = spiel_cfr.DCFRSolver(compiled)
     arrays = [value for value in solver.state_dict().values() if isinstance(value, np.ndarray)]
@@ -131,7 +131,7 @@ def test_memory_estimate():
 @pytest.fixture(scope="module")
 def solved():
   game = spiel_cfr.compile_public_game(
-    poker_games.random_endgame(4, 60, poker_games.TURN).load(), abstraction.few_bets
+    poker_games.random_endgame(4, 60, poker_games.TURN).load(), bet_filters.few_bets
   )
   solver = spiel_cfr.DCFRSolver(game)
   solver.run(3)

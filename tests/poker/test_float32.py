@@ -6,12 +6,12 @@ import pytest
 from numba import types
 
 import spiel_cfr
-from spiel_cfr.game.sweeps import Tree, new_scratch, tree_down
-from spiel_cfr.kernels.arrays import floats
-from spiel_cfr.kernels.compile import kernel
-from spiel_cfr.kernels.simd import MOST_LANES, load, store
-from spiel_cfr.minimizers import oftrl
+from spiel_cfr._numba.arrays import floats
+from spiel_cfr._numba.kernels import kernel
+from spiel_cfr._numba.simd import MOST_LANES, load, store
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_down
 from spiel_cfr.poker.public_game import compile_public_game
+from spiel_cfr.regret_minimizers import oftrl
 
 _SOLVERS = {
   "CFR": spiel_cfr.CFRSolver,

@@ -15,10 +15,10 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, Solver, errors
-from spiel_cfr.game.view import GameView
-from spiel_cfr.poker import abstraction, cards, deal, public_tree
+from spiel_cfr.cfr.cfr import TabularCFRSolver
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.poker import bet_filters, cards, deal, public_tree
 from spiel_cfr.poker.public_game import compile_public_game
-from spiel_cfr.solvers.cfr import TabularCFRSolver
 
 _GAMES = ("kuhn_poker", "leduc_poker", *poker_games.UNIVERSAL_POKER)
 _SOLVERS = {
@@ -113,7 +113,7 @@ def _endgame_pair(endgame, action_filter, **options):
 
 _ENDGAMES = [
   # Two vectors of hands.
-  pytest.param(poker_games.RIVER, 12, abstraction.few_bets, {}, id="river"),
+  pytest.param(poker_games.RIVER, 12, bet_filters.few_bets, {}, id="river"),
   pytest.param(poker_games.TURN, 4, poker_games.check_or_pot, {}, id="turn"),
   pytest.param(
     poker_games.TURN, 4, poker_games.check_or_pot, {"partitioned": True}, id="turn, partitioned"
@@ -144,7 +144,7 @@ def test_endgames_are_those_of_open_spiel(board, num_hands, action_filter, optio
 
 def test_pot_is_paid_in_full():
   endgame = poker_games.random_endgame(2, 30)
-  game = compile_public_game(endgame.load(), abstraction.few_bets)
+  game = compile_public_game(endgame.load(), bet_filters.few_bets)
   by_path = {node.path: node for node in game.layout.nodes}
   # Check, check: the winner gets what the other has put in.
   assert by_path[1, 1].payoff == 200
@@ -157,7 +157,7 @@ def test_pot_is_paid_in_full():
 
 
 def test_the_papers_abstraction():
-  game = compile_public_game(poker_games.random_endgame(2, 30).load(), abstraction.few_bets)
+  game = compile_public_game(poker_games.random_endgame(2, 30).load(), bet_filters.few_bets)
   by_path = {node.path: node.actions for node in game.layout.nodes}
   assert by_path[()] == (1, 2, 3, 4)
   assert by_path[1,] == (1, 2, 3, 4)
@@ -172,7 +172,9 @@ def test_values_sum_to_zero(board):
   )
   rng = np.random.default_rng(0)
   strategy = spiel_cfr.policy.behavioral_form(game, rng.random(game.end))
-  result = spiel_cfr.evaluate.evaluate(game, spiel_cfr.policy.sequence_form(game, strategy))
+  result = spiel_cfr.evaluation.evaluate.evaluate(
+    game, spiel_cfr.policy.sequence_form(game, strategy)
+  )
   assert abs(result.expected_values.sum()) < 1e-10
   assert (result.best_response_values >= result.expected_values - 1e-10).all()
 
@@ -212,7 +214,7 @@ def test_stakes_only_scale_payoffs():
     endgame = poker_games.random_endgame(
       5, 30, pot=400 * scale, stack=1600 * scale, big_blind=100 * scale
     )
-    solver = spiel_cfr.CFRPlusSolver(compile_public_game(endgame.load(), abstraction.few_bets))
+    solver = spiel_cfr.CFRPlusSolver(compile_public_game(endgame.load(), bet_filters.few_bets))
     solver.run(50)
     gaps.append(endgame.milli_big_blinds(solver.nash_conv()))
     averages.append(solver.average_probabilities())
@@ -290,7 +292,7 @@ def test_checkpoints_of_partitioned_games(tmp_path):
 
 def test_ctrl_c_leaves_a_whole_number_of_iterations():
   endgame = poker_games.random_endgame(7, 60, poker_games.TURN)
-  game = compile_public_game(endgame.load(), abstraction.few_bets, partitioned=True)
+  game = compile_public_game(endgame.load(), bet_filters.few_bets, partitioned=True)
   solver, undisturbed = (spiel_cfr.CFRPlusSolver(game) for _ in range(2))
   solver.run(1)
   timer = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT])
@@ -376,7 +378,7 @@ def test_games_that_are_too_large(monkeypatch):
     "stack=20000 20000)"
   )
   with pytest.raises(errors.GameTooLargeError, match="sequences"):
-    compile_public_game(pyspiel.load_game(game), abstraction.few_bets)
+    compile_public_game(pyspiel.load_game(game), bet_filters.few_bets)
   monkeypatch.setattr(public_tree, "MOST_NODES", 20)
   with pytest.raises(errors.GameTooLargeError, match="public tree"):
     compile_public_game("leduc_poker")

@@ -16,8 +16,9 @@ import pytest
 from all_solvers import SOLVERS
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, errors, files
-from spiel_cfr.solvers import interface
+from spiel_cfr import RegretMatching, errors
+from spiel_cfr._util import files
+from spiel_cfr.cfr import solver as solver_module
 
 GAME = "leduc_poker"
 
@@ -49,7 +50,7 @@ def test_every_solver_goes_on_bit_for_bit(name: str, leduc: Any, path: pathlib.P
   game, stops = ("kuhn_poker", [0, 1, 3]) if is_deep else (leduc, [0, 1, 7, 20])
   whole = saved(after(make(game), stops[-1]), path)
   for begin, end in itertools.pairwise(stops):
-    solver = interface.IterativeSolver.load(path, game) if begin else make(game)
+    solver = solver_module.IterativeSolver.load(path, game) if begin else make(game)
     assert solver.iteration == begin
     solver.run(end - begin)
     solver.save(path)
@@ -146,7 +147,7 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
 
 def test_a_solver_nobody_knows_is_not_made(leduc: Any, path: pathlib.Path) -> None:
   after(spiel_cfr.CFRSolver(leduc), 2).save(path)
-  header, arrays = files.read(path, interface._KIND, interface._FORMAT)
+  header, arrays = files.read(path, solver_module._KIND, solver_module._FORMAT)
   for solver in (
     {"class": "os.system", "arguments": {"command": "false"}},
     {"class": "CFRSolver", "arguments": {"unheard_of": 1}},
@@ -156,9 +157,11 @@ def test_a_solver_nobody_knows_is_not_made(leduc: Any, path: pathlib.Path) -> No
     [],
     None,
   ):
-    files.write(path, interface._KIND, interface._FORMAT, header | {"solver": solver}, arrays)
+    files.write(
+      path, solver_module._KIND, solver_module._FORMAT, header | {"solver": solver}, arrays
+    )
     with pytest.raises(errors.CheckpointMismatchError):
-      interface.IterativeSolver.load(path, leduc)
+      solver_module.IterativeSolver.load(path, leduc)
 
 
 def test_arguments_without_a_written_form_are_refused(leduc: Any, path: pathlib.Path) -> None:
@@ -223,10 +226,10 @@ def test_foreign_files_are_refused(kuhn: Any, path: pathlib.Path) -> None:
   kuhn.save(path)
   with pytest.raises(errors.FileFormatError, match="compiled game"):
     spiel_cfr.CFRSolver.load(path, kuhn)
-  files.write(path, interface._KIND, interface._FORMAT + 1, {}, {})
+  files.write(path, solver_module._KIND, solver_module._FORMAT + 1, {}, {})
   with pytest.raises(errors.FileFormatError, match="format 2"):
     spiel_cfr.CFRSolver.load(path, kuhn)
-  files.write(path, interface._KIND, interface._FORMAT, {}, {})
+  files.write(path, solver_module._KIND, solver_module._FORMAT, {}, {})
   with pytest.raises(errors.SpielCFRError):
     spiel_cfr.CFRSolver.load(path, kuhn)
   np.savez(path, strategy=np.zeros(3))
@@ -246,7 +249,7 @@ class Trap:
 def test_pickles_are_not_opened(kuhn: Any, path: pathlib.Path) -> None:
   trap = np.array([Trap()], dtype=object)
   header: dict[str, Any] = {"solver": {"class": "CFRSolver", "arguments": {}}}
-  files.write(path, interface._KIND, interface._FORMAT, header, {"_cumulative": trap})
+  files.write(path, solver_module._KIND, solver_module._FORMAT, header, {"_cumulative": trap})
   with pytest.raises(errors.FileFormatError, match="array is of object"):
     spiel_cfr.CFRSolver.load(path, kuhn)
   assert not hasattr(errors, "trapped")

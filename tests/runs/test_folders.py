@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import spiel_cfr
-from spiel_cfr import errors, files
-from spiel_cfr.minimizers.schedules import Schedule
+from spiel_cfr import errors
+from spiel_cfr._util import files
+from spiel_cfr.regret_minimizers.schedules import Schedule
 
 
 @pytest.fixture(scope="module")

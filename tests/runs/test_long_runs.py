@@ -9,7 +9,7 @@ import pytest
 from all_solvers import SOLVERS
 
 import spiel_cfr
-from spiel_cfr.deep.base import DeepSolver
+from spiel_cfr.deep_cfr.deep_solver import DeepSolver
 
 _EVERY_SOLVER = pytest.mark.parametrize(
   "make",

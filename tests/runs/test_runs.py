@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.interrupt import DeferredInterrupt
+from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.runs.progress import Progress
-from spiel_cfr.slices import Slices
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.runs import trace as trace_module
+from spiel_cfr.runs import trace
 
 SUFFIXES = pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 
@@ -178,7 +178,7 @@ def test_newer_formats_are_refused(
 ) -> None:
   path = tmp_path / f"trace{suffix}"
   with monkeypatch.context() as patch:
-    patch.setattr(trace_module, "_FORMAT", 3)
+    patch.setattr(trace, "_FORMAT", 3)
     run(spiel_cfr.CFRSolver(kuhn), 4, path)
   with pytest.raises(errors.FileFormatError, match="format 3"):
     spiel_cfr.read_trace(path)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from spiel_cfr.game.blocks import as_scale
-from spiel_cfr.game.sweeps import Tree, new_scratch, tree_up
-from spiel_cfr.kernels.simd import LANES
+from spiel_cfr._numba.simd import LANES
+from spiel_cfr.games.sequence_form.blocks import as_scale
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
 
 
 def run_kernel(kernel, count, strategy, utility, state, local, parameters):

@@ -16,11 +16,11 @@ import hostile
 import random_games
 
 import spiel_cfr
-from spiel_cfr import files
-from spiel_cfr.game import loading
-from spiel_cfr.policy import open_spiel
+from spiel_cfr._util import files
+from spiel_cfr.cfr import solver as solver_module
+from spiel_cfr.games.openspiel import loading
+from spiel_cfr.policies import open_spiel
 from spiel_cfr.runs import trace
-from spiel_cfr.solvers import interface
 
 
 def _trace(content: bytes) -> None:
@@ -79,8 +79,8 @@ _INSTRUMENTED = (
   trace.read_trace,
   trace._to_row,
   files.read,
-  interface.IterativeSolver._restore,
-  interface.IterativeSolver.load_state_dict,
+  solver_module.IterativeSolver._restore,
+  solver_module.IterativeSolver.load_state_dict,
   open_spiel._entries,
   open_spiel._check,
   loading.load_game,

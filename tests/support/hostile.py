@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 import spiel_cfr
-from spiel_cfr import errors, files
+from spiel_cfr import errors
+from spiel_cfr._util import files
 
 MAX_NODES = 2000
 

@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 
 import spiel_cfr
-from spiel_cfr import errors, files
-from spiel_cfr.compiled import enumerated
-from spiel_cfr.solvers import interface
+from spiel_cfr import errors
+from spiel_cfr._util import files
+from spiel_cfr.cfr import solver as solver_module
+from spiel_cfr.games.compiled import enumerated_game
 
 # Of the processor's time, kernels that are compiled included; and by the clock, for what waits for ever.
 _SECONDS_EACH, _LONGEST_WAIT = 60, 600
@@ -258,7 +259,7 @@ class Games(Kind):
   def spoil(self, rng: random.Random) -> pathlib.Path:
     path = self.folder / "game.npz"
     path.write_bytes(rng.choice(self.contents))
-    spoil(rng, path, enumerated._KIND, enumerated._FORMAT)
+    spoil(rng, path, enumerated_game._KIND, enumerated_game._FORMAT)
     return path
 
   def use(self, path: pathlib.Path, rng: random.Random) -> None:
@@ -287,7 +288,7 @@ class Checkpoints(Kind):
     path = self.folder / "checkpoint.npz"
     self.make, content = rng.choice(self.contents)
     path.write_bytes(content)
-    spoil(rng, path, interface._KIND, interface._FORMAT)
+    spoil(rng, path, solver_module._KIND, solver_module._FORMAT)
     return path
 
   def use(self, path: pathlib.Path, rng: random.Random) -> None:

@@ -25,10 +25,10 @@ import pyspiel
 from executors import Here
 
 import spiel_cfr
-from spiel_cfr import errors, policy
-from spiel_cfr.minimizers.schedules import Schedule
-from spiel_cfr.sampling.engines.base import Scheme
-from spiel_cfr.sampling.rules import AverageType, Rule, Sampler
+from spiel_cfr import errors, policies
+from spiel_cfr.mccfr.engines.engine import Scheme
+from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
+from spiel_cfr.regret_minimizers.schedules import Schedule
 
 BAD: dict[str, Any] = {
   "nan": math.nan,
@@ -280,7 +280,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "minimizer": spiel_cfr.RegretMatching,
   "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
-  "probabilities": lambda: policy.uniform(_compiled()),
+  "probabilities": lambda: policies.uniform(_compiled()),
   "name": lambda: "hsdcfr",
   "horizon": lambda: 10,
   "iterations": lambda: 3,
@@ -314,7 +314,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "bet": lambda: 1.0,
   "below": lambda: 0.5,
   "above": lambda: 2.0,
-  "regrets": lambda: policy.uniform(_compiled()),
+  "regrets": lambda: policies.uniform(_compiled()),
   "components": lambda: spiel_cfr.kuhn_bets,
   "parameters": lambda: [1.0],
 }

@@ -10,7 +10,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import RegretMatching
-from spiel_cfr.sampling.base import SamplingSolver
+from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 
 FULL, IMPORTANCE = spiel_cfr.AverageType.FULL, spiel_cfr.AverageType.IMPORTANCE
 

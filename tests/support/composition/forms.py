@@ -14,7 +14,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr.abstraction import buckets
-from spiel_cfr.game.treeplex import COUNT, DEPTH
+from spiel_cfr.games.sequence_form.treeplex import COUNT, DEPTH
 
 # Four cards of one suit, a bet a round, one public card: the smallest poker with a trunk and subtrees.
 _POKER = (

@@ -19,9 +19,10 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from composition.forms import Form
-from spiel_cfr import IterativeSolver, catalogue, policy
-from spiel_cfr.deep.network import LeastSquares
-from spiel_cfr.solvers.warm_start import WarmStarting
+from spiel_cfr import IterativeSolver, catalogue
+from spiel_cfr import policies as policy_forms
+from spiel_cfr.cfr.warm_start import WarmStarting
+from spiel_cfr.deep_cfr.network import LeastSquares
 
 ITERATIONS = 12
 # Rounding of what should be the same number, and of what solvers keep in float32.
@@ -110,7 +111,7 @@ def _check_policy(context: Context, solver: Any, which: str) -> None:
   sequence_form = getattr(solver, f"{which}_sequence_form")()
   assert sequence_form.dtype == np.float64
   assert sequence_form.shape == (game.end,)
-  expected = policy.sequence_form(game, probabilities)
+  expected = policy_forms.sequence_form(game, probabilities)
   np.testing.assert_allclose(sequence_form, expected, atol=rounding)
 
   dictionary = getattr(solver, f"{which}_policy_dict")()
@@ -118,7 +119,7 @@ def _check_policy(context: Context, solver: Any, which: str) -> None:
   in_cpp = getattr(solver, f"tabular_{which}_policy")()
   assert isinstance(in_python, open_spiel_policy.TabularPolicy)
   assert isinstance(in_cpp, pyspiel.TabularPolicy)
-  cells = policy.to_dict(game, probabilities)
+  cells = policy_forms.to_dict(game, probabilities)
   assert list(dictionary) == list(in_python.state_lookup) == list(cells)
   assert dictionary == cells
   assert {key: dict(entries) for key, entries in in_cpp.policy_table().items()} == cells
@@ -155,7 +156,7 @@ def iterates(context: Context) -> None:
     for name in ("current_policy_dict", "average_policy_dict"):
       # In sequence form, because where a player hardly ever plays to, rounding decides.
       found, wanted = (
-        policy.sequence_form(game, policy.from_policy(game, getattr(each, name)()))
+        policy_forms.sequence_form(game, policy_forms.from_policy(game, getattr(each, name)()))
         for each in (solver, expected)
       )
       np.testing.assert_allclose(found, wanted, atol=10 * context.form.tolerance, err_msg=name)
@@ -212,7 +213,9 @@ def certificate(context: Context) -> None:
   solver = context.solver(ITERATIONS)
   found = solver.certificate()
   assert found.iterations == ITERATIONS
-  in_game = spiel_cfr.evaluate.evaluate(solver.compiled_game, solver.average_sequence_form())
+  in_game = spiel_cfr.evaluation.evaluate.evaluate(
+    solver.compiled_game, solver.average_sequence_form()
+  )
   assert found.gap == context.close(in_game.nash_conv)
   assert found.checks
   for check in found.checks:

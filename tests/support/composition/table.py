@@ -11,8 +11,8 @@ import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import SamplingSolver, catalogue, errors
-from spiel_cfr.first_order.base import GradientSolver
-from spiel_cfr.game.loading import can_be_loaded_again
+from spiel_cfr.first_order.first_order_solver import GradientSolver
+from spiel_cfr.games.openspiel.loading import can_be_loaded_again
 
 WORKS = "works"
 

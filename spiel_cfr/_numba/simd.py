@@ -1,0 +1,398 @@
+"""Eight numbers at once, or sixteen, for kernels that would otherwise spend their time on loads and stores.
+
+The compiler turns a loop over hundreds of numbers into vector instructions by itself. It can't where the inner loop
+runs over the six or eight private types of a small game, nor keep numbers in registers from one such loop to the next.
+Kernels, and only kernels, can use these functions and +, -, *, / between vectors. On machines with shorter registers
+the compiler splits the operations.
+
+A vector holds as many numbers as a cache line: eight of float64, sixteen of float32, whichever the array has that it is
+loaded from. What `full` returns goes with both, so that one function serves both precisions.
+"""
+
+import operator
+from typing import Any, cast
+
+import numba
+import numba.core.typeconv
+import numba.core.typing.templates
+import numba.extending
+from llvmlite import ir
+from numba import types
+from numba.core.datamodel.models import PrimitiveModel
+
+from spiel_cfr._numba.arrays import LINE, cgutils, inside_kernels
+
+# numba's own annotations don't cover these.
+extending: Any = numba.extending
+templates: Any = numba.core.typing.templates
+conversions: Any = cast(Any, numba).core.typeconv.Conversion
+
+# Numbers in a vector of float64, and the most that any vector has.
+LANES, MOST_LANES = LINE, 2 * LINE
+
+_INDEX, _DOUBLE, _FLOAT = ir.IntType(32), ir.DoubleType(), ir.FloatType()
+
+
+class _VectorType(types.Type):
+  """The type that numba gives a vector."""
+
+  is_vector = True
+
+  def __init__(self, number: Any, lanes: int, llvm_number: Any, fraction: int, bias: int) -> None:
+    """Takes the type of its numbers, how many there are, and how a number's bits are divided."""
+    self.number, self.lanes, self.fraction, self.bias = number, lanes, fraction, bias
+    self.integers = ir.VectorType(ir.IntType(cast(Any, number).bitwidth), lanes)
+    self.llvm_number = llvm_number
+    self.llvm = ir.VectorType(llvm_number, lanes)
+    cast(Any, super()).__init__(f"spiel_cfr.vector of {lanes}")
+
+
+class _EvenType(types.Type):
+  """The type of a vector whose elements are all the same number: of any length, until it meets another."""
+
+  is_vector = False
+
+  def unify(self, typing_context: Any, other: Any) -> Any:
+    """Returns what a variable is that may be the one or the other."""
+    return other if getattr(other, "is_vector", False) else None
+
+  def can_convert_to(self, typing_context: Any, other: Any) -> Any:
+    """Says that it can become any vector."""
+    return conversions.safe if getattr(other, "is_vector", False) else None
+
+
+_DOUBLES = cast(Any, _VectorType)(types.float64, LANES, _DOUBLE, 52, 1023)
+_SINGLES = cast(Any, _VectorType)(types.float32, MOST_LANES, _FLOAT, 23, 127)
+_EVEN = cast(Any, _EvenType)("spiel_cfr.even vector")
+_VECTORS = (_DOUBLES, _SINGLES)
+
+
+@extending.register_model(_VectorType)
+class _VectorModel(PrimitiveModel):
+  """How a vector is kept: in a register."""
+
+  def __init__(self, manager: Any, vector_type: Any) -> None:
+    cast(Any, super()).__init__(manager, vector_type, vector_type.llvm)
+
+
+@extending.register_model(_EvenType)
+class _EvenModel(PrimitiveModel):
+  """How the one number is kept: in a register."""
+
+  def __init__(self, manager: Any, even_type: Any) -> None:
+    cast(Any, super()).__init__(manager, even_type, _DOUBLE)
+
+
+def vector_of(array: Any) -> Any:
+  """Returns the type of vectors that are loaded from an array."""
+  return _SINGLES if array.dtype == types.float32 else _DOUBLES
+
+
+def _common(*vectors: Any) -> Any:
+  """Returns the type that all these vectors can become, None if there is none."""
+  found = [vector for vector in vectors if vector is not _EVEN]
+  if not all(vector in _VECTORS for vector in found):
+    return None
+  return found[0] if found else _EVEN
+
+
+def repeated(builder: Any, vector: Any, number: Any) -> Any:
+  """Returns a vector whose elements are all this number, a double."""
+  if vector is _SINGLES:
+    number = builder.fptrunc(number, _FLOAT)
+  undefined = ir.Constant(vector.llvm, ir.Undefined)
+  first = builder.insert_element(undefined, number, ir.Constant(_INDEX, 0))
+  zeros = ir.Constant(ir.VectorType(_INDEX, vector.lanes), None)
+  return builder.shuffle_vector(first, undefined, zeros)
+
+
+extending.lower_cast(_EvenType, _VectorType)(
+  lambda context, builder, found, wanted, value: repeated(builder, wanted, value)
+)
+
+
+def address(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
+  """Returns where array[place] is, as the address of a vector."""
+  data = context.make_array(array_type)(context, builder, array).data
+  return builder.bitcast(builder.gep(data, [place]), vector_of(array_type).llvm.as_pointer())
+
+
+def read(builder: Any, pointer: Any, array_type: Any) -> Any:
+  """Returns the vector at an address."""
+  return builder.load(pointer, align=array_type.dtype.bitwidth // 8)
+
+
+def write(builder: Any, value: Any, pointer: Any, array_type: Any) -> None:
+  """Writes a vector to an address."""
+  builder.store(value, pointer, align=array_type.dtype.bitwidth // 8)
+
+
+@inside_kernels
+def width(typing_context: Any, numbers: Any) -> Any:
+  """Returns how many numbers of an array a vector holds."""
+  lanes = vector_of(numbers).lanes
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return context.get_constant(types.uint64, lanes)
+
+  return types.uint64(numbers), generate
+
+
+@inside_kernels
+def is_single(typing_context: Any, numbers: Any) -> Any:
+  """Returns whether an array, or a vector, holds numbers of float32."""
+  single = numbers is _SINGLES or getattr(numbers, "dtype", None) == types.float32
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return context.get_constant(types.boolean, single)
+
+  return types.boolean(numbers), generate
+
+
+@inside_kernels
+def number_for(typing_context: Any, numbers: Any, number: Any) -> Any:
+  """Returns a number in the precision of an array, so that a loop over the array need not convert."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return arguments[1]
+
+  return numbers.dtype(numbers, numbers.dtype), generate
+
+
+@inside_kernels
+def full(typing_context: Any, number: Any) -> Any:
+  """Returns a vector whose elements are all this number."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return arguments[0]
+
+  return _EVEN(types.float64), generate
+
+
+@inside_kernels
+def load(typing_context: Any, numbers: Any, start: Any) -> Any:
+  """Returns numbers[start : start + width(numbers)], unchecked."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array = signature.args[0]
+    return read(builder, address(context, builder, array, *arguments), array)
+
+  return vector_of(numbers)(numbers, types.uint64), generate
+
+
+@inside_kernels
+def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
+  """Writes a vector to numbers[start : start + width(numbers)], unchecked."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array = signature.args[0]
+    write(builder, arguments[2], address(context, builder, array, *arguments[:2]), array)
+    return context.get_dummy_value()
+
+  return types.void(numbers, types.uint64, vector_of(numbers)), generate
+
+
+def _masked(builder: Any, name: str, vector: Any, result: Any, *arguments: Any) -> Any:
+  """Calls an instruction of LLVM's that has a mask; None among the arguments stands for how numbers are aligned."""
+  align = ir.Constant(_INDEX, vector.number.bitwidth // 8)
+  given = [align if argument is None else argument for argument in arguments]
+  signature = ir.FunctionType(result, [argument.type for argument in given])
+  form = f"v{vector.lanes}f{vector.number.bitwidth}"
+  whole = f"llvm.masked.{name.format(form, vector.lanes)}"
+  return builder.call(cgutils.get_or_insert_function(builder.module, signature, whole), given)
+
+
+@inside_kernels
+def store_first(typing_context: Any, numbers: Any, start: Any, vector: Any, count: Any) -> Any:
+  """Writes the first elements of a vector, `count` of them, to numbers[start : start + count], unchecked."""
+  wanted = vector_of(numbers)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array, start, vector, count = arguments
+    pointer = address(context, builder, signature.args[0], array, start)
+    bits = ir.IntType(2 * wanted.lanes)
+    end = builder.shl(ir.Constant(bits, 1), builder.trunc(count, bits))
+    ones = builder.trunc(builder.sub(end, ir.Constant(bits, 1)), ir.IntType(wanted.lanes))
+    mask = builder.bitcast(ones, ir.VectorType(ir.IntType(1), wanted.lanes))
+    _masked(builder, "store.{}.p0", wanted, ir.VoidType(), vector, pointer, None, mask)
+    return context.get_dummy_value()
+
+  return types.void(numbers, types.uint64, wanted, types.uint64), generate
+
+
+def _each_place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+  """Returns where numbers[places[start + k]] is for each element k of a vector, and a mask that leaves out none."""
+  lanes = vector_of(signature.args[0]).lanes
+  data, places = (
+    context.make_array(array_type)(context, builder, array).data
+    for array_type, array in zip(signature.args[:2], arguments[:2], strict=True)
+  )
+  some = builder.bitcast(
+    builder.gep(places, [arguments[2]]), ir.VectorType(_INDEX, lanes).as_pointer()
+  )
+  words = builder.zext(builder.load(some, align=4), ir.VectorType(ir.IntType(64), lanes))
+  pointers = builder.gep(data, [words], source_etype=data.type.pointee)
+  # llvmlite takes it for a single one.
+  pointers.type = ir.VectorType(data.type, lanes)
+  return pointers, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
+
+
+@inside_kernels
+def gather(typing_context: Any, numbers: Any, places: Any, start: Any) -> Any:
+  """Returns numbers[places[start + k]] for each element k of a vector, unchecked; `places` are uint32 in a row."""
+  vector = vector_of(numbers)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    pointers, all_of_them = _each_place(context, builder, signature, arguments)
+    undefined = ir.Constant(vector.llvm, ir.Undefined)
+    given = pointers, None, all_of_them, undefined
+    return _masked(builder, "gather.{}.v{}p0", vector, vector.llvm, *given)
+
+  return vector(numbers, places, types.uint64), generate
+
+
+@inside_kernels
+def scatter(typing_context: Any, numbers: Any, places: Any, start: Any, vector: Any) -> Any:
+  """Writes each element k of a vector to numbers[places[start + k]], unchecked; `places` as `gather` takes them."""
+  wanted = vector_of(numbers)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    pointers, all_of_them = _each_place(context, builder, signature, arguments)
+    given = arguments[3], pointers, None, all_of_them
+    _masked(builder, "scatter.{}.v{}p0", wanted, ir.VoidType(), *given)
+    return context.get_dummy_value()
+
+  return types.void(numbers, places, types.uint64, wanted), generate
+
+
+@inside_kernels
+def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any) -> Any:
+  """Returns a vector of the elements of `yes` where left > right, and of `no` elsewhere."""
+  result = _common(left, right, yes, no)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    left, right, yes, no = arguments
+    return builder.select(builder.fcmp_ordered(">", left, right), yes, no)
+
+  return None if result is None else (result(*[result] * 4), generate)
+
+
+@inside_kernels
+def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
+  """Returns whether left > right for any of the elements."""
+  result = _common(left, right)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    greater = builder.fcmp_ordered(">", *arguments)
+    bits = ir.IntType(result.lanes)
+    return builder.icmp_unsigned("!=", builder.bitcast(greater, bits), ir.Constant(bits, 0))
+
+  return None if result not in _VECTORS else (types.boolean(result, result), generate)
+
+
+@inside_kernels
+def nonzero_bits(typing_context: Any, vector: Any) -> Any:
+  """Returns an integer whose bit k says whether element k is not zero."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    differs = builder.fcmp_unordered("!=", arguments[0], ir.Constant(vector.llvm, None))
+    return builder.zext(builder.bitcast(differs, ir.IntType(vector.lanes)), ir.IntType(64))
+
+  return None if vector not in _VECTORS else (types.uint64(vector), generate)
+
+
+@inside_kernels
+def lowest_bit(typing_context: Any, number: Any) -> Any:
+  """Returns the place of the lowest bit of an integer that is 1; there must be one."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+  return types.uint64(types.uint64), generate
+
+
+@inside_kernels
+def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> Any:
+  """Returns total + vector * number, rounded once or twice, whichever is faster."""
+  result = _common(total, vector)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    total, vector, number = arguments
+    even = repeated(builder, result, number)
+    product = builder.fmul(vector, even, flags=("contract",))
+    return builder.fadd(total, product, flags=("contract",))
+
+  return None if result not in _VECTORS else (result(result, result, types.float64), generate)
+
+
+@inside_kernels
+def power_of_two(typing_context: Any, shifted: Any) -> Any:
+  """Returns 2^k for a vector of numbers 1.5 * 2^(bits of fraction) + k, k the exponent of a normal number."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    # The last bits of the sum are k; exponents are kept with a bias added, above the bits of the fraction.
+    bits = builder.bitcast(arguments[0], shifted.integers)
+    biased = builder.add(bits, ir.Constant(shifted.integers, [shifted.bias] * shifted.lanes))
+    fraction = ir.Constant(shifted.integers, [shifted.fraction] * shifted.lanes)
+    return builder.bitcast(builder.shl(biased, fraction), shifted.llvm)
+
+  return None if shifted not in _VECTORS else (shifted(shifted), generate)
+
+
+@inside_kernels
+def load_short(typing_context: Any, numbers: Any, start: Any, like: Any) -> Any:
+  """Returns uint16s as a vector of the precision of `like`, an array: each is the first quarter of a double."""
+  vector = vector_of(like)
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    shorts = ir.VectorType(ir.IntType(16), vector.lanes)
+    pointer = builder.bitcast(builder.gep(data, [arguments[1]]), shorts.as_pointer())
+    words = ir.VectorType(ir.IntType(64), vector.lanes)
+    bits = builder.zext(builder.load(pointer, align=2), words)
+    bits = builder.shl(bits, ir.Constant(words, [48] * vector.lanes))
+    doubles = builder.bitcast(bits, ir.VectorType(_DOUBLE, vector.lanes))
+    return doubles if vector is _DOUBLES else builder.fptrunc(doubles, vector.llvm)
+
+  return vector(numbers, types.uint64, like), generate
+
+
+@inside_kernels
+def add_unbiased(typing_context: Any, total: Any, added: Any, dither: Any) -> Any:
+  """Returns total + added, for numbers of one type that are not negative.
+
+  In float64 that is all. In float32, what is lost by rounding would sum up to something after many additions to the
+  same total: `dither`, -1/2 to 1/2, evenly spread over the additions, of the last place is added before it is rounded,
+  so that a total grows by its last place as often as it should.
+  """
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    total, added, dither = arguments
+    if signature.return_type == types.float64:
+      return builder.fadd(total, added)
+    # The power of two at or below the total, times 2^-23; normal numbers only.
+    word = ir.IntType(32)
+    exponent = builder.and_(builder.bitcast(total, word), ir.Constant(word, 0x7F800000))
+    place = builder.fmul(builder.bitcast(exponent, _FLOAT), ir.Constant(_FLOAT, 2.0**-23))
+    return builder.fadd(total, builder.fadd(added, builder.fmul(place, dither)))
+
+  return total(total, total, total), generate
+
+
+def _add_operator(python_operator: Any, instruction: str) -> None:
+  """Lets kernels apply an operator to two vectors."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return getattr(builder, instruction)(*arguments)
+
+  cases = [templates.signature(*[vector] * 3) for vector in (*_VECTORS, _EVEN)]
+  typing = templates.make_concrete_template(f"vector {instruction}", python_operator, cases)
+  templates.infer_global(python_operator)(typing)
+  for vector in (*_VECTORS, _EVEN):
+    extending.lower_builtin(python_operator, vector, vector)(generate)
+
+
+_add_operator(operator.add, "fadd")
+_add_operator(operator.sub, "fsub")
+_add_operator(operator.mul, "fmul")
+_add_operator(operator.truediv, "fdiv")

@@ -1,0 +1,1 @@
+"""What any library has: arguments, files, Ctrl-C, memory, the machine."""

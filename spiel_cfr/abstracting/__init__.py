@@ -1,1 +1,0 @@
-"""What takes solvers to make, or to make the best of, an abstraction."""

@@ -1,0 +1,203 @@
+"""Abstraction without loss, found in the arrays of any game: colour refinement.
+
+Sequences and infosets get colours, and until no colour splits any more
+
+    colour(sequence) = (old one, payoffs by colours of the others' sequences, multiset of the colours of the infosets
+                        below, colour of its own infoset)
+    colour(infoset)  = (old one, that of the sequence above, multiset of those of its actions)
+
+Where all strategies are the same within colours, so are then all gradients and all counterfactual utilities: the
+strategies that CFR comes to are the same within colours, too, and it can as well iterate on colours. That is the
+reduction of linear programs by equitable partitions (Grohe, Kersting, Mladenov and Selman, "Dimension Reduction via
+Colour Refinement", 2014) for n players and any payoffs. It finds the suits of poker without knowing of cards.
+
+Payoffs by colours are compared by random numbers: with a random number for each colour in place of strategies, two
+sequences have the same gradient if, and but for a coincidence only if, they have the same payoffs by colours.
+"""
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros
+from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstraction.bucketed_hands import BucketedHands
+from spiel_cfr.abstraction.buckets import Buckets, HandBuckets
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.suits import equal_hands
+
+# Gradients that differ by less are rounding: of the number itself, and of the largest.
+_RELATIVE, _ABSOLUTE = 1e-10, 1e-14
+# Random numbers for each colour, so that no coincidence is left.
+_DRAWS = 2
+
+
+def lossless(game: CompiledGame, *, merge_actions: bool = True) -> Buckets | HandBuckets:
+  """Finds infosets that may play alike without loss: what `abstract` makes of them has the same equilibria.
+
+      small = abstract(game, lossless(game))
+
+  Args:
+    game: any game. Of poker in vector form, public cards and hands are found that differ by suits alone, see
+      `poker.suits`.
+    merge_actions: whether actions of an infoset that have the same colour become one, which plays them equally often.
+      Otherwise they stay apart, in whatever order makes most infosets play alike; solvers then do exactly what they do
+      in the full game. In vector form no actions are alike.
+
+  Raises:
+    UnsupportedGameError: the game is an abstraction itself.
+  """
+  if game.original is not game:
+    raise errors.UnsupportedGameError(
+      f"Symmetries are looked for in games with all their infosets, not in {game}."
+    )
+  if isinstance(game, PublicGame):
+    return HandBuckets(*equal_hands(game.layout), is_lossless=True)
+  colours = _Colours(game)
+  colours.refine()
+  if not merge_actions:
+    while colours.tell_apart():
+      colours.refine()
+  return colours.buckets()
+
+
+def lossless_abstraction(game: AnyGame) -> AbstractGame | BucketedHands:
+  """Returns a smaller game with the same equilibria: infosets that are the same but for names become one.
+
+      >>> lossless_abstraction("leduc_poker").num_infosets
+      120
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+
+  Raises:
+    GameError: see `compile_game`; or the game is an abstraction itself.
+  """
+  compiled = compile_game(game)
+  return abstract(compiled, lossless(compiled))
+
+
+class _Colours:
+  """Colours of sequences and infosets, the players' all different."""
+
+  def __init__(self, game: CompiledGame) -> None:
+    self.game = game
+    self.rng = np.random.default_rng(0)
+    count = sum(treeplex.num_infosets for treeplex in game.treeplexes)
+    # In layout order: the infoset of each action, and the sequence above each infoset.
+    self.sequences = np.sort(
+      np.concatenate([game.all_action_sequences, [tree.root for tree in game.treeplexes]])
+    )
+    self.owner = np.full(game.end, count)
+    self.player = np.zeros(game.end, np.int64)
+    self.infoset_player = np.zeros(count, np.int64)
+    for player, tree in enumerate(game.treeplexes):
+      self.player[tree.root : tree.end] = player
+      for sequences, infosets in tree.blocks():
+        own = np.arange(infosets.start, infosets.stop) + tree.first_infoset
+        self.owner[sequences] = own
+        self.infoset_player[own] = player
+    self.parent = game.parent.astype(np.int64)
+    self.colour = _numbered(self.player.astype(np.uint64))
+    self.infoset_colour = np.append(_numbered(self.infoset_player.astype(np.uint64)), 0)
+
+  def refine(self) -> None:
+    """Splits colours until a round has split none."""
+    before = 0
+    while self._count() > before:
+      before = self._count()
+      self._split()
+
+  def _count(self) -> int:
+    return int(self.colour.max()) + int(self.infoset_colour.max())
+
+  def _split(self) -> None:
+    numbers = self.rng.integers(1, 1 << 63, (2, len(self.colour) + len(self.infoset_colour) + 1))
+    of_colour, of_infoset = numbers.astype(np.uint64)
+    below = np.zeros(len(self.colour), np.uint64)
+    np.add.at(below, self.parent, of_infoset[self.infoset_colour[:-1]])
+    signature = _mixed(of_colour[self.colour] ^ _mixed(below))
+    signature = _mixed(signature ^ of_infoset[self.infoset_colour[self.owner]])
+    for gradient in self._gradients():
+      signature = _mixed(signature ^ (_classes(gradient) + np.uint64(1)))
+    self.colour = _numbered(signature)
+    inside = np.zeros(len(self.infoset_colour), np.uint64)
+    np.add.at(inside, self.owner[self.sequences], of_colour[self.colour[self.sequences]])
+    above = np.append(of_colour[self.colour[self.parent]], np.uint64(0))
+    old = of_infoset[self.infoset_colour]
+    self.infoset_colour = _numbered(_mixed(old ^ _mixed(inside) ^ _mixed(above + old)))
+
+  def _gradients(self) -> list[Float64s]:
+    """Returns gradients, with a random number for each colour in place of a strategy."""
+    game, result = self.game, []
+    for _ in range(_DRAWS):
+      weights, utility = aligned_zeros(game.end), aligned_zeros(game.end)
+      draws = 0.5 + self.rng.random(len(self.colour))
+      weights[self.sequences] = draws[self.colour[self.sequences]]
+      for player in range(game.num_players):
+        game.payoff.gradient_into(player, weights, utility)
+      result.append(utility)
+    return result
+
+  def tell_apart(self) -> bool:
+    """Numbers actions of an infoset that have the same colour; returns whether there are any."""
+    sequences = self.sequences
+    order = sequences[np.lexsort((sequences, self.colour[sequences], self.owner[sequences]))]
+    pair = np.stack([self.owner[order], self.colour[order]])
+    new = np.append(True, (np.diff(pair, axis=1) != 0).any(axis=0))
+    index = np.arange(len(order))
+    rank = index - np.maximum.accumulate(np.where(new, index, 0))
+    # Empty sequences belong to no infoset.
+    rank[pair[0] == len(self.parent)] = 0
+    every = np.zeros(len(self.colour), np.uint64)
+    every[order] = rank
+    self.colour = _numbered(_mixed(self.colour.astype(np.uint64) + np.uint64(1)) ^ every)
+    return bool(rank.any())
+
+  def buckets(self) -> Buckets:
+    """Returns infosets by colour, and their actions in the order of theirs."""
+    labels, slots, begin = [], [], 0
+    for tree, own in zip(self.game.treeplexes, self.game.infosets, strict=True):
+      place = own.position.astype(np.int64) + tree.first_infoset
+      found = self.infoset_colour[place]
+      _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+      order = np.empty(len(first), np.int64)
+      order[np.argsort(first)] = np.arange(len(first))
+      labels.append(order[inverse])
+      cells = self.game.all_action_sequences[begin : begin + len(own.actions)]
+      begin += len(cells)
+      infoset = np.repeat(np.arange(len(place)), own.num_actions)
+      colour = self.colour[cells]
+      by_colour = np.lexsort((colour, infoset))
+      changed = np.diff(colour[by_colour], prepend=-1) != 0
+      starts = np.cumsum(own.num_actions) - own.num_actions
+      changed[starts] = False
+      rank = np.cumsum(changed)
+      slot = np.empty(len(cells), np.int64)
+      slot[by_colour] = rank - rank[starts][infoset[by_colour]]
+      slots.append(slot)
+    return Buckets(tuple(labels), tuple(slots), True)
+
+
+def _numbered(signature: Uint64s) -> Int64s:
+  return np.unique(signature, return_inverse=True)[1].astype(np.int64)
+
+
+def _classes(values: Float64s) -> Uint64s:
+  """Numbers values such that those that differ by rounding have the same number."""
+  order = np.argsort(values)
+  ascending = values[order]
+  step = np.diff(ascending)
+  size = np.maximum(np.abs(ascending[1:]), np.abs(ascending[:-1]))
+  apart = step > _RELATIVE * size + _ABSOLUTE * np.abs(values).max(initial=0.0)
+  result = np.empty(len(values), np.uint64)
+  result[order] = np.append(0, np.cumsum(apart))[: len(values)]
+  return result
+
+
+def _mixed(words: Uint64s) -> Uint64s:
+  """Returns words whose bits depend on all bits of others: the finalizer of splitmix64."""
+  words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+  words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+  return words ^ (words >> np.uint64(31))

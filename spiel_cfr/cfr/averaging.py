@@ -1,0 +1,98 @@
+"""Which strategies averages take, whether they can say what play was correlated, and how sums are tapered."""
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numba import types
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import FLOATS, Bools, Float64s
+from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr._numba.lines import fill_line
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+
+# How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
+# the iterations since the origin.
+_LEAST_BETWEEN_ADDITIONS = 4
+_PART_BETWEEN_ADDITIONS = 32
+# A power of two, which rounds nothing. In float32 tapered sums then overflow no sooner than the others.
+ADDITION = 2.0**-20
+
+
+# Which of its strategies of iteration t a player's average takes: the one before its update or the one after.
+Averaged = Literal["before", "after"]
+
+
+def averages_after(averaged: Any, num_players: int) -> Bools:
+  """Returns whose averages take strategies after their update, shape (players,).
+
+  Raises:
+    ArgumentError: `averaged` is neither a name nor one for each player.
+  """
+  each = (averaged,) * num_players if isinstance(averaged, str) else averaged
+  if not isinstance(each, list | tuple) or len(each) != num_players:
+    raise errors.ArgumentError(
+      f"averaged must be one name, or one for each of {num_players} players, not {averaged!r}."
+    )
+  for which in each:
+    arguments.one_of(which, "averaged", get_args(Averaged))
+  return np.array([which == "after" for which in each])
+
+
+def check_correlated(game: CompiledGame, in_turn: bool) -> None:
+  """Checks that sums can tell how far play is from a coarse correlated equilibrium.
+
+  Args:
+    game: the game.
+    in_turn: whether averages take strategies that were not all played at once.
+
+  Raises:
+    ArgumentError: they are.
+    AbstractionError: the game is an abstraction that loses something.
+  """
+  if in_turn:
+    raise errors.ArgumentError(
+      "Players who update in turn never play all at once what they average, so that their play has no correlation. "
+      "Take alternating_updates=False and averaged='before'."
+    )
+  if not game.is_exact:
+    raise errors.AbstractionError(
+      f"In {game} nobody sees what deviations gain in the full game. Take correlated=True with the full game, or with "
+      "a lossless abstraction of it."
+    )
+
+
+@inlined
+def note_additions(result: Float64s, iteration: int, last: int, origin: int) -> None:
+  """Writes what the sums are multiplied by when they are added to the tapered ones, 0 where they are not.
+
+  Args:
+    result: filled, shape (iterations,).
+    iteration: that before the first of them.
+    last: the iteration of the last addition.
+    origin: the iteration after which the average began.
+  """
+  fill_line(result, 0.0)
+  first, end = iteration + 1, iteration + np.int64(result.shape[0])
+  least: Any = np.int64(_LEAST_BETWEEN_ADDITIONS)
+  while True:
+    part = (last - origin) // _PART_BETWEEN_ADDITIONS
+    # At once, where somebody has set the number of iterations.
+    due = max(first, last + max(least, part))
+    if due > end:
+      return
+    result[due - first] = ADDITION * (due - last)
+    last = due
+
+
+@kernel(types.void(FLOATS, *[types.int64] * 3))
+def _note_additions(result: Float64s, iteration: int, last: int, origin: int) -> None:
+  note_additions(result, iteration, last, origin)
+
+
+def additions(count: int, iteration: int, last: int, origin: int) -> Float64s:
+  """Returns what `note_additions` writes, for `count` iterations."""
+  result = np.zeros(count)
+  _note_additions.unchecked(result, iteration, last, origin)
+  return result

@@ -1,0 +1,214 @@
+"""Substitute regrets: where a solver would be if it had played a known policy for a while.
+
+Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016). Against the policy xbar the
+counterfactual utilities u are carried up from values v(j) that are chosen freely, so that the regrets T (u - v) meet
+two conditions: they are no larger than those that T iterations may leave, and their history costs nothing, that is, the
+values at the roots sum to what xbar expects (see `identity`). Two choices of v do that:
+
+    substitute:    sum_a max(u(ja) - v(j), 0)^2 = c D_j^2 |A_j|           regrets T (u - v)
+    proportional:  v(j) = max_a (u(ja) - rho s_j xbar(a|j))               regrets T rho s_j xbar(a|j)
+
+with D_j the best minus the worst that the owner can make of infoset j against xbar, s_j = sqrt(D_j times the range of
+payoffs), and c or rho the root of the second condition. The first keeps what xbar's values say of other actions; the
+second goes on playing xbar. docs/continuing.md has proofs, and where the weights come from.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.optimize
+
+from spiel_cfr._numba.arrays import Float64s, aligned_zeros
+from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.simd import LANES
+from spiel_cfr.evaluation.identity import carry_up, expected, gradients
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
+from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
+
+# What t c* settles at while CFR runs with simultaneous updates: after t iterations from scratch c* is this over t. As
+# c* is about the square of NashConv, solvers whose NashConv falls like 1 / t have t^2 c* settle there.
+STEADY = 0.03
+# For no more iterations than these is a policy taken, however good it is.
+MOST = 10**6
+# How many times the least scale the proportional form takes: the least is right at the roots, more is right too, and
+# keeps single infosets from forgetting what they play.
+AMPLE = 10.0
+_LARGEST = 4.0
+# The line of `local` that the weights of infosets are in.
+_WEIGHT = 0
+
+
+@block_kernel
+def take_best_and_note(block: Block) -> None:
+  """An infoset is worth its best action; adds that to its weight."""
+  for i in range(block.size):
+    best = -np.inf
+    for action in range(block.actions):
+      best = max(best, block.utility[sequence(block, action, i)])
+    block.value[i] = best
+    block.local[_WEIGHT, block.infoset + i] += best
+
+
+@block_kernel
+def take_worst_and_note(block: Block) -> None:
+  """An infoset is worth its worst action; subtracts that from its weight."""
+  for i in range(block.size):
+    worst = np.inf
+    for action in range(block.actions):
+      worst = min(worst, block.utility[sequence(block, action, i)])
+    block.value[i] = worst
+    block.local[_WEIGHT, block.infoset + i] -= worst
+
+
+@block_kernel
+def substitute(block: Block) -> None:
+  """Value solves sum_a max(utility - value, 0)^2 = c weight^2 actions;  state = utility - value."""
+  regret, c = block.state[0], block.parameters[0]
+  for i in range(block.size):
+    weight = block.local[_WEIGHT, block.infoset + i]
+    wanted = c * weight * weight * block.actions
+    top = -np.inf
+    for action in range(block.actions):
+      top = max(top, block.utility[sequence(block, action, i)])
+    # The best action alone makes the sum at least as large as wanted. It is convex and falls with the value, so that
+    # Newton's method rises to the root, and never past it.
+    value = top - np.sqrt(wanted)
+    for _ in range(64):
+      total = square = 0.0
+      for action in range(block.actions):
+        over = max(block.utility[sequence(block, action, i)] - value, 0.0)
+        total += over
+        square += over * over
+      if square <= wanted or total <= 0.0:
+        break
+      higher = value + (square - wanted) / (2.0 * total)
+      if higher <= value:
+        break
+      value = higher
+    block.value[i] = value
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      regret[row] = block.utility[row] - value
+
+
+@block_kernel
+def proportional(block: Block) -> None:
+  """Value = max_a (utility - rho sqrt(weight range) strategy);  state = rho sqrt(weight range) strategy."""
+  rho, payoffs = block.parameters[0], block.parameters[1]
+  for i in range(block.size):
+    weight, value = rho * np.sqrt(block.local[_WEIGHT, block.infoset + i] * payoffs), -np.inf
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      block.state[0, row] = weight * block.strategy[row]
+      value = max(value, block.utility[row] - block.state[0, row])
+    block.value[i] = value
+
+
+class Known(NamedTuple):
+  """What is known of a policy.
+
+  Attributes:
+    game: the game.
+    probabilities: behavioural form, shape (sequences,).
+    sequence_form: shape (sequences,).
+    gradient: against it, shape (sequences,).
+    expected: what all players together expect.
+    local: the weights D_j of infosets, shape (1, infosets).
+    nash_conv: of the policy.
+  """
+
+  game: CompiledGame
+  probabilities: Float64s
+  sequence_form: Float64s
+  gradient: Float64s
+  expected: float
+  local: Float64s
+  nash_conv: float
+
+  def carried(self, block_kernel: Kernel, scale: float) -> tuple[Float64s, float]:
+    """Carries values up at a scale, c or rho; returns regrets, and how much too large the values at the roots are."""
+    utility, regrets = aligned_zeros(self.game.end), aligned_zeros(1, self.game.end)
+    utility[:] = self.gradient
+    low, high = self.game.payoff_range
+    roots = carry_up(
+      self.game,
+      block_kernel,
+      utility,
+      strategy=self.probabilities,
+      state=regrets,
+      local=self.local,
+      parameters=np.array([scale, high - low]),
+    )
+    return regrets[0], float(roots.sum()) - self.expected
+
+  def root(self, block_kernel: Kernel) -> float:
+    """Returns the least scale, c or rho, at which the values at the roots are not too large; never quite 0."""
+    # c has the unit of rho squared.
+    least = STEADY / MOST if block_kernel is substitute else math.sqrt(STEADY / MOST)
+    return _root(lambda scale: self.carried(block_kernel, scale)[1], least, _LARGEST)
+
+
+def known(game: CompiledGame, probabilities: Float64s, sequence_form: Float64s) -> Known:
+  """Finds out what there is to know of a policy: one gradient and two sweeps a player."""
+  gradient = gradients(game, sequence_form)
+  # Kernels may read whole vectors.
+  local = aligned_zeros(1, game.num_infosets + LANES)
+  in_all = expected(game, gradient, sequence_form)
+  utility = aligned_zeros(game.end)
+  nash_conv = 0.0
+  for kernel in (take_worst_and_note, take_best_and_note):
+    utility[:] = gradient
+    nash_conv = float(carry_up(game, kernel, utility, local=local).sum()) - in_all
+  ranges = local[0, : game.num_infosets]
+  ranges[ranges < tie_tolerances(game)] = 0.0
+  return Known(game, probabilities, sequence_form, gradient, in_all, local, nash_conv)
+
+
+class WarmStart(NamedTuple):
+  """How a solver has started warm.
+
+  Attributes:
+    form: "substitute" or "proportional".
+    iterations: T, how many iterations the policy counts for.
+    nash_conv: of the policy, as best responses certify it.
+    scale: the root c* or, for "proportional", rho.
+    price: what the history that was made up costs: in two-player constant-sum games, W NashConv(average) is what the
+      regrets say plus W_T times this, W_T the weight of T iterations and W of all. Not positive, up to rounding, unless
+      no scale was enough. NaN for minimizers whose state is no regret.
+  """
+
+  form: str
+  iterations: int
+  nash_conv: float
+  scale: float
+  price: float
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return (
+      f"<WarmStart {self.form}: counts for {self.iterations:,} iterations, NashConv {self.nash_conv:.6g}, "
+      f"scale {self.scale:.3g}, price {self.price:.3g}>"
+    )
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+  """Returns the least number from `low` to `high`, up to rounding, where a falling function is not positive."""
+  if excess(low) <= 0:
+    return low
+  if excess(high) > 0:
+    return high
+  precision = np.finfo(np.float64).eps
+  logarithm = scipy.optimize.brentq(
+    lambda logarithm: excess(math.exp(logarithm)),
+    math.log(low),
+    math.log(high),
+    xtol=precision,
+    rtol=4 * precision,
+  )
+  result, step = math.exp(logarithm), precision
+  while excess(result) > 0:
+    result, step = result * (1 + step), 2 * step
+  return result

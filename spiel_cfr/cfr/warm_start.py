@@ -1,0 +1,215 @@
+"""Warm starts: a full-width solver goes on from a policy as if it had found it itself.
+
+See `cfr.substitute_regrets` for what makes that right, and `regret_minimizers.regret_minimizer` for what a minimizer
+has to say.
+"""
+
+import abc
+import math
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr.cfr.loops import Loop
+from spiel_cfr.cfr.numbers import exclusive
+from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.substitute_regrets import (
+  AMPLE,
+  MOST,
+  STEADY,
+  Known,
+  WarmStart,
+  known,
+  proportional,
+  substitute,
+)
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm, warm_form
+
+
+class WarmStarting(IterativeSolver):
+  """A full-width solver, which can start from a policy."""
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, as OpenSpiel has it."""
+    return self.compiled_game.game
+
+  @exclusive
+  def warm_start(
+    self,
+    policy: open_spiel.AnyPolicy | IterativeSolver | Float64s,
+    iterations: int | None = None,
+    form: WarmForm | None = None,
+    keep_average: bool = True,
+  ) -> WarmStart:
+    """Begins anew from a policy, as if it had played that for some iterations; see docs/continuing.md.
+
+    Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016).
+
+    Args:
+      policy: anything that `policy.from_policy` reads; or a solver, of which the average policy is taken; or an array
+        in behavioural form, as `average_probabilities` returns it.
+      iterations: T, for how many the policy counts. By default as many as a solver needs for one of its quality: CFR
+        0.03 / c*; those that start in proportion, which converge about like 1 / t, the square root of that.
+      form: "substitute" for the regrets of having met the policy's utilities T times, "proportional" for regrets that
+        go on playing it; None for what suits the minimizer.
+      keep_average: whether the policy enters the average, with the weight of T iterations. Better without where the
+        policy is worse than what is wanted in the end.
+
+    Returns:
+      What it has done, and at what price.
+
+    Raises:
+      PolicyError: the policy is for another game, or its numbers are no probabilities.
+      WarmStartError: the minimizer can't start warm, or not in that form.
+      ArgumentError: `iterations` is not an integer from 1 to a million, or there is no such form.
+      NotFiniteError: what the policy is worth is not finite, or its weight is not.
+    """
+    game = self.compiled_game
+    found, chosen = plan(
+      game, self._minimizer, self._with_held(read_policy(game, policy)), iterations, form
+    )
+    with DeferredInterrupt():
+      self._start_warm(found, chosen, bool(keep_average))
+      self._loads += 1
+    return chosen
+
+  def _with_held(self, probabilities: Float64s) -> Float64s:
+    """Returns a behavioural form in which what is held is what it is."""
+    return probabilities
+
+  @property
+  @abc.abstractmethod
+  def _minimizer(self) -> LocalMinimizer:
+    """What every infoset does."""
+
+  @abc.abstractmethod
+  def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+    """Begins anew as it was planned."""
+
+
+def read_policy(game: CompiledGame, policy: Any) -> Float64s:
+  """Reads what a solver may start from into behavioural form: any policy, an array, or a solver's average.
+
+  Raises:
+    PolicyError: it is none, or one for another game.
+  """
+  if isinstance(policy, np.ndarray):
+    if policy.shape != (game.end,):
+      raise errors.PolicyError(
+        f"A policy of this game in behavioural form has the shape ({game.end},), not {policy.shape}."
+      )
+    try:
+      forms.check_behavioral_form(game, policy)
+    except (TypeError, ValueError) as error:
+      raise errors.PolicyError(f"The array is no policy in behavioural form: {error}.") from None
+    return np.asarray(policy, np.float64)
+  if not isinstance(policy, IterativeSolver):
+    return open_spiel.from_policy(game, policy)
+  if policy.compiled_game is game or policy.compiled_game.digest == game.digest:
+    return policy.average_probabilities()
+  return open_spiel.from_policy(game, policy.average_policy_dict())
+
+
+def plan(
+  game: CompiledGame,
+  minimizer: LocalMinimizer,
+  probabilities: Float64s,
+  iterations: int | None,
+  form: WarmForm | None,
+) -> tuple[Known, WarmStart]:
+  """Decides how to start warm, and changes nothing.
+
+  Raises:
+    WarmStartError: the minimizer can't start warm, or not in that form.
+    ArgumentError: there is no such form, or `iterations` is not an integer from 1 to `MOST`.
+    NotFiniteError: what the policy is worth is not finite.
+  """
+  if form is not None:
+    arguments.one_of(form, "form", ("substitute", "proportional"))
+  chosen = warm_form(minimizer, form)
+  if iterations is not None:
+    iterations = arguments.integer(iterations, "iterations", 1, MOST)
+  found = known(game, probabilities, forms.sequence_form(game, probabilities))
+  if not math.isfinite(found.nash_conv):
+    raise errors.NotFiniteError(
+      f"Against this policy the best responses are worth {found.nash_conv}: payoffs are too large to be added up."
+    )
+  scale = found.root(substitute)
+  if iterations is None:
+    wanted = STEADY / scale
+    iterations = max(1, round(wanted if chosen == "substitute" else math.sqrt(wanted)))
+  kernel = substitute
+  if chosen == "proportional":
+    # More than the best minus the worst, no iteration could have added.
+    kernel, scale = proportional, min(AMPLE * found.root(proportional), 1.0)
+  _, price = found.carried(kernel, scale)
+  if minimizer.warm_forms == ("proportional",):
+    price = math.nan
+  return found, WarmStart(chosen, iterations, found.nash_conv, scale, price)
+
+
+def begin_from(
+  loop: Loop, minimizer: LocalMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
+) -> None:
+  """Brings a loop that is before its first iteration to where `plan` says.
+
+  Args:
+    loop: of a solver.
+    minimizer: its minimizer.
+    found: what is known of the policy.
+    chosen: what was planned.
+    parameters: the minimizer's, of the last of the iterations for which the policy counts.
+  """
+  game = found.game
+  if chosen.form == "substitute":
+    regrets, _ = found.carried(substitute, chosen.scale)
+    state, strategy = minimizer.repeated(regrets, chosen.iterations, game)
+  else:
+    regrets, _ = found.carried(proportional, chosen.scale)
+    state, strategy = minimizer.scaled(regrets, chosen.iterations, game), found.probabilities
+  for line, values in enumerate(state):
+    loop.set_state_line(line, values)
+  loop.set_strategy(strategy)
+  if chosen.form == "proportional":
+    loop.resume(found.sequence_form, parameters)
+
+
+def transfer(
+  solver: WarmStarting,
+  game: AnyGame,
+  iterations: int | None = None,
+  form: WarmForm | None = None,
+  keep_average: bool = True,
+) -> WarmStarting:
+  """Makes the same solver for a game with other payoffs, and starts it from the average policy of this one.
+
+  Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014), scale the regrets that the same play would
+  have had with the other payoffs. A warm start needs no regrets by component, and did better; see docs/continuing.md.
+
+  Args:
+    solver: a full-width solver; it is left alone.
+    game: a compiled game, or what `compile_game` takes, with the same infosets.
+    iterations: as for `WarmStarting.warm_start`, like the next two.
+    form: likewise.
+    keep_average: likewise.
+
+  Raises:
+    ArgumentError: `solver` is no full-width solver, or an argument of its constructor can't be written as JSON.
+    PolicyError: the infosets are others.
+    WarmStartError: see `WarmStarting.warm_start`.
+    GameError: see `compile_game`.
+  """
+  if not isinstance(solver, WarmStarting):
+    raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")
+  result = type(solver)._made(compile_game(game), solver.description())
+  result.warm_start(solver, iterations, form, keep_average)
+  return result

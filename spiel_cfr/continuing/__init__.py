@@ -1,1 +1,0 @@
-"""To continue from what is known: what a history of play that nobody played is worth, and what it costs."""

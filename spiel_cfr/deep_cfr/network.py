@@ -1,0 +1,356 @@
+"""What learns a number for each action from the features of an infoset.
+
+An `Approximator` is fitted to rows (features, targets, weights). `LeastSquares` does that exactly; a `Network` is a
+pair of functions, `init` and `apply`, which Adam fits with JAX and optax. These two packages are the optional extra
+`jax`: nothing here imports them before a network is made.
+"""
+
+import abc
+import dataclasses
+import functools
+import itertools
+import types
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import errors
+from spiel_cfr._util import arguments
+from spiel_cfr.cfr.descriptions import Described
+
+Array = npt.NDArray[Any]
+# The parts of a fit in which its steps become longer, and shorter.
+_GROWING, _SHRINKING = 0.15, 0.5
+
+
+class Rows(NamedTuple):
+  """What is fitted.
+
+  Attributes:
+    features: float32, shape (rows, features).
+    targets: shape (rows, outputs).
+    mask: bool, shape (rows, outputs): which of them count.
+    weights: shape (rows,), not negative.
+  """
+
+  features: Array
+  targets: Array
+  mask: Array
+  weights: Array
+
+
+class Training(NamedTuple):
+  """How a network is fitted.
+
+  Attributes:
+    steps: how many steps Adam makes.
+    learning_rate: how long the longest are, see `_rate`.
+    batch_size: how many rows are drawn for a step, with chances in proportion to weights; None takes all.
+    seed: two numbers of 32 bits, of what is drawn.
+    policy: whether targets are probabilities, of which outputs are the logits.
+  """
+
+  steps: int
+  learning_rate: float
+  batch_size: int | None
+  seed: tuple[int, int]
+  policy: bool = False
+
+
+class Approximator(Described, abc.ABC):
+  """What can be fitted. Parameters are one flat array, so that solvers can keep them.
+
+  Attributes:
+    wants_scaling: whether it learns best where targets are about 1.
+  """
+
+  wants_scaling: ClassVar[bool] = True
+
+  @abc.abstractmethod
+  def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
+    """Returns new parameters, a flat array of floats."""
+
+  @abc.abstractmethod
+  def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
+    """Returns parameters that fit the rows better: less of sum of weight * mask * (output - target)^2."""
+
+  @abc.abstractmethod
+  def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
+    """Returns what is learned, float64 of shape (rows, num_outputs)."""
+
+  def outputs_of_all(self, stack: Array, features: Array, num_outputs: int) -> Array:
+    """Returns the outputs for many parameters, stack of shape (many, parameters), as (many, rows, num_outputs)."""
+    return np.stack([self.outputs(parameters, features, num_outputs) for parameters in stack])
+
+
+@dataclasses.dataclass(frozen=True)
+class LeastSquares(Approximator):
+  """Linear in the features, and fitted exactly; with one-hot features, a table."""
+
+  wants_scaling = False
+
+  def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
+    """Returns zeros."""
+    return np.zeros(num_features * num_outputs)
+
+  def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
+    """Returns the solution that is nearest to the parameters."""
+    result = parameters.reshape(-1, rows.targets.shape[1]).copy()
+    one, most = _hot(rows.features), len(result)
+    if one is not None:
+      # Means for each feature, which need no equations to be solved.
+      for output in range(result.shape[1]):
+        weights = rows.weights * rows.mask[:, output]
+        sums, total = (
+          np.bincount(one, each, most) for each in (weights * rows.targets[:, output], weights)
+        )
+        np.divide(sums, total, out=result[:, output], where=total > 0)
+      return result.ravel()
+    for output in range(result.shape[1]):
+      weights = np.sqrt(rows.weights * rows.mask[:, output])
+      some = weights > 0
+      features = rows.features[some].astype(np.float64)
+      missing = rows.targets[some, output] - features @ result[:, output]
+      left = weights[some, None] * features
+      result[:, output] += np.linalg.lstsq(left, weights[some] * missing)[0]
+    return result.ravel()
+
+  def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
+    """Returns features times parameters."""
+    one, table = _hot(features), parameters.reshape(-1, num_outputs)
+    result: Array = features.astype(np.float64) @ table if one is None else table[one]
+    return result
+
+
+def _hot(features: Array) -> Array | None:
+  """Returns the place of the 1 in each row if there is nothing else, otherwise None."""
+  one = features.argmax(axis=1)
+  is_hot = (
+    np.count_nonzero(features) == len(one) and (features[np.arange(len(one)), one] == 1).all()
+  )
+  return one if is_hot else None
+
+
+class Network(Approximator):
+  """A pair of functions of JAX. Derive a frozen dataclass from it to use your own.
+
+  @dataclasses.dataclass(frozen=True)
+  class Linear(Network):
+    def init(self, key, num_features, num_outputs):
+      return jax.numpy.zeros((num_features, num_outputs))
+
+    def apply(self, parameters, features):
+      return features @ parameters
+  """
+
+  @abc.abstractmethod
+  def init(self, key: Any, num_features: int, num_outputs: int) -> Any:
+    """Returns new parameters, a pytree of float32 arrays; `key` is one of `jax.random`'s."""
+
+  @abc.abstractmethod
+  def apply(self, parameters: Any, features: Any) -> Any:
+    """Returns the outputs, shape (rows, outputs), for features of shape (rows, features)."""
+
+  def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
+    """Returns new parameters, a flat array of floats."""
+    return np.array(compiled(self, num_features, num_outputs).fresh(_seed(seed)))
+
+  def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
+    """Returns what Adam makes of the parameters."""
+    functions = compiled(self, rows.features.shape[1], rows.targets.shape[1])
+    total = rows.weights.sum()
+    if not total > 0:
+      return parameters
+    policy, steps, rate = training.policy, training.steps, training.learning_rate
+    arrays = rows.features, rows.targets.astype(np.float32), rows.mask.astype(np.float32)
+    if training.batch_size is None or training.batch_size >= len(rows.weights):
+      weights = (rows.weights / total).astype(np.float32)
+      found = functions.fit(parameters, *arrays, weights, steps, rate, policy=policy)
+    else:
+      cumulative = np.cumsum(rows.weights, dtype=np.float64)
+      draws = np.random.default_rng(training.seed).random((steps, training.batch_size)) * total
+      chosen = np.searchsorted(cumulative, draws, side="right")
+      most = np.flatnonzero(rows.weights)[-1]
+      chosen = np.minimum(chosen, most).astype(np.int32)
+      found = functions.fit_batches(parameters, *arrays, chosen, rate, policy=policy)
+    return np.array(found)
+
+  def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
+    """Returns what is learned, float64 of shape (rows, num_outputs)."""
+    functions = compiled(self, features.shape[1], num_outputs)
+    return np.array(functions.outputs(parameters, features), np.float64)
+
+  def outputs_of_all(self, stack: Array, features: Array, num_outputs: int) -> Array:
+    """Returns the outputs for many parameters, stack of shape (many, parameters), as (many, rows, num_outputs)."""
+    functions = compiled(self, features.shape[1], num_outputs)
+    return np.array(functions.outputs_of_all(stack, features), np.float64)
+
+
+@dataclasses.dataclass(frozen=True)
+class MLP(Network):
+  """A perceptron: linear layers with ReLU between them, He initialization, the last layer's weights at zero.
+
+  Attributes:
+    layers: how many units each hidden layer has.
+  """
+
+  layers: tuple[int, ...] = (64, 64, 64)
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where a number of units is not a positive integer."""
+    object.__setattr__(self, "layers", layer_sizes(self.layers, "layers"))
+
+  def init(self, key: Any, num_features: int, num_outputs: int) -> Any:
+    """Returns a list of (weights, biases)."""
+    jax = libraries().jax
+    sizes = [num_features, *self.layers, num_outputs]
+    parameters = []
+    for place, (above, below) in enumerate(itertools.pairwise(sizes)):
+      scale = np.sqrt(2.0 / max(above, 1)) if place < len(self.layers) else 0.0
+      weights = scale * jax.random.normal(jax.random.fold_in(key, place), (above, below))
+      parameters.append((weights, jax.numpy.zeros(below)))
+    return parameters
+
+  def apply(self, parameters: Any, features: Any) -> Any:
+    """Returns the outputs, shape (rows, outputs)."""
+    relu = libraries().jax.nn.relu
+    # A column for each row, because the products of the gradient are faster so on a CPU.
+    units = features.T
+    for weights, biases in parameters[:-1]:
+      units = relu(weights.T @ units + biases[:, None])
+    weights, biases = parameters[-1]
+    return (weights.T @ units + biases[:, None]).T
+
+
+def layer_sizes(layers: Any, name: str) -> tuple[int, ...]:
+  """Returns numbers of units as a tuple.
+
+  Raises:
+    ArgumentError: they are not positive integers.
+  """
+  if isinstance(layers, str | bytes) or not hasattr(layers, "__iter__"):
+    raise errors.ArgumentError(
+      f"{name} must be a list of positive integers, not {arguments.shortened(layers)}."
+    )
+  return tuple(arguments.positive_integer(units, name) for units in layers)
+
+
+@functools.cache
+def libraries() -> types.SimpleNamespace:
+  """Returns `jax` and `optax`.
+
+  Raises:
+    MissingPackageError: they are not installed.
+  """
+  try:
+    import jax
+    import jax.flatten_util
+    import optax
+  except ImportError as error:
+    raise errors.MissingPackageError(
+      f"Networks need JAX and optax: pip install 'spiel_cfr[jax]', or pip install 'jax[cpu]' optax. ({error})"
+    ) from error
+  return types.SimpleNamespace(jax=jax, optax=optax)
+
+
+class _Functions(NamedTuple):
+  """What is compiled for a network and its sizes."""
+
+  fresh: Callable[..., Any]
+  fit: Callable[..., Any]
+  fit_batches: Callable[..., Any]
+  outputs: Callable[..., Any]
+  outputs_of_all: Callable[..., Any]
+
+
+def _seed(seed: tuple[int, int]) -> Array:
+  return np.array(seed, np.uint32)
+
+
+def _rate(number: Any, steps: Any, learning_rate: Any) -> Any:
+  """Returns how long Adam's step of this number is: growing, full, and shorter down to 0.
+
+  That is warmup, stable, decay. Adam's first steps are as long in every direction, whatever the gradient's length; at
+  full length they would throw away a good part of what the network has learned in the iterations before.
+  """
+  jnp = libraries().jax.numpy
+  grown, left = (number + 1) / (_GROWING * steps), (1.0 - number / steps) / _SHRINKING
+  return learning_rate * jnp.minimum(jnp.minimum(grown, left), 1.0)
+
+
+@functools.lru_cache(maxsize=64)
+def compiled(network: Network, num_features: int, num_outputs: int) -> _Functions:
+  """Returns functions of flat parameters, each compiled when it is first called with arrays of new shapes."""
+  jax, optax = libraries().jax, libraries().optax
+  jnp = jax.numpy
+
+  def made(seed: Any) -> Any:
+    return network.init(jax.random.wrap_key_data(seed), num_features, num_outputs)
+
+  shapes = jax.eval_shape(made, _seed((0, 0)))
+  zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+  _, unravel = jax.flatten_util.ravel_pytree(zeros)
+
+  def fresh(seed: Any) -> Any:
+    return jax.flatten_util.ravel_pytree(made(seed))[0]
+
+  def outputs(flat: Any, features: Any) -> Any:
+    return network.apply(unravel(flat), features)
+
+  def loss(flat: Any, rows: Any, policy: bool) -> Any:
+    features, targets, mask, weights = rows
+    found = outputs(flat, features)
+    if policy:
+      # The outputs of illegal actions, and rows without any action, must not make NaNs.
+      found = jax.nn.softmax(jnp.where(mask > 0, found, -1e9), axis=1)
+    return jnp.sum(weights[:, None] * mask * (found - targets) ** 2)
+
+  def descend(flat: Any, steps: Any, learning_rate: Any, rows_of: Any, policy: bool) -> Any:
+    adam = optax.adam(lambda number: _rate(number, steps, learning_rate))
+
+    def step(number: Any, carry: Any) -> Any:
+      flat, moments = carry
+      gradient = jax.grad(loss)(flat, rows_of(number), policy)
+      updates, moments = adam.update(gradient, moments)
+      return optax.apply_updates(flat, updates), moments
+
+    found, _ = jax.lax.fori_loop(0, steps, step, (flat, adam.init(flat)))
+    return found
+
+  def fit(
+    flat: Any,
+    features: Any,
+    targets: Any,
+    mask: Any,
+    weights: Any,
+    steps: Any,
+    learning_rate: Any,
+    policy: bool,
+  ) -> Any:
+    rows = features, targets, mask, weights
+    return descend(flat, steps, learning_rate, lambda _: rows, policy)
+
+  def fit_batches(
+    flat: Any, features: Any, targets: Any, mask: Any, chosen: Any, learning_rate: Any, policy: bool
+  ) -> Any:
+    steps, size = chosen.shape
+    equal = jnp.full(size, 1.0 / size, jnp.float32)
+
+    def rows_of(number: Any) -> Any:
+      drawn = chosen[number]
+      return features[drawn], targets[drawn], mask[drawn], equal
+
+    return descend(flat, steps, learning_rate, rows_of, policy)
+
+  def outputs_of_all(stack: Any, features: Any) -> Any:
+    return jax.vmap(lambda flat: outputs(flat, features))(stack)
+
+  return _Functions(
+    fresh=jax.jit(fresh),
+    fit=jax.jit(fit, static_argnames="policy"),
+    fit_batches=jax.jit(fit_batches, static_argnames="policy"),
+    outputs=jax.jit(outputs),
+    outputs_of_all=jax.jit(outputs_of_all),
+  )

@@ -1,0 +1,1 @@
+"""Best responses, NashConv, exploitability, and linear programs."""

@@ -1,0 +1,363 @@
+"""How good policies are: expected values, best responses, NashConv and exploitability.
+
+The names and the definitions are those of OpenSpiel's `exploitability` module; NashConv is from Lanctot et al., "A
+Unified Game-Theoretic Approach to Multiagent Reinforcement Learning" (2017). All values are in the game's own units,
+expected per game, and exact for any number of players: a best response costs one gradient and one sweep.
+"""
+
+import functools
+import math
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
+from spiel_cfr._util import arguments
+from spiel_cfr.evaluation.best_responses import best_responses, respond, take_best
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.partition import PLAYERS, Partition, PartWalk, Workspace
+from spiel_cfr.games.compiling import compile_game
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
+from spiel_cfr.policies import forms, open_spiel
+
+
+class NashConv(NamedTuple):
+  """NashConv and its parts.
+
+  Attributes:
+    nash_conv: the sum of `player_improvements`.
+    player_improvements: what each player would gain by a best response, shape (players,).
+  """
+
+  nash_conv: float
+  player_improvements: Float64s
+
+  def __repr__(self) -> str:
+    """Returns one line: both."""
+    gains = ", ".join(f"{gain:.6g}" for gain in self.player_improvements.tolist())
+    return f"<NashConv {self.nash_conv:.6g}: players gain {gains}>"
+
+
+class BestResponse(NamedTuple):
+  """A best response to the other players' policies.
+
+  Attributes:
+    value: expected utility of the best response.
+    policy: the best response as infostate -> action. Where several actions are best, the first; where the others'
+      policies never lead, any.
+  """
+
+  value: float
+  policy: dict[str, int]
+
+  def __repr__(self) -> str:
+    """Returns one line: the value, and how many infosets the policy has."""
+    return f"<BestResponse: value {self.value:.6g}, actions at {len(self.policy):,} infosets>"
+
+
+def expected_values(
+  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
+) -> Float64s:
+  """Returns what each player expects when all play by a policy, shape (players,).
+
+  Args:
+    game: the game; compile it first if this is called more than once.
+    policies: anything that `policy.from_policy` reads.
+
+  Raises:
+    PolicyError: the policy is not one for this game.
+    GameError: see `compile_game`.
+  """
+  return evaluate(*_prepare(game, policies)).expected_values
+
+
+@overload
+def nash_conv(
+  game: str | pyspiel.Game | CompiledGame,
+  policies: open_spiel.AnyPolicy,
+  return_only_nash_conv: Literal[True] = ...,
+) -> float: ...
+
+
+@overload
+def nash_conv(
+  game: str | pyspiel.Game | CompiledGame,
+  policies: open_spiel.AnyPolicy,
+  return_only_nash_conv: bool,
+) -> float | NashConv: ...
+
+
+def nash_conv(
+  game: str | pyspiel.Game | CompiledGame,
+  policies: open_spiel.AnyPolicy,
+  return_only_nash_conv: bool = True,
+) -> float | NashConv:
+  """Returns the sum over the players of what a best response would gain.
+
+  Args:
+    game: the game; compile it first if this is called more than once.
+    policies: anything that `policy.from_policy` reads.
+    return_only_nash_conv: whether to leave out what each player would gain.
+
+  Raises:
+    PolicyError: the policy is not one for this game.
+    GameError: see `compile_game`.
+  """
+  result = evaluate(*_prepare(game, policies))
+  if return_only_nash_conv:
+    return result.nash_conv
+  return NashConv(result.nash_conv, result.best_response_values - result.expected_values)
+
+
+def exploitability(
+  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
+) -> float:
+  """Returns NashConv / 2: what the policy loses to its worst opponent, averaged over both seats.
+
+  Raises:
+    UnsupportedGameError: the game is not a constant-sum game of two players; use `nash_conv`.
+    PolicyError: the policy is not one for this game.
+    GameError: see `compile_game`.
+  """
+  compiled, sequence = _prepare(game, policies)
+  check_two_player_constant_sum(compiled)
+  return evaluate(compiled, sequence).nash_conv / 2
+
+
+def best_response(
+  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy, player: int
+) -> BestResponse:
+  """Returns a best response of `player`, and its value.
+
+  Raises:
+    ArgumentError: there is no such player.
+    PolicyError: the policy is not one for this game.
+    GameError: see `compile_game`.
+  """
+  compiled, sequence = _prepare(game, policies)
+  player = arguments.integer(player, "player", 0, compiled.num_players - 1)
+  result = evaluate(compiled, sequence, responses=True)
+  first = sum(map(len, compiled.actions[:player]))
+  own = slice(first, first + len(compiled.actions[player]))
+  chosen = result.best_responses[compiled.all_action_sequences[own]] > 0
+  actions = compiled.actions[player][chosen].tolist()
+  return BestResponse(
+    float(result.best_response_values[player]),
+    dict(zip(compiled.infostates[player], actions, strict=True)),
+  )
+
+
+def check_two_player_constant_sum(compiled: CompiledGame) -> None:
+  """Raises UnsupportedGameError where exploitability is not defined."""
+  if not compiled.is_two_player_constant_sum:
+    raise errors.UnsupportedGameError(
+      "Exploitability is defined for constant-sum games of two players; "
+      f"{compiled.game_string} is not one. Use nash_conv."
+    )
+
+
+_NONE = aligned_zeros(0)
+
+
+class Evaluation(NamedTuple):
+  """What one pass over a policy says.
+
+  Attributes:
+    expected_values: each player's expected utility, shape (players,).
+    best_response_values: the same if that player alone played a best response, shape (players,).
+    best_responses: the best responses in behavioural form, shape (sequences,); empty unless they were asked for.
+  """
+
+  expected_values: Float64s
+  best_response_values: Float64s
+  best_responses: Float64s
+
+  @property
+  def nash_conv(self) -> float:
+    """The sum of what the players would gain."""
+    return float((self.best_response_values - self.expected_values).sum())
+
+
+def _prepare(
+  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
+) -> tuple[CompiledGame, Float64s]:
+  compiled = compile_game(game).original
+  return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
+
+
+class Evaluator:
+  """Evaluates policies of one game, with arrays of its own that it uses again and again."""
+
+  def __init__(self, compiled: CompiledGame) -> None:
+    """Allocates the arrays; a game that is cut into parts takes its own each time."""
+    self._compiled = compiled
+    self._roots = [treeplex.root for treeplex in compiled.treeplexes]
+    if compiled.partition is None:
+      # Every infoset is visited, but payoffs are read as iterations read them.
+      payoff, self._players, groups, parent, *_ = compiled.every_infoset
+      self._gradient, self._payoff, self._tree = (
+        payoff.gradient,
+        payoff.arrays,
+        Tree(groups, parent),
+      )
+      self._scratch = new_scratch()
+      self._sequence_form, self._utility = aligned_zeros(2, compiled.end)
+      self._values = aligned_zeros(compiled.num_players, 2)
+
+  def __call__(
+    self, sequence_form: npt.NDArray[Any], responses: Float64s | None = None
+  ) -> Evaluation:
+    """Evaluates a policy.
+
+    Args:
+      sequence_form: shape (sequences,), float64 or float32; each player's may be multiplied by a positive number.
+      responses: filled with the best responses in behavioural form, shape (sequences,), if it is given.
+
+    Raises:
+      NotFiniteError: the policy, or what it is worth, is not finite.
+      PolicyError: the array has another shape.
+    """
+    compiled = self._compiled
+    if sequence_form.shape != (compiled.end,):
+      raise errors.PolicyError(
+        f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
+      )
+    for root in self._roots:
+      if not sequence_form.item(root) > 0:
+        raise errors.NotFiniteError(
+          "A sequence form, or a sum of them, is positive at each player's root."
+        )
+    if compiled.partition is not None:
+      values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
+    else:
+      # That the other arguments are what they must be, nobody outside can change.
+      best_responses.unchecked(
+        self._gradient,
+        self._payoff,
+        take_best if responses is None else respond,
+        self._players,
+        self._tree,
+        np.ascontiguousarray(sequence_form, np.float64),
+        self._sequence_form if responses is None else responses,
+        self._sequence_form,
+        self._utility,
+        self._scratch,
+        self._values,
+      )
+      values = self._values.copy()
+    _check_values(values)
+    return Evaluation(values[:, 0], values[:, 1], _NONE if responses is None else responses)
+
+
+def evaluate(
+  compiled: CompiledGame, sequence_form: npt.NDArray[Any], *, responses: bool = False
+) -> Evaluation:
+  """Evaluates a policy, without leaving the arrays.
+
+  Args:
+    compiled: the game.
+    sequence_form: shape (sequences,), float64 or float32; each player's may be multiplied by a positive number.
+    responses: whether the best responses themselves are wanted.
+
+  Raises:
+    NotFiniteError: the policy, or what it is worth, is not finite.
+  """
+  return Evaluator(compiled)(sequence_form, aligned_zeros(compiled.end) if responses else None)
+
+
+def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
+  """Returns the NashConv of a policy in the game that a compiled one stands for.
+
+  Args:
+    compiled: the game; of an abstraction that may lose something, the policy is judged in the full game.
+    sequence_form: see `evaluate`.
+
+  Raises:
+    NotFiniteError: the policy, or what it is worth, is not finite.
+  """
+  if compiled.is_exact:
+    return evaluate(compiled, sequence_form).nash_conv
+  return evaluate(compiled.original, compiled.to_original(sequence_form)).nash_conv
+
+
+def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
+  """Returns how bad each player's strategy is, shape (players,); in all, NashConv.
+
+  In constant-sum games of two players a strategy is as bad as the opponent's best response to it is good, whatever the
+  other strategy is. In other games only all strategies together can be judged, and each has its share.
+  """
+  if compiled.is_two_player_constant_sum and compiled.constant_sum is not None:
+    result: Float64s = evaluation.best_response_values[::-1] - compiled.constant_sum / 2
+    return result
+  return np.full(compiled.num_players, evaluation.nash_conv / compiled.num_players)
+
+
+def _check_values(values: Float64s) -> None:
+  """Checks the values of policy and best response, a row per player.
+
+  Raises:
+    NotFiniteError: they are NaN or infinite.
+  """
+  # Its sum is finite if all are, unless they are so large that the sum is not.
+  if not math.isfinite(values.sum()) and not np.isfinite(values).all():
+    raise errors.NotFiniteError(
+      f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "
+      "numbers that are not finite, or payoffs are too large to be added up."
+    )
+
+
+def _evaluate_by_parts(
+  compiled: CompiledGame,
+  partition: Partition,
+  sequence_form: npt.NDArray[Any],
+  responses: Float64s | None,
+) -> Float64s:
+  """Does the same part by part, without arrays as long as the game; returns the values."""
+  values = np.zeros((2, 2))
+  walk = PartWalk(partition)
+  expected = np.zeros(len(partition.parts))
+  scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
+
+  def value(player: int, number: int, workspace: Workspace) -> None:
+    part, utility = partition.parts[number], workspace.utility[player][0]
+    for each, scale in enumerate(scales):
+      own = part.sequences[each]
+      reach = workspace.sequence_form[each][: part.own_length(each)]
+      np.multiply(sequence_form[own], scale, out=reach, dtype=np.float64)
+      if number:
+        walk.enter(number, each, workspace)
+    walk.gradient(number, player, workspace)
+    # What is at sequences of the trunk is added up for all parts in the trunk.
+    length = part.length(player)
+    expected[number] = dot(utility[:length], workspace.sequence_form[player][:length])
+    if number == 0:
+      walk.add_kept(player)
+    tree_up(
+      take_best if responses is None else respond,
+      part.trees[player],
+      # `take_best` writes no responses.
+      workspace.sequence_form[player] if responses is None else responses[part.sequences[player]],
+      utility,
+      workspace.scratch.lines,
+      workspace.scratch.lines,
+      workspace.scratch.value,
+      workspace.scratch,
+    )
+    walk.keep(number, player, workspace)
+
+  for player in PLAYERS:
+    for each, scale in enumerate(scales):
+      trunk = partition.parts[0]
+      np.multiply(
+        sequence_form[trunk.sequences[each]],
+        scale,
+        out=walk.trunk.sequence_form[each][: trunk.own_length(each)],
+        dtype=np.float64,
+      )
+    walk.for_each_subtree(functools.partial(value, player))
+    value(player, 0, walk.trunk)
+    values[player] = sum(expected.tolist()), walk.trunk.utility[player][0][0]
+  return values

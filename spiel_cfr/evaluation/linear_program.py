@@ -1,0 +1,179 @@
+"""The value of a two-player constant-sum game and optimal strategies, from one linear program.
+
+    maximize q_0  over x >= 0 and q, such that  E x = e  and  F' q <= A' x
+
+x is player 0's strategy and A its payoffs, e = (1, 0, ..., 0), E and F the constraints of the two players (`matrices`);
+q bounds what player 1's best response leaves, infoset by infoset. The duals of the inequalities are an optimal
+strategy of player 1. Koller, Megiddo and von Stengel, "Fast algorithms for finding randomized strategies in game trees"
+(1994). It has as many rows as player 1 has sequences and player 0 has infosets.
+"""
+
+import dataclasses
+import importlib.util
+import time
+from typing import Any, Literal, get_args
+
+import numpy as np
+from scipy import optimize, sparse
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.policies import forms
+from spiel_cfr.policies.exact_policy import Found
+
+Method = Literal["simplex", "interior", "pdlp"]
+_SCIPY = {"simplex": "highs-ds", "interior": "highs-ipm"}
+# The smallest that HiGHS takes.
+_FEASIBLE = 1e-10
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class LPSolution(Found):
+  """What `solve_lp` has found.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    value: the program's: what player 0 gets for certain, and player 1 can keep it to.
+    sequence_form: optimal strategies of both players, shape (sequences,).
+    nash_conv: what the players would gain by best responses to them, all together: the certified gap. How far `value`
+      is from the game's own is at most this.
+    seconds: how long the program took, building it included, compiling the game not.
+    method: how it was solved.
+  """
+
+  compiled_game: CompiledGame
+  value: float
+  sequence_form: Float64s
+  nash_conv: float
+  seconds: float
+  method: Method
+
+  @property
+  def exploitability(self) -> float:
+    """NashConv / 2."""
+    return self.nash_conv / 2
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return (
+      f"<LPSolution of {self.compiled_game.game_string}: value {self.value:.12g}, NashConv {self.nash_conv:.1e}, "
+      f"{self.seconds:.3g} s by {self.method!r}>"
+    )
+
+
+def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
+  """Solves a two-player constant-sum game exactly, by linear programming with HiGHS.
+
+      solve_lp("leduc_poker").value  # -0.0856064240780
+
+  Args:
+    game: a compiled game, or what `compile_game` takes. Up to some ten thousand sequences a player this takes seconds,
+      and no solver that iterates is as exact; beyond that, see `solve`.
+    method: "simplex" (dual simplex, exact to rounding), "interior" (interior point, then simplex from there), or
+      "pdlp" (a first-order method, good to about six digits, to compare with; it needs highspy).
+
+  Raises:
+    UnsupportedGameError: the game is not a constant-sum game of two players.
+    AbstractionError: infosets of the game are tied.
+    ArgumentError: there is no such method.
+    MissingPackageError: highspy, which "pdlp" takes, is not installed.
+    NoSolutionError: HiGHS gives up, as it does on payoffs of very different sizes.
+    GameError: see `compile_game`.
+  """
+  arguments.one_of(method, "method", get_args(Method))
+  compiled = compile_game(game)
+  evaluate.check_two_player_constant_sum(compiled)
+  if compiled.ties is not None:
+    raise errors.AbstractionError(
+      f"In {compiled} infosets of imperfect recall are tied, and no linear program says so. Take buckets that remember "
+      "the player's own actions, or CFRSolver."
+    )
+  start = time.perf_counter()
+  # HiGHS measures feasibility in absolute numbers.
+  scale = max(map(abs, compiled.payoff_range)) or 1.0
+  payoffs = payoff_matrix(compiled) / scale
+  own, theirs = (constraint_matrix(compiled, player) for player in (0, 1))
+  value, x, y = (_pdlp if method == "pdlp" else _simplex)(payoffs, own, theirs, method)
+  sums = np.zeros(compiled.end)
+  for player, strategy in enumerate((x, y)):
+    # Rounding leaves negative numbers near 0.
+    sums[sequences(compiled, player)] = np.maximum(strategy, 0.0)
+  sequence_form = forms.sequence_form(compiled, forms.behavioral_form(compiled, sums))
+  seconds = time.perf_counter() - start
+  gap = evaluate.evaluate(compiled, sequence_form).nash_conv
+  return LPSolution(compiled, scale * value + 0.0, sequence_form, gap, seconds, method)
+
+
+def _program(payoffs: Any, own: Any, theirs: Any) -> tuple[Float64s, Any, Any, Float64s]:
+  """Returns what is minimized, -q_0, F' q - A' x <= 0 and E x = e, over (x, q)."""
+  costs = np.zeros(own.shape[1] + theirs.shape[0])
+  costs[own.shape[1]] = -1.0
+  bounded = sparse.hstack([-payoffs.T, theirs.T]).tocsc()
+  empty = sparse.csr_matrix((own.shape[0], theirs.shape[0]))
+  right = np.zeros(own.shape[0])
+  right[0] = 1.0
+  return costs, bounded, sparse.hstack([own, empty]).tocsc(), right
+
+
+def _simplex(
+  payoffs: Any, own: Any, theirs: Any, method: Method
+) -> tuple[float, Float64s, Float64s]:
+  """Solves it with what SciPy has."""
+  costs, bounded, equal, right = _program(payoffs, own, theirs)
+  found = optimize.linprog(
+    costs,
+    A_ub=bounded,
+    b_ub=np.zeros(bounded.shape[0]),
+    A_eq=equal,
+    b_eq=right,
+    bounds=[(0, None)] * own.shape[1] + [(None, None)] * theirs.shape[0],
+    method=_SCIPY[method],
+    options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
+  )
+  if found.status != 0:
+    raise errors.NoSolutionError(
+      f"HiGHS has not solved the program: {found.message} Scale the payoffs, or take another method or `solve`."
+    )
+  return -float(found.fun), found.x[: own.shape[1]], -found.ineqlin.marginals
+
+
+def _pdlp(payoffs: Any, own: Any, theirs: Any, _: Method) -> tuple[float, Float64s, Float64s]:
+  """Solves it with the primal-dual hybrid gradient method of HiGHS."""
+  if importlib.util.find_spec("highspy") is None:
+    raise errors.MissingPackageError(
+      "This takes highspy, which is not installed: pip install 'spiel_cfr[pdlp]'."
+    )
+  import highspy
+
+  costs, bounded, equal, right = _program(payoffs, own, theirs)
+  rows, infinity = sparse.vstack([bounded, equal]).tocsc(), highspy.kHighsInf
+  program = highspy.HighsLp()
+  program.num_col_, program.num_row_ = rows.shape[1], rows.shape[0]
+  program.col_cost_ = costs
+  program.col_lower_ = np.r_[np.zeros(own.shape[1]), np.full(theirs.shape[0], -infinity)]
+  program.col_upper_ = np.full(rows.shape[1], infinity)
+  program.row_lower_ = np.r_[np.full(bounded.shape[0], -infinity), right]
+  program.row_upper_ = np.r_[np.zeros(bounded.shape[0]), right]
+  program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+  program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
+  program.a_matrix_.value_ = rows.data
+  make: Any = highspy.Highs
+  highs = make()
+  for name, setting in (("output_flag", False), ("solver", "pdlp"), ("presolve", "on")):
+    highs.setOptionValue(name, setting)
+  highs.passModel(program)
+  highs.run()
+  status = highs.getModelStatus()
+  if status != highspy.HighsModelStatus.kOptimal:
+    raise errors.NoSolutionError(
+      f"PDLP has not solved the program: {highs.modelStatusToString(status)}. Take method='simplex', or `solve`."
+    )
+  found = highs.getSolution()
+  x = np.array(found.col_value)[: own.shape[1]]
+  y = -np.array(found.row_dual)[: bounded.shape[0]]
+  return -highs.getInfo().objective_function_value, x, y

@@ -1,0 +1,174 @@
+"""What a page of the explorer shows, as arrays, whatever form the game has.
+
+A page has a tree, of histories or of public states, and what players do in it: a table of infosets, or ranges of hands.
+All probabilities are those of one policy, all values are expected utilities in the game's own units.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr._numba.arrays import Float64s, Int64s
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tree:
+  """Nodes of a game's tree, parents first, the children of a node next to each other.
+
+  Attributes:
+    mover: int64 (nodes,): the player who moves, or `CHANCE` or `TERMINAL` of `history_walk`.
+    first_child: int64 (nodes,).
+    num_children: int64 (nodes,): how many are in the tree.
+    num_cut: int64 (nodes,): how many more the game has.
+    move: int64 (nodes,): the name of the move that leads here, a row of `Content.names`; 0 at the root.
+    probability: float64 (nodes,): that this move is made at the parent.
+    values: float64 (nodes, players): what players expect from here on.
+    row: int64 (nodes,): of the infosets, or of the public states; `NONE` where there is none.
+  """
+
+  mover: Int64s
+  first_child: Int64s
+  num_children: Int64s
+  num_cut: Int64s
+  move: Int64s
+  probability: Float64s
+  values: Float64s
+  row: Int64s
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class InfosetTable:
+  """Infosets, in order of discovery, and their actions one after the other.
+
+  Attributes:
+    infostates: information state strings.
+    player: int64 (infosets,): whose they are.
+    num_actions: int64 (infosets,).
+    reach: float64 (infosets,): the probability that play comes there.
+    counterfactual_reach: float64 (infosets,): the same if the owner did all to come there.
+    value: float64 (infosets,): what the owner expects there; NaN where the others never lead.
+    best_value: float64 (infosets,): what it expects from a best response from there on; NaN likewise.
+    move: int64 (actions,): names of actions, rows of `Content.names`.
+    probability: float64 (actions,): of the policy.
+    action_value: float64 (actions,): what the owner expects if it takes the action there and goes on by its policy; NaN
+      likewise.
+    is_best: bool (actions,): whether a best response of the owner to the others takes it.
+  """
+
+  infostates: list[str]
+  player: Int64s
+  num_actions: Int64s
+  reach: Float64s
+  counterfactual_reach: Float64s
+  value: Float64s
+  best_value: Float64s
+  move: Int64s
+  probability: Float64s
+  action_value: Float64s
+  is_best: npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HandRange:
+  """A player's hands at a public state.
+
+  Attributes:
+    hands: int64 (hands,): rows of the list of all hands.
+    weight: float64 (hands,): the probability that chance deals it, as far as it depends on the hand, and that its owner
+      plays to the public state with it.
+    beside: float64 (hands,): the same of all hands together that the opponent may have beside it; times `weight`, it is
+      proportional to the probability that the hand is here.
+    value: float64 (hands,): what its owner expects; NaN where the opponent has no hand beside it.
+    equity: float64 (hands,): the probability to win if the betting ended here, ties counted half; NaN likewise.
+  """
+
+  hands: Int64s
+  weight: Float64s
+  beside: Float64s
+  value: Float64s
+  equity: Float64s
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PublicState:
+  """What players do at a public state.
+
+  Attributes:
+    board: names of the public cards.
+    ranges: each player's.
+    moves: names of the actions of the player who moves, rows of `Content.names`; none at chance nodes.
+    probability: float64 (actions, hands), hands as in the mover's range.
+    action_value: float64 (actions, hands): what the mover expects from an action; NaN as in `HandRange.value`.
+    is_best: bool (actions, hands): what a best response does.
+  """
+
+  board: list[str]
+  ranges: tuple[HandRange, HandRange]
+  moves: list[int]
+  probability: Float64s
+  action_value: Float64s
+  is_best: npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HandGrid:
+  """All hands of a poker game, and where a grid has them.
+
+  Attributes:
+    names: of the hands.
+    row: int64 (hands,): of the grid.
+    column: int64 (hands,).
+    labels: names of the grid's cells, row by row; empty where no hand is.
+  """
+
+  names: list[str]
+  row: Int64s
+  column: Int64s
+  labels: list[list[str]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Content:
+  """What a page shows.
+
+  Attributes:
+    header: what was solved, by what and how well; JSON.
+    names: of moves.
+    tree: of histories, or of public states.
+    infosets: those of a game whose histories are listed, None in vector form.
+    public_states: those of a game in vector form, None elsewhere.
+    grid: its hands, None elsewhere.
+  """
+
+  header: dict[str, Any]
+  names: list[str]
+  tree: Tree
+  infosets: InfosetTable | None = None
+  public_states: list[PublicState] | None = None
+  grid: HandGrid | None = None
+
+
+class Names:
+  """Strings, each of which is kept once."""
+
+  def __init__(self) -> None:
+    """The first name is empty."""
+    self._numbers = {"": 0}
+
+  def __call__(self, name: str) -> int:
+    """Returns the number of a name."""
+    return self._numbers.setdefault(name, len(self._numbers))
+
+  def listed(self) -> list[str]:
+    """Returns all names by number."""
+    return list(self._numbers)
+
+
+def move_name(state: Any, action: int) -> str:
+  """Returns what a game calls an action, or its number where it has no name for it."""
+  try:
+    return str(state.action_to_string(state.current_player(), action))
+  except Exception:  # Games written by users may have left this out, in many ways.
+    return str(action)

@@ -1,0 +1,394 @@
+"""The content of a page for a poker game in vector form.
+
+A public state is a board and a node of the public tree. With r_i(h) what player i's hand h weighs there, chance's reach
+times what i plays, and V_i(h) the sum over the opponent's hands g that share no card with h of r_-i(g) u_i(h, g), the
+hand is worth
+
+    v_i(h) = V_i(h) / sum over g of r_-i(g)
+
+V is found from the ends of the game up, for all hands at once: from decisions of i the average by its strategy, from
+those of the opponent the sum, whose weights are in r_-i already, and from chance the sum over boards by probability.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.explorer import page_content
+from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, TERMINAL
+from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.poker import cards
+from spiel_cfr.poker.deal import Deal
+from spiel_cfr.poker.hand_infosets import first_deal
+from spiel_cfr.poker.hand_layout import TERMINALS, Layout
+from spiel_cfr.poker.hand_pairs import hand_pairs
+from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.public_tree import Kind
+from spiel_cfr.poker.range_grid import class_of_hands
+from spiel_cfr.policies import forms
+
+# OpenSpiel's universal_poker says who moves, which the page knows.
+_WHO = re.compile(r"^player=\d+ move=")
+# The decks of these games have no deuces.
+_JACK_TO_KING = ("kuhn_poker", "leduc_poker")
+
+
+class Board:
+  """A board under a policy.
+
+  Attributes:
+    nodes: which nodes of the public tree are on it, parents first.
+    ranges: per player, float64 (nodes, hands): r above.
+    sums: per player, float64 (nodes, hands): V above.
+    apart: per player, float64 (hands, opponent's hands): 1 for pairs that share no card.
+    wins: per player, likewise: 1 for a win, 1/2 for a tie, 0 for pairs that share a card.
+    equities: per player, likewise: `wins`, averaged over the boards that may come.
+    mass: float64 (nodes,): the sum of the products of r over all pairs of hands.
+  """
+
+  def __init__(
+    self, game: PublicGame, behavioral: Float64s, sequence_form: Float64s, number: int
+  ) -> None:
+    """Weighs the hands; `settle` finds what they are worth."""
+    layout = game.layout
+    self._layout, self._behavioral, self._number = layout, behavioral, number
+    board = layout.boards[number]
+    self.nodes = [index for index, node in enumerate(layout.nodes) if node.level == board.level]
+    self.place = {node: place for place, node in enumerate(self.nodes)}
+    pairs = [hand_pairs(layout, number, player) for player in PLAYERS]
+    self.apart = [pair.apart.astype(np.float64) for pair in pairs]
+    self.wins = [(1.0 + pair.ahead) / 2 * pair.apart for pair in pairs]
+    self.equities = self.wins
+    self.ranges = []
+    for player in PLAYERS:
+      weights = layout.deal.reaches[player, board.hands[player]]
+      rows = [layout.row_above(player, number, node) for node in self.nodes]
+      self.ranges.append(np.stack([sequence_form[row.first + row.lanes] * weights for row in rows]))
+    opponents = self.ranges[1] @ self.apart[1]
+    self.mass = np.asarray((self.ranges[0] * opponents).sum(axis=1))
+    self.sums = [np.zeros_like(own) for own in self.ranges]
+
+  def settle(self) -> None:
+    """Goes up from the ends of the game; what chance nodes are worth must be in `sums` already."""
+    layout = self._layout
+    for kind in TERMINALS:
+      ends = [place for place, node in enumerate(self.nodes) if layout.nodes[node].kind is kind]
+      payoff = np.array([layout.nodes[self.nodes[place]].payoff for place in ends])[:, None]
+      for player in PLAYERS:
+        others = self.ranges[1 - player][ends]
+        if kind is Kind.FOLD:
+          won = (1 - 2 * player) * others @ self.apart[player].T
+        else:
+          won = others @ (2 * self.wins[player] - self.apart[player]).T
+        self.sums[player][ends] = payoff * won
+    for place in range(len(self.nodes) - 1, -1, -1):
+      node = layout.nodes[self.nodes[place]]
+      if node.kind is Kind.DECISION:
+        children = [self.place[child] for child in node.children]
+        played = self._behavioral[layout.sequences(self._number, self.nodes[place])]
+        self.sums[node.player][place] = (played * self.sums[node.player][children]).sum(axis=0)
+        self.sums[1 - node.player][place] = self.sums[1 - node.player][children].sum(axis=0)
+
+  def add_to_trunk(self, trunk: "Board") -> None:
+    """Adds what follows the deal of this board to the trunk's chance nodes, and to its equities."""
+    layout, board = self._layout, self._layout.boards[self._number]
+    lanes = [layout.lanes(player, 0, self._number) for player in PLAYERS]
+    for place, index in enumerate(trunk.nodes):
+      if layout.nodes[index].kind is Kind.CHANCE:
+        child = self.place[layout.nodes[index].children[0]]
+        for player in PLAYERS:
+          trunk.sums[player][place, lanes[player]] += board.probability * self.sums[player][child]
+    for player in PLAYERS:
+      trunk.equities[player][np.ix_(lanes[player], lanes[1 - player])] += (
+        board.probability * self.wins[player]
+      )
+
+  def expected_values(self) -> Float64s:
+    """Returns what each player expects at each node, shape (nodes, players); NaN where nobody comes."""
+    sums = np.stack(
+      [(self.ranges[player] * self.sums[player]).sum(axis=1) for player in PLAYERS], axis=1
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+      return np.where(self.mass[:, None] > 0, sums / self.mass[:, None], np.nan)
+
+  def hand_range(self, player: int, node: int) -> page_content.HandRange:
+    """Returns a player's hands at a node."""
+    place = self.place[node]
+    others = self.ranges[1 - player][place]
+    with np.errstate(invalid="ignore", divide="ignore"):
+      mass = self.apart[player] @ others
+      return page_content.HandRange(
+        hands=self._layout.boards[self._number].hands[player],
+        weight=self.ranges[player][place],
+        beside=mass,
+        value=self.sums[player][place] / mass,
+        equity=self.equities[player] @ others / mass,
+      )
+
+  def action_values(self, node: int) -> Float64s:
+    """Returns what the hands of the player to move expect of each action, shape (actions, hands)."""
+    decision = self._layout.nodes[node]
+    children = [self.place[child] for child in decision.children]
+    mass = self.apart[decision.player] @ self.ranges[1 - decision.player][self.place[node]]
+    with np.errstate(invalid="ignore", divide="ignore"):
+      return np.asarray(self.sums[decision.player][children] / mass)
+
+
+def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> page_content.Content:
+  """Describes a policy of a game in vector form; the header says what was left out.
+
+  Args:
+    game: the game.
+    behavioral: the policy in behavioural form, shape (sequences,).
+    max_infosets: how many hands the public states of the page may have together; the likeliest states are kept.
+  """
+  layout = game.layout
+  sequence_form = forms.sequence_form(game, behavioral)
+  responses = evaluate.evaluate(game, sequence_form, responses=True).best_responses
+
+  def board(number: int) -> Board:
+    return Board(game, behavioral, sequence_form, number)
+
+  trunk = board(0)
+  if len(layout.boards) > 1:
+    trunk.equities = [np.zeros_like(wins) for wins in trunk.wins]
+  # What the tree needs of each board; the hands themselves would be too many to keep.
+  reach, values = [trunk.mass], [trunk.sums[0][:0]]
+  for number in range(1, len(layout.boards)):
+    each = board(number)
+    each.settle()
+    each.add_to_trunk(trunk)
+    reach.append(each.mass * layout.boards[number].probability)
+    values.append(each.expected_values())
+  trunk.settle()
+  values[0] = trunk.expected_values()
+
+  states = list(_public_states(layout))
+  place_of = {level: _places(layout, level) for level in (0, 1)}
+  weights = np.array(
+    [reach[number][place_of[layout.boards[number].level][node]] for number, node, _ in states]
+  )
+  # Rounding must not make a state likelier than the one before it.
+  for index, (_, _, parent) in enumerate(states):
+    weights[index] = min(weights[index], weights[parent])
+  kept = _likeliest(layout, states, weights, max_infosets)
+  number_of = {index: row for row, index in enumerate(kept)}
+  namer = _Namer(game)
+
+  rows: list[page_content.PublicState] = []
+  row_of: dict[int, int] = {}
+  by_board: dict[int, list[int]] = {}
+  for index in kept:
+    by_board.setdefault(states[index][0], []).append(index)
+  for number, own in by_board.items():
+    each = trunk if number == 0 else board(number)
+    if number:
+      each.settle()
+    for index in own:
+      node = states[index][1]
+      if layout.nodes[node].kind not in TERMINALS:
+        row_of[index] = len(rows)
+        rows.append(_state(each, layout, number, node, behavioral, responses, namer))
+
+  tree = _tree(layout, states, kept, number_of, row_of, weights, values, place_of, namer)
+  cut = []
+  if len(kept) < len(states):
+    cut.append(
+      f"{len(states) - len(kept):,} of {len(states):,} public states; the likeliest {len(kept):,} are here"
+    )
+  return page_content.Content(
+    header={"cut": cut},
+    names=namer.names.listed(),
+    tree=tree,
+    public_states=rows,
+    grid=hand_grid(layout.deal, namer.deck),
+  )
+
+
+def _public_states(layout: Layout) -> Iterator[tuple[int, int, int]]:
+  """Yields board, node and the number of the parent of every public state, the children of a state together."""
+  yield 0, 0, 0
+  queue = [(0, 0)]
+  for parent, (number, node) in enumerate(queue):
+    found = layout.nodes[node]
+    boards = range(1, len(layout.boards)) if found.kind is Kind.CHANCE else [number]
+    for child in found.children:
+      for board in boards:
+        queue.append((board, child))
+        yield board, child, parent
+
+
+def _places(layout: Layout, level: int) -> dict[int, int]:
+  own = [index for index, node in enumerate(layout.nodes) if node.level == level]
+  return {node: place for place, node in enumerate(own)}
+
+
+def _likeliest(
+  layout: Layout, states: list[tuple[int, int, int]], weights: Float64s, max_infosets: int
+) -> list[int]:
+  """Returns the likeliest public states, ascending, with no more hands to move than that; the root in any case."""
+  result: list[int] = []
+  used = 0
+  for index in np.argsort(-weights, kind="stable").tolist():
+    number, node, _ = states[index]
+    found = layout.nodes[node]
+    if found.kind is Kind.DECISION:
+      used += len(layout.boards[number].hands[found.player])
+      if used > max_infosets and result:
+        break
+    result.append(index)
+  return sorted(result)
+
+
+def _state(
+  board: Board,
+  layout: Layout,
+  number: int,
+  node: int,
+  behavioral: Float64s,
+  responses: Float64s,
+  namer: "_Namer",
+) -> page_content.PublicState:
+  decision = layout.nodes[node]
+  ranges = (board.hand_range(0, node), board.hand_range(1, node))
+  names = [namer.card(card) for card in layout.boards[number].cards]
+  if decision.kind is not Kind.DECISION:
+    return page_content.PublicState(
+      names, ranges, [], np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0), bool)
+    )
+  sequences = layout.sequences(number, node)
+  return page_content.PublicState(
+    board=names,
+    ranges=ranges,
+    moves=namer.moves(number, node),
+    probability=behavioral[sequences],
+    action_value=board.action_values(node),
+    is_best=responses[sequences] > 0,
+  )
+
+
+def _tree(
+  layout: Layout,
+  states: list[tuple[int, int, int]],
+  kept: list[int],
+  number_of: dict[int, int],
+  row_of: dict[int, int],
+  weights: Float64s,
+  values: list[Float64s],
+  place_of: dict[int, dict[int, int]],
+  namer: "_Namer",
+) -> page_content.Tree:
+  mover, move, first, count = np.zeros((4, len(kept)), np.int64)
+  cut = np.zeros(len(kept), np.int64)
+  for index, (_, _, parent) in enumerate(states):
+    if index and parent in number_of:
+      above = number_of[parent]
+      if index in number_of:
+        first[above] = first[above] or number_of[index]
+        count[above] += 1
+      else:
+        cut[above] += 1
+  probability, expected = np.ones(len(kept)), np.zeros((len(kept), 2))
+  for row, index in enumerate(kept):
+    number, node, parent = states[index]
+    found = layout.nodes[node]
+    mover[row] = {Kind.DECISION: found.player, Kind.CHANCE: CHANCE}.get(found.kind, TERMINAL)
+    expected[row] = values[number][place_of[found.level][node]]
+    if index:
+      probability[row] = weights[index] / weights[parent] if weights[parent] > 0 else 0.0
+      before = layout.nodes[states[parent][1]]
+      if before.kind is Kind.CHANCE:
+        dealt = layout.boards[number].cards[len(layout.deal.board) :]
+        move[row] = namer.names(" ".join(map(namer.card, dealt)))
+      else:
+        move[row] = namer.moves(number, states[parent][1])[before.children.index(node)]
+  return page_content.Tree(
+    mover=mover,
+    first_child=first,
+    num_children=count,
+    num_cut=cut,
+    move=move,
+    probability=probability,
+    values=expected,
+    row=np.array([row_of.get(index, NONE) for index in kept], np.int64),
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Deck:
+  """What cards are called.
+
+  Attributes:
+    ranks: a letter each, lowest first.
+    suits: a letter each; empty where there is one suit only.
+  """
+
+  ranks: str
+  suits: str
+
+  def card(self, card: int) -> str:
+    """Returns the name of a card."""
+    rank, suit = divmod(card, max(1, len(self.suits)))
+    return self.ranks[rank] + (self.suits[suit] if self.suits else "")
+
+
+class _Namer:
+  """Names cards and actions."""
+
+  def __init__(self, game: PublicGame) -> None:
+    self._game = game
+    self.names = page_content.Names()
+    deal, short_name = game.layout.deal, game.game.get_type().short_name
+    ranks = "JQK" if short_name in _JACK_TO_KING else cards.RANKS[: deal.num_ranks]
+    self._deck = Deck(ranks, cards.SUITS[: deal.num_suits] if deal.num_suits > 1 else "")
+    self._known: dict[int, list[int]] = {}
+
+  @property
+  def deck(self) -> Deck:
+    return self._deck
+
+  def card(self, card: int) -> str:
+    return self._deck.card(card)
+
+  def moves(self, number: int, node: int) -> list[int]:
+    """Returns the names of a decision's actions, which are the same on all boards."""
+    if node not in self._known:
+      layout, view = self._game.layout, self._game.view
+      decision, board = layout.nodes[node], layout.boards[number]
+      state = view.new_initial_state()
+      dealt = first_deal(layout, decision.player, board, int(board.hands[decision.player][0]))
+      for action in (*dealt, *layout.public_actions(number, node)):
+        state.apply_action(action)
+      self._known[node] = [
+        self.names(_WHO.sub("", page_content.move_name(state, action)))
+        for action in decision.actions
+      ]
+    return self._known[node]
+
+
+def hand_grid(deal: Deal, deck: Deck) -> page_content.HandGrid:
+  """Places hands in a grid: of two cards by ranks, suited ones above the diagonal; of one by suit and rank."""
+  ranks = deck.ranks[::-1]
+  names = ["".join(map(deck.card, reversed(hand))) for hand in deal.hands.tolist()]
+  if deal.hand_size == 1:
+    rank, suit = np.divmod(deal.hands[:, 0], deal.num_suits)
+    row, column = deal.num_suits - 1 - suit, deal.num_ranks - 1 - rank
+    suits = deck.suits[::-1] or " "
+    labels = [[letter + mark.strip() for letter in ranks] for mark in suits]
+    return page_content.HandGrid(names, row, column, labels)
+  row, column = class_of_hands(deal)
+  suffixes = ("o", "", "s") if deal.num_suits > 1 else ("", "", "")
+  labels = [
+    [
+      ranks[min(down, across)]
+      + ranks[max(down, across)]
+      + suffixes[int(np.sign(across - down)) + 1]
+      for across in range(len(ranks))
+    ]
+    for down in range(len(ranks))
+  ]
+  return page_content.HandGrid(names, row, column, labels)

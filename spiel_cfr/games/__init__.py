@@ -1,0 +1,1 @@
+"""From a game of OpenSpiel to arrays."""

@@ -1,0 +1,384 @@
+"""The interface of compiled games, of which there are two kinds: enumerated ones and public trees of poker games."""
+
+import abc
+import dataclasses
+import functools
+import os
+import pickle
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, spread
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.decisions import Decisions
+from spiel_cfr.games.compiled.partition import Partition
+from spiel_cfr.games.openspiel.first_states import first_states
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.payoffs.payoff import Payoff
+from spiel_cfr.games.sequence_form.blocks import as_scale
+from spiel_cfr.games.sequence_form.shared_infosets import Ties, pooled
+from spiel_cfr.games.sequence_form.treeplex import Treeplex
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Infosets:
+  """A player's infosets in order of discovery, which is the order of OpenSpiel's `TabularPolicy`.
+
+  Attributes:
+    infostates: the information state strings.
+    actions: int64, legal actions, infoset by infoset, in one flat array.
+    num_actions: int64 of shape (infosets,).
+    position: uint32 of shape (infosets,): each infoset's place in the layout of the player's treeplex.
+    first_sequence: uint32 of shape (infosets,): the sequence of each infoset's action 0.
+    stride: uint32 of shape (infosets,): from there to the sequence of the next action.
+  """
+
+  infostates: list[str]
+  actions: Int64s
+  num_actions: Int64s
+  position: Uint32s
+  first_sequence: Uint32s
+  stride: Uint32s
+
+
+class CompiledGame(abc.ABC):
+  """A game in sequence form. Make one with `compile_game`.
+
+  Attributes:
+    game_string: OpenSpiel's string for the game; of the turn-based form where the game was simultaneous.
+    open_spiel_version: the release that walked the game.
+    treeplexes: each player's decision space.
+    num_distinct_actions: OpenSpiel's number of the same name.
+    payoff_range: the smallest and the largest return of any player at any terminal state.
+    constant_sum: what the players' returns always sum to, None where that differs.
+    num_states: how many states the game has, chance and terminal ones included.
+    num_terminals: how many of them are terminal.
+  """
+
+  game_string: str
+  open_spiel_version: str
+  treeplexes: tuple[Treeplex, ...]
+  num_distinct_actions: int
+  payoff_range: tuple[float, float]
+  constant_sum: float | None
+  num_states: int
+  num_terminals: int
+  _partition: Partition | None = None
+
+  @property
+  @abc.abstractmethod
+  def view(self) -> GameView:
+    """How the game was walked, for whoever walks it again."""
+
+  @property
+  @abc.abstractmethod
+  def payoff(self) -> Payoff:
+    """The players' payoffs."""
+
+  @property
+  @abc.abstractmethod
+  def infosets(self) -> tuple[Infosets, ...]:
+    """Each player's infosets, in order of discovery."""
+
+  @property
+  @abc.abstractmethod
+  def digest(self) -> str:
+    """Hexadecimal SHA-256 of the game: the same for two compiled games only if solvers can't tell them apart."""
+
+  @property
+  @abc.abstractmethod
+  def size(self) -> str:
+    """How large the game is, in words."""
+
+  @abc.abstractmethod
+  def save(self, path: str | os.PathLike[str]) -> None:
+    """Writes the game to one `.npz` file without pickles, whole or not at all.
+
+    Raises:
+      UnsupportedGameError: games of this kind are not saved.
+      OSError: the file can't be written.
+    """
+
+  @property
+  def partition(self) -> Partition | None:
+    """The parts that solvers are to go through one by one; None where they take the game as a whole."""
+    return self._partition
+
+  def with_partition(self, partition: Partition) -> Self:
+    """Returns the same game, whose solvers go through its parts in another way."""
+    result = object.__new__(type(self))
+    result.__dict__.update(self.__dict__, _partition=partition)
+    return result
+
+  @property
+  def ties(self) -> Ties | None:
+    """Which sequences share strategies and regrets; None where none do."""
+    return None
+
+  @property
+  def original(self) -> "CompiledGame":
+    """The game that this one stands for: itself, unless it is an abstraction."""
+    return self
+
+  @property
+  def is_exact(self) -> bool:
+    """Whether a policy is as good in the original game as it is here."""
+    return True
+
+  def to_original(self, sequence_form: Float64s) -> Float64s:
+    """Turns a sequence form, or a sum of them, into one of the original game; shape (sequences,), as theirs is."""
+    return sequence_form
+
+  def to_actions(self, probabilities: Float64s) -> Float64s:
+    """Returns the probability of every entry of `actions`, of all players end to end.
+
+    Args:
+      probabilities: behavioural form, shape (sequences,).
+    """
+    result: Float64s = probabilities[self.all_action_sequences]
+    return result
+
+  def from_actions(self, entries: Float64s) -> Float64s:
+    """Returns behavioural form, shape (sequences,), of the probability of every entry of `actions`."""
+    result = np.zeros(self.end)
+    result[self.all_action_sequences] = entries
+    return result
+
+  @functools.cached_property
+  def shared_entries(self) -> Int64s:
+    """For every entry of `actions`, the number of what samples keep for it; those that play alike share one."""
+    return np.arange(len(self.all_action_sequences))
+
+  @property
+  def num_leaves(self) -> int:
+    """How many tuples of last sequences have a payoff for player 0."""
+    return self.payoff.num_leaves
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, as OpenSpiel has it."""
+    return self.view.game
+
+  @property
+  def num_players(self) -> int:
+    """How many players there are."""
+    return len(self.treeplexes)
+
+  @property
+  def is_two_player_constant_sum(self) -> bool:
+    """Whether exploitability is defined."""
+    return self.num_players == 2 and self.constant_sum is not None
+
+  @property
+  def num_infosets(self) -> int:
+    """How many infosets all players have."""
+    return sum(treeplex.num_infosets for treeplex in self.treeplexes)
+
+  @property
+  def end(self) -> int:
+    """Length of an array over the sequences of all players, padding included."""
+    return self.treeplexes[-1].end
+
+  @property
+  def infostates(self) -> tuple[list[str], ...]:
+    """Each player's information state strings, in order of discovery."""
+    return tuple(own.infostates for own in self.infosets)
+
+  @property
+  def actions(self) -> tuple[Int64s, ...]:
+    """Each player's legal actions, infoset by infoset in order of discovery, in one flat array."""
+    return tuple(own.actions for own in self.infosets)
+
+  @property
+  def num_actions(self) -> tuple[Int64s, ...]:
+    """How many actions each infoset has, shape (infosets,) per player, in order of discovery."""
+    return tuple(own.num_actions for own in self.infosets)
+
+  def first_states(self) -> list[Any]:
+    """Returns OpenSpiel's first state of every infoset in the order of histories, player by player."""
+    return first_states(self.view, self.infostates)
+
+  def infostate(self, player: int, place: int) -> str:
+    """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""
+    player = arguments.integer(player, "player", 0, self.num_players - 1)
+    own = self.infosets[player]
+    place = arguments.integer(place, "place", 0, len(own.infostates) - 1)
+    return own.infostates[int(np.flatnonzero(own.position == place)[0])]
+
+  @property
+  def dtype(self) -> np.dtype[Any]:
+    """The numbers that solvers keep and compute with, float64 or float32."""
+    return np.dtype(np.float64)
+
+  @property
+  def _bounding_payoff(self) -> Payoff:
+    # Any part of a game knows the bounds of the whole, whose own payoff need not be built for them.
+    return self.payoff if self.partition is None else self.partition.parts[0].payoff
+
+  @functools.cached_property
+  def loss_bounds(self) -> Float64s:
+    """D: no counterfactual utility at an infoset is larger, whatever anybody plays; shape (infosets,).
+
+    From `Payoff.infoset_bounds`, or the largest payoff where that is less.
+    """
+    payoff = self._bounding_payoff
+    bounds = [payoff.infoset_bounds(self.treeplexes, player) for player in range(self.num_players)]
+    return self._per_infoset(bounds)
+
+  @functools.cached_property
+  def scale(self) -> Uint16s:
+    """`Block.scale` of all infosets: from `Payoff.infoset_scales`, or the largest payoff where that is less."""
+    # In the form that iterations read, whose kernel is compiled anyway.
+    whole = self.partition is None
+    payoff = self.every_infoset.payoff if whole else self._bounding_payoff
+    players = range(self.num_players)
+    scales = [payoff.infoset_scales(self.treeplexes, player) for player in players]
+    return as_scale(self._per_infoset(scales))
+
+  def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:
+    """Returns bounds on utilities, from a payoff's player by player: no more than the largest payoff; ties add up."""
+    result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
+    return result if self.ties is None else self._pooled(self.ties, result)
+
+  def _pooled(self, ties: Ties, numbers: Float64s) -> Float64s:
+    """Returns numbers over infosets with those of tied ones, whose utilities are pooled, replaced by their sum."""
+    result, first = pooled(ties, self.spread(numbers)), [np.zeros(0, np.int64)]
+    for treeplex in self.treeplexes:
+      first += [sequences[0] for sequences, _ in treeplex.blocks()]
+    return result[np.concatenate(first)]
+
+  def spread(self, numbers: Float64s) -> Float64s:
+    """Returns, for each sequence, the number of its infoset; shapes (infosets,) to (sequences,)."""
+    result, begin = np.zeros(self.end), 0
+    for treeplex in self.treeplexes:
+      for sequences, infosets in treeplex.blocks():
+        result[sequences] = numbers[begin:][infosets]
+      begin += treeplex.num_infosets
+    return result
+
+  @functools.cached_property
+  def groups(self) -> Uint64s:
+    """`Treeplex.groups` of all players, one below the other."""
+    return np.concatenate([treeplex.groups for treeplex in self.treeplexes])
+
+  @functools.cached_property
+  def parent(self) -> Uint32s:
+    """`Treeplex.parent` of all players, end to end."""
+    return np.concatenate([treeplex.parent for treeplex in self.treeplexes])
+
+  @functools.cached_property
+  def players(self) -> Uint64s:
+    """A row per player: first group, one past the last, root, one past the last sequence."""
+    ends = np.cumsum([len(treeplex.groups) for treeplex in self.treeplexes])
+    return np.array(
+      [
+        (end - len(treeplex.groups), end, treeplex.root, treeplex.end)
+        for end, treeplex in zip(ends, self.treeplexes, strict=True)
+      ],
+      np.uint64,
+    )
+
+  @property
+  def every_infoset(self) -> Decisions:
+    """All infosets, with the payoff that iterations read."""
+    return Decisions(self.payoff, self.players, self.groups, self.parent)
+
+  @property
+  def decisions(self) -> Decisions:
+    """The infosets that iterations have to visit, with the payoff for that."""
+    return self.every_infoset
+
+  @functools.cached_property
+  def all_action_sequences(self) -> Int64s:
+    """The sequence of every entry of `actions`, of all players end to end."""
+    result = [np.zeros(0, np.int64)]
+    for own in self.infosets:
+      index = spread(np.zeros_like(own.num_actions), own.num_actions)
+      first = np.repeat(own.first_sequence.astype(np.int64), own.num_actions)
+      result.append(first + index * np.repeat(own.stride.astype(np.int64), own.num_actions))
+    return np.concatenate(result)
+
+  @functools.cached_property
+  def rows(self) -> dict[str, int]:
+    """The row of each infostate in OpenSpiel's tabular policies.
+
+    Raises:
+      PolicyError: two players share an information state string.
+    """
+    rows: dict[str, int] = {}
+    for infostates in self.infostates:
+      for infostate in infostates:
+        if infostate in rows:
+          raise errors.PolicyError(
+            f"Two players share the information state string {infostate!r}. OpenSpiel's policies "
+            "know infosets by that string alone, so they can't hold a policy for this game."
+          )
+        rows[infostate] = len(rows)
+    return rows
+
+  @functools.cached_property
+  def action_cells(self) -> tuple[Int64s, Int64s]:
+    """The row and the column, in OpenSpiel's tabular policies, of every entry of `actions`."""
+    num_actions = np.concatenate(self.num_actions)
+    return np.repeat(np.arange(len(num_actions)), num_actions), np.concatenate(self.actions)
+
+  @functools.cached_property
+  def legal_actions_mask(self) -> Int64s:
+    """1 for each of `action_cells`, 0 elsewhere; read-only, shape (infosets, num_distinct_actions)."""
+    mask = np.zeros((sum(map(len, self.num_actions)), self.num_distinct_actions), np.int64)
+    mask[self.action_cells] = 1
+    mask.flags.writeable = False
+    return mask
+
+  def __str__(self) -> str:
+    """Returns what game it is, and its size in words."""
+    name = " ".join(self.game_string.split())
+    return f"{name if len(name) <= 100 else name[:97] + '...'}: {self.size}"
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return f"<{type(self).__name__} {self}>"
+
+  def __copy__(self) -> "CompiledGame":
+    """Returns the game itself: nobody changes it."""
+    return self
+
+  def __deepcopy__(self, memo: Any) -> "CompiledGame":
+    """Returns the game itself: nobody changes it."""
+    return self
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Returns what is pickled: all that is not made again when it is asked for.
+
+    Raises:
+      UnsupportedGameError: the action filter can't be pickled.
+    """
+    filtered = self.view.action_filter
+    try:
+      pickle.dumps(filtered)
+    except Exception as error:
+      raise errors.UnsupportedGameError(
+        f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top "
+        "level of a module."
+      ) from error
+    return self._attributes()
+
+  def _attributes(self) -> dict[str, Any]:
+    """Returns all attributes that are not made again when they are asked for."""
+    made = _made_once(type(self))
+    return {name: value for name, value in vars(self).items() if name not in made}
+
+
+@functools.cache
+def _made_once(cls: type) -> frozenset[str]:
+  """Returns the names of a class's cached properties."""
+  return frozenset(
+    name
+    for each in cls.__mro__
+    for name, value in vars(each).items()
+    if isinstance(value, functools.cached_property)
+  )

@@ -1,0 +1,89 @@
+"""A game's histories under a policy, level by level: for analysis of small games, in NumPy."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel import histories
+from spiel_cfr.games.openspiel.histories import Histories
+
+# Movers that are no players, and what is in place of an index where there is none.
+CHANCE, TERMINAL = -1, -2
+NONE = -1
+
+
+class HistoryWalk:
+  """A game's tree under a policy, level by level.
+
+  Attributes:
+    levels: the nodes by depth.
+    parent: int64 (nodes,), 0 at the root.
+    mover: int64 (nodes,), the player who moves, `CHANCE` or `TERMINAL`.
+    entry: int64 (nodes,): of a decision, the infoset's first action among those of all infosets.
+  """
+
+  def __init__(self, compiled: CompiledGame, found: Histories) -> None:
+    """Goes through the tree once."""
+    self._compiled, self._found = compiled, found
+    nodes = found.nodes.astype(np.int64)
+    mover = nodes[:, histories.MOVER].copy()
+    mover[mover == histories.CHANCE] = CHANCE
+    mover[mover == histories.TERMINAL] = TERMINAL
+    self.mover = mover
+    self.first_child, self.num_children = (
+      nodes[:, histories.FIRST_CHILD],
+      nodes[:, histories.CHILDREN],
+    )
+    self.index = nodes[:, histories.INDEX]
+    self.entry = np.where(mover >= 0, self.index - compiled.num_players, NONE)
+    self.parent = np.zeros(len(nodes), np.int64)
+    self.levels = list(self._levels())
+
+  def _levels(self) -> Iterator[Int64s]:
+    level = np.zeros(1, np.int64)
+    while len(level):
+      yield level
+      children = self.children(level)
+      self.parent[children] = np.repeat(level, self.num_children[level])
+      level = children
+
+  def children(self, nodes: Int64s) -> Int64s:
+    """Returns the children of nodes, one after the other."""
+    return spread(self.first_child[nodes], self.num_children[nodes])
+
+  def probabilities(self, behavioral: Float64s) -> Float64s:
+    """Returns the probability of the move that leads to each node, 1 at the root."""
+    entries = self._compiled.to_actions(behavioral)
+    result = np.ones(len(self.mover))
+    place = np.arange(len(self.mover)) - self.first_child[self.parent]
+    by_chance = self.mover[self.parent] == CHANCE
+    by_chance[0] = False
+    by_player = self.mover[self.parent] >= 0
+    by_player[0] = False
+    for moved, start, source in (
+      (by_chance, self.index, self._found.probabilities),
+      (by_player, self.entry, entries),
+    ):
+      result[moved] = source[start[self.parent[moved]] + place[moved]]
+    return result
+
+  def reach(self, probabilities: Float64s, player: int | None = None) -> Float64s:
+    """Returns the product of all probabilities on the way to each node, those of a player's own moves left out."""
+    result = np.ones(len(self.mover))
+    for level in self.levels[1:]:
+      parent = self.parent[level]
+      # Rounding must not make a history likelier than its parent.
+      made = np.where(self.mover[parent] == player, 1.0, np.minimum(probabilities[level], 1.0))
+      result[level] = result[parent] * made
+    return result
+
+  def values(self, probabilities: Float64s) -> Float64s:
+    """Returns what each player expects from each node on, shape (nodes, players)."""
+    result = np.zeros((len(self.mover), self._compiled.num_players))
+    ends = self.mover == TERMINAL
+    result[ends] = self._found.returns[self.index[ends]]
+    for level in self.levels[:0:-1]:
+      np.add.at(result, self.parent[level], probabilities[level, None] * result[level])
+    return result

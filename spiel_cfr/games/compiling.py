@@ -1,0 +1,129 @@
+"""The front door: a game, or its string, becomes arrays."""
+
+import os
+import pathlib
+from typing import TypeAlias
+
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._util import arguments, files
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.enumerated_game import cache_path, enumerated_game, load_compiled_game
+from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
+from spiel_cfr.games.openspiel.size_estimate import SizeEstimate, estimate_view
+from spiel_cfr.poker import public_game
+
+DEFAULT_MAX_NODES = 20_000_000
+DEFAULT_MAX_BYTES = 1_500_000_000
+
+AnyGame: TypeAlias = "str | pyspiel.Game | CompiledGame"
+
+
+def compile_game(
+  game: AnyGame,
+  *,
+  max_nodes: int = DEFAULT_MAX_NODES,
+  max_bytes: int = DEFAULT_MAX_BYTES,
+  cache_dir: str | os.PathLike[str] | None = None,
+  progress: bool | None = None,
+  action_filter: ActionFilter | None = None,
+  vector_form: bool | None = None,
+  infostate: Infostates | None = None,
+) -> CompiledGame:
+  """Walks a game's states once and returns it as arrays.
+
+  Poker games of two players with many hands come in vector form: their public states alone are walked, and deals are
+  never listed, see `poker.compile_public_game`.
+
+      >>> compile_game("kuhn_poker")
+      <EnumeratedGame kuhn_poker(): 58 states, 6 + 6 infosets, 30 leaves>
+
+  Args:
+    game: an OpenSpiel game or its string, such as `"leduc_poker(players=3)"`. Games with simultaneous moves are
+      converted by OpenSpiel's own turn-based transform. A compiled game is returned as it is.
+    max_nodes: how many states the game may have. A game that certainly has more, by `estimate_size`, is refused in two
+      seconds.
+    max_bytes: how much the memory of the process may grow during the walk. Some games have states of kilobytes.
+    cache_dir: a folder to keep compiled games in; the second time, the walk is skipped. Games that change while their
+      string stays the same are not kept: those written in Python, read from a file, or with a filter.
+    progress: whether to show progress, as a bar on a terminal and as a line every ten seconds elsewhere; None does.
+    action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
+      states of an infoset.
+    vector_form: whether to compile in vector form. By default, that is done for games of `universal_poker` with 50
+      private hands or more; with fewer hands, as in Kuhn and Leduc poker, lists of deals are as fast.
+    infostate: how infosets are told apart, for games without information state strings and for games whose players
+      forget: "history" for the player's own observations and actions in order, or a function of a state and the player
+      who is to move there that returns a string. By default, OpenSpiel's information state strings. A game with an
+      `infostate` is not kept in `cache_dir`.
+
+  Returns:
+    The compiled game.
+
+  Raises:
+    GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
+    ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is no game.
+    OSError: `cache_dir` can't be written to, which is found before the walk.
+  """
+  if isinstance(game, CompiledGame):
+    return game
+  max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
+  if infostate is not None and infostate != "history" and not callable(infostate):
+    raise errors.ArgumentError(
+      f'infostate must be "history" or a function of state and player, not {infostate!r}.'
+    )
+  loaded = loading.load_game(game, names_infostates=infostate is None)
+  if infostate is not None:
+    if vector_form:
+      raise errors.ArgumentError("In vector form infosets are hands; it takes no infostate.")
+    vector_form = False
+  if public_game.is_worth_it(loaded) if vector_form is None else vector_form:
+    return public_game.compile_public_game(loaded, action_filter)
+  view = GameView(loaded, action_filter, infostate=infostate)
+  cached = None if cache_dir is None else cache_path(pathlib.Path(cache_dir), view)
+  if cached is not None and not cached.exists():
+    # To find that out after a long walk would be too late.
+    files.check_writable(cached.parent)
+  if cached is not None and cached.exists():
+    try:
+      compiled = load_compiled_game(cached, view)
+      if compiled.num_states > max_nodes:
+        raise errors.GameTooLargeError(
+          f"The game has {compiled.num_states:,} states, more than max_nodes={max_nodes:,}."
+        )
+      return compiled
+    except errors.FileFormatError:
+      pass  # A cache may be damaged or of another game: walk again, and write it anew.
+  compiled = enumerated_game(view, max_nodes, max_bytes, progress)
+  if cached is not None:
+    compiled.save(cached)
+  return compiled
+
+
+def estimate_size(
+  game: str | pyspiel.Game,
+  *,
+  seconds: float = 1.0,
+  action_filter: ActionFilter | None = None,
+  infostate: Infostates | None = None,
+) -> SizeEstimate:
+  """Estimates, without walking a game, what `compile_game` would find, and how long and how much memory it would take.
+
+  Args:
+    game: an OpenSpiel game or its string.
+    seconds: how long to look.
+    action_filter: as of `compile_game`.
+    infostate: likewise.
+
+  Returns:
+    States, infosets of each player, bytes and seconds, each with its spread.
+
+  Raises:
+    GameError: the game can't be loaded or solved.
+    ArgumentError: `seconds` is not positive.
+  """
+  seconds = arguments.positive_number(seconds, "seconds")
+  loaded = loading.load_game(game, names_infostates=infostate is None)
+  return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)

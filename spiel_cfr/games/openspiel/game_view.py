@@ -1,0 +1,387 @@
+"""How a game is looked at by everybody who walks it.
+
+Enumeration, histories for sampling, the state engine, the public tree and look-ups of policies all ask a `GameView`
+what is legal, what chance does and how an infostate is called, never the game itself. So a game that is compiled with
+an action filter is sampled and evaluated with it.
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr.games.openspiel import answers, loading
+from spiel_cfr.games.openspiel.own_history import OwnHistory
+
+# (state, its legal actions) -> those to keep.
+ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
+# (state, player who is to move) -> the name of the infoset among that player's; or "history", see `OwnHistory`.
+InfostateFunction: TypeAlias = Callable[[Any, int], str]
+Infostates: TypeAlias = InfostateFunction | Literal["history"]
+# terminal state -> the return of each player.
+ReturnsFunction: TypeAlias = Callable[[Any], Sequence[float]]
+
+
+# The name of OpenSpiel's transform of games with simultaneous moves.
+_TURN_BASED = "turn_based_simultaneous_game"
+
+
+class GameView:
+  """A sequential game, which of its actions count, and how its infostates are named. It never changes.
+
+  Three questions are attributes, to be asked of states that descend from `new_initial_state`. Where there is nothing to
+  add they are OpenSpiel's own functions, with nothing in between:
+
+      view = GameView(pyspiel.load_game("leduc_poker"), lambda state, actions: actions[:2])
+      state = view.new_initial_state()
+      view.chance_outcomes(state)
+
+  Attributes:
+    game: the game, as `loading.load_game` returns it.
+    action_filter: which legal actions of players are kept; None keeps all.
+    possible_only: whether chance outcomes of probability 0 are left out.
+    num_players: how many players there are.
+    infostate: takes a state at which a player is to move; returns the name of that player's infoset.
+    legal_actions: takes a state at which a player is to move; returns the kept actions in ascending order. Raises
+      ArgumentError if the filter keeps no action, or one that is not legal, or one twice.
+    chance_outcomes: takes a chance node; returns (action, probability) pairs.
+    returns: takes a terminal state; returns the return of each player.
+  """
+
+  def __init__(
+    self,
+    game: pyspiel.Game,
+    action_filter: ActionFilter | None = None,
+    *,
+    infostate: Infostates | None = None,
+    possible_only: bool | None = None,
+    returns: ReturnsFunction | None = None,
+  ) -> None:
+    """Makes the view.
+
+    Args:
+      game: a sequential game.
+      action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
+        states of an infoset.
+      infostate: how infostates are named: a function of a state and the player who is to move, or "history" for the
+        player's own observations and actions in order; by default, by OpenSpiel's `information_state_string`.
+      possible_only: whether to leave out chance outcomes of probability 0. By default, that is done in endgames of
+        `universal_poker`: they list every deal, and OpenSpiel does not go on from an impossible one.
+      returns: what terminal states are worth; by default, what OpenSpiel says.
+    """
+    self.game = game
+    self.action_filter = action_filter
+    self.possible_only = loading.is_endgame(game) if possible_only is None else possible_only
+    self.num_players = int(game.num_players())
+    self._infostate, self._returns = infostate, returns
+    self._is_turn_based = game.get_type().short_name == _TURN_BASED
+    self._name = OwnHistory(game) if infostate == "history" else infostate
+    self._in_python = loading.is_python_game(game)
+    questions = _checked_questions(game) if self._in_python else _questions(game)
+    named, self._all_actions, self._all_outcomes, own_returns = questions
+    self.infostate: Callable[[Any], str] = self._named if infostate is not None else named
+    self.legal_actions: Callable[[Any], list[int]] = (
+      self._kept_actions if action_filter else self._all_actions
+    )
+    self.chance_outcomes: Callable[[Any], list[tuple[int, float]]] = (
+      self._possible_outcomes if self.possible_only else self._all_outcomes
+    )
+    self.returns: ReturnsFunction = returns or own_returns
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
+    return _make_view, (
+      self.game,
+      self.action_filter,
+      self._infostate,
+      self.possible_only,
+      self._returns,
+    )
+
+  def with_returns(self, returns: ReturnsFunction) -> "GameView":
+    """Returns the same view with other returns."""
+    return _make_view(self.game, self.action_filter, self._infostate, self.possible_only, returns)
+
+  @property
+  def renames(self) -> bool:
+    """Whether infostates have other names than OpenSpiel's."""
+    return self._infostate is not None
+
+  def new_initial_state(self) -> Any:
+    """Returns the root."""
+    return self.game.new_initial_state()
+
+  def player_return(self, state: Any, player: int) -> float:
+    """Returns what a terminal state is worth to one player."""
+    if self._returns is None and not self._in_python:
+      own: float = state.player_return(player)
+      return own
+    return self.returns(state)[player]
+
+  def __deepcopy__(self, memo: Any) -> "GameView":
+    """Returns the view itself: nobody changes it."""
+    return self
+
+  def open_spiel_game(self) -> "pyspiel.Game | RestrictedGame":
+    """Returns the game as OpenSpiel's own Python algorithms can walk it.
+
+    That is the game itself, or where the view leaves something out or names infostates, a `RestrictedGame`.
+    """
+    return RestrictedGame(self) if self.is_changed or self.possible_only else self.game
+
+  @property
+  def is_changed(self) -> bool:
+    """Whether a function of the user's decides on actions, infostates or returns."""
+    return any(each is not None for each in (self.action_filter, self._infostate, self._returns))
+
+  def look_up(self, state: Any, player: int | None = None) -> tuple[str, list[int]]:
+    """Returns infostate and legal actions of any state at which a player is to move.
+
+    Args:
+      state: of the game, a `RestrictedState`, or of the game with simultaneous moves of which this is the turn-based
+        version.
+      player: whose; None for the one to move. It has to be given where several move at once.
+    """
+    if not isinstance(state, pyspiel.State):
+      return state.information_state_string(), state.legal_actions()
+    if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
+      mover = state.current_player() if player is None else player
+      if self.action_filter is None and self._infostate is None:
+        return turn_based_infostate(state, mover), state.legal_actions(mover)
+      state = self._in_turns(state, mover)
+    return self.infostate(state), self.legal_actions(state)
+
+  def own_state(self, state: Any, player: int) -> Any:
+    """Returns the state of this view's own game that stands for any state which `look_up` takes."""
+    if isinstance(state, RestrictedState):
+      return state.unrestricted
+    if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
+      return self._in_turns(state, player)
+    return state
+
+  def named(self, state: Any, player: int) -> str:
+    """Returns what a player calls a state, whoever is to move."""
+    if self._name is None:
+      known: str = state.information_state_string(player)
+      return known
+    name = self._name(state, player)
+    if not isinstance(name, str):
+      raise errors.ArgumentError(
+        f"infostate has returned {name!r} after the history [{state.history_str()}], not a string."
+      )
+    return name
+
+  def _named(self, state: Any) -> str:
+    return self.named(state, state.current_player())
+
+  def _in_turns(self, state: Any, player: int) -> Any:
+    """Returns the state in which a player moves in the turn-based version; what others do at once is not seen."""
+    result = self.new_initial_state()
+    for action in state.history():
+      result.apply_action(action)
+    while result.current_player() != player:
+      result.apply_action(result.legal_actions()[0])
+    return result
+
+  def _kept_actions(self, state: Any) -> list[int]:
+    return kept_actions(self.action_filter, state, self._all_actions(state))
+
+  def _possible_outcomes(self, state: Any) -> list[tuple[int, float]]:
+    # An endgame lists a million deals at its root.
+    if state.is_initial_state():
+      return self._first_outcomes
+    return [outcome for outcome in self._all_outcomes(state) if outcome[1] > 0]
+
+  @functools.cached_property
+  def _first_outcomes(self) -> list[tuple[int, float]]:
+    root = self.new_initial_state()
+    return [outcome for outcome in self._all_outcomes(root) if outcome[1] > 0]
+
+
+def turn_based_infostate(state: Any, player: int) -> str:
+  """Returns what a state of a game with simultaneous moves is called in OpenSpiel's turn-based version of it."""
+  return f"Current player: {player}\n{state.information_state_string(player)}"
+
+
+def _make_view(
+  game: pyspiel.Game,
+  action_filter: ActionFilter | None,
+  infostate: Infostates | None,
+  possible_only: bool,
+  returns: ReturnsFunction | None,
+) -> GameView:
+  return GameView(
+    game, action_filter, infostate=infostate, possible_only=possible_only, returns=returns
+  )
+
+
+# What names an infostate, the legal actions, the chance outcomes, the returns.
+_Questions: TypeAlias = tuple[
+  Callable[[Any], str],
+  Callable[[Any], list[int]],
+  Callable[[Any], list[tuple[int, float]]],
+  ReturnsFunction,
+]
+
+
+def _questions(game: pyspiel.Game) -> _Questions:
+  """Returns what OpenSpiel's own games are asked: functions of its states, with nothing in between."""
+  root_type = type(game.new_initial_state())
+  return (
+    _method(root_type, "information_state_string"),
+    _method(root_type, "legal_actions"),
+    _method(root_type, "chance_outcomes"),
+    _method(root_type, "returns"),
+  )
+
+
+def _checked_questions(game: pyspiel.Game) -> _Questions:
+  """Returns the same for a game in Python, whose answers are checked."""
+  named, _, chance_outcomes, returns = _questions(game)
+  return (
+    answers.checked("infostate", named, answers.name),
+    answers.checked("legal actions", answers.legal_actions, answers.actions),
+    answers.checked("chance outcomes", chance_outcomes, answers.outcomes),
+    answers.checked("returns", returns, answers.numbers),
+  )
+
+
+def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
+  """Returns a method as a function of a state.
+
+  Taken from OpenSpiel's class it is faster than a method call, unless a state has a class that overrides it.
+  """
+  function: Callable[[Any], Any] = getattr(pyspiel.State, name)
+  if getattr(state_type, name, None) is not function:
+    return operator.methodcaller(name)
+  # What pybind11 wraps, a function of C, is faster still.
+  inner: Callable[[Any], Any] = getattr(function, "__func__", function)
+  return inner
+
+
+def kept_actions(action_filter: ActionFilter | None, state: Any, legal: list[int]) -> list[int]:
+  """Returns the actions that a filter keeps, in ascending order.
+
+  Raises:
+    ArgumentError: the filter keeps no action, or one that is not legal, or one twice.
+  """
+  if action_filter is None:
+    return legal
+  kept: Any = action_filter(state, list(legal))
+  try:
+    kept = list(kept)
+    chosen = set(kept)
+    is_fine = 0 < len(chosen) == len(kept) and chosen <= set(legal)
+  except TypeError:  # It can't be gone through, or what is in it can't be compared.
+    is_fine = False
+  if not is_fine:
+    raise errors.ArgumentError(
+      f"The action filter turns the legal actions {legal} after the history "
+      f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
+    )
+  return sorted(action for action in legal if action in chosen)
+
+
+class RestrictedGame:
+  """A game without what a `GameView` leaves out, for algorithms that ask OpenSpiel's game and states in Python.
+
+  OpenSpiel's C++ algorithms see the whole game, so leave them out: `exploitability.nash_conv(game, policy,
+  use_cpp_br=False)`. What is not restricted is answered by the game itself.
+  """
+
+  def __init__(self, view: GameView) -> None:
+    """Makes the game that a view shows."""
+    self._view = view
+
+  def new_initial_state(self) -> "RestrictedState":
+    """Returns the root."""
+    return RestrictedState(self, self._view, self._view.new_initial_state())
+
+  def new_initial_states(self) -> "list[RestrictedState]":
+    """Returns the root alone: a game that can be compiled has one."""
+    return [self.new_initial_state()]
+
+  def __getattr__(self, name: str) -> Any:
+    return _passed_on(self, "_view", name, lambda view: view.game)
+
+  def __str__(self) -> str:
+    return str(self._view.game)
+
+
+class RestrictedState:
+  """A state of a `RestrictedGame`."""
+
+  def __init__(self, game: RestrictedGame, view: GameView, state: Any) -> None:
+    """Restricts a state of OpenSpiel's."""
+    self._game = game
+    self._view = view
+    self._state = state
+
+  def get_game(self) -> RestrictedGame:
+    """Returns the game."""
+    return self._game
+
+  @property
+  def unrestricted(self) -> Any:
+    """OpenSpiel's own state."""
+    return self._state
+
+  def clone(self) -> "RestrictedState":
+    """Returns a copy."""
+    return RestrictedState(self._game, self._view, self._state.clone())
+
+  def child(self, action: int) -> "RestrictedState":
+    """Returns the state after an action."""
+    return RestrictedState(self._game, self._view, self._state.child(action))
+
+  def chance_outcomes(self) -> list[tuple[int, float]]:
+    """Returns the (action, probability) pairs that the view shows."""
+    return self._view.chance_outcomes(self._state)
+
+  def legal_actions(self, player: int | None = None) -> list[int]:
+    """Returns the actions that the view shows; none for a player who is not to move."""
+    state = self._state
+    if state.is_terminal() or player not in (None, state.current_player()):
+      return []
+    if state.is_chance_node():
+      return [action for action, _ in self.chance_outcomes()]
+    return self._view.legal_actions(state)
+
+  def legal_actions_mask(self, player: int | None = None) -> list[int]:
+    """Returns 1 for each of `legal_actions`, 0 for the others."""
+    game = self._view.game
+    chance = self._state.is_chance_node()
+    mask = [0] * (game.max_chance_outcomes() if chance else game.num_distinct_actions())
+    for action in self.legal_actions(player):
+      mask[action] = 1
+    return mask
+
+  def returns(self) -> list[float]:
+    """Returns what the view says that a terminal state is worth to each player."""
+    return list(self._view.returns(self._state))
+
+  def player_return(self, player: int) -> float:
+    """Returns the same for one player."""
+    return self._view.player_return(self._state, player)
+
+  def information_state_string(self, player: int | None = None) -> str:
+    """Returns the view's name of the infostate, OpenSpiel's for a player who is not to move."""
+    if player in (None, self._state.current_player()):
+      return self._view.infostate(self._state)
+    return self._view.named(self._state, player)
+
+  def __getattr__(self, name: str) -> Any:
+    return _passed_on(self, "_state", name, lambda state: state)
+
+  def __str__(self) -> str:
+    return str(self._state)
+
+
+def _passed_on(own: Any, field: str, name: str, target: Callable[[Any], Any]) -> Any:
+  """Looks an attribute up in what is wrapped; `copy` and `pickle` ask before there is anything wrapped."""
+  if name.startswith("_"):
+    raise AttributeError(f"{type(own).__name__} has no attribute {name!r}.")
+  return getattr(target(own.__dict__[field]), name)

@@ -1,0 +1,362 @@
+"""Loads a game and makes sure that it can be walked as an extensive-form game.
+
+OpenSpiel checks few parameters itself: some nonsense loads silently (`kuhn_poker(name=leduc_poker)` is Leduc), some
+ends the whole process (`universal_poker(numSuits=0)`). A string with parameters is therefore first loaded and played
+in a forked child, and only a game that survives there is loaded here. That takes a few milliseconds.
+
+A probe is no proof: it plays a few games at random, so a parameter that fails at a rare state passes. Where
+processes can't be forked (Windows) there is no probe.
+
+Source: OpenSpiel, `game_parameters.cc` and `spiel.cc` (what a game string is), `spiel.h` (what a game type says).
+"""
+
+import difflib
+import faulthandler
+import gc
+import math
+import os
+import pickle
+import random
+import re
+import signal
+import warnings
+from typing import Any, NoReturn
+
+try:
+  import resource
+except ImportError:  # There is none on Windows, and no fork.
+  resource = None  # type: ignore[assignment]
+
+import open_spiel.python.games  # noqa: F401 (registers OpenSpiel's Python games)
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr.games.openspiel import answers
+
+_PROBE_SECONDS = 10.0
+_PROBE_EXTRA_BYTES = 2 * 2**30
+_PROBE_PLAYOUTS = 3
+_PROBE_MOVES = 500
+_CHANCE_TOLERANCE = 1e-6
+_LEGAL_ACTIONS = answers.checked("legal actions", answers.legal_actions, answers.actions)
+_PLAYERS = ("players", "num_players", "numPlayers")
+
+
+def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pyspiel.Game:
+  """Returns a sequential game with information state strings and explicit chance.
+
+  A simultaneous game comes back as OpenSpiel's turn-based version of it, in which players move one after the other
+  without seeing what the others have chosen.
+
+  Args:
+    game: an OpenSpiel game string such as `leduc_poker(players=3)`, or a game. A game is taken as it is, without
+      the trial run that a string with parameters gets.
+    names_infostates: whether the game must have information state strings.
+
+  Raises:
+    ArgumentError: `game` is neither.
+    UnknownGameError: no game has that name.
+    GameParameterError: the string is malformed, or OpenSpiel refuses its parameters, crashes, hangs or runs out of
+      memory on them, or they make a game that can't be played.
+    MeanFieldGameError, SampledChanceError, SinglePlayerGameError, NoInformationStateError: a kind of game that no
+      solver here takes.
+    InvalidPayoffError: a trial game ended with a payoff that is not finite.
+    GameError: a game object can't be played.
+  """
+  if isinstance(game, str):
+    _check_names(_nested_names(game))
+    if hasattr(os, "fork") and not _is_default(game):
+      _probe(game, names_infostates)
+  elif not isinstance(game, pyspiel.Game):
+    raise errors.ArgumentError(
+      f"game must be a game string or a pyspiel.Game, not a {type(game).__name__}"
+    )
+  try:
+    loaded = pyspiel.load_game(game) if isinstance(game, str) else game
+    sequential = _to_sequential(loaded, names_infostates)
+    _play(sequential, random.Random(0), 1, names_infostates)
+  except errors.SpielCFRError:
+    raise
+  except Exception as error:
+    raise errors.GameError(f"{_shorten(str(game))} can't be played: {_detail(error)}") from error
+  return sequential
+
+
+def can_be_loaded_again(game: pyspiel.Game) -> bool:
+  """Returns whether OpenSpiel can make the game of its string, which it can't where the game was read from a text."""
+  try:
+    load_game(str(game))
+  except errors.GameError:
+    return False
+  return True
+
+
+def _shorten(text: str, length: int = 200) -> str:
+  text = " ".join(text.split())
+  return text if len(text) <= length else text[:length] + "..."
+
+
+def _detail(error: Exception) -> str:
+  known = isinstance(error, pyspiel.SpielError | errors.GameError)
+  return _shorten(str(error) if known else f"{type(error).__name__}: {error}", 300).rstrip(".")
+
+
+def _game_types() -> dict[str, pyspiel.GameType]:
+  return {game_type.short_name: game_type for game_type in pyspiel.registered_games()}
+
+
+def _is_default(string: str) -> bool:
+  return "(" not in string and _game_types()[string].default_loadable
+
+
+def _nested_names(string: str) -> list[str]:
+  """Names of the game and of the games nested in it, as in `misere(game=kuhn_poker())`.
+
+  Refuses what OpenSpiel's parser would skip: text after the last bracket, repeated parameters,
+  and `name=`, which would replace the game.
+  """
+
+  def fail(problem: str) -> NoReturn:
+    where = _shorten(repr(string))
+    raise errors.GameParameterError(f"{problem} in {where}. {_takes(string)}".rstrip())
+
+  names: list[str] = []
+  open_brackets: list[tuple[str, set[str]]] = []
+  pieces = re.split(r"([=(),])", string)
+  texts, symbols = pieces[::2], pieces[1::2]
+  for index, symbol in enumerate(symbols):
+    before, after = texts[index : index + 2]
+    if not open_brackets and (index or symbol != "("):
+      fail(f"{symbol!r} outside the brackets")
+    if symbol == "(":
+      open_brackets.append((before, set()))
+    elif symbol == ")":
+      name, _ = open_brackets.pop()
+      if not after:
+        names.append(name)
+      elif not open_brackets:
+        fail(f"{_shorten(repr(after))} after the last bracket")
+    elif symbol == "=":
+      keys = open_brackets[-1][1]
+      if before in ("", "name"):
+        fail(f"{before!r} is no parameter")
+      if before in keys:
+        fail(f"parameter {_shorten(repr(before))} is given twice")
+      keys.add(before)
+  if open_brackets:
+    fail("unclosed '('")
+  return names or [string]
+
+
+def _check_names(names: list[str]) -> None:
+  known = pyspiel.registered_names()
+  for name in set(names).difference(known):
+    close = difflib.get_close_matches(name[:100], known, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else "see pyspiel.registered_names()"
+    raise errors.UnknownGameError(f"OpenSpiel has no game named {_shorten(repr(name))}; {hint}")
+
+
+def _takes(string: str) -> str:
+  """What each game named in the string takes, as in "kuhn_poker takes players (int)."."""
+  types = _game_types()
+  sentences = []
+  for name in dict.fromkeys(re.findall(r"(?:^|=)(\w+)", string)):
+    if name in types:
+      specification = types[name].parameter_specification
+      kinds = (
+        f"{key} ({'game' if value == {} else type(value).__name__})"
+        for key, value in specification.items()
+      )
+      sentences.append(f"{name} takes {', '.join(kinds) or 'no parameters'}.")
+  return " ".join(sentences)
+
+
+def _check_values(parameters: dict[str, Any], num_players: int | None) -> None:
+  """Refuses negative counts, and a number of players that the game does not have.
+
+  Games where it means something have a negative default, such as -1 for "all" in goofspiel.
+  """
+  specification = _game_types()[parameters["name"]].parameter_specification
+  for key, value in parameters.items():
+    default = specification.get(key)
+    if isinstance(value, dict):
+      _check_values(value, None)
+    elif type(value) is int and value < 0 <= default and "seed" not in key:
+      raise errors.GameError(f"{key} is negative")
+    elif key in _PLAYERS and num_players is not None and value not in (default, num_players):
+      raise errors.GameError(f"{key} has no effect, there are {num_players} players")
+
+
+def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
+  """Returns the turn-based version of the game if it is of a kind that can be solved."""
+  game_type = game.get_type()
+  name = game_type.short_name
+  if game_type.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
+    raise errors.MeanFieldGameError(f"{name} is a mean-field game; it has no extensive form")
+  if not max(1, game_type.min_num_players) <= game.num_players() <= game_type.max_num_players:
+    least, most = game_type.min_num_players, game_type.max_num_players
+    raise errors.GameError(f"{name} takes {least} to {most} players, not {game.num_players()}")
+  if game_type.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
+    raise errors.SampledChanceError(
+      f"{name} samples chance inside the game; only listed chance outcomes can be solved"
+    )
+  if game.num_players() == 1:
+    raise errors.SinglePlayerGameError(f"{name} has one player; two or more are needed")
+  if names_infostates and not game_type.provides_information_state_string:
+    has, history = (
+      ("observation strings only, which may forget", 'infostate="history", or with ')
+      if game_type.provides_observation_string
+      else ("no strings at all", "")
+    )
+    raise errors.NoInformationStateError(
+      f"{name} has {has}; infosets are told apart by information state strings. Call compile_game with "
+      f"{history}a function of state and player as infostate, and give any solver what it returns."
+    )
+  if game.num_distinct_actions() < 1:
+    raise errors.GameError(f"{name} has {game.num_distinct_actions()} actions")
+  low, high = game.min_utility(), game.max_utility()
+  if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+    raise errors.GameError(f"{name} says that utilities lie between {low} and {high}")
+  if name == "universal_poker":
+    check_pot(game)
+  if game_type.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+    return pyspiel.convert_to_turn_based(game)
+  return game
+
+
+def check_pot(game: pyspiel.Game) -> None:
+  """Refuses a pot that OpenSpiel does not take for chips that players have spent: its bets are then others."""
+  parameters = game.get_parameters()
+  pot, blinds = parameters["potSize"], str(parameters["blind"]).split()
+  if pot > 0 and [float(blind) * game.num_players() for blind in blinds] != [pot] * len(blinds):
+    raise errors.GameError(
+      f"universal_poker takes potSize={pot} for chips that nobody has spent, unless the blinds are as much: with "
+      f"blind={' '.join(blinds)}, bets and payoffs come out wrong. Give each player a blind of the pot divided by the "
+      "number of players"
+    )
+
+
+def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostates: bool) -> int:
+  """Plays at random until the end or for `max_moves`, checking each state; returns the number of moves made."""
+  state = game.new_initial_state()
+  if state.is_terminal():
+    raise errors.GameError(f"{game} is over before the first move")
+  for move in range(max_moves):
+    if state.is_terminal():
+      if not all(map(math.isfinite, state.returns())):
+        raise errors.InvalidPayoffError(
+          f"{game} ends with payoffs {state.returns()} after {state.history()}"
+        )
+      return move
+    if state.is_chance_node():
+      actions, weights = zip(*state.chance_outcomes(), strict=True)
+      if (
+        min(weights) < 0
+        or (min(weights) == 0 and not is_endgame(game))
+        or not math.isclose(math.fsum(weights), 1, rel_tol=_CHANCE_TOLERANCE)
+      ):
+        raise errors.GameError(
+          f"{game} has chance probabilities {weights[:10]} after {state.history()}"
+        )
+    else:
+      actions, weights = _LEGAL_ACTIONS(state), None
+      if names_infostates:
+        state.information_state_string(state.current_player())
+    if not actions:
+      raise errors.GameError(f"{game} has no legal action after {state.history()}")
+    state.apply_action(rng.choices(actions, weights)[0])
+  return max_moves
+
+
+def is_python_game(game: pyspiel.Game) -> bool:
+  """Returns whether a game, or one that it is made of, is written in Python, or is unknown to OpenSpiel."""
+  if type(game).__module__.partition(".")[0] != pyspiel.__name__:
+    return True
+  inner = (value for value in game.get_parameters().values() if isinstance(value, dict))
+  try:
+    return any(
+      is_python_game(pyspiel.load_game(parameters.pop("name"), parameters))
+      for parameters in map(dict, inner)
+      if "name" in parameters
+    )
+  except pyspiel.SpielError:
+    return True
+
+
+def is_endgame(game: pyspiel.Game) -> bool:
+  """Returns whether OpenSpiel lists all deals of hands at the root, impossible ones with probability 0."""
+  name, parameters = game.get_type().short_name, game.get_parameters()
+  return name == "universal_poker" and bool(parameters["handReaches"])
+
+
+def _probe(string: str, names_infostates: bool) -> None:
+  """Loads and plays a game in a forked child; raises what the child found, or how it died."""
+  report, exit_code = _try_in_child(string, names_infostates)
+  if exit_code == -signal.SIGALRM:
+    # The child may have waited for a lock that another thread held when it was forked.
+    report, exit_code = _try_in_child(string, names_infostates)
+  if report:
+    error = pickle.loads(report)
+    if error is not None:
+      raise error
+    return
+  if exit_code == -signal.SIGALRM:
+    fate = f"takes more than {_PROBE_SECONDS:g} seconds to load and play a few games"
+  elif exit_code < 0:
+    fate = f"ends the process with {signal.Signals(-exit_code).name}"
+  else:
+    fate = f"ends the process with exit code {exit_code}"
+  raise errors.GameParameterError(f"{_shorten(string)} {fate}. {_takes(string)}")
+
+
+def _try_in_child(string: str, names_infostates: bool) -> tuple[bytes, int]:
+  """Returns what a forked child has to report of a game, and how it ended."""
+  read_end, write_end = os.pipe()
+  with warnings.catch_warnings():
+    # Forking beside running threads is warned of because a child may wait for their locks; this one has an alarm.
+    warnings.simplefilter("ignore")
+    child = os.fork()
+  if child == 0:
+    _report_trial(string, names_infostates, write_end)
+  os.close(write_end)
+  with os.fdopen(read_end, "rb") as pipe:
+    report = pipe.read()
+  return report, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _report_trial(string: str, names_infostates: bool, write_end: int) -> NoReturn:
+  """The child of `_probe`: writes the pickled error, or None, and exits."""
+  try:
+    # Finalizers of the parent's objects may need locks that were held when this child was forked.
+    gc.disable()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, _PROBE_SECONDS)
+    # A crash here is an answer, not something to dump a core or a traceback for.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.disable()
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    if os.path.exists("/proc/self/statm"):
+      with open("/proc/self/statm") as statm:
+        limit = int(statm.read().split()[0]) * resource.getpagesize() + _PROBE_EXTRA_BYTES
+      hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+      resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))
+    error: errors.GameError | None = None
+    try:
+      game = pyspiel.load_game(string)
+      _check_values(pyspiel.game_parameters_from_string(string), game.num_players())
+      game = _to_sequential(game, names_infostates)
+      rng, moves = random.Random(0), 0
+      for _ in range(_PROBE_PLAYOUTS):
+        moves += _play(game, rng, _PROBE_MOVES - moves, names_infostates)
+    except errors.UnsupportedGameError as unsupported:
+      error = unsupported
+    except Exception as problem:
+      error = errors.GameParameterError(
+        f"{_shorten(string)} can't be played: {_detail(problem)}. {_takes(string)}"
+      )
+    with os.fdopen(write_end, "wb") as pipe:
+      pickle.dump(error, pipe)
+  finally:
+    os._exit(0)

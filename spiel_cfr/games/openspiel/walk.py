@@ -1,0 +1,376 @@
+"""The one walk over a game's states, through OpenSpiel's State and Game API only."""
+
+import array
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, taken
+from spiel_cfr._numba.sort_columns import lexicographic_order
+from spiel_cfr._util import memory
+from spiel_cfr.games.openspiel.first_states import FirstHistories, IntArray
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.promises import (
+  chance_outcomes,
+  check_actions,
+  imperfect_recall,
+  inconsistent_actions,
+  unknown_player,
+  wrong_returns,
+)
+from spiel_cfr.games.openspiel.walk_limits import Watch
+
+_CHANCE = int(pyspiel.PlayerId.CHANCE)
+_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+# Terminal histories that are kept apart before those with the same sequences are merged, at least: bounds the memory of
+# games whose chance nodes multiply histories (those that no player sees) without merging often.
+_MERGE_EVERY = 1 << 20
+# And at least this share of those that are kept anyway, so that a history is sorted a bounded number of times.
+_LEAST_SHARE = 1 / 8
+# A state carries the last sequences of all players as one integer, so many bits each: its children's come from an
+# addition, and no tuple of them is taken apart and put together.
+_BITS = 32
+_ONE_SEQUENCE = (1 << _BITS) - 1
+_CHECK_EVERY = 1 << 12
+# Of the largest return: what sums of returns may differ by and still count as constant.
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclasses.dataclass
+class Enumeration:
+  """What the walk brought home, in order of discovery.
+
+  That order is the one of OpenSpiel's `TabularPolicy`: histories sorted as strings, depth first.
+
+  Attributes:
+    infostates: each player's information state strings.
+    parents: int64 (infosets,) per player: the sequence above each infoset. A player's sequences are numbered from 0,
+      the empty one, through the actions of infoset 0, of infoset 1 and so on.
+    actions: each player's legal actions, infoset by infoset, in one flat int64 array.
+    num_actions: int64 (infosets,) per player.
+    leaf_sequences: uint32 (players, leaves), no two columns alike.
+    leaf_payoffs: float64 (leaves, players): summed over the histories with these sequences, weighted by chance.
+    num_states: how many states there are.
+    num_terminals: how many of them are terminal.
+    payoff_range: smallest and largest return that any player can get.
+    constant_sum: what the players' returns sum to, or None where they don't always sum to the same.
+    first_histories: see `games.openspiel.first_states`.
+  """
+
+  infostates: list[list[str]]
+  parents: list[Int64s]
+  actions: list[Int64s]
+  num_actions: list[Int64s]
+  leaf_sequences: Uint32s
+  leaf_payoffs: Float64s
+  num_states: int
+  num_terminals: int
+  payoff_range: tuple[float, float]
+  constant_sum: float | None
+  first_histories: IntArray
+
+
+def enumerate_game(
+  view: GameView, max_nodes: int, max_bytes: int, progress: bool | None = None
+) -> Enumeration:
+  """Walks all states of a sequential game once.
+
+  Args:
+    view: the game.
+    max_nodes: how many states the game may have.
+    max_bytes: how much the resident memory of the process may grow.
+    progress: whether to show progress: a bar on a terminal, a line every ten seconds elsewhere; by default, it is.
+
+  Returns:
+    Everything that the solvers need to know of the game.
+
+  Raises:
+    GameTooLargeError: there are more states than `max_nodes`, or they need more than `max_bytes`.
+    ArgumentError: see `GameView.legal_actions`.
+    ImperfectRecallError: an infoset can be reached by two sequences of its owner.
+    InconsistentInfosetError: two states of an infoset have different legal actions.
+    InvalidPayoffError: a return is NaN or infinite, or there is not one for each player.
+    UnsupportedGameError: a player's legal actions are not different actions of the game.
+    GameError: chance outcomes do not have probabilities, or a state has no action.
+  """
+  num_players = view.num_players
+  infostate_of, legal_actions_of, returns_of = view.infostate, view.legal_actions, view.returns
+  found = [_Infosets() for _ in range(num_players)]
+  # What every decision looks at, without a look into an object.
+  at_hand = [
+    (own.places.get, own.parents, own.firsts, own.kinds, own.moves, _BITS * player)
+    for player, own in enumerate(found)
+  ]
+  first_histories = FirstHistories()
+  leaves = _Leaves(num_players)
+  add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
+  add_reach = leaves.new_reaches.append
+  # States count as soon as they are on the stack: in games with many moves those are most of the memory.
+  num_states, next_check = 1, 0
+  stack: list[tuple[Any, int, float]] = [(view.new_initial_state(), 0, 1.0)]
+  push, pop, terminal = stack.append, stack.pop, _TERMINAL
+
+  watch = Watch(view, max_nodes, max_bytes, progress)
+  try:
+    while stack:
+      state, sequences, reach = pop()
+      player = state.current_player()
+      if player == terminal:
+        returns = returns_of(state)
+        if len(returns) != num_players:
+          raise wrong_returns(state, returns, num_players)
+        add_sequences(sequences)
+        add_returns(returns)
+        add_reach(reach)
+        continue
+
+      if num_states >= next_check:
+        watch.check(num_states, sum(map(len, found)))
+        leaves.collect()
+        first_histories.collect()
+        next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
+
+      if 0 <= player < num_players:
+        infostate = infostate_of(state)
+        legal = legal_actions_of(state)
+        place_of, parents, firsts, kinds, moves, shift = at_hand[player]
+        parent = sequences >> shift & _ONE_SEQUENCE
+        infoset = place_of(infostate)
+        if infoset is None:
+          mine = found[player]
+          kind = mine.kind_of.get(tuple(legal))
+          if kind is None:
+            kind = mine.add_kind(_moves(view, state, legal, shift))
+          infoset = mine.add(infostate, parent, kind)
+          first_histories.add(player, state.history())
+        known, later, (before, action) = moves[kinds[infoset]]
+        if parent != parents[infoset]:
+          raise imperfect_recall(view, state)
+        if known != legal:
+          raise inconsistent_actions(view, state, known)
+        num_states += len(legal)
+        first = sequences + (firsts[infoset] - parent << shift)
+        for later_before, later_action in later:
+          push((state.child(later_action), first + later_before, reach))
+        # The state becomes its own first child, which saves a copy.
+        state.apply_action(action)
+        push((state, first + before, reach))
+
+      elif player == _CHANCE:
+        outcomes = chance_outcomes(view, state)
+        outcomes.sort(key=_name_of_action, reverse=True)
+        num_states += len(outcomes)
+        for action, probability in outcomes:
+          push((state.child(action), sequences, reach * probability))
+
+      else:
+        raise unknown_player(state)
+    watch.check(num_states, sum(map(len, found)))
+  except errors.GameTooLargeError:
+    # A traceback would keep all that has been found.
+    stack.clear()
+    found.clear()
+    at_hand.clear()
+    leaves.forget()
+    memory.give_back()
+    raise
+  except UnicodeDecodeError as error:
+    raise errors.UnsupportedGameError(
+      f"The game names an infoset or an action with bytes that are no UTF-8: {error}"
+    ) from error
+  finally:
+    watch.close()
+
+  merged_sequences, merged_payoffs = leaves.merged()
+  return Enumeration(
+    infostates=[list(own.places) for own in found],
+    parents=[np.array(own.parents, np.int64) for own in found],
+    actions=[own.all_actions() for own in found],
+    num_actions=[own.num_actions() for own in found],
+    leaf_sequences=merged_sequences,
+    leaf_payoffs=merged_payoffs,
+    num_states=num_states,
+    num_terminals=leaves.num_terminals,
+    payoff_range=leaves.payoff_range,
+    constant_sum=leaves.constant_sum,
+    first_histories=first_histories.all(),
+  )
+
+
+# Legal actions; of each but the first to explore, last to explore first, how many sequences of the infoset are before
+# it, shifted to where its owner's are, and the action; that first one.
+_Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
+
+
+def _moves(view: GameView, state: Any, legal: list[int], shift: int) -> _Moves:
+  """Returns how to explore a decision: in the order in which histories sort as strings."""
+  check_actions(view, state, legal)
+  order = sorted(enumerate(legal), key=lambda move: str(move[1]))
+  moves = [(index << shift, action) for index, action in order]
+  return legal, moves[:0:-1], moves[0]
+
+
+class _Infosets:
+  """One player's, in order of discovery: numbers in arrays, nothing that the garbage collector would have to look at.
+
+  Attributes:
+    places: which infoset it is, by name.
+    parents: the sequence above each.
+    firsts: the sequence of each one's first action.
+    kinds: which of `moves` each has.
+    moves: by kind; most infosets share theirs with others.
+    kind_of: by legal actions.
+  """
+
+  __slots__ = ("firsts", "kind_of", "kinds", "moves", "next_sequence", "parents", "places")
+
+  def __init__(self) -> None:
+    self.places: dict[str, int] = {}
+    self.parents, self.firsts, self.kinds = (array.array("I") for _ in range(3))
+    self.moves: list[_Moves] = []
+    self.kind_of: dict[tuple[int, ...], int] = {}
+    self.next_sequence = 1
+
+  def __len__(self) -> int:
+    return len(self.kinds)
+
+  def add_kind(self, moves: _Moves) -> int:
+    """Adds a kind of infoset and returns its number."""
+    kind = self.kind_of[tuple(moves[0])] = len(self.moves)
+    self.moves.append(moves)
+    return kind
+
+  def add(self, name: str, parent: int, kind: int) -> int:
+    """Adds an infoset and returns its number."""
+    infoset = self.places[name] = len(self.kinds)
+    self.parents.append(parent)
+    self.firsts.append(self.next_sequence)
+    self.kinds.append(kind)
+    self.next_sequence += len(self.moves[kind][0])
+    return infoset
+
+  def num_actions(self) -> Int64s:
+    """Returns how many actions each infoset has."""
+    counts = np.array([len(legal) for legal, _, _ in self.moves], np.int64)
+    result: Int64s = counts[np.array(self.kinds, np.int64)]
+    return result
+
+  def all_actions(self) -> Int64s:
+    """Returns the actions of all infosets, end to end."""
+    moves, count = self.moves, self.next_sequence - 1
+    return np.fromiter(
+      (action for kind in self.kinds for action in moves[kind][0]), np.int64, count
+    )
+
+
+def _name_of_action(outcome: tuple[int, float]) -> str:
+  return str(outcome[0])
+
+
+class _Leaves:
+  """Collects terminal histories and merges those with the same sequences of all players."""
+
+  def __init__(self, num_players: int) -> None:
+    self.num_players = num_players
+    self.num_terminals = 0
+    self.payoff_range = (math.inf, -math.inf)
+    self.constant_sum: float | None = None
+    # The walk appends to these three directly: a call of ours a history would cost a tenth of it.
+    self.new_sequences: list[int] = []
+    self.new_returns: list[Sequence[float]] = []
+    self.new_reaches: list[float] = []
+    # A row per leaf, and behind them room for more.
+    self._sequences = np.zeros((0, num_players), np.uint32)
+    self._payoffs = np.zeros((0, num_players))
+    self._num_leaves = self._unmerged = 0
+    self._next_merge = _MERGE_EVERY
+
+  def collect(self) -> None:
+    """Moves new histories into arrays; call it every few thousand."""
+    count = len(self.new_reaches)
+    if not count:
+      return
+    shape, width = (count, self.num_players), self.num_players * _BITS // 8
+    packed = b"".join([each.to_bytes(width, "little") for each in self.new_sequences])
+    sequences = np.frombuffer(packed, "<u4").reshape(shape)
+    flat = itertools.chain.from_iterable(self.new_returns)
+    returns = np.fromiter(flat, np.float64, count * self.num_players).reshape(shape)
+    self._note_returns(returns)
+    self._make_room(self._num_leaves + count)
+    new = slice(self._num_leaves, self._num_leaves + count)
+    self._sequences[new] = sequences
+    self._payoffs[new] = returns * np.array(self.new_reaches)[:, None]
+    self._num_leaves += count
+    self.num_terminals += count
+    self._unmerged += count
+    for column in (self.new_sequences, self.new_returns, self.new_reaches):
+      column.clear()
+    if self._unmerged >= self._next_merge:
+      self._merge()
+
+  def forget(self) -> None:
+    """Forgets everything."""
+    self._num_leaves = 0
+    self._resize(0)
+    for column in (self.new_sequences, self.new_returns, self.new_reaches):
+      column.clear()
+
+  def merged(self) -> tuple[Uint32s, Float64s]:
+    """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories."""
+    self.collect()
+    self._merge()
+    self._resize(self._num_leaves)
+    return self._sequences.T, self._payoffs
+
+  def _make_room(self, length: int) -> None:
+    if length > len(self._payoffs):
+      self._resize(length + length // 16)
+
+  def _resize(self, length: int) -> None:
+    # In place, where a new array and the old one would be there at the same time.
+    for table in (self._sequences, self._payoffs):
+      table.resize((length, self.num_players), refcheck=False)
+
+  def _merge(self) -> None:
+    """Sorts the leaves in place, and adds up payoffs with the same sequences."""
+    sequences, payoffs = self._sequences[: self._num_leaves], self._payoffs[: self._num_leaves]
+    order = lexicographic_order(sequences.T)
+    first = np.zeros(self._num_leaves, bool)
+    first[0] = True
+    for column in sequences.T:
+      column[:] = taken(column, order)
+      first[1:] |= column[1:] != column[:-1]
+    for values in payoffs.T:
+      values[:] = taken(values, order)
+    del order
+    starts = np.flatnonzero(first)
+    # Where nearly all are kept, there is no point in looking often: that would sort n leaves n / 2^20 times.
+    kept = 1 - (self._num_leaves - len(starts)) / max(self._unmerged, 1)
+    self._next_merge = max(_MERGE_EVERY, int(max(kept, _LEAST_SHARE) * len(starts)))
+    self._num_leaves, self._unmerged = len(starts), 0
+    for column in sequences.T:
+      column[: len(starts)] = column[starts]
+    for values in payoffs.T:
+      values[: len(starts)] = np.add.reduceat(values, starts)
+
+  def _note_returns(self, returns: Float64s) -> None:
+    if not np.isfinite(returns).all():
+      worst = int(np.flatnonzero(~np.isfinite(returns).all(axis=1))[0])
+      raise errors.InvalidPayoffError(
+        f"Terminal state {self.num_terminals + worst + 1:,} of the walk has the returns "
+        f"{returns[worst].tolist()}; they must be finite numbers."
+      )
+    low, high = self.payoff_range
+    self.payoff_range = (min(low, float(returns.min())), max(high, float(returns.max())))
+    sums = returns.sum(axis=1)
+    if not self.num_terminals:
+      self.constant_sum = float(sums[0])
+    tolerance = _SUM_TOLERANCE * max(1.0, *map(abs, self.payoff_range))
+    if self.constant_sum is not None and np.abs(sums - self.constant_sum).max() > tolerance:
+      self.constant_sum = None

@@ -1,0 +1,109 @@
+"""Bounds on payoffs, from a list of leaves, for step sizes that need them."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr.games.sequence_form.treeplex import Treeplex
+
+# What `Payoff.leaves` returns.
+Leaves: TypeAlias = tuple[Uint32s, Uint32s, Float64s]
+
+
+def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+  """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
+
+  For each tuple of the others' last sequences, the player's own best continuation is taken on its own; then each other
+  player's best strategy against these, one player after the other. All payoffs count as positive. Each step can only
+  raise the result.
+
+  Args:
+    leaves: the player's, as `Payoff.leaves` lists them.
+    treeplexes: one per player.
+    player: whose.
+
+  Returns:
+    Shape (end - root,), from the empty sequence on.
+  """
+  own, others, values = leaves
+  keys = [key.astype(np.int64) for key in (own, *others)]
+  keys, values = _carry_up(treeplexes[player], 0, keys, np.abs(values))
+  for shift in reversed(range(1, len(treeplexes))):
+    tree = treeplexes[(player + shift) % len(treeplexes)]
+    keys, values = _carry_up(tree, shift, keys, values)
+    # Only there has the whole of this player's tree been seen.
+    at_root = keys[shift] == tree.root
+    keys, values = [key[at_root] for key in keys[:shift]], values[at_root]
+  root, end = treeplexes[player].root, treeplexes[player].end
+  bounds = np.zeros(end - root)
+  bounds[keys[0] - root] = values
+  return bounds
+
+
+def _carry_up(
+  tree: Treeplex, index: int, keys: list[Int64s], values: Float64s
+) -> tuple[list[Int64s], Float64s]:
+  """Adds to each entry of a sparse tensor the best that can follow in one player's tree.
+
+  Args:
+    tree: the player's tree.
+    index: which of the keys is the player's sequence.
+    keys: of each entry.
+    values: not negative, of each entry; entries that are left out are 0.
+
+  Returns:
+    The same for all sequences from which an entry can be reached.
+  """
+  done: list[tuple[list[Int64s], Float64s]] = []
+  for sequences, infosets in list(tree.blocks())[::-1]:
+    first, last = sequences[0, 0], sequences[-1, -1]
+    place = np.zeros(last - first + 1, np.int64)
+    place[sequences - first] = np.arange(sequences.shape[1])
+    here = (keys[index] >= first) & (keys[index] <= last)
+    done.append(combined([key[here] for key in keys], values[here], np.add))
+    level_keys, level = done[-1]
+    infoset = place[level_keys[index] - first]
+    parents = tree.parent[infosets][infoset].astype(np.int64)
+    (_, *best_keys), best = combined(
+      [infoset, *level_keys[:index], parents, *level_keys[index + 1 :]], level, np.maximum
+    )
+    keys = [np.concatenate([key[~here], more]) for key, more in zip(keys, best_keys, strict=True)]
+    values = np.concatenate([values[~here], best])
+  done.append(combined(keys, values, np.add))
+  return (
+    [np.concatenate(parts) for parts in zip(*(keys for keys, _ in done), strict=True)],
+    np.concatenate([values for _, values in done]),
+  )
+
+
+def combined(
+  keys: list[Int64s], values: Float64s, operation: np.ufunc
+) -> tuple[list[Int64s], Float64s]:
+  """Reduces the values of equal keys to one."""
+  if not len(values):
+    return keys, values
+  order = np.lexsort(keys)
+  keys = [key[order] for key in keys]
+  new = np.any([np.diff(key) != 0 for key in keys], axis=0)
+  starts = np.flatnonzero(np.concatenate([[True], new]))
+  combined: Float64s = operation.reduceat(values[order], starts)
+  return [key[starts] for key in keys], combined
+
+
+def sensitivity(leaves: Leaves) -> float:
+  """Sum over the other players of a bound on the norm of the payoff matrix of their and this player's sequences.
+
+  The spectral norm is at most the Frobenius norm, and at most the root of the largest row sum times the largest column
+  sum. Players besides the two count as playing to all their sequences.
+  """
+  own, others, values = leaves
+  total = 0.0
+  for theirs in others:
+    (rows, columns), entries = combined(
+      [own.astype(np.int64), theirs.astype(np.int64)], np.abs(values), np.add
+    )
+    largest_sums = [np.bincount(key, entries).max(initial=0.0) for key in (rows, columns)]
+    total += min(float(np.linalg.norm(entries)), float(np.sqrt(np.prod(largest_sums))))
+  return total

@@ -1,0 +1,1 @@
+"""A game as sequences: treeplexes, and the passes over them."""

@@ -1,0 +1,264 @@
+"""Infosets that share strategies and regrets though their owner came to them in different ways.
+
+Where players forget (Waugh et al., "A Practical Use of Imperfect Recall", 2009; Lanctot et al., "No-Regret Learning in
+Extensive-Form Games with Imperfect Recall", 2012), a bucket is several infosets of a game of perfect recall, tied
+together. The counterfactual utility of an action of the bucket is the sum over them, under the strategies just played:
+
+    U(B, a) = sum over I in B of u(I, a)
+
+So a tied iteration carries utilities up as they are, pools them within buckets, and hands the pooled ones to the
+minimizer, which so does the same at all infosets of a bucket. Everything stays in the order of the game.
+
+What is carried up does not wait for what is learned, so that it needs no block kernel: a loop that the compiler sees
+through takes less time than calls do.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from spiel_cfr._numba.arrays import (
+  COUNT,
+  COUNT_TABLE,
+  FLOAT_TABLE,
+  FLOATS,
+  INDICES,
+  AnyFloats,
+  Float64s,
+  Int64s,
+  Uint32s,
+  Uint64s,
+  floats,
+  tuple_type,
+  unpickled,
+)
+from spiel_cfr._numba.kernels import Kernel, inlined, kernel
+from spiel_cfr._numba.simd import load, number_for, store, width
+from spiel_cfr.games.sequence_form.blocks import CHUNK, block_signature
+from spiel_cfr.games.sequence_form.tree_passes import TREE, Scratch, Tree, scratch_type, sweep_up
+from spiel_cfr.games.sequence_form.treeplex import DEPTH
+
+_ZERO, _ONE, _TWO, _CHUNK = (np.uint64(number) for number in (0, 1, 2, CHUNK))
+# Columns of `Ties.levels`.
+_FIRST_GROUP, _END_GROUP, _FIRST_TIE, _END_TIE = range(4)
+
+
+class Ties(NamedTuple):
+  """Sequences that are tied to each other.
+
+  Attributes:
+    members: the tied sequences, tie by tie; the ties of a player together, in the order of its groups.
+    starts: where each tie begins in `members`, and the end.
+    levels: a row per depth of each player: first group, one past the last, first tie, one past the last.
+    players: a row per player: its first level, one past the last.
+  """
+
+  members: Uint32s
+  starts: Uint32s
+  levels: Uint64s
+  players: Uint64s
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles as a call, see `arrays.unpickled`."""
+    return unpickled, (Ties, *self)
+
+
+TIES = tuple_type(Ties, INDICES, INDICES, COUNT_TABLE, COUNT_TABLE)
+NO_TIES = Ties(
+  np.zeros(0, np.uint32),
+  np.zeros(1, np.uint32),
+  np.zeros((0, 4), np.uint64),
+  np.zeros((0, 2), np.uint64),
+)
+# In place of `Tree.parent`: what is pooled is not carried up.
+_NOWHERE = np.zeros(0, np.uint32)
+
+
+def build_ties(groups: Sequence[Uint64s], bucket: Int64s) -> Ties:
+  """Ties sequences.
+
+  Args:
+    groups: each player's `Treeplex.groups`, or those of a part of it.
+    bucket: shape (sequences,): tied are those of one player with the same number; negative ones are not.
+  """
+  levels: list[tuple[int, int, int, int]] = []
+  players: list[tuple[int, int]] = []
+  members: list[Int64s] = [np.zeros(0, np.int64)]
+  lengths: list[Int64s] = [np.zeros(1, np.int64)]
+  first_group = num_ties = 0
+  for own in groups:
+    sequences, depths = _sequences(own.astype(np.int64))
+    tied = bucket[sequences] >= 0
+    sequences, depths = sequences[tied], depths[tied]
+    _, tie, counts = np.unique(bucket[sequences], return_inverse=True, return_counts=True)
+    several = counts[tie] > 1
+    sequences, depths, tie = sequences[several], depths[several], tie[several]
+    # Where a bucket spans depths, its last member counts: all are known when that is.
+    deepest = np.zeros(len(counts), np.int64)
+    np.maximum.at(deepest, tie, depths)
+    order = np.lexsort((sequences, tie, deepest[tie]))
+    starts = np.flatnonzero(np.diff(tie[order], prepend=-1))
+    members.append(sequences[order])
+    lengths.append(np.diff(np.append(starts, len(order))))
+    at = deepest[tie[order][starts]]
+    first_level = len(levels)
+    of_group = own[:, DEPTH].astype(np.int64)
+    for depth in np.unique(of_group).tolist():
+      begin, end = np.searchsorted(of_group, [depth, depth + 1]).tolist()
+      first, last = np.searchsorted(at, [depth, depth + 1]).tolist()
+      levels.append((first_group + begin, first_group + end, num_ties + first, num_ties + last))
+    players.append((first_level, len(levels)))
+    first_group += len(own)
+    num_ties += len(starts)
+  return Ties(
+    np.concatenate(members).astype(np.uint32),
+    np.cumsum(np.concatenate(lengths)).astype(np.uint32),
+    np.array(levels, np.uint64).reshape(-1, 4),
+    np.array(players, np.uint64).reshape(-1, 2),
+  )
+
+
+def spans_depths(ties: Ties, groups: Uint64s) -> bool:
+  """Returns whether some tied sequences have more infosets of their owner above them than others of the same tie."""
+  sequences, depths = _sequences(groups.astype(np.int64))
+  depth = np.zeros(int(sequences.max(initial=0)) + 1, np.int64)
+  depth[sequences] = depths
+  starts = ties.starts.astype(np.int64)
+  first = np.repeat(ties.members[starts[:-1]], np.diff(starts))
+  return bool((depth[ties.members] != depth[first]).any())
+
+
+def _sequences(groups: Int64s) -> tuple[Int64s, Int64s]:
+  """Returns the sequences of some groups, and how many infosets of the owner lie above each one's."""
+  sequences, depths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+  for first, stride, count, actions, _, depth in groups.tolist():
+    own = (first + stride * np.arange(actions)[:, None] + np.arange(count)).ravel()
+    sequences.append(own)
+    depths.append(np.full(len(own), depth))
+  return np.concatenate(sequences), np.concatenate(depths)
+
+
+def pooled(ties: Ties, sequence_form: Float64s) -> Float64s:
+  """Returns numbers over sequences with those of tied ones replaced by their sum."""
+  result = sequence_form.copy()
+  if len(ties.members):
+    starts = ties.starts.astype(np.int64)
+    sums = np.add.reduceat(sequence_form[ties.members], starts[:-1])
+    result[ties.members] = np.repeat(sums, np.diff(starts))
+  return result
+
+
+@inlined
+def carry_worth(
+  begin: int, end: int, tree: Tree, strategy: AnyFloats, utility: AnyFloats, value: AnyFloats
+) -> None:
+  """Does what `sweep_up` does where an infoset is worth what its strategy makes of its utilities."""
+  groups, parent = tree.groups, tree.parent
+  for back in range(end - begin):
+    group = end - _ONE - back
+    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
+    actions, infoset = groups[group, 3], groups[group, 4]
+    for start in range(_ZERO, total, _CHUNK):
+      count = min(_CHUNK, total - start)
+      for i in range(_ZERO, count, width(strategy)):
+        row = first + start + i
+        worth = load(strategy, row) * load(utility, row)
+        for _ in range(_ONE, actions):
+          row += stride
+          worth = worth + load(strategy, row) * load(utility, row)
+        store(value, i, worth)
+      for i in range(count):
+        utility[parent[infoset + start + i]] += value[i]
+
+
+@inlined
+def pool(begin: int, end: int, ties: Ties, utility: AnyFloats, shared: AnyFloats) -> None:
+  """Replaces the utilities of tied sequences of some levels by their sums, written to `shared`."""
+  members, starts = ties.members, ties.starts
+  for tie in range(ties.levels[begin, _FIRST_TIE], ties.levels[end - _ONE, _END_TIE]):
+    first, last = np.uint64(starts[tie]), np.uint64(starts[tie + _ONE])
+    if last - first == _TWO:
+      # Most ties are pairs, and shorter than what a loop takes to set up.
+      one, other = members[first], members[first + _ONE]
+      shared[one] = shared[other] = utility[one] + utility[other]
+      continue
+    total = number_for(utility, 0.0)
+    for place in range(first, last):
+      total += utility[members[place]]
+    for place in range(first, last):
+      shared[members[place]] = total
+
+
+def tied_sweep_up_signature(number: Any) -> Any:
+  """Returns the signature of `tied_sweep_up` in a precision."""
+  block_kernel = types.FunctionType(block_signature(number))
+  return types.void(
+    block_kernel,
+    types.boolean,
+    COUNT,
+    TIES,
+    TREE,
+    *[floats(number)] * 3,
+    floats(number, 2),
+    FLOAT_TABLE,
+    FLOATS,
+    scratch_type(number),
+  )
+
+
+@kernel(tied_sweep_up_signature)
+def tied_sweep_up(
+  block_kernel: Kernel,
+  chooses: bool,
+  player: int,
+  ties: Ties,
+  tree: Tree,
+  strategy: AnyFloats,
+  utility: AnyFloats,
+  shared: AnyFloats,
+  state: AnyFloats,
+  local: Float64s,
+  parameters: Float64s,
+  scratch: Scratch,
+) -> None:
+  """Does what `sweep_up` does, with pooled utilities for the block kernel.
+
+  Args:
+    block_kernel: what learns.
+    chooses: whether infosets are worth what they are under the strategies that the kernel chooses, level by level from
+      the deepest; or under those that it finds.
+    player: whose groups.
+    ties: see `Ties`.
+    tree: see `sweep_up`, as for all others but `shared`.
+    strategy: likewise.
+    utility: likewise; if infosets do not choose, pooled in the end.
+    shared: room for pooled utilities, if infosets choose.
+    state: likewise.
+    local: likewise.
+    parameters: likewise.
+    scratch: likewise.
+  """
+  levels, alone = ties.levels, Tree(tree.groups, _NOWHERE, tree.scale)
+  first, last = ties.players[player, 0], ties.players[player, 1]
+  if last == first:
+    return
+  if not chooses:
+    begin, end = levels[first, _FIRST_GROUP], levels[last - _ONE, _END_GROUP]
+    carry_worth(begin, end, tree, strategy, utility, scratch.value)
+    # Nobody asks for these any more.
+    pool(first, last, ties, utility, utility)
+    sweep_up(block_kernel, begin, end, alone, strategy, utility, state, local, parameters, scratch)
+    return
+  groups = tree.groups
+  for back in range(last - first):
+    level = last - _ONE - back
+    begin, end = levels[level, _FIRST_GROUP], levels[level, _END_GROUP]
+    for group in range(begin, end):
+      row = groups[group, 0]
+      for i in range(row, row + groups[group, 1] * groups[group, 3]):
+        shared[i] = utility[i]
+    pool(level, level + _ONE, ties, utility, shared)
+    sweep_up(block_kernel, begin, end, alone, strategy, shared, state, local, parameters, scratch)
+    carry_worth(begin, end, tree, strategy, utility, scratch.value)

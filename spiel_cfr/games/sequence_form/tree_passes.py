@@ -1,0 +1,327 @@
+"""The two passes over a treeplex of which every algorithm here is made: from the leaves up, and from the root down."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from spiel_cfr._numba.arrays import (
+  COUNT_TABLE,
+  FLOAT_TABLE,
+  FLOATS,
+  INDICES,
+  SHORTS,
+  AnyFloats,
+  Float64s,
+  Uint16s,
+  Uint32s,
+  Uint64s,
+  aligned_zeros,
+  borrowed,
+  floats,
+  tuple_type,
+  unpickled,
+)
+from spiel_cfr._numba.kernels import Kernel, inlined, kernel
+from spiel_cfr._numba.simd import (
+  add_unbiased,
+  full,
+  is_single,
+  load,
+  number_for,
+  store,
+  where_greater,
+  width,
+)
+from spiel_cfr.games.sequence_form.blocks import CHUNK, SCRATCH_LINES, Block, block_signature
+
+NO_SCALE = np.zeros(0, np.uint16)
+_ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
+# The golden section: its multiples, less their integers, are spread as evenly as can be.
+_GOLDEN = (5.0**0.5 - 1.0) / 2.0
+
+
+class Tree(NamedTuple):
+  """What a sweep has to know of treeplexes, one or several.
+
+  Attributes:
+    groups: see `treeplex.Treeplex`.
+    parent: see there.
+    scale: see `blocks.Block`; empty for sweeps with block kernels that don't read it.
+  """
+
+  groups: Uint64s
+  parent: Uint32s
+  scale: Uint16s = NO_SCALE
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles as a call, see `arrays.unpickled`."""
+    return unpickled, (Tree, *self)
+
+
+class Memory(NamedTuple):
+  """What a solver remembers from one iteration to the next.
+
+  Attributes:
+    strategy: probability of each sequence's action at its infoset, shape (sequences,).
+    cumulative: weighted sum of the sequence forms of the iterations, shape (sequences,).
+    state: the minimizer's, shape (lines, sequences).
+    local: the minimizer's, shape (lines, infosets).
+  """
+
+  strategy: AnyFloats
+  cumulative: AnyFloats
+  state: AnyFloats
+  local: Float64s
+
+
+class Scratch(NamedTuple):
+  """What block kernels work on, see `blocks.Block`.
+
+  Attributes:
+    value: shape (`CHUNK`,).
+    lines: shape (`SCRATCH_LINES`, `CHUNK`).
+  """
+
+  value: AnyFloats
+  lines: AnyFloats
+
+
+TREE = tuple_type(Tree, COUNT_TABLE, INDICES, SHORTS)
+
+
+def memory_type(number: Any) -> Any:
+  """Returns the numba type of memory in a precision; `local` is float64 in any case."""
+  line = floats(number)
+  return tuple_type(Memory, line, line, floats(number, 2), FLOAT_TABLE)
+
+
+def scratch_type(number: Any) -> Any:
+  """Returns the numba type of scratch in a precision."""
+  return tuple_type(Scratch, floats(number), floats(number, 2))
+
+
+def new_scratch(dtype: npt.DTypeLike = np.float64) -> Scratch:
+  """Returns scratch for one thread."""
+  return Scratch(
+    aligned_zeros(CHUNK, dtype=dtype), aligned_zeros(SCRATCH_LINES, CHUNK, dtype=dtype)
+  )
+
+
+@inlined
+def sweep_up(
+  kernel: Kernel,
+  begin: int,
+  end: int,
+  tree: Tree,
+  strategy: AnyFloats,
+  utility: AnyFloats,
+  state: AnyFloats,
+  local: Float64s,
+  parameters: Float64s,
+  scratch: Scratch,
+) -> None:
+  """Runs a block kernel over the groups from `end - 1` down to `begin`, and adds their values to what is above.
+
+  Where `tree.parent` is empty, values stay where they are.
+  """
+  groups, parent, value = tree.groups, tree.parent, scratch.value
+  carries = parent.shape[0] != 0
+  strategy, state, local = borrowed(strategy), borrowed(state), borrowed(local)
+  gains, worth, lines = borrowed(utility), borrowed(value), borrowed(scratch.lines)
+  numbers, scale = borrowed(parameters), borrowed(tree.scale)
+  for back in range(end - begin):
+    group = end - _ONE - back
+    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
+    actions, infoset = groups[group, 3], groups[group, 4]
+    for start in range(_ZERO, total, _CHUNK):
+      count = min(_CHUNK, total - start)
+      kernel(
+        Block(
+          strategy,
+          gains,
+          state,
+          local,
+          scale,
+          worth,
+          lines,
+          numbers,
+          first + start,
+          stride,
+          infoset + start,
+          count,
+          actions,
+        )
+      )
+      if carries:
+        for i in range(count):
+          utility[parent[infoset + start + i]] += value[i]
+
+
+@inlined
+def dither_after(total: float) -> float:
+  """Returns a number from -1/2 to 1/2 that depends on what the weights of an average sum to so far.
+
+  The sums grow by the weights, polynomials of the iteration, and so these numbers are spread evenly (Weyl 1916).
+  """
+  turns = total * _GOLDEN
+  below: float = np.floor(turns)
+  return turns - below - 0.5
+
+
+@inlined
+def sweep_down(
+  begin: int,
+  end: int,
+  tree: Tree,
+  strategy: AnyFloats,
+  sequence_form: AnyFloats,
+  cumulative: AnyFloats,
+  scratch: Scratch,
+  weight_before: float,
+  weight_after: float,
+  dither: float,
+) -> None:
+  """Brings `sequence_form` up to date, and adds both what it was and what it becomes to `cumulative`.
+
+  In float32 what is added is dithered, see `simd.add_unbiased`; `dither` is what `dither_after` returns.
+  """
+  groups, parent, reach = tree.groups, tree.parent, scratch.value
+  before, after = number_for(cumulative, weight_before), number_for(cumulative, weight_after)
+  dither = number_for(cumulative, dither)
+  for group in range(begin, end):
+    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
+    actions, infoset = groups[group, 3], groups[group, 4]
+    for start in range(_ZERO, total, _CHUNK):
+      count = min(_CHUNK, total - start)
+      for i in range(count):
+        reach[i] = sequence_form[parent[infoset + start + i]]
+      if is_single(strategy):
+        for action in range(actions):
+          row = first + start + action * stride
+          for i in range(count):
+            updated = reach[i] * strategy[row + i]
+            added = before * sequence_form[row + i] + after * updated
+            cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
+            sequence_form[row + i] = updated
+      else:
+        # Nobody plays to padding.
+        for i in range(count, count + (-count) % width(strategy)):
+          reach[i] = 0.0
+        for i in range(_ZERO, count, width(strategy)):
+          share, none = load(reach, i), full(0.0)
+          row = first + start + i
+          for _ in range(actions):
+            played = where_greater(share, none, share * load(strategy, row), share)
+            gained = full(weight_before) * load(sequence_form, row) + full(weight_after) * played
+            store(cumulative, row, load(cumulative, row) + gained)
+            store(sequence_form, row, played)
+            row += stride
+
+
+@kernel(
+  lambda number: types.void(
+    types.FunctionType(block_signature(number)),
+    TREE,
+    floats(number),
+    floats(number),
+    floats(number, 2),
+    FLOAT_TABLE,
+    FLOATS,
+    scratch_type(number),
+  )
+)
+def tree_up(
+  block_kernel: Kernel,
+  tree: Tree,
+  strategy: AnyFloats,
+  utility: AnyFloats,
+  state: AnyFloats,
+  local: Float64s,
+  parameters: Float64s,
+  scratch: Scratch,
+) -> None:
+  """`sweep_up` over all groups."""
+  groups = np.uint64(tree.groups.shape[0])
+  sweep_up(block_kernel, _ZERO, groups, tree, strategy, utility, state, local, parameters, scratch)
+
+
+@kernel(
+  lambda number: types.void(TREE, *[floats(number)] * 3, scratch_type(number), *[types.float64] * 3)
+)
+def tree_down(
+  tree: Tree,
+  strategy: AnyFloats,
+  sequence_form: AnyFloats,
+  cumulative: AnyFloats,
+  scratch: Scratch,
+  weight_before: float,
+  weight_after: float,
+  total: float,
+) -> None:
+  """`sweep_down` over all groups; the weights of the average sum to `total` so far."""
+  groups = np.uint64(tree.groups.shape[0])
+  sweep_down(
+    _ZERO,
+    groups,
+    tree,
+    strategy,
+    sequence_form,
+    cumulative,
+    scratch,
+    weight_before,
+    weight_after,
+    dither_after(total),
+  )
+
+
+@inlined
+def sweep_reach(
+  begin: int,
+  end: int,
+  tree: Tree,
+  strategy: AnyFloats,
+  sequence_form: AnyFloats,
+  scratch: Scratch,
+) -> None:
+  """Turns local strategies into sequence form, nothing more."""
+  groups, parent, reach = tree.groups, tree.parent, scratch.value
+  for group in range(begin, end):
+    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
+    actions, infoset = groups[group, 3], groups[group, 4]
+    for start in range(_ZERO, total, _CHUNK):
+      count = min(_CHUNK, total - start)
+      for i in range(count):
+        reach[i] = sequence_form[parent[infoset + start + i]]
+      for action in range(actions):
+        row = first + start + action * stride
+        for i in range(count):
+          sequence_form[row + i] = reach[i] * strategy[row + i]
+
+
+@kernel(lambda number: types.void(TREE, *[floats(number)] * 2, scratch_type(number)))
+def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
+  """`sweep_reach` over all groups."""
+  sweep_reach(_ZERO, np.uint64(tree.groups.shape[0]), tree, strategy, sequence_form, scratch)
+
+
+@inlined
+def sweep_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
+  """Turns sequence form into local strategies; where an owner does not play to, they stay as they are."""
+  groups, parent = tree.groups, tree.parent
+  for group in range(np.uint64(groups.shape[0])):
+    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
+    actions, infoset = groups[group, 3], groups[group, 4]
+    for action in range(actions):
+      row = first + action * stride
+      for i in range(total):
+        reach = sequence_form[parent[infoset + i]]
+        if reach > 0.0:
+          strategy[row + i] = sequence_form[row + i] / reach
+
+
+@kernel(lambda number: types.void(TREE, *[floats(number)] * 2))
+def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
+  """`sweep_adopt` over all groups."""
+  sweep_adopt(tree, sequence_form, strategy)

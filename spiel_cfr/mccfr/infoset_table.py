@@ -1,0 +1,176 @@
+"""What Monte Carlo solvers keep of each infoset, in arrays that may grow.
+
+Unlike in sequence form, the actions of an infoset stand side by side: a sample touches few infosets, far apart. Entry
+i of the arrays is the empty sequence of player i; the actions of the infosets follow.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import (
+  FLOAT_TABLE,
+  FLOATS,
+  INDICES,
+  Float64s,
+  Uint32s,
+  require,
+  tuple_type,
+)
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.mccfr.random_draws import ITERATIONS
+
+
+class Entries(NamedTuple):
+  """The arrays. The first three are over infosets, the others over sequences.
+
+  Attributes:
+    first: the sequence of an infoset's action 0.
+    num_actions: how many actions the infoset has.
+    parent: the sequence of the infoset's owner above.
+    regret: cumulative regrets, as the minimizer has discounted them.
+    strategy: the current strategy.
+    cumulative: weighted sum of strategies; the average strategy in proportion.
+    increment: regrets that the traversal under way has estimated.
+    touched: at action 0, how many actions the infoset has if that traversal has valued them, otherwise 0.
+    reach: workspace; after a traversal, at action 0 of what it has valued, the weight of its estimates.
+    caught_up: shape (2, sequences), at action 0: the logarithms in `updates.Batch` up to which `regret` is discounted.
+    baseline: shape (players, sequences): what the action is expected to bring each player.
+  """
+
+  first: Uint32s
+  num_actions: Uint32s
+  parent: Uint32s
+  regret: Float64s
+  strategy: Float64s
+  cumulative: Float64s
+  increment: Float64s
+  touched: Uint32s
+  reach: Float64s
+  caught_up: Float64s
+  baseline: Float64s
+
+
+# What sums of probabilities may differ from 1 by.
+_TOLERANCE = 1e-6
+_MOST_LOGARITHM = 300.0
+_MOST_ITERATIONS = 1 << 53
+_OVER_INFOSETS = ("first", "num_actions", "parent")
+ENTRIES = tuple_type(
+  Entries,
+  *[INDICES] * 3,
+  *[FLOATS] * 4,
+  INDICES,
+  FLOATS,
+  FLOAT_TABLE,
+  FLOAT_TABLE,
+)
+
+
+class Table:
+  """Entries of infosets in order of their first appearance.
+
+  Attributes:
+    entries: the arrays; longer than needed, and replaced when they become too short.
+    num_infosets: how many infosets there are so far.
+    num_sequences: how many sequences, empty ones included.
+  """
+
+  def __init__(self, num_players: int, has_baseline: bool = False) -> None:
+    """Makes a table without infosets."""
+    self.num_infosets = 0
+    self.num_sequences = num_players
+    no_infosets, floats = np.zeros(0, np.uint32), np.zeros(num_players)
+    self.entries = Entries(
+      first=no_infosets,
+      num_actions=no_infosets,
+      parent=no_infosets,
+      regret=floats,
+      strategy=floats + 1.0,
+      cumulative=floats.copy(),
+      increment=floats.copy(),
+      touched=np.zeros(num_players, np.uint32),
+      reach=floats.copy(),
+      caught_up=np.zeros((2, num_players)),
+      baseline=np.zeros((num_players if has_baseline else 0, num_players)),
+    )
+
+  @property
+  def num_bytes(self) -> int:
+    """Memory of the arrays."""
+    return sum(array.nbytes for array in self.entries)
+
+  def reserve(self, num_infosets: int, num_sequences: int) -> None:
+    """Makes room for this many infosets and sequences in all; doubles what has become too short."""
+    entries = self.entries
+    if num_infosets <= len(entries.first) and num_sequences <= len(entries.regret):
+      return
+    grown = {}
+    for name, array in entries._asdict().items():
+      length = num_infosets if name in _OVER_INFOSETS else num_sequences
+      capacity = array.shape[-1]
+      if length > capacity:
+        grown[name] = np.zeros((*array.shape[:-1], max(length, 2 * capacity)), array.dtype)
+        grown[name][..., :capacity] = array
+    self.entries = entries._replace(**grown)
+
+  def check(self, state: Mapping[str, Any]) -> None:
+    """Checks what is to replace a solver's arrays, of the same shapes and types.
+
+    Args:
+      state: what `SamplingSolver.state_dict` returns.
+
+    Raises:
+      ValueError: it is nothing that samples lead to.
+    """
+    done, logarithms = int(state["_counters"][ITERATIONS]), state["_logarithms"]
+    require(done <= _MOST_ITERATIONS, "the iteration is possible")
+    require(logarithms[0] == done and np.isfinite(logarithms).all(), "discounts are up to date")
+    strategy, caught_up = state["_strategy"], state["_caught_up"]
+    for name in ("_regret", "_cumulative", "_baseline", "_caught_up"):
+      require(np.isfinite(state[name]), f"{name} is finite")
+    require(state["_cumulative"] >= 0, "averages are not negative")
+    require((strategy >= 0) & (strategy <= 1 + _TOLERANCE), "probabilities are between 0 and 1")
+    first = self.entries.first[: self.num_infosets]
+    if len(first):
+      sums = np.add.reduceat(strategy[: self.num_sequences], first)
+      require(np.abs(sums - 1) <= _TOLERANCE, "probabilities sum to 1")
+    # What has not been caught up with is a product of discounts, which must be a number.
+    idle = logarithms[1:, None] - caught_up
+    require(idle <= _MOST_LOGARITHM, "sums of logarithms are possible")
+
+  def add(self, num_actions: int, parent: int) -> int:
+    """Adds an infoset, which plays the uniform strategy, below a sequence of its owner; returns its number."""
+    infoset, first = self.num_infosets, self.num_sequences
+    self.num_infosets, self.num_sequences = infoset + 1, first + num_actions
+    self.reserve(self.num_infosets, self.num_sequences)
+    entries = self.entries
+    entries.first[infoset] = first
+    entries.num_actions[infoset] = num_actions
+    entries.parent[infoset] = parent
+    entries.strategy[first : first + num_actions] = 1.0 / num_actions
+    return infoset
+
+
+def table_of(compiled: CompiledGame, has_baseline: bool = False) -> Table:
+  """Returns a table of all infosets of a compiled game, in order of discovery, player by player.
+
+  Behind the empty sequences, its sequences are numbered as `CompiledGame.shared_entries` says; infosets that share them
+  are one.
+  """
+  num_players = compiled.num_players
+  entry = np.zeros(compiled.end, np.int64)
+  entry[[treeplex.root for treeplex in compiled.treeplexes]] = np.arange(num_players)
+  sequences = compiled.all_action_sequences
+  entry[sequences] = num_players + compiled.shared_entries
+  table = Table(num_players, has_baseline)
+  table.reserve(compiled.num_infosets, num_players + len(sequences))
+  firsts, begin = num_players + compiled.shared_entries, 0
+  for treeplex, own in zip(compiled.treeplexes, compiled.infosets, strict=True):
+    parents = entry[treeplex.parent[own.position]]
+    for actions, parent in zip(own.num_actions.tolist(), parents.tolist(), strict=True):
+      if firsts[begin : begin + actions].min(initial=table.num_sequences) == table.num_sequences:
+        table.add(actions, parent)
+      begin += actions
+  return table

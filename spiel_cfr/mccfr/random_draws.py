@@ -1,0 +1,134 @@
+"""What samples are drawn with: counters of random numbers, and the rules that say what is explored.
+
+Random numbers are a function of a key and a count (SplitMix64; Steele, Lea and Flood 2014, "Fast Splittable
+Pseudorandom Number Generators"), so that all there is to remember of the stream is a position.
+"""
+
+from collections.abc import MutableSequence, Sequence
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import COUNTS, FLOATS, Float64s, Uint64s
+from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr._util import arguments
+from spiel_cfr.mccfr.sampling_rules import Rule
+
+# Entries of a solver's counters: the key and the position of its random numbers, iterations done, nodes visited.
+KEY, POSITION, ITERATIONS, VISITED = range(4)
+NUM_COUNTERS = 4
+# As long as NumPy's generators take notice of.
+_MOST_SEED = (1 << 128) - 1
+_ONE: Any = np.uint64(1)
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER_1, _MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
+_TO_53_BITS, _FROM_53_BITS = np.uint64(11), 2.0**-53
+# Compiled code knows integers of a fixed size only.
+_BY_STRATEGY, _BY_EXPLORING_STRATEGY = int(Rule.BY_STRATEGY), int(Rule.BY_EXPLORING_STRATEGY)
+
+
+def new_counters(seed: int | np.random.Generator | None) -> Uint64s:
+  """Returns the counters of a solver at its beginning: a key for random numbers, and zeros.
+
+  Args:
+    seed: of the key, or a generator to draw it from; None draws it from NumPy's global state.
+
+  Raises:
+    ArgumentError: the seed is neither a number that is not negative nor a generator.
+  """
+  counters = np.zeros(NUM_COUNTERS, np.uint64)
+  if seed is None:
+    # OpenSpiel's solvers draw from there, and who seeds it expects that to decide.
+    counters[KEY] = np.random.randint(1 << 64, dtype=np.uint64)  # noqa: NPY002
+    return counters
+  if not isinstance(seed, np.random.Generator):
+    try:
+      seed = np.random.default_rng(arguments.integer(seed, "seed", 0, _MOST_SEED))
+    except errors.ArgumentError as error:
+      raise errors.ArgumentError(
+        "seed must be an integer that is not negative, a numpy.random.Generator or None, not "
+        f"{arguments.shortened(seed)}."
+      ) from error
+  counters[KEY] = seed.integers(1 << 64, dtype=np.uint64)
+  return counters
+
+
+@inlined
+def next_uniform(counters: Uint64s) -> float:
+  """Returns the next random number in [0, 1)."""
+  counters[POSITION] += _ONE
+  bits = counters[KEY] + counters[POSITION] * _GAMMA
+  bits = (bits ^ (bits >> _SHIFT_1)) * _MULTIPLIER_1
+  bits = (bits ^ (bits >> _SHIFT_2)) * _MULTIPLIER_2
+  bits = bits ^ (bits >> _SHIFT_3)
+  return np.float64(bits >> _TO_53_BITS) * _FROM_53_BITS
+
+
+@kernel(types.void(COUNTS, FLOATS))
+def fill_uniform(counters: Uint64s, numbers: Float64s) -> None:
+  """Draws as many random numbers in [0, 1) as there is room for."""
+  for i in range(numbers.shape[0]):
+    numbers[i] = next_uniform(counters)
+
+
+def pick(probabilities: Sequence[float], begin: int, count: int, uniform: float) -> int:
+  """Returns which of `count` outcomes a uniform number in [0, 1) stands for; never one of probability 0."""
+  chosen = begin - begin
+  total = 0.0
+  for outcome in range(count):
+    if probabilities[begin + outcome] > 0.0:
+      chosen = outcome
+      total += probabilities[begin + outcome]
+      if uniform < total:
+        break
+  return chosen
+
+
+def explore(
+  rule: int,
+  strategy: Sequence[float],
+  cumulative: Float64s,
+  first: int,
+  actions: int,
+  parameters: Sequence[float],
+  probabilities: MutableSequence[float],
+) -> bool:
+  """Applies a `Rule` other than `EVERY_ACTION` to an infoset.
+
+  Args:
+    rule: which one.
+    strategy: the current strategy at the infoset, `actions` numbers from `first` on.
+    cumulative: likewise, the weighted sums of its strategies.
+    first: see there.
+    actions: see there.
+    parameters: of the rule.
+    probabilities: filled, from 0 on, with the probability that an action is explored.
+
+  Returns:
+    Whether each action is drawn by itself, or one of them from the distribution.
+  """
+  if rule == _BY_STRATEGY:
+    for action in range(actions):
+      probabilities[action] = strategy[first + action]
+    return False
+  epsilon = parameters[0]
+  if rule == _BY_EXPLORING_STRATEGY:
+    for action in range(actions):
+      probabilities[action] = epsilon / actions + (1.0 - epsilon) * strategy[first + action]
+    return False
+  beta, tau = parameters[1], parameters[2]
+  total = beta
+  for action in range(actions):
+    total += cumulative[first + action]
+  for action in range(actions):
+    share = (beta + tau * cumulative[first + action]) / total if total > 0.0 else 1.0
+    probabilities[action] = max(epsilon, min(1.0, share))
+  return True
+
+
+# For compiled traversals; the engine that works on states calls the functions themselves.
+compiled_pick = inlined(pick)
+compiled_explore = inlined(explore)

@@ -1,0 +1,387 @@
+"""The compiled traversals of every Monte Carlo solver.
+
+A traversal estimates the regrets of one player. With h a history, p that player, sigma the current strategies, q(h) the
+probability that the traversal reaches h, and pi_{-p}(h) the probability that chance and the other players bring h
+about, it computes from the leaves up
+
+    v(h) = sum over actions a of  sigma(a | h) v(h, a)
+    v(h, a) = b(h, a) + (v(ha) - b(h, a)) / probability that a is explored   if it is, else b(h, a)
+
+where b is a baseline, or zero (Schmid et al. 2019, "Variance Reduction in Monte Carlo Counterfactual Regret
+Minimization for Extensive Form Games using Baselines"). Where p is to move, v(h, a) pi_{-p}(h) / q(h) then estimates
+the counterfactual utility of a without bias (Lanctot et al. 2009, "Monte Carlo Sampling for Regret Minimization in
+Extensive Games"). Strategies change when the traversal is over, not before.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from spiel_cfr._numba.arrays import (
+  COUNT,
+  COUNT_TABLE,
+  COUNTS,
+  FLOAT_TABLE,
+  FLOATS,
+  INDICES,
+  Float64s,
+  Uint32s,
+  Uint64s,
+  borrowed,
+  tuple_type,
+)
+from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr.games.openspiel.histories import (
+  CHANCE,
+  CHILDREN,
+  FIRST_CHILD,
+  HISTORIES,
+  INDEX,
+  MOVER,
+  TERMINAL,
+  Histories,
+)
+from spiel_cfr.mccfr.infoset_table import ENTRIES, Entries
+from spiel_cfr.mccfr.random_draws import (
+  ITERATIONS,
+  POSITION,
+  VISITED,
+  compiled_explore,
+  compiled_pick,
+  next_uniform,
+)
+from spiel_cfr.mccfr.sampling_rules import AverageType, Rule
+from spiel_cfr.mccfr.updates import BATCH, Batch, average_all_inlined, match_regrets
+
+_ZERO: Any = np.uint64(0)
+_ONE: Any = np.uint64(1)
+_CHANCE, _TERMINAL = np.uint64(CHANCE), np.uint64(TERMINAL)
+# Compiled code knows integers of a fixed size only.
+_EVERY_ACTION, _BY_STRATEGY = int(Rule.EVERY_ACTION), int(Rule.BY_STRATEGY)
+_SIMPLE, _FULL, _IMPORTANCE = (
+  np.uint64(average.value)
+  for average in (AverageType.SIMPLE, AverageType.FULL, AverageType.IMPORTANCE)
+)
+
+
+class Workspace(NamedTuple):
+  """Room for one traversal.
+
+  Attributes:
+    frames: shape (depth, 3), a row a decision on the path: node, action under way, what the rule returned.
+    weights: shape (depth, 2): what the decision's estimates weigh in regrets, and its strategy in averages.
+    explored: shape (depth, actions): the probability that an action is explored.
+    values: shape (depth, actions): v(h, a).
+    reached: shape (infosets,): the infosets valued, each by the sequence of its action 0.
+  """
+
+  frames: Uint64s
+  weights: Float64s
+  explored: Float64s
+  values: Float64s
+  reached: Uint32s
+
+
+_NODE, _ACTION, _EACH = 0, 1, 2
+WORKSPACE = tuple_type(Workspace, COUNT_TABLE, FLOAT_TABLE, FLOAT_TABLE, FLOAT_TABLE, INDICES)
+
+
+@inlined
+def _traverse(
+  histories: Histories,
+  own: int,
+  others: int,
+  rule_parameters: Float64s,
+  player: int,
+  averaged: int,
+  average_type: int,
+  average_weight: float,
+  baseline_rate: float,
+  counters: Uint64s,
+  entries: Entries,
+  workspace: Workspace,
+) -> Any:
+  """Runs one traversal for a player, and adds what it estimates to `Entries.increment`.
+
+  Args:
+    histories: the game.
+    own: see `rules.Sampler`.
+    others: likewise.
+    rule_parameters: likewise.
+    player: whose regrets are estimated.
+    averaged: whose strategies are averaged.
+    average_type: the value of an `AverageType`.
+    average_weight: what strategies weigh in the average.
+    baseline_rate: how far a baseline moves to a new value; 0 for no baselines.
+    counters: see `KEY` and the others.
+    entries: the table.
+    workspace: see `Workspace`.
+
+  Returns:
+    How many infosets have been valued: the first of `Workspace.reached`.
+  """
+  nodes, probabilities, returns = histories.nodes, histories.probabilities, histories.returns
+  strategy, cumulative = entries.strategy, entries.cumulative
+  increment, reach = entries.increment, entries.reach
+  touched, baseline = entries.touched, entries.baseline
+  frames, weights, reached = workspace.frames, workspace.weights, workspace.reached
+  explored, values = workspace.explored, workspace.values
+  learns = baseline_rate > 0.0
+  full, importance = average_type == _FULL, average_type == _IMPORTANCE
+  visited = _ZERO
+  num_reached = _ZERO
+  node, depth, value, entering = _ZERO, _ZERO, 0.0, True
+  # What a sample here weighs in estimates of regrets.
+  weight = 1.0
+  while True:
+    if entering:
+      visited += _ONE
+      mover, begin = np.uint64(nodes[node, MOVER]), np.uint64(nodes[node, INDEX])
+      actions = np.uint64(nodes[node, CHILDREN])
+      if mover == _CHANCE:
+        action = compiled_pick(probabilities, begin, actions, next_uniform(counters))
+        if importance:
+          average_weight /= probabilities[begin + action]
+        node = np.uint64(nodes[node, FIRST_CHILD]) + action
+        continue
+      if mover == _TERMINAL:
+        value, entering = returns[begin, player], False
+
+    if entering:
+      if mover == averaged and not full:
+        for entry in range(begin, begin + actions):
+          cumulative[entry] += average_weight * strategy[entry]
+      rule = own if mover == player else others
+      if rule == _BY_STRATEGY and mover != player and not learns:
+        # The value of what is drawn is the estimate: there is nothing to come back for.
+        action = compiled_pick(strategy, begin, actions, next_uniform(counters))
+        if importance and mover != averaged:
+          average_weight /= strategy[begin + action]
+        node = np.uint64(nodes[node, FIRST_CHILD]) + action
+        continue
+      action, end, each = _ZERO, actions, True
+      if rule != _EVERY_ACTION:
+        each = compiled_explore(
+          rule, strategy, cumulative, begin, actions, rule_parameters, explored[depth]
+        )
+        if not each:
+          action = compiled_pick(explored[depth], _ZERO, actions, next_uniform(counters))
+          end = action + _ONE
+        for other in range(actions):
+          values[depth, other] = baseline[player, begin + other] if learns else 0.0
+      frames[depth, _NODE], frames[depth, _EACH] = node, each
+      weights[depth, 0], weights[depth, 1] = weight, average_weight
+      frame, depth = depth, depth + _ONE
+    elif depth == _ZERO:
+      break
+    else:
+      frame = depth - _ONE
+      node, action = frames[frame, _NODE], frames[frame, _ACTION]
+      each = frames[frame, _EACH] == _ONE
+      weight, average_weight = weights[frame, 0], weights[frame, 1]
+      mover, begin = np.uint64(nodes[node, MOVER]), np.uint64(nodes[node, INDEX])
+      actions = np.uint64(nodes[node, CHILDREN])
+      rule = own if mover == player else others
+      if rule != _EVERY_ACTION:
+        chance = explored[frame, action]
+        expected = values[frame, action]
+        values[frame, action] = expected + (value - expected) / chance
+      else:
+        values[frame, action] = value
+      if learns:
+        entry = begin + action
+        baseline[player, entry] += baseline_rate * (value - baseline[player, entry])
+      action += _ONE
+      end = actions if each else action
+
+    if each and rule != _EVERY_ACTION:
+      while action < end:
+        chance = explored[frame, action]
+        if chance >= 1.0 or next_uniform(counters) < chance:
+          break
+        action += _ONE
+    if action < end:
+      frames[frame, _ACTION] = action
+      chance = 1.0 if rule == _EVERY_ACTION else explored[frame, action]
+      played = strategy[begin + action]
+      if mover != player:
+        weight *= played / chance
+      elif chance < 1.0:
+        weight /= chance
+      if mover == averaged:
+        average_weight *= played / chance
+      elif mover == player or importance:
+        average_weight /= chance
+      node, entering = np.uint64(nodes[node, FIRST_CHILD]) + action, True
+    else:
+      value = 0.0
+      for other in range(actions):
+        value += strategy[begin + other] * values[frame, other]
+      if mover == player:
+        if touched[begin] == 0:
+          touched[begin], reach[begin] = actions, weight
+          reached[num_reached] = begin
+          num_reached += _ONE
+        for other in range(actions):
+          increment[begin + other] += weight * (values[frame, other] - value)
+      depth, entering = frame, False
+  counters[VISITED] += visited
+  return num_reached
+
+
+@kernel(
+  types.void(
+    HISTORIES,
+    types.int64,
+    types.int64,
+    FLOATS,
+    types.boolean,
+    COUNT,
+    COUNT,
+    types.float64,
+    BATCH,
+    COUNTS,
+    ENTRIES,
+    WORKSPACE,
+  ),
+)
+def sample_iterations(
+  histories: Histories,
+  own: int,
+  others: int,
+  rule_parameters: Float64s,
+  repeats_draws: bool,
+  averaged_after: int,
+  average_type: int,
+  baseline_rate: float,
+  batch: Batch,
+  counters: Uint64s,
+  entries: Entries,
+  workspace: Workspace,
+) -> None:
+  """Runs the iterations of a batch, one traversal per player each.
+
+  Args:
+    histories: the game.
+    own: see `rules.Sampler`.
+    others: likewise.
+    rule_parameters: likewise.
+    repeats_draws: likewise.
+    averaged_after: a traversal for player p averages strategies of player (p + averaged_after) mod players.
+    average_type: the value of an `AverageType`.
+    baseline_rate: how far a baseline moves to a new value; 0 for no baselines.
+    batch: see `Batch`.
+    counters: see `KEY` and the others.
+    entries: the table.
+    workspace: see `Workspace`.
+  """
+  num_players = np.uint64(histories.returns.shape[1])
+  histories, entries = borrowed(histories), borrowed(entries)
+  rule_parameters, workspace = borrowed(rule_parameters), borrowed(workspace)
+  counters = borrowed(counters)
+  for iteration in range(np.uint64(batch.weights.shape[0])):
+    start = counters[POSITION]
+    for player in range(num_players):
+      if repeats_draws:
+        counters[POSITION] = start
+      num_reached = _traverse(
+        histories,
+        own,
+        others,
+        rule_parameters,
+        player,
+        (player + averaged_after) % num_players,
+        average_type,
+        batch.weights[iteration],
+        baseline_rate,
+        counters,
+        entries,
+        workspace,
+      )
+      match_regrets(workspace.reached, num_reached, batch, iteration, entries)
+    if average_type == _FULL:
+      num_infosets = np.uint64(entries.first.shape[0])
+      average_all_inlined(num_players, num_infosets, batch.weights[iteration], entries)
+    counters[ITERATIONS] += _ONE
+
+
+@kernel(
+  types.void(
+    HISTORIES,
+    types.int64,
+    types.int64,
+    FLOATS,
+    COUNT,
+    COUNT,
+    COUNT,
+    types.float64,
+    types.float64,
+    COUNTS,
+    ENTRIES,
+    FLOATS,
+    WORKSPACE,
+  ),
+)
+def sample_advantages(
+  histories: Histories,
+  own: int,
+  others: int,
+  rule_parameters: Float64s,
+  player: int,
+  averaged_after: int,
+  num_traversals: int,
+  weight: float,
+  baseline_rate: float,
+  counters: Uint64s,
+  entries: Entries,
+  visits: Float64s,
+  workspace: Workspace,
+) -> None:
+  """Runs traversals for one player while all strategies stay, and sums what they estimate.
+
+  A sample is v(h, a) - v(h), without the weight that makes up for the player's own exploration. `Entries.regret` sums
+  samples, `Entries.cumulative` the strategies of the player that is averaged, wherever they are met.
+
+  Args:
+    histories: the game.
+    own: see `rules.Sampler`.
+    others: likewise.
+    rule_parameters: likewise.
+    player: whose advantages are estimated.
+    averaged_after: strategies of player (p + averaged_after) mod players are averaged.
+    num_traversals: how many.
+    weight: what a sample, and a strategy, weighs in the sums.
+    baseline_rate: how far a baseline moves to a new value; 0 for no baselines.
+    counters: see `KEY` and the others.
+    entries: the table.
+    visits: shape (sequences,), at action 0 of each infoset: the weights of its samples are added.
+    workspace: see `Workspace`.
+  """
+  averaged = (player + averaged_after) % np.uint64(histories.returns.shape[1])
+  histories, entries = borrowed(histories), borrowed(entries)
+  rule_parameters, workspace = borrowed(rule_parameters), borrowed(workspace)
+  counters = borrowed(counters)
+  for _ in range(num_traversals):
+    num_reached = _traverse(
+      histories,
+      own,
+      others,
+      rule_parameters,
+      player,
+      averaged,
+      _SIMPLE,
+      weight,
+      baseline_rate,
+      counters,
+      entries,
+      workspace,
+    )
+    for i in range(num_reached):
+      begin = np.uint64(workspace.reached[i])
+      end = begin + np.uint64(entries.touched[begin])
+      entries.touched[begin] = 0
+      visits[begin] += weight
+      for entry in range(begin, end):
+        entries.regret[entry] += weight / entries.reach[begin] * entries.increment[entry]
+        entries.increment[entry] = 0.0

@@ -1,0 +1,231 @@
+"""Games whose payoffs are linear in parameters, such as the sizes of bets.
+
+With components A_0, A_1, ..., A_K of the payoffs, every one on the same tree, the payoffs at parameters theta are
+A_0 + sum_k theta_k A_k, so that neither the tree nor the components are ever walked again. What the players get, and
+how that changes with a parameter while they play on, are linear in the components too; at an equilibrium of a zero-sum
+game that is how its value changes, by the envelope theorem. Brown and Sandholm, "Regret Transfer and Parameter
+Optimization" (2014).
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiling import compile_game
+from spiel_cfr.games.openspiel.game_view import ActionFilter, Infostates
+from spiel_cfr.games.openspiel.walk import enumerate_game
+from spiel_cfr.games.payoffs.leaf_rows import LeafRows
+
+# A terminal state -> an array of shape (1 + parameters, players): what each player gets whatever the parameters are,
+# and what it gets more with each unit of each.
+Components: TypeAlias = Callable[[Any], npt.ArrayLike]
+
+
+class LinearReturns:
+  """What terminal states are worth at some parameters.
+
+  Attributes:
+    components: see `Components`.
+    factors: 1 and the parameters.
+  """
+
+  def __init__(self, components: Components, factors: Sequence[float]) -> None:
+    """Takes both."""
+    self.components = components
+    self.factors = tuple(factors)
+
+  def __call__(self, state: Any) -> list[float]:
+    """Returns one return a player."""
+    result: list[float] = (np.array(self.factors) @ np.asarray(self.components(state))).tolist()
+    return result
+
+
+class LinearGame:
+  """A game for every value of some parameters. Make one with `linear_game`.
+
+      bets = linear_game("kuhn_poker", kuhn_bets)
+      game = bets([1.5])
+
+  Attributes:
+    base: the game as OpenSpiel has it.
+    num_parameters: how many parameters there are.
+  """
+
+  def __init__(
+    self,
+    base: EnumeratedGame,
+    components: Components,
+    leaf_sequences: Int64s,
+    leaf_payoffs: Float64s,
+    outcomes: Float64s,
+  ) -> None:
+    """Takes what `linear_game` has found.
+
+    Args:
+      base: the game as OpenSpiel has it.
+      components: of terminal states.
+      leaf_sequences: of all players' leaves, shape (players, leaves).
+      leaf_payoffs: their components, weighted by chance, shape (1 + parameters, leaves, players).
+      outcomes: the different components of terminal states, shape (outcomes, 1 + parameters, players).
+    """
+    self.base = base
+    self.num_parameters = len(leaf_payoffs) - 1
+    self._components, self._outcomes = components, outcomes
+    self._leaf_sequences, self._leaf_payoffs = leaf_sequences, leaf_payoffs
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return f"<LinearGame of {self.base.game_string}, {self.num_parameters} parameters>"
+
+  def __call__(self, parameters: Sequence[float] | Float64s) -> EnumeratedGame:
+    """Returns the game at these parameters; its tree is that of `base`.
+
+    Raises:
+      ArgumentError: they are not as many finite numbers as there are parameters.
+    """
+    factors = np.concatenate([[1.0], self.checked(parameters)])
+    returns = np.einsum("k,okp->op", factors, self._outcomes)
+    sums = returns.sum(axis=1)
+    scale = max(1.0, float(np.abs(returns).max()))
+    constant = float(sums[0]) if np.abs(sums - sums[0]).max() <= 1e-9 * scale else None
+    view = self.base.view
+    return self.base.with_payoff(
+      LeafRows.build(
+        self._leaf_sequences.astype(np.uint32),
+        np.einsum("k,klp->lp", factors, self._leaf_payoffs),
+        self.base.treeplexes,
+      ),
+      (float(returns.min()), float(returns.max())),
+      constant_sum=constant,
+      view=view.with_returns(LinearReturns(self._components, factors.tolist())),
+    )
+
+  def checked(self, parameters: Sequence[float] | Float64s) -> Float64s:
+    """Returns parameters as an array of shape (parameters,).
+
+    Raises:
+      ArgumentError: they are not as many finite numbers as there are parameters.
+    """
+    try:
+      result = np.asarray(parameters, np.float64)
+    except (TypeError, ValueError, OverflowError):
+      result = np.zeros(0) + np.nan
+    if result.shape != (self.num_parameters,) or not np.isfinite(result).all():
+      raise errors.ArgumentError(
+        f"{self!r} takes {self.num_parameters} finite numbers as parameters, not {parameters!r}."
+      )
+    return result
+
+  def values(self, sequence_form: Float64s) -> Float64s:
+    """Returns what each component is worth to each player, shape (1 + parameters, players).
+
+    At an equilibrium of a zero-sum game the rows after the first are the derivatives of its value.
+
+    Args:
+      sequence_form: how they play, shape (sequences,).
+    """
+    reach = np.prod([sequence_form[own] for own in self._leaf_sequences], axis=0)
+    result: Float64s = np.einsum("l,klp->kp", reach, self._leaf_payoffs)
+    return result
+
+
+def linear_game(
+  game: str | pyspiel.Game,
+  components: Components,
+  *,
+  action_filter: ActionFilter | None = None,
+  infostate: Infostates | None = None,
+) -> LinearGame:
+  """Compiles a game whose payoffs are linear in parameters: one walk for the tree, one for each component.
+
+  Args:
+    game: an OpenSpiel game or its string, for the tree; what it returns does not matter.
+    components: takes a terminal state; returns an array of shape (1 + parameters, players), what the players get at
+      parameters of 0, and for each parameter, what they get more for a unit of it. `kuhn_bets` and `leduc_bets` are
+      two.
+    action_filter: as of `compile_game`.
+    infostate: likewise.
+
+  Raises:
+    ArgumentError: the components are not of that shape, or not finite.
+    GameError: see `compile_game`.
+  """
+  base = compile_game(game, vector_form=False, action_filter=action_filter, infostate=infostate)
+  assert isinstance(base, EnumeratedGame)
+  seen: dict[bytes, Float64s] = {}
+  shape = (0, 0)
+
+  def component(number: int, state: Any) -> list[float]:
+    nonlocal shape
+    found = np.asarray(components(state), np.float64)
+    if not shape[0] and found.ndim == 2 and found.shape[1] == base.num_players:
+      shape = found.shape
+    if found.shape != shape or not np.isfinite(found).all():
+      raise errors.ArgumentError(
+        f"After the history [{state.history_str()}] components returns {found.tolist()}; it must always return finite "
+        f"numbers of the same shape (1 + parameters, {base.num_players})."
+      )
+    seen.setdefault(found.tobytes(), found)
+    row: list[float] = found[number].tolist()
+    return row
+
+  payoffs: list[Float64s] = []
+  while not payoffs or len(payoffs) < shape[0]:
+    number = len(payoffs)
+    view = base.view.with_returns(functools.partial(component, number))
+    walk = enumerate_game(view, base.num_states, 1 << 62, False)
+    payoffs.append(walk.leaf_payoffs)
+  sequences = np.array(
+    [_placed(base, player, own) for player, own in enumerate(walk.leaf_sequences.astype(np.int64))]
+  )
+  return LinearGame(base, components, sequences, np.array(payoffs), np.array(list(seen.values())))
+
+
+def _placed(game: EnumeratedGame, player: int, sequences: Int64s) -> Int64s:
+  """Returns where a player's sequences are that are numbered in order of discovery, 0 the empty one."""
+  own, first = game.infosets[player], sum(len(each) for each in game.actions[:player])
+  places = game.all_action_sequences[first : first + len(own.actions)]
+  result: Int64s = np.concatenate([[game.treeplexes[player].root], places])[sequences]
+  return result
+
+
+def kuhn_bets(state: Any) -> Float64s:
+  """Components of Kuhn poker: the ante of 1, and the size of the bet, of which OpenSpiel's is 1."""
+  # Whoever loses has put in the ante, or the ante and a bet.
+  won = np.array(state.returns())
+  called = np.abs(won) > 1
+  return np.stack([np.sign(won), np.sign(won) * called])
+
+
+def leduc_bets(state: Any) -> Float64s:
+  """Components of Leduc poker with two players: the ante, and each player's size of raises in each round.
+
+  The parameters are player 0's sizes in the first and the second round, then player 1's; OpenSpiel's are 2, 4, 2, 4. A
+  player who calls puts in as much as the other has.
+  """
+  stakes = np.zeros((2, 5))
+  stakes[:, 0] = 1.0
+  # Two cards are dealt; then a round lasts until somebody calls who is not the first to act, or folds.
+  second, player, acted = 0, 0, 0
+  betting = iter(state.history()[2:])
+  for action in betting:
+    if action:
+      stakes[player] = stakes[1 - player]
+    if action == 2:
+      stakes[player, 1 + 2 * player + second] += 1.0
+    player, acted = 1 - player, acted + 1
+    if action == 1 and acted > 1:
+      # The public card.
+      next(betting, None)
+      second, player, acted = 1, 0, 0
+  sign = np.sign(state.returns()[0])
+  won = stakes[1] if sign > 0 else stakes[0]
+  result: Float64s = sign * np.stack([won, -won], axis=1)
+  return result

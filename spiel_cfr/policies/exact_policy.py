@@ -1,0 +1,34 @@
+"""What calls that solve a game have in common: strategies in sequence form, handed out as policies."""
+
+import functools
+
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.open_spiel import CompiledTabularPolicy
+
+
+class Found:
+  """Strategies of all players.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    sequence_form: the strategies, shape (sequences,).
+  """
+
+  compiled_game: CompiledGame
+  sequence_form: Float64s
+
+  @functools.cached_property
+  def probabilities(self) -> Float64s:
+    """The policy in behavioural form, shape (sequences,); uniform where its owner does not play to."""
+    return forms.behavioral_form(self.compiled_game, self.sequence_form)
+
+  @functools.cached_property
+  def policy(self) -> CompiledTabularPolicy:
+    """The policy, as OpenSpiel's Python class."""
+    return CompiledTabularPolicy(self.compiled_game, self.probabilities)
+
+  def policy_dict(self) -> open_spiel.PolicyDict:
+    """Returns the policy as infostate -> action -> probability."""
+    return open_spiel.to_dict(self.compiled_game, self.probabilities)

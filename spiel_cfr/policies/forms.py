@@ -1,0 +1,110 @@
+"""The forms that a policy takes inside: float64 arrays over the sequences of all players.
+
+In behavioural form there is, for each sequence, the probability of its action at its infoset; in sequence form, the
+probability that the owner plays to the sequence. Padding is 0.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, aligned_zeros, require
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.shared_infosets import pooled
+from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
+
+
+def check_finite(numbers: npt.NDArray[Any]) -> None:
+  """Raises NotFiniteError where numbers that a policy is made of are NaN or infinite."""
+  if not np.isfinite(numbers).all():
+    raise errors.NotFiniteError(
+      "The policy has become NaN or infinite: payoffs, weights or steps were too large for floating-point numbers."
+    )
+
+
+def uniform(compiled: CompiledGame) -> Float64s:
+  """Returns the uniform policy in behavioural form, aligned."""
+  result = aligned_zeros(compiled.end)
+  for treeplex in compiled.treeplexes:
+    for sequences, _ in treeplex.blocks():
+      result[sequences] = 1.0 / len(sequences)
+  return result
+
+
+def behavioral_form(compiled: CompiledGame, sums: Float64s) -> Float64s:
+  """Normalizes non-negative sums at each infoset; where they are all zero, the strategy is uniform.
+
+  Args:
+    compiled: the game.
+    sums: shape (sequences,).
+
+  Returns:
+    Behavioural form, shape (sequences,).
+
+  Raises:
+    NotFiniteError: a sum is NaN or infinite.
+  """
+  result = np.zeros(compiled.end)
+  for treeplex in compiled.treeplexes:
+    for sequences, _ in treeplex.blocks():
+      block = sums[sequences]
+      total = block.sum(axis=0)
+      check_finite(total)
+      some = total > 0
+      result[sequences] = np.where(some, block / np.where(some, total, 1.0), 1.0 / len(sequences))
+  return result
+
+
+def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
+  """Turns behavioural form into sequence form, both of shape (sequences,). The result is aligned."""
+  result = aligned_zeros(compiled.end)
+  for treeplex in compiled.treeplexes:
+    result[treeplex.root] = 1.0
+    for sequences, infosets in treeplex.blocks():
+      result[sequences] = probabilities[sequences] * result[treeplex.parent[infosets]]
+  return result
+
+
+def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any]) -> None:
+  """Checks that each infoset has a distribution, up to rounding.
+
+  Args:
+    compiled: the game.
+    probabilities: shape (sequences,), float64 or float32.
+
+  Raises:
+    ValueError: probabilities are negative, or don't sum to 1.
+  """
+  tolerance = 1e3 * float(np.finfo(probabilities.dtype).eps) + 1e-6
+  for treeplex in compiled.treeplexes:
+    for group in treeplex.groups.astype(np.int64).tolist():
+      first, stride, actions = group[FIRST_SEQUENCE], group[STRIDE], group[ACTIONS]
+      rows = probabilities[first : first + stride * actions].reshape(actions, stride)
+      rows = rows[:, : group[COUNT]]
+      require(rows >= -tolerance, "probabilities are not negative")
+      require(np.abs(rows.sum(axis=0) - 1) <= tolerance, "probabilities sum to 1")
+
+
+def tied(compiled: CompiledGame, sums: Float64s, strategy: Float64s) -> Float64s:
+  """Returns what tied infosets play together when each plays to its sequences as often as some sums say.
+
+  Args:
+    compiled: a game with ties.
+    sums: not negative, shape (sequences,).
+    strategy: behavioural form, shape (sequences,), for infosets where all sums are 0.
+
+  Returns:
+    Behavioural form, shape (sequences,), the same at all infosets of a bucket.
+  """
+  assert compiled.ties is not None
+  shared, result = pooled(compiled.ties, sums), strategy.copy()
+  for treeplex in compiled.treeplexes:
+    for sequences, _ in treeplex.blocks():
+      total = shared[sequences].sum(axis=0)
+      some = total > 0
+      result[sequences] = np.where(
+        some, shared[sequences] / np.where(some, total, 1.0), strategy[sequences]
+      )
+  return result

@@ -1,0 +1,65 @@
+"""Parts of policies that stay fixed: which infosets they are."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies.forms import uniform
+
+Mask = npt.NDArray[np.uint8]
+
+
+def held_part(
+  compiled: CompiledGame, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None
+) -> tuple[Mask, Float64s]:
+  """Reads a part of a policy.
+
+  Args:
+    compiled: the game.
+    policy: anything that `from_policy` reads, or a mapping from some infostates.
+    infostates: where; by default everywhere in a mapping.
+
+  Returns:
+    1 at the infosets of the part, shape (infosets,) in layout order; and the policy in behavioural form, shape
+    (sequences,), of which only these infosets are anybody's business.
+
+  Raises:
+    PolicyError: there is no such infostate, no distribution there, or no telling where.
+  """
+  if infostates is None and not isinstance(policy, Mapping):
+    raise errors.PolicyError("Say which infostates of the policy are meant, or give a mapping.")
+  names = [*policy] if infostates is None else [*infostates]
+  held = np.zeros(compiled.num_infosets, np.uint8)
+  places = np.concatenate(
+    [
+      tree.first_infoset + own.position.astype(np.int64)
+      for tree, own in zip(compiled.treeplexes, compiled.infosets, strict=True)
+    ]
+  )
+  for name in names:
+    row = compiled.rows.get(name) if isinstance(name, str) else None
+    if row is None:
+      raise errors.PolicyError(f"There is no infostate {name!r} in {compiled.game_string}.")
+    held[places[row]] = 1
+  if isinstance(policy, Mapping):
+    missing = [name for name in names if name not in policy]
+    if missing:
+      raise errors.PolicyError(f"The policy has no probabilities for infostate {missing[0]!r}.")
+    rest = open_spiel.to_dict(compiled, uniform(compiled))
+    policy = rest | {name: policy[name] for name in names}
+  return held, open_spiel.from_policy(compiled, policy)
+
+
+def held_sequences(compiled: CompiledGame, held: Mask) -> Int64s:
+  """Returns the sequences of the infosets at which a mask is not 0."""
+  result = [np.zeros(0, np.int64)]
+  if held.any():
+    for tree in compiled.treeplexes:
+      own = held[tree.first_infoset : tree.first_infoset + tree.num_infosets] > 0
+      result += [block[:, own[infosets]].ravel() for block, infosets in tree.blocks()]
+  return np.concatenate(result)

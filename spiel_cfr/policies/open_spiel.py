@@ -1,0 +1,316 @@
+"""Between the arrays of the solvers and OpenSpiel's policies, both ways."""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+from open_spiel.python import policy as open_spiel_policy
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+
+PolicyDict = dict[str, dict[int, float]]
+# How far the probabilities at an infoset may sum from 1.
+_TOLERANCE = 1e-6
+
+
+class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[misc]
+  """OpenSpiel's `TabularPolicy`, made from a compiled game without walking the states again.
+
+  Rows of `action_probability_array` are in OpenSpiel's own order. `states` and `state_in`, which few programs use and
+  which keep a state of every infoset in memory, are made when they are first asked for.
+  """
+
+  def __init__(self, compiled: CompiledGame, probabilities: Float64s) -> None:
+    """Makes the policy.
+
+    Args:
+      compiled: the game.
+      probabilities: behavioural form, shape (sequences,); copied.
+
+    Raises:
+      PolicyError: two players share an information state string.
+    """
+    # The base class's own constructor would walk the game.
+    players = list(range(compiled.num_players))
+    open_spiel_policy.Policy.__init__(self, compiled.view.open_spiel_game(), players)
+    self._compiled = compiled
+    self.game_type = compiled.game.get_type()
+    self.state_lookup = dict(compiled.rows)
+    self.states_per_player = [list(infostates) for infostates in compiled.infostates]
+    self.legal_actions_mask = compiled.legal_actions_mask
+    array = np.zeros(self.legal_actions_mask.shape)
+    self._fill(array, probabilities)
+    self.action_probability_array = array
+
+  @property
+  def compiled_game(self) -> CompiledGame:
+    """The game as arrays."""
+    return self._compiled
+
+  def _fill(self, array: npt.NDArray[np.float64], probabilities: Float64s) -> None:
+    """Writes a behavioural form into an array of OpenSpiel's shape; what is no legal action becomes 0."""
+    array[:] = 0.0
+    array[self._compiled.action_cells] = self._compiled.to_actions(probabilities)
+
+  def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+    """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player who has no actions.
+
+    Raises:
+      PolicyError: no `player_id` is given and no player is to move, or the state is not in the compiled game.
+    """
+    player = (
+      player_to_move(state)
+      if player_id is None
+      else arguments.integer(player_id, "player_id", 0, self._compiled.num_players - 1)
+    )
+    if not state.legal_actions(player):
+      return {0: 1.0}
+    infostate, actions = self._compiled.view.look_up(state, player)
+    row = self.state_lookup.get(infostate)
+    if row is None:
+      raise errors.PolicyError(
+        f"The state after the history [{state.history_str()}] is not in the game that was compiled: "
+        + (
+          f"{self.game} has no such infostate."
+          if self._compiled.view.action_filter is None
+          else "the game's action filter removed an action that leads there."
+        )
+      )
+    return dict(zip(actions, self.action_probability_array[row, actions], strict=True))
+
+  def _state_key(self, state: Any, player: int | None) -> str:
+    """Returns the name of the state's infoset; OpenSpiel's class looks rows up by it."""
+    if player in (None, state.current_player()) or state.is_simultaneous_node():
+      return self._compiled.view.look_up(state, player)[0]
+    name: str = state.information_state_string(player)
+    return name
+
+  @functools.cached_property
+  def states(self) -> list[Any]:
+    """One state of each row's infoset: the first in the order of histories."""
+    return self._compiled.first_states()
+
+  @functools.cached_property
+  def state_in(self) -> npt.NDArray[np.float64] | None:
+    """Each row's information state tensor, or observation tensor, or None if the game has neither."""
+    if self.game_type.provides_information_state_tensor:
+      return np.array([state.information_state_tensor() for state in self.states])
+    if self.game_type.provides_observation_tensor:
+      return np.array([state.observation_tensor() for state in self.states])
+    return None
+
+  def __copy__(self, copy_action_probability_array: bool = True) -> "CompiledTabularPolicy":
+    """Returns a copy that shares all but the probabilities, which may be left out."""
+    result = CompiledTabularPolicy.__new__(CompiledTabularPolicy)
+    result.__dict__.update(self.__dict__)
+    result.__dict__.pop("action_probability_array", None)
+    if copy_action_probability_array:
+      result.action_probability_array = self.action_probability_array.copy()
+    return result
+
+
+def player_to_move(state: Any, player_id: int | None = None) -> int:
+  """Returns who a policy is asked about at a state.
+
+  Raises:
+    PolicyError: no player is to move, or another one is.
+  """
+  player: int = state.current_player()
+  if state.is_simultaneous_node():
+    if player_id is None or player_id not in range(state.num_players()):
+      raise errors.PolicyError(
+        f"At the history [{state.history_str()}] all players move at once: say whose policy is asked for, "
+        f"with player_id, not {player_id!r}."
+      )
+    return int(player_id)
+  if player < 0 or player_id not in (None, player):
+    mover = f"player {player}" if player >= 0 else "a terminal or chance node, no player"
+    raise errors.PolicyError(
+      f"A policy was asked for at the history [{state.history_str()}], where it is {mover} to move."
+    )
+  return player
+
+
+def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
+  """Returns a behavioural form as infostate -> action -> probability.
+
+  Raises:
+    PolicyError: two players share an information state string.
+  """
+  result: PolicyDict = {}
+  entries = zip(
+    np.concatenate(compiled.actions).tolist(),
+    compiled.to_actions(probabilities).tolist(),
+    strict=True,
+  )
+  counts = np.concatenate(compiled.num_actions).tolist()
+  for infostate, count in zip(compiled.rows, counts, strict=True):
+    result[infostate] = {
+      action: probability for _, (action, probability) in zip(range(count), entries, strict=False)
+    }
+  return result
+
+
+def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.TabularPolicy:
+  """Returns a behavioural form as OpenSpiel's C++ tabular policy.
+
+  Raises:
+    PolicyError: two players share an information state string.
+  """
+  table = to_dict(compiled, probabilities)
+  return pyspiel.TabularPolicy(
+    {infostate: list(entries.items()) for infostate, entries in table.items()}
+  )
+
+
+# What can be read as a policy: OpenSpiel's in Python or C++, a dictionary, or one of these for each player.
+AnyPolicy = Any
+
+
+def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
+  """Reads any policy into behavioural form.
+
+  Args:
+    compiled: the game.
+    policy: an OpenSpiel policy, in Python or in C++; a mapping from infostates to mappings from actions to
+      probabilities, or to lists of (action, probability), where actions left out have probability 0; or a list or
+      tuple of such policies, one per player.
+
+  Returns:
+    Behavioural form, shape (sequences,).
+
+  Raises:
+    PolicyError: the policy has no probabilities for an infoset, which is so when it is for another game, or they are
+      negative, NaN or don't sum to 1.
+  """
+  if isinstance(policy, list | tuple):
+    return _from_policies(compiled, policy)
+  entries = _entries(compiled, policy)
+  _check(compiled, entries)
+  result = compiled.from_actions(entries)
+  apart = np.abs(compiled.to_actions(result) - entries) > _TOLERANCE
+  if apart.any():
+    row = int(compiled.action_cells[0][np.flatnonzero(apart)[0]])
+    raise errors.PolicyError(
+      f"At infostate {list(compiled.rows)[row]!r} the policy does not play as at others of the same bucket. "
+      "Read it for the full game, `original`."
+    )
+  return result
+
+
+def _from_policies(compiled: CompiledGame, policies: Sequence[AnyPolicy]) -> Float64s:
+  if len(policies) != compiled.num_players:
+    raise errors.PolicyError(
+      f"There are {len(policies)} policies for a game of {compiled.num_players} players."
+    )
+  result = np.zeros(compiled.end)
+  for treeplex, policy in zip(compiled.treeplexes, policies, strict=True):
+    own = slice(treeplex.root, treeplex.end)
+    result[own] = from_policy(compiled, policy)[own]
+  return result
+
+
+def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
+  """Returns the probability of every action of every infoset, unchecked, in order of discovery."""
+  if isinstance(policy, open_spiel_policy.TabularPolicy):
+    array = policy.action_probability_array
+    rows = np.array(
+      [_find(policy.state_lookup.__getitem__, key) for key in _names(compiled, policy)], np.int64
+    )
+    cells = compiled.action_cells
+    try:
+      entries: Float64s = np.asarray(array[rows[cells[0]], cells[1]], np.float64)
+    except (TypeError, ValueError, IndexError) as error:
+      raise errors.PolicyError(
+        f"The policy's action_probability_array, of shape {np.shape(array)}, does not have a number "
+        f"for each of the game's {len(rows)} infosets and {compiled.num_distinct_actions} actions. "
+        "It is for another game."
+      ) from error
+    return entries
+  distributions: Iterable[Any]
+  if isinstance(policy, Mapping):
+    distributions = (_find(policy.__getitem__, key) for key in compiled.rows)
+  elif isinstance(policy, pyspiel.TabularPolicy):
+    distributions = (_find(policy.policy_table().__getitem__, key) for key in compiled.rows)
+  elif isinstance(policy, pyspiel.Policy):
+    distributions = (policy.get_state_policy(state) for state in compiled.first_states())
+  elif isinstance(policy, open_spiel_policy.Policy):
+    distributions = (policy.action_probabilities(state) for state in compiled.first_states())
+  else:
+    raise errors.PolicyError(
+      f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, or a dictionary "
+      "infostate -> {action: probability}."
+    )
+  result: list[float] = []
+  counts = np.concatenate(compiled.num_actions).tolist()
+  actions = iter(np.concatenate(compiled.actions).tolist())
+  for distribution, count, infostate in zip(distributions, counts, compiled.rows, strict=True):
+    legal = [next(actions) for _ in range(count)]
+    try:
+      chances = {int(action): float(chance) for action, chance in dict(distribution).items()}
+    except (TypeError, ValueError, OverflowError):
+      raise errors.PolicyError(
+        f"At infostate {infostate!r} the policy has {distribution!r} instead of a probability for "
+        "each action."
+      ) from None
+    result.extend(chances.pop(action, 0.0) for action in legal)
+    removed = sorted(action for action, chance in chances.items() if chance)
+    if removed:
+      raise errors.PolicyError(
+        f"At infostate {infostate!r} the policy plays {removed}, which are not among the legal actions "
+        f"{legal}.{_note_on_filter(compiled)}"
+      )
+  return np.array(result, np.float64)
+
+
+def _names(compiled: CompiledGame, policy: open_spiel_policy.TabularPolicy) -> Iterable[str]:
+  """Returns what a tabular policy calls the infosets, in order of discovery."""
+  if policy.game_type.dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
+    return compiled.rows
+  # The turn-based version puts a line before the names that they have where moves are simultaneous.
+  return [infostate.partition("\n")[2] for infostate in compiled.rows]
+
+
+def _note_on_filter(compiled: CompiledGame) -> str:
+  """Returns what to add to an error about a policy's actions where the game has an action filter."""
+  if compiled.view.action_filter is None:
+    return ""
+  return (
+    " The game's action filter removed others; give a policy that does without those, such as one "
+    "made for compiled.view.open_spiel_game()."
+  )
+
+
+def _find(look_up: Callable[[str], Any], infostate: str) -> Any:
+  try:
+    return look_up(infostate)
+  except KeyError:
+    raise errors.PolicyError(
+      f"The policy has no probabilities for infostate {infostate!r}. It is incomplete, or for "
+      "another game."
+    ) from None
+
+
+def _check(compiled: CompiledGame, entries: Float64s) -> None:
+  """Checks that the entries of each infoset are a probability vector."""
+  counts = np.concatenate(compiled.num_actions)
+  if not len(counts):
+    return
+  starts = np.cumsum(counts) - counts
+  # Anything that is no probability becomes one that no sum can make good.
+  chances = np.where((entries >= 0) & (entries <= 1 + _TOLERANCE), entries, 2.0)
+  bad = np.abs(np.add.reduceat(chances, starts) - 1) > _TOLERANCE
+  if bad.any():
+    worst = int(np.flatnonzero(bad)[0])
+    infostate = list(compiled.rows)[worst]
+    probabilities = entries[starts[worst] : starts[worst] + counts[worst]].tolist()
+    raise errors.PolicyError(
+      f"At infostate {infostate!r} the policy's probabilities are {probabilities}; they must be "
+      f"non-negative and sum to 1.{_note_on_filter(compiled)}"
+    )

@@ -1,0 +1,221 @@
+"""Optimistic follow-the-regularized-leader whose steps come from the errors of its predictions.
+
+At an infoset with n actions, with u^t the counterfactual utilities of iteration t, m^t what was predicted for them,
+m^1 = 0, e^t = u^t - m^t, and iteration t weighing w_t = t^power,
+
+    S^t       = sum over s <= t of w_s^2 |e^s|^2
+    V^t       = S^t + floor t^(2 power + 1/2)
+    step^t    = scale sqrt(L / V^(t-1))
+    x^t       = argmax over the simplex of  <x, sum over s < t of w_s u^s  +  w_t m^t> - R(x) / step^t;   x^1 uniform
+
+with, D the largest that a counterfactual utility of the infoset can be,
+
+    regularizer   R                          L               |e|                            floor           scale
+    entropy       sum x log x + log n        log n           (max e - min e) / 2            (delta D)^2     1
+    euclidean     (||x||_2^2 - 1/n) / 2      (1 - 1/n) / 2   ||e - mean of e||_2            n (delta D)^2   sqrt 2
+
+L is the range of R, and |e| the norm dual to the one (l1, l2) in which R is 1-strongly convex, on differences of
+strategies. Neither the unit of the payoffs nor the number of iterations enters. docs/stable_predictive.md has what this
+is good for, with proofs.
+
+In a solver that restarts, the Bregman divergence of R from a center takes the place of R. The center is uniform at
+first, which is R but for a constant; a restart makes a strategy the center, and sums of utilities begin anew. Sums that
+have the strategy as their argmax would not do: steps shrink, and it would fade into the uniform one.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
+from spiel_cfr._numba.kernels import Kernel, inlined
+from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  sequence,
+)
+from spiel_cfr.regret_minimizers.oftrl import Regularizer, gradient_at, least_exponent, respond
+from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm, relative_tie
+
+# What multiplies sqrt(L / V).
+SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
+# Lines of `Block.scratch`.
+_SQUARES, _STEPS, _UNUSED = 0, 1, 2
+# The line of `Block.state` that only solvers that restart have: the gradient of R at the center.
+_CENTERS = 2
+# Lines of `Block.local`: S, the floor, and scale^2 L.
+_ERRORS, _FLOORS, _RANGES = 0, 1, 2
+# Columns of `Block.parameters` after the tie tolerance: w_t, w_(t+1), t^(2 power + 1/2), the regularizer.
+_WEIGHT, _NEXT_WEIGHT, _GROWTH, _EUCLIDEAN = 1, 2, 3, 4
+
+
+@inlined
+def add_errors(block: Block) -> None:
+  """S += (w |utility - prediction|)^2;  regret += w (utility - value)."""
+  regret, predicted = block.state[0], block.state[1]
+  weight, euclidean = full(block.parameters[_WEIGHT]), block.parameters[_EUCLIDEAN] != 0.0
+  half, share = full(0.5), full(1.0 / block.actions)
+  for i in lanes(block):
+    value = expected_value(block, i)
+    high, low, mean = full(-np.inf), full(np.inf), full(0.0)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      utility = load(block.utility, row)
+      error = utility - load(predicted, row)
+      high = where_greater(error, high, error, high)
+      low = where_greater(error, low, low, error)
+      mean = mean + error * share
+      store(regret, row, load(regret, row) + weight * (utility - value))
+    norm = (high - low) * half
+    square = norm * norm
+    if euclidean:
+      square = full(0.0)
+      for action in range(block.actions):
+        row = sequence(block, action, i)
+        error = load(block.utility, row) - load(predicted, row) - mean
+        square = square + error * error
+    store(block.scratch[_SQUARES], i, square)
+  squared_weight = block.parameters[_WEIGHT] * block.parameters[_WEIGHT]
+  for i in range(block.size):
+    block.local[_ERRORS, block.infoset + i] += squared_weight * block.scratch[_SQUARES, i]
+
+
+@inlined
+def choose_and_keep(block: Block, value: AnyFloats) -> None:
+  """Takes the next strategy, leaves its value under the prediction in `value`, and keeps the prediction."""
+  steps, predicted = block.scratch[_STEPS], block.state[1]
+  for i in range(block.size):
+    infoset = block.infoset + i
+    errors = (
+      block.local[_ERRORS, infoset] + block.local[_FLOORS, infoset] * block.parameters[_GROWTH]
+    )
+    # Nothing can be won or lost where this is 0.
+    steps[i] = np.sqrt(block.local[_RANGES, infoset] / errors) if errors > 0.0 else 0.0
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
+    for i in range(block.size):
+      predicted[first + i] = block.utility[first + i]
+  weight, euclidean = block.parameters[_NEXT_WEIGHT], block.parameters[_EUCLIDEAN] != 0.0
+  centered = block.state.shape[0] > np.uint64(_CENTERS)
+  respond(block, value, steps, 1.0, weight, euclidean, centered)
+
+
+@block_kernel
+def observe_errors(block: Block) -> None:
+  """Adds errors and regrets; the next strategy has to wait for the prediction."""
+  add_errors(block)
+
+
+@block_kernel
+def predict_next(block: Block) -> None:
+  """Chooses the next strategy, given the prediction."""
+  choose_and_keep(block, block.value)
+
+
+@block_kernel
+def observe_and_repeat(block: Block) -> None:
+  """Adds errors and regrets, and chooses the next strategy as if the same utilities were to come."""
+  add_errors(block)
+  choose_and_keep(block, block.scratch[_UNUSED])
+
+
+@block_kernel
+def resume_at_center(block: Block) -> None:
+  """The strategy becomes the center, and regrets begin anew; the errors so far still say how long steps are."""
+  regret, centers = block.state[0], block.state[_CENTERS]
+  least, euclidean = least_exponent(block), block.parameters[_EUCLIDEAN] != 0.0
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
+    for i in range(block.size):
+      row = first + i
+      centers[row] = gradient_at(block.strategy[row], euclidean, least)
+      regret[row] = 0.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LastLossAdaptiveOFTRL(LocalMinimizer):
+  """See the module's docstring; it predicts the last counterfactual utilities.
+
+  Its state is the cumulative weighted regret and the prediction; for each infoset it keeps S, the floor and scale^2 L.
+
+  Attributes:
+    loss_bounds: D of each infoset of all players, shape (infosets,).
+    delta: how large the floor is, positive.
+    power: iteration t weighs t^power, not negative.
+    regularizer: "entropy" or "euclidean".
+    centered: whether it keeps a center, without which it can't go on from a given strategy.
+  """
+
+  loss_bounds: Float64s
+  delta: float
+  power: float = 1.0
+  regularizer: Regularizer = "entropy"
+  centered: bool = False
+  observe = observe_and_repeat
+  local_lines = 3
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where delta is not positive, or the power negative."""
+    arguments.positive_number(self.delta, "delta")
+    arguments.real_number(self.power, "power", 0.0, 100.0)
+
+  @property
+  def state_lines(self) -> int:
+    """Regrets and the prediction, and where it may restart, the center."""
+    return 3 if self.centered else 2
+
+  @property
+  def resume(self) -> Kernel | None:
+    """See the base class."""
+    return resume_at_center if self.centered else None
+
+  @property
+  def warm_forms(self) -> tuple[WarmForm, ...]:
+    """None: how long steps should be is not known before there are errors."""
+    return ()
+
+  def resumable(self) -> LocalMinimizer:
+    """See the base class."""
+    return dataclasses.replace(self, centered=True)
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns tie tolerance, w_t, w_(t+1), t^(2 power + 1/2), regularizer; shape (iterations, 5)."""
+    now = np.asarray(iterations, np.float64)
+    columns = (
+      relative_tie(game),
+      now**self.power,
+      (now + 1.0) ** self.power,
+      now ** (2.0 * self.power + 0.5),
+      float(self.regularizer == "euclidean"),
+    )
+    return np.stack(np.broadcast_arrays(*columns), axis=1)
+
+  def initial_local(self, game: CompiledGame) -> Float64s:
+    """Returns no errors, the floors, and scale^2 L; shape (3, infosets)."""
+    actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
+    floors, ranges = floors_and_ranges(self.regularizer, self.loss_bounds, actions, self.delta)
+    return np.stack([np.zeros(len(actions)), floors, SCALES[self.regularizer] ** 2 * ranges])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SubtreeAdaptiveOFTRL(LastLossAdaptiveOFTRL):
+  """The same; it predicts the last gradient, carried up with the new strategies below (Farina et al. 2019, (17))."""
+
+  observe = observe_errors
+  predict = predict_next
+
+
+def floors_and_ranges(
+  regularizer: Regularizer, loss_bounds: Float64s, actions: Int64s, delta: float
+) -> tuple[Float64s, Float64s]:
+  """Returns the floor and L of infosets, given their D and numbers of actions; each of shape (infosets,)."""
+  squares = (delta * loss_bounds) ** 2
+  if regularizer == "entropy":
+    return squares, np.log(actions)
+  return squares * actions, (1.0 - 1.0 / actions) / 2.0

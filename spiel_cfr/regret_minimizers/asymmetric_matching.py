@@ -1,0 +1,109 @@
+"""Asymmetric predictive regret matching+: it trusts its prediction as far as predictions have been right.
+
+Of Meng, Yang, Zhang, Ge and Gao, "Faster Game Solving via Asymmetry of Step Sizes" (2025), equation 3 for APCFR+ and
+appendix C for APDCFR+. At an infoset, with r^t the regrets of iteration t, r^0 = R^1 = 0 and [.]+ the positive part,
+
+    R^{t+1} = [R^t + w_t r^t]+
+    a_{t+1} = min(most, sqrt(sum of |r^s - r^{s-1}|^2 / sum of |R^{s+1} - R^s|^2)), the sums over s <= t
+    x^{t+1} proportional to [w_{t+1} R^{t+1} + r^t / (1 + a_{t+1})]+, uniform where that is 0
+
+with w_t = 1 in APCFR+ and 20 t^1.5 / (500 + t^1.5) in APDCFR+. The more the regrets have jumped about, compared with
+what is remembered of them, the less the prediction counts.
+"""
+
+import dataclasses
+import sys
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  normalize,
+  sequence,
+  tolerance,
+)
+from spiel_cfr.regret_minimizers.regret_matching import resume_matching
+from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
+
+# Lines of `Block.scratch`: squared errors, squared moves, and what the prediction is multiplied by.
+_ERRORS, _MOVES, _TRUST = 0, 1, 2
+
+
+@block_kernel
+def match_asymmetrically(block: Block) -> None:
+  """All that the module's docstring says."""
+  regret, last, scratch = block.state[0], block.state[1], block.scratch
+  zero = full(0.0)
+  weight, carried, most = full(block.parameters[1]), full(block.parameters[2]), block.parameters[3]
+  for i in lanes(block):
+    value, tie, error, moved = expected_value(block, i), tolerance(block, i), zero, zero
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      before, added = load(regret, row), load(block.utility, row) - value
+      updated = before + weight * added
+      updated = where_greater(updated, tie, updated, zero)
+      change, step = added - load(last, row), updated - before
+      error, moved = error + change * change, moved + step * step
+      store(regret, row, updated)
+      store(last, row, added)
+    store(scratch[_ERRORS], i, error)
+    store(scratch[_MOVES], i, moved)
+  for i in range(block.size):
+    infoset = block.infoset + i
+    errors = block.local[0, infoset] + scratch[_ERRORS, i]
+    moves = block.local[1, infoset] + scratch[_MOVES, i]
+    block.local[0, infoset], block.local[1, infoset] = errors, moves
+    asymmetry = np.sqrt(errors / moves) if errors < most * most * moves else most
+    scratch[_TRUST, i] = 1.0 / (1.0 + asymmetry)
+  for i in lanes(block):
+    trust, tie, total = load(scratch[_TRUST], i), tolerance(block, i), zero
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      score = carried * load(regret, row) + trust * load(last, row)
+      score = where_greater(score, tie, score, zero)
+      store(block.strategy, row, score)
+      total = total + score
+    normalize(block, i, total)
+
+
+@dataclasses.dataclass(frozen=True)
+class AsymmetricMatching(LocalMinimizer):
+  """See the module's docstring. Its state is R and the last regrets; for each infoset it keeps the two sums.
+
+  Attributes:
+    weight: w_t, not negative.
+    most: the largest asymmetry, positive.
+  """
+
+  weight: Numbers = 1.0
+  most: float = 5.0
+  observe = match_asymmetrically
+  resume = resume_matching
+  state_lines = 2
+  local_lines = 2
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where a number is outside its range."""
+    checked(self.weight, "weight", 0.0, sys.float_info.max)
+    # Its square is computed with.
+    arguments.positive_number(self.most, "most")
+    arguments.real_number(self.most, "most", 0.0, 1e100)
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns the tie tolerance, w_t, w_{t+1} and the largest asymmetry, shape (iterations, 4)."""
+    return np.column_stack(
+      [
+        np.full(len(iterations), relative_tie(game)),
+        evaluated(self.weight, iterations),
+        evaluated(self.weight, iterations + 1),
+        np.full(len(iterations), float(self.most)),
+      ]
+    )

@@ -1,0 +1,297 @@
+"""Regret matching, with or without discounts, predictions and negative regrets: one family of minimizers.
+
+With r = utility - value the regrets of an iteration, and R the cumulative regrets, it keeps and plays
+
+    R = max(R, 0) * positive + min(R, 0) * negative + r,    then  R = max(R, 0) + min(R, 0) * kept
+    strategy proportional to max(carried * R + prediction * r, 0), uniform where that is 0
+
+where the five numbers may depend on the iteration. Any mixture of them is a minimizer; those with a name are
+
+- regret matching: Hart and Mas-Colell, "A Simple Adaptive Procedure Leading to Correlated Equilibrium" (2000).
+- regret matching+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
+- of DCFR: Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
+- of PCFR+: Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability" (2021).
+- of SAPCFR+: Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
+- of DCFR+ and PDCFR+: Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online Mirror Descent"
+  (2024).
+- of HS-DCFR: Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024).
+"""
+
+import dataclasses
+import math
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  normalize,
+  sequence,
+  tolerance,
+)
+from spiel_cfr.policies import forms
+from spiel_cfr.regret_minimizers.regret_minimizer import (
+  LocalMinimizer,
+  WarmForm,
+  relative_tie,
+  tie_tolerances,
+)
+from spiel_cfr.regret_minimizers.schedules import Discount, Numbers, checked, evaluated
+
+# When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
+DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
+
+
+@block_kernel
+def match_regrets(block: Block) -> None:
+  """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0)."""
+  regret, zero = block.state[0], full(0.0)
+  for i in lanes(block):
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      updated = load(regret, row) + load(block.utility, row) - value
+      positive = where_greater(updated, tie, updated, zero)
+      store(regret, row, updated)
+      store(block.strategy, row, positive)
+      total = total + positive
+    normalize(block, i, total)
+
+
+@block_kernel
+def match_regrets_plus(block: Block) -> None:
+  """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret."""
+  regret, zero = block.state[0], full(0.0)
+  for i in lanes(block):
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      updated = load(regret, row) + load(block.utility, row) - value
+      positive = where_greater(updated, tie, updated, zero)
+      store(regret, row, positive)
+      store(block.strategy, row, positive)
+      total = total + positive
+    normalize(block, i, total)
+
+
+@block_kernel
+def match_weighted_regrets(block: Block) -> None:
+  """All that the module's docstring says."""
+  regret, zero, one = block.state[0], full(0.0), full(1.0)
+  of_positive, of_negative = full(block.parameters[1]), full(block.parameters[2])
+  kept, carried = full(block.parameters[3]), full(block.parameters[4])
+  weight = full(block.parameters[5])
+  for i in lanes(block):
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      before, added = load(regret, row), load(block.utility, row) - value
+      updated = before * where_greater(before, tie, of_positive, of_negative) + added
+      updated = updated * where_greater(updated, tie, one, kept)
+      store(regret, row, updated)
+      score = carried * updated + weight * added
+      score = where_greater(score, tie, score, zero)
+      store(block.strategy, row, score)
+      total = total + score
+    normalize(block, i, total)
+
+
+@block_kernel
+def resume_matching(block: Block) -> None:
+  """Regret = strategy * sum of max(regret, 0) where it is played, min(regret, 0) elsewhere.
+
+  The sum stays because it is what steps are measured by: regret matching from c x moves like mirror descent with steps
+  of 1 / c, and c has grown until that is stable.
+  """
+  regret, zero = block.state[0], full(0.0)
+  for i in lanes(block):
+    total = zero
+    for action in range(block.actions):
+      before = load(regret, sequence(block, action, i))
+      total = total + where_greater(before, zero, before, zero)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      before, played = load(regret, row), load(block.strategy, row)
+      negative = where_greater(before, zero, zero, before)
+      store(regret, row, where_greater(played, zero, played * total, negative))
+
+
+@dataclasses.dataclass(frozen=True)
+class RegretMatching(LocalMinimizer):
+  """A minimizer of the family. Its state is the cumulative regret.
+
+      >>> RegretMatching()                                    # the minimizer of CFR
+      RegretMatching()
+      >>> RegretMatching(kept=0.0, prediction=1.0)            # of PCFR+
+      RegretMatching(kept=0.0, prediction=1.0)
+
+  Attributes:
+    positive: what positive regrets are multiplied by before those of the iteration are added, not negative.
+    negative: likewise, negative ones.
+    kept: what negative regrets are multiplied by afterwards: 1 keeps, 0 forgets them.
+    carried: what regrets are multiplied by once more where the next strategy is chosen, not negative.
+    prediction: how often the last regrets are added once more where the next strategy is chosen, not negative.
+  """
+
+  positive: Numbers = 1.0
+  negative: Numbers = 1.0
+  kept: float = 1.0
+  carried: Numbers = 1.0
+  prediction: Numbers = 0.0
+  resume = resume_matching
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where a number is negative or not finite, or `kept` is not between 0 and 1."""
+    arguments.real_number(self.kept, "kept", 0.0, 1.0)
+    for name in ("positive", "negative", "carried", "prediction"):
+      checked(getattr(self, name), name, 0.0, math.nextafter(math.inf, 0.0))
+
+  def __repr__(self) -> str:
+    """Returns the numbers that are not those of plain regret matching."""
+    chosen = (
+      f"{field.name}={getattr(self, field.name)!r}"
+      for field in dataclasses.fields(self)
+      if getattr(self, field.name) != field.default
+    )
+    return f"{type(self).__name__}({', '.join(chosen)})"
+
+  @property
+  def observe(self) -> Kernel:
+    """The fastest kernel that does it."""
+    if (self.positive, self.negative, self.carried, self.prediction) != (1.0, 1.0, 1.0, 0.0):
+      return match_weighted_regrets
+    return {1.0: match_regrets, 0.0: match_regrets_plus}.get(self.kept, match_weighted_regrets)
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns the tie tolerance and the five numbers, shape (iterations, 6); only the former if these are constant."""
+    tie = np.full(len(iterations), relative_tie(game))
+    if self.observe is not match_weighted_regrets:
+      return tie[:, None]
+    numbers = (self.positive, self.negative, self.kept, self.carried, self.prediction)
+    return np.stack([tie, *(evaluated(number, iterations) for number in numbers)], axis=1)
+
+  @property
+  def warm_forms(self) -> tuple[WarmForm, ...]:
+    """Both forms: what remembers all regrets can bear substitutes for them; others had better go on as the policy."""
+    remembers = (self.positive, self.negative, self.kept) == (1.0, 1.0, 1.0)
+    return ("substitute", "proportional") if remembers else ("proportional", "substitute")
+
+  def repeated(
+    self, regrets: Float64s, iterations: int, game: CompiledGame
+  ) -> tuple[Float64s, Float64s]:
+    """See the base class: regrets times the sum of what is left of each iteration's, for either sign."""
+    positive, negative = self._sums(iterations)
+    state = regrets * np.where(regrets > 0.0, positive, negative)
+    played = np.where(state > game.spread(tie_tolerances(game)), state, 0.0)
+    return state[None], forms.behavioral_form(game, played)
+
+  def scaled(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
+    """See the base class."""
+    return self.repeated(regrets, iterations, game)[0]
+
+  def _sums(self, iterations: int) -> tuple[float, float]:
+    """Returns what is left, in all, of positive and of negative regrets that were 1 in each iteration."""
+    numbers = np.arange(1, arguments.positive_integer(iterations, "iterations") + 1)
+    positive = negative = 0.0
+    for factor in evaluated(self.positive, numbers).tolist():
+      positive = positive * factor + 1.0
+    for factor in evaluated(self.negative, numbers).tolist():
+      negative = (negative * factor + 1.0) * self.kept
+    return positive, negative
+
+  @property
+  def forgets_negative(self) -> bool:
+    """Whether negative cumulative regrets become 0 as soon as the regrets of an iteration are added."""
+    return self.kept == 0.0
+
+  def discounts(self, iterations: Int64s) -> Float64s | None:
+    """Returns what positive and negative regrets are multiplied by first, shape (iterations, 2).
+
+    That, and whether it forgets negative regrets, is all of it, or None is returned.
+    """
+    if self.kept not in (0.0, 1.0) or (self.carried, self.prediction) != (1.0, 0.0):
+      return None
+    numbers = (self.positive, self.negative)
+    return np.column_stack([evaluated(number, iterations) for number in numbers])
+
+  @classmethod
+  def plus(cls) -> "RegretMatching":
+    """Returns regret matching+, the minimizer of CFR+."""
+    return cls(kept=0.0)
+
+  @classmethod
+  def discounted(
+    cls, alpha: float = 1.5, beta: float = 0.0, order: DiscountOrder = "openspiel"
+  ) -> "RegretMatching":
+    """Returns the minimizer of DCFR.
+
+    OpenSpiel's order, adding the regrets of iteration t and then multiplying by t^power / (t^power + 1), plays the same
+    as multiplying by (t - 1)^power / ((t - 1)^power + 1) first, which is how later papers write it. The paper's own
+    order is to multiply by t^power / (t^power + 1) first.
+
+    Args:
+      alpha: the power for positive regrets, not negative; infinity keeps them whole.
+      beta: the power for negative regrets; minus infinity forgets them.
+      order: "openspiel" or "paper".
+
+    Raises:
+      ArgumentError: alpha is negative, one of the powers is no number, or there is no such order.
+    """
+    alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
+    beta = arguments.real_number(beta, "beta")
+    delay = _delay(order)
+    return cls(Discount(alpha, delay=delay), Discount(beta, delay=delay))
+
+  @classmethod
+  def scheduled(cls, horizon: int, order: DiscountOrder = "openspiel") -> "RegretMatching":
+    """Returns the minimizer of HS-DCFR: alpha = 1 + 3 t / horizon and beta = -1 - 2 t / horizon.
+
+    Args:
+      horizon: past it, the powers stay where they are.
+      order: as for `discounted`.
+
+    Raises:
+      ArgumentError: the horizon is not a positive integer, or there is no such order.
+    """
+    horizon = arguments.positive_integer(horizon, "horizon")
+    delay = _delay(order)
+    return cls(Discount(1.0, 3.0, horizon, delay), Discount(-1.0, -2.0, horizon, delay))
+
+  @classmethod
+  def predictive_plus(cls, weight: float = 1.0) -> "RegretMatching":
+    """Returns the minimizer of PCFR+, or with a smaller weight of the prediction, of SAPCFR+.
+
+    Raises:
+      ArgumentError: the weight is not between 0 and 1.
+    """
+    return cls(kept=0.0, prediction=arguments.real_number(weight, "weight", 0.0, 1.0))
+
+  @classmethod
+  def discounted_plus(cls, alpha: float = 1.5, predictive: bool = False) -> "RegretMatching":
+    """Returns the minimizer of DCFR+ or, with a prediction, of PDCFR+.
+
+    Args:
+      alpha: at iteration t regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1); not negative.
+      predictive: whether the last regrets are added once more before it plays, to regrets discounted once more.
+
+    Raises:
+      ArgumentError: alpha is negative or no number.
+    """
+    alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
+    plus = cls(Discount(alpha, delay=1), kept=0.0)
+    return (
+      dataclasses.replace(plus, carried=Discount(alpha), prediction=1.0) if predictive else plus
+    )
+
+
+def _delay(order: DiscountOrder) -> int:
+  arguments.one_of(order, "order", get_args(DiscountOrder))
+  return int(order == "openspiel")

@@ -1,0 +1,213 @@
+"""Numbers that depend on the iteration: discounts of regrets, weights of predictions, weights of averages.
+
+Wherever such a number is asked for, a plain number will do, or one of these, or one's own: a frozen dataclass that is
+derived from `Schedule` and has a `__call__`.
+
+    >>> import numpy as np
+    >>> Discount(1.5)(np.array([1, 4]))
+    array([0.5       , 0.88888889])
+"""
+
+import abc
+import dataclasses
+import math
+import sys
+from typing import TypeAlias
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import arguments
+
+# The power up to which no 64-bit number overflows.
+_NEVER_TOO_LARGE = 16.0
+
+
+class Schedule(abc.ABC):
+  """A function from iterations, counted from 1, to numbers."""
+
+  @abc.abstractmethod
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, both of shape (iterations,)."""
+
+
+Numbers: TypeAlias = float | Schedule
+
+
+def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
+  """Returns the numbers of these iterations, shape (iterations,).
+
+  Raises:
+    ArgumentError: a schedule returns something else.
+  """
+  if not isinstance(numbers, Schedule):
+    return np.full(len(iterations), float(numbers))
+  try:
+    result = np.asarray(numbers(iterations), np.float64)
+  except (TypeError, ValueError) as error:
+    raise errors.ArgumentError(f"{numbers!r} does not return numbers: {error}.") from error
+  if result.shape != iterations.shape:
+    raise errors.ArgumentError(
+      f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations."
+    )
+  return np.ascontiguousarray(result)
+
+
+def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
+  """Checks a number; a schedule may be anything.
+
+  Raises:
+    ArgumentError: it is neither a schedule nor a number from `minimum` to `maximum`.
+  """
+  if not isinstance(value, Schedule):
+    arguments.real_number(value, name, minimum, maximum)
+
+
+@dataclasses.dataclass(frozen=True)
+class Power(Schedule):
+  """t^power, or 0 at first.
+
+  Attributes:
+    power: not negative.
+    after: the last iteration of which the number is 0.
+  """
+
+  power: float
+  after: int = 0
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where the power is negative or not finite, or `after` is no iteration."""
+    arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
+    arguments.integer(self.after, "after", 0)
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    numbers = iterations.astype(np.float64)
+    if self.power <= _NEVER_TOO_LARGE:
+      result: Float64s = numbers**self.power
+    else:
+      with np.errstate(over="ignore"):
+        result = numbers**self.power
+    return np.where(iterations > self.after, result, 0.0) if self.after else result
+
+
+@dataclasses.dataclass(frozen=True)
+class Saturating(Schedule):
+  """limit t^power / (half + t^power): it grows towards a limit.
+
+  Attributes:
+    limit: what it grows to, positive.
+    half: t^power where it is half of that, not negative.
+    power: not negative.
+  """
+
+  limit: float
+  half: float
+  power: float
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where a number is outside its range."""
+    arguments.positive_number(self.limit, "limit")
+    arguments.real_number(self.half, "half", 0.0, sys.float_info.max)
+    arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    # In a form that does not overflow.
+    result: Float64s = self.limit / (1.0 + self.half * iterations.astype(np.float64) ** -self.power)
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Discount(Schedule):
+  """t^alpha / (t^alpha + 1), of Brown and Sandholm (2019); alpha may grow from iteration to iteration.
+
+  Attributes:
+    alpha: the power; infinity discounts nothing, minus infinity forgets.
+    growth: alpha at iteration t is alpha + growth * min(t / horizon, 1).
+    horizon: see there.
+    delay: how many iterations later: t stands for t - delay.
+  """
+
+  alpha: float
+  growth: float = 0.0
+  horizon: int = 1
+  delay: int = 0
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where one of them is no number, or the horizon or the delay makes no sense."""
+    arguments.real_number(self.alpha, "alpha")
+    arguments.real_number(self.growth, "growth")
+    arguments.positive_integer(self.horizon, "horizon")
+    arguments.integer(self.delay, "delay", 0, 1)
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    alpha = self.alpha + self.growth * np.minimum(iterations / self.horizon, 1.0)
+    # In a form that does not overflow.
+    with np.errstate(over="ignore", divide="ignore"):
+      result: Float64s = 1.0 / (1.0 + (iterations - self.delay).astype(np.float64) ** -alpha)
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Fading(Schedule):
+  """first * min(1, (until / t)^power): constant for a while, then fading away.
+
+  Attributes:
+    first: the number at first, not negative.
+    until: up to which iteration, positive.
+    power: how fast it fades, not negative.
+  """
+
+  first: float
+  until: float
+  power: float = 2.0
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where a number is outside its range."""
+    arguments.real_number(self.first, "first", 0.0, sys.float_info.max)
+    arguments.positive_number(self.until, "until")
+    arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    result: Float64s = self.first * np.minimum(1.0, self.until / iterations) ** self.power
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class FallingPower(Schedule):
+  """What iterations weigh if after iteration s all that came before is multiplied by (s / (s + 1))^gamma_s.
+
+  With gamma_s = gamma - 5 s / horizon, the weight of iteration t is the product of ((s + 1) / s)^gamma_s over s < t:
+
+      log weight = gamma log t - 5 / horizon * ((t - 1) log t - log (t - 1)!)
+
+  Past the horizon gamma_s stays at gamma - 5. Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter
+  Schedules" (2024).
+
+  Attributes:
+    gamma: the power at first, at least 5.
+    horizon: for how many iterations it falls.
+  """
+
+  gamma: float
+  horizon: int
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where gamma is less than 5 or the horizon is not a positive integer."""
+    arguments.real_number(self.gamma, "gamma", 5.0, sys.float_info.max)
+    arguments.positive_integer(self.horizon, "horizon")
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    """Returns the numbers of these iterations, shape (iterations,)."""
+    within = np.minimum(iterations, self.horizon)
+    logarithms = np.log(within)
+    factorials = np.array([math.lgamma(t) for t in within.tolist()])
+    fallen = 5 / self.horizon * ((within - 1) * logarithms - factorials)
+    past = (self.gamma - 5) * (np.log(iterations) - logarithms)
+    with np.errstate(over="ignore", invalid="ignore"):
+      result: Float64s = np.exp(self.gamma * logarithms - fallen + past)
+    return result

@@ -1,0 +1,94 @@
+"""Regret matching+ with a hand that trembles: now and then every action is played.
+
+    x^t = (1 - epsilon_t) sigma^t + epsilon_t / n,    sigma^t proportional to R^{t-1}
+    R^t = max(R^{t-1} + u^t - <sigma^t, u^t>, 0)
+
+at an infoset with n actions. It is regret matching+ over the strategies that play each action with at least epsilon/n,
+whose extreme points are (1 - epsilon) e_a + epsilon / n: all regrets there are those above, times 1 - epsilon. Every
+infoset is reached, so that play off the path is learned too; with trembles that vanish it tends to an extensive-form
+perfect equilibrium (Selten 1975; Farina, Kroer and Sandholm, "Regret Minimization in Behaviorally-Constrained Zero-Sum
+Games", 2017).
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  sequence,
+)
+from spiel_cfr.regret_minimizers.regret_matching import resume_matching
+from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
+
+# Entries of `Block.parameters`: the fraction of a utility that is rounding, epsilon of now and of the next iteration.
+TOLERANCE, NOW, NEXT = range(3)
+
+
+@block_kernel
+def match_trembling(block: Block) -> None:
+  """What the module's docstring says.
+
+  Where trembles alone lead to an infoset, all that it ever sees is tiny: ties are a fraction of its own utilities.
+  """
+  regret, zero = block.state[0], full(0.0)
+  trembles, following = block.parameters[NOW], block.parameters[NEXT]
+  steady = full(1.0 / (1.0 - trembles))
+  share = full(1.0 / block.actions)
+  for i in lanes(block):
+    value, mean, largest = expected_value(block, i), zero, zero
+    for action in range(block.actions):
+      utility = load(block.utility, sequence(block, action, i))
+      mean = mean + utility * share
+      size = where_greater(utility, zero, utility, zero - utility)
+      largest = where_greater(size, largest, size, largest)
+    meant, tie = (
+      (value - full(trembles) * mean) * steady,
+      largest * full(block.parameters[TOLERANCE]),
+    )
+    total = zero
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      updated = load(regret, row) + load(block.utility, row) - meant
+      positive = where_greater(updated, tie, updated, zero)
+      store(regret, row, positive)
+      store(block.strategy, row, positive)
+      total = total + positive
+    none = where_greater(total, zero, zero, full(1.0))
+    kept = full(1.0 - following) / (total + none)
+    rest = full(following) * share + none * full(1.0 - following) * share
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      store(block.strategy, row, load(block.strategy, row) * kept + rest)
+
+
+@dataclasses.dataclass(frozen=True)
+class TremblingMatching(LocalMinimizer):
+  """Regret matching+ with a hand that trembles. Its state is the cumulative regret.
+
+  Attributes:
+    trembles: epsilon, the probability with which an infoset plays at random; below 1, a number or a schedule.
+  """
+
+  trembles: Numbers = 0.01
+  observe = match_trembling
+  resume = resume_matching
+
+  def __post_init__(self) -> None:
+    """Raises ArgumentError where epsilon is negative or not below 1."""
+    checked(self.trembles, "trembles", 0.0, math.nextafter(1.0, 0.0))
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns the tolerance, and epsilon of each iteration and of the next, shape (iterations, 3)."""
+    result = np.full((len(iterations), 3), relative_tie(game))
+    result[:, NOW] = evaluated(self.trembles, iterations)
+    result[:, NEXT] = evaluated(self.trembles, iterations + 1)
+    return result

@@ -1,0 +1,138 @@
+"""Ray as an executor, so that what runs on the processes of one machine runs on a cluster."""
+
+import concurrent.futures
+from collections.abc import Callable
+from typing import Any
+
+from spiel_cfr import errors
+from spiel_cfr._util import arguments
+
+
+class RayExecutor(concurrent.futures.Executor):
+  """Runs calls as tasks of Ray, one core each: on the cluster that this process has joined, or on this machine.
+
+      import ray
+      ray.init(address="auto")
+      with spiel_cfr.RayExecutor() as executor:
+        spiel_cfr.sweep(grid, folder="/shared/results", iterations=10_000, executor=executor)
+
+  The folder must be one that all machines see. A task whose process or machine dies is started again.
+
+  Attributes:
+    ray: the package.
+  """
+
+  def __init__(self, max_retries: int = 3) -> None:
+    """Starts nothing before there is something to do; then Ray on this machine, if this process has not joined one.
+
+    Args:
+      max_retries: how often a task is started again whose process died.
+
+    Raises:
+      MissingPackageError: Ray is not installed.
+      ArgumentError: `max_retries` is not an integer from 0 to 1,000.
+    """
+    max_retries = arguments.integer(max_retries, "max_retries", 0, 1000)
+    try:
+      import ray
+    except ImportError as error:
+      raise errors.MissingPackageError(
+        "RayExecutor needs Ray: pip install 'spiel_cfr[ray]'."
+      ) from error
+    self.ray: Any = ray
+    self._max_retries = max_retries
+    self._references: list[Any] = []
+    self._actors: list[RayActor] = []
+    self._closed = False
+
+  def submit(
+    self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+  ) -> concurrent.futures.Future[Any]:
+    """Calls a function in one of Ray's processes, wherever that is."""
+    self._begin()
+    task = self.ray.remote(_call).options(num_cpus=1, max_retries=self._max_retries)
+    reference = task.remote(fn, args, kwargs)
+    self._references.append(reference)
+    future: concurrent.futures.Future[Any] = reference.future()
+    return future
+
+  def pinned(self, count: int) -> list["RayActor"]:
+    """Returns executors of one process of Ray's each, so that calls meet what earlier ones have left; see `shard`.
+
+    The processes start with their first calls, and end with this executor.
+
+    Raises:
+      ArgumentError: `count` is not an integer from 1 to 100,000.
+      ShardError: this process has joined a Ray with fewer cores.
+    """
+    count = arguments.integer(count, "count", 1, 100_000)
+    if self.ray.is_initialized():
+      cores = int(self.ray.cluster_resources().get("CPU", 0))
+      if count > cores:
+        raise errors.ShardError(
+          f"Ray has {cores:,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with more."
+        )
+    self._actors += (made := [RayActor(self) for _ in range(count)])
+    return made
+
+  def actor(self) -> Any:
+    """Starts a process of Ray's that answers calls."""
+    self._begin()
+    limits = {"max_restarts": self._max_retries, "max_task_retries": self._max_retries}
+    return self.ray.remote(_Actor).options(num_cpus=1, **limits).remote()
+
+  def _begin(self) -> None:
+    if self._closed:
+      raise RuntimeError("cannot schedule new futures after shutdown")
+    if not self.ray.is_initialized():
+      self.ray.init(include_dashboard=False, log_to_driver=False)
+
+  def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+    """Waits for the tasks, or cancels those that have not begun; Ray itself goes on."""
+    self._closed = True
+    if cancel_futures:
+      for reference in self._references:
+        self.ray.cancel(reference)
+    if wait and self._references:
+      self.ray.wait(self._references, num_returns=len(self._references))
+    self._references.clear()
+    for actor in self._actors:
+      actor.shutdown(wait, cancel_futures=cancel_futures)
+
+
+class RayActor(concurrent.futures.Executor):
+  """A process of Ray's, somewhere; if it dies, another one that knows nothing of its past. See `RayExecutor.pinned`."""
+
+  def __init__(self, owner: RayExecutor) -> None:
+    """Starts nothing before there is something to do."""
+    self._owner = owner
+    self._actor: Any = None
+    self._last: Any = None
+
+  def submit(
+    self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+  ) -> concurrent.futures.Future[Any]:
+    """Calls a function in the process, after all earlier calls."""
+    if self._actor is None:
+      self._actor = self._owner.actor()
+    self._last = self._actor.call.remote(fn, args, kwargs)
+    future: concurrent.futures.Future[Any] = self._last.future()
+    return future
+
+  def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+    """Ends the process, once its calls are done or at once."""
+    if self._actor is None:
+      return
+    ray = self._owner.ray
+    if wait and not cancel_futures:
+      ray.wait([self._last])
+    ray.kill(self._actor)
+
+
+class _Actor:
+  def call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+  return function(*args, **kwargs)

@@ -1,0 +1,219 @@
+"""The one loop that runs solvers: until one of several stopping rules says so, with evaluations on a schedule."""
+
+import contextlib
+import copy
+import dataclasses
+import math
+import time
+from collections.abc import Iterable
+from typing import Literal
+
+from spiel_cfr import errors
+from spiel_cfr._util import arguments
+from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr._util.time_slices import Slices
+from spiel_cfr.cfr.pruning.solver import PruningSolver
+from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.policies import CompiledTabularPolicy
+from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.progress import Progress
+from spiel_cfr.runs.schedule import NextDue, Powers, next_due
+from spiel_cfr.runs.trace import Row, Trace
+
+# Iterations in a run that only time or Ctrl-C ends.
+_MOST = (1 << 63) - 1
+
+StopReason = Literal["iterations", "target", "seconds", "interrupt"]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class RunResult:
+  """How a run ended.
+
+  Attributes:
+    reason: which rule stopped it: "iterations", "target", "seconds" or, after Ctrl-C, "interrupt".
+    rows: its evaluations; the last is of the policy that the solver has now.
+    best_policy: of an abstraction that may lose something, the best policy that was evaluated, since there policies do
+      not get steadily better; None of other games.
+  """
+
+  reason: StopReason
+  rows: list[Row]
+  best_policy: CompiledTabularPolicy | None = None
+
+  @property
+  def best(self) -> Row:
+    """The evaluation with the least NashConv."""
+    return min(self.rows, key=lambda row: row.nash_conv)
+
+  @property
+  def last(self) -> Row:
+    """The evaluation of the policy that the solver has now."""
+    return self.rows[-1]
+
+  def __repr__(self) -> str:
+    """Returns one line: why the run stopped, and how good the policy is."""
+    last = self.last
+    return (
+      f"<RunResult: stopped by {self.reason!r}, iteration {last.iteration:,}, NashConv {last.nash_conv:.6g}, "
+      f"{len(self.rows)} rows>"
+    )
+
+
+def check_limits(
+  iterations: int | None,
+  target_nash_conv: float | None,
+  target_exploitability: float | None,
+  seconds: float | None,
+) -> int | None:
+  """Checks what is to stop a run, see `run`; returns `iterations` as a plain number.
+
+  Raises:
+    ArgumentError: there is no stopping rule, or one that makes no sense.
+  """
+  limits = {
+    "target_nash_conv": target_nash_conv,
+    "target_exploitability": target_exploitability,
+    "seconds": seconds,
+  }
+  for name, value in limits.items():
+    if value is not None:
+      arguments.real_number(value, name, 0.0, math.inf)
+  if iterations is not None:
+    return arguments.positive_integer(iterations, "iterations")
+  if all(value is None for value in limits.values()):
+    raise errors.ArgumentError(
+      "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds; "
+      "seconds=math.inf runs until Ctrl-C."
+    )
+  return None
+
+
+def run(
+  solver: IterativeSolver,
+  iterations: int | None = None,
+  *,
+  target_nash_conv: float | None = None,
+  target_exploitability: float | None = None,
+  seconds: float | None = None,
+  evaluate_at: NextDue = Powers(2),  # noqa: B008
+  traces: Iterable[Trace] = (),
+  checkpoints: Checkpoints | None = None,
+  progress: bool = True,
+) -> RunResult:
+  """Runs a solver until the first of these rules, or Ctrl-C, stops it; its policies are usable whichever it is.
+
+      result = run(CFRPlusSolver("leduc_poker"), 10_000, target_exploitability=1e-4)
+      print(result.reason, result.last.exploitability)
+
+  The policy is evaluated on a schedule, at every checkpoint and when the run stops. Meanwhile the solver's clock stands
+  still.
+
+  Args:
+    solver: any solver; one that has done iterations before goes on from there.
+    iterations: stop when the solver has done this many in its life, those before this run included.
+    target_nash_conv: stop at an evaluation that finds a NashConv of this or less.
+    target_exploitability: stop at an evaluation that finds an exploitability of this or less.
+    seconds: stop after this wall-clock time, evaluations included, to about a tenth of a second or one iteration;
+      infinity leaves it to Ctrl-C.
+    evaluate_at: when to evaluate: `Every(n)`, `Powers(base)`, or another function from an iteration to the next one
+      that is due; infinity is never.
+    traces: what `open_trace` returns; they are closed when the run ends, however it does.
+    checkpoints: where to keep checkpoints, and when; one more is left when the run stops.
+    progress: whether to write to standard error: a line that changes on a terminal, a line per evaluation elsewhere.
+
+  Raises:
+    ArgumentError: there is no stopping rule, or one that makes no sense.
+    UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
+    FileFormatError: there is a file in the place of a trace that is none.
+    CheckpointMismatchError: there is a trace of another run, or there are checkpoints of later iterations or of another
+      solver.
+    FolderInUseError: another run uses the folder of the checkpoints.
+    OSError: a trace or a checkpoint can't be written.
+    KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
+  """
+  iterations = check_limits(iterations, target_nash_conv, target_exploitability, seconds)
+  if target_exploitability is not None:
+    evaluate.check_two_player_constant_sum(solver.compiled_game)
+  target = max(
+    -math.inf if target_nash_conv is None else target_nash_conv,
+    -math.inf if target_exploitability is None else 2 * target_exploitability,
+  )
+
+  traces = list(traces)
+  solver_seconds = evaluation_seconds = 0.0
+  rows: list[Row] = []
+  best_policy: CompiledTabularPolicy | None = None
+  slices = Slices()
+  reason: StopReason | None = None
+  with contextlib.ExitStack() as stack:
+    if checkpoints:
+      stack.enter_context(checkpoints.locked())
+      checkpoints.check(solver)
+    solver.prepare()
+    interrupt = stack.enter_context(DeferredInterrupt(swallow=True))
+    for trace in traces:
+      stack.callback(trace.close)
+      last = trace.start(solver)
+      if last is not None:
+        solver_seconds = max(solver_seconds, last.solver_seconds)
+        evaluation_seconds = max(evaluation_seconds, last.evaluation_seconds)
+    shown = Progress(solver, iterations, seconds, solver_seconds) if progress else None
+    if shown:
+      stack.callback(shown.close)
+    start = time.perf_counter()
+
+    def out_of_time() -> bool:
+      return seconds is not None and time.perf_counter() - start >= seconds
+
+    while reason is None:
+      now = int(solver.iteration)
+      due = next_due(evaluate_at, now, "evaluate_at")
+      checkpoint_due = next_due(checkpoints.schedule, now, "every") if checkpoints else math.inf
+      end = min(due, checkpoint_due, math.inf if iterations is None else iterations)
+      if math.isinf(end) and seconds is None:
+        raise errors.ArgumentError(
+          f"After iteration {now} evaluate_at is never due again, so that nothing would stop the run."
+        )
+      for count in slices(_MOST if math.isinf(end) else max(0, int(end) - now)):
+        if interrupt.requested or out_of_time():
+          break
+        begin = time.perf_counter()
+        solver.run(count)
+        solver_seconds += time.perf_counter() - begin
+        if shown:
+          shown.update(solver.iteration, solver_seconds)
+      if interrupt.requested:
+        reason = "interrupt"
+      elif iterations is not None and solver.iteration >= iterations:
+        reason = "iterations"
+      elif out_of_time():
+        reason = "seconds"
+
+      if not rows or rows[-1].iteration != solver.iteration:
+        begin = time.perf_counter()
+        nash_conv = solver.nash_conv()
+        evaluation_seconds += time.perf_counter() - begin
+        row = Row(
+          # Not what also answers calls, as OpenSpiel's samplers do, and has the solver with it.
+          int(solver.iteration),
+          solver_seconds,
+          evaluation_seconds,
+          solver.nodes_touched,
+          nash_conv,
+          nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
+          solver.held_bytes if isinstance(solver, PruningSolver) and solver.pruning else None,
+        )
+        rows.append(row)
+        if not solver.compiled_game.is_exact and nash_conv <= min(each.nash_conv for each in rows):
+          best_policy = copy.copy(solver.average_policy())
+        for trace in traces:
+          trace.write(row)
+        if shown:
+          shown.evaluated(row)
+        if nash_conv <= target:
+          reason = "target"
+      if checkpoints and (reason is not None or solver.iteration == checkpoint_due):
+        checkpoints.save(solver)
+  return RunResult(reason, rows, best_policy)

@@ -1,0 +1,239 @@
+"""Runs every combination of games, solvers and arguments, on any executor, and picks up what was done before."""
+
+import concurrent.futures
+import itertools
+import os
+import pathlib
+import pickle
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import tqdm
+
+from spiel_cfr import errors
+from spiel_cfr._util import arguments, files
+from spiel_cfr.games.compiled.shared_memory import SharedGame
+from spiel_cfr.games.compiling import compile_game
+from spiel_cfr.runs import sweep_cells
+from spiel_cfr.runs.lock import FolderLock
+from spiel_cfr.runs.process_executor import ProcessExecutor
+from spiel_cfr.runs.run_loop import check_limits
+from spiel_cfr.runs.schedule import Every, NextDue, Powers, next_due
+from spiel_cfr.runs.sweep_cells import Cell, Rules
+from spiel_cfr.runs.sweep_table import SweepTable
+
+Grid = Mapping[str, Sequence[Any]]
+
+# The first is hidden, since it is removed in the end, whatever is in it.
+_GAMES, _TABLE = ".compiled_games", "table.csv"
+# How many checkpoints a run with a known end leaves on its way, if nobody says.
+_CHECKPOINTS = 10
+
+
+def sweep(
+  grid: Grid | Sequence[Grid],
+  *,
+  folder: str | os.PathLike[str],
+  iterations: int | None = None,
+  target_nash_conv: float | None = None,
+  target_exploitability: float | None = None,
+  seconds: float | None = None,
+  evaluate_at: NextDue = Powers(2),  # noqa: B008
+  checkpoint_every: int | NextDue | None = None,
+  executor: concurrent.futures.Executor | None = None,
+  progress: bool = True,
+) -> SweepTable:
+  """Runs all combinations of what a grid names, each from where an earlier sweep has left it.
+
+      table = sweep(
+        {"game": ["kuhn_poker", "leduc_poker"], "solver": ["dcfr", "pdcfr+"], "gamma": [2, 4]},
+        folder="results/gamma",
+        iterations=10_000,
+      )
+
+  A run is known by its game, its solver with all arguments, and its rules; its folder, named by a hash of these, has a
+  trace, checkpoints and, when it has come to its end, a result. So the same call goes on where it was interrupted,
+  killed or extended by more combinations. What fails is a row with its error, and the others go on.
+
+  Games are compiled once. The processes of one machine share their arrays. A process that is killed costs what its run
+  has done since the last checkpoint.
+
+  Args:
+    grid: the values of each name: "game" (anything that `compile_game` takes), "solver" (names of `catalogue.SOLVERS`,
+      or classes), and arguments of the solvers' constructors. A sequence of grids is their union.
+    folder: where everything is kept; on all machines that take part, if there are several.
+    iterations: see `run`, for this and the next four.
+    target_nash_conv: a NashConv that is good enough.
+    target_exploitability: an exploitability that is good enough.
+    seconds: how long each run may take; those of solvers with a horizon still need `iterations`.
+    evaluate_at: when to evaluate: `Every(n)`, `Powers(base)` or a function of a module.
+    checkpoint_every: the iterations from one checkpoint to the next, or a schedule; by default ten on the way.
+    executor: who runs it: any `concurrent.futures.Executor` that pickles what it is given, such as `RayExecutor`. By
+      default, as many processes as there are cores. Programs must then guard their main part by
+      `if __name__ == "__main__":`, as for all of Python's processes.
+    progress: whether to show how many runs are done.
+
+  Returns:
+    A row per combination.
+
+  Raises:
+    ArgumentError: the grid names no game or no solver, or a rule makes no sense.
+    GameError: a game can't be compiled.
+    FolderInUseError: another sweep uses the folder.
+    OSError: the folder can't be written to.
+    KeyboardInterrupt: Ctrl-C was pressed; the runs have left checkpoints.
+  """
+  check_limits(iterations, target_nash_conv, target_exploitability, seconds)
+  rules = Rules(iterations, target_nash_conv, target_exploitability, seconds, evaluate_at)
+  if checkpoint_every is None:
+    checkpoint_every = (
+      Powers(2) if iterations is None else Every(-(-iterations // (_CHECKPOINTS + 1)))
+    )
+  elif not callable(checkpoint_every):
+    checkpoint_every = Every(checkpoint_every)
+  _check_schedules(evaluate_at=evaluate_at, checkpoint_every=checkpoint_every)
+  combinations = list(_combinations(grid))
+  if executor is not None and not isinstance(executor, concurrent.futures.Executor):
+    raise errors.ArgumentError(
+      f"executor must be a concurrent.futures.Executor, not {arguments.shortened(executor)}."
+    )
+  folder = pathlib.Path(os.path.abspath(folder))
+  with FolderLock(folder)():
+    try:
+      rows, waiting = _prepare(combinations, rules, checkpoint_every, folder)
+      results = _run(waiting, executor, progress, len(rows))
+    finally:
+      shutil.rmtree(folder / _GAMES, ignore_errors=True)
+    for row in rows:
+      row.update(results.get(row["folder"], {}))
+    varied = {name: None for combination in combinations for name in combination}
+    table = SweepTable((*varied, *sweep_cells.RESULTS, "folder"), rows)
+    table.to_csv(folder / _TABLE)
+  return table
+
+
+def _check_schedules(**schedules: NextDue) -> None:
+  """Refuses what is no schedule, or can't be sent to another process."""
+  for name, schedule in schedules.items():
+    next_due(schedule, 0, name)
+    try:
+      pickle.dumps(schedule)
+    except Exception as error:
+      raise errors.ArgumentError(
+        f"{name} must be a schedule or a function that can be pickled, not {arguments.shortened(schedule)}."
+      ) from error
+
+
+def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
+  """Yields what each run is given, by name."""
+  grids = [grid] if isinstance(grid, Mapping) else grid
+  if not isinstance(grids, Sequence) or not grids:
+    raise errors.ArgumentError(
+      f"The grid must be a mapping, or a sequence of some, not {arguments.shortened(grids)}."
+    )
+  for one in grids:
+    if not isinstance(one, Mapping) or not {"game", "solver"} <= set(one):
+      raise errors.ArgumentError(
+        'A grid maps "game", "solver" and arguments of solvers to lists of values.'
+      )
+    for name, values in one.items():
+      if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise errors.ArgumentError(
+          f"The grid must have a list of values for {name!r}, not {arguments.shortened(values)}."
+        )
+    for values in itertools.product(*one.values()):
+      yield dict(zip(one, values, strict=True))
+
+
+def _prepare(
+  combinations: Sequence[Mapping[str, Any]],
+  rules: Rules,
+  checkpoint_every: NextDue,
+  folder: pathlib.Path,
+) -> tuple[list[dict[str, Any]], list[Cell]]:
+  """Returns a row per combination, with its result if that is known or can't be had, and the cells of the others."""
+  # By what it was given as, so that each game is compiled once and kept no longer than it is needed.
+  games: dict[Any, list[int]] = {}
+  for index, combination in enumerate(combinations):
+    game = combination["game"]
+    games.setdefault(game if isinstance(game, str) else id(game), []).append(index)
+  rows: list[dict[str, Any]] = [{} for _ in combinations]
+  waiting: dict[str, Cell] = {}
+  for indices in games.values():
+    compiled = compile_game(combinations[indices[0]]["game"])
+    shared = None
+    for index in indices:
+      row = rows[index] = {**combinations[index], "folder": ""}
+      row["game"] = compiled.game_string
+      row["solver"] = getattr(row["solver"], "__name__", row["solver"])
+      arguments = {
+        name: value for name, value in combinations[index].items() if name not in ("game", "solver")
+      }
+      try:
+        solver = sweep_cells.make_solver(
+          combinations[index]["solver"], compiled, arguments, rules.iterations
+        )
+        run = str(folder / sweep_cells.key(solver, rules))
+        done = sweep_cells.read_result(pathlib.Path(run))
+        if done is not None:
+          row.update({**done, "folder": run})
+          continue
+        # Kernels that have to be compiled are now on the disk, and not compiled by each process anew.
+        solver.prepare()
+        shared = shared or SharedGame.write(compiled, folder / _GAMES / compiled.digest)
+        cell = Cell(shared, combinations[index]["solver"], arguments, rules, checkpoint_every, run)
+        pickle.dumps(cell)
+      except Exception as error:
+        # This combination's own mistake: the others go on.
+        row.update({**sweep_cells.RESULTS, "reason": "error", "error": sweep_cells.describe(error)})
+      else:
+        waiting[run] = cell
+        row["folder"] = run
+  return rows, list(waiting.values())
+
+
+def _run(
+  waiting: Sequence[Cell],
+  executor: concurrent.futures.Executor | None,
+  progress: bool,
+  total: int,
+) -> dict[str, dict[str, Any]]:
+  """Runs cells, and returns the result of each by its folder."""
+  if not waiting:
+    return {}
+  for cell in waiting:
+    files.make_folder(cell.folder)
+  own = None
+  if executor is None:
+    executor = own = ProcessExecutor(min(os.cpu_count() or 1, len(waiting)))
+  results: dict[str, dict[str, Any]] = {}
+  futures: dict[concurrent.futures.Future[dict[str, Any]], Cell] = {}
+  try:
+    with tqdm.tqdm(
+      total=total, initial=total - len(waiting), desc="sweep", unit="run", disable=not progress
+    ) as shown:
+      for cell in waiting:
+        futures[executor.submit(sweep_cells.run_cell, cell)] = cell
+      for future in concurrent.futures.as_completed(futures):
+        cell = futures[future]
+        error = future.exception()
+        results[cell.folder] = (
+          future.result()
+          if error is None
+          # The process that ran it has ended, or nobody was there to run it.
+          else {**sweep_cells.RESULTS, "reason": "error", "error": sweep_cells.describe(error)}
+        )
+        failed = sum(bool(result["error"]) for result in results.values())
+        shown.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
+        shown.update()
+  except BaseException:
+    for future in futures:
+      future.cancel()
+    if own is not None:
+      own.interrupt()
+    raise
+  finally:
+    if own is not None:
+      own.shutdown(cancel_futures=True)
+  return results

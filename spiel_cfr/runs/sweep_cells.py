@@ -1,0 +1,195 @@
+"""One cell of a sweep: a game, a solver with its arguments, and rules when to stop; and how it is run."""
+
+import dataclasses
+import hashlib
+import json
+import math
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from spiel_cfr import catalogue, errors
+from spiel_cfr._util import arguments as checked
+from spiel_cfr._util import files
+from spiel_cfr._util.environment import versions
+from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.shared_memory import SharedGame
+from spiel_cfr.mccfr.sampling_solver import SamplingSolver
+from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.run_loop import run
+from spiel_cfr.runs.schedule import NextDue, Powers
+from spiel_cfr.runs.trace import open_trace
+
+AnySolver = str | type[IterativeSolver]
+
+RESULT, TRACE, CHECKPOINTS = "result.json", "trace.csv", "checkpoints"
+# What a run tells of itself, but for what its trace has besides, and what it is if there was none.
+RESULTS: Mapping[str, Any] = {
+  "iteration": 0,
+  "solver_seconds": math.nan,
+  "evaluation_seconds": math.nan,
+  "nodes_touched": 0,
+  "nash_conv": math.nan,
+  "exploitability": math.nan,
+  "reason": "",
+  "error": "",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+  """When the runs of a sweep stop and are evaluated; see `spiel_cfr.run`."""
+
+  iterations: int | None = None
+  target_nash_conv: float | None = None
+  target_exploitability: float | None = None
+  seconds: float | None = None
+  evaluate_at: NextDue = Powers(2)  # noqa: RUF009
+
+  def description(self) -> dict[str, Any]:
+    """Returns the rules as JSON has them."""
+    schedule = self.evaluate_at
+    name = repr(schedule) if dataclasses.is_dataclass(schedule) else _name(schedule)
+    return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)} | {
+      "evaluate_at": name
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+  """A run of a sweep, as it is sent to who runs it.
+
+  Attributes:
+    game: where the game is.
+    solver: a name of the catalogue, or a class.
+    arguments: of the solver's constructor, besides the game.
+    rules: when to stop.
+    checkpoint_every: when to write checkpoints.
+    folder: where the result goes.
+  """
+
+  game: SharedGame
+  solver: AnySolver
+  arguments: Mapping[str, Any]
+  rules: Rules
+  checkpoint_every: NextDue
+  folder: str
+
+
+def make_solver(
+  solver: AnySolver, game: CompiledGame, arguments: Mapping[str, Any], iterations: int | None
+) -> IterativeSolver:
+  """Makes the solver of a cell. Sampling solvers without a seed get seed 0, so that the cell is always the same.
+
+  Raises:
+    ArgumentError: there is no such solver, or it does not take the arguments.
+    GameError: the solver can't take the game.
+  """
+  if isinstance(solver, str):
+    checked.one_of(solver, "solver", list(catalogue.SOLVERS))
+    entry = catalogue.SOLVERS[solver]
+  elif isinstance(solver, type) and issubclass(solver, IterativeSolver):
+    entry = catalogue.Entry(solver, "")
+  else:
+    raise errors.ArgumentError(
+      f"solver must be a name of spiel_cfr.catalogue or a class of solvers, not {checked.shortened(solver)}."
+    )
+  if entry.horizon is not None and iterations is None:
+    raise errors.ArgumentError(f"{solver!r} must know how many iterations it is to run.")
+  if issubclass(entry.solver, SamplingSolver) and arguments.get("seed") is None:
+    arguments = {**arguments, "seed": 0}
+  try:
+    return entry(game, iterations or 1, **arguments)
+  except TypeError as error:
+    raise errors.ArgumentError(f"{error}.") from error
+
+
+def key(solver: IterativeSolver, rules: Rules) -> str:
+  """Returns the name of the folder of a run: a hash of game, class, arguments and rules."""
+  described = [solver.compiled_game.digest, solver.description(), rules.description()]
+  return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def run_cell(cell: Cell) -> dict[str, Any]:
+  """Runs a cell from its last checkpoint, or from the start, and returns what is in `RESULTS`.
+
+  What goes wrong is in the result: nothing but the end of the process is raised.
+  """
+  folder = pathlib.Path(cell.folder)
+  try:
+    solver = make_solver(cell.solver, cell.game.load(), cell.arguments, cell.rules.iterations)
+    checkpoints = Checkpoints(folder / CHECKPOINTS, every=cell.checkpoint_every, keep=2)
+    with checkpoints.locked():
+      try:
+        checkpoints.resume(solver)
+      except errors.DamagedFileError:
+        for path in checkpoints.paths():
+          path.unlink()
+      outcome = run(
+        solver,
+        **{field.name: getattr(cell.rules, field.name) for field in dataclasses.fields(Rules)},
+        traces=[open_trace(folder / TRACE)],
+        checkpoints=checkpoints,
+        progress=False,
+      )
+    last = dataclasses.asdict(outcome.last)
+    result = {name: last.get(name, default) for name, default in RESULTS.items()}
+    result["reason"] = outcome.reason
+    if outcome.reason != "interrupt":
+      header = {
+        "run": folder.name,
+        "solver": solver.description(),
+        "game": solver.compiled_game.game_string,
+      }
+      _write_result(folder, header | {"versions": versions(), "result": result})
+    return _as_numbers(result)
+  except Exception as error:
+    # A cell's own mistake: the others go on.
+    return {**RESULTS, "reason": "error", "error": describe(error)}
+
+
+def describe(error: BaseException) -> str:
+  """Returns an error as one line."""
+  text = " ".join(str(error).split())
+  return (
+    text if isinstance(error, errors.SpielCFRError) and text else f"{type(error).__name__}: {text}"
+  )
+
+
+def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
+  """Returns the result in a folder, None if there is none that is whole and this run's."""
+  try:
+    content = json.loads((folder / RESULT).read_bytes())
+    result = _as_numbers({name: content["result"][name] for name in RESULTS})
+    return result if content["run"] == folder.name and _is_result(result) else None
+  except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    return None
+
+
+def _is_result(result: Mapping[str, Any]) -> bool:
+  """Returns whether every entry is what a run that has come to its end says."""
+  for name, default in RESULTS.items():
+    value = result[name]
+    if type(value) is not type(default):
+      return False
+    if isinstance(value, int) and not 0 <= value < 1 << 63:
+      return False
+    if isinstance(value, float) and not math.isfinite(value) and name != "exploitability":
+      return False
+  return bool(result["reason"]) and not result["error"]
+
+
+def _write_result(folder: pathlib.Path, content: dict[str, Any]) -> None:
+  with files.replacing(folder / RESULT) as file:
+    file.write(json.dumps(content, indent=1).encode())
+
+
+def _as_numbers(result: dict[str, Any]) -> dict[str, Any]:
+  """Where exploitability is not defined it is NaN in tables, None in files."""
+  exploitability = result["exploitability"]
+  return result | {"exploitability": math.nan if exploitability is None else exploitability}
+
+
+def _name(thing: Any) -> str:
+  return str(getattr(thing, "__qualname__", type(thing).__qualname__))

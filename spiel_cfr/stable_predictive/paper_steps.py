@@ -1,0 +1,251 @@
+"""Step sizes of stable-predictive CFR by position in the tree of decision and observation points.
+
+Farina, Kroer, Brown and Sandholm, "Stable-Predictive Optimistic Counterfactual Regret Minimization" (2019). With n_v
+the number of children of a point v, kappa the wanted stability of the whole strategy, and B = 0 below an action that
+nothing follows,
+
+    (14)  gamma_root = kappa;   gamma_v = gamma_u / (2 sqrt(n_u)) below a decision point u
+                                gamma_v = gamma_u / sqrt(n_u)     below an observation point u
+    (15)  kappa_j = gamma_j / (2 sqrt(n_j) B_j)
+    (16)  B_k = sqrt(sum of B_j^2 over children j),   B_j = sqrt(1 + max of B_k^2 over children k)
+
+A player's empty sequence is the root, an observation point; the observation point after an action of a decision point
+has as children all decision points that may be the next. A local minimizer whose losses and predictions have norm D_j
+or less gets step_j = kappa_j / (3 D_j), and then moves by kappa_j or less.
+"""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.poker.deal import find_deal
+from spiel_cfr.regret_minimizers.oftrl import Regularizer
+from spiel_cfr.stable_predictive.infoset_trees import depths, largest_sum, own_infosets, up
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepSizes:
+  """The constants of every infoset, all of shape (infosets of all players,), and of every player, shape (players,).
+
+  Attributes:
+    kappa_root: the stability that is wanted of each player's whole strategy.
+    gamma: the stability that is wanted of the strategy from an infoset on.
+    kappa: the stability of the local strategy that gives it.
+    strategy_norm: B, the largest Euclidean norm of a sequence-form strategy from an infoset on.
+    loss_norm: D, no counterfactual loss or prediction has a larger norm.
+    diameter: the range of the regularizer on the simplex of each infoset.
+    steps: kappa / (3 D).
+    alpha: the regret of player p is at most alpha_p / kappa_root + beta_p kappa_root sum of ||l^t - m^t||^2.
+    beta: likewise.
+    sensitivity: by how much the Euclidean norm of a player's gradient changes at most when each other player's
+      sequence-form strategy moves by 1.
+  """
+
+  kappa_root: float
+  gamma: Float64s
+  kappa: Float64s
+  strategy_norm: Float64s
+  loss_norm: Float64s
+  diameter: Float64s
+  steps: Float64s
+  alpha: Float64s
+  beta: Float64s
+  sensitivity: Float64s
+
+  def regret_bound(self, player: int, errors: float) -> float:
+    """Returns the bound on a player's regret, where `errors` is the sum of the squared errors of the predictions."""
+    result = self.alpha[player] / self.kappa_root + self.beta[player] * self.kappa_root * errors
+    return float(result)
+
+  def scaled(self, factor: float) -> "StepSizes":
+    """Returns the constants for `factor` times the stability: all but B, D, alpha and beta are proportional to it."""
+    return dataclasses.replace(
+      self,
+      kappa_root=factor * self.kappa_root,
+      gamma=factor * self.gamma,
+      kappa=factor * self.kappa,
+      steps=factor * self.steps,
+    )
+
+
+def step_sizes(
+  game: CompiledGame,
+  regularizer: Regularizer,
+  *,
+  horizon: int | None = None,
+  kappa_root: float | None = None,
+) -> StepSizes:
+  """Computes the constants of a game.
+
+  Args:
+    game: the game.
+    regularizer: of the local minimizers.
+    horizon: for how many iterations the regret bound is to be smallest, where `kappa_root` is not given.
+    kappa_root: the wanted stability of a player's whole strategy.
+
+  Returns:
+    The constants. With kappa_root left to them, with L the sensitivity,
+
+      kappa_root = (sum over p of alpha_p / (3 horizon * sum over p of beta_p L_p^2))^(1/4)
+
+    which makes the sum of all players' regret bounds smallest once every player moves by kappa_root.
+  """
+  low, high = game.payoff_range
+  largest = max(abs(low), abs(high))
+  gamma, strategy_norm, loss_norm = (np.zeros(game.num_infosets) for _ in range(3))
+  relative_kappa, diameter = np.zeros(game.num_infosets), np.zeros(game.num_infosets)
+  for tree in game.treeplexes:
+    own, actions = own_infosets(tree), tree.infoset_actions
+    strategy_norm[own] = _strategy_norms(tree)
+    gamma[own] = _gammas(tree)
+    relative_kappa[own] = gamma[own] / (2 * np.sqrt(actions) * strategy_norm[own])
+    diameter[own] = np.log(actions) if regularizer == "entropy" else (1 - 1 / actions) / 2
+    loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
+  losses = loss_norm > 0
+  divisor = np.where(losses, 3 * loss_norm, 1.0)
+  # Where there is nothing to lose, standing still has no regret.
+  rate = np.where(losses, relative_kappa / divisor, 0.0)
+  first_terms = diameter / np.where(losses, rate, 1.0) * losses
+  second_terms = rate * strategy_norm**2
+  alpha, beta = (
+    np.array([largest_sum(tree, terms[own_infosets(tree)], combined) for tree in game.treeplexes])
+    for terms, combined in ((first_terms, np.add), (second_terms, np.maximum))
+  )
+  sensitivity = np.array(
+    [game.payoff.sensitivity(game.treeplexes, player) for player in range(game.num_players)]
+  )
+  if kappa_root is None:
+    assert horizon is not None
+    spread = 3 * horizon * float((beta * sensitivity**2).sum())
+    kappa_root = float((alpha.sum() / spread) ** 0.25) if spread > 0 else 1.0
+  return StepSizes(
+    kappa_root=kappa_root,
+    gamma=kappa_root * gamma,
+    kappa=kappa_root * relative_kappa,
+    strategy_norm=strategy_norm,
+    loss_norm=loss_norm,
+    diameter=diameter,
+    steps=kappa_root * rate,
+    alpha=alpha,
+    beta=beta,
+    sensitivity=sensitivity,
+  )
+
+
+def farina_steps(
+  game: CompiledGame,
+  regularizer: Regularizer,
+  *,
+  horizon: int | None = None,
+  kappa_root: float | None = None,
+) -> Float64s:
+  """Returns eta_j = kappa_j, for gamma_root = horizon^(-1/4) if `kappa_root` is not given; shape (infosets,).
+
+  That is (15) without a bound on losses, in the payoffs of an endgame file: chips times both hands' reaches as they
+  are in the file, not divided by their sum over all deals. It gives the figures of Farina et al. (2019) what their text
+  says of them, but is inferred, and no stable-predictive step. In games without `handReaches` it is kappa_j in the
+  game's own payoffs.
+  """
+  if kappa_root is None:
+    assert horizon is not None
+    kappa_root = float(horizon) ** -0.25
+  constants = step_sizes(game, regularizer, kappa_root=kappa_root)
+  raw = bool(game.game.get_parameters().get("handReaches"))
+  return constants.kappa * (find_deal(game.game).total if raw else 1.0)
+
+
+class StepSize(NamedTuple):
+  """The constants of one infoset; nan what its theory does not know.
+
+  Attributes:
+    player: whose infoset it is.
+    infostate: its information state string.
+    depth: how many infosets of the player lie above it.
+    gamma: the stability that is wanted of the strategy from here on.
+    kappa: the stability of the local strategy.
+    strategy_norm: B.
+    loss_norm: D.
+    step: eta; adaptive ones, that of the next iteration.
+  """
+
+  player: int
+  infostate: str
+  depth: int
+  gamma: float
+  kappa: float
+  strategy_norm: float
+  loss_norm: float
+  step: float
+
+
+_COLUMNS = {
+  "gamma": "gamma",
+  "kappa": "kappa",
+  "strategy_norm": "B",
+  "loss_norm": "D",
+  "step": "eta",
+}
+
+
+class StepSizeTable(tuple[StepSize, ...]):
+  """The constants of every infoset, players and parents first; `print` shows them as a table."""
+
+  def __str__(self) -> str:
+    """Returns the table, without columns of nan: infostates are set in by their depth."""
+    known = [name for name in _COLUMNS if not all(math.isnan(getattr(row, name)) for row in self)]
+    titles = " ".join(f"{_COLUMNS[name]:>9}" for name in known)
+    lines = [f"{'player':>6} {'depth':>5} {titles}  infostate"]
+    for row in self:
+      numbers = " ".join(f"{getattr(row, name):9.3g}" for name in known)
+      lines.append(f"{row.player:6} {row.depth:5} {numbers}  {'  ' * row.depth}{row.infostate!r}")
+    return "\n".join(lines)
+
+
+def step_size_table(game: CompiledGame, constants: object, steps: Float64s) -> StepSizeTable:
+  """Lists the constants of a game in OpenSpiel's order of infosets.
+
+  Args:
+    game: the game.
+    constants: what has some of the attributes of `StepSizes`.
+    steps: eta of each infoset.
+  """
+  unknown = np.full(game.num_infosets, np.nan)
+  known = [getattr(constants, name, None) for name in list(_COLUMNS)[:-1]]
+  columns = np.stack([*(unknown if column is None else column for column in known), steps])
+  rows = []
+  for player, tree in enumerate(game.treeplexes):
+    above = depths(tree)
+    own = game.infosets[player]
+    for infostate, place in zip(own.infostates, own.position.tolist(), strict=True):
+      numbers = columns[:, tree.first_infoset + place].tolist()
+      rows.append(StepSize(player, infostate, int(above[place]), *numbers))
+  return StepSizeTable(rows)
+
+
+def _strategy_norms(tree: Treeplex) -> Float64s:
+  """(16): B of each infoset."""
+  norm = np.zeros(tree.num_infosets)
+  below = np.zeros(tree.end)
+  for sequences, infosets in up(tree):
+    squared = 1 + below[sequences].max(axis=0)
+    norm[infosets] = np.sqrt(squared)
+    np.add.at(below, tree.parent[infosets], squared)
+  return norm
+
+
+def _gammas(tree: Treeplex) -> Float64s:
+  """(14): gamma of each infoset, for a root with gamma 1."""
+  gamma = np.zeros(tree.num_infosets)
+  children = np.bincount(tree.parent, minlength=tree.end)
+  at_observation = np.zeros(tree.end)
+  at_observation[tree.root] = 1.0
+  for sequences, infosets in tree.blocks():
+    parent = tree.parent[infosets]
+    gamma[infosets] = at_observation[parent] / np.sqrt(children[parent])
+    at_observation[sequences] = gamma[infosets] / (2 * np.sqrt(len(sequences)))
+  return gamma

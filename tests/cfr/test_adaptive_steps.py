@@ -1,0 +1,378 @@
+"""Stable-predictive CFR with adaptive, level and inferred steps against plain transcriptions of their equations."""
+
+import copy
+
+import hypothesis
+import numpy as np
+import poker_games
+import pytest
+import random_games
+from composition.forms import FORMS
+from hypothesis import strategies as st
+
+import spiel_cfr
+from spiel_cfr import policies
+from spiel_cfr.stable_predictive import local_steps
+from spiel_cfr.stable_predictive.infoset_trees import largest_sum
+
+_POWERS = {"uniform": 0, "linear": 1, "quadratic": 2}
+
+
+def _project(scores):
+  """The point of the simplex nearest to `scores`."""
+  ordered = np.sort(scores)[::-1]
+  thresholds = (np.cumsum(ordered) - 1) / np.arange(1, len(scores) + 1)
+  return np.maximum(scores - thresholds[np.flatnonzero(ordered > thresholds)[-1]], 0)
+
+
+class _Plain:
+  """One player: the equations of docs/stable_predictive.md, infoset by infoset."""
+
+  def __init__(self, tree, bounds, regularizer, prediction, delta, power):
+    self.tree, self.regularizer, self.prediction = tree, regularizer, prediction
+    self.delta, self.power = delta, power
+    self.sequences = [None] * tree.num_infosets
+    for block, infosets in tree.blocks():
+      for column, j in enumerate(range(infosets.start, infosets.stop)):
+        self.sequences[j] = block[:, column]
+    self.parent = tree.parent.astype(int).tolist()
+    self.bounds = bounds
+    self.x = [np.full(len(own), 1 / len(own)) for own in self.sequences]
+    self.total = [np.zeros(len(own)) for own in self.sequences]
+    self.predicted = [np.zeros(len(own)) for own in self.sequences]
+    self.squares = [0.0] * tree.num_infosets
+    self.centers = [np.zeros(len(own)) for own in self.sequences]
+
+  def restart(self, strategies):
+    self.x = strategies
+    self.total = [np.zeros(len(own)) for own in self.sequences]
+    self.centers = [np.log(x) if self.regularizer == "entropy" else x for x in strategies]
+
+  def counterfactual(self, j, gradient):
+    values = []
+    for s in self.sequences[j]:
+      below = [i for i in range(len(self.x)) if self.parent[i] == s]
+      values.append(gradient[s] + sum(self.x[i] @ self.counterfactual(i, gradient) for i in below))
+    return np.array(values)
+
+  def update(self, gradient, t):
+    utilities = [self.counterfactual(j, gradient) for j in range(len(self.x))]
+    for j in reversed(range(len(self.x))):
+      # The layout has parents first, so that everything below is new already.
+      carried = self.counterfactual(j, gradient)
+      prediction = carried if self.prediction == "subtree" else utilities[j]
+      self.x[j] = self.choose(j, utilities[j], prediction, t)
+
+  def choose(self, j, utility, prediction, t):
+    n, error = len(utility), utility - self.predicted[j]
+    w, later, growth = t**self.power, (t + 1) ** self.power, t ** (2 * self.power + 0.5)
+    self.total[j] = self.total[j] + w * utility
+    self.predicted[j] = prediction
+    if n == 1 or self.bounds[j] == 0:
+      return np.full(n, 1 / n)
+    score = self.total[j] + later * prediction
+    if self.regularizer == "entropy":
+      self.squares[j] += (w * (error.max() - error.min()) / 2) ** 2
+      v = self.squares[j] + (self.delta * self.bounds[j]) ** 2 * growth
+      score = self.centers[j] + np.sqrt(np.log(n) / v) * score
+      weights = np.exp(score - score.max())
+      return weights / weights.sum()
+    self.squares[j] += w**2 * ((error - error.mean()) ** 2).sum()
+    v = self.squares[j] + n * (self.delta * self.bounds[j]) ** 2 * growth
+    return _project(self.centers[j] + np.sqrt(2) * np.sqrt((1 - 1 / n) / 2 / v) * score)
+
+
+def _gradient(game, player, sequence_form):
+  own, others, values = game.payoff.leaves(player)
+  reaches = np.prod([sequence_form[theirs] for theirs in others], axis=0)
+  result = np.zeros(game.end)
+  np.add.at(result, own, values * reaches)
+  return result
+
+
+def _plain_players(game, regularizer, prediction, delta, averaging):
+  """A player each."""
+  bounds = np.split(
+    game.loss_bounds, np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
+  )
+  return [
+    _Plain(tree, own, regularizer, prediction, delta, _POWERS[averaging])
+    for tree, own in zip(game.treeplexes, bounds, strict=True)
+  ]
+
+
+def _sequence_form(game, players):
+  """What they play."""
+  behavioral = policies.uniform(game)
+  for player in players:
+    for own, x in zip(player.sequences, player.x, strict=True):
+      behavioral[own] = x
+  return policies.sequence_form(game, behavioral)
+
+
+def _agrees(game, iterations=30, alternating=False, averaging="linear", delta=0.01, **settings):
+  """Compares current and average policies, whose average takes what the docs say, after each iteration."""
+  solver = spiel_cfr.StablePredictiveCFRSolver(
+    game, alternating_updates=alternating, averaging=averaging, delta=delta, **settings
+  )
+  regularizer = settings.get("regularizer", "entropy")
+  prediction = settings.get("prediction", "subtree")
+  players = _plain_players(game, regularizer, prediction, delta, averaging)
+
+  def sequence_form():
+    return _sequence_form(game, players)
+
+  used = game.all_action_sequences
+  average, weights = np.zeros(game.end), 0.0
+  for t in range(1, iterations + 1):
+    before = sequence_form()
+    for number, player in enumerate(players):
+      seen = sequence_form() if alternating else before
+      player.update(_gradient(game, number, seen), t)
+    after, last = sequence_form(), game.treeplexes[-1].root
+    weight = t ** _POWERS[averaging]
+    average[:last] += weight * (after if alternating else before)[:last]
+    average[last:] += weight * before[last:]
+    weights += weight
+    solver.evaluate_and_update_policy()
+    np.testing.assert_allclose(solver.current_sequence_form()[used], after[used], atol=1e-10)
+    np.testing.assert_allclose(
+      solver.average_sequence_form()[used], (average / weights)[used], atol=1e-10
+    )
+  return solver
+
+
+@pytest.mark.parametrize("alternating", [False, True])
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
+  """From there on it plays in proportion to center * exp(step * (sum + prediction)), with the steps that it has."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  solver = spiel_cfr.Restarted(
+    spiel_cfr.StablePredictiveCFRSolver(
+      game, regularizer=regularizer, alternating_updates=alternating, delta=0.01
+    )
+  )._solver
+  players = _plain_players(game, regularizer, "subtree", 0.01, "linear")
+  for t in range(1, 31):
+    if t in (11, 21):
+      restart = solver.average_sequence_form()
+      behavioral = policies.behavioral_form(game, restart)
+      solver.restart_from(restart)
+      for player in players:
+        player.restart([behavioral[own] for own in player.sequences])
+    before = _sequence_form(game, players)
+    for number, player in enumerate(players):
+      seen = _sequence_form(game, players) if alternating else before
+      player.update(_gradient(game, number, seen), t)
+    solver.evaluate_and_update_policy()
+    np.testing.assert_allclose(
+      solver.current_sequence_form(), _sequence_form(game, players), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+@hypothesis.given(game=random_games.games(max_histories=60), seed=st.integers(0, 99))
+@hypothesis.settings(max_examples=10, deadline=None)
+def test_regret_since_a_restart_is_bounded(regularizer, game, seed):
+  """By K' sqrt(V) + 2 d sqrt(sigma) D, whatever the strategy is from which it goes on."""
+  game = spiel_cfr.compile_game(game)
+  players = _plain_players(game, regularizer, "subtree", 0.01, "uniform")
+  rng = np.random.default_rng(seed)
+  distance, scale = (2, 1) if regularizer == "entropy" else (np.sqrt(2), np.sqrt(2))
+  for t in range(1, 60):
+    if t == 20:
+      for player in players:
+        player.restart([rng.dirichlet(np.full(len(own), 0.3)) + 1e-12 for own in player.sequences])
+      regrets = [[0.0 * total for total in player.total] for player in players]
+    form = _sequence_form(game, players)
+    for number, player in enumerate(players):
+      played = player.x
+      gradient = _gradient(game, number, form)
+      seen = [player.counterfactual(j, gradient) for j in range(len(played))]
+      player.update(gradient, t)
+      if t < 20:
+        continue
+      for j, (x, utility) in enumerate(zip(played, seen, strict=True)):
+        regrets[number][j] += utility - x @ utility
+        n = len(x)
+        entropy = regularizer == "entropy"
+        largest, own_range = (np.log(n), 30.0) if entropy else ((1 - 1 / n) / 2, 1.0)
+        spread = 1 if entropy else n
+        v = player.squares[j] + spread * (0.01 * player.bounds[j]) ** 2 * np.sqrt(t)
+        if n == 1 or v == 0.0:
+          continue
+        root = scale * np.sqrt(largest)
+        factor = own_range / root + (root + np.sqrt(root**2 + 4 * distance**2)) / 2
+        bound = factor * np.sqrt(v) + 2 * distance * np.sqrt(spread) * player.bounds[j]
+        assert regrets[number][j].max() <= bound
+
+
+@pytest.mark.parametrize("averaging", _POWERS)
+@pytest.mark.parametrize("prediction", ["subtree", "last"])
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+def test_iterates_are_those_of_the_equations(regularizer, prediction, averaging):
+  for name in ("kuhn_poker", "kuhn_poker(players=3)"):
+    game = spiel_cfr.compile_game(name)
+    solver = _agrees(game, averaging=averaging, regularizer=regularizer, prediction=prediction)
+    assert (
+      np.abs(
+        solver.current_sequence_form() - policies.sequence_form(game, policies.uniform(game))
+      ).max()
+      > 0.1
+    )
+
+
+@hypothesis.settings(max_examples=15)
+@hypothesis.given(
+  random_games.games(max_histories=60),
+  st.sampled_from(["entropy", "euclidean"]),
+  st.sampled_from(["subtree", "last"]),
+  st.booleans(),
+  st.sampled_from(["uniform", "linear"]),
+  st.sampled_from([1e-3, 0.1, 3.0]),
+)
+def test_iterates_on_random_games(game, regularizer, prediction, alternating, averaging, delta):
+  _agrees(
+    spiel_cfr.compile_game(game),
+    alternating=alternating,
+    averaging=averaging,
+    delta=delta,
+    regularizer=regularizer,
+    prediction=prediction,
+  )
+
+
+def test_the_default_is_adaptive_with_linear_weights():
+  plain = spiel_cfr.StablePredictiveCFRSolver("leduc_poker")
+  named = spiel_cfr.StablePredictiveCFRSolver(
+    "leduc_poker", steps="adaptive", averaging="linear", delta=0.001, prediction="subtree"
+  )
+  for solver in (plain, named):
+    solver.run(20)
+  assert (plain.current_probabilities() == named.current_probabilities()).all()
+  assert (plain.average_probabilities() == named.average_probabilities()).all()
+
+
+# NashConv after 100 and 1,000 iterations with simultaneous updates, of three separate implementations.
+_KNOWN = [
+  ("kuhn_poker", "linear", 0.001, 0.0044, 4.2e-4),
+  ("kuhn_poker", "uniform", 0.01, 0.0113, 1.13e-3),
+  ("leduc_poker", "linear", 0.001, 0.0413, 2.31e-3),
+  ("leduc_poker", "linear", 0.01, 0.0413, 5.3e-3),
+  ("leduc_poker", "uniform", 0.01, 0.113, 0.0112),
+]
+
+
+@pytest.mark.parametrize(("game", "averaging", "delta", "early", "late"), _KNOWN)
+def test_gaps_are_the_known_ones(game, averaging, delta, early, late):
+  solver = spiel_cfr.StablePredictiveCFRSolver(game, averaging=averaging, delta=delta)
+  solver.run(100)
+  assert solver.nash_conv() == pytest.approx(early, rel=0.03)
+  solver.run(900)
+  assert solver.nash_conv() == pytest.approx(late, rel=0.03)
+
+
+def test_it_is_ahead_of_regret_matching_under_simultaneous_updates():
+  solvers = {
+    name: spiel_cfr.catalogue.make(name, "leduc_poker", 1000)
+    for name in ("stable_predictive", "cfr_simultaneous", "cfr+_simultaneous", "dcfr_simultaneous")
+  }
+  gaps = {}
+  for name, solver in solvers.items():
+    solver.run(1000)
+    gaps[name] = solver.nash_conv()
+  ours = gaps.pop("stable_predictive")
+  assert all(ours < gap / 4 for gap in gaps.values()), gaps
+
+
+@pytest.mark.parametrize(
+  "form", [form for form in FORMS if form.is_vector and not form.is_large], ids=str
+)
+def test_vector_forms_do_the_same_given_the_same_bounds(form):
+  """In vector form D is known less exactly; with those of the vector form a list of payoffs gives the same iterates."""
+  plain = spiel_cfr.compile_public_game(form.load(), partitioned=False)
+  solver = spiel_cfr.StablePredictiveCFRSolver(form.compiled)
+  solver.run(10)
+  expected = _agrees(plain, iterations=10, delta=0.001).current_sequence_form()
+  for tree in plain.treeplexes:
+    for used, _ in tree.blocks():
+      found = solver.current_sequence_form()[used]
+      np.testing.assert_allclose(
+        found, expected[used], atol=min(1e-10 * form.tolerance / 1e-9, 1e-5)
+      )
+
+
+def test_loss_bounds_of_parts_are_those_of_the_whole():
+  endgame = poker_games.random_endgame(3, 3, poker_games.TURN).load()
+  whole, parts = (
+    spiel_cfr.compile_public_game(endgame, poker_games.check_or_pot, partitioned=partitioned)
+    for partitioned in (False, True)
+  )
+  assert (whole.loss_bounds == parts.loss_bounds).all()
+  for player, tree in enumerate(whole.treeplexes):
+    by_sequence = whole.payoff.counterfactual_bounds(whole.treeplexes, player)
+    for block, infosets in tree.blocks():
+      own = slice(tree.first_infoset + infosets.start, tree.first_infoset + infosets.stop)
+      np.testing.assert_allclose(
+        whole.loss_bounds[own], by_sequence[block - tree.root].max(axis=0), rtol=1e-15
+      )
+
+
+def test_current_steps_are_in_the_table():
+  solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", averaging="uniform", delta=0.5)
+  solver.run(1)
+  row = next(row for row in solver.step_sizes() if row.infostate == "1b")
+  assert row.loss_norm == pytest.approx(2 / 3)
+  # The last player with the queen, facing a bet. Half the time the first player bets; it then has the jack or the king
+  # with probability 1/6 each: folding loses 1 both times, calling wins 2 and loses 2.
+  fold, call = -1 / 6, 0.0
+  squares = ((call - fold) / 2) ** 2
+  assert row.step == pytest.approx(np.sqrt(np.log(2) / (squares + 0.25 * row.loss_norm**2)))
+  assert "gamma" not in str(solver.step_sizes()).splitlines()[0]
+
+
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+def test_level_steps(regularizer):
+  """kappa / (3 D d), and the default kappa minimizes the guarantee but for its last term."""
+  game = spiel_cfr.compile_game("leduc_poker")
+  solver = spiel_cfr.StablePredictiveCFRSolver(
+    game, horizon=500, steps="level", regularizer=regularizer
+  )
+  constants = solver.constants
+  depth = game.treeplexes[0].depth
+  spread = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
+  spread = spread if regularizer == "euclidean" else np.ones_like(spread)
+  expected = constants.kappa_root / (3 * depth * spread * game.loss_bounds)
+  assert constants.steps == pytest.approx(expected)
+
+  def guarantee(factor):
+    kappa = factor * constants.kappa_root
+    other = local_steps.level_steps(game, regularizer, "subtree", kappa_root=kappa)
+    total, _ = other.guarantee(game, 501)
+    # The share of the first iteration, whose prediction is nothing.
+    first = sum(
+      kappa * largest_sum(tree, other.loss_norm[tree.first_infoset :][: tree.num_infosets])
+      for tree in game.treeplexes
+    ) / (6 * depth)
+    return 501 * total - first
+
+  assert guarantee(1.02) > guarantee(1.0) < guarantee(0.98)
+
+
+def test_farina2019_steps_are_in_the_units_of_the_file():
+  """With reaches 10 times as large for both players, steps on normalized payoffs are 100 times as long."""
+  endgame = poker_games.random_endgame(1, 3)
+  louder = copy.copy(endgame)
+  object.__setattr__(louder, "reaches", 10 * endgame.reaches)
+  steps = []
+  for each in (endgame, louder):
+    game = spiel_cfr.compile_public_game(each.load(), poker_games.check_or_pot)
+    solver = spiel_cfr.StablePredictiveCFRSolver(game, horizon=16, steps="farina2019")
+    paper = spiel_cfr.StablePredictiveCFRSolver(game, kappa=0.5, steps="paper")
+    total = game.layout.deal.total
+    assert solver.constants.steps == pytest.approx(paper.constants.kappa * total)
+    steps.append(solver.constants.steps)
+  assert steps[1] == pytest.approx(100 * steps[0])
+  kuhn = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", horizon=16, steps="farina2019")
+  paper = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", kappa=0.5, steps="paper")
+  assert kuhn.constants.steps == pytest.approx(paper.constants.kappa)

@@ -1,0 +1,226 @@
+"""Regret minimization around a part of the policy that is fixed, against linear programs with the same constraints."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import random_games
+from composition.forms import FORMS
+from scipy import optimize, sparse
+
+import spiel_cfr
+from spiel_cfr import errors, policies
+
+SOLVERS = {
+  "cfr+": spiel_cfr.CFRPlusSolver,
+  "pcfr+": spiel_cfr.PCFRPlusSolver,
+  "dcfr": spiel_cfr.DCFRSolver,
+  "adaptive": spiel_cfr.AdaptiveOptimisticCFRSolver,
+}
+
+
+def constrained_value(compiled, held, probabilities):
+  """Returns player 0's value where some infosets of both players have no choice, by a linear program of its own."""
+  payoffs = spiel_cfr.payoff_matrix(compiled)
+  rows, right = [], []
+  for player, tree in enumerate(compiled.treeplexes):
+    places = {int(s): i for i, s in enumerate(spiel_cfr.sequences(compiled, player))}
+    matrix = [spiel_cfr.constraint_matrix(compiled, player).toarray()]
+    for block, infosets in tree.blocks():
+      for i in range(block.shape[1]):
+        if not held[tree.first_infoset + infosets.start + i]:
+          continue
+        for sequence in block[:, i]:
+          row = np.zeros((1, len(places)))
+          row[0, places[int(sequence)]] = 1.0
+          row[0, places[int(tree.parent[infosets.start + i])]] -= probabilities[sequence]
+          matrix.append(row)
+    rows.append(np.vstack(matrix))
+    right.append(np.eye(len(rows[-1]))[0])
+  own, theirs = rows
+  count = own.shape[1]
+  found = optimize.linprog(
+    np.concatenate([np.zeros(count), -right[1]]),
+    A_ub=sparse.hstack([-payoffs.T, theirs.T]),
+    b_ub=np.zeros(payoffs.shape[1]),
+    A_eq=np.hstack([own, np.zeros((len(own), len(theirs)))]),
+    b_eq=right[0],
+    bounds=[(0, None)] * count + [(None, None)] * len(theirs),
+  )
+  assert found.status == 0
+  return -found.fun
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("seed", [None, 2, 5])
+def test_what_is_free_is_optimal(name, seed):
+  source = "kuhn_poker" if seed is None else random_games.random_game(seed, max_histories=150)
+  compiled, rng = spiel_cfr.compile_game(source), np.random.default_rng(0)
+  solver = SOLVERS[name](compiled)
+  names = rng.choice(list(compiled.rows), 1 + len(compiled.rows) // 3, replace=False).tolist()
+  probabilities = policies.behavioral_form(compiled, rng.random(compiled.end))
+  part = policies.to_dict(compiled, probabilities)
+  solver.hold({key: part[key] for key in names})
+  expected = constrained_value(compiled, solver._held, probabilities)
+  free = spiel_cfr.solve_lp(compiled).value
+  assert abs(expected - free) > 1e-3
+  solver.run(3000)
+  average = solver.average_policy_dict()
+  for key in names:
+    assert average[key] == pytest.approx(part[key], abs=1e-9) or not reached(solver, key)
+    assert solver.current_policy_dict()[key] == pytest.approx(part[key], abs=1e-15)
+  values = spiel_cfr.expected_values(compiled, solver.average_policy())
+  low, high = compiled.payoff_range
+  assert values[0] == pytest.approx(expected, abs=5e-4 * (high - low))
+
+
+def reached(solver, infostate):
+  """Whether the average's owner plays to an infoset; where not, the average is uniform."""
+  game = solver.compiled_game
+  held, _ = policies.held_part(game, {infostate: game_policy(game)[infostate]})
+  sequences = policies.held_sequences(game, held)
+  return solver.average_sequence_form()[sequences].sum() > 0
+
+
+def game_policy(game):
+  return policies.to_dict(game, policies.uniform(game))
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if not form.is_large], ids=str)
+def test_forms_of_games(form):
+  """The same as on the enumerated game, also after saving, copying and starting anew; parts and threads included."""
+  rng = np.random.default_rng(1)
+  game = form.compiled
+  # Infosets that are one in an abstraction are held together.
+  places = np.concatenate(
+    [
+      tree.first_infoset + own.position.astype(np.int64)
+      for tree, own in zip(game.treeplexes, game.infosets, strict=True)
+    ]
+  )
+  chosen = np.isin(places, rng.choice(places, 5, replace=False))
+  names = [name for name, held in zip(game.rows, chosen, strict=True) if held]
+  probabilities = policies.behavioral_form(game, rng.random(game.end))
+  part = policies.to_dict(game, probabilities)
+  solvers = [spiel_cfr.CFRPlusSolver(game) for game in (form.compiled, form.enumerated)]
+  if form.compiled.ties is not None:
+    with pytest.raises(errors.HoldError, match="or the full game"):
+      solvers[0].hold(part, names)
+    return
+  for solver in solvers:
+    solver.hold(part, names)
+    solver.run(5)
+  duplicates = [copy.copy(solvers[0]), pickle.loads(pickle.dumps(solvers[0]))]
+  anew = solvers[0].restarted()
+  anew.run(5)
+  for solver in (*solvers, *duplicates, anew):
+    solver.run(10)
+    current = solver.current_policy_dict()
+    for key in names:
+      assert current[key] == pytest.approx(part[key], abs=1e-7)
+  states = [each.average_probabilities().tobytes() for each in (solvers[0], *duplicates, anew)]
+  assert len(set(states)) == 1
+  found, expected = (
+    policies.sequence_form(
+      form.enumerated, policies.from_policy(form.enumerated, each.average_policy_dict())
+    )
+    for each in solvers
+  )
+  np.testing.assert_allclose(found, expected, atol=10 * form.tolerance)
+
+
+def test_checkpoints_know_what_is_held(tmp_path):
+  solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  solver.hold({"0": {0: 0.9, 1: 0.1}})
+  solver.run(5)
+  solver.save(tmp_path / "solver.npz")
+  other = spiel_cfr.CFRPlusSolver.load(tmp_path / "solver.npz", "kuhn_poker")
+  for each in (solver, other):
+    each.run(20)
+  assert other.current_policy_dict() == solver.current_policy_dict()
+  assert other.current_policy_dict()["0"] == {0: 0.9, 1: 0.1}
+
+
+def test_restarts_keep_what_is_held():
+  solver = spiel_cfr.DCFRSolver("leduc_poker")
+  name = next(iter(solver.compiled_game.rows))
+  part = {name: game_policy(solver.compiled_game)[name]}
+  solver.hold(part)
+  restarted = spiel_cfr.Restarted(solver)
+  restarted.run(300)
+  assert restarted.current_policy_dict()[name] == part[name]
+
+
+def test_the_safeguard_of_restarts_is_for_what_holds_nothing():
+  """What the owner of held infosets loses says nothing of the solver."""
+  solver = spiel_cfr.DCFRSolver("kuhn_poker")
+  part = {"0": {0: 0.0, 1: 1.0}}
+  solver.hold(part)
+  restarted = spiel_cfr.Restarted(solver, first_attempt=10, safeguard=1e-6)
+  restarted.run(100)
+  assert not restarted.handed_over
+  assert restarted.current_policy_dict()["0"] == part["0"]
+
+
+@pytest.mark.parametrize(
+  "form",
+  [form for form in FORMS if form.name in ("leaf rows", "parts, 2 threads", "parts, float32")],
+  ids=str,
+)
+@pytest.mark.parametrize("name", ["cfr+", "pcfr+"])
+@pytest.mark.parametrize("way", ["substitute", "proportional"])
+def test_warm_starts_keep_what_is_held(form, name, way):
+  """The policy from which it starts may play otherwise there; neither play nor averages do."""
+  game = form.compiled
+  solver = spiel_cfr.catalogue.make(name, game, 30)
+  if way not in solver.minimizer.warm_forms:
+    pytest.skip("there is no such form")
+  uniform = game_policy(game)
+  key = next(key for key, chances in uniform.items() if len(chances) > 1)
+  first, second, *_ = uniform[key]
+  part = dict.fromkeys(uniform[key], 0.0) | {first: 0.25, second: 0.75}
+  solver.hold({key: part})
+  start = solver.warm_start(uniform, 20, way)
+  assert start.iterations == 20
+  for count in (0, 10):
+    if count:
+      solver.run(count)
+    assert solver.current_policy_dict()[key] == part
+    assert solver.average_policy_dict()[key] == pytest.approx(part, abs=form.tolerance)
+
+
+def test_solvers_that_prune_can_not():
+  with pytest.raises(errors.HoldError, match="CFRPlusSolver"):
+    spiel_cfr.CFRSolver("kuhn_poker", pruning="partial").hold({"0": {0: 1.0}})
+
+
+@pytest.mark.parametrize("name", ["cfr_br", "egt", "external_sampling", "restarted"])
+def test_solvers_that_can_not(name):
+  with pytest.raises(errors.HoldError, match="CFRPlusSolver"):
+    spiel_cfr.catalogue.make(name, "kuhn_poker", 10).hold({"0": {0: 1.0}})
+
+
+def test_no_certificate_of_what_no_theory_is_about():
+  solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker")
+  solver.hold({"0": {0: 0.5, 1: 0.5}})
+  solver.run(5)
+  with pytest.raises(errors.HoldError, match="hold nothing"):
+    solver.certificate()
+
+
+def test_mistakes():
+  solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  for part, names, words in (
+    ({"7": {0: 1.0}}, None, "no infostate '7'"),
+    ({"0": {0: 0.7}}, None, "sum to 1"),
+    ({"0": {0: 1.0}}, ["1"], "no probabilities"),
+    ({"0": {0: 1.0}}, [3], "no infostate 3"),
+    (solver.average_policy(), None, "Say which"),
+  ):
+    with pytest.raises(errors.PolicyError, match=words):
+      solver.hold(part, names)
+  assert not solver._held.any()
+  solver.run(1)
+  with pytest.raises(errors.HoldError, match="before the first iteration"):
+    solver.hold({"0": {0: 1.0}})

@@ -1,0 +1,654 @@
+"""Restarts on trial: they pay, they are taken back without a trace, and they work on every form of game."""
+
+import copy
+import dataclasses
+import functools
+import itertools
+import math
+import os
+import pickle
+import signal
+
+import numpy as np
+import pyspiel
+import pytest
+import random_games
+from composition.forms import FORMS
+
+import spiel_cfr
+from spiel_cfr import Restarted, RestartedCFRSolver, catalogue, errors, policies
+from spiel_cfr.cfr.trials import rule
+from spiel_cfr.cfr.trials.flat import FlatTrials
+from spiel_cfr.games.sequence_form.blocks import block_kernel, expected_value, lanes
+from spiel_cfr.regret_minimizers.oftrl import LastLossOFTRL
+from spiel_cfr.regret_minimizers.schedules import Fading
+
+# One of each kind of minimizer, of each order of updates, and of each way to average.
+BASES = (
+  "cfr+",
+  "dcfr",
+  "pdcfr+",
+  "apdcfr+",
+  "vadcfr",
+  "hedge",
+  "cfr_simultaneous",
+  "adaptive",
+  "adaptive_safeguarded",
+  "stable_predictive_x10000",
+  "stable_predictive_paper_euclidean",
+)
+# In the first trial, and some iterations later.
+FIRST, INSIDE, END = 4, 9, 60
+
+
+def wrapped(name, game, **arguments):
+  return Restarted(catalogue.make(name, game, END), first_attempt=FIRST, **arguments)
+
+
+def assert_equal(solver, other):
+  state, expected = solver.state_dict(), other.state_dict()
+  assert state.keys() == expected.keys()
+  for name, value in state.items():
+    assert np.array_equal(value, expected[name]), name
+  assert solver.average_probabilities().tobytes() == other.average_probabilities().tobytes()
+
+
+@pytest.fixture
+def step_by_step(monkeypatch):
+  """Runs are not compiled as a whole, as those of games in parts are not."""
+  monkeypatch.setattr(FlatTrials, "fits", lambda solver: False)
+
+
+@pytest.fixture(scope="module")
+def leduc():
+  return spiel_cfr.compile_game("leduc_poker")
+
+
+@pytest.fixture(scope="module")
+def solved(leduc):
+  solver = RestartedCFRSolver(leduc)
+  solver.run(5_000)
+  return solver
+
+
+def test_leduc_poker_by_open_spiels_own_measure(solved):
+  in_cpp = pyspiel.exploitability(pyspiel.load_game("leduc_poker"), solved.tabular_average_policy())
+  assert in_cpp == pytest.approx(solved.exploitability(), abs=1e-14)
+  assert in_cpp < 1e-9
+  assert solved.num_restarts >= 3
+
+
+@pytest.mark.parametrize("name", ["cfr+", "dcfr"])
+def test_restarts_pay(name):
+  """On a game that is linear at once they get to rounding level."""
+  game = spiel_cfr.compile_game("liars_dice(dice_sides=4)")
+  bare = catalogue.make(name, game, 2_000)
+  solver = Restarted(bare)
+  solver.run(2_000)
+  bare.run(2_000)
+  assert solver.exploitability() < 1e-13
+  assert solver.exploitability() < bare.exploitability() / 100
+
+
+def test_checks_take_their_share_of_the_time_and_no_more(leduc, step_by_step, monkeypatch):
+  evaluations = []
+  keep = Restarted._keep
+
+  def counted(self, *arguments):
+    evaluations.append(self.iteration)
+    return keep(self, *arguments)
+
+  monkeypatch.setattr(Restarted, "_keep", counted)
+  solver = RestartedCFRSolver(leduc)
+  solver.run(10_000)
+  checks = len(set(evaluations))
+  cost = len(evaluations) * rule.EVALUATION + checks * rule.CHECK
+  assert solver._cost == pytest.approx(cost)
+  assert 0.04 < cost / 10_000 < 0.07
+
+
+def test_no_wall_clock(leduc, solved):
+  again = RestartedCFRSolver(leduc)
+  for count in (499, 1, 1, 37, 462, 4_000):
+    again.run(count)
+  assert_equal(again, solved)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("name", BASES)
+def test_every_form_inside_a_trial(form, name, tmp_path):
+  if form.is_large and name != "dcfr":
+    pytest.skip("large")
+  game = form.compiled
+  whole = wrapped(name, game)
+  whole.run(END)
+  assert whole.num_attempts >= 1
+  solver = wrapped(name, game)
+  for count in (FIRST - 1, 1, INSIDE - FIRST):
+    solver.run(count)
+  assert solver._trial == FIRST
+  path = tmp_path / "solver.npz"
+  solver.save(path)
+  others = [
+    copy.copy(solver),
+    pickle.loads(pickle.dumps(solver)),
+    spiel_cfr.IterativeSolver.load(path, game),
+    wrapped(name, game),
+  ]
+  others[-1].restore(path)
+  for other in others:
+    assert_equal(other, solver)
+  for other in (*others, solver):
+    other.run(END - INSIDE)
+    assert_equal(other, whole)
+  expected = spiel_cfr.nash_conv(form.enumerated, whole.average_policy_dict())
+  assert whole.nash_conv() == pytest.approx(expected, abs=form.tolerance * form.scale)
+
+
+# Some with ties, where nothing is compiled as a whole, among them.
+@pytest.mark.parametrize("form", [form for form in FORMS if not form.is_large], ids=str)
+@pytest.mark.parametrize(
+  "name", ["cfr+", "pdcfr+", "adaptive", "stable_predictive_paper_euclidean"]
+)
+def test_compiled_runs_do_what_others_do(form, name, monkeypatch):
+  """Trials that are kept, that are taken back, and the end of one that another call began: all bits."""
+  runs = [wrapped(name, form.compiled) for _ in range(2)]
+  monkeypatch.setattr(FlatTrials, "fits", lambda solver: False)
+  runs.append(wrapped(name, form.compiled))
+  for solver, cuts in zip(runs, ((300,), (7, 1, 3, 2, 100, 187), (300,)), strict=True):
+    for count in cuts:
+      solver.run(count)
+  assert runs[0].num_attempts > 1
+  for solver in runs[1:]:
+    assert_equal(solver, runs[0])
+
+
+@pytest.mark.parametrize("name", ["cfr+", "adaptive"])
+def test_compiled_runs_go_on_from_warm_starts(name, monkeypatch):
+  """A solver that starts warm has other arrays than before, whether it has run or not."""
+  game = spiel_cfr.compile_game(random_games.random_game(5, max_histories=100))
+  found = policies.behavioral_form(game, np.random.default_rng(1).random(game.end))
+  runs = []
+  for has_run, is_compiled in ((False, True), (True, True), (False, False)):
+    with monkeypatch.context() as patch:
+      if not is_compiled:
+        patch.setattr(FlatTrials, "fits", lambda solver: False)
+      solver = wrapped(name, game)
+      if has_run:
+        solver.run(INSIDE)
+      solver.warm_start(found, iterations=2)
+      for count in (1, 200):
+        solver.run(count)
+    runs.append(solver)
+  assert runs[0].num_attempts >= 1
+  for solver in runs[1:]:
+    assert_equal(solver, runs[0])
+
+
+def test_which_runs_are_compiled(leduc):
+  """Nothing that somebody has overridden is passed over."""
+
+  class Own(spiel_cfr.DCFRSolver):
+    def _run_loop(self, numbers):
+      super()._run_loop(numbers)
+
+  class Quiet(spiel_cfr.DCFRSolver):
+    pass
+
+  adaptive = spiel_cfr.AdaptiveOptimisticCFRSolver
+  for solver, compiled in (
+    (spiel_cfr.DCFRSolver(leduc), True),
+    (Quiet(leduc), True),
+    (Own(leduc), False),
+    (spiel_cfr.CFRPlusSolver(leduc, pruning="partial"), False),
+    (adaptive(leduc, safeguard=None), True),
+    (adaptive(leduc, safeguard=2.0), False),
+  ):
+    assert FlatTrials.fits(solver) == compiled, solver
+
+
+@pytest.mark.parametrize("name", ["dcfr", "hedge", "adaptive"])
+def test_parts_do_what_the_whole_does(name):
+  forms = {form.name: form for form in FORMS}
+  runs = [wrapped(name, forms[form].compiled) for form in ("vector form", "parts, 2 threads")]
+  for solver in runs:
+    solver.run(30)
+  one, other = runs
+  assert one.num_attempts == other.num_attempts
+  assert one.nash_conv() == pytest.approx(other.nash_conv(), abs=1e-9)
+
+
+def test_what_is_taken_back_leaves_no_trace(leduc):
+  """Without schedules, the solver then is where one is that never tried."""
+  game = leduc
+  solver = Restarted(spiel_cfr.CFRPlusSolver(game), first_attempt=50)
+  bare = spiel_cfr.CFRPlusSolver(game)
+  solver.run(300)
+  while solver._trial:
+    solver.run(1)
+  assert solver.num_attempts >= 3
+  assert solver.num_restarts == 0
+  bare.run(solver._solver.stretch)
+  assert solver.iteration > bare.iteration
+  assert (solver.current_probabilities() == bare.current_probabilities()).all()
+  assert (solver._solver._cumulative == bare._cumulative).all()
+
+
+def test_trials_end_when_they_must(leduc):
+  """Within a fifth of all iterations, or T^2 / 5000; what has not paid then is taken back at once."""
+  solver = Restarted(spiel_cfr.CFRPlusSolver(leduc))
+  longest = 0
+  while solver.iteration < 4_000:
+    solver.run(1)
+    if solver._trial:
+      taken = solver.iteration - solver._trial
+      assert taken < solver._trial_length <= max(16, solver._trial / 5, solver._trial**2 / 5000)
+      longest = max(longest, taken)
+  assert longest > 16
+
+
+@pytest.mark.parametrize("check", range(4))
+@pytest.mark.parametrize("place", ["_keep", "_act"])
+def test_ctrl_c_in_the_middle_of_a_check(place, check, step_by_step, tmp_path, monkeypatch):
+  """The check comes to its end before KeyboardInterrupt is raised; what is saved then is good and goes on the same."""
+  game = random_games.random_game(5, max_histories=100)
+  whole = wrapped("dcfr", game)
+  whole.run(END)
+  solver = wrapped("dcfr", game)
+  calls = itertools.count()
+  method = getattr(Restarted, place)
+
+  def interrupted(self, *arguments):
+    if next(calls) == check:
+      os.kill(os.getpid(), signal.SIGINT)
+    return method(self, *arguments)
+
+  path = tmp_path / "solver.npz"
+  with monkeypatch.context() as patch:
+    patch.setattr(Restarted, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+      solver.run(END)
+  assert 0 < solver.iteration < END
+  solver.save(path)
+  for other in (Restarted.load(path, solver.compiled_game), solver):
+    other.run(END - other.iteration)
+    assert_equal(other, whole)
+
+
+def test_ctrl_c_inside_a_trial(tmp_path):
+  """The run returns and leaves a checkpoint; runs that resume come to the same bytes."""
+  game = random_games.random_game(5, max_histories=100)
+
+  def run(folder, interrupts):
+    solver = wrapped("dcfr", game)
+    checkpoints = spiel_cfr.Checkpoints(tmp_path / folder, every=50)
+    checkpoints.resume(solver)
+
+    def evaluate_at(iteration):
+      if interrupts and iteration >= interrupts[0] and solver._trial not in (0, iteration):
+        del interrupts[0]
+        os.kill(os.getpid(), signal.SIGINT)
+      return iteration + 1
+
+    return solver, spiel_cfr.run(
+      solver, 200, checkpoints=checkpoints, evaluate_at=evaluate_at, progress=False
+    )
+
+  run("whole", [])
+  interrupts = [1, 9, 17]
+  while interrupts:
+    left = len(interrupts)
+    solver, result = run("hunted", interrupts)
+    assert result.reason == "interrupt"
+    assert solver._trial
+    assert len(interrupts) == left - 1
+  assert run("hunted", [])[1].reason == "iterations"
+  newest = "iteration-000000000200.npz"
+  assert (tmp_path / "hunted" / newest).read_bytes() == (tmp_path / "whole" / newest).read_bytes()
+
+
+def test_kept_strategies_never_get_worse(leduc):
+  solver = RestartedCFRSolver(leduc)
+  last = math.inf
+  for _ in range(60):
+    solver.run(50)
+    kept = solver.certified_nash_conv
+    assert kept <= last
+    assert solver.nash_conv() <= kept
+    last = kept
+  sequence_form = solver._best
+  assert spiel_cfr.evaluation.evaluate.evaluate(leduc, sequence_form).nash_conv == pytest.approx(
+    kept
+  )
+
+
+@block_kernel
+def play_on(block):
+  for i in lanes(block):
+    expected_value(block, i)
+
+
+@block_kernel
+def leave_it(block):
+  block.scratch[0, 0] = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Stubborn(spiel_cfr.LocalMinimizer):
+  """Never learns anything."""
+
+  observe = play_on
+  resume = leave_it
+
+
+def test_the_safeguard_keeps_its_promise(leduc):
+  """NashConv <= sqrt(2 rho) C / sqrt(T), with a solver that does not converge at all."""
+  solver = Restarted(spiel_cfr.Solver(leduc, Stubborn()), first_attempt=100, safeguard=0.005)
+  # CFR is far better than its bound, so the test takes a 200th of it.
+  bound = solver._bound
+  uniform = spiel_cfr.evaluation.evaluate.evaluate(
+    leduc, policies.sequence_form(leduc, policies.uniform(leduc))
+  ).nash_conv
+  checks = []
+  while solver.iteration < 10_000:
+    solver.run(solver.next_check - solver.iteration)
+    checks.append(solver.iteration)
+    limit = bound / math.sqrt(solver.iteration)
+    if not solver.handed_over:
+      assert solver.certified_nash_conv <= limit
+    elif solver.iteration > 2 * solver._handed_over:
+      assert solver.certified_nash_conv <= math.sqrt(3) * limit
+  assert solver.handed_over
+  assert solver._handed_over > 100
+  assert solver.certified_nash_conv < uniform / 10
+  # rho, from the first check on.
+  assert max(b / a for a, b in itertools.pairwise(checks)) < 1.6
+  fallback = spiel_cfr.TabularCFRSolver(leduc, alternating_updates=False)
+  fallback.run(solver.iteration - solver._handed_over)
+  assert (solver.current_probabilities() == fallback.current_probabilities()).all()
+
+
+def test_checkpoints_after_the_hand_over(tmp_path):
+  solver = Restarted(spiel_cfr.DCFRSolver("kuhn_poker"), first_attempt=4, safeguard=1e-6)
+  solver.run(10)
+  assert solver.handed_over
+  solver.save(tmp_path / "solver.npz")
+  others = [
+    copy.copy(solver),
+    pickle.loads(pickle.dumps(solver)),
+    Restarted.load(tmp_path / "solver.npz", solver.compiled_game),
+  ]
+  solver.run(50)
+  for other in others:
+    other.run(50)
+    assert other.iteration == 60
+    assert_equal(other, solver)
+
+
+def test_without_a_bound_there_is_no_safeguard():
+  for game, safeguard in (("kuhn_poker(players=3)", 1e-9), ("kuhn_poker", None)):
+    solver = Restarted(spiel_cfr.DCFRSolver(game), first_attempt=4, safeguard=safeguard)
+    solver.run(40)
+    assert not solver.handed_over
+
+
+class _NoWayBack(spiel_cfr.RegretMatching):
+  resume = None
+
+
+def test_what_cannot_be_restarted_is_refused():
+  with pytest.raises(errors.RestartError, match=r"_NoWayBack can't go on .* kernel `resume`"):
+    Restarted(spiel_cfr.Solver("kuhn_poker", _NoWayBack()))
+  certified = spiel_cfr.AdaptiveOptimisticCFRSolver("kuhn_poker", average="certified")
+  with pytest.raises(errors.RestartError, match="restarts itself"):
+    Restarted(certified)
+  for other in ("kuhn_poker", spiel_cfr.ExternalSamplingSolver("kuhn_poker")):
+    with pytest.raises(errors.ArgumentError, match="full-width"):
+      Restarted(other)
+  for arguments in ({"first_attempt": 0}, {"safeguard": -1.0}):
+    with pytest.raises(errors.ArgumentError, match=next(iter(arguments))):
+      Restarted(spiel_cfr.CFRSolver("kuhn_poker"), **arguments)
+
+
+def test_a_checkpoint_of_another_solver_is_refused(tmp_path):
+  solver = wrapped("dcfr", "kuhn_poker")
+  solver.run(5)
+  solver.save(tmp_path / "solver.npz")
+  other = wrapped("cfr+", "kuhn_poker")
+  with pytest.raises(errors.CheckpointMismatchError, match="DCFRSolver"):
+    other.restore(tmp_path / "solver.npz")
+  state = solver.state_dict()
+  before = other.state_dict()
+  for broken in ({"solver._state": np.zeros(3)}, {"_best": 1.0}, {"saved._origin": "x"}):
+    with pytest.raises(errors.CheckpointMismatchError):
+      other.load_state_dict(state | broken)
+  assert other.state_dict().keys() == before.keys()
+  assert other.iteration == 0
+
+
+@pytest.mark.parametrize(
+  "forged",
+  [
+    {"num_restarts": 10},
+    {"num_attempts": -1},
+    {"_checked": 10},
+    {"_cost": math.inf},
+    {"_cost": -1.0},
+    {"_next_check": 3},
+    {"_next_check": -(10**30)},
+    {"_next_check": 1 << 63},
+    {"_last_attempt": 2},
+    {"_trial": 0},
+    {"_trial": FIRST + 1, "_last_attempt": FIRST + 1},
+    {"_trial_length": 0},
+    {"_trial_length": 1 << 63},
+    {"_trial_scores": np.array([-math.inf, 1.0])},
+    {"_handed_over": 2},
+    {"_trial_nash_conv": -math.inf},
+    {"solver._origin": FIRST + 1},
+    {"saved.iteration": FIRST - 1},
+    {"_scores": np.zeros(2)},
+    {"_scores": np.full(2, -math.inf)},
+  ],
+  ids=str,
+)
+def test_forged_numbers_are_refused(forged):
+  """Each fits by its type; none is what a run in its first trial leads to."""
+  solver = wrapped("dcfr", "kuhn_poker")
+  solver.run(INSIDE)
+  state = solver.state_dict()
+  assert state["_trial"] == FIRST
+  other = wrapped("dcfr", "kuhn_poker")
+  with pytest.raises(errors.CheckpointMismatchError):
+    other.load_state_dict(state | forged)
+  assert other.iteration == 0
+  other.load_state_dict(state)
+  assert_equal(other, solver)
+
+
+def test_forged_certificates_are_refused():
+  """Neither strategies that add up to nothing nor others than the certified ones pass for them."""
+  solver = wrapped("dcfr", "kuhn_poker")
+  solver.run(INSIDE)
+  state = solver.state_dict()
+  game = solver.compiled_game
+  nowhere = np.zeros(game.end)
+  nowhere[[tree.root for tree in game.treeplexes]] = 1.0
+  uniform = policies.forms.sequence_form(game, policies.forms.uniform(game))
+  for best in (nowhere, uniform, -uniform):
+    with pytest.raises(errors.CheckpointMismatchError):
+      solver.load_state_dict(state | {"_best": best})
+  for wrong in (-1.0, math.inf):
+    forged = {"solver._tapered": state["solver._tapered"] + wrong}
+    with pytest.raises(errors.CheckpointMismatchError, match="averages are sums"):
+      solver.load_state_dict(state | forged)
+
+
+def test_the_given_solver_is_left_alone():
+  bare = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  bare.run(3)
+  solver = Restarted(bare)
+  assert solver.iteration == 0
+  solver.run(7)
+  assert bare.iteration == 3
+  assert not bare.tapered
+
+
+@pytest.mark.parametrize("name", ["cfr+", "hedge", "last utilities"])
+def test_going_on_from_the_current_strategies_changes_nothing(name):
+  """What these keep is, but for constants that don't matter, a function of what they play."""
+  if name == "last utilities":
+    make = functools.partial(
+      spiel_cfr.StablePredictiveCFRSolver, horizon=100, steps="paper", prediction="last"
+    )
+  else:
+    make = functools.partial(catalogue.make, name, iterations=100)
+  one, other = (make(game="leduc_poker") for _ in range(2))
+  one.run(40)
+  other.run(20)
+  before = other.current_sequence_form()
+  other.restart_from(before)
+  if name == "last utilities":
+    # Its current strategies have seen a prediction, which is not repeated.
+    np.testing.assert_allclose(other.current_sequence_form(), before, atol=1e-15)
+    return
+  other.run(20)
+  np.testing.assert_allclose(one.current_sequence_form(), other.current_sequence_form(), atol=1e-9)
+  assert other.iteration == 40
+  assert other.stretch == 20
+
+
+def test_regret_matching_goes_on_from_a_strategy():
+  """R = (sum of max(R, 0)) x where it is played, min(R, 0) elsewhere; where nobody plays to, x stays."""
+  solver = spiel_cfr.CFRSolver("leduc_poker")
+  game = solver.compiled_game
+  solver.run(20)
+  regret, strategy = solver._state[0].copy(), solver.current_probabilities()
+  target = np.random.default_rng(1).random(game.end) * (np.arange(game.end) % 3 > 0)
+  target = policies.sequence_form(game, policies.behavioral_form(game, target))
+  # Player 0 never plays to what is below its first action at its first infoset.
+  solver.restart_from(target)
+  found = solver.current_probabilities()
+  unreached = 0
+  for tree in game.treeplexes:
+    for sequences, infosets in tree.blocks():
+      reach = target[tree.parent[infosets]]
+      expected = np.where(
+        reach > 0, target[sequences] / np.where(reach > 0, reach, 1), strategy[sequences]
+      )
+      unreached += (reach == 0).sum()
+      np.testing.assert_allclose(found[sequences], expected, atol=1e-15)
+      sums = np.maximum(regret[sequences], 0).sum(axis=0)
+      wanted = np.where(expected > 0, sums * expected, np.minimum(regret[sequences], 0))
+      np.testing.assert_allclose(solver._state[0][sequences], wanted, atol=1e-12)
+  assert unreached
+  np.testing.assert_allclose(
+    solver.current_sequence_form(), policies.sequence_form(game, found), atol=1e-15
+  )
+  # Without an iteration since, the average is what is played.
+  np.testing.assert_allclose(solver.average_sequence_form(), solver.current_sequence_form())
+
+
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
+  game = spiel_cfr.compile_game("kuhn_poker")
+  steps = np.linspace(0.1, 1.0, game.num_infosets)
+  solver = spiel_cfr.Solver(game, LastLossOFTRL(steps, regularizer))
+  solver.run(7)
+  target = policies.uniform(game)
+  for tree in game.treeplexes:
+    for sequences, _ in tree.blocks():
+      target[sequences] = np.array([0.3, 0.7])[:, None]
+  solver.restart_from(policies.sequence_form(game, target))
+  regret = solver._state[0]
+  for tree in game.treeplexes:
+    for sequences, infosets in tree.blocks():
+      step = steps[tree.first_infoset :][infosets]
+      low, high = step * regret[sequences]
+      expected = np.log(0.7 / 0.3) if regularizer == "entropy" else 0.4
+      np.testing.assert_allclose(high - low, expected)
+
+
+@pytest.mark.parametrize(
+  "game", ["leduc_poker", "vector form", "parts, 1 thread", "parts, float32"]
+)
+def test_tapered_averages_are_what_they_say(game):
+  """The sums are added up every four iterations, or every thirty-second part of them."""
+  forms = {form.name: form for form in FORMS}
+  compiled = spiel_cfr.compile_game(game) if game == "leduc_poker" else forms[game].compiled
+  solver = spiel_cfr.Solver(
+    compiled,
+    spiel_cfr.RegretMatching.plus(),
+    average_weights=2.0,
+    tapered=True,
+  )
+  plain = spiel_cfr.Solver(compiled, spiel_cfr.RegretMatching.plus(), average_weights=2.0)
+  due, tapered = 0, np.zeros(compiled.end)
+  single = game == "parts, float32"
+  for t in range(1, 203):
+    solver.run(1)
+    plain.run(1)
+    if t == due + max(4, due // 32):
+      tapered += (t - due) * plain._cumulative.astype(np.float64)
+      due = t
+    if t in (1, 3, 4, 6, 100, 160, 200, 202):
+      sums = tapered + (t - due) * plain._cumulative.astype(np.float64)
+      expected = policies.sequence_form(compiled, policies.behavioral_form(compiled, sums))
+      np.testing.assert_allclose(
+        solver.average_sequence_form(), expected, atol=1e-5 if single else 1e-12
+      )
+      probabilities = policies.sequence_form(compiled, solver.average_probabilities())
+      np.testing.assert_allclose(probabilities, expected, atol=1e-5 if single else 1e-12)
+  assert (solver.current_probabilities() == plain.current_probabilities()).all()
+  assert solver.nash_conv() != plain.nash_conv()
+
+
+def _full_width():
+  return [
+    name
+    for name, entry in catalogue.SOLVERS.items()
+    if issubclass(entry.solver, spiel_cfr.Solver) and not entry.restarted
+  ]
+
+
+@pytest.mark.parametrize("name", _full_width())
+def test_every_named_solver_has_a_tapered_average(name, tmp_path):
+  """Its weights are those of the plain one times about what is left, and checkpoints know of it."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  plain = catalogue.make(name, game, 40)
+  if getattr(plain, "pruning", None) is not None:
+    with pytest.raises(errors.PruningError, match="no tapered average"):
+      plain.with_tapered_average()
+    return
+  solver = plain.with_tapered_average()
+  assert solver.tapered
+  assert not plain.tapered
+  sums = np.zeros(game.end)
+  for t in range(1, 41):
+    solver.run(1)
+    plain.run(1)
+    # Every four iterations, four times what the sums are then.
+    sums += 4.0 * plain._cumulative if t % 4 == 0 else 0.0
+    if t == 20:
+      solver.save(tmp_path / "solver.npz")
+  if not plain.restarts_itself:
+    assert (solver.current_probabilities() == plain.current_probabilities()).all()
+    if sums[0]:
+      expected = policies.behavioral_form(game, sums)
+      np.testing.assert_allclose(solver.average_probabilities(), expected, atol=1e-12)
+  for other in (
+    spiel_cfr.IterativeSolver.load(tmp_path / "solver.npz", game),
+    copy.copy(plain.with_tapered_average()),
+  ):
+    other.run(40 - other.iteration)
+    assert_equal(other, solver)
+    assert other.description() == solver.description()
+  with pytest.raises(errors.CheckpointMismatchError):
+    plain.restore(tmp_path / "solver.npz")
+
+
+def test_fading():
+  found = Fading(0.1, 100.0)(np.array([1, 100, 200, 1000]))
+  np.testing.assert_allclose(found, [0.1, 0.1, 0.025, 0.001])
+  with pytest.raises(errors.ArgumentError, match="first"):
+    Fading(-1.0, 100.0)

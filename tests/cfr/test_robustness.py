@@ -1,0 +1,124 @@
+"""What a hostile reader of the code found, each as it must be instead."""
+
+import dataclasses
+
+import numpy as np
+import poker_games
+import pytest
+
+import spiel_cfr
+from spiel_cfr import RegretMatching, Schedule, catalogue, errors
+from spiel_cfr.evaluation import evaluate
+
+_POKER = poker_games.UNIVERSAL_POKER[0]
+
+
+def _parts(**options):
+  return spiel_cfr.compile_public_game(_POKER, partitioned=True, **options)
+
+
+def test_weights_that_float32_cannot_hold_are_refused_before_they_are_added():
+  solver = catalogue.make("hspcfr+", _parts(dtype="float32"), 100)
+  solver.run(1)
+  with pytest.raises(errors.NotFiniteError, match="average"):
+    solver.run(100)
+  assert np.isfinite(solver._cumulative).all()
+  assert np.isfinite(solver.nash_conv())
+  assert solver.iteration >= 1
+
+
+@dataclasses.dataclass(frozen=True)
+class _Late(Schedule):
+  """Weighs the first iterations 0."""
+
+  kind: type = np.float64
+
+  def __call__(self, iterations):
+    return np.where(iterations < 5, 0, 1).astype(self.kind)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, bool])
+@pytest.mark.parametrize("make", [lambda: spiel_cfr.compile_game(_POKER), _parts])
+def test_averages_may_begin_late_with_weights_of_any_type(make, kind):
+  game = make()
+  solver = spiel_cfr.Solver(game, RegretMatching(), average_weights=_Late(kind))
+  for _ in range(3):
+    solver.run(3)
+    assert solver.nash_conv() == pytest.approx(
+      spiel_cfr.nash_conv(game, solver.average_policy()), abs=1e-9
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ending(Schedule):
+  """There are none after iteration 20."""
+
+  def __call__(self, iterations):
+    return np.where(iterations <= 20, 0.5, np.nan)
+
+
+@pytest.mark.parametrize("place", ["positive", "negative", "prediction"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_schedules_that_end_are_named_when_they_do(place, restarted):
+  """Regrets that are NaN would be clipped, and nobody would see it."""
+  solver = spiel_cfr.Solver("kuhn_poker", RegretMatching(**{place: _Ending()}))
+  if restarted:
+    solver = spiel_cfr.Restarted(solver, first_attempt=25)
+  solver.run(20)
+  before = solver.state_dict()
+  with pytest.raises(errors.NotFiniteError, match="has NaN"):
+    solver.run(10)
+  after = solver.state_dict()
+  assert all(np.array_equal(after[name], value) for name, value in before.items())
+
+
+def test_weights_of_another_shape_are_named():
+  @dataclasses.dataclass(frozen=True)
+  class Wrong(Schedule):
+    def __call__(self, iterations):
+      return np.ones(len(iterations) + 1)
+
+  with pytest.raises(errors.ArgumentError, match="shape"):
+    spiel_cfr.Solver("kuhn_poker", RegretMatching(), average_weights=Wrong()).run(3)
+
+
+def test_solvers_on_states_have_a_repr():
+  assert "states" in repr(spiel_cfr.ExternalSamplingSolver("leduc_poker", engine="states"))
+
+
+@pytest.mark.parametrize("make", [lambda: spiel_cfr.compile_game(_POKER), _parts])
+def test_what_is_no_sequence_form_is_named(make):
+  game = make()
+  for bad in (np.ones(game.end + 8), np.ones(3), np.zeros(game.end), np.full(game.end, np.nan)):
+    with pytest.raises(errors.SpielCFRError):
+      evaluate.evaluate(game, bad)
+
+
+def test_an_interrupted_check_is_made_again(monkeypatch):
+  def run(interrupt):
+    solver = spiel_cfr.AdaptiveOptimisticCFRSolver("leduc_poker", average="certified")
+    real, calls = type(solver)._certified, []
+
+    def certified(self):
+      calls.append(self.iteration)
+      if interrupt and len(calls) == 5:
+        raise KeyboardInterrupt
+      return real(self)
+
+    monkeypatch.setattr(type(solver), "_certified", certified)
+    try:
+      solver.run(400)
+    except KeyboardInterrupt:
+      solver.run(400 - solver.iteration)
+    monkeypatch.undo()
+    return solver
+
+  interrupted, undisturbed = run(True), run(False)
+  assert (interrupted._best == undisturbed._best).all()
+  assert (interrupted.current_probabilities() == undisturbed.current_probabilities()).all()
+
+
+def test_a_checkpoint_of_another_form_says_what_may_be_wrong(tmp_path):
+  spiel_cfr.CFRSolver(_parts(dtype="float32")).save(tmp_path / "solver.npz")
+  with pytest.raises(errors.CheckpointMismatchError, match="another form"):
+    spiel_cfr.CFRSolver(_parts()).restore(tmp_path / "solver.npz")

@@ -1,0 +1,431 @@
+"""Subtrees shared by processes: the same bytes as in one process, however many there are and whoever is killed."""
+
+import concurrent.futures
+import contextlib
+import functools
+import gc
+import os
+import pathlib
+import pickle
+import signal
+import time
+from typing import Any
+
+import poker_games
+import pytest
+from executors import Here
+
+import spiel_cfr
+from spiel_cfr import RegretMatching, errors
+from spiel_cfr.cfr.loops import remote_shards
+from spiel_cfr.cfr.loops.part_steps import PartSteps
+from spiel_cfr.games.compiled.shards import ShardedPartition
+
+_SOLVERS: dict[str, Any] = {
+  "cfr": spiel_cfr.CFRSolver,
+  "cfr+": spiel_cfr.CFRPlusSolver,
+  "dcfr": spiel_cfr.DCFRSolver,
+  "simultaneous": lambda game: spiel_cfr.Solver(
+    game, RegretMatching.discounted(beta=0.5), alternating_updates=False, averaged="before"
+  ),
+  "predictive": spiel_cfr.PCFRPlusSolver,
+  # With numbers of each infoset.
+  "adaptive": functools.partial(spiel_cfr.catalogue.make, "adaptive", iterations=12),
+  "tapered": lambda game: spiel_cfr.Solver(game, RegretMatching.plus(), tapered=True),
+}
+
+
+@functools.cache
+def _game(**options: Any) -> spiel_cfr.PublicGame:
+  return spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0], partitioned=True, **options)
+
+
+@functools.cache
+def _endgame(**options: Any) -> spiel_cfr.PublicGame:
+  """One with an action filter, and 48 subtrees."""
+  endgame = poker_games.random_endgame(3, 12, poker_games.TURN)
+  return spiel_cfr.compile_public_game(
+    endgame.load(), poker_games.check_or_pot, partitioned=True, **options
+  )
+
+
+def _arrays(solver: Any) -> dict[str, bytes]:
+  names = ("_strategy", "_cumulative", "_state", "_local", "_tapered", "_iteration")
+  return {name: getattr(solver, name).tobytes() for name in names}
+
+
+def _alike(solver: Any, other: Any) -> bool:
+  return _arrays(solver) == _arrays(other) and solver.nash_conv() == other.nash_conv()
+
+
+def _solved(game: Any, make: Any = spiel_cfr.CFRPlusSolver, iterations: int = 12) -> Any:
+  solver = make(game)
+  solver.run(iterations)
+  return solver
+
+
+@pytest.fixture(params=["mapped", "remote"])
+def folder(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> pathlib.Path | None:
+  """Where shards have files, in one of the two forms."""
+  return tmp_path if request.param == "mapped" else None
+
+
+def _check_shards(
+  expected: Any,
+  plain: Any,
+  folder: pathlib.Path | None,
+  num_shards: int,
+  make: Any = spiel_cfr.CFRPlusSolver,
+) -> None:
+  """Checks 12 iterations."""
+  # Seven updates are no whole number of iterations.
+  game = spiel_cfr.shard(plain, Here(), folder, num_shards, 7)
+  solver = _solved(game, make, 5)
+  # A slice of its own, and single steps.
+  solver.run(4)
+  for _ in range(3):
+    solver.evaluate_and_update_policy()
+  assert _alike(solver, expected), num_shards
+
+
+@pytest.mark.parametrize("name", _SOLVERS)
+def test_as_in_one_process(name: str, folder: pathlib.Path | None) -> None:
+  """For one, two and three shards, and for threads; single steps are shared too."""
+  expected = _solved(_game(), _SOLVERS[name])
+  assert _alike(_solved(_game(num_threads=2), _SOLVERS[name]), expected)
+  for num_shards in (1, 2, 3, 100_000) if name == "cfr+" else (3,):
+    _check_shards(expected, _game(), folder, num_shards, _SOLVERS[name])
+
+
+def test_as_in_one_process_on_an_endgame(folder: pathlib.Path | None) -> None:
+  _check_shards(_solved(_endgame()), _endgame(), folder, 3)
+
+
+def test_single_precision(folder: pathlib.Path | None) -> None:
+  game = _game(dtype="float32")
+  _check_shards(_solved(game), game, folder, 2)
+
+
+def test_executors_that_call_in_threads(tmp_path: pathlib.Path) -> None:
+  with concurrent.futures.ThreadPoolExecutor(3) as threads:
+    assert _alike(_solved(spiel_cfr.shard(_game(), threads, tmp_path, 5)), _solved(_game()))
+
+
+def test_several_solvers_at_a_time(folder: pathlib.Path | None) -> None:
+  """More than a process keeps open, in turns."""
+  game = spiel_cfr.shard(_game(), Here(), folder, 2)
+  solvers = [make(game) for make in _SOLVERS.values()]
+  for solver in solvers * 2:
+    solver.run(6)
+  for solver, make in zip(solvers, _SOLVERS.values(), strict=True):
+    assert _alike(solver, _solved(_game(), make))
+
+
+def test_what_is_held_stays(folder: pathlib.Path | None) -> None:
+  solvers = [
+    spiel_cfr.CFRPlusSolver(game) for game in (_game(), spiel_cfr.shard(_game(), Here(), folder, 2))
+  ]
+  policy = _solved(_game(), iterations=2).average_policy()
+  infostates = _game().infosets[0].infostates[::3]
+  for solver in solvers:
+    solver.hold(policy, infostates)
+    solver.run(8)
+  assert _alike(*solvers)
+  assert _alike(solvers[0].restarted(), solvers[1].restarted())
+
+
+def test_restarts_from_strategies(folder: pathlib.Path | None) -> None:
+  """What is written in this process is what others go on from."""
+  solvers = [
+    _solved(game, iterations=5) for game in (_game(), spiel_cfr.shard(_game(), Here(), folder, 2))
+  ]
+  for solver in solvers:
+    solver.restart_from(solver.average_sequence_form())
+    solver.run(5)
+  assert _alike(*solvers)
+
+
+def test_checkpoints_are_of_either(folder: pathlib.Path | None, tmp_path: pathlib.Path) -> None:
+  sharded = spiel_cfr.shard(_game(), Here(), folder, 2)
+  assert sharded.digest == _game().digest
+  for first, second in ((sharded, _game()), (_game(), sharded)):
+    _solved(first, iterations=7).save(tmp_path / "checkpoint.npz")
+    again = spiel_cfr.CFRPlusSolver(second)
+    again.restore(tmp_path / "checkpoint.npz")
+    again.run(5)
+    assert _alike(again, _solved(_game()))
+
+
+class _Torn(Here):
+  """Calls that die in the middle of a subtree, at the second one of every third call, and are made again."""
+
+  def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    self.deaths = 0
+    self._calls = 0
+    self._left: int | None = None
+    visit = PartSteps.visit
+
+    def dying(steps: Any, *arguments: Any) -> None:
+      visit(steps, *arguments)
+      if self._left is not None:
+        self._left -= 1
+        if self._left == 0:
+          raise SystemExit
+
+    monkeypatch.setattr(PartSteps, "visit", dying)
+
+  def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    self._calls += 1
+    if self._calls % 3 == 0:
+      self._left = 2
+      with contextlib.suppress(SystemExit):
+        super().submit(fn, *args, **kwargs)
+      self.deaths += 1
+    self._left = None
+    return super().submit(fn, *args, **kwargs)
+
+
+@pytest.mark.parametrize("name", ["cfr+", "simultaneous", "adaptive"])
+def test_what_was_begun_is_done_again(
+  name: str, folder: pathlib.Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  expected = _solved(_game(), _SOLVERS[name])
+  torn = _Torn(monkeypatch)
+  game = spiel_cfr.shard(_game(), torn, folder, 2, barrier_every=5)
+  assert _alike(_solved(game, _SOLVERS[name]), expected)
+  assert torn.deaths >= 8
+
+
+class _Forgetful(Here):
+  """Calls every third of which meets a process that knows nothing, the first included."""
+
+  calls = 0
+
+  def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if self.calls % 3 == 0:
+      remote_shards._WORKERS.clear()
+    self.calls += 1
+    return super().submit(fn, *args, **kwargs)
+
+
+@pytest.mark.parametrize(
+  ("name", "barrier_every"),
+  [("cfr+", 1), ("cfr+", 3), ("simultaneous", 3), ("adaptive", 1000), ("tapered", 1000)],
+)
+def test_processes_that_forget(name: str, barrier_every: int) -> None:
+  """Each is given the last barrier, and does again what it has done since."""
+  executor = _Forgetful()
+  game = spiel_cfr.shard(_game(), executor, num_shards=3, barrier_every=barrier_every)
+  assert _alike(_solved(game, _SOLVERS[name]), _solved(_game(), _SOLVERS[name]))
+  assert executor.calls > 60
+
+
+def test_nobody_is_asked_twice_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+  """Processes that live are sent reach probabilities only, and hand over at barriers only."""
+  orders: list[tuple[int, bool]] = []
+  serve = remote_shards._Worker.serve
+
+  def noted(worker: Any, order: Any) -> Any:
+    orders.append((len(order.visits), order.barrier))
+    return serve(worker, order)
+
+  monkeypatch.setattr(remote_shards._Worker, "serve", noted)
+  game = spiel_cfr.shard(_game(), Here(), num_shards=1, barrier_every=10)
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver._advance(12)
+  # Two updates an iteration.
+  assert orders == [(1, number % 10 == 0) for number in range(1, 25)]
+  assert _alike(solver, _solved(_game()))
+  assert orders[24:] == [(0, True)]
+  # What has been looked at counts as changed; visits that the process has done are not done again.
+  solver.run(1)
+  assert orders[25:] == [(1, False)] * 2
+
+
+def _kill_one(executor: Any) -> int:
+  """Kills one of the processes that work."""
+  while True:
+    time.sleep(0.05)
+    for pool in list(executor._pools):
+      for process in list((pool._processes or {}).values()):
+        if process.pid is not None:
+          os.kill(process.pid, signal.SIGKILL)
+          return int(process.pid)
+
+
+@pytest.mark.parametrize(
+  "folder", ["mapped", pytest.param("remote", marks=pytest.mark.slow)], indirect=True
+)
+def test_kill_9(folder: pathlib.Path | None) -> None:
+  """A process is killed while it works; tests/sweeps/test_ray.py has two of Ray's, one of which is killed."""
+  with spiel_cfr.ProcessExecutor(1) as executor:
+    solver = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(_game(), executor, folder, 1))
+    solver.run(1)
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+      killed = thread.submit(_kill_one, executor if folder else executor._pinned[0])
+      while not killed.done():
+        solver.run(1)
+    assert killed.result()
+    solver.run(3)
+  assert _alike(solver, _solved(_game(), iterations=solver.iteration))
+
+
+@pytest.mark.parametrize("iterations", [1, 6])
+def test_executors_that_fail_for_good(iterations: int, folder: pathlib.Path | None) -> None:
+  """The iterations that were begun are finished here, and the solver can go on with another executor."""
+
+  class Failing(Here):
+    works = 11
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+      self.works -= 1
+      future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+      if self.works > 0:
+        return super().submit(fn, *args, **kwargs)
+      if self.works == 0:
+        future.set_exception(KeyboardInterrupt())
+        return future
+      raise RuntimeError("closed")
+
+  executor = Failing()
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(_game(), executor, folder, 2, barrier_every=4))
+  failures = 0
+  while solver.iteration < 12:
+    before = solver.iteration
+    try:
+      solver.run(min(iterations, 12 - before))
+    except errors.ShardError as error:
+      failures += 1
+      assert "RuntimeError" in str(error) or "KeyboardInterrupt" in str(error)
+    assert solver.iteration > before
+    if failures == 2:
+      # It works again.
+      executor.works = 1000
+  assert failures in (1, 2)
+  assert _alike(solver, _solved(_game()))
+
+
+def test_files_are_removed(tmp_path: pathlib.Path) -> None:
+  game = spiel_cfr.shard(_game(), Here(), tmp_path, 2)
+  solver = _solved(game, iterations=1)
+  assert len(list(tmp_path.iterdir())) == 2
+  policy = solver.average_policy()
+  del solver, game
+  gc.collect()
+  assert len(list(tmp_path.iterdir())) <= 2
+  del policy
+  gc.collect()
+  assert not list(tmp_path.iterdir())
+
+
+def test_looking_never_fails() -> None:
+  """If processes can't hand over what they remember, this one does again what they have done."""
+  executor = _Forgetful()
+  solver = _solved(spiel_cfr.shard(_game(), executor, num_shards=2), iterations=12)
+
+  def closed(*_: Any) -> Any:
+    raise RuntimeError("closed")
+
+  executor.submit = closed  # type: ignore[method-assign]
+  assert _alike(solver, _solved(_game()))
+
+
+def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
+  """This process does again what has been done, and then goes on from where it was."""
+
+  class Keeping(Here):
+    refused = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+      order = args[1]
+      if order.barrier and not order.visits:
+        self.refused += 1
+        raise RuntimeError("no")
+      return super().submit(fn, *args, **kwargs)
+
+  executor = Keeping()
+  game = spiel_cfr.shard(_game(), executor, num_shards=2)
+  solver = _SOLVERS["tapered"](game)
+  solver._advance(12)
+  assert executor.refused > 2
+  solver._advance(1)
+  expected = _solved(_game(), _SOLVERS["tapered"])
+  expected._advance(1)
+  assert _alike(solver, expected)
+
+
+def test_processes_forget_solvers_that_are_no_more() -> None:
+  remote_shards._WORKERS.clear()
+  game = spiel_cfr.shard(_game(), Here(), num_shards=3)
+  solvers = [_solved(game, iterations=1) for _ in range(2)]
+  assert len(remote_shards._WORKERS) == 6
+  del solvers[0]
+  gc.collect()
+  assert len(remote_shards._WORKERS) == 3
+
+
+def test_nothing_is_mapped(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+  """Without a folder no file is made, and none opened by processes to share memory."""
+
+  def refused(*_: Any, **__: Any) -> Any:
+    raise AssertionError
+
+  monkeypatch.chdir(tmp_path)
+  game = _game()
+  with monkeypatch.context() as patch:
+    patch.setattr("mmap.mmap", refused)
+    patch.setattr("spiel_cfr.games.compiled.shared_memory.SharedGame.write", refused)
+    patch.setattr(pathlib.Path, "open", refused)
+    solver = _solved(spiel_cfr.shard(game, Here(), num_shards=2))
+  assert _alike(solver, _solved(_game()))
+  assert not list(tmp_path.iterdir())
+
+
+def test_copies_have_no_executor(folder: pathlib.Path | None) -> None:
+  game = spiel_cfr.shard(_game(), Here(), folder, 2)
+  assert isinstance(game.partition, ShardedPartition)
+  again = pickle.loads(pickle.dumps(game))
+  assert not isinstance(again.partition, ShardedPartition)
+  solver = _solved(game, iterations=7)
+  copied = pickle.loads(pickle.dumps(solver))
+  for each in (solver, copied):
+    each.run(5)
+    assert _alike(each, _solved(_game()))
+
+
+class _Kept(RegretMatching):
+  """A minimizer that can't be pickled."""
+
+  def __reduce__(self) -> Any:
+    raise TypeError("no")
+
+
+def test_refusals(tmp_path: pathlib.Path) -> None:
+  with pytest.raises(errors.UnsupportedGameError, match="partitioned=True"):
+    spiel_cfr.shard(spiel_cfr.compile_game("kuhn_poker"), Here(), tmp_path)
+  with pytest.raises(errors.ArgumentError, match="compiled"):
+    spiel_cfr.shard("leduc_poker", Here(), tmp_path)  # type: ignore[arg-type]
+  with pytest.raises(errors.ArgumentError, match="Executor"):
+    spiel_cfr.shard(_game(), 2, tmp_path)  # type: ignore[arg-type]
+  with pytest.raises(errors.ArgumentError, match="num_shards"):
+    spiel_cfr.shard(_game(), Here(), tmp_path, 0)
+  with pytest.raises(errors.ArgumentError, match="barrier_every"):
+    spiel_cfr.shard(_game(), Here(), barrier_every=0)
+  with (
+    concurrent.futures.ThreadPoolExecutor() as threads,
+    pytest.raises(errors.ShardError, match="ThreadPoolExecutor does not say which process"),
+  ):
+    spiel_cfr.shard(_game(), threads)
+  game = spiel_cfr.shard(_game(), Here(), tmp_path)
+  with pytest.raises(errors.ShardError, match="_Kept can't be pickled"):
+    spiel_cfr.Solver(game, _Kept.plus())
+
+
+def test_other_files_are_refused(tmp_path: pathlib.Path) -> None:
+  game = spiel_cfr.shard(_game(), Here(), tmp_path, 2)
+  solver = spiel_cfr.CFRPlusSolver(game)
+  path = next(tmp_path.glob("arrays-*"))
+  path.unlink()
+  path.write_bytes(bytes(100))
+  with pytest.raises(errors.ShardError, match="DamagedFileError"):
+    solver.run(12)

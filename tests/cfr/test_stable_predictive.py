@@ -1,0 +1,319 @@
+"""Stable-predictive CFR against a plain transcription of its equations."""
+
+import hypothesis
+import numpy as np
+import pyspiel
+import pytest
+import random_games
+
+import spiel_cfr
+from spiel_cfr import errors, policies
+from spiel_cfr.stable_predictive import paper_steps
+
+
+def _children(tree, sequence):
+  """Infosets of the player, numbered from 0, that may be the next after a sequence."""
+  return [j for j in range(tree.num_infosets) if tree.parent[j] == sequence]
+
+
+def _sequences(tree):
+  """The sequences of each infoset."""
+  result = [None] * tree.num_infosets
+  for block, infosets in tree.blocks():
+    for column, j in enumerate(range(infosets.start, infosets.stop)):
+      result[j] = block[:, column]
+  return result
+
+
+class _Plain:
+  """Equations (10) to (17), point by point."""
+
+  def __init__(self, tree, loss_norm, kappa, regularizer):
+    self.tree, self.regularizer = tree, regularizer
+    self.sequences = _sequences(tree)
+    self.children = {s: _children(tree, s) for s in [tree.root, *np.concatenate(self.sequences)]}
+    self.total = [np.zeros(len(s)) for s in self.sequences]
+    self.x = [np.full(len(s), 1 / len(s)) for s in self.sequences]
+    self.steps, self.kappas = {}, {}
+    self._descend(tree.root, kappa, loss_norm)
+
+  def norm(self, j):
+    below = [sum(self.norm(child) ** 2 for child in self.children[s]) for s in self.sequences[j]]
+    return np.sqrt(1 + max(below))
+
+  def _descend(self, sequence, gamma, loss_norm):
+    for j in self.children[sequence]:
+      own = gamma / np.sqrt(len(self.children[sequence]))
+      n = len(self.sequences[j])
+      self.kappas[j] = own / (2 * np.sqrt(n) * self.norm(j))
+      self.steps[j] = self.kappas[j] / (3 * loss_norm)
+      for below in self.sequences[j]:
+        self._descend(below, own / (2 * np.sqrt(n)), loss_norm)
+
+  def value(self, sequence, loss):
+    """What a gradient makes of the strategies below a sequence."""
+    return sum(self.x[j] @ self.counterfactual(j, loss) for j in self.children[sequence])
+
+  def counterfactual(self, j, loss):
+    return np.array([loss[s] + self.value(s, loss) for s in self.sequences[j]])
+
+  def update(self, loss):
+    for j, total in enumerate(self.total):
+      total += self.counterfactual(j, loss)
+    self._choose(self.tree.root, loss)
+
+  def _choose(self, sequence, loss):
+    for j in self.children[sequence]:
+      for below in self.sequences[j]:
+        self._choose(below, loss)
+      score = -self.steps[j] * (self.total[j] + self.counterfactual(j, loss))
+      if self.regularizer == "entropy":
+        weights = np.exp(score - score.max())
+        self.x[j] = weights / weights.sum()
+      else:
+        ordered = np.sort(score)[::-1]
+        thresholds = (np.cumsum(ordered) - 1) / np.arange(1, len(score) + 1)
+        self.x[j] = np.maximum(score - thresholds[np.flatnonzero(ordered > thresholds)[-1]], 0)
+
+
+def _gradient(game, player, sequence):
+  result = np.zeros(game.end)
+  game.payoff.gradient_into(player, sequence, result)
+  return result
+
+
+def _probabilities(solver):
+  """The current policy without padding."""
+  return solver.current_probabilities()[solver.compiled_game.all_action_sequences]
+
+
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+@pytest.mark.parametrize("alternating", [False, True])
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "kuhn_poker(players=3)", "efg"])
+def test_iterates_are_those_of_the_equations(name, alternating, regularizer):
+  game = spiel_cfr.compile_game(random_games.random_game(5) if name == "efg" else name)
+  kappa = 400.0
+  solver = spiel_cfr.StablePredictiveCFRSolver(
+    game,
+    kappa=kappa,
+    steps="paper",
+    regularizer=regularizer,
+    alternating_updates=alternating,
+  )
+  largest = max(map(abs, game.payoff_range))
+  plain = []
+  for tree in game.treeplexes:
+    widest = max(len(sequences) for sequences in _sequences(tree))
+    plain.append(_Plain(tree, largest * np.sqrt(widest), kappa, regularizer))
+
+  def behavioral():
+    result = policies.uniform(game)
+    for player in plain:
+      for j, sequences in enumerate(player.sequences):
+        result[sequences] = player.x[j]
+    return result
+
+  for _ in range(8):
+    before = policies.sequence_form(game, behavioral())
+    for number, player in enumerate(plain):
+      seen = policies.sequence_form(game, behavioral()) if alternating else before
+      player.update(-_gradient(game, number, seen))
+    solver.evaluate_and_update_policy()
+    expected = behavioral()[game.all_action_sequences]
+    assert _probabilities(solver) == pytest.approx(expected, abs=1e-12)
+  assert np.abs(behavioral() - policies.uniform(game)).max() > 1e-2
+
+
+def test_last_prediction_differs_only_where_something_follows():
+  """At an infoset that is the last of its owner both predictions are the last utilities."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  one, other = (
+    spiel_cfr.StablePredictiveCFRSolver(game, kappa=50.0, steps="paper", prediction=prediction)
+    for prediction in ("subtree", "last")
+  )
+  for solver in (one, other):
+    solver.run(1)
+  difference = np.zeros(game.end)
+  difference[game.all_action_sequences] = _probabilities(one) - _probabilities(other)
+  first, _ = game.treeplexes
+  depth_0, _ = next(first.blocks())
+  assert np.abs(difference[depth_0]).max() > 1e-6
+  difference[depth_0] = 0
+  assert np.abs(difference).max() < 1e-15
+
+
+@hypothesis.settings(max_examples=30)
+@hypothesis.given(random_games.games(max_histories=150))
+def test_counterfactual_utilities_never_exceed_their_bounds(game):
+  game = spiel_cfr.compile_game(game)
+  rng = np.random.default_rng(0)
+  bounds = [game.payoff.counterfactual_bounds(game.treeplexes, p) for p in range(game.num_players)]
+  for _ in range(20):
+    pure = policies.uniform(game)
+    for tree in game.treeplexes:
+      for sequences, _ in tree.blocks():
+        chosen = rng.integers(len(sequences), size=sequences.shape[1])
+        pure[sequences] = chosen == np.arange(len(sequences))[:, None]
+    sequence = policies.sequence_form(game, pure)
+    for player, tree in enumerate(game.treeplexes):
+      utility = _gradient(game, player, sequence)
+      for sequences, infosets in reversed(list(tree.blocks())):
+        value = (pure[sequences] * utility[sequences]).sum(axis=0)
+        np.add.at(utility, tree.parent[infosets], value)
+      assert (np.abs(utility[tree.root : tree.end]) <= bounds[player] + 1e-12).all()
+
+
+def test_bounds_of_kuhn_poker():
+  """Whoever holds a card meets each other card with probability 1/6, for 2 chips at most."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  for player, tree in enumerate(game.treeplexes):
+    bounds = game.payoff.counterfactual_bounds(game.treeplexes, player)
+    for sequences, infosets in tree.blocks():
+      if player == 0 and infosets.start == 0:
+        assert bounds[sequences[1] - tree.root] == pytest.approx(2 * 2 / 6)  # bet, and be called
+    assert bounds[0] >= 0.5
+
+
+def test_default_kappa_minimizes_the_regret_bound():
+  game = spiel_cfr.compile_game("leduc_poker")
+  constants = paper_steps.step_sizes(game, "entropy", horizon=500)
+
+  def bound(kappa):
+    stability = constants.beta @ constants.sensitivity**2 * kappa**2
+    return constants.alpha.sum() / kappa + kappa * 500 * stability
+
+  best = bound(constants.kappa_root)
+  assert bound(1.01 * constants.kappa_root) > best < bound(0.99 * constants.kappa_root)
+  later = paper_steps.step_sizes(game, "entropy", horizon=500 * 16)
+  assert later.kappa_root == pytest.approx(constants.kappa_root / 2)
+
+
+def test_sensitivity_bounds_the_spectral_norm():
+  for seed in range(5):
+    game = spiel_cfr.compile_game(random_games.random_game(seed))
+    own, (theirs,), values = game.payoff.leaves(0)
+    matrix = np.zeros((game.end, game.end))
+    matrix[own, theirs] = values
+    exact = np.linalg.norm(matrix, ord=2)
+    bound = paper_steps.step_sizes(game, "entropy", kappa_root=1.0).sensitivity[0]
+    assert exact <= bound + 1e-12
+    assert bound <= np.linalg.norm(matrix) + 1e-12
+
+
+def _scaled(game, factor):
+  low, high = game.payoff_range
+  arrays = game.payoff.arrays
+  values = arrays.values.copy()
+  # Typed patterns are multiplied by factors that stand behind them.
+  values[int(arrays.table[0, 2]) if game.payoff.form == "typed patterns" else 0 :] *= factor
+  payoff = type(game.payoff)(arrays._replace(values=values))
+  return game.with_payoff(payoff, (low * factor, high * factor))
+
+
+def _make(game, steps, horizon=100, **settings):
+  """Makes a solver; only those with constant steps have a horizon."""
+  horizon = None if steps == "adaptive" else horizon
+  return spiel_cfr.StablePredictiveCFRSolver(game, horizon, steps=steps, **settings)
+
+
+@pytest.mark.parametrize("constants", ["adaptive", "level", "paper", 50.0])
+def test_chips_or_big_blinds_make_no_difference(constants):
+  game = spiel_cfr.compile_game("leduc_poker")
+  iterates = []
+  for factor in (1.0, 1e-6, 1e9):
+    solver = _make(_scaled(game, factor), constants)
+    solver.run(50)
+    iterates.append(_probabilities(solver))
+  assert iterates[0] == pytest.approx(iterates[1], abs=1e-12)
+  assert iterates[0] == pytest.approx(iterates[2], abs=1e-12)
+
+
+def test_payoffs_that_overflow_are_refused():
+  game = _scaled(spiel_cfr.compile_game("kuhn_poker"), 1e200)
+  with pytest.raises(errors.LossOverflowError, match="Scale"):
+    spiel_cfr.StablePredictiveCFRSolver(game)
+
+
+def test_a_game_without_payoffs_stays_uniform():
+  game = _scaled(spiel_cfr.compile_game("kuhn_poker"), 0.0)
+  for constants in ("adaptive", "level", "paper", "farina2019"):
+    solver = _make(game, constants)
+    solver.run(10)
+    assert solver.certificate().holds
+    uniform = policies.uniform(game)[game.all_action_sequences]
+    assert _probabilities(solver) == pytest.approx(uniform)
+
+
+def test_steps_as_a_factor_multiply_the_papers():
+  game = spiel_cfr.compile_game("kuhn_poker")
+  plain = spiel_cfr.StablePredictiveCFRSolver(game, horizon=64, steps="paper")
+  tenfold = spiel_cfr.StablePredictiveCFRSolver(game, horizon=64, steps=10)
+  assert tenfold.constants.steps == pytest.approx(10 * plain.constants.steps)
+  assert tenfold.constants.kappa_root == pytest.approx(10 * plain.constants.kappa_root)
+
+
+@pytest.mark.parametrize(
+  ("arguments", "message"),
+  [
+    ({"steps": "paper"}, "give horizon="),
+    ({"steps": "level"}, "give horizon="),
+    ({"steps": "farina2019"}, "give horizon="),
+    ({"steps": 100.0}, "give horizon="),
+    ({"horizon": 9}, "need neither horizon nor kappa"),
+    ({"kappa": 0.1}, "need neither horizon nor kappa"),
+    ({"horizon": 9, "steps": "paper", "delta": 0.1}, "delta"),
+    ({"delta": 0.0}, "delta"),
+    ({"delta": float("inf")}, "delta"),
+    ({"steps": "paper", "horizon": 0}, "horizon"),
+    ({"steps": "paper", "horizon": 2.5}, "horizon"),
+    ({"steps": "paper", "kappa": 0.0}, "kappa"),
+    ({"steps": "paper", "kappa": -1}, "kappa"),
+    ({"steps": "paper", "kappa": float("nan")}, "kappa"),
+    ({"steps": "paper", "kappa": "small"}, "kappa"),
+    ({"horizon": 9, "steps": 0}, "steps"),
+    ({"horizon": 9, "steps": -2.0}, "steps"),
+    ({"horizon": 9, "steps": "tight"}, "'adaptive', 'level', 'paper', 'farina2019'"),
+    ({"horizon": 9, "regularizer": "entropic"}, "'entropy', 'euclidean'"),
+    ({"horizon": 9, "prediction": None}, "'subtree', 'last'"),
+    ({"horizon": 9, "averaging": "cubic"}, "'uniform', 'linear', 'quadratic'"),
+  ],
+)
+def test_bad_arguments_are_named(arguments, message):
+  with pytest.raises(errors.ArgumentError, match=message):
+    spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", **arguments)
+
+
+def _matrix_game(matrix):
+  return pyspiel.create_matrix_game(matrix, [[-entry for entry in row] for row in matrix])
+
+
+_BIASED = _matrix_game([[0, -1, 2], [1, 0, -1], [-2, 1, 0]])
+
+
+@pytest.mark.parametrize("constants", ["paper", "level"])
+@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+@pytest.mark.parametrize("game", ["kuhn_poker", _BIASED], ids=["kuhn", "rock-paper-scissors"])
+def test_gap_falls_as_fast_as_the_theory_says(game, regularizer, constants):
+  """The gap times T^(3/4) stays below one number for horizons 2^6 to 2^14."""
+  scaled = []
+  for power in range(6, 15, 2):
+    horizon = 2**power
+    solver = spiel_cfr.StablePredictiveCFRSolver(
+      game, horizon, regularizer=regularizer, steps=constants
+    )
+    solver.run(horizon)
+    scaled.append(solver.nash_conv() * horizon**0.75)
+  # The bound for the first horizon is one for all: it falls as T^(-3/4).
+  first = spiel_cfr.StablePredictiveCFRSolver(game, 64, regularizer=regularizer, steps=constants)
+  first.run(64)
+  assert max(scaled) <= first.certificate().guarantee * 64**0.75
+  assert scaled[-1] <= 1.3 * max(scaled[:-1])
+
+
+def test_cfr_falls_no_faster_than_one_over_the_root():
+  scaled = []
+  for power in range(8, 15, 2):
+    solver = spiel_cfr.TabularCFRSolver(_BIASED, alternating_updates=False)
+    solver.run(2**power)
+    scaled.append(solver.nash_conv() * 2 ** (power / 2))
+  assert min(scaled) > 0.5 * max(scaled)

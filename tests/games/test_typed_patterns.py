@@ -1,0 +1,476 @@
+"""Typed patterns hold the same payoffs as leaf rows, for any number of players and types."""
+
+import itertools
+import os
+import re
+import unittest.mock
+
+import numpy as np
+import pyspiel
+import pytest
+import random_games
+
+import spiel_cfr
+from spiel_cfr._numba.arrays import aligned_zeros
+from spiel_cfr._numba.simd import LANES
+from spiel_cfr.games.compiled import enumerated_game
+from spiel_cfr.games.payoffs import build_payoff, private_types
+from spiel_cfr.games.payoffs.build_payoff import quickest
+from spiel_cfr.games.payoffs.leaf_rows import LeafRows
+from spiel_cfr.games.payoffs.sorted_patterns import SortedPatterns
+from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
+
+LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"
+
+
+def compile_as(form, game):
+  """Compiles a game with its payoff in the form asked for, not the one that is expected to be faster."""
+
+  def build(leaf_sequences, leaf_payoffs, treeplexes, states):
+    if form == LeafRows.form:
+      return LeafRows.build(leaf_sequences, leaf_payoffs, treeplexes)
+    blocks = private_types.find_blocks(leaf_sequences, treeplexes, states)
+    return TypedPatterns.build(blocks, leaf_payoffs, treeplexes)
+
+  with unittest.mock.patch.object(enumerated_game, "build_payoff", build_payoff):
+    return spiel_cfr.compile_game(game)
+
+
+def compile_both(game):
+  result = [compile_as(form, game) for form in (LeafRows.form, TypedPatterns.form)]
+  assert [compiled.payoff.form for compiled in result] == ["leaf rows", "typed patterns"]
+  return result
+
+
+def typed_game(seed, num_types, *, zero_sum=True, num_matrices=2, impossible=0.2, noise=0.0):
+  """Returns a random game in which chance deals each player a type, and all moves after that are public.
+
+  Args:
+    seed: of everything random.
+    num_types: how many types each player has.
+    zero_sum: whether payoffs sum to 0.
+    num_matrices: how many payoff tensors there are; where the play ends decides which one applies, and its factor.
+    impossible: which part of the combinations of types is not dealt.
+    noise: by what part, at most, each payoff differs from that.
+  """
+  rng = np.random.default_rng(seed)
+  num_players = len(num_types)
+  deals = list(itertools.product(*map(range, num_types)))
+  weights = rng.integers(1, 6, len(deals)) * (rng.random(len(deals)) >= impossible)
+  weights[rng.integers(len(deals))] += 1
+  matrices = rng.integers(-3, 4, (num_matrices, len(deals), num_players))
+
+  def grow(depth):
+    """A place of the public tree: its player and what follows each action, or a matrix and a factor."""
+    if depth == 0 or (depth < 3 and rng.random() < 0.3):
+      return int(rng.integers(num_matrices)), int(rng.integers(1, 9))
+    return int(rng.integers(num_players)), [grow(depth - 1) for _ in range(rng.integers(2, 4))]
+
+  tree = grow(4)
+  numbers = itertools.count(1)
+  infosets = [{} for _ in range(num_players)]
+
+  def write(place, path, deal):
+    first, rest = place
+    if isinstance(rest, int):
+      payoff = matrices[first, deal] * rest * (1 + noise * rng.random(num_players))
+      if zero_sum:
+        payoff[-1] = -payoff[:-1].sum()
+      values = " ".join(repr(float(value)) for value in payoff)
+      yield f't "" {next(numbers)} "" {{ {values} }}'
+      return
+    infoset = infosets[first].setdefault((path, deals[deal][first]), len(infosets[first]) + 1)
+    actions = " ".join(f'"{action}"' for action in range(len(rest)))
+    yield f'p "" {first + 1} {infoset} "{first} {infoset}" {{ {actions} }} 0'
+    for action, below in enumerate(rest):
+      yield from write(below, (*path, action), deal)
+
+  dealt = np.flatnonzero(weights)
+  outcomes = " ".join(f'"d{deal}" {weights[deal]}/{weights.sum()}' for deal in dealt)
+  names = " ".join(f'"{player}"' for player in range(num_players))
+  lines = [f'EFG 2 R "seed {seed}" {{ {names} }} ""', f'c "" 1 "" {{ {outcomes} }} 0']
+  for deal in dealt:
+    lines += write(tree, (), deal)
+  return pyspiel.load_efg_game("\n".join(lines) + "\n")
+
+
+GAMES = {
+  "kuhn_poker": lambda: "kuhn_poker",
+  "kuhn_poker, 3 players": lambda: "kuhn_poker(players=3)",
+  "kuhn_poker, 4 players": lambda: "kuhn_poker(players=4)",
+  "leduc_poker": lambda: "leduc_poker",
+  "liars_dice": lambda: LIARS_DICE,
+  "goofspiel": lambda: "goofspiel(players=2,num_cards=4,imp_info=True,points_order=descending)",
+  "goofspiel, 3 players": lambda: "goofspiel(players=3,num_cards=3,imp_info=True)",
+  "matrix game": lambda: "matrix_rps",
+  "types 5 3": lambda: typed_game(0, (5, 3)),
+  "types 8 8, general-sum": lambda: typed_game(1, (8, 8), zero_sum=False),
+  "types 9 2": lambda: typed_game(2, (9, 2)),
+  "types 3 20": lambda: typed_game(3, (3, 20)),
+  "types 17 16": lambda: typed_game(4, (17, 16), zero_sum=False),
+  "types 1 4": lambda: typed_game(5, (1, 4)),
+  "types 4 3 5": lambda: typed_game(6, (4, 3, 5)),
+  "types 9 2 10, general-sum": lambda: typed_game(7, (9, 2, 10), zero_sum=False),
+  "types 10 17 9": lambda: typed_game(21, (10, 17, 9)),
+  "types 2 9 3 17": lambda: typed_game(22, (2, 9, 3, 17), zero_sum=False),
+  "types 2 3 4 3": lambda: typed_game(8, (2, 3, 4, 3), zero_sum=False),
+  "types 2 1 2 3 2": lambda: typed_game(9, (2, 1, 2, 3, 2)),
+  "payoffs that differ a little": lambda: typed_game(10, (6, 6), noise=1e-9),
+}
+every_game = pytest.mark.parametrize("make", GAMES.values(), ids=GAMES)
+
+
+def random_strategy(compiled, seed):
+  """Returns a strategy in sequence form, with zeros in places."""
+  rng = np.random.default_rng(seed)
+  sequence = aligned_zeros(compiled.end)
+  for treeplex in compiled.treeplexes:
+    sequence[treeplex.root] = 1.0
+    for sequences, infosets in treeplex.blocks():
+      weights = rng.random(sequences.shape) * (rng.random(sequences.shape) > 0.2) + 1e-3
+      reach = sequence[treeplex.parent[infosets]]
+      sequence[sequences] = reach * (weights / weights.sum(axis=0)).round(2)
+  return sequence
+
+
+def gradient(compiled, player, sequence, utility):
+  compiled.payoff.gradient_into(player, sequence, utility)
+  return utility
+
+
+def assert_gradients_agree(rows, typed):
+  scale = max(map(abs, rows.payoff_range))
+  for seed, player in itertools.product(range(3), range(rows.num_players)):
+    sequence = random_strategy(rows, seed)
+    own = slice(rows.treeplexes[player].root, rows.treeplexes[player].end)
+    expected = gradient(rows, player, sequence, np.full(rows.end, np.nan))
+    found = gradient(typed, player, sequence, np.full(typed.end, np.nan))
+    assert np.abs(expected[own]).max() > 0
+    for sequences, _ in rows.treeplexes[player].blocks():
+      np.testing.assert_allclose(found[sequences], expected[sequences], atol=1e-14 * scale, rtol=0)
+    # Nobody else's sequences are touched.
+    others = np.delete(np.arange(rows.end), own)
+    assert np.isnan(found[others]).all()
+
+
+@every_game
+def test_gradients_are_those_of_leaf_rows(make):
+  assert_gradients_agree(*compile_both(make()))
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_gradients_of_games_without_types(num_players):
+  for seed in range(15):
+    game = random_games.random_game(seed, num_players, zero_sum=seed % 2 == 0)
+    assert_gradients_agree(*compile_both(game))
+
+
+def assert_sorted_payoffs_agree(game):
+  """What iterations read has the same gradients, to the bit, and the same leaves."""
+  for compiled in compile_both(game):
+    payoff = quickest(compiled.payoff)
+    assert (payoff is compiled.payoff) == (compiled.num_players > 2)
+    assert payoff.num_leaves == compiled.num_leaves
+    for seed, player in itertools.product(range(3), range(compiled.num_players)):
+      sequence = random_strategy(compiled, seed)
+      expected, found = aligned_zeros(2, compiled.end)
+      found[:] = 7.0
+      compiled.payoff.gradient_into(player, sequence, expected)
+      payoff.gradient_into(player, sequence, found)
+      for other, treeplex in enumerate(compiled.treeplexes):
+        for sequences, _ in treeplex.blocks():
+          wanted = expected[sequences] if other == player else np.full(sequences.shape, 7.0)
+          np.testing.assert_array_equal(found[sequences], wanted)
+    if isinstance(payoff, SortedPatterns):
+      for one, other in zip(payoff.leaves(1), compiled.payoff.leaves(1), strict=True):
+        np.testing.assert_array_equal(one, other)
+      with pytest.raises(ValueError, match="not kept in files"):
+        payoff.check(compiled.treeplexes, np.ones(compiled.end, bool))
+
+
+@every_game
+def test_sorted_payoffs_are_the_same(make):
+  assert_sorted_payoffs_agree(make())
+
+
+def test_sorted_payoffs_of_games_without_types():
+  for seed in range(15):
+    assert_sorted_payoffs_agree(random_games.random_game(seed, 2, zero_sum=seed % 2 == 0))
+
+
+def assert_gains_agree(game):
+  """Losses count as nothing, also where a pattern's factor is negative; returns how many factors are."""
+  rows, typed = compile_both(game)
+  clipped = LeafRows(rows.payoff.arrays._replace(values=np.maximum(rows.payoff.arrays.values, 0)))
+  for payoff in (typed.payoff.gains(), quickest(typed.payoff).gains()):
+    for seed, player in itertools.product(range(2), range(2)):
+      sequence, (expected, found) = random_strategy(rows, seed), aligned_zeros(2, rows.end)
+      clipped.gradient_into(player, sequence, expected)
+      payoff.gradient_into(player, sequence, found)
+      for sequences, _ in rows.treeplexes[player].blocks():
+        np.testing.assert_allclose(found[sequences], expected[sequences], atol=1e-12, rtol=1e-12)
+  _, _, others, values = typed.payoff.arrays
+  return np.count_nonzero(values[len(values) - len(others) :] < 0)
+
+
+@pytest.mark.parametrize(
+  "name",
+  ["leduc_poker", "liars_dice", "goofspiel", "types 5 3", "types 8 8, general-sum", "types 3 20"],
+)
+def test_gains_are_those_of_leaf_rows(name):
+  assert assert_gains_agree(GAMES[name]())
+
+
+def test_gains_of_games_without_types():
+  for seed in range(6):
+    assert_gains_agree(random_games.random_game(seed, 2, zero_sum=seed % 2 == 0))
+
+
+def test_patterns_that_stay_in_no_cache_are_read_in_their_order(monkeypatch):
+  typed = compile_as(TypedPatterns.form, "leduc_poker")
+  monkeypatch.setattr(build_payoff, "_CACHED", typed.payoff.arrays.values.nbytes)
+  assert quickest(typed.payoff).form == "sorted patterns"
+  monkeypatch.setattr(build_payoff, "_CACHED", typed.payoff.arrays.values.nbytes - 1)
+  assert quickest(typed.payoff) is typed.payoff
+
+
+def leaf_table(compiled, player):
+  """Returns the payoffs of a player by its last sequence and those of the others, but for zeros that are rounding."""
+  own, others, values = compiled.payoff.leaves(player)
+  keys = map(tuple, np.vstack([own, others]).T.tolist())
+  table = dict(zip(keys, values.tolist(), strict=True))
+  assert len(table) == len(values)
+  return {key: value for key, value in table.items() if abs(value) > 1e-14}
+
+
+@every_game
+def test_leaves_are_those_of_leaf_rows(make):
+  rows, typed = compile_both(make())
+  assert typed.num_leaves == rows.num_leaves
+  for player in range(rows.num_players):
+    assert leaf_table(typed, player) == pytest.approx(leaf_table(rows, player), rel=1e-9)
+
+
+def assert_iterates_agree(make_solver, game, iterations, tolerance=1e-9):
+  solvers = [make_solver(compiled) for compiled in compile_both(game)]
+  for _ in range(iterations):
+    for solver in solvers:
+      solver.evaluate_and_update_policy()
+    rows, typed = (solver.current_probabilities() for solver in solvers)
+    np.testing.assert_allclose(typed, rows, atol=tolerance, rtol=0)
+  rows, typed = (solver.average_probabilities() for solver in solvers)
+  np.testing.assert_allclose(typed, rows, atol=tolerance, rtol=0)
+  assert np.abs(rows - solvers[0].current_probabilities()).max() > 0.01
+  return solvers
+
+
+SOLVERS = [
+  spiel_cfr.CFRSolver,
+  spiel_cfr.CFRPlusSolver,
+  spiel_cfr.DCFRSolver,
+  lambda game: spiel_cfr.TabularCFRSolver(game, False, True, True),
+]
+
+
+@pytest.mark.parametrize("make_solver", SOLVERS)
+@pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker", LIARS_DICE])
+def test_iterates_are_those_of_leaf_rows(make_solver, game):
+  # Strategies magnify rounding where the sum of regrets is small: DCFR's on Leduc poker tenfold in 5 iterations.
+  assert_iterates_agree(make_solver, game, 30)
+
+
+@pytest.mark.parametrize("make_solver", SOLVERS)
+@pytest.mark.parametrize("num_types", [(5, 3), (11, 6), (3, 4, 5)])
+def test_iterates_on_random_types(make_solver, num_types):
+  game = typed_game(20, num_types, zero_sum=len(num_types) == 2)
+  assert_iterates_agree(make_solver, game, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("game", "iterations"), [("leduc_poker(players=3)", 20), ("liars_dice", 60)]
+)
+def test_iterates_on_large_games(game, iterations):
+  solvers = assert_iterates_agree(spiel_cfr.CFRPlusSolver, game, iterations)
+  assert solvers[1].nash_conv() == pytest.approx(solvers[0].nash_conv(), abs=1e-12)
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker(players=3)", "leduc_poker"])
+def test_evaluation_agrees_with_open_spiel(game):
+  solver = spiel_cfr.CFRPlusSolver(compile_as(TypedPatterns.form, game))
+  solver.run(10)
+  in_cpp = pyspiel.nash_conv(solver.game, solver.tabular_average_policy())
+  assert solver.nash_conv() == pytest.approx(in_cpp, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+  "make, form",
+  [
+    (lambda: "kuhn_poker", "leaf rows"),
+    (lambda: "leduc_poker", "typed patterns"),
+    (lambda: LIARS_DICE, "typed patterns"),
+    (lambda: typed_game(0, (20, 20)), "typed patterns"),
+    (lambda: typed_game(0, (6, 6, 6)), "typed patterns"),
+    (lambda: typed_game(0, (20, 1)), "leaf rows"),
+    (lambda: random_games.random_game(0), "leaf rows"),
+  ],
+)
+def test_the_form_that_touches_less_is_chosen(make, form):
+  assert spiel_cfr.compile_game(make()).payoff.form == form
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_public_states_are_the_classes_of_infosets_that_share_sequences_of_others(seed):
+  rng = np.random.default_rng(seed)
+  num_actions = rng.integers(1, 4, 40)
+  leaves = rng.integers(0, [1 + num_actions.sum(), 7, 9], (30, 3)).T.astype(np.uint32)
+  for player, others in ((0, [1, 2]), (1, [0, 2])):
+    counts = num_actions if player == 0 else np.full(6, 1)
+    owner = [None, *np.repeat(np.arange(len(counts)), counts).tolist()]
+    classes = [{infoset} for infoset in range(len(counts))]
+    for one, other in itertools.combinations(leaves.T, 2):
+      first, second = owner[one[player]], owner[other[player]]
+      if (one[others] == other[others]).all() and first is not None and second is not None:
+        merged = classes[first] | classes[second]
+        for infoset in merged:
+          classes[infoset] = merged
+    found = private_types.public_states(leaves, player, counts)
+    assert found.tolist() == [min(members) for members in classes]
+  chain = np.array([[3, 1, 2, 1, 4, 2], [1, 1, 2, 2, 3, 3]], np.uint32)
+  assert private_types.public_states(chain[:, :4], 0, np.ones(4, np.int64)).tolist() == [
+    0,
+    0,
+    0,
+    3,
+  ]
+  assert private_types.public_states(chain, 0, np.ones(4, np.int64)).tolist() == [0, 0, 0, 0]
+
+
+def num_patterns(compiled):
+  """How many squares of payoffs there are, which is how many patterns if there are two players."""
+  return int(compiled.payoff.arrays.table[0, 2]) // LANES**2
+
+
+def test_liars_dice_has_one_pattern_a_bid():
+  # Who wins 1 depends on the dice and the bid that was called: one of 4 faces, once or twice.
+  compiled = spiel_cfr.compile_game(LIARS_DICE)
+  assert num_patterns(compiled) == 2 * 4 * compiled.num_players
+
+
+def test_factors_share_patterns():
+  compiled = compile_as("typed patterns", typed_game(11, (6, 5), num_matrices=3, impossible=0.0))
+  ends = len(np.unique(compiled.payoff.arrays.others[:, 1]))
+  # A player who never gets to move has no types, and thus patterns of its own.
+  assert num_patterns(compiled) <= 3 * compiled.num_players + 2 < ends
+
+
+def squares_of(compiled):
+  """Returns where the list of squares begins in `rows`, and the squares themselves."""
+  table, _, _, values = compiled.payoff.arrays
+  squares = values[: int(table[0, 2])].reshape(-1, LANES, LANES)
+  return 2 * int(table[-1, 1]) + 2, squares
+
+
+@pytest.mark.parametrize("num_types", [(9, 2, 10), (8, 2, 2), (2, 3, 2, 2)])
+def test_squares_that_are_alike_are_kept_once(num_types):
+  compiled = compile_as("typed patterns", typed_game(12, num_types, impossible=0.8))
+  begin, squares = squares_of(compiled)
+  places = compiled.payoff.arrays.rows[begin:]
+  assert len(squares) < len(places)
+  table, rows, others, _ = compiled.payoff.arrays
+  for begin_row, end_row in table[:, :2].astype(int):
+    lines = others[rows[2 * begin_row + 1] : rows[2 * end_row + 1]].astype(int)
+    used = {
+      int(place) // 2 for line in lines for place in places[line[0] : line[0] + line[1:-1:2].prod()]
+    }
+    own = squares[sorted(used)].round(9) + 0.0
+    assert len(np.unique(own, axis=0)) == len(own) > 1
+  assert set(places // 2) == set(range(len(squares)))
+  # Marked are those with something in the last column, which only eight types or more can have.
+  np.testing.assert_array_equal(places % 2, squares[places // 2, -1].any(axis=1))
+  assert any(places % 2) == (sorted(num_types)[-2] >= LANES)
+
+
+@pytest.mark.parametrize(
+  ("damage", "message"),
+  [
+    ("place", "squares are there"),
+    ("mark", "marked"),
+    ("pattern", "patterns are there"),
+    ("width", "rows are cut"),
+    ("short", "the table has all rows"),
+    ("long", "the table has all rows"),
+  ],
+)
+def test_lists_of_squares_are_checked(damage, message):
+  compiled = compile_as(
+    "typed patterns", "leduc_poker" if damage == "long" else typed_game(7, (9, 8, 10))
+  )
+  real = np.zeros(compiled.end, bool)
+  for treeplex in compiled.treeplexes:
+    real[treeplex.root] = True
+    for sequences, _ in treeplex.blocks():
+      real[sequences] = True
+  compiled.payoff.check(compiled.treeplexes, real)
+  begin, squares = squares_of(compiled)
+  rows, others = compiled.payoff.arrays.rows.copy(), compiled.payoff.arrays.others.copy()
+  if damage == "place":
+    rows[-1] = 2 * len(squares)
+  elif damage == "mark":
+    rows[begin + np.flatnonzero(rows[begin:] % 2)[0]] -= 1
+  elif damage == "pattern":
+    others[0, 0] = len(rows) - begin - others[0, 1] + 1
+  elif damage == "width":
+    others[0, 1] = LANES + 1
+  elif damage == "short":
+    rows = rows[: begin - 2]
+  else:
+    rows = np.append(rows, np.uint32(0))
+  arrays = compiled.payoff.arrays._replace(rows=rows, others=others)
+  with pytest.raises(ValueError, match=message):
+    TypedPatterns(arrays).check(compiled.treeplexes, real)
+
+
+def test_payoffs_that_differ_a_little_are_told_apart():
+  alike, different = (
+    compile_as("typed patterns", typed_game(10, (6, 6), noise=noise)) for noise in (0.0, 1e-9)
+  )
+  assert num_patterns(different) > 2 * num_patterns(alike)
+
+
+def test_types_of_leduc_poker_are_neighbours():
+  # Before the public card six cards can be one's own, and five afterwards.
+  compiled = spiel_cfr.compile_game("leduc_poker")
+  for treeplex, own in zip(compiled.treeplexes, compiled.infosets, strict=True):
+    in_layout = np.empty(len(own.infostates), object)
+    in_layout[own.position] = own.infostates
+    for _, infosets in treeplex.blocks():
+      publics, cards = [], []
+      for infostate in in_layout[infosets]:
+        card = re.search(r"\[Private: (\d)\]", infostate)
+        publics.append(infostate.replace(card[0], ""))
+        cards.append(int(card[1]))
+      states = [list(group) for _, group in itertools.groupby(publics)]
+      assert len(states) == len(set(publics))
+      assert {len(state) for state in states} <= {5, 6}
+      # The same order everywhere, as far as the cards are there.
+      order = cards[: len(states[0])]
+      rest = iter(cards)
+      for state in states:
+        here = [next(rest) for _ in state]
+        common = set(here) & set(order)
+        assert [c for c in here if c in common] == [c for c in order if c in common]
+
+
+def test_save_and_load(tmp_path):
+  original = spiel_cfr.compile_game("leduc_poker")
+  original.save(tmp_path / "leduc.npz")
+  loaded = spiel_cfr.load_compiled_game(os.fspath(tmp_path / "leduc.npz"))
+  assert loaded.payoff.form == "typed patterns"
+  assert loaded.digest == original.digest
+  iterates = []
+  for compiled in (original, loaded):
+    solver = spiel_cfr.CFRPlusSolver(compiled)
+    solver.run(50)
+    iterates.append(solver.current_probabilities().tobytes())
+  assert iterates[0] == iterates[1]

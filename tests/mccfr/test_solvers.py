@@ -1,0 +1,94 @@
+"""Monte Carlo solvers as solvers: arguments, runs, checkpoints."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import samplers
+
+import spiel_cfr
+from spiel_cfr import RegretMatching, errors
+from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+
+
+class _NoRegretMatching(LocalMinimizer):
+  observe = RegretMatching.observe
+
+
+@pytest.mark.parametrize(
+  ("make", "message"),
+  [
+    (lambda: spiel_cfr.OutcomeSamplingSolver("kuhn_poker", 0.0), "epsilon"),
+    (lambda: spiel_cfr.OutcomeSamplingSolver("kuhn_poker", 1.5), "epsilon"),
+    (lambda: spiel_cfr.OutcomeSamplingSolver("kuhn_poker", float("nan")), "epsilon"),
+    (lambda: spiel_cfr.OutcomeSamplingSolver("kuhn_poker", "0.5"), "epsilon"),  # type: ignore[arg-type]
+    (lambda: spiel_cfr.OutcomeSamplingSolver("kuhn_poker", baseline_rate=-1), "baseline_rate"),
+    (lambda: spiel_cfr.AverageStrategySamplingSolver("kuhn_poker", 0.0), "epsilon"),
+    (lambda: spiel_cfr.AverageStrategySamplingSolver("kuhn_poker", beta=-1.0), "beta"),
+    (lambda: spiel_cfr.AverageStrategySamplingSolver("kuhn_poker", tau=np.inf), "tau"),
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", "MEAN"), "average_type"),  # type: ignore[arg-type]
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", average_weights=-1.0), "power"),
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="fast"), "engine"),  # type: ignore[arg-type]
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", max_infosets=0), "max_infosets"),
+    (
+      lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=_NoRegretMatching()),
+      "RegretMatching",
+    ),
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer="rm+"), "RegretMatching"),  # type: ignore[arg-type]
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=-1), "seed"),
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=1.5), "seed"),  # type: ignore[arg-type]
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker").run(0), "iterations"),
+  ],
+)
+def test_bad_arguments_are_named(make: Callable[[], Any], message: str) -> None:
+  with pytest.raises(errors.ArgumentError, match=message):
+    make()
+
+
+@samplers.every_variant
+def test_checkpoints_go_on_as_if_nothing_had_stopped(make: samplers.Make, tmp_path: Any) -> None:
+  path = tmp_path / "solver.npz"
+  solver = make("leduc_poker", seed=3)
+  solver.run(60)
+  solver.save(path)
+  loaded = spiel_cfr.IterativeSolver.load(path, "leduc_poker")
+  assert isinstance(loaded, type(solver))
+  assert loaded.iteration == 60
+  later = make("leduc_poker", seed=3)
+  later.run(200)
+  later.restore(path)
+  for other in (solver, loaded, later):
+    other.run(60)
+    assert samplers.tables(other) == samplers.tables(solver)
+    assert other.nodes_touched == solver.nodes_touched
+
+
+def test_runs_and_traces(tmp_path: Any) -> None:
+  solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker")
+  path = tmp_path / "trace.jsonl"
+  result = spiel_cfr.run(
+    solver, target_exploitability=0.01, traces=[spiel_cfr.open_trace(path)], progress=False
+  )
+  assert result.reason == "target"
+  rows = spiel_cfr.read_trace(path).rows
+  assert rows[-1].iteration == solver.iteration
+  assert rows[-1].nodes_touched == solver.nodes_touched
+  assert rows[-1].exploitability == solver.exploitability() <= 0.01
+
+
+def test_runs_and_checkpoints_need_a_compiled_game(tmp_path: Any) -> None:
+  solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="states")
+  with pytest.raises(errors.UnsupportedGameError, match="works on states"):
+    spiel_cfr.run(solver, 10, progress=False)
+  with pytest.raises(errors.UnsupportedGameError, match="works on states"):
+    solver.save(tmp_path / "solver.npz")
+
+
+def test_iteration_counts_and_iterates() -> None:
+  solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker")
+  assert solver.iteration == 0
+  solver.iteration()
+  solver.run(4)
+  assert solver.iteration == 5
+  assert f"{solver.iteration:,}" == "5"

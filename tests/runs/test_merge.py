@@ -1,0 +1,60 @@
+"""The mean of policies is one in sequence form, and no more exploitable than they are."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import random_games
+
+import spiel_cfr
+from spiel_cfr import errors, policies
+
+GAMES = pytest.mark.parametrize("seed", range(4))
+
+
+def solvers(game: Any, count: int) -> list[Any]:
+  result = [spiel_cfr.ExternalSamplingSolver(game, seed=seed) for seed in range(count)]
+  for solver in result:
+    solver.run(30)
+  return result
+
+
+@GAMES
+def test_exploitability_is_convex(seed: int) -> None:
+  game = spiel_cfr.compile_game(random_games.random_game(seed, max_histories=300))
+  runs = solvers(game, 5)
+  policies = [run.average_policy() for run in runs]
+  merged = spiel_cfr.merge(game, policies)
+  mean = np.mean([run.average_sequence_form() for run in runs], axis=0)
+  found = policies.sequence_form(game, policies.from_policy(game, merged))
+  np.testing.assert_allclose(found, mean, atol=1e-12)
+  if game.is_two_player_constant_sum:
+    worst = np.mean([run.exploitability() for run in runs])
+    assert 0 < spiel_cfr.exploitability(game, merged) <= worst + 1e-12
+  assert spiel_cfr.nash_conv(game, merged) > 0
+
+
+def test_weights_and_kinds_of_policies() -> None:
+  game = spiel_cfr.compile_game("kuhn_poker")
+  one, other = solvers(game, 2)
+  merged = spiel_cfr.merge(
+    game, [one.average_policy_dict(), other.tabular_average_policy()], [1, 3]
+  )
+  expected = 0.25 * one.average_sequence_form() + 0.75 * other.average_sequence_form()
+  found = policies.sequence_form(game, policies.from_policy(game, merged))
+  np.testing.assert_allclose(found, expected, atol=1e-14)
+  alone = spiel_cfr.merge("kuhn_poker", [one.average_policy(), other.average_policy()], [2.0, 0])
+  assert spiel_cfr.nash_conv(game, alone) == pytest.approx(one.nash_conv(), abs=1e-14)
+
+
+@pytest.mark.parametrize("weights", [[1], [1, -1], [0, 0], [1, math.nan], [1e308, 1e308], ["1", 1]])
+def test_weights_that_are_none(weights: Any) -> None:
+  one = spiel_cfr.CFRSolver("kuhn_poker").average_policy()
+  with pytest.raises(errors.ArgumentError):
+    spiel_cfr.merge("kuhn_poker", [one, one], weights)
+
+
+def test_nothing_to_merge() -> None:
+  with pytest.raises(errors.ArgumentError, match="0 policies"):
+    spiel_cfr.merge("kuhn_poker", [])
