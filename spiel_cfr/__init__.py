@@ -14,32 +14,33 @@ from spiel_cfr.abstraction.least_exploitable_play import LeastExploitable, least
 from spiel_cfr.abstraction.lossless_buckets import lossless, lossless_abstraction
 from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.bots import PolicyBot
-from spiel_cfr.cfr.adaptive_cfr import AdaptiveOptimisticCFRSolver
-from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, DCFRSolver, LCFRSolver, TabularCFRSolver
-from spiel_cfr.cfr.cfr_br import CFRBRSolver
 from spiel_cfr.cfr.correlated_gap import (
   CorrelatedGap,
   coarse_correlated_gap,
   extensive_form_correlated_gap,
 )
-from spiel_cfr.cfr.full_width import Solver
-from spiel_cfr.cfr.pruning.constants import Pruning
-from spiel_cfr.cfr.pruning.solver import PruningSolver
-from spiel_cfr.cfr.restarted_cfr import RestartedCFRSolver
-from spiel_cfr.cfr.restarts import Restarted
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.full_width import FullWidthSolver
+from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import WarmStart
-from spiel_cfr.cfr.trembling_hand import TremblingHandSolver
 from spiel_cfr.cfr.variants import (
+  AdaptiveOptimisticCFRSolver,
   APCFRPlusSolver,
   APDCFRPlusSolver,
+  CFRBRSolver,
+  CFRPlusSolver,
+  CFRSolver,
   DCFRPlusSolver,
+  DCFRSolver,
   HedgeCFRSolver,
   HSDCFRSolver,
   HSPCFRPlusSolver,
+  LCFRSolver,
   PCFRPlusSolver,
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
+  TabularCFRSolver,
+  TremblingHandSolver,
   VADCFRSolver,
 )
 from spiel_cfr.cfr.warm_start import transfer
@@ -131,6 +132,7 @@ __all__ = [
   "ExcessiveGapSolver",
   "Exploration",
   "ExternalSamplingSolver",
+  "FullWidthSolver",
   "Grown",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
@@ -138,7 +140,6 @@ __all__ = [
   "HedgeCFRSolver",
   "ImperfectRecallWarning",
   "InfosetRegret",
-  "IterativeSolver",
   "KOMWUSolver",
   "LCFRSolver",
   "LPSolution",
@@ -156,8 +157,6 @@ __all__ = [
   "PolicyBot",
   "Powers",
   "ProcessExecutor",
-  "Pruning",
-  "PruningSolver",
   "PublicGame",
   "RTCFRPlusSolver",
   "RayExecutor",

@@ -12,29 +12,32 @@ solver is going to run, it makes the solver; only solvers with a horizon look at
 
 import dataclasses
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments as checked
-from spiel_cfr.cfr.adaptive_cfr import AdaptiveOptimisticCFRSolver
-from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, DCFRSolver, LCFRSolver, TabularCFRSolver
-from spiel_cfr.cfr.cfr_br import CFRBRSolver
-from spiel_cfr.cfr.full_width import Solver
-from spiel_cfr.cfr.restarted_cfr import RestartedCFRSolver
-from spiel_cfr.cfr.restarts import Restarted
-from spiel_cfr.cfr.solver import IterativeSolver
-from spiel_cfr.cfr.trembling_hand import TremblingHandSolver
+from spiel_cfr.cfr.full_width import FullWidthSolver
+from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.variants import (
+  AdaptiveOptimisticCFRSolver,
   APCFRPlusSolver,
   APDCFRPlusSolver,
+  CFRBRSolver,
+  CFRPlusSolver,
+  CFRSolver,
   DCFRPlusSolver,
+  DCFRSolver,
   HedgeCFRSolver,
   HSDCFRSolver,
   HSPCFRPlusSolver,
+  LCFRSolver,
   PCFRPlusSolver,
   PDCFRPlusSolver,
   SAPCFRPlusSolver,
+  TabularCFRSolver,
+  TremblingHandSolver,
   VADCFRSolver,
 )
 from spiel_cfr.deep_cfr.deep_cfr_solvers import DeepCFRSolver, DeepDiscountedCFRSolver
@@ -68,13 +71,13 @@ class Entry:
     restarted: whether that is wrapped in `Restarted`.
   """
 
-  solver: type[IterativeSolver]
+  solver: Callable[..., Solver]
   summary: str
   arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   horizon: str | None = None
   restarted: bool = False
 
-  def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
+  def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
     """Makes the solver.
 
     Args:
@@ -88,12 +91,14 @@ class Entry:
     """
     iterations = checked.positive_integer(iterations, "iterations")
     horizon = {} if self.horizon is None else {self.horizon: iterations}
-    make: Any = self.solver
-    result: IterativeSolver = make(game, **horizon | dict(self.arguments) | arguments)
-    return Restarted(result) if self.restarted else result
+    result = self.solver(game, **horizon | dict(self.arguments) | arguments)
+    if not self.restarted:
+      return result
+    assert isinstance(result, FullWidthSolver)
+    return Restarted(result)
 
 
-def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
+def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
   """Makes the solver of this name, see `Entry.__call__`.
 
   Raises:
@@ -150,12 +155,12 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"alternating_updates": False, "linear_averaging": True, "regret_matching_plus": True},
     ),
     "dcfr_simultaneous": Entry(
-      Solver,
+      FullWidthSolver,
       "discounted CFR, all players update at once",
       _simultaneous(RegretMatching.discounted(), 2.0),
     ),
     "pcfr+_simultaneous": Entry(
-      Solver,
+      FullWidthSolver,
       "predictive CFR+, all players update at once",
       _simultaneous(RegretMatching.predictive_plus(), 2.0),
     ),
@@ -167,18 +172,8 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, restarts on trial", restarted=True
     ),
     "adaptive": Entry(AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
-    "adaptive_certified": Entry(
-      AdaptiveOptimisticCFRSolver,
-      "adaptive optimistic CFR, best certified strategies and restarts from them",
-      {"average": "certified"},
-    ),
-    "adaptive_safeguarded": Entry(
-      AdaptiveOptimisticCFRSolver,
-      "adaptive optimistic CFR, with a bound in the worst case",
-      {"safeguard": 2.0},
-    ),
     "adaptive_simultaneous": Entry(
-      Solver,
+      FullWidthSolver,
       "adaptive optimistic CFR, all players update at once",
       # Simultaneous updates need the whole prediction.
       _simultaneous(AdaptiveOptimisticDescent(prediction=1.0), 2.0),
@@ -248,12 +243,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"steps": 1e4},
       "horizon",
     ),
-    "cfr_pruned": Entry(CFRSolver, "CFR, best-response pruning", {"pruning": "best_response"}),
-    "cfr+_pruned": Entry(
-      CFRPlusSolver, "CFR+, best-response pruning", {"pruning": "best_response"}
-    ),
-    "cfr+_pruned_regret": Entry(CFRPlusSolver, "CFR+, regret-based pruning", {"pruning": "regret"}),
-    "cfr+_pruned_partial": Entry(CFRPlusSolver, "CFR+, partial pruning", {"pruning": "partial"}),
     "trembling_hand": Entry(
       TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),

@@ -10,8 +10,8 @@ Programs that use them change their import and nothing else:
       solver.evaluate_and_update_policy()
     pyspiel.exploitability(game, solver.average_policy())
 
-Whatever is not a solver is OpenSpiel's own. The solvers have the methods of OpenSpiel's and also those of
-`IterativeSolver`; `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take.
+Whatever is not a solver is OpenSpiel's own. The solvers are wrappers: they have the methods of OpenSpiel's, and
+those of the solver inside; `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take.
 There the two move with the solver; here they are copies, because Python can't write into those of C++.
 """
 
@@ -21,9 +21,9 @@ from typing import Any
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.cfr import cfr, cfr_br
+from spiel_cfr.cfr import variants
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.mccfr.mccfr_solvers import ExternalSamplingSolver, OutcomeSamplingSolver
 from spiel_cfr.mccfr.sampling_rules import AverageType
@@ -31,104 +31,115 @@ from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 from spiel_cfr.policies import PolicyDict, from_policy, to_pyspiel
 
 
-class _InCpp(IterativeSolver):
-  """What changes the policies to OpenSpiel's C++ class."""
+class PyspielSolver:
+  """A solver whose policies are of OpenSpiel's C++ class; all else is the solver's.
+
+  Attributes:
+    solver: the solver.
+  """
+
+  def __init__(self, solver: Solver) -> None:
+    """Takes the solver."""
+    self.solver = solver
+
+  def __getattr__(self, name: str) -> Any:
+    """Looks everything else up in the solver."""
+    if name.startswith("__") or name == "solver":
+      raise AttributeError(name)
+    return getattr(self.solver, name)
+
+  def __repr__(self) -> str:
+    """Returns one line: that of the solver."""
+    return repr(self.solver)
+
+  def run_iteration(self) -> None:
+    """Does one iteration."""
+    self.solver.run(1)
 
   def average_policy(self, unreached: Unreached = "uniform") -> pyspiel.Policy:
-    """Returns a copy of the average policy; see `IterativeSolver.average_policy`."""
+    """Returns a copy of the average policy; see `Solver.average_policy`."""
     if unreached == "uniform":
       return self.tabular_average_policy()
-    probabilities = from_policy(self.compiled_game, super().average_policy(unreached))
-    return to_pyspiel(self.compiled_game, probabilities)
+    found = self.solver.average_policy(unreached)
+    return to_pyspiel(self.solver.compiled_game, from_policy(self.solver.compiled_game, found))
 
   def current_policy(self) -> pyspiel.Policy:
     """Returns a copy of the current policy, which need not converge."""
     return self.tabular_current_policy()
 
-
-class _SampledInCpp(_InCpp, SamplingSolver):
-  """The same for Monte Carlo solvers, which need not have met every infoset."""
-
-  def run_iteration(self) -> None:
-    """Does one iteration: a traversal for each player."""
-    self._advance(1)
-
   def tabular_average_policy(self) -> pyspiel.Policy:
-    """Returns a copy of the average policy; on the state engine it is uniform where the samples have never been."""
-    if self.engine == "compiled":
-      return super().tabular_average_policy()
-    return _partial(self.average_policy_dict())
+    """Returns a copy of the average policy; of games that are sampled on states, of the infosets met."""
+    if self._meets_infosets():
+      return _partial(self.solver.average_policy_dict())
+    return self.solver.tabular_average_policy()
 
   def tabular_current_policy(self) -> pyspiel.Policy:
-    """Returns a copy of the current policy, likewise."""
-    if self.engine == "compiled":
-      return super().tabular_current_policy()
-    return _partial(self.current_policy_dict())
+    """Returns a copy of the current policy; of games that are sampled on states, of the infosets met."""
+    if self._meets_infosets():
+      return _partial(self.solver.current_policy_dict())
+    return self.solver.tabular_current_policy()
+
+  def _meets_infosets(self) -> bool:
+    return isinstance(self.solver, SamplingSolver) and self.solver.engine != "compiled"
 
 
 def _partial(table: PolicyDict) -> pyspiel.Policy:
+  """Returns a C++ policy that is uniform where a table has nothing."""
   return pyspiel.PartialTabularPolicy(
     {infostate: list(entries.items()) for infostate, entries in table.items()}
   )
 
 
-# Checkpoints find classes by name, so that these need names of their own.
-class PyspielCFRSolver(_InCpp, cfr.CFRSolver):
-  """`pyspiel.CFRSolver`: CFR."""
+def CFRSolver(game: AnyGame) -> PyspielSolver:
+  """`pyspiel.CFRSolver`: CFR of a compiled game or what `compile_game` takes."""
+  return PyspielSolver(variants.CFRSolver(game))
 
 
-class PyspielCFRPlusSolver(_InCpp, cfr.CFRPlusSolver):
-  """`pyspiel.CFRPlusSolver`: CFR+."""
+def CFRPlusSolver(game: AnyGame) -> PyspielSolver:
+  """`pyspiel.CFRPlusSolver`: CFR+ of a compiled game or what `compile_game` takes."""
+  return PyspielSolver(variants.CFRPlusSolver(game))
 
 
-class PyspielCFRBRSolver(_InCpp, cfr_br.CFRBRSolver):
-  """`pyspiel.CFRBRSolver`: CFR-BR."""
-
-  def __init__(self, game: AnyGame) -> None:
-    """Makes the solver for a compiled game or what `compile_game` takes."""
-    super().__init__(game)
+def CFRBRSolver(game: AnyGame) -> PyspielSolver:
+  """`pyspiel.CFRBRSolver`: CFR-BR of a compiled game or what `compile_game` takes."""
+  return PyspielSolver(variants.CFRBRSolver(game))
 
 
-class PyspielExternalSamplingSolver(_SampledInCpp, ExternalSamplingSolver):
-  """`pyspiel.ExternalSamplingMCCFRSolver`: external sampling."""
+def ExternalSamplingMCCFRSolver(
+  game: AnyGame,
+  seed: int = 0,
+  avg_type: AverageType | pyspiel.MCCFRAverageType = AverageType.SIMPLE,
+) -> PyspielSolver:
+  """`pyspiel.ExternalSamplingMCCFRSolver`: external sampling.
 
-  def __init__(
-    self,
-    game: AnyGame,
-    seed: int = 0,
-    avg_type: AverageType | pyspiel.MCCFRAverageType = AverageType.SIMPLE,
-  ) -> None:
-    """Makes the solver.
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    seed: of all random numbers.
+    avg_type: how strategies are averaged.
 
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      seed: of all random numbers.
-      avg_type: how strategies are averaged.
-
-    Raises:
-      GameError: the game can't be loaded or sampled.
-      ArgumentError: an argument makes no sense.
-    """
-    super().__init__(game, avg_type, seed=_unsigned(seed))
+  Raises:
+    GameError: the game can't be loaded or sampled.
+    ArgumentError: an argument makes no sense.
+  """
+  return PyspielSolver(ExternalSamplingSolver(game, avg_type, seed=_unsigned(seed)))
 
 
-class PyspielOutcomeSamplingSolver(_SampledInCpp, OutcomeSamplingSolver):
-  """`pyspiel.OutcomeSamplingMCCFRSolver`: outcome sampling."""
+def OutcomeSamplingMCCFRSolver(
+  game: AnyGame, epsilon: float = 0.6, seed: int = -1
+) -> PyspielSolver:
+  """`pyspiel.OutcomeSamplingMCCFRSolver`: outcome sampling.
 
-  def __init__(self, game: AnyGame, epsilon: float = 0.6, seed: int = -1) -> None:
-    """Makes the solver.
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    epsilon: the probability that the player who learns plays uniformly, above 0, at most 1.
+    seed: of all random numbers; -1 draws one from NumPy's global state.
 
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      epsilon: the probability that the player who learns plays uniformly, above 0, at most 1.
-      seed: of all random numbers; -1 draws one from NumPy's global state.
-
-    Raises:
-      GameError: the game can't be loaded or sampled.
-      ArgumentError: an argument makes no sense.
-    """
-    drawn = None if seed == -1 else _unsigned(seed)
-    super().__init__(game, epsilon, seed=drawn)
+  Raises:
+    GameError: the game can't be loaded or sampled.
+    ArgumentError: an argument makes no sense.
+  """
+  drawn = None if seed == -1 else _unsigned(seed)
+  return PyspielSolver(OutcomeSamplingSolver(game, epsilon, seed=drawn))
 
 
 def _unsigned(seed: Any) -> int:
@@ -137,13 +148,6 @@ def _unsigned(seed: Any) -> int:
     return operator.index(seed) & 0xFFFF_FFFF
   except TypeError:
     raise errors.ArgumentError(f"seed must be an integer, not {seed!r}.") from None
-
-
-CFRSolver = PyspielCFRSolver
-CFRPlusSolver = PyspielCFRPlusSolver
-CFRBRSolver = PyspielCFRBRSolver
-ExternalSamplingMCCFRSolver = PyspielExternalSamplingSolver
-OutcomeSamplingMCCFRSolver = PyspielOutcomeSamplingSolver
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,7 @@ from spiel_cfr.abstraction.fewer_actions import check_same_game, make_choices
 from spiel_cfr.abstraction.growers import Grower, GrowingActions, GrowingBuckets, Whole
 from spiel_cfr.abstraction.growing_hands import GrowingHands
 from spiel_cfr.abstraction.translation import Translation
-from spiel_cfr.cfr.warm_start import WarmStarting
+from spiel_cfr.cfr.full_width import FullWidthSolver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import ActionFilter
@@ -227,12 +227,10 @@ def _stage(
   return Stage(iterations, seconds, small.num_infosets, small.num_leaves, size, own, nash_conv)
 
 
-def _solver(name: str, game: CompiledGame, iterations: int) -> WarmStarting:
-  entry = catalogue.SOLVERS.get(name)
-  if entry is not None and (entry.restarted or not issubclass(entry.solver, WarmStarting)):
-    raise errors.ArgumentError(f"{name!r} is no full-width solver that can start warm.")
+def _solver(name: str, game: CompiledGame, iterations: int) -> FullWidthSolver:
   result = catalogue.make(name, game, iterations)
-  assert isinstance(result, WarmStarting)
+  if not isinstance(result, FullWidthSolver):
+    raise errors.ArgumentError(f"{name!r} is no full-width solver that can start warm.")
   return result
 
 

@@ -1,43 +1,94 @@
-"""What all full-width solvers have in common: arrays, a count of iterations, and policies made from them."""
+"""CFR and its full-width variants: one solver, of which they are configurations.
 
+At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities; the solver
+finds these, and averages the strategies. `cfr.variants` has the variants with a name, `cfr.loops` the iterations.
+"""
+
+import dataclasses
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, get_args
 
 import numpy as np
+import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, require
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s, require
 from spiel_cfr._util import arguments
+from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
-from spiel_cfr.cfr.averaging import ADDITION, Averaged, additions, averages_after, check_correlated
-from spiel_cfr.cfr.holding import Holding
-from spiel_cfr.cfr.looped import Looped
-from spiel_cfr.cfr.loops import IterationNumbers, make_loop
-from spiel_cfr.cfr.numbers import check_numbers, check_parameters, check_weights
-from spiel_cfr.cfr.stepping import Stepping
+from spiel_cfr.cfr import warm_start
+from spiel_cfr.cfr.averaging import (
+  ADDITION,
+  Averaged,
+  additions,
+  averages_after,
+  check_correlated,
+)
+from spiel_cfr.cfr.cfr_br import advance_against_best_responses
+from spiel_cfr.cfr.exclusive import exclusive
+from spiel_cfr.cfr.loops import IterationNumbers, Loop, make_loop
+from spiel_cfr.cfr.number_checks import check_numbers, check_parameters, check_weights
+from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
-from spiel_cfr.cfr.warm_start import begin_from
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.policies import forms
-from spiel_cfr.policies.locked import held_sequences
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
+from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm
 from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule, evaluated
 
-# What descriptions call it.
-_TAPERED = "tapered"
-
+# Whom players learn against: the others' current strategies, or best responses to all current strategies.
+Opponents = Literal["current", "best_response"]
 # For how many iterations parameters are computed at a time at least and at most, where few are asked for.
 _FEWEST, _TABLE = 64, 512
 
 
-class Solver(Looped, Stepping, Holding):
-  """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
+@dataclasses.dataclass
+class FullWidthState:
+  """All that changes from one iteration to the next.
 
-  It is used as OpenSpiel's solvers are:
+  Attributes:
+    counts: how many iterations have been done, and after which `cumulative` was last added to `tapered`; shape (2,).
+    average_start: the iteration after which the average began.
+    warm_iterations: for how many iterations the policy counts from which the solver has started; 0 if it has not.
+    strategy: probability of each sequence's action at its infoset, shape (sequences,).
+    cumulative: weighted sum of sequence forms, shape (sequences,).
+    tapered: weighted sum of `cumulative` after some iterations, shape (sequences,), or (0,) if nobody wants it.
+    regrets: what the minimizer keeps of sequences, shape (lines, sequences), in an order of the loop's own.
+    local: what it keeps of infosets, shape (lines, infosets), likewise.
+    gradients: weighted sum of the players' gradients, shape (sequences,), or (0,) if nobody wants it.
+    play_values: weighted sum of what the players expected, shape (players,), or (0,) likewise.
+    locked: 1 at infosets where the strategy stays, shape (infosets,).
+  """
+
+  counts: Uint64s
+  average_start: int
+  warm_iterations: int
+  strategy: AnyFloats
+  cumulative: AnyFloats
+  tapered: AnyFloats
+  regrets: AnyFloats
+  local: Float64s
+  gradients: Float64s
+  play_values: Float64s
+  locked: Mask
+
+
+@dataclasses.dataclass
+class _Run:
+  """The state, the loop whose arrays it has, and what saves time: parameters of the iterations after `rows_from`."""
+
+  state: FullWidthState
+  loop: Loop
+  slices: Slices
+  rows: Float64s
+  rows_from: int
+
+
+class FullWidthSolver(Solver):
+  """CFR with any regret minimizer: each iteration goes through the whole game.
 
       solver = CFRPlusSolver(pyspiel.load_game("leduc_poker"))
       for _ in range(1000):
@@ -50,32 +101,13 @@ class Solver(Looped, Stepping, Holding):
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
+    average_weights: what iteration t weighs in the average.
     tapered: whether the weights of the average vanish at both ends.
     correlated: whether it keeps what the coarse correlated gap takes.
     precision: the relative rounding error of what is remembered from one iteration to the next.
   """
 
-  state_names: ClassVar[tuple[str, ...]] = (
-    "iteration",
-    "_origin",
-    "_warm",
-    "_last_addition",
-    "_strategy",
-    "_cumulative",
-    "_tapered",
-    "_state",
-    "_local",
-    "_gradients",
-    "_play_values",
-    "_held",
-  )
-  _workspaces: ClassVar[tuple[str, ...]] = (
-    "_own_loop",
-    "_iteration",
-    "_slices",
-    "_rows",
-    "_rows_from",
-  )
+  _runtime: _Run
 
   def __init__(
     self,
@@ -87,12 +119,13 @@ class Solver(Looped, Stepping, Holding):
     averaged: tuple[Averaged, ...] | Averaged = "before",
     tapered: bool = False,
     correlated: bool = False,
+    opponents: Opponents = "current",
   ) -> None:
     """Makes the solver.
 
     Args:
       game: a compiled game, or what `compile_game` takes; compile it yourself to share it or to cache it.
-      minimizer: the local minimizer at every infoset.
+      minimizer: the regret minimizer at every infoset.
       alternating_updates: whether a player sees the strategies to which those before it have just updated, or all see
         those of the last iteration.
       average_weights: what the strategy of iteration t weighs in the average, times the reach of its owner: a schedule,
@@ -102,8 +135,9 @@ class Solver(Looped, Stepping, Holding):
       tapered: whether weights vanish at the end too: after iteration T that of iteration t is times about T - t.
         Strategies that circle around an equilibrium are then averaged out better. It takes a second array of sums, to
         which the first is added now and then, at about a tenth of the cost of an iteration.
-      correlated: whether to keep what `correlated.coarse_correlated_gap` takes: with more than two players a third
-        array, to which an iteration adds a vector. Only with simultaneous updates, averaged before.
+      correlated: whether to keep what `coarse_correlated_gap` takes: with more than two players a third array, to which
+        an iteration adds a vector. Only with simultaneous updates, averaged before.
+      opponents: whom players learn against: the others' "current" strategies, or, in CFR-BR, their "best_response".
 
     Raises:
       GameError: see `compile_game`.
@@ -116,218 +150,198 @@ class Solver(Looped, Stepping, Holding):
       raise errors.ArgumentError(
         f"minimizer must be a LocalMinimizer, not {arguments.shortened(minimizer)}."
       )
-    self.compiled_game = compile_game(game)
+    arguments.one_of(opponents, "opponents", get_args(Opponents))
+    self.compiled_game = game = compile_game(game)
     self.minimizer = minimizer
     self.alternating_updates = bool(alternating_updates)
     self.tapered = bool(tapered)
     self.correlated = bool(correlated)
-    self._weights = (
+    self.average_weights = (
       average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
     )
-    check_payoffs(self.compiled_game.game_string, self.compiled_game.payoff_range)
-    self._after = averages_after(averaged, self.compiled_game.num_players)
+    self._opponents = opponents
+    check_payoffs(game.game_string, game.payoff_range)
+    self._after = averages_after(averaged, game.num_players)
     self._before = ~self._after
     if self.correlated:
-      check_correlated(self.compiled_game, self.alternating_updates or bool(self._after.any()))
-    self._start()
+      check_correlated(game, self.alternating_updates or bool(self._after.any()))
+    limits = np.finfo(game.dtype)
+    self.precision = float(limits.eps)
+    self._most_weight = float(limits.max) / 2**20
+    self.reset()
 
-  def _start(self) -> None:
-    # What is held stays held.
-    before = self.__dict__.get("_held", np.zeros(self.compiled_game.num_infosets, np.uint8))
-    strategy = self._strategy if before.any() else None
-    self._slices = Slices(self.compiled_game.end)
-    self._iteration = np.zeros(2, np.uint64)
-    self._origin = self._warm = 0
-    self._rows, self._rows_from = np.zeros((0, 0)), 0
-    self._own_loop = make_loop(self._loop_game(), self.minimizer, self.tapered, self.correlated)
-    self._held = before.copy()
-    if strategy is not None:
-      held = held_sequences(self.compiled_game, before)
-      self._strategy[held] = strategy[held]
-      self._loaded()
-    # The relative rounding error of what is remembered.
-    kept = np.finfo(self._cumulative.dtype)
-    self.precision = float(kept.eps)
-    self._most_weight = float(kept.max) / 2**20
+  def reset(self) -> None:
+    """Goes back to before the first iteration. What is locked stays locked."""
+    before = self.__dict__.get("_runtime")
+    game = self.compiled_game
+    loop = make_loop(game, self.minimizer, self.tapered, self.correlated)
+    nothing = np.zeros(game.num_infosets, np.uint8)
+    arrays = loop.strategy, loop.cumulative, loop.tapered, loop.state, loop.local
+    correlation = loop.gradients, loop.play_values
+    state = FullWidthState(np.zeros(2, np.uint64), 0, 0, *arrays, *correlation, nothing)
+    self._runtime = _Run(state, loop, Slices(game.end), np.zeros((0, 0)), 0)
+    if before is not None and before.state.locked.any():
+      self._lock(before.state.locked, before.state.strategy)
 
-  def _loop_game(self) -> CompiledGame:
-    """Returns the game in the form that iterations go through."""
-    return self.compiled_game
+  @property
+  def state(self) -> FullWidthState:
+    """All that changes from one iteration to the next; whoever writes to it calls `refresh`."""
+    self._runtime.loop.gather()
+    return self._runtime.state
+
+  def refresh(self) -> None:
+    """Brings everything else up to date after the state has been written to."""
+    super().refresh()
+    loop = self._runtime.loop
+    loop.lock(locked_sequences(self.compiled_game, self._runtime.state.locked))
+    loop.refresh()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    for name in ("_strategy", "_state", "_local", "_gradients", "_play_values"):
+    for name in ("strategy", "regrets", "local", "gradients", "play_values"):
       require(np.isfinite(state[name]), f"{name} is finite")
-    for name in ("_cumulative", "_tapered"):
+    for name in ("cumulative", "tapered"):
       require((state[name] >= 0) & np.isfinite(state[name]), "averages are sums of probabilities")
-    for name in ("_origin", "_warm", "_last_addition"):
-      require(0 <= state[name] <= state["iteration"], f"{name} was before")
-    forms.check_behavioral_form(self.compiled_game, state["_strategy"])
-
-  def _loaded(self) -> None:
-    self._loop.hold(held_sequences(self.compiled_game, self._held))
-    self._loop.refresh()
+    iteration, last_addition = (int(count) for count in state["counts"])
+    require(iteration <= MOST_ITERATIONS, "the iteration is possible")
+    for number in (state["average_start"], state["warm_iterations"], last_addition):
+      require(0 <= number <= iteration, "what counts iterations was before")
+    forms.check_behavioral_form(self.compiled_game, state["strategy"])
 
   @property
-  def iteration(self) -> int:
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, as OpenSpiel has it."""
+    return self.compiled_game.game
+
+  @property
+  def iteration(self) -> int:  # type: ignore[override]
     """How many iterations have been done."""
-    return int(self._iteration[0])
-
-  @iteration.setter
-  def iteration(self, number: int) -> None:
-    self._iteration[0] = number
-
-  @property
-  def _last_addition(self) -> int:
-    """The iteration after which the sums were last added to the tapered ones."""
-    return int(self._iteration[1])
-
-  @_last_addition.setter
-  def _last_addition(self, number: int) -> None:
-    self._iteration[1] = number
+    return int(self._runtime.state.counts[0])
 
   @property
   def nodes_touched(self) -> int:
     """How many states a recursive implementation would have visited: all, once per player that updates alone."""
     walks = self.compiled_game.num_players if self.alternating_updates else 1
-    return (self.iteration - self._warm) * walks * self.compiled_game.num_states
+    if self._opponents == "best_response":
+      # For each player, one for its best response and one to learn.
+      walks = 2 * self.compiled_game.num_players
+    return (self.iteration - self.warm_iterations) * walks * self.compiled_game.num_states
 
-  def _root_values(self) -> list[float]:
-    """Returns what each player's empty sequence was worth in its last iteration."""
-    return self._own_loop.values()
+  @exclusive
+  def prepare(self) -> None:
+    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
+    self._advance(0)
+    self.nash_conv()
+
+  @exclusive
+  def evaluate_and_update_policy(self) -> None:
+    """Does one iteration: every player evaluates the current policies and updates its own."""
+    self._advance(1)
+
+  @exclusive
+  def run(self, iterations: int) -> None:
+    """Does many iterations: the same numbers as single steps, bit for bit. See `Solver.run`."""
+    for _ in self.slices(arguments.positive_integer(iterations, "iterations")):
+      pass
+
+  def slices(self, iterations: int) -> Iterator[None]:
+    """Does many iterations, and yields about every tenth of a second; callers see that nobody else runs the solver."""
+    for count in self._runtime.slices(iterations):
+      self._advance(count)
+      self._check_finite()
+      yield
+
+  def _advance(self, count: int) -> None:
+    """Does iterations in one call of compiled code."""
+    run, numbers = self._runtime, self.iteration_numbers(count)
+    if self._opponents == "current":
+      run.loop.advance(self.alternating_updates, numbers, run.state.counts)
+    else:
+      advance_against_best_responses(self.compiled_game, run.loop, numbers, run.state.counts)
 
   def _check_finite(self) -> None:
     # Whatever is not finite at any infoset makes its way up to the root.
-    values = self._root_values()
+    values = self._runtime.loop.values()
     if not all(map(math.isfinite, values)):
       raise errors.NotFiniteError(
         f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "
         f"strategies or regrets of {self.minimizer} have left the range of floating-point numbers."
       )
 
-  def _advance(self, count: int) -> None:
-    self._run_loop(self._numbers(count))
-
-  def _numbers(self, count: int) -> IterationNumbers:
+  def iteration_numbers(self, count: int) -> IterationNumbers:
     """Returns what depends on the iteration, for the next ones."""
-    first = self.iteration + 1
-    iterations = np.arange(first, first + count)
+    state = self._runtime.state
+    iterations = np.arange(1, count + 1) + self.iteration
     parameters = self._parameter_rows(iterations)
     check_parameters(parameters, self.minimizer)
-    weights = self._average_weights(iterations)
+    weights = self._weights(iterations - state.average_start)
     # The first sequence is one of the trunk.
-    total = float(self._own_loop.cumulative[0])
-    check_weights(weights, count, total, self._most_weight)
+    check_weights(weights, count, float(state.cumulative[0]), self._most_weight)
     weights = weights[:, None]
-    before, after = weights * self._before, weights * self._after
-    return IterationNumbers(parameters, before, after, self._additions(count))
+    added = np.zeros(count)
+    if self.tapered:
+      added = additions(count, self.iteration, int(state.counts[1]), state.average_start)
+    return IterationNumbers(parameters, weights * self._before, weights * self._after, added)
 
-  def _run_loop(self, numbers: IterationNumbers) -> None:
-    """Does as many iterations as there are rows of numbers."""
-    self._own_loop.advance(self.alternating_updates, numbers, self._iteration)
+  def _weights(self, iterations: Int64s) -> Float64s:
+    """Returns what strategies weigh in the average, by how many iterations it is made of; shape (iterations,)."""
+    return evaluated(self.average_weights, iterations)
 
   def _parameter_rows(self, iterations: Int64s) -> Float64s:
-    """Returns the same as `_parameters`, quickly where it is called for a few iterations after the other."""
-    count, first = len(iterations), self.iteration - self._rows_from
+    """Returns the minimizer's parameters, quickly where it is called for a few iterations after the other."""
+    run, count = self._runtime, len(iterations)
     if not count or count > _TABLE:
-      return self._checked_parameters(iterations)
-    if not 0 <= first <= len(self._rows) - count:
+      return self._parameters(iterations)
+    first = self.iteration - run.rows_from
+    if not 0 <= first <= len(run.rows) - count:
       rows = max(count, _FEWEST, min(self.iteration, _TABLE))
-      self._rows = self._checked_parameters(np.arange(1, rows + 1) + self.iteration)
-      self._rows_from, first = self.iteration, 0
-    return self._rows[first : first + count]
-
-  def _checked_parameters(self, iterations: Int64s) -> Float64s:
-    result = self._parameters(iterations)
-    check_numbers(result, 2, len(iterations), "what the minimizer's `parameters` returns")
-    return result
+      run.rows = self._parameters(np.arange(1, rows + 1) + self.iteration)
+      run.rows_from, first = self.iteration, 0
+    return run.rows[first : first + count]
 
   def _parameters(self, iterations: Int64s) -> Float64s:
     """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
-    return self.minimizer.parameters(iterations, self.compiled_game)
-
-  def _average_weights(self, iterations: Int64s) -> Float64s:
-    """Returns what the strategies of these iterations weigh in the average, shape (iterations,)."""
-    return evaluated(self._weights, iterations - self._origin)
-
-  def _additions(self, count: int) -> Float64s:
-    """Returns `IterationNumbers.additions` of the next iterations."""
-    if not self.tapered:
-      return np.zeros(count)
-    return additions(count, self.iteration, self._last_addition, self._origin)
-
-  def _sums(self) -> AnyFloats:
-    """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
-    if not self._cumulative[0]:
-      return self._loop.current_sequence_form()
-    passed = self.iteration - self._last_addition
-    if not self.tapered:
-      return self._cumulative
-    return self._tapered + ADDITION * passed * self._cumulative if passed else self._tapered
-
-  def with_tapered_average(self) -> Self:
-    """Returns the same solver before its first iteration, with an average whose weights vanish at the end too.
-
-    That is `Solver(..., tapered=True)` for solvers that have a name:
-
-        solver = DCFRSolver("leduc_poker").with_tapered_average()
-
-    This one is left alone.
-    """
-    result = self.restarted()
-    result.tapered = True
-    result._start()
+    result = self.minimizer.parameters(iterations, self.compiled_game)
+    check_numbers(result, 2, len(iterations), "what the minimizer's `parameters` returns")
     return result
 
-  def description(self) -> dict[str, Any]:
-    """Returns the class, the arguments of the constructor and whether the average is tapered, as JSON has them.
+  def sums(self) -> AnyFloats:
+    """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
+    state = self.state
+    if not state.cumulative[0]:
+      return self.current_sequence_form()
+    if not self.tapered:
+      return state.cumulative
+    passed = self.iteration - int(state.counts[1])
+    return state.tapered + ADDITION * passed * state.cumulative if passed else state.tapered
 
-    Raises:
-      ArgumentError: an argument can't be written as JSON.
-    """
-    return super().description() | ({_TAPERED: True} if self.tapered else {})
+  def current_probabilities(self) -> Float64s:
+    """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
+    strategy = self.state.strategy
+    forms.check_finite(strategy)
+    return strategy.astype(np.float64)
 
-  @classmethod
-  def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
-    result = super()._made(first, description)
-    return result.with_tapered_average() if description.get(_TAPERED) else result
+  def current_sequence_form(self) -> Float64s:
+    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
+    self._runtime.loop.gather()
+    return self._runtime.loop.current_sequence_form()
 
-  @property
-  def restarts_itself(self) -> bool:
-    """Whether it goes on from other strategies without being told to."""
-    return False
+  def average_probabilities(self) -> Float64s:
+    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
+    return forms.behavioral_form(self.compiled_game, self.sums())
 
-  @property
-  def is_plain(self) -> bool:
-    """Whether its iterations, averages and restarts are those of `Solver`; who overrides one of these says so."""
-    return True
+  def average_sequence_form(self) -> Float64s:
+    """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
+    result = np.array(self.sums(), np.float64)
+    for treeplex in self.compiled_game.treeplexes:
+      result[treeplex.root : treeplex.end] /= result[treeplex.root]
+    return result
 
-  @property
-  def stretch(self) -> int:
-    """How many iterations its average is made of. Set, it tells which iteration the next one counts as."""
-    return self.iteration - self._origin
+  def nash_conv(self) -> float:
+    """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""
+    return evaluate.original_nash_conv(self.compiled_game, self.sums())
 
-  @stretch.setter
-  def stretch(self, iterations: int) -> None:
-    fewer = self.stretch - arguments.integer(iterations, "stretch", 0, self.stretch)
-    self._origin += fewer
-    self._last_addition += fewer
-
-  def average_candidates(self) -> Iterator[AnyFloats]:
-    """Yields multiples of the averages that there are, not to be written to: with plain weights, with tapered ones."""
-    if self._cumulative[0]:
-      yield self._cumulative
-      if self.tapered:
-        yield self._sums()
-
-  def add_to_tapered(self) -> None:
-    """Brings the tapered sums up to date, sooner than they would be."""
-    passed = self.iteration - self._last_addition
-    if self.tapered and passed:
-      self._tapered[:] += ADDITION * passed * self._cumulative
-      self._last_addition = self.iteration
-
-  def restart_from(self, sequence_form: Float64s) -> None:
+  def init_from_strategy(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.
 
     Args:
@@ -336,56 +350,111 @@ class Solver(Looped, Stepping, Holding):
     Raises:
       RestartError: the minimizer can't go on from a strategy.
     """
+    state = self.state
     parameters = self._parameters(np.array([max(1, self.iteration)]))[0]
-    self._loop.resume(sequence_form, parameters)
-    self._origin = self._last_addition = self.iteration
-    self._cumulative[:] = 0.0
-    for sums in (self._tapered, self._gradients, self._play_values):
+    self._runtime.loop.init_from_strategy(sequence_form, parameters)
+    state.average_start = self.iteration
+    state.counts[1] = state.counts[0]
+    for sums in (state.cumulative, state.tapered, state.gradients, state.play_values):
       sums[:] = 0.0
+
+  def count_as(self, iteration: int) -> None:
+    """Counts the iterations done as others, later ones, after a roll-back; the average stays as long as it is."""
+    state = self._runtime.state
+    more = iteration - self.iteration
+    state.counts += np.uint64(more)
+    state.average_start += more
+    self._runtime.loop.refresh()
+
+  def add_to_tapered(self) -> None:
+    """Brings the tapered sums up to date, sooner than they would be."""
+    state = self.state
+    passed = self.iteration - int(state.counts[1])
+    if self.tapered and passed:
+      state.tapered[:] += ADDITION * passed * state.cumulative
+      state.counts[1] = state.counts[0]
 
   @property
   def warm_iterations(self) -> int:
     """For how many of the iterations the policy counts from which it has started warm; 0 if it has not."""
-    return self._warm
+    return self._runtime.state.warm_iterations
 
-  @property
-  def _minimizer(self) -> LocalMinimizer:
-    return self.minimizer
+  @exclusive
+  def warm_start(
+    self,
+    policy: Any,
+    iterations: int | None = None,
+    form: WarmForm | None = None,
+    keep_average: bool = True,
+  ) -> WarmStart:
+    """Begins anew from a policy, as if it had played that for some iterations: see `cfr.warm_start.plan`."""
+    found, chosen = warm_start.plan(self, policy, iterations, form)
+    with DeferredInterrupt():
+      self.begin_warm(found, chosen, bool(keep_average))
+    return chosen
 
-  def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
-    weights = evaluated(self._weights, np.arange(1, chosen.iterations + 1))
-    check_weights(weights, len(weights), 0.0, self._most_weight)
-    parameters = self._parameters(np.array([chosen.iterations]))[0]
-    self._start()
-    self.iteration = self._warm = self._last_addition = chosen.iterations
-    begin_from(self._loop, self.minimizer, found, chosen, parameters)
+  def begin_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+    """Begins anew as `cfr.warm_start.plan` has planned it."""
+    count = chosen.iterations
+    weights = self._weights(np.arange(1, count + 1))
+    check_weights(weights, count, 0.0, self._most_weight)
+    parameters = self._parameters(np.array([count]))[0]
+    self.reset()
+    warm_start.begin_from(self._runtime.loop, self.minimizer, found, chosen, parameters)
+    state = self.state
+    state.counts[:] = state.warm_iterations = count
     if keep_average:
-      self._cumulative[:] = weights.sum() * found.sequence_form
+      state.cumulative[:] = weights.sum() * found.sequence_form
       if self.tapered:
-        self._tapered[:] = ADDITION * chosen.iterations * self._cumulative
+        state.tapered[:] = ADDITION * count * state.cumulative
     else:
-      self._origin = chosen.iterations
+      state.average_start = count
+    self._loads += 1
 
-  def current_probabilities(self) -> Float64s:
-    """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
-    forms.check_finite(self._strategy)
-    return self._strategy.astype(np.float64)
+  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    """Keeps a part of the policy fixed: regret is minimized around it (node locking).
 
-  def current_sequence_form(self) -> Float64s:
-    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
-    return self._loop.current_sequence_form()
+    The average tends to an equilibrium of the game in which these infosets have no choice. NashConv still counts what
+    their owner would gain by playing otherwise. Minimizers that predict take locked infosets for free ones when they
+    do, which leaves their guarantees as they are: those hold for any prediction.
 
-  def average_probabilities(self) -> Float64s:
-    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
-    return forms.behavioral_form(self.compiled_game, self._sums())
+    Args:
+      policy: what is to be played there: anything that `policies.from_policy` reads, or a mapping from these
+        infostates.
+      infostates: where; by default everywhere in a mapping.
 
-  def average_sequence_form(self) -> Float64s:
-    """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
-    result = np.array(self._sums(), np.float64)
-    for treeplex in self.compiled_game.treeplexes:
-      result[treeplex.root : treeplex.end] /= result[treeplex.root]
+    Raises:
+      LockError: iterations have been done, infosets of the game are shared, or opponents are best responses.
+      PolicyError: there is no such infostate, or no distribution there.
+    """
+    if self.iteration:
+      raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
+    if self.compiled_game.ties is not None:
+      raise errors.LockError(
+        f"In {self.compiled_game} infosets of imperfect recall are tied, and one can't be locked without the others. "
+        "Take buckets that remember the player's own actions, or the full game."
+      )
+    if self._opponents == "best_response":
+      raise errors.LockError(
+        f"{self!r} can't lock a policy, to which best responses would not keep. Take CFRPlusSolver."
+      )
+    self._lock(*locked_part(self.compiled_game, policy, infostates))
+
+  def lock_as(self, other: "FullWidthSolver") -> None:
+    """Locks what is locked in another solver of the same game, before the first iteration of this one."""
+    if other.state.locked.any():
+      self._lock(other.state.locked, other.state.strategy)
+
+  def _lock(self, locked: Mask, probabilities: AnyFloats) -> None:
+    state = self.state
+    state.locked |= locked
+    sequences = locked_sequences(self.compiled_game, locked)
+    state.strategy[sequences] = probabilities[sequences]
+    self.refresh()
+
+  def with_locked(self, probabilities: Float64s) -> Float64s:
+    """Returns a behavioural form in which what is locked is what it is."""
+    state, result = self.state, np.array(probabilities)
+    locked = locked_sequences(self.compiled_game, state.locked)
+    result[locked] = state.strategy[locked]
     return result
-
-  def nash_conv(self) -> float:
-    """Returns the NashConv of the average policy, without leaving the arrays."""
-    return evaluate.original_nash_conv(self.compiled_game, self._sums())

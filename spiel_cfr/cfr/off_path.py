@@ -35,7 +35,7 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
     sequence_form: the policy, shape (sequences,). Where its owner plays to, the result is the same.
     unreached: what is played elsewhere: "uniform"; "best_response", the owner's best response to the policies of the
       others, who tremble with a probability of 1e-4 so that it matters everywhere; or "subgame", what CFR+ with
-      trembling hands finds in 2,000 iterations if the policy is held where it is reached, and trembles there: an
+      trembling hands finds in 2,000 iterations if the policy is locked where it is reached, and trembles there: an
       approximate equilibrium of what follows after a mistake.
 
   Raises:
@@ -71,13 +71,13 @@ def unreached_sequences(compiled: CompiledGame, sequence_form: Float64s) -> Bool
   return result
 
 
-def _around(compiled: CompiledGame, held: Float64s, free: Bools) -> Float64s:
-  """Returns what regret minimization finds at the free sequences if everything else is held."""
+def _around(compiled: CompiledGame, locked: Float64s, free: Bools) -> Float64s:
+  """Returns what regret minimization finds at the free sequences if everything else is locked."""
   loop = make_loop(compiled, _FREE)
-  loop.set_strategy(held)
+  loop.set_strategy(locked)
   # What is not padding.
   real = forms.uniform(compiled) > 0
-  loop.hold(np.flatnonzero(real & ~free))
+  loop.lock(np.flatnonzero(real & ~free))
   done = np.zeros(2, np.uint64)
   for count in Slices()(_ITERATIONS):
     iterations = np.arange(count) + 1 + int(done[0])

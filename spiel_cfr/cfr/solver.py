@@ -1,74 +1,71 @@
 """What every solver is: it iterates, hands out policies, and can be measured, copied, kept in a file and resumed."""
 
 import abc
-import copy
-import inspect
 import os
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr._util import files
-from spiel_cfr._util.environment import versions
-from spiel_cfr.cfr.descriptions import CLASS, from_json, newest_class, signature, to_json
-from spiel_cfr.cfr.numbers import RUNNING
+from spiel_cfr.cfr import solver_files
+from spiel_cfr.cfr.exclusive import RUNNING
 from spiel_cfr.cfr.off_path import Unreached, completed
-from spiel_cfr.cfr.state_kinds import check_kind
+from spiel_cfr.cfr.recipes import Recipe, description, recorded, register
+from spiel_cfr.cfr.solver_state import as_dict, assign, check_fits
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.live_policy import LivePolicy
 
-_KIND = "checkpoint of spiel_cfr"
-_FORMAT = 2
 # Further on, floating-point numbers do not tell iterations apart.
 MOST_ITERATIONS = 1 << 53
 _STATE = "state"
+# What belongs to a run and not to the configuration.
+_OF_RUN = ("_runtime", "_policies", "_loads", RUNNING)
 
 
-class IterativeSolver(abc.ABC):
-  """Base class of all solvers.
+class Solver(abc.ABC):
+  """Base class of all solvers: a configuration that never changes, and one state.
 
-  A subclass says in `state_names` which of its attributes change from one iteration to the next, and makes them anew in
-  `_start`. Together with the game and the arguments of its constructor, which are noted here, they are all that it is.
+  Constructors take the configuration and call `reset`, which makes `_runtime`: the state, and what works on it.
 
   Attributes:
     compiled_game: the game as arrays.
     iteration: how many iterations have been done.
-    state_names: the attributes that change: arrays that keep their shape, numbers, and NumPy random generators.
+    recipe: how the solver was made.
   """
 
   compiled_game: CompiledGame
   iteration: int
-  state_names: ClassVar[tuple[str, ...]] = ("iteration",)
-  # Attributes that `_start` makes and that hold nothing which is not in those of `state_names` too.
-  _workspaces: ClassVar[tuple[str, ...]] = ()
-  _arguments: dict[str, Any]
+  recipe: Recipe
+  _runtime: Any
   # How often a state has been loaded: policies that move with the solver look at it.
   _loads = 0
-  # Those of them that somebody still holds.
-  _policies: "weakref.WeakValueDictionary[str, Any]"
 
-  def __new__(cls, *arguments: Any, **named_arguments: Any) -> Self:
-    """Notes the constructor's arguments, all but the first, which is the game."""
-    self = super().__new__(cls)
-    self._policies = weakref.WeakValueDictionary()
-    try:
-      bound = inspect.signature(cls.__init__).bind(self, *arguments, **named_arguments)
-    except TypeError:
-      return self  # The constructor itself will say what is wrong; copying a solver calls none.
-    bound.apply_defaults()
-    self._arguments = dict(list(bound.arguments.items())[2:])
-    return self
+  def __init_subclass__(cls, **arguments: Any) -> None:
+    """Has constructors note their arguments."""
+    super().__init_subclass__(**arguments)
+    if "__init__" in vars(cls):
+      cls.__init__ = recorded(cls.__init__, cls.__name__)  # type: ignore[method-assign]
+    register(cls.__name__, cls)
 
-  def _start(self) -> None:  # noqa: B027
-    """Sets everything that iterations change to what it is before the first."""
+  @property
+  @abc.abstractmethod
+  def state(self) -> Any:
+    """All that changes from one iteration to the next, see `solver_state`; whoever writes to it calls `refresh`."""
+
+  @abc.abstractmethod
+  def reset(self) -> None:
+    """Goes back to before the first iteration. What is locked stays locked."""
+
+  def refresh(self) -> None:
+    """Brings everything else up to date after the state has been written to."""
+    self._loads += 1
 
   @abc.abstractmethod
   def run(self, iterations: int) -> None:
@@ -76,6 +73,8 @@ class IterativeSolver(abc.ABC):
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
+      ConcurrentUseError: it runs already, in another thread.
+      NotFiniteError: something has become NaN or infinite; or would, and then the solver is as it was.
     """
 
   @property
@@ -127,14 +126,6 @@ class IterativeSolver(abc.ABC):
     probabilities = completed(self.compiled_game, self.average_sequence_form(), unreached)
     return open_spiel.CompiledTabularPolicy(self.compiled_game, probabilities)
 
-  def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed, see `Solver.hold`; only full-width solvers can.
-
-    Raises:
-      HoldError: always, for other solvers.
-    """
-    raise errors.HoldError(f"{self!r} can't hold a policy. Take a Solver, such as CFRPlusSolver.")
-
   def _hand_out(
     self,
     name: str,
@@ -142,9 +133,10 @@ class IterativeSolver(abc.ABC):
     version: Callable[[], Hashable] | None = None,
   ) -> LivePolicy:
     """Returns the policy of that name, up to date: the one that somebody still holds, or a new one."""
-    policy: LivePolicy | None = self._policies.get(name)
+    policies = self.__dict__.setdefault("_policies", weakref.WeakValueDictionary())
+    policy: LivePolicy | None = policies.get(name)
     if policy is None:
-      policy = self._policies[name] = LivePolicy(self.compiled_game, probabilities, version)
+      policy = policies[name] = LivePolicy(self.compiled_game, probabilities, version)
     else:
       policy.refresh()
     return policy
@@ -182,114 +174,90 @@ class IterativeSolver(abc.ABC):
     evaluate.check_two_player_constant_sum(self.compiled_game)
     return self.nash_conv() / 2
 
-  def __repr__(self) -> str:
-    """Returns one line: class, game, iterations done."""
-    return f"<{type(self).__name__} of {self.compiled_game}, iteration {int(self.iteration):,}>"
+  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    """Keeps a part of the policy fixed, see `FullWidthSolver.lock`.
 
-  def restarted(self) -> Self:
-    """Returns the same solver before its first iteration; this one is left alone."""
-    result = type(self).__new__(type(self))
-    result.__dict__.update(self.__dict__)
-    result.__dict__.pop(RUNNING, None)
-    result._policies = weakref.WeakValueDictionary()
-    result._start()
-    return result
+    Raises:
+      LockError: the solver is of a kind that can't, as all but full-width ones are.
+    """
+    raise errors.LockError(
+      f"{self!r} can't lock a policy. Take a full-width solver, such as CFRPlusSolver."
+    )
+
+  def __repr__(self) -> str:
+    """Returns one line: how it was made, the game, iterations done."""
+    return f"<{self.recipe.name} of {self.compiled_game}, iteration {int(self.iteration):,}>"
 
   def __copy__(self) -> Self:
     """Returns a solver that goes on by itself from where this one is; they share the compiled game."""
-    result = self.restarted()
-    result.load_state_dict(self.state_dict())
+    result = type(self).__new__(type(self))
+    result.__setstate__(self.__getstate__())
     return result
 
   def __deepcopy__(self, memo: Any) -> Self:
     """Returns the same as `copy.copy`: what two solvers share never changes."""
     return self.__copy__()
 
+  def configuration(self) -> dict[str, Any]:
+    """Returns what never changes, by attribute."""
+    return {name: value for name, value in self.__dict__.items() if name not in _OF_RUN}
+
+  @classmethod
+  def blank(cls, configuration: Mapping[str, Any]) -> Self:
+    """Makes a solver of a configuration, before its first iteration."""
+    result = cls.__new__(cls)
+    result.__dict__.update(configuration)
+    result.reset()
+    return result
+
   def __getstate__(self) -> dict[str, Any]:
-    """Returns what is pickled: the attributes that never change, and a copy of the others."""
-    left_out = {*self._state_names(), *self._workspaces, "_policies", "_loads", RUNNING}
-    constants = {name: value for name, value in self.__dict__.items() if name not in left_out}
-    return constants | {_STATE: self.state_dict()}
+    """Returns what is pickled: the configuration, and a copy of the state."""
+    return self.configuration() | {_STATE: self.state_dict()}
 
   def __setstate__(self, attributes: dict[str, Any]) -> None:
     """Takes over what `__getstate__` has returned."""
-    state = attributes.pop(_STATE, None)
-    self.__dict__.update(attributes)
-    if state is None:
-      return
-    self._start()
-    self.load_state_dict(state)
-
-  def description(self) -> dict[str, Any]:
-    """Returns the name of the class and the arguments of its constructor, as JSON has them.
-
-    Raises:
-      ArgumentError: an argument can't be written as JSON.
-    """
-    return {CLASS: type(self).__name__, "arguments": to_json(self._arguments)}
-
-  def _state_names(self) -> tuple[str, ...]:
-    """Returns `state_names`, and those that only solvers with some arguments have."""
-    return self.state_names
+    configuration = dict(attributes)
+    state = configuration.pop(_STATE)
+    self.__dict__.update(configuration)
+    self.reset()
+    assign(self.state, state)
+    self.refresh()
 
   def state_dict(self) -> dict[str, Any]:
-    """Returns a copy of all that changes from one iteration to the next, by name."""
-    return {
-      name: value.bit_generator.state
-      if isinstance(value := getattr(self, name), np.random.Generator)
-      else copy.copy(value)
-      for name in self._state_names()
-    }
+    """Returns a copy of the state, by name."""
+    return as_dict(self.state)
 
   def load_state_dict(self, state: Mapping[str, Any]) -> None:
-    """Takes over what `state_dict` of a solver made with the same arguments has returned.
+    """Takes over what `state_dict` of a solver made in the same way has returned.
 
     Raises:
       CheckpointMismatchError: it is of another solver, or of none. This one is then as it was.
     """
-    self._check_fits(state)
-    self._take_over(state)
-
-  def _take_over(self, state: Mapping[str, Any]) -> None:
-    """Does what `load_state_dict` does with a state that needs no checks."""
-    for name in self._state_names():
-      value = getattr(self, name)
-      if isinstance(value, np.ndarray):
-        # In place, because the array is aligned.
-        np.copyto(value, state[name])
-      elif isinstance(value, np.random.Generator):
-        value.bit_generator.state = state[name]
-      else:
-        setattr(self, name, state[name])
-    self._loads += 1
-    self._loaded()
-
-  def _check_fits(self, state: Mapping[str, Any]) -> None:
-    """Raises CheckpointMismatchError unless `load_state_dict` can take it over."""
-    if set(state) != set(self._state_names()):
-      raise errors.CheckpointMismatchError(
-        f"{type(self).__name__} consists of {sorted(self._state_names())}, not of {sorted(state)}."
-      )
-    for name in self._state_names():
-      check_kind(f"{name} of {type(self).__name__}", getattr(self, name), state[name])
+    check_fits(self.state, state, self.recipe.name)
     try:
       self._check_state(state)
     except ValueError as error:
       raise errors.CheckpointMismatchError(
-        f"That is no state of {type(self).__name__}: {error}."
+        f"That is no state of {self.recipe.name}: {error}."
       ) from None
+    assign(self.state, state)
+    self.refresh()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     """Raises ValueError where values of the right names, types and shapes are none that iterations lead to."""
     for name, value in state.items():
-      is_number = isinstance(value, float | np.ndarray)
-      require(not is_number or not np.isnan(value).any(), f"{name} has no NaN")
-    require(0 <= state.get("iteration", 0) <= MOST_ITERATIONS, "the iteration is possible")
+      if isinstance(value, float | np.ndarray):
+        require(not np.isnan(value).any(), f"{name} has no NaN")
 
-  def _loaded(self) -> None:  # noqa: B027
-    """Brings everything else up to date after the attributes of `state_names` have been written to."""
+  def description(self) -> dict[str, Any]:
+    """Returns how the solver was made, as JSON has it.
 
-  def _game_identity(self) -> dict[str, str | None]:
+    Raises:
+      ArgumentError: an argument can't be written as JSON.
+    """
+    return description(self.recipe)
+
+  def game_identity(self) -> dict[str, str | None]:
     """Returns how a checkpoint names the game; None for the digest of one that was not compiled."""
     return {"game": self.compiled_game.game_string, "game_sha256": self.compiled_game.digest}
 
@@ -302,100 +270,41 @@ class IterativeSolver(abc.ABC):
       ArgumentError: an argument of the constructor can't be written as JSON.
       OSError: the file can't be written.
     """
-    state = self.state_dict()
-    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
-    others = {name: value for name, value in state.items() if name not in arrays}
-    header = {"solver": self.description(), **self._game_identity(), "versions": versions()}
-    header["state"] = to_json(others)
-    files.write(path, _KIND, _FORMAT, header, arrays)
+    solver_files.save(self, path)
 
   def check_origin(self, path: str | os.PathLike[str]) -> None:
-    """Makes sure that a checkpoint is of a solver that was made for the same game with the same arguments.
+    """Makes sure that a checkpoint is of a solver that was made in the same way for the same game.
 
     Raises:
       CheckpointMismatchError: it is not.
-      FileFormatError: the file is no checkpoint, is damaged or has a newer format.
+      FileFormatError: the file is no checkpoint, is damaged or has another format.
       OSError: the file can't be read.
     """
-    self._state_in(path, *files.read(path, _KIND, _FORMAT))
+    solver_files.read_state(self, path)
 
   def restore(self, path: str | os.PathLike[str]) -> None:
-    """Takes over the state in a checkpoint of a solver that was made for the same game with the same arguments.
+    """Takes over the state in a checkpoint of a solver that was made in the same way for the same game.
 
     Raises:
       CheckpointMismatchError: it was another game, another solver or other arguments. This solver is then as it was.
-      FileFormatError: the file is no checkpoint, is damaged or has a newer format.
+      FileFormatError: the file is no checkpoint, is damaged or has another format.
       OSError: the file can't be read.
     """
-    self._restore(path, *files.read(path, _KIND, _FORMAT))
+    self.load_state_dict(solver_files.read_state(self, path))
 
-  def _restore(
-    self, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
-  ) -> None:
-    self.load_state_dict(self._state_in(path, header, arrays))
-
-  def _state_in(
-    self, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
-  ) -> dict[str, Any]:
-    """Returns the state in a checkpoint of this solver."""
-    try:
-      game, solver = {name: header[name] for name in self._game_identity()}, header["solver"]
-      state: dict[str, Any] = header["state"] | arrays
-    except (KeyError, TypeError) as error:
-      raise errors.FileFormatError(f"{path} is not a {_KIND}: its header lacks {error}.") from error
-    own = self._game_identity()
-    # Names of the same game may differ.
-    if game["game_sha256"] != own["game_sha256"] or (own["game_sha256"] is None and game != own):
-      raise errors.CheckpointMismatchError(
-        f"{path} is of the game {game['game']}, not of {own['game']}; or of that game in another form "
-        "(listed, in vector form, in parts, in float32), with another filter, or as it was before it changed. Compile "
-        "the game as it was compiled then."
-      )
-    if solver != self.description():
-      raise errors.CheckpointMismatchError(
-        f"{path} is of {signature(solver)}, not of {signature(self.description())}."
-      )
-    return state
-
-  @classmethod
-  def load(cls, path: str | os.PathLike[str], game: AnyGame) -> Self:
-    """Makes the solver of a checkpoint anew.
-
-    Only solvers of this class and its subclasses are made; `IterativeSolver.load` makes any. Classes of your own must
-    have been imported.
+  @staticmethod
+  def load(path: str | os.PathLike[str], game: AnyGame) -> "Solver":
+    """Makes the solver of a checkpoint anew, whatever it is. Classes of your own must have been imported.
 
     Args:
       path: what `save` has written.
       game: a compiled game, or what `compile_game` takes.
 
     Raises:
-      CheckpointMismatchError: the checkpoint is of another game or of a solver of another class.
-      FileFormatError: the file is no checkpoint, is damaged or has a newer format.
+      CheckpointMismatchError: the checkpoint is of another game, or of a solver that nobody knows here.
+      FileFormatError: the file is no checkpoint, is damaged or has another format.
       GameError: see `compile_game`.
       OSError: the file can't be read.
     """
-    header, arrays = files.read(path, _KIND, _FORMAT)
-    first = compile_game(game) if header.get("game_sha256") else game
-    try:
-      solver = cls._described(first, header["solver"])
-    # Nobody knows what constructors do with arguments that were never theirs.
-    except Exception as error:
-      raise errors.CheckpointMismatchError(
-        f"{path} is of {signature(header.get('solver'))}, which is not a {cls.__name__} that is known "
-        f"here: {error}. Import its class first if it is your own."
-      ) from error
-    solver._restore(path, header, arrays)
+    solver: Solver = solver_files.load(path, game)
     return solver
-
-  @classmethod
-  def _described(cls, game: AnyGame, description: Mapping[str, Any]) -> Self:
-    """Makes the solver, of this class or a subclass, of which `description()` is this."""
-    solver: Self = newest_class([cls], description[CLASS])._made(game, description)
-    return solver
-
-  @classmethod
-  def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
-    """Calls the constructor with a first argument and those that are described."""
-    bound = inspect.signature(cls.__init__).bind_partial(None, first)
-    bound.arguments.update(from_json(description["arguments"]))
-    return cls(*bound.args[1:], **bound.kwargs)

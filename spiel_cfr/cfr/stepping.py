@@ -4,11 +4,11 @@ import abc
 from collections.abc import Callable, Iterable, Iterator
 
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.numbers import exclusive
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.exclusive import exclusive
+from spiel_cfr.cfr.legacy import LegacySolver
 
 
-class Stepping(IterativeSolver):
+class Stepping(LegacySolver):
   """A solver that does any number of iterations in one call of compiled code."""
 
   # Divides iterations: a `Slices`, unless what `_advance` calls does so.

@@ -1,117 +1,203 @@
-"""Variants of CFR from the literature, each a local minimizer and a weighting on the shared loop.
+"""CFR and its variants by name: each a regret minimizer and a weighting of the average, on the one full-width solver.
 
-As in their papers, updates alternate, and averages take the strategy of iteration t before its owner's update.
+- CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).
+- CFR+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
+- LCFR and DCFR: Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
+
+These have OpenSpiel's names, arguments and iterates. As there, and in the papers of the others, updates alternate
+unless said otherwise, and the strategy that enters a player's average at iteration t is the one before its update.
+
+Every one of them takes as `game` a compiled game or what `compile_game` takes, and raises GameError where that does,
+and ArgumentError for a number outside its range.
 """
 
+import math
+import sys
+
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.full_width import Solver
-from spiel_cfr.cfr.pruning.constants import Pruning, Rule
-from spiel_cfr.cfr.pruning.solver import PruningSolver
-from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.cfr.averaging import Averaged
+from spiel_cfr.cfr.full_width import FullWidthSolver
+from spiel_cfr.cfr.recipes import recorded
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.oftrl import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import DiscountOrder, RegretMatching
-from spiel_cfr.regret_minimizers.schedules import FallingPower, Power, Saturating
+from spiel_cfr.regret_minimizers.schedules import Fading, FallingPower, Power, Saturating
+from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
 from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
 
 
-class PCFRPlusSolver(PruningSolver):
+@recorded
+def CFRSolver(game: AnyGame) -> FullWidthSolver:
+  """CFR: regret matching, a uniform average, alternating updates."""
+  return FullWidthSolver(game, RegretMatching())
+
+
+@recorded
+def CFRPlusSolver(game: AnyGame) -> FullWidthSolver:
+  """CFR+: regret matching+, a linear average, alternating updates.
+
+      solver = CFRPlusSolver("leduc_poker")
+      solver.run(1000)
+      solver.average_policy()  # OpenSpiel's TabularPolicy
+      solver.exploitability()
+
+  Args:
+    game: a compiled game, or what `compile_game` takes: an OpenSpiel game or its string.
+
+  Returns:
+    The solver before its first iteration; help(FullWidthSolver) lists what it can do.
+
+  Raises:
+    GameError: the game can't be loaded or compiled.
+  """
+  return FullWidthSolver(game, RegretMatching.plus(), average_weights=1.0)
+
+
+@recorded
+def TabularCFRSolver(
+  game: AnyGame,
+  alternating_updates: bool = True,
+  linear_averaging: bool = False,
+  regret_matching_plus: bool = False,
+  correlated: bool = False,
+) -> FullWidthSolver:
+  """CFR with each of its classic choices open: the public form of OpenSpiel's `_CFRSolver`.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    alternating_updates: whether a player sees the strategies to which those before it have just updated.
+    linear_averaging: whether iteration t weighs t in the average, or 1.
+    regret_matching_plus: whether negative cumulative regrets are forgotten.
+    correlated: whether to keep what `coarse_correlated_gap` takes; only with simultaneous updates.
+  """
+  return FullWidthSolver(
+    game,
+    RegretMatching.plus() if regret_matching_plus else RegretMatching(),
+    alternating_updates=alternating_updates,
+    average_weights=1.0 if linear_averaging else 0.0,
+    correlated=correlated,
+  )
+
+
+@recorded
+def DCFRSolver(
+  game: AnyGame,
+  alpha: float = 1.5,
+  beta: float = 0.0,
+  gamma: float = 2.0,
+  order: DiscountOrder = "openspiel",
+) -> FullWidthSolver:
+  """Discounted CFR.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    alpha: positive regrets are multiplied by t^alpha / (t^alpha + 1); not negative.
+    beta: negative regrets are multiplied by t^beta / (t^beta + 1).
+    gamma: iteration t weighs t^gamma in the average; not negative.
+    order: whether regrets are discounted after those of the iteration have been added, as in OpenSpiel
+      ("openspiel"), or before, as in the paper ("paper").
+  """
+  gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
+  minimizer = RegretMatching.discounted(alpha, beta, order)
+  return FullWidthSolver(game, minimizer, average_weights=gamma)
+
+
+@recorded
+def LCFRSolver(game: AnyGame) -> FullWidthSolver:
+  """Linear CFR: discounted CFR with all powers 1, which weighs regrets and strategies of iteration t by t."""
+  minimizer = RegretMatching.discounted(1.0, 1.0, "openspiel")
+  return FullWidthSolver(game, minimizer, average_weights=1.0)
+
+
+@recorded
+def CFRBRSolver(
+  game: AnyGame, linear_averaging: bool = False, regret_matching_plus: bool = False
+) -> FullWidthSolver:
+  """CFR-BR, with OpenSpiel's name, arguments and iterates, for any number of players: see `cfr.cfr_br`.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    linear_averaging: whether iteration t weighs t in the average, or 1.
+    regret_matching_plus: whether negative cumulative regrets are forgotten.
+  """
+  return FullWidthSolver(
+    game,
+    RegretMatching.plus() if regret_matching_plus else RegretMatching(),
+    alternating_updates=False,
+    average_weights=1.0 if linear_averaging else 0.0,
+    opponents="best_response",
+  )
+
+
+@recorded
+def PCFRPlusSolver(game: AnyGame, gamma: float = 2.0) -> FullWidthSolver:
   """Predictive CFR+.
 
   Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability" (2021).
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
   """
-
-  def __init__(
-    self, game: AnyGame, gamma: float = 2.0, pruning: Pruning | Rule | None = None
-  ) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
-      pruning: what may be left alone for a while, see `PruningSolver`; None for nothing.
-
-    Raises:
-      ArgumentError: gamma is negative or not finite, or `pruning` is none.
-      PruningError: that pruning would not be sound here.
-      GameError: see `compile_game`.
-    """
-    minimizer = RegretMatching.predictive_plus()
-    super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
+  return FullWidthSolver(game, RegretMatching.predictive_plus(), average_weights=gamma)
 
 
-class SAPCFRPlusSolver(Solver):
+@recorded
+def SAPCFRPlusSolver(game: AnyGame, weight: float = 1 / 3, gamma: float = 2.0) -> FullWidthSolver:
   """Simple asymmetric predictive CFR+.
 
   Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    weight: of the predicted regrets, between 0 and 1; 1/3 is the paper's, 1 is PCFR+.
+    gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
   """
-
-  def __init__(self, game: AnyGame, weight: float = 1 / 3, gamma: float = 2.0) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      weight: of the predicted regrets; 1/3 is the paper's, 1 is PCFR+.
-      gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
-
-    Raises:
-      ArgumentError: the weight is not between 0 and 1, or gamma is negative or not finite.
-      GameError: see `compile_game`.
-    """
-    super().__init__(game, RegretMatching.predictive_plus(weight), average_weights=gamma)
+  return FullWidthSolver(game, RegretMatching.predictive_plus(weight), average_weights=gamma)
 
 
-class APCFRPlusSolver(Solver):
-  """Asymmetric predictive CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`."""
+@recorded
+def APCFRPlusSolver(game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> FullWidthSolver:
+  """Asymmetric predictive CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`.
 
-  def __init__(self, game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      most: the largest asymmetry: the prediction counts 1 / (1 + most) at least.
-      gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
-
-    Raises:
-      ArgumentError: `most` is not positive and at most 1e100, or gamma is negative or not finite.
-      GameError: see `compile_game`.
-    """
-    super().__init__(game, AsymmetricMatching(most=most), average_weights=gamma)
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    most: the largest asymmetry: the prediction counts 1 / (1 + most) at least; positive and at most 1e100.
+    gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
+  """
+  return FullWidthSolver(game, AsymmetricMatching(most=most), average_weights=gamma)
 
 
-class APDCFRPlusSolver(Solver):
-  """Asymmetric predictive discounted CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`."""
+@recorded
+def APDCFRPlusSolver(
+  game: AnyGame,
+  most: float = 9.0,
+  limit: float = 20.0,
+  half: float = 500.0,
+  beta: float = 1.5,
+  gamma: float = 2.5,
+) -> FullWidthSolver:
+  """Asymmetric predictive discounted CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`.
 
-  def __init__(
-    self,
-    game: AnyGame,
-    most: float = 9.0,
-    limit: float = 20.0,
-    half: float = 500.0,
-    beta: float = 1.5,
-    gamma: float = 2.5,
-  ) -> None:
-    """Makes the solver.
+  Regrets of iteration t weigh limit * t^beta / (half + t^beta), and so do all before them in a strategy.
 
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      most: as for `APCFRPlusSolver`.
-      limit: regrets of iteration t weigh limit * t^beta / (half + t^beta), and so do all before them in a strategy.
-      half: see there.
-      beta: see there.
-      gamma: iteration t weighs t^gamma in the average.
-
-    Raises:
-      ArgumentError: `most` is not positive and at most 1e100, the limit is not positive, or one of the others is
-        negative or not finite.
-      GameError: see `compile_game`.
-    """
-    weight = Saturating(limit, half, beta)
-    super().__init__(game, AsymmetricMatching(weight, most), average_weights=gamma)
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    most: the largest asymmetry, positive and at most 1e100.
+    limit: positive, see above.
+    half: not negative, see above.
+    beta: not negative, see above.
+    gamma: iteration t weighs t^gamma in the average.
+  """
+  minimizer = AsymmetricMatching(Saturating(limit, half, beta), most)
+  return FullWidthSolver(game, minimizer, average_weights=gamma)
 
 
-class VADCFRSolver(Solver):
-  """Volatility-adaptive discounted CFR: see `regret_minimizers.volatility_matching`.
+@recorded
+def VADCFRSolver(game: AnyGame, unit: float = 1.0, first: int = 501) -> FullWidthSolver:
+  """Volatility-adaptive discounted CFR: see `volatility_matching`.
 
   Li, Schultz, Hennes and Lanctot, "Discovering Multiagent Learning Algorithms with Large Language Models" (2026).
   Their average begins at iteration 501 and weighs the strategy of iteration t at an infoset by
@@ -119,147 +205,143 @@ class VADCFRSolver(Solver):
       t^(2 + 1.5 min(1, m / 2)) (1 + m / 2)^0.5 / (1 + m^1.5),    m the largest regret there in that iteration
 
   which tends to t^2. Averages of sequence forms have one weight for all infosets, so here it is t^2.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    unit: of payoffs, in which the paper's constants are given; positive.
+    first: the first iteration that enters the average; before it, the average policy is the current one.
   """
-
-  def __init__(self, game: AnyGame, unit: float = 1.0, first: int = 501) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      unit: of payoffs, in which the paper's constants are given.
-      first: the first iteration that enters the average; before it, the average policy is the current one.
-
-    Raises:
-      ArgumentError: the unit is not positive, or `first` is not a positive integer.
-      GameError: see `compile_game`.
-    """
-    after = arguments.positive_integer(first, "first") - 1
-    super().__init__(game, VolatilityAdaptiveMatching(unit), average_weights=Power(2.0, after))
+  after = arguments.positive_integer(first, "first") - 1
+  minimizer = VolatilityAdaptiveMatching(unit)
+  return FullWidthSolver(game, minimizer, average_weights=Power(2.0, after))
 
 
-class DCFRPlusSolver(PruningSolver):
+@recorded
+def DCFRPlusSolver(game: AnyGame, alpha: float = 1.5, gamma: float = 4.0) -> FullWidthSolver:
   """Discounted CFR+.
 
   Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online Mirror Descent" (2024). Their program has
   1.5 instead of 1 in the denominator of the discount.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    alpha: regrets are multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1) before those of iteration t are added.
+    gamma: iteration t weighs t^gamma in the average.
   """
-
-  def __init__(
-    self,
-    game: AnyGame,
-    alpha: float = 1.5,
-    gamma: float = 4.0,
-    pruning: Pruning | Rule | None = None,
-  ) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      alpha: regrets are multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1) before those of iteration t are added.
-      gamma: iteration t weighs t^gamma in the average.
-      pruning: what may be left alone for a while, see `PruningSolver`; None for nothing.
-
-    Raises:
-      ArgumentError: alpha or gamma is negative or NaN, or `pruning` is none.
-      PruningError: that pruning would not be sound here.
-      GameError: see `compile_game`.
-    """
-    minimizer = RegretMatching.discounted_plus(alpha)
-    super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
+  return FullWidthSolver(game, RegretMatching.discounted_plus(alpha), average_weights=gamma)
 
 
-class PDCFRPlusSolver(Solver):
-  """Predictive discounted CFR+, from the same paper as `DCFRPlusSolver`."""
+@recorded
+def PDCFRPlusSolver(game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> FullWidthSolver:
+  """Predictive discounted CFR+, from the same paper as `DCFRPlusSolver`.
 
-  def __init__(self, game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      alpha: as for `DCFRPlusSolver`; once more, of t instead of t - 1, before the predicted regrets are added.
-      gamma: iteration t weighs t^gamma in the average.
-
-    Raises:
-      ArgumentError: alpha or gamma is negative or NaN.
-      GameError: see `compile_game`.
-    """
-    super().__init__(
-      game, RegretMatching.discounted_plus(alpha, predictive=True), average_weights=gamma
-    )
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    alpha: as for `DCFRPlusSolver`; once more, of t instead of t - 1, before the predicted regrets are added.
+    gamma: iteration t weighs t^gamma in the average.
+  """
+  minimizer = RegretMatching.discounted_plus(alpha, predictive=True)
+  return FullWidthSolver(game, minimizer, average_weights=gamma)
 
 
-class HSDCFRSolver(Solver):
+@recorded
+def HSDCFRSolver(
+  game: AnyGame, horizon: int, first_gamma: float = 30.0, order: DiscountOrder = "openspiel"
+) -> FullWidthSolver:
   """DCFR with hyperparameter schedules.
 
   Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024):
   alpha = 1 + 3 t / horizon, beta = -1 - 2 t / horizon, gamma = first_gamma - 5 t / horizon.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    horizon: for how many iterations it is to run; past them the schedules stay where they are.
+    first_gamma: 30, or 15, which the paper also tries; at least 5.
+    order: as in `DCFRSolver`.
   """
-
-  def __init__(
-    self,
-    game: AnyGame,
-    horizon: int,
-    first_gamma: float = 30.0,
-    order: DiscountOrder = "openspiel",
-  ) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      horizon: for how many iterations it is to run; past them the schedules stay where they are.
-      first_gamma: 30, or 15, which the paper also tries; at least 5.
-      order: as in `DCFRSolver`.
-
-    Raises:
-      ArgumentError: the horizon is not a positive integer, first_gamma is less than 5, or there is no such order.
-      GameError: see `compile_game`.
-    """
-    weights = FallingPower(first_gamma, horizon)
-    self.horizon = weights.horizon
-    super().__init__(game, RegretMatching.scheduled(horizon, order), average_weights=weights)
+  weights = FallingPower(first_gamma, horizon)
+  return FullWidthSolver(game, RegretMatching.scheduled(horizon, order), average_weights=weights)
 
 
-class HSPCFRPlusSolver(Solver):
-  """PCFR+ with the average of `HSDCFRSolver`, from the same paper."""
+@recorded
+def HSPCFRPlusSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> FullWidthSolver:
+  """PCFR+ with the average of `HSDCFRSolver`, from the same paper.
 
-  def __init__(self, game: AnyGame, horizon: int, first_gamma: float = 30.0) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      horizon: for how many iterations it is to run; past them the schedule stays where it is.
-      first_gamma: 30, or 15, which the paper also tries; at least 5.
-
-    Raises:
-      ArgumentError: the horizon is not a positive integer, or first_gamma is less than 5.
-      GameError: see `compile_game`.
-    """
-    weights = FallingPower(first_gamma, horizon)
-    self.horizon = weights.horizon
-    super().__init__(game, RegretMatching.predictive_plus(), average_weights=weights)
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    horizon: for how many iterations it is to run; past them the schedule stays where it is.
+    first_gamma: 30, or 15, which the paper also tries; at least 5.
+  """
+  weights = FallingPower(first_gamma, horizon)
+  return FullWidthSolver(game, RegretMatching.predictive_plus(), average_weights=weights)
 
 
-class HedgeCFRSolver(Solver):
-  """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`."""
+@recorded
+def HedgeCFRSolver(
+  game: AnyGame, rate: float = 1.0, alternating_updates: bool = True, threshold: float = 1.0
+) -> FullWidthSolver:
+  """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`.
 
-  def __init__(
-    self,
-    game: AnyGame,
-    rate: float = 1.0,
-    alternating_updates: bool = True,
-    threshold: float = 1.0,
-  ) -> None:
-    """Makes the solver.
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    rate: a factor on the steps; positive.
+    alternating_updates: whether a player sees the strategies to which those before it have just updated.
+    threshold: by what factor the bound on regrets may grow for probabilities that are too small to be 0 (dynamic
+      thresholding); 1 drops none.
+  """
+  return FullWidthSolver(game, Hedge(rate, threshold), alternating_updates=alternating_updates)
 
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      rate: a factor on the steps.
-      alternating_updates: whether a player sees the strategies to which those before it have just updated.
-      threshold: by what factor the bound on regrets may grow for probabilities that are too small to be 0 (dynamic
-        thresholding); 1 drops none.
 
-    Raises:
-      ArgumentError: the rate is not positive and finite, or the threshold is below 1 or not finite.
-      GameError: see `compile_game`.
-    """
-    super().__init__(game, Hedge(rate, threshold), alternating_updates=alternating_updates)
+@recorded
+def AdaptiveOptimisticCFRSolver(
+  game: AnyGame,
+  step: float = 0.25,
+  prediction: float = 0.2,
+  forgetting: float = 1.5,
+  forgetting_offset: float = 2.0,
+  gamma: float = 2.0,
+) -> FullWidthSolver:
+  """CFR with adaptive optimistic mirror descent, no horizon, no unit of payoffs: see `adaptive_mirror_descent`.
+
+  Every player but the last averages the strategy to which it has just updated, the one that the next player is about to
+  face; the last one averages the strategy that the others have just faced.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    step: the factor on all steps; positive.
+    prediction: how much of a step the prediction moves.
+    forgetting: of early errors; errors of before iteration t are multiplied by
+      p / (p + forgetting_offset), p = (t - 1)^forgetting.
+    forgetting_offset: see `forgetting`; 0 forgets nothing.
+    gamma: iteration t weighs t^gamma in the average.
+  """
+  compiled = compile_game(game)
+  minimizer = AdaptiveOptimisticDescent(step, prediction, forgetting, forgetting_offset)
+  averaged = all_but_the_last_after(compiled.num_players)
+  return FullWidthSolver(compiled, minimizer, average_weights=gamma, averaged=averaged)
+
+
+@recorded
+def TremblingHandSolver(
+  game: AnyGame, trembles: float = 0.1, power: float = 0.5, gamma: float = 2.0
+) -> FullWidthSolver:
+  """CFR+ in which every infoset plays at random with probability epsilon_t = trembles / t^power.
+
+  As epsilon vanishes, the average tends to a Nash equilibrium that is sensible off the path too, an extensive-form
+  perfect one; see `trembling_matching`. `largest_infoset_regret` measures by how much it is not.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+    trembles: epsilon at first, below 1.
+    power: how fast it falls, not negative; 0 keeps it.
+    gamma: iteration t weighs t^gamma in the average.
+  """
+  trembles = arguments.real_number(trembles, "trembles", 0.0, math.nextafter(1.0, 0.0))
+  minimizer = TremblingMatching(Fading(trembles, 1.0, power))
+  return FullWidthSolver(game, minimizer, average_weights=gamma)
+
+
+def all_but_the_last_after(num_players: int) -> tuple[Averaged, ...]:
+  """Returns which strategies averages take where the last player's are those that all others have just faced."""
+  others: list[Averaged] = ["after"] * (num_players - 1)
+  return (*others, "before")

@@ -4,20 +4,17 @@ See `cfr.substitute_regrets` for what makes that right, and `regret_minimizers.r
 has to say.
 """
 
-import abc
 import math
 from typing import Any
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr.cfr import recipes
 from spiel_cfr.cfr.loops import Loop
-from spiel_cfr.cfr.numbers import exclusive
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import (
   AMPLE,
   MOST,
@@ -32,68 +29,6 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm, warm_form
-
-
-class WarmStarting(IterativeSolver):
-  """A full-width solver, which can start from a policy."""
-
-  @property
-  def game(self) -> pyspiel.Game:
-    """The game, sequential, as OpenSpiel has it."""
-    return self.compiled_game.game
-
-  @exclusive
-  def warm_start(
-    self,
-    policy: open_spiel.AnyPolicy | IterativeSolver | Float64s,
-    iterations: int | None = None,
-    form: WarmForm | None = None,
-    keep_average: bool = True,
-  ) -> WarmStart:
-    """Begins anew from a policy, as if it had played that for some iterations; see docs/continuing.md.
-
-    Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016).
-
-    Args:
-      policy: anything that `policy.from_policy` reads; or a solver, of which the average policy is taken; or an array
-        in behavioural form, as `average_probabilities` returns it.
-      iterations: T, for how many the policy counts. By default as many as a solver needs for one of its quality: CFR
-        0.03 / c*; those that start in proportion, which converge about like 1 / t, the square root of that.
-      form: "substitute" for the regrets of having met the policy's utilities T times, "proportional" for regrets that
-        go on playing it; None for what suits the minimizer.
-      keep_average: whether the policy enters the average, with the weight of T iterations. Better without where the
-        policy is worse than what is wanted in the end.
-
-    Returns:
-      What it has done, and at what price.
-
-    Raises:
-      PolicyError: the policy is for another game, or its numbers are no probabilities.
-      WarmStartError: the minimizer can't start warm, or not in that form.
-      ArgumentError: `iterations` is not an integer from 1 to a million, or there is no such form.
-      NotFiniteError: what the policy is worth is not finite, or its weight is not.
-    """
-    game = self.compiled_game
-    found, chosen = plan(
-      game, self._minimizer, self._with_held(read_policy(game, policy)), iterations, form
-    )
-    with DeferredInterrupt():
-      self._start_warm(found, chosen, bool(keep_average))
-      self._loads += 1
-    return chosen
-
-  def _with_held(self, probabilities: Float64s) -> Float64s:
-    """Returns a behavioural form in which what is held is what it is."""
-    return probabilities
-
-  @property
-  @abc.abstractmethod
-  def _minimizer(self) -> LocalMinimizer:
-    """What every infoset does."""
-
-  @abc.abstractmethod
-  def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
-    """Begins anew as it was planned."""
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
@@ -112,7 +47,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
     except (TypeError, ValueError) as error:
       raise errors.PolicyError(f"The array is no policy in behavioural form: {error}.") from None
     return np.asarray(policy, np.float64)
-  if not isinstance(policy, IterativeSolver):
+  if not isinstance(policy, Solver):
     return open_spiel.from_policy(game, policy)
   if policy.compiled_game is game or policy.compiled_game.digest == game.digest:
     return policy.average_probabilities()
@@ -120,19 +55,32 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 
 
 def plan(
-  game: CompiledGame,
-  minimizer: LocalMinimizer,
-  probabilities: Float64s,
-  iterations: int | None,
-  form: WarmForm | None,
+  solver: Any, policy: Any, iterations: int | None = None, form: WarmForm | None = None
 ) -> tuple[Known, WarmStart]:
-  """Decides how to start warm, and changes nothing.
+  """Decides how a full-width solver begins anew from a policy, as if it had played that for some iterations.
+
+  Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016); see docs/continuing.md.
+
+  Args:
+    solver: the solver, which stays as it is.
+    policy: anything that `policies.from_policy` reads; or a solver, of which the average policy is taken; or an array
+      in behavioural form, as `average_probabilities` returns it.
+    iterations: T, for how many the policy counts. By default as many as a solver needs for one of its quality: CFR
+      0.03 / c*; those that start in proportion, which converge about like 1 / t, the square root of that.
+    form: "substitute" for the regrets of having met the policy's utilities T times, "proportional" for regrets that
+      go on playing it; None for what suits the minimizer.
+
+  Returns:
+    What is known of the policy; and what a start does, at what price.
 
   Raises:
+    PolicyError: the policy is for another game, or its numbers are no probabilities.
     WarmStartError: the minimizer can't start warm, or not in that form.
-    ArgumentError: there is no such form, or `iterations` is not an integer from 1 to `MOST`.
+    ArgumentError: `iterations` is not an integer from 1 to a million, or there is no such form.
     NotFiniteError: what the policy is worth is not finite.
   """
+  game, minimizer = solver.compiled_game, solver.minimizer
+  probabilities = solver.with_locked(read_policy(game, policy))
   if form is not None:
     arguments.one_of(form, "form", ("substitute", "proportional"))
   chosen = warm_form(minimizer, form)
@@ -180,36 +128,37 @@ def begin_from(
     loop.set_state_line(line, values)
   loop.set_strategy(strategy)
   if chosen.form == "proportional":
-    loop.resume(found.sequence_form, parameters)
+    loop.init_from_strategy(found.sequence_form, parameters)
 
 
 def transfer(
-  solver: WarmStarting,
+  solver: Any,
   game: AnyGame,
   iterations: int | None = None,
   form: WarmForm | None = None,
   keep_average: bool = True,
-) -> WarmStarting:
+) -> Any:
   """Makes the same solver for a game with other payoffs, and starts it from the average policy of this one.
 
   Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014), scale the regrets that the same play would
   have had with the other payoffs. A warm start needs no regrets by component, and did better; see docs/continuing.md.
 
   Args:
-    solver: a full-width solver; it is left alone.
+    solver: a full-width solver, or one that is restarted; it is left alone.
     game: a compiled game, or what `compile_game` takes, with the same infosets.
-    iterations: as for `WarmStarting.warm_start`, like the next two.
-    form: likewise.
-    keep_average: likewise.
+    iterations: for how many the policy counts, see `plan`.
+    form: see `plan`.
+    keep_average: whether the policy enters the average, with the weight of these iterations. Better without where the
+      policy is worse than what is wanted in the end.
 
   Raises:
     ArgumentError: `solver` is no full-width solver, or an argument of its constructor can't be written as JSON.
     PolicyError: the infosets are others.
-    WarmStartError: see `WarmStarting.warm_start`.
+    WarmStartError: the minimizer can't start warm.
     GameError: see `compile_game`.
   """
-  if not isinstance(solver, WarmStarting):
+  if not hasattr(solver, "warm_start"):
     raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")
-  result = type(solver)._made(compile_game(game), solver.description())
+  result = recipes.make(solver.description(), compile_game(game))
   result.warm_start(solver, iterations, form, keep_average)
   return result

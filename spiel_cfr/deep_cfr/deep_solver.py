@@ -14,9 +14,9 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import whole_steps
-from spiel_cfr.cfr.numbers import exclusive
+from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.deep_cfr import resuming
 from spiel_cfr.deep_cfr.deep_options import Hyperparameters, Learning
 from spiel_cfr.deep_cfr.exact_memory import InfosetTable, matched, softmax
@@ -151,11 +151,11 @@ class DeepSolver(SamplingSolver):
     return self._engine
 
   # On states too, a copy is what `state_dict` says.
-  __copy__ = IterativeSolver.__copy__
+  __copy__ = Solver.__copy__
 
-  def _game_identity(self) -> dict[str, str | None]:
+  def game_identity(self) -> dict[str, str | None]:
     own = {"game": str(self.game), "game_sha256": None}
-    return own if self._compiled is None else super()._game_identity()
+    return own if self._compiled is None else super().game_identity()
 
   # On states there are, besides arrays of the networks, memories that grow.
   _fixed = ("_counters", "_logarithms", "_parameters", "_scales")
@@ -361,8 +361,8 @@ class DeepSolver(SamplingSolver):
     return from_policy(self.compiled_game, self.current_policy())
 
   # The infosets met are not named here: only a compiled game lists them.
-  average_policy_dict = IterativeSolver.average_policy_dict
-  current_policy_dict = IterativeSolver.current_policy_dict
+  average_policy_dict = Solver.average_policy_dict
+  current_policy_dict = Solver.current_policy_dict
 
   def _policy_of(self, past: list[list[Past]]) -> AveragePolicy:
     """Returns the average policy of some networks a player."""

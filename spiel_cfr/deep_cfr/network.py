@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.descriptions import Described
+from spiel_cfr.cfr.recipes import Described
 
 Array = npt.NDArray[Any]
 # The parts of a fit in which its steps become longer, and shorter.

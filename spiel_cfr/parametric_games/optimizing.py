@@ -10,7 +10,7 @@ import numpy as np
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.warm_start import WarmStarting, transfer
+from spiel_cfr.cfr.warm_start import transfer
 from spiel_cfr.parametric_games.linear_games import LinearGame
 
 
@@ -113,7 +113,7 @@ def optimize_parameters(
       )
     if current is None:
       current = catalogue.make(solver, compiled, steps * iterations)
-      if not isinstance(current, WarmStarting):
+      if not hasattr(current, "warm_start"):
         raise errors.ArgumentError(f"{solver!r} is no full-width solver, and can't start warm.")
     else:
       current = transfer(current, compiled, keep_average=False)

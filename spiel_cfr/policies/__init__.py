@@ -2,7 +2,7 @@
 
 from spiel_cfr.policies.forms import behavioral_form, sequence_form, uniform
 from spiel_cfr.policies.live_policy import LivePolicy
-from spiel_cfr.policies.locked import held_part, held_sequences
+from spiel_cfr.policies.locked import locked_part, locked_sequences
 from spiel_cfr.policies.open_spiel import (
   AnyPolicy,
   CompiledTabularPolicy,
@@ -20,8 +20,8 @@ __all__ = [
   "PolicyDict",
   "behavioral_form",
   "from_policy",
-  "held_part",
-  "held_sequences",
+  "locked_part",
+  "locked_sequences",
   "player_to_move",
   "sequence_form",
   "to_dict",

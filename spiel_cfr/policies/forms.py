@@ -108,3 +108,18 @@ def tied(compiled: CompiledGame, sums: Float64s, strategy: Float64s) -> Float64s
         some, shared[sequences] / np.where(some, total, 1.0), strategy[sequences]
       )
   return result
+
+
+def check_sequence_form(compiled: CompiledGame, sequence_form: Float64s, tolerance: float) -> None:
+  """Checks that numbers over sequences are strategies in sequence form.
+
+  Raises:
+    ValueError: they are not, by more than `tolerance`.
+  """
+  require(sequence_form >= 0, "strategies are not negative")
+  for tree in compiled.treeplexes:
+    require(abs(sequence_form[tree.root] - 1) <= tolerance, "strategies begin with 1")
+    for sequences, infosets in tree.blocks():
+      above = sequence_form[tree.parent[infosets]]
+      apart = np.abs(sequence_form[sequences].sum(axis=0) - above)
+      require(apart <= tolerance, "strategies are played to their end")

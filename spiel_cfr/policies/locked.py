@@ -14,7 +14,7 @@ from spiel_cfr.policies.forms import uniform
 Mask = npt.NDArray[np.uint8]
 
 
-def held_part(
+def locked_part(
   compiled: CompiledGame, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None
 ) -> tuple[Mask, Float64s]:
   """Reads a part of a policy.
@@ -34,7 +34,7 @@ def held_part(
   if infostates is None and not isinstance(policy, Mapping):
     raise errors.PolicyError("Say which infostates of the policy are meant, or give a mapping.")
   names = [*policy] if infostates is None else [*infostates]
-  held = np.zeros(compiled.num_infosets, np.uint8)
+  locked = np.zeros(compiled.num_infosets, np.uint8)
   places = np.concatenate(
     [
       tree.first_infoset + own.position.astype(np.int64)
@@ -45,21 +45,21 @@ def held_part(
     row = compiled.rows.get(name) if isinstance(name, str) else None
     if row is None:
       raise errors.PolicyError(f"There is no infostate {name!r} in {compiled.game_string}.")
-    held[places[row]] = 1
+    locked[places[row]] = 1
   if isinstance(policy, Mapping):
     missing = [name for name in names if name not in policy]
     if missing:
       raise errors.PolicyError(f"The policy has no probabilities for infostate {missing[0]!r}.")
     rest = open_spiel.to_dict(compiled, uniform(compiled))
     policy = rest | {name: policy[name] for name in names}
-  return held, open_spiel.from_policy(compiled, policy)
+  return locked, open_spiel.from_policy(compiled, policy)
 
 
-def held_sequences(compiled: CompiledGame, held: Mask) -> Int64s:
+def locked_sequences(compiled: CompiledGame, locked: Mask) -> Int64s:
   """Returns the sequences of the infosets at which a mask is not 0."""
   result = [np.zeros(0, np.int64)]
-  if held.any():
+  if locked.any():
     for tree in compiled.treeplexes:
-      own = held[tree.first_infoset : tree.first_infoset + tree.num_infosets] > 0
+      own = locked[tree.first_infoset : tree.first_infoset + tree.num_infosets] > 0
       result += [block[:, own[infosets]].ravel() for block, infosets in tree.blocks()]
   return np.concatenate(result)

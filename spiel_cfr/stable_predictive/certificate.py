@@ -29,7 +29,7 @@ def certify(solver: StablePredictiveRun) -> Certificate:
   players: list[PaperPlayer | LocalPlayer] = [
     make(solver, player) for player in range(game.num_players)
   ]
-  replica = solver.restarted()
+  replica = solver.blank(solver.configuration())
   for t in range(1, solver.iteration + 1):
     old, old_sequence = replica.current_probabilities(), replica.current_sequence_form()
     replica.evaluate_and_update_policy()

@@ -1,15 +1,15 @@
 """The iterations of full-width solvers: one interface, and an implementation for each way to go through a game."""
 
-from spiel_cfr.cfr.loops.flat import FlatLoop
 from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
 from spiel_cfr.cfr.loops.mapped_shards import MappedLoop
 from spiel_cfr.cfr.loops.parts import PartsLoop
 from spiel_cfr.cfr.loops.remote_shards import RemoteLoop
+from spiel_cfr.cfr.loops.whole_game import WholeGameLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.shards import MappedPartition, RemotePartition
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 
-__all__ = ["FlatLoop", "IterationNumbers", "Loop", "make_loop"]
+__all__ = ["IterationNumbers", "Loop", "WholeGameLoop", "make_loop"]
 
 
 def make_loop(
@@ -24,7 +24,7 @@ def make_loop(
     correlated: whether it keeps `Loop.gradients` and `Loop.play_values`.
   """
   if game.partition is None:
-    return FlatLoop(game, minimizer, tapered, correlated)
+    return WholeGameLoop(game, minimizer, tapered, correlated)
   if isinstance(game.partition, MappedPartition):
     return MappedLoop(game, minimizer, game.partition, tapered, correlated)
   if isinstance(game.partition, RemotePartition):

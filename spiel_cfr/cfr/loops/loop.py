@@ -12,7 +12,7 @@ taken first.
 """
 
 import abc
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class IterationNumbers(NamedTuple):
 class Loop(abc.ABC):
   """The arrays of one solver. Those named here are all that it remembers; whoever writes to them calls `refresh`.
 
-  Whoever looks at them, or calls anything but `advance` and `values`, takes what `gathered` returns.
+  Whoever looks at them, or calls anything but `advance` and `values`, calls `gather` first.
 
   Attributes:
     strategy: probability of each sequence's action at its infoset, shape (sequences,).
@@ -93,16 +93,16 @@ class Loop(abc.ABC):
         interruption can come between an iteration and its number.
     """
 
-  def hold(self, sequences: Int64s) -> None:
+  def lock(self, sequences: Int64s) -> None:
     """From now on keeps the probabilities at these sequences what they are, whatever the minimizer chooses."""
-    self._held, self._kept = sequences.astype(np.uint32), self.strategy[sequences]
+    self._locked, self._kept = sequences.astype(np.uint32), self.strategy[sequences]
 
-  def _restore_held(self) -> None:
-    """Overwrites what has been chosen at held sequences."""
-    self.strategy[self._held] = self._kept
+  def _restore_locked(self) -> None:
+    """Overwrites what has been chosen at locked sequences."""
+    self.strategy[self._locked] = self._kept
 
   @abc.abstractmethod
-  def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
+  def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """Goes on from other strategies: they become the current ones, and the minimizer's state is made to fit them.
 
     Args:
@@ -111,19 +111,16 @@ class Loop(abc.ABC):
     """
 
   @abc.abstractmethod
-  def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
+  def update(self, player: int, numbers: IterationNumbers) -> None:
     """Does the part of an iteration in which one player evaluates the current policies and updates its own.
 
     Args:
       player: who.
-      parameters: see `IterationNumbers`, a row of it.
-      before: likewise.
-      after: likewise.
+      numbers: of one iteration; what it adds to `tapered` is the caller's business.
     """
 
-  def gathered(self) -> Self:
-    """Returns this loop, with all arrays up to date: `advance` may have left some of them elsewhere."""
-    return self
+  def gather(self) -> None:  # noqa: B027
+    """Brings all arrays up to date: `advance` may have left some of them elsewhere."""
 
   @abc.abstractmethod
   def refresh(self) -> None:
@@ -154,7 +151,7 @@ class Loop(abc.ABC):
     return forms.sequence_form(self._game, self.strategy)
 
   def set_strategy(self, probabilities: Float64s) -> None:
-    """Makes a behavioural form, shape (sequences,), the current policy, but for what is held."""
+    """Makes a behavioural form, shape (sequences,), the current policy, but for what is locked."""
     self.strategy[:] = probabilities
-    self._restore_held()
+    self._restore_locked()
     self.refresh()

@@ -54,7 +54,7 @@ class PartsLoop(Loop):
     self.gradients = aligned_zeros(0)
     self.play_values = np.zeros(len(PLAYERS) if correlated else 0)
     self._parts = partition.parts
-    self.hold(np.zeros(0, np.int64))
+    self.lock(np.zeros(0, np.int64))
     for line, values in enumerate(self._initial_local):
       self.set_local_line(line, values)
 
@@ -63,7 +63,6 @@ class PartsLoop(Loop):
     return new_memory(self._game, self._minimizer)
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
-    """See the base class. Ctrl-C raises KeyboardInterrupt between two iterations."""
     parameters, before, after, additions = numbers
     turns = [(0,), (1,)] if alternating else [PLAYERS]
     owed = before[:1].sum(axis=0)
@@ -86,8 +85,12 @@ class PartsLoop(Loop):
     self._enter_trunk()
     whole_steps(iterate, len(parameters))
 
-  def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
-    """See the base class."""
+  def update(self, player: int, numbers: IterationNumbers) -> None:
+    parameters, before, after = (
+      numbers.parameters[0],
+      numbers.weights_before[0],
+      numbers.weights_after[0],
+    )
     self._enter_trunk()
     owed = np.zeros(len(PLAYERS))
     owed[player] = before[player]
@@ -106,8 +109,7 @@ class PartsLoop(Loop):
     for player in PLAYERS:
       self._steps.reach(0, player, self._steps.walk.trunk)
 
-  def resume(self, sequence_form: Float64s, parameters: Float64s) -> None:
-    """See the base class."""
+  def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
     kernel = resumption(self._minimizer)
     for number in range(len(self._parts)):
       walk = self._steps.walk
@@ -115,38 +117,33 @@ class PartsLoop(Loop):
       workspace.scratch.value[:] = 0.0
       for player in PLAYERS:
         self._steps.adopt(number, player, workspace, sequence_form)
-        self._restore_held()
+        self._restore_locked()
         utility = workspace.utility[player][0]
         self._steps.sweep_up(kernel, number, player, utility, workspace, parameters)
 
   def refresh(self) -> None:
-    """See the base class: reach probabilities are computed anew in each call of `advance`."""
+    """Does nothing: reach probabilities are computed anew in each call of `advance`."""
 
   def values(self) -> list[float]:
-    """See the base class."""
     return [float(self._steps.walk.trunk.utility[player][0][0]) for player in PLAYERS]
 
   def state_line(self, line: int) -> Float64s:
-    """See the base class."""
     result = np.zeros(self._game.end)
     for own, lines in self._state_blocks():
       result[own] = lines[line]
     return result
 
   def set_state_line(self, line: int, values: Float64s) -> None:
-    """See the base class."""
     for own, lines in self._state_blocks():
       lines[line] = values[own]
 
   def local_line(self, line: int) -> Float64s:
-    """See the base class."""
     result = np.zeros(self._game.num_infosets)
     for own, lines in self._local_blocks():
       result[own] = lines[line]
     return result
 
   def set_local_line(self, line: int, values: Float64s) -> None:
-    """See the base class."""
     for own, lines in self._local_blocks():
       lines[line] = values[own]
 
@@ -172,7 +169,7 @@ class PartsLoop(Loop):
   ) -> None:
     """Does an iteration of the players that update together, and pays what is owed to averages."""
     self._visit_subtrees(turn, parameters, owed)
-    self._restore_held()
+    self._restore_locked()
     self._update_trunk(turn, parameters, before, after)
     owed[:] = 0.0
 
@@ -197,7 +194,7 @@ class PartsLoop(Loop):
       steps.walk.gradient(0, player, workspace)
     for player in turn:
       steps.observe(0, player, workspace, parameters)
-      self._restore_held()
+      self._restore_locked()
       if len(self.play_values):
         self.play_values[player] += before[player] * workspace.utility[player][0][0]
       weights = float(before[player]), float(after[player])

@@ -12,12 +12,13 @@ import pickle
 import uuid
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s
+from spiel_cfr._numba.arrays import AnyFloats
 from spiel_cfr._util.time_slices import whole_steps
+from spiel_cfr.cfr.loops.loop import IterationNumbers
 from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.cfr.loops.shards import (
   ShardedLoop,
@@ -46,11 +47,11 @@ class _Snapshot(NamedTuple):
 
   Attributes:
     arrays: of each part in turn, see `_all_remembered`.
-    held: which sequences keep their probabilities, and these.
+    locked: which sequences keep their probabilities, and these.
   """
 
   arrays: list[AnyFloats]
-  held: tuple[Any, AnyFloats]
+  locked: tuple[Any, AnyFloats]
 
 
 class _Order(NamedTuple):
@@ -115,7 +116,7 @@ class RemoteLoop(ShardedLoop):
     ]
     weakref.finalize(self, _forget_all, self._shards).atexit = False
 
-  def gathered(self) -> Self:
+  def gather(self) -> None:
     """See the base class."""
     if self._visits:
       # Ctrl-C is to wait.
@@ -124,14 +125,12 @@ class RemoteLoop(ShardedLoop):
     self._serial += 1
     for shard in self._shards:
       shard.barrier = self._serial
-    return self
 
-  def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
-    """See the base class."""
+  def update(self, player: int, numbers: IterationNumbers) -> None:
     try:
-      super().update(player, parameters, before, after)
+      super().update(player, numbers)
     finally:
-      self.gathered()
+      self.gather()
 
   def _share(self, visit: Visit) -> None:
     self._visits.append(visit)
@@ -186,7 +185,7 @@ class RemoteLoop(ShardedLoop):
     now = [reach.copy() for reach in trunk]
     totals = [self._steps.total(player) for player in PLAYERS]
     for shard in self._shards:
-      _go_through(self._steps, shard.numbers, self._since(shard), self._restore_held)
+      _go_through(self._steps, shard.numbers, self._since(shard), self._restore_locked)
       shard.barrier = self._serial
     for player, reach in enumerate(now):
       trunk[player][:] = reach
@@ -202,9 +201,9 @@ class RemoteLoop(ShardedLoop):
     for number in shard.numbers:
       for own in self._parts[number].sequences:
         is_there[own] = True
-    there = is_there[self._held]
-    held = self._held[there], self._kept[there]
-    return _Snapshot(_all_remembered(self._steps, shard.numbers), held)
+    there = is_there[self._locked]
+    locked = self._locked[there], self._kept[there]
+    return _Snapshot(_all_remembered(self._steps, shard.numbers), locked)
 
 
 class _Worker:
@@ -221,18 +220,18 @@ class _Worker:
     # As long as those of the whole game; but memory that is never written to is only an address.
     memory = new_memory(game, minimizer)
     self._steps = PartSteps(game, minimizer, partition, memory)
-    self._held: tuple[Any, AnyFloats] = np.zeros(0, np.int64), memory.strategy[:0]
+    self._locked: tuple[Any, AnyFloats] = np.zeros(0, np.int64), memory.strategy[:0]
     self.serial = -1
 
   def take(self, numbers: Sequence[int], snapshot: _Snapshot, serial: int) -> None:
     """Takes over what was remembered after a visit."""
     _write(self._steps, numbers, snapshot.arrays)
-    self._held, self.serial = snapshot.held, serial
+    self._locked, self.serial = snapshot.locked, serial
 
   def serve(self, order: _Order) -> _Answer:
     """Does what it is told."""
     self.serial = -1
-    _go_through(self._steps, order.numbers, order.visits, self._restore_held)
+    _go_through(self._steps, order.numbers, order.visits, self._restore_locked)
     self.serial = order.visits[-1].serial if order.visits else order.since
     turn = order.visits[-1].turn if order.visits else ()
     return _Answer(
@@ -240,8 +239,8 @@ class _Worker:
       _all_remembered(self._steps, order.numbers) if order.barrier else [],
     )
 
-  def _restore_held(self) -> None:
-    sequences, probabilities = self._held
+  def _restore_locked(self) -> None:
+    sequences, probabilities = self._locked
     self._steps.memory.strategy[sequences] = probabilities
 
 

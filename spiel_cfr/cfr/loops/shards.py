@@ -84,9 +84,8 @@ class ShardedLoop(PartsLoop):
     super().advance(alternating, numbers, done)
     self._raise_failure()
 
-  def update(self, player: int, parameters: Float64s, before: Float64s, after: Float64s) -> None:
-    """See the base class, and `advance`."""
-    super().update(player, parameters, before, after)
+  def update(self, player: int, numbers: IterationNumbers) -> None:
+    super().update(player, numbers)
     self._raise_failure()
 
   def _raise_failure(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.descriptions import Described
+from spiel_cfr.cfr.recipes import Described
 
 Rule: TypeAlias = Literal["partial", "regret", "best_response"]
 

@@ -1,4 +1,4 @@
-"""Whether what is loaded is of the same kind as what a solver keeps: the type, and for arrays the shape."""
+"""Temporary."""
 
 from typing import Any
 

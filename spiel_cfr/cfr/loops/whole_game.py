@@ -1,0 +1,368 @@
+"""Iterations over a game as a whole, in one call of compiled code: the gradient, up the tree, down the tree."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import (
+  COUNT_TABLE,
+  COUNTS,
+  FLOAT_TABLE,
+  FLOATS,
+  INDICES,
+  AnyFloats,
+  Float64s,
+  Int64s,
+  Uint16s,
+  Uint32s,
+  Uint64s,
+  aligned_zeros,
+  floats,
+  tuple_type,
+)
+from spiel_cfr._numba.kernels import Kernel, kernel
+from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
+from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.decisions import Decisions
+from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, block_signature
+from spiel_cfr.games.sequence_form.shared_infosets import (
+  NO_TIES,
+  TIES,
+  Ties,
+  spans_depths,
+  tied_sweep_up,
+  tied_sweep_up_signature,
+)
+from spiel_cfr.games.sequence_form.tree_passes import (
+  TREE,
+  Memory,
+  Scratch,
+  Tree,
+  dither_after,
+  memory_type,
+  new_scratch,
+  scratch_type,
+  sweep_down,
+  sweep_up,
+  tree_adopt,
+  tree_reach,
+  tree_up,
+)
+from spiel_cfr.policies import forms
+from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumption
+
+_ONE = np.uint64(1)
+
+
+class _Game(NamedTuple):
+  """What iterations read of a game; all but `ties` (no players where none are) are of `games.compiled.decisions`."""
+
+  payoff: PayoffArrays
+  players: Uint64s
+  tree: Tree
+  forced: Uint32s
+  chosen: Uint32s
+  ties: Ties
+
+
+class _Arrays(NamedTuple):
+  """What iterations write to.
+
+  Attributes:
+    memory: strategies, averages, and what the minimizer keeps.
+    tapered: see `Loop`, as for the next two.
+    gradients: of two players' play, the average of one says what gradients the other has seen: then empty.
+    play_values: empty if nobody wants them.
+    locked: sequences at which strategies stay.
+    kept: their probabilities.
+    sequence_form: of the current strategies, shape (sequences,).
+    utility: of each sequence, shape (sequences,).
+    prediction: predicted utilities, shape (sequences,), or (0,) if there are none.
+    pooled: predicted ones, pooled over shared infosets, likewise.
+    scratch: what block kernels work on.
+  """
+
+  memory: Memory
+  tapered: AnyFloats
+  gradients: Float64s
+  play_values: Float64s
+  locked: Uint32s
+  kept: AnyFloats
+  sequence_form: AnyFloats
+  utility: AnyFloats
+  prediction: AnyFloats
+  pooled: AnyFloats
+  scratch: Scratch
+
+
+@block_kernel
+def no_prediction(block: Block) -> None:
+  """Stands in for `predict` where there is none; never called."""
+
+
+def _signature(number: Any) -> Any:
+  line = floats(number)
+  step = types.FunctionType(block_signature(number))
+  counts = types.uint64
+  return types.void(
+    types.FunctionType(gradient_signature(number)),
+    step,
+    step,
+    types.FunctionType(tied_sweep_up_signature(number)),
+    types.boolean,
+    tuple_type(_Game, payoff_arrays_type(number), COUNT_TABLE, TREE, INDICES, INDICES, TIES),
+    tuple_type(
+      _Arrays,
+      *(memory_type(number), line, FLOATS, FLOATS, INDICES),
+      *(line, line, line, line, line, scratch_type(number)),
+    ),
+    *(types.boolean, tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)),
+    *(COUNTS, counts, counts),
+  )
+
+
+# Kernels are arguments of their own, because to read them from a tuple takes Python longer.
+@kernel(_signature)
+def run_iterations(
+  gradient: Kernel,
+  observe: Kernel,
+  predict: Kernel,
+  sweep_ties: Kernel,
+  predicts: bool,
+  game: _Game,
+  arrays: _Arrays,
+  alternating: bool,
+  numbers: IterationNumbers,
+  done: Uint64s,
+  first_player: int,
+  end_player: int,
+) -> None:
+  """Runs as many iterations as there are rows of numbers, of the players from `first_player` to `end_player` - 1.
+
+  Args:
+    gradient: the payoff's kernel.
+    observe: the minimizer's kernels, see `regret_minimizers.regret_minimizer`.
+    predict: called if `predicts`.
+    sweep_ties: `tied_sweep_up`, for games with shared infosets.
+    predicts: whether the minimizer predicts.
+    game: what they read.
+    arrays: what they write to.
+    alternating: see `Loop.advance`.
+    numbers: see `IterationNumbers`.
+    done: see `Loop.advance`.
+    first_player: who updates first.
+    end_player: one more than who updates last.
+  """
+  payoff, players, tree, forced, chosen, ties = game
+  memory, tapered, gradients, play_values, locked, kept = arrays[:6]
+  sequence_form, utility, prediction, pooled, scratch = arrays[6:]
+  strategy, cumulative, state, local = memory
+  tied = ties.players.shape[0] > 0
+  for iteration in range(np.uint64(numbers.parameters.shape[0])):
+    parameters = numbers.parameters[iteration]
+    if not alternating:
+      for player in range(first_player, end_player):
+        gradient(player, payoff, sequence_form, utility)
+        if gradients.shape[0] != 0:
+          weight = numbers.weights_before[iteration, player]
+          for i in range(players[player, 2], players[player, 3]):
+            gradients[i] += weight * utility[i]
+    for player in range(first_player, end_player):
+      begin, end = players[player, 0], players[player, 1]
+      root, stop = players[player, 2], players[player, 3]
+      if alternating:
+        gradient(player, payoff, sequence_form, utility)
+      if predicts:
+        for i in range(root, stop):
+          prediction[i] = utility[i]
+      # fmt: off
+      if tied:
+        sweep_ties(
+          observe, False, player, ties, tree, strategy, utility, pooled, state, local, parameters, scratch
+        )
+        if predicts:
+          sweep_ties(
+            predict, True, player, ties, tree, strategy, prediction, pooled, state, local, parameters, scratch
+          )
+      else:
+        sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
+        if predicts:
+          sweep_up(predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch)
+      # fmt: on
+      for i in range(locked.shape[0]):
+        strategy[locked[i]] = kept[i]
+      before = numbers.weights_before[iteration, player]
+      after = numbers.weights_after[iteration, player]
+      if play_values.shape[0] != 0:
+        play_values[player] += before * utility[root]
+      dither = dither_after(np.float64(cumulative[root]))
+      added = number_for(cumulative, before + after)
+      cumulative[root] = add_unbiased(cumulative[root], added, number_for(cumulative, dither))
+      sweep_down(
+        begin, end, tree, strategy, sequence_form, cumulative, scratch, before, after, dither
+      )
+    done[0] += _ONE
+    addition = numbers.additions[iteration]
+    if addition != 0.0:
+      for i in range(np.uint64(tapered.shape[0])):
+        tapered[i] += addition * cumulative[i]
+      done[1] = done[0]
+  for i in range(forced.shape[0]):
+    sequence_form[forced[i]] = sequence_form[chosen[i]]
+    cumulative[forced[i]] = cumulative[chosen[i]]
+    if tapered.shape[0] != 0:
+      tapered[forced[i]] = tapered[chosen[i]]
+
+
+class WholeGameLoop(Loop):
+  """Iterations over a game as a whole. All arrays are in the game's order.
+
+  Infosets with one action are left out, but for minimizers that want to see them.
+  """
+
+  def __init__(
+    self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool, correlated: bool
+  ) -> None:
+    """Allocates the arrays; strategies are uniform.
+
+    Raises:
+      AbstractionError: the minimizer predicts, and shared infosets are not all as deep.
+    """
+    super().__init__(game, minimizer)
+    # Whether arguments of kernels are checked, for which that of a loop that takes its place for a while is too short.
+    self._checks = True
+    if game.ties is not None and self._predicts and spans_depths(game.ties, game.groups):
+      raise errors.AbstractionError(
+        f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets that are as "
+        "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
+        "own actions into the names of the buckets."
+      )
+    decisions = game.every_infoset if minimizer.visits_forced else game.decisions
+    self._allocate(decisions, tapered, correlated, game.scale)
+    self.strategy[:] = forms.uniform(game)
+    self.local[:, : game.num_infosets] = self._initial_local
+    self.refresh()
+
+  @classmethod
+  def blank(cls, game: CompiledGame, minimizer: LocalMinimizer, scale: Uint16s) -> "WholeGameLoop":
+    """Returns a loop of zeros, for somebody who writes to all of its arrays, with a minimizer of another loop.
+
+    `scale` is as `CompiledGame.scale`.
+    """
+    result = cls.__new__(cls)
+    result._game, result._minimizer, result._checks = game, minimizer, False
+    result._allocate(game.every_infoset, False, False, scale)
+    return result
+
+  def _allocate(
+    self, decisions: Decisions, tapered: bool, correlated: bool, scale: Uint16s
+  ) -> None:
+    game, minimizer = self._game, self._minimizer
+    zeros = functools.partial(aligned_zeros, dtype=game.dtype)
+    self.strategy, self.cumulative = zeros(game.end), zeros(game.end)
+    self.tapered = zeros(game.end if tapered else 0)
+    self.gradients = aligned_zeros(game.end if correlated and game.num_players > 2 else 0)
+    self.play_values = np.zeros(game.num_players if correlated else 0)
+    self.state = zeros(minimizer.state_lines, game.end)
+    # Kernels may read whole vectors.
+    self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES)
+    self._sequence_form, self._utility = zeros(game.end), zeros(game.end)
+    self._scratch = new_scratch(game.dtype)
+    self._tree = Tree(game.groups, game.parent, scale)
+    self._decisions = decisions
+    self._roots = [treeplex.root for treeplex in game.treeplexes]
+    self._sequence_form[self._roots] = 1.0
+    self.lock(np.zeros(0, np.int64))
+
+  @property
+  def _predicts(self) -> bool:
+    return self._minimizer.predict is not None
+
+  def lock(self, sequences: Int64s) -> None:
+    super().lock(sequences)
+    self.__dict__.pop("_run", None)
+
+  @functools.cached_property
+  def _run(self) -> Callable[..., None]:
+    """The iterations, with all arguments that stay: to check these takes longer than an iteration of small games."""
+    game, minimizer, decisions, dtype = (
+      self._game,
+      self._minimizer,
+      self._decisions,
+      self._game.dtype,
+    )
+    zeros = functools.partial(aligned_zeros, dtype=dtype)
+    kernel = run_iterations.of(dtype)
+    bind = kernel.bound if self._checks else functools.partial(functools.partial, kernel.unchecked)
+    return bind(
+      decisions.payoff.gradient.of(dtype),
+      minimizer.observe.of(dtype),
+      (minimizer.predict or no_prediction).of(dtype),
+      tied_sweep_up.of(dtype),
+      self._predicts,
+      _Game(
+        decisions.payoff.arrays_of(dtype),
+        decisions.players,
+        self._tree._replace(groups=decisions.groups, parent=decisions.parent),
+        decisions.forced,
+        decisions.chosen,
+        game.ties or NO_TIES,
+      ),
+      _Arrays(
+        Memory(self.strategy, self.cumulative, self.state, self.local),
+        *(self.tapered, self.gradients, self.play_values, self._locked, self._kept),
+        *(self._sequence_form, self._utility),
+        zeros(game.end if self._predicts else 0),
+        zeros(0 if game.ties is None else game.end),
+        self._scratch,
+      ),
+    )
+
+  def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
+    self._run(alternating, numbers, done, 0, self._game.num_players)
+
+  def update(self, player: int, numbers: IterationNumbers) -> None:
+    self._run(True, numbers, np.zeros(2, np.uint64), player, player + 1)
+
+  def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
+    dtype = self._game.dtype
+    tree_adopt.of(dtype)(self._tree, sequence_form.astype(dtype), self.strategy)
+    if self._game.ties is not None:
+      self.strategy[:] = forms.tied(self._game, sequence_form, self.strategy)
+    self._restore_locked()
+    self._scratch.value[:] = 0.0
+    memory = self.state, self.local, parameters, self._scratch
+    adapt = resumption(self._minimizer).of(dtype)
+    tree_up.of(dtype)(adapt, self._tree, self.strategy, self._utility, *memory)
+    self.refresh()
+
+  def refresh(self) -> None:
+    # The empty sequences are 1 from the beginning.
+    reach = tree_reach.of(self._game.dtype)
+    reach(self._tree, self.strategy, self._sequence_form, self._scratch)
+
+  def current_sequence_form(self) -> Float64s:
+    return self._sequence_form.astype(np.float64)
+
+  def values(self) -> list[float]:
+    return [self._utility.item(root) for root in self._roots]
+
+  def state_line(self, line: int) -> Float64s:
+    result: Float64s = self.state[line].astype(np.float64, copy=False)
+    return result
+
+  def set_state_line(self, line: int, values: Float64s) -> None:
+    self.state[line] = values
+
+  def local_line(self, line: int) -> Float64s:
+    result: Float64s = self.local[line, : self._game.num_infosets]
+    return result
+
+  def set_local_line(self, line: int, values: Float64s) -> None:
+    self.local[line, : self._game.num_infosets] = values

@@ -1,0 +1,159 @@
+"""How a solver was made, in words: the name of a class or function and its arguments, as JSON has them.
+
+Checkpoints and traces keep that, and `make` follows it. Whatever makes solvers notes it by being decorated with
+`recorded`; constructors of solvers are, by themselves.
+"""
+
+import dataclasses
+import enum
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.schedules import Schedule
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NAME = "class"
+_GAME = "game"
+
+
+class Recipe(NamedTuple):
+  """A name that `make` knows, and the arguments besides the game."""
+
+  name: str
+  arguments: Mapping[str, Any]
+
+
+class Described:
+  """What is described by class and fields when it is an argument: frozen dataclasses derived from it."""
+
+
+# What an argument may be that is described so.
+_DESCRIBED = (LocalMinimizer, Schedule, Described)
+# All that makes solvers, by name; of several of one name the last, as in notebooks.
+_MAKERS: dict[str, Callable[..., Any]] = {}
+
+
+def recorded(make: Callable[P, R], name: str | None = None) -> Callable[P, R]:
+  """Decorator of functions that make solvers of a game: the solver's `recipe` is then this function.
+
+  Args:
+    make: the function, or a constructor.
+    name: of the class that a constructor is of.
+  """
+  signature = inspect.signature(make)
+
+  @functools.wraps(make)
+  def noting(*arguments: P.args, **named: P.kwargs) -> R:
+    result = make(*arguments, **named)
+    bound = signature.bind(*arguments, **named)
+    bound.apply_defaults()
+    kept = {key: value for key, value in bound.arguments.items() if key not in (_GAME, "self")}
+    solver: Any = arguments[0] if name else result
+    solver.recipe = Recipe((name and type(solver).__name__) or make.__name__, kept)
+    return result
+
+  if name is None:
+    _MAKERS[make.__name__] = noting
+  return noting
+
+
+def register(name: str, make: Callable[..., Any]) -> None:
+  """Lets recipes of this name be followed."""
+  _MAKERS[name] = make
+
+
+def description(recipe: Recipe) -> dict[str, Any]:
+  """Returns a recipe as JSON has it.
+
+  Raises:
+    ArgumentError: an argument can't be written as JSON.
+  """
+  return {NAME: recipe.name, "arguments": to_json(recipe.arguments)}
+
+
+def make(description: Mapping[str, Any], game: Any) -> Any:
+  """Follows a recipe that `description` has written, for a game.
+
+  Raises:
+    KeyError: nothing of that name makes solvers here.
+  """
+  maker = _MAKERS[description[NAME]]
+  arguments = {
+    name: make(value, game) if _is_recipe(value) else from_json(value)
+    for name, value in description["arguments"].items()
+  }
+  parameters = inspect.signature(maker).parameters
+  if _GAME in parameters:
+    arguments[_GAME] = game
+  return maker(**arguments)
+
+
+def _is_recipe(value: Any) -> bool:
+  return isinstance(value, dict) and set(value) == {NAME, "arguments"}
+
+
+def newest_class(bases: Sequence[type[Any]], name: str) -> Any:
+  """Returns the class of that name, of `bases` or derived from one; of several the one defined last, as in notebooks.
+
+  Raises:
+    KeyError: there is none.
+  """
+  known = {base.__name__: base for base in bases}
+  unseen = [*bases]
+  while unseen:
+    children = unseen.pop().__subclasses__()
+    known.update((child.__name__, child) for child in children)
+    unseen += children
+  return known[name]
+
+
+def to_json(value: Any) -> Any:
+  """Writes an argument as JSON has it; minimizers and schedules become class and fields, enumerations a name."""
+  if isinstance(value, np.generic | np.ndarray):
+    return value.tolist()
+  if isinstance(value, bool | int | float | str | None):
+    return value
+  if isinstance(value, enum.Enum | pyspiel.MCCFRAverageType):
+    return value.name
+  if isinstance(value, list | tuple):
+    return [to_json(entry) for entry in value]
+  if isinstance(value, Mapping):
+    return {name: to_json(entry) for name, entry in value.items()}
+  if isinstance(value, _DESCRIBED) and dataclasses.is_dataclass(value):
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {NAME: type(value).__name__} | to_json(fields)
+  recipe = getattr(value, "recipe", None)
+  if isinstance(recipe, Recipe):
+    return description(recipe)
+  raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.")
+
+
+def from_json(value: Any) -> Any:
+  """Reads what `to_json` has written, but for solvers; tuples have become lists."""
+  if isinstance(value, list):
+    return [from_json(entry) for entry in value]
+  if isinstance(value, dict):
+    fields = {name: from_json(entry) for name, entry in value.items() if name != NAME}
+    return newest_class(_DESCRIBED, value[NAME])(**fields) if NAME in value else fields
+  return value
+
+
+def as_call(description: Any) -> str:
+  """Returns what `description` returns as a call."""
+  try:
+    arguments = [
+      f"{name}={as_call(value) if _is_recipe(value) else repr(value)}"
+      for name, value in description["arguments"].items()
+    ]
+    return f"{description[NAME]}({', '.join(arguments)})"
+  except (KeyError, TypeError, AttributeError):
+    return repr(description)

@@ -1,0 +1,143 @@
+"""The rule of tentative restarts: when to check, when to restart, and when to roll back."""
+
+import dataclasses
+import math
+
+from spiel_cfr._numba.arrays import require
+from spiel_cfr.cfr.solver import MOST_ITERATIONS
+
+# A trial begins when there are this many times as many iterations as at the end of the last one that was rolled back,
+_SPACING = 1.5
+# or, once a restart has stayed, when NashConv is this fraction of what it was when the last trial began.
+_PROGRESS = 0.2
+# A restart stays if the trial's own pair of strategies reaches this fraction of the NashConv before it
+_PAYS = 0.5
+# within this fraction of all iterations, or T^2 / 5000 where that is less, but at least 16.
+_LENGTH, _SLOW_START, _SHORTEST = 0.2, 5000, 16
+# Checks are at least 8 iterations apart, an eighth of a trial or half of what it has taken, a tenth of a stretch,
+_LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
+# and take at most this share of the time. An evaluation takes as long as 0.65 iterations of regret matching, and, in
+# small games, all around it as long as 3; that these are constants and not measured makes runs repeatable.
+_SHARE, EVALUATION, CHECK = 0.06, 0.65, 3.0
+# More than any check costs.
+_MOST_COST = 8.0
+
+# What a check can lead to.
+GO_ON, RESTART, ROLL_BACK = range(3)
+
+
+@dataclasses.dataclass
+class RestartControl:
+  """All that the rule notes.
+
+  Attributes:
+    next_check: the iteration of the next check.
+    num_attempts: how many trials there have been.
+    num_restarts: how many of them have stayed.
+    cost: what all checks have cost, in iterations.
+    checked: the iteration of the last check that has looked at everything.
+    trial: when the trial began, 0 if there is none.
+    trial_length: how long it may be.
+    trial_nash_conv: the NashConv that it has to halve.
+    last_attempt: when the last trial began, or was rolled back.
+    last_nash_conv: the NashConv at its beginning.
+  """
+
+  next_check: int
+  num_attempts: int = 0
+  num_restarts: int = 0
+  cost: float = 0.0
+  checked: int = 0
+  trial: int = 0
+  trial_length: int = 0
+  trial_nash_conv: float = math.inf
+  last_attempt: int = 0
+  last_nash_conv: float = math.inf
+
+  def note_check(self, now: int, evaluations: int) -> None:
+    """Notes that there has been a check with so many evaluations."""
+    cost = CHECK
+    for _ in range(evaluations):
+      cost += EVALUATION
+    self.cost += cost
+    self.checked = 0 if self.trial else now
+
+  def decide(self, now: int, nash_conv: float, trial_nash_conv: float) -> int:
+    """Notes what a check leads to, and returns it.
+
+    Args:
+      now: the iteration.
+      nash_conv: of the best strategies so far.
+      trial_nash_conv: of the best that the trial has found.
+    """
+    has_come_far = self.num_restarts > 0 and nash_conv <= _PROGRESS * self.last_nash_conv
+    if not self.trial:
+      if has_come_far or not self.last_attempt or now >= _SPACING * self.last_attempt:
+        self._begin_trial(now, nash_conv)
+        return RESTART
+      return GO_ON
+    wanted, taken, length = _PAYS * self.trial_nash_conv, now - self.trial, self.trial_length
+    if trial_nash_conv <= wanted:
+      self._end_trial()
+      self.num_restarts += 1
+      if nash_conv <= _PROGRESS * self.last_nash_conv:
+        self._begin_trial(now, nash_conv)
+        return RESTART
+      return GO_ON
+    # Falling like 1 / taken from here on, it would not make it in time.
+    if taken >= length or trial_nash_conv * taken > wanted * length:
+      self.last_attempt = now
+      self._end_trial()
+      return ROLL_BACK
+    return GO_ON
+
+  def _begin_trial(self, now: int, nash_conv: float) -> None:
+    self.trial = self.last_attempt = now
+    self.trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
+    self.trial_nash_conv = self.last_nash_conv = nash_conv
+    self.num_attempts += 1
+
+  def _end_trial(self) -> None:
+    self.trial = self.trial_length = 0
+    self.trial_nash_conv = math.inf
+
+  def schedule(self, now: int, stretch: int) -> None:
+    """Notes the iteration of the next check; the average is made of `stretch` iterations."""
+    affordable = int(self.cost / _SHARE)
+    if self.trial:
+      taken, end = now - self.trial, self.trial + self.trial_length
+      if self.num_restarts:
+        gap = max(_LEAST, int(_OF_STRETCH * taken) + 1)
+        following = max(now + gap, affordable)
+      else:
+        gap = max(_LEAST, self.trial_length // _OF_TRIAL, taken // _OF_TAKEN)
+        following = now + gap
+      # The last check of a trial is at its end.
+      if following > end or end - following < gap / 2:
+        following = max(end, now + 1)
+    elif self.num_restarts:
+      following = max(now + max(_LEAST, int(_OF_STRETCH * stretch) + 1), affordable)
+    else:
+      following = max(now + 1, int(_SPACING * self.last_attempt) + 1)
+    self.next_check = following
+
+  def check(self, iteration: int) -> None:
+    """Checks what comes from a file.
+
+    Raises:
+      ValueError: no run leads to it by this iteration.
+    """
+    require(0 <= self.num_restarts <= self.num_attempts <= iteration, "attempts are iterations")
+    for number in (self.checked, self.trial, self.last_attempt):
+      require(0 <= number <= iteration, "what counts iterations was before")
+    # Ctrl-C can come between an iteration and the check after it.
+    require(self.next_check >= max(1, iteration), "the next check is not over")
+    require(self.next_check <= 4 * MOST_ITERATIONS, "the next check can be counted to")
+    require(0 <= self.cost <= _MOST_COST * iteration, "checks cost what they can cost")
+    for nash_conv in (self.trial_nash_conv, self.last_nash_conv):
+      require(nash_conv > -math.inf, "NashConv is a number, or not there yet")
+    if self.trial:
+      require(0 < self.trial_length <= _SHORTEST + self.trial, "trials have a length")
+      require(self.last_attempt == self.trial, "the last attempt is on trial")
+    else:
+      require(self.trial_length == 0 and math.isinf(self.trial_nash_conv), "there is no trial")

@@ -1,0 +1,76 @@
+"""Solvers in files: how they were made, for which game, and their state."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._util import files
+from spiel_cfr._util.environment import versions
+from spiel_cfr.cfr import recipes
+from spiel_cfr.games.compiling import AnyGame, compile_game
+
+KIND = "checkpoint of spiel_cfr"
+FORMAT = 3
+_RECIPE = "solver"
+
+
+def save(solver: Any, path: str | os.PathLike[str]) -> None:
+  """Writes what `read_state` and `load` read, see `Solver.save`."""
+  state = solver.state_dict()
+  arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+  others = {name: value for name, value in state.items() if name not in arrays}
+  header = {_RECIPE: solver.description(), **solver.game_identity(), "versions": versions()}
+  header["state"] = recipes.to_json(others)
+  files.write(path, KIND, FORMAT, header, arrays)
+
+
+def read_state(solver: Any, path: str | os.PathLike[str]) -> dict[str, Any]:
+  """Returns the state in a checkpoint of a solver that was made like this one for the same game.
+
+  Raises:
+    CheckpointMismatchError: it is of another.
+    FileFormatError: the file is no checkpoint, is damaged or has another format.
+    OSError: the file can't be read.
+  """
+  return _state_in(solver, path, *files.read(path, KIND, FORMAT))
+
+
+def _state_in(
+  solver: Any, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
+) -> dict[str, Any]:
+  own = solver.game_identity()
+  try:
+    game, recipe = {name: header[name] for name in own}, header[_RECIPE]
+    state: dict[str, Any] = header["state"] | arrays
+  except (KeyError, TypeError) as error:
+    raise errors.FileFormatError(f"{path} is not a {KIND}: its header lacks {error}.") from error
+  # Names of the same game may differ.
+  if game["game_sha256"] != own["game_sha256"] or (own["game_sha256"] is None and game != own):
+    raise errors.CheckpointMismatchError(
+      f"{path} is of the game {game['game']}, not of {own['game']}; or of that game in another form "
+      "(listed, in vector form, in parts, in float32), with another filter, or as it was before it changed. Compile "
+      "the game as it was compiled then."
+    )
+  if recipe != solver.description():
+    raise errors.CheckpointMismatchError(
+      f"{path} is of {recipes.as_call(recipe)}, not of {recipes.as_call(solver.description())}."
+    )
+  return state
+
+
+def load(path: str | os.PathLike[str], game: AnyGame) -> Any:
+  """Makes the solver of a checkpoint anew, see `Solver.load`."""
+  header, arrays = files.read(path, KIND, FORMAT)
+  first = compile_game(game) if header.get("game_sha256") else game
+  try:
+    solver = recipes.make(header[_RECIPE], first)
+  # Nobody knows what constructors do with arguments that were never theirs.
+  except Exception as error:
+    raise errors.CheckpointMismatchError(
+      f"{path} is of {recipes.as_call(header.get(_RECIPE))}, which nobody can make here: {error}. Import its class "
+      "first if it is your own."
+    ) from error
+  solver.load_state_dict(_state_in(solver, path, header, arrays))
+  return solver

@@ -1,0 +1,108 @@
+"""A solver's state is one value, and to copy, keep, restore, roll back or compare it is one function each.
+
+The value is a dataclass whose fields are arrays that keep their shape, numbers, NumPy random generators, and
+dataclasses of these. All else that a solver is never changes.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr import errors
+
+
+def as_dict(state: Any) -> dict[str, Any]:
+  """Returns copies of all that a state holds, by field; those of a state inside it as "field.inner"."""
+  result: dict[str, Any] = {}
+  for name, value in _fields(state):
+    if dataclasses.is_dataclass(value):
+      result.update({f"{name}.{inner}": each for inner, each in as_dict(value).items()})
+    elif isinstance(value, np.random.Generator):
+      result[name] = copy.deepcopy(value.bit_generator.state)
+    else:
+      result[name] = copy.copy(value)
+  return result
+
+
+def assign(state: Any, values: Mapping[str, Any]) -> None:
+  """Makes a state what `as_dict` has returned. Arrays are written to in place, because compiled code knows them."""
+  for name, value in _fields(state):
+    if dataclasses.is_dataclass(value):
+      assign(value, inside(values, name))
+    elif isinstance(value, np.ndarray):
+      np.copyto(value, values[name])
+    elif isinstance(value, np.random.Generator):
+      value.bit_generator.state = values[name]
+    else:
+      setattr(state, name, values[name])
+
+
+def copy_into(state: Any, source: Any) -> None:
+  """Makes a state what another one is, of the same solver: a roll-back is this, from one that was set aside."""
+  for name, value in _fields(state):
+    if isinstance(value, np.ndarray):
+      np.copyto(value, getattr(source, name))
+    else:
+      setattr(state, name, getattr(source, name))
+
+
+def inside(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+  """Returns the part of what `as_dict` has returned that is of the state in a field."""
+  prefix = f"{name}."
+  return {
+    key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)
+  }
+
+
+def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
+  """Checks that values have the names, types and shapes of a state's.
+
+  Raises:
+    CheckpointMismatchError: they are of another solver, or of none.
+  """
+  expected = dict(_leaves(state))
+  if set(values) != set(expected):
+    raise errors.CheckpointMismatchError(
+      f"{owner} consists of {sorted(expected)}, not of {sorted(values)}."
+    )
+  for name, value in expected.items():
+    if not _fits(value, values[name]):
+      raise errors.CheckpointMismatchError(
+        f"{name} of {owner} is {_in_words(value)}, not {_in_words(values[name])}."
+      )
+
+
+def _fields(state: Any) -> Iterator[tuple[str, Any]]:
+  for field in dataclasses.fields(state):
+    yield field.name, getattr(state, field.name)
+
+
+def _leaves(state: Any) -> Iterator[tuple[str, Any]]:
+  """Yields the names of `as_dict` with what a state has there itself."""
+  for name, value in _fields(state):
+    if dataclasses.is_dataclass(value):
+      for inner, each in _leaves(value):
+        yield f"{name}.{inner}", each
+    else:
+      yield name, value
+
+
+def _fits(value: Any, new: Any) -> bool:
+  if isinstance(value, np.ndarray):
+    return isinstance(new, np.ndarray) and (new.shape, new.dtype) == (value.shape, value.dtype)
+  if isinstance(value, np.random.Generator):
+    try:
+      type(value.bit_generator)().state = new
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError):
+      return False
+    return True
+  return isinstance(new, type(value)) and isinstance(new, bool) == isinstance(value, bool)
+
+
+def _in_words(value: Any) -> str:
+  if isinstance(value, np.ndarray):
+    return f"an array of {value.dtype} of shape {value.shape}"
+  return f"of type {type(value).__name__}"

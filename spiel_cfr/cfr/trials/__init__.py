@@ -1,1 +1,0 @@
-"""Restarts on trial: the rule, runs that are compiled as a whole, and checks of states from files."""
