@@ -11,6 +11,7 @@ solver is going to run, it makes the solver; only solvers with a horizon look at
 """
 
 import dataclasses
+import inspect
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -64,7 +65,7 @@ class Entry:
   """A class of solvers with arguments, to be called with a game and a number of iterations.
 
   Attributes:
-    solver: the class.
+    solver: the class, or a function that makes it.
     summary: what it is, in a line.
     arguments: what the constructor is given besides the game.
     horizon: the constructor's argument for the number of iterations, None if it has none.
@@ -76,6 +77,14 @@ class Entry:
   arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   horizon: str | None = None
   restarted: bool = False
+
+  @property
+  def family(self) -> type[Solver]:
+    """The class of the solvers, before they are restarted."""
+    if isinstance(self.solver, type):
+      return self.solver
+    result: type[Solver] = inspect.signature(self.solver).return_annotation
+    return result
 
   def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
     """Makes the solver.

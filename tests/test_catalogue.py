@@ -13,13 +13,17 @@ def test_no_public_solver_is_missing():
     value
     for value in vars(spiel_cfr).values()
     if isinstance(value, type) and issubclass(value, spiel_cfr.Solver)
+  } | {
+    getattr(spiel_cfr, name)
+    for name in spiel_cfr.__all__
+    if name.endswith("CFRSolver") or name.endswith("PlusSolver")
   }
   # Nothing can be made of these without more arguments than a game.
   bases = {
     spiel_cfr.Solver,
     spiel_cfr.SamplingSolver,
     spiel_cfr.Restarted,
-    spiel_cfr.PruningSolver,
+    spiel_cfr.FullWidthSolver,
   }
   assert {entry.solver for entry in catalogue.SOLVERS.values()} == public - bases
 
@@ -28,8 +32,8 @@ def test_no_public_solver_is_missing():
 def test_entries_make_what_they_say(name):
   entry = catalogue.SOLVERS[name]
   solver = catalogue.make(name, "kuhn_poker", 30)
-  assert type(solver) is (spiel_cfr.Restarted if entry.restarted else entry.solver)
-  assert entry.horizon is None or getattr(solver, entry.horizon) == 30
+  assert type(solver) is (spiel_cfr.Restarted if entry.restarted else entry.family)
+  assert entry.horizon is None or solver.recipe.arguments[entry.horizon] == 30
   solver.run(30)
   assert 0 < solver.nash_conv() < 2.0
   assert entry.summary
@@ -47,7 +51,7 @@ def test_names_and_summaries_differ():
 
 def test_arguments_go_before_those_of_the_entry():
   solver = catalogue.make("hsdcfr", "kuhn_poker", 30, horizon=7)
-  assert solver.horizon == 7
+  assert solver.recipe.arguments["horizon"] == 7
   one, other = (catalogue.make("outcome_sampling", "kuhn_poker", 9, seed=seed) for seed in (1, 2))
   for solver in (one, other):
     solver.run(9)

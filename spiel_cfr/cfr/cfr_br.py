@@ -7,7 +7,6 @@ pure, and plays the first of several best actions.
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Uint64s
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.loops import IterationNumbers, Loop
 from spiel_cfr.evaluation import evaluate
@@ -15,13 +14,14 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 
 def advance_against_best_responses(
-  game: CompiledGame, loop: Loop, numbers: IterationNumbers, done: Uint64s
+  game: CompiledGame, loop: Loop, numbers: IterationNumbers
 ) -> None:
   """Runs iterations of a loop, each player against best responses of all others; see `Loop.advance`."""
+  done = loop.state.counts
 
   def iterate(number: int, last: bool) -> None:
     row = IterationNumbers(*(each[number : number + 1] for each in numbers))
-    current = loop.strategy.astype(np.float64)
+    current = loop.state.strategy.astype(np.float64)
     found = evaluate.evaluate(game, loop.current_sequence_form(), responses=True)
     updated = current.copy()
     for player, treeplex in enumerate(game.treeplexes):
@@ -31,11 +31,11 @@ def advance_against_best_responses(
       loop.set_strategy(policies)
       loop.update(player, row._replace(additions=np.zeros(1)))
       loop.gather()
-      updated[own] = loop.strategy[own]
+      updated[own] = loop.state.strategy[own]
     loop.set_strategy(updated)
     done[0] += np.uint64(1)
     if row.additions[0]:
-      loop.tapered[:] += row.additions[0] * loop.cumulative
+      loop.state.tapered[:] += row.additions[0] * loop.state.cumulative
       done[1] = done[0]
 
   whole_steps(iterate, len(numbers.parameters))

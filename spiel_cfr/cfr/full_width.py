@@ -13,7 +13,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s, require
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
@@ -27,7 +27,7 @@ from spiel_cfr.cfr.averaging import (
 )
 from spiel_cfr.cfr.cfr_br import advance_against_best_responses
 from spiel_cfr.cfr.exclusive import exclusive
-from spiel_cfr.cfr.loops import IterationNumbers, Loop, make_loop
+from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, Loop, make_loop
 from spiel_cfr.cfr.number_checks import check_numbers, check_parameters, check_weights
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
@@ -46,41 +46,9 @@ _FEWEST, _TABLE = 64, 512
 
 
 @dataclasses.dataclass
-class FullWidthState:
-  """All that changes from one iteration to the next.
-
-  Attributes:
-    counts: how many iterations have been done, and after which `cumulative` was last added to `tapered`; shape (2,).
-    average_start: the iteration after which the average began.
-    warm_iterations: for how many iterations the policy counts from which the solver has started; 0 if it has not.
-    strategy: probability of each sequence's action at its infoset, shape (sequences,).
-    cumulative: weighted sum of sequence forms, shape (sequences,).
-    tapered: weighted sum of `cumulative` after some iterations, shape (sequences,), or (0,) if nobody wants it.
-    regrets: what the minimizer keeps of sequences, shape (lines, sequences), in an order of the loop's own.
-    local: what it keeps of infosets, shape (lines, infosets), likewise.
-    gradients: weighted sum of the players' gradients, shape (sequences,), or (0,) if nobody wants it.
-    play_values: weighted sum of what the players expected, shape (players,), or (0,) likewise.
-    locked: 1 at infosets where the strategy stays, shape (infosets,).
-  """
-
-  counts: Uint64s
-  average_start: int
-  warm_iterations: int
-  strategy: AnyFloats
-  cumulative: AnyFloats
-  tapered: AnyFloats
-  regrets: AnyFloats
-  local: Float64s
-  gradients: Float64s
-  play_values: Float64s
-  locked: Mask
-
-
-@dataclasses.dataclass
 class _Run:
-  """The state, the loop whose arrays it has, and what saves time: parameters of the iterations after `rows_from`."""
+  """The loop, which has the state, and what saves time: parameters of the iterations after `rows_from`."""
 
-  state: FullWidthState
   loop: Loop
   slices: Slices
   rows: Float64s
@@ -175,25 +143,21 @@ class FullWidthSolver(Solver):
     before = self.__dict__.get("_runtime")
     game = self.compiled_game
     loop = make_loop(game, self.minimizer, self.tapered, self.correlated)
-    nothing = np.zeros(game.num_infosets, np.uint8)
-    arrays = loop.strategy, loop.cumulative, loop.tapered, loop.state, loop.local
-    correlation = loop.gradients, loop.play_values
-    state = FullWidthState(np.zeros(2, np.uint64), 0, 0, *arrays, *correlation, nothing)
-    self._runtime = _Run(state, loop, Slices(game.end), np.zeros((0, 0)), 0)
-    if before is not None and before.state.locked.any():
-      self._lock(before.state.locked, before.state.strategy)
+    self._runtime = _Run(loop, Slices(game.end), np.zeros((0, 0)), 0)
+    if before is not None and before.loop.state.locked.any():
+      self._lock(before.loop.state.locked, before.loop.state.strategy)
 
   @property
   def state(self) -> FullWidthState:
     """All that changes from one iteration to the next; whoever writes to it calls `refresh`."""
     self._runtime.loop.gather()
-    return self._runtime.state
+    return self._runtime.loop.state
 
   def refresh(self) -> None:
     """Brings everything else up to date after the state has been written to."""
     super().refresh()
     loop = self._runtime.loop
-    loop.lock(locked_sequences(self.compiled_game, self._runtime.state.locked))
+    loop.lock(locked_sequences(self.compiled_game, self._runtime.loop.state.locked))
     loop.refresh()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
@@ -216,7 +180,7 @@ class FullWidthSolver(Solver):
   @property
   def iteration(self) -> int:  # type: ignore[override]
     """How many iterations have been done."""
-    return int(self._runtime.state.counts[0])
+    return int(self._runtime.loop.state.counts[0])
 
   @property
   def nodes_touched(self) -> int:
@@ -255,9 +219,9 @@ class FullWidthSolver(Solver):
     """Does iterations in one call of compiled code."""
     run, numbers = self._runtime, self.iteration_numbers(count)
     if self._opponents == "current":
-      run.loop.advance(self.alternating_updates, numbers, run.state.counts)
+      run.loop.advance(self.alternating_updates, numbers)
     else:
-      advance_against_best_responses(self.compiled_game, run.loop, numbers, run.state.counts)
+      advance_against_best_responses(self.compiled_game, run.loop, numbers)
 
   def _check_finite(self) -> None:
     # Whatever is not finite at any infoset makes its way up to the root.
@@ -270,7 +234,7 @@ class FullWidthSolver(Solver):
 
   def iteration_numbers(self, count: int) -> IterationNumbers:
     """Returns what depends on the iteration, for the next ones."""
-    state = self._runtime.state
+    state = self._runtime.loop.state
     iterations = np.arange(1, count + 1) + self.iteration
     parameters = self._parameter_rows(iterations)
     check_parameters(parameters, self.minimizer)
@@ -360,7 +324,7 @@ class FullWidthSolver(Solver):
 
   def count_as(self, iteration: int) -> None:
     """Counts the iterations done as others, later ones, after a roll-back; the average stays as long as it is."""
-    state = self._runtime.state
+    state = self._runtime.loop.state
     more = iteration - self.iteration
     state.counts += np.uint64(more)
     state.average_start += more
@@ -377,7 +341,7 @@ class FullWidthSolver(Solver):
   @property
   def warm_iterations(self) -> int:
     """For how many of the iterations the policy counts from which it has started warm; 0 if it has not."""
-    return self._runtime.state.warm_iterations
+    return self._runtime.loop.state.warm_iterations
 
   @exclusive
   def warm_start(

@@ -78,11 +78,10 @@ def _around(compiled: CompiledGame, locked: Float64s, free: Bools) -> Float64s:
   # What is not padding.
   real = forms.uniform(compiled) > 0
   loop.lock(np.flatnonzero(real & ~free))
-  done = np.zeros(2, np.uint64)
   for count in Slices()(_ITERATIONS):
-    iterations = np.arange(count) + 1 + int(done[0])
+    iterations = np.arange(count) + 1 + int(loop.state.counts[0])
     weights = np.repeat(iterations[:, None] ** 2.0, compiled.num_players, axis=1)
     parameters = _FREE.parameters(iterations, compiled)
     nothing: Any = np.zeros_like(weights)
-    loop.advance(True, IterationNumbers(parameters, weights, nothing, np.zeros(count)), done)
-  return forms.behavioral_form(compiled, np.asarray(loop.cumulative, np.float64))
+    loop.advance(True, IterationNumbers(parameters, weights, nothing, np.zeros(count)))
+  return forms.behavioral_form(compiled, np.asarray(loop.state.cumulative, np.float64))

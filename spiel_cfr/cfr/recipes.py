@@ -91,10 +91,17 @@ def make(description: Mapping[str, Any], game: Any) -> Any:
     name: make(value, game) if _is_recipe(value) else from_json(value)
     for name, value in description["arguments"].items()
   }
-  parameters = inspect.signature(maker).parameters
-  if _GAME in parameters:
+  signature = inspect.signature(maker)
+  if _GAME in signature.parameters:
     arguments[_GAME] = game
-  return maker(**arguments)
+  bound = signature.bind_partial()
+  bound.arguments.update(
+    {name: arguments[name] for name in signature.parameters if name in arguments}
+  )
+  unknown = arguments.keys() - signature.parameters.keys()
+  if unknown:
+    raise TypeError(f"it takes no {', '.join(sorted(unknown))}")
+  return maker(*bound.args, **bound.kwargs)
 
 
 def _is_recipe(value: Any) -> bool:

@@ -19,7 +19,8 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import restart_rule, warm_start
 from spiel_cfr.cfr.exclusive import exclusive
-from spiel_cfr.cfr.full_width import FullWidthSolver, FullWidthState
+from spiel_cfr.cfr.full_width import FullWidthSolver
+from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver

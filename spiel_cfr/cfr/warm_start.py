@@ -125,7 +125,7 @@ def begin_from(
     regrets, _ = found.carried(proportional, chosen.scale)
     state, strategy = minimizer.scaled(regrets, chosen.iterations, game), found.probabilities
   for line, values in enumerate(state):
-    loop.set_state_line(line, values)
+    loop.set_regret_line(line, values)
   loop.set_strategy(strategy)
   if chosen.form == "proportional":
     loop.init_from_strategy(found.sequence_form, parameters)

@@ -175,7 +175,9 @@ def test_buckets_before_and_after_public_cards(index, partitioned):
   assert found.nash_conv() == pytest.approx(
     spiel_cfr.nash_conv(listed, found.average_policy_dict()), abs=1e-9 * scale
   )
-  for own, theirs in zip(found._loop.values(), expected._loop.values(), strict=True):
+  for own, theirs in zip(
+    found._runtime.loop.values(), expected._runtime.loop.values(), strict=True
+  ):
     assert own == pytest.approx(theirs, abs=1e-9 * scale)
   lifted = small.lift(found.average_policy())
   assert spiel_cfr.nash_conv(vector, lifted) == pytest.approx(found.nash_conv(), abs=1e-9 * scale)

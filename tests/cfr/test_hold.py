@@ -112,7 +112,8 @@ def test_forms_of_games(form):
     solver.lock(part, names)
     solver.run(5)
   duplicates = [copy.copy(solvers[0]), pickle.loads(pickle.dumps(solvers[0]))]
-  anew = solvers[0].restarted()
+  anew = copy.copy(solvers[0])
+  anew.reset()
   anew.run(5)
   for solver in (*solvers, *duplicates, anew):
     solver.run(10)
@@ -135,7 +136,7 @@ def test_checkpoints_know_what_is_held(tmp_path):
   solver.lock({"0": {0: 0.9, 1: 0.1}})
   solver.run(5)
   solver.save(tmp_path / "solver.npz")
-  other = spiel_cfr.CFRPlusSolver.load(tmp_path / "solver.npz", "kuhn_poker")
+  other = spiel_cfr.Solver.load(tmp_path / "solver.npz", "kuhn_poker")
   for each in (solver, other):
     each.run(20)
   assert other.current_policy_dict() == solver.current_policy_dict()

@@ -139,5 +139,5 @@ def test_solvers_do_what_the_theorem_says(seed, part, stretches):
     solver.restart_from(z)
     # The scale stays.
     for row in rows:
-      assert solver._state[0][row].sum() == pytest.approx(c, rel=0.01)
+      assert solver.state.regrets[0][row].sum() == pytest.approx(c, rel=0.01)
   assert nash_convs[-1] <= nash_convs[0] / 2**stretches

@@ -14,7 +14,7 @@ from composition.forms import FORMS
 from pruning_games import GAMES, IN_VECTORS, game_of, names, unpruned
 
 import spiel_cfr
-from spiel_cfr import Pruning, PruningSolver, RegretMatching, FullWidthSolver, errors
+from spiel_cfr import FullWidthSolver, Pruning, PruningSolver, RegretMatching, errors
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.pruning.compaction import compact
 from spiel_cfr.cfr.pruning.kept import NOWHERE, find_kept

@@ -1,7 +1,6 @@
-"""Restarts on trial: they pay, they are taken back without a trace, and they work on every form of game."""
+"""Tentative restarts: they pay, they are rolled back without a trace, and they work on every form of game."""
 
 import copy
-import dataclasses
 import functools
 import itertools
 import math
@@ -17,9 +16,7 @@ from composition.forms import FORMS
 
 import spiel_cfr
 from spiel_cfr import Restarted, RestartedCFRSolver, catalogue, errors, policies
-from spiel_cfr.cfr.trials import rule
-from spiel_cfr.cfr.trials.flat import FlatTrials
-from spiel_cfr.games.sequence_form.blocks import block_kernel, expected_value, lanes
+from spiel_cfr.cfr import restart_rule
 from spiel_cfr.regret_minimizers.oftrl import LastLossOFTRL
 from spiel_cfr.regret_minimizers.schedules import Fading
 
@@ -33,7 +30,6 @@ BASES = (
   "hedge",
   "cfr_simultaneous",
   "adaptive",
-  "adaptive_safeguarded",
   "stable_predictive_x10000",
   "stable_predictive_paper_euclidean",
 )
@@ -51,12 +47,6 @@ def assert_equal(solver, other):
   for name, value in state.items():
     assert np.array_equal(value, expected[name]), name
   assert solver.average_probabilities().tobytes() == other.average_probabilities().tobytes()
-
-
-@pytest.fixture
-def step_by_step(monkeypatch):
-  """Runs are not compiled as a whole, as those of games in parts are not."""
-  monkeypatch.setattr(FlatTrials, "fits", lambda solver: False)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +80,7 @@ def test_restarts_pay(name):
   assert solver.exploitability() < bare.exploitability() / 100
 
 
-def test_checks_take_their_share_of_the_time_and_no_more(leduc, step_by_step, monkeypatch):
+def test_checks_take_their_share_of_the_time_and_no_more(leduc, monkeypatch):
   evaluations = []
   keep = Restarted._keep
 
@@ -102,8 +92,8 @@ def test_checks_take_their_share_of_the_time_and_no_more(leduc, step_by_step, mo
   solver = RestartedCFRSolver(leduc)
   solver.run(10_000)
   checks = len(set(evaluations))
-  cost = len(evaluations) * rule.EVALUATION + checks * rule.CHECK
-  assert solver._cost == pytest.approx(cost)
+  cost = len(evaluations) * restart_rule.EVALUATION + checks * restart_rule.CHECK
+  assert solver.state.control.cost == pytest.approx(cost)
   assert 0.04 < cost / 10_000 < 0.07
 
 
@@ -126,7 +116,7 @@ def test_every_form_inside_a_trial(form, name, tmp_path):
   solver = wrapped(name, game)
   for count in (FIRST - 1, 1, INSIDE - FIRST):
     solver.run(count)
-  assert solver._trial == FIRST
+  assert solver.state.control.trial == FIRST
   path = tmp_path / "solver.npz"
   solver.save(path)
   others = [
@@ -143,68 +133,6 @@ def test_every_form_inside_a_trial(form, name, tmp_path):
     assert_equal(other, whole)
   expected = spiel_cfr.nash_conv(form.enumerated, whole.average_policy_dict())
   assert whole.nash_conv() == pytest.approx(expected, abs=form.tolerance * form.scale)
-
-
-# Some with ties, where nothing is compiled as a whole, among them.
-@pytest.mark.parametrize("form", [form for form in FORMS if not form.is_large], ids=str)
-@pytest.mark.parametrize(
-  "name", ["cfr+", "pdcfr+", "adaptive", "stable_predictive_paper_euclidean"]
-)
-def test_compiled_runs_do_what_others_do(form, name, monkeypatch):
-  """Trials that are kept, that are taken back, and the end of one that another call began: all bits."""
-  runs = [wrapped(name, form.compiled) for _ in range(2)]
-  monkeypatch.setattr(FlatTrials, "fits", lambda solver: False)
-  runs.append(wrapped(name, form.compiled))
-  for solver, cuts in zip(runs, ((300,), (7, 1, 3, 2, 100, 187), (300,)), strict=True):
-    for count in cuts:
-      solver.run(count)
-  assert runs[0].num_attempts > 1
-  for solver in runs[1:]:
-    assert_equal(solver, runs[0])
-
-
-@pytest.mark.parametrize("name", ["cfr+", "adaptive"])
-def test_compiled_runs_go_on_from_warm_starts(name, monkeypatch):
-  """A solver that starts warm has other arrays than before, whether it has run or not."""
-  game = spiel_cfr.compile_game(random_games.random_game(5, max_histories=100))
-  found = policies.behavioral_form(game, np.random.default_rng(1).random(game.end))
-  runs = []
-  for has_run, is_compiled in ((False, True), (True, True), (False, False)):
-    with monkeypatch.context() as patch:
-      if not is_compiled:
-        patch.setattr(FlatTrials, "fits", lambda solver: False)
-      solver = wrapped(name, game)
-      if has_run:
-        solver.run(INSIDE)
-      solver.warm_start(found, iterations=2)
-      for count in (1, 200):
-        solver.run(count)
-    runs.append(solver)
-  assert runs[0].num_attempts >= 1
-  for solver in runs[1:]:
-    assert_equal(solver, runs[0])
-
-
-def test_which_runs_are_compiled(leduc):
-  """Nothing that somebody has overridden is passed over."""
-
-  class Own(spiel_cfr.DCFRSolver):
-    def _run_loop(self, numbers):
-      super()._run_loop(numbers)
-
-  class Quiet(spiel_cfr.DCFRSolver):
-    pass
-
-  adaptive = spiel_cfr.AdaptiveOptimisticCFRSolver
-  for solver, compiled in (
-    (spiel_cfr.DCFRSolver(leduc), True),
-    (Quiet(leduc), True),
-    (Own(leduc), False),
-    (spiel_cfr.CFRPlusSolver(leduc, pruning="partial"), False),
-    (adaptive(leduc, safeguard=None), True),
-    (adaptive(leduc, safeguard=2.0), False),
-  ):
-    assert FlatTrials.fits(solver) == compiled, solver
 
 
 @pytest.mark.parametrize("name", ["dcfr", "hedge", "adaptive"])
@@ -224,14 +152,14 @@ def test_what_is_taken_back_leaves_no_trace(leduc):
   solver = Restarted(spiel_cfr.CFRPlusSolver(game), first_attempt=50)
   bare = spiel_cfr.CFRPlusSolver(game)
   solver.run(300)
-  while solver._trial:
+  while solver.state.control.trial:
     solver.run(1)
   assert solver.num_attempts >= 3
   assert solver.num_restarts == 0
-  bare.run(solver._solver.stretch)
+  bare.run(solver.iteration - solver.state.solver.average_start)
   assert solver.iteration > bare.iteration
   assert (solver.current_probabilities() == bare.current_probabilities()).all()
-  assert (solver._solver._cumulative == bare._cumulative).all()
+  assert (solver.state.solver.cumulative == bare.state.cumulative).all()
 
 
 def test_trials_end_when_they_must(leduc):
@@ -240,16 +168,20 @@ def test_trials_end_when_they_must(leduc):
   longest = 0
   while solver.iteration < 4_000:
     solver.run(1)
-    if solver._trial:
-      taken = solver.iteration - solver._trial
-      assert taken < solver._trial_length <= max(16, solver._trial / 5, solver._trial**2 / 5000)
+    if solver.state.control.trial:
+      taken = solver.iteration - solver.state.control.trial
+      assert (
+        taken
+        < solver.state.control.trial_length
+        <= max(16, solver.state.control.trial / 5, solver.state.control.trial**2 / 5000)
+      )
       longest = max(longest, taken)
   assert longest > 16
 
 
 @pytest.mark.parametrize("check", range(4))
-@pytest.mark.parametrize("place", ["_keep", "_act"])
-def test_ctrl_c_in_the_middle_of_a_check(place, check, step_by_step, tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["_keep", "_check"])
+def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
   """The check comes to its end before KeyboardInterrupt is raised; what is saved then is good and goes on the same."""
   game = random_games.random_game(5, max_histories=100)
   whole = wrapped("dcfr", game)
@@ -270,7 +202,7 @@ def test_ctrl_c_in_the_middle_of_a_check(place, check, step_by_step, tmp_path, m
       solver.run(END)
   assert 0 < solver.iteration < END
   solver.save(path)
-  for other in (Restarted.load(path, solver.compiled_game), solver):
+  for other in (spiel_cfr.Solver.load(path, solver.compiled_game), solver):
     other.run(END - other.iteration)
     assert_equal(other, whole)
 
@@ -285,7 +217,11 @@ def test_ctrl_c_inside_a_trial(tmp_path):
     checkpoints.resume(solver)
 
     def evaluate_at(iteration):
-      if interrupts and iteration >= interrupts[0] and solver._trial not in (0, iteration):
+      if (
+        interrupts
+        and iteration >= interrupts[0]
+        and solver.state.control.trial not in (0, iteration)
+      ):
         del interrupts[0]
         os.kill(os.getpid(), signal.SIGINT)
       return iteration + 1
@@ -300,7 +236,7 @@ def test_ctrl_c_inside_a_trial(tmp_path):
     left = len(interrupts)
     solver, result = run("hunted", interrupts)
     assert result.reason == "interrupt"
-    assert solver._trial
+    assert solver.state.control.trial
     assert len(interrupts) == left - 1
   assert run("hunted", [])[1].reason == "iterations"
   newest = "iteration-000000000200.npz"
@@ -316,80 +252,10 @@ def test_kept_strategies_never_get_worse(leduc):
     assert kept <= last
     assert solver.nash_conv() <= kept
     last = kept
-  sequence_form = solver._best
+  sequence_form = solver.state.best
   assert spiel_cfr.evaluation.evaluate.evaluate(leduc, sequence_form).nash_conv == pytest.approx(
     kept
   )
-
-
-@block_kernel
-def play_on(block):
-  for i in lanes(block):
-    expected_value(block, i)
-
-
-@block_kernel
-def leave_it(block):
-  block.scratch[0, 0] = 0.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Stubborn(spiel_cfr.LocalMinimizer):
-  """Never learns anything."""
-
-  observe = play_on
-  resume = leave_it
-
-
-def test_the_safeguard_keeps_its_promise(leduc):
-  """NashConv <= sqrt(2 rho) C / sqrt(T), with a solver that does not converge at all."""
-  solver = Restarted(spiel_cfr.FullWidthSolver(leduc, Stubborn()), first_attempt=100, safeguard=0.005)
-  # CFR is far better than its bound, so the test takes a 200th of it.
-  bound = solver._bound
-  uniform = spiel_cfr.evaluation.evaluate.evaluate(
-    leduc, policies.sequence_form(leduc, policies.uniform(leduc))
-  ).nash_conv
-  checks = []
-  while solver.iteration < 10_000:
-    solver.run(solver.next_check - solver.iteration)
-    checks.append(solver.iteration)
-    limit = bound / math.sqrt(solver.iteration)
-    if not solver.handed_over:
-      assert solver.certified_nash_conv <= limit
-    elif solver.iteration > 2 * solver._handed_over:
-      assert solver.certified_nash_conv <= math.sqrt(3) * limit
-  assert solver.handed_over
-  assert solver._handed_over > 100
-  assert solver.certified_nash_conv < uniform / 10
-  # rho, from the first check on.
-  assert max(b / a for a, b in itertools.pairwise(checks)) < 1.6
-  fallback = spiel_cfr.TabularCFRSolver(leduc, alternating_updates=False)
-  fallback.run(solver.iteration - solver._handed_over)
-  assert (solver.current_probabilities() == fallback.current_probabilities()).all()
-
-
-def test_checkpoints_after_the_hand_over(tmp_path):
-  solver = Restarted(spiel_cfr.DCFRSolver("kuhn_poker"), first_attempt=4, safeguard=1e-6)
-  solver.run(10)
-  assert solver.handed_over
-  solver.save(tmp_path / "solver.npz")
-  others = [
-    copy.copy(solver),
-    pickle.loads(pickle.dumps(solver)),
-    Restarted.load(tmp_path / "solver.npz", solver.compiled_game),
-  ]
-  solver.run(50)
-  for other in others:
-    other.run(50)
-    assert other.iteration == 60
-    assert_equal(other, solver)
-
-
-def test_without_a_bound_there_is_no_safeguard():
-  for game, safeguard in (("kuhn_poker(players=3)", 1e-9), ("kuhn_poker", None)):
-    solver = Restarted(spiel_cfr.DCFRSolver(game), first_attempt=4, safeguard=safeguard)
-    solver.run(40)
-    assert not solver.handed_over
 
 
 class _NoWayBack(spiel_cfr.RegretMatching):
@@ -399,15 +265,11 @@ class _NoWayBack(spiel_cfr.RegretMatching):
 def test_what_cannot_be_restarted_is_refused():
   with pytest.raises(errors.RestartError, match=r"_NoWayBack can't go on .* kernel `resume`"):
     Restarted(spiel_cfr.FullWidthSolver("kuhn_poker", _NoWayBack()))
-  certified = spiel_cfr.AdaptiveOptimisticCFRSolver("kuhn_poker", average="certified")
-  with pytest.raises(errors.RestartError, match="restarts itself"):
-    Restarted(certified)
   for other in ("kuhn_poker", spiel_cfr.ExternalSamplingSolver("kuhn_poker")):
     with pytest.raises(errors.ArgumentError, match="full-width"):
       Restarted(other)
-  for arguments in ({"first_attempt": 0}, {"safeguard": -1.0}):
-    with pytest.raises(errors.ArgumentError, match=next(iter(arguments))):
-      Restarted(spiel_cfr.CFRSolver("kuhn_poker"), **arguments)
+  with pytest.raises(errors.ArgumentError, match="first_attempt"):
+    Restarted(spiel_cfr.CFRSolver("kuhn_poker"), first_attempt=0)
 
 
 def test_a_checkpoint_of_another_solver_is_refused(tmp_path):
@@ -419,7 +281,7 @@ def test_a_checkpoint_of_another_solver_is_refused(tmp_path):
     other.restore(tmp_path / "solver.npz")
   state = solver.state_dict()
   before = other.state_dict()
-  for broken in ({"solver._state": np.zeros(3)}, {"_best": 1.0}, {"saved._origin": "x"}):
+  for broken in ({"solver.regrets": np.zeros(3)}, {"best": 1.0}, {"saved.average_start": "x"}):
     with pytest.raises(errors.CheckpointMismatchError):
       other.load_state_dict(state | broken)
   assert other.state_dict().keys() == before.keys()
@@ -429,26 +291,25 @@ def test_a_checkpoint_of_another_solver_is_refused(tmp_path):
 @pytest.mark.parametrize(
   "forged",
   [
-    {"num_restarts": 10},
-    {"num_attempts": -1},
-    {"_checked": 10},
-    {"_cost": math.inf},
-    {"_cost": -1.0},
-    {"_next_check": 3},
-    {"_next_check": -(10**30)},
-    {"_next_check": 1 << 63},
-    {"_last_attempt": 2},
-    {"_trial": 0},
-    {"_trial": FIRST + 1, "_last_attempt": FIRST + 1},
-    {"_trial_length": 0},
-    {"_trial_length": 1 << 63},
-    {"_trial_scores": np.array([-math.inf, 1.0])},
-    {"_handed_over": 2},
-    {"_trial_nash_conv": -math.inf},
-    {"solver._origin": FIRST + 1},
-    {"saved.iteration": FIRST - 1},
-    {"_scores": np.zeros(2)},
-    {"_scores": np.full(2, -math.inf)},
+    {"control.num_restarts": 10},
+    {"control.num_attempts": -1},
+    {"control.checked": 10},
+    {"control.cost": math.inf},
+    {"control.cost": -1.0},
+    {"control.next_check": 3},
+    {"control.next_check": -(10**30)},
+    {"control.next_check": 1 << 63},
+    {"control.last_attempt": 2},
+    {"control.trial": 0},
+    {"control.trial": FIRST + 1, "control.last_attempt": FIRST + 1},
+    {"control.trial_length": 0},
+    {"control.trial_length": 1 << 63},
+    {"trial_scores": np.array([-math.inf, 1.0])},
+    {"control.trial_nash_conv": -math.inf},
+    {"solver.average_start": FIRST + 1},
+    {"saved.counts": np.array([FIRST - 1, 0], np.uint64)},
+    {"scores": np.zeros(2)},
+    {"scores": np.full(2, -math.inf)},
   ],
   ids=str,
 )
@@ -457,7 +318,7 @@ def test_forged_numbers_are_refused(forged):
   solver = wrapped("dcfr", "kuhn_poker")
   solver.run(INSIDE)
   state = solver.state_dict()
-  assert state["_trial"] == FIRST
+  assert state["control.trial"] == FIRST
   other = wrapped("dcfr", "kuhn_poker")
   with pytest.raises(errors.CheckpointMismatchError):
     other.load_state_dict(state | forged)
@@ -477,9 +338,9 @@ def test_forged_certificates_are_refused():
   uniform = policies.forms.sequence_form(game, policies.forms.uniform(game))
   for best in (nowhere, uniform, -uniform):
     with pytest.raises(errors.CheckpointMismatchError):
-      solver.load_state_dict(state | {"_best": best})
+      solver.load_state_dict(state | {"best": best})
   for wrong in (-1.0, math.inf):
-    forged = {"solver._tapered": state["solver._tapered"] + wrong}
+    forged = {"solver.tapered": state["solver.tapered"] + wrong}
     with pytest.raises(errors.CheckpointMismatchError, match="averages are sums"):
       solver.load_state_dict(state | forged)
 
@@ -507,7 +368,7 @@ def test_going_on_from_the_current_strategies_changes_nothing(name):
   one.run(40)
   other.run(20)
   before = other.current_sequence_form()
-  other.restart_from(before)
+  other.init_from_strategy(before)
   if name == "last utilities":
     # Its current strategies have seen a prediction, which is not repeated.
     np.testing.assert_allclose(other.current_sequence_form(), before, atol=1e-15)
@@ -515,7 +376,7 @@ def test_going_on_from_the_current_strategies_changes_nothing(name):
   other.run(20)
   np.testing.assert_allclose(one.current_sequence_form(), other.current_sequence_form(), atol=1e-9)
   assert other.iteration == 40
-  assert other.stretch == 20
+  assert other.state.average_start == 20
 
 
 def test_regret_matching_goes_on_from_a_strategy():
@@ -523,11 +384,11 @@ def test_regret_matching_goes_on_from_a_strategy():
   solver = spiel_cfr.CFRSolver("leduc_poker")
   game = solver.compiled_game
   solver.run(20)
-  regret, strategy = solver._state[0].copy(), solver.current_probabilities()
+  regret, strategy = solver.state.regrets[0].copy(), solver.current_probabilities()
   target = np.random.default_rng(1).random(game.end) * (np.arange(game.end) % 3 > 0)
   target = policies.sequence_form(game, policies.behavioral_form(game, target))
   # Player 0 never plays to what is below its first action at its first infoset.
-  solver.restart_from(target)
+  solver.init_from_strategy(target)
   found = solver.current_probabilities()
   unreached = 0
   for tree in game.treeplexes:
@@ -540,7 +401,7 @@ def test_regret_matching_goes_on_from_a_strategy():
       np.testing.assert_allclose(found[sequences], expected, atol=1e-15)
       sums = np.maximum(regret[sequences], 0).sum(axis=0)
       wanted = np.where(expected > 0, sums * expected, np.minimum(regret[sequences], 0))
-      np.testing.assert_allclose(solver._state[0][sequences], wanted, atol=1e-12)
+      np.testing.assert_allclose(solver.state.regrets[0][sequences], wanted, atol=1e-12)
   assert unreached
   np.testing.assert_allclose(
     solver.current_sequence_form(), policies.sequence_form(game, found), atol=1e-15
@@ -559,8 +420,8 @@ def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
   for tree in game.treeplexes:
     for sequences, _ in tree.blocks():
       target[sequences] = np.array([0.3, 0.7])[:, None]
-  solver.restart_from(policies.sequence_form(game, target))
-  regret = solver._state[0]
+  solver.init_from_strategy(policies.sequence_form(game, target))
+  regret = solver.state.regrets[0]
   for tree in game.treeplexes:
     for sequences, infosets in tree.blocks():
       step = steps[tree.first_infoset :][infosets]
@@ -589,10 +450,10 @@ def test_tapered_averages_are_what_they_say(game):
     solver.run(1)
     plain.run(1)
     if t == due + max(4, due // 32):
-      tapered += (t - due) * plain._cumulative.astype(np.float64)
+      tapered += (t - due) * plain.state.cumulative.astype(np.float64)
       due = t
     if t in (1, 3, 4, 6, 100, 160, 200, 202):
-      sums = tapered + (t - due) * plain._cumulative.astype(np.float64)
+      sums = tapered + (t - due) * plain.state.cumulative.astype(np.float64)
       expected = policies.sequence_form(compiled, policies.behavioral_form(compiled, sums))
       np.testing.assert_allclose(
         solver.average_sequence_form(), expected, atol=1e-5 if single else 1e-12
@@ -601,50 +462,6 @@ def test_tapered_averages_are_what_they_say(game):
       np.testing.assert_allclose(probabilities, expected, atol=1e-5 if single else 1e-12)
   assert (solver.current_probabilities() == plain.current_probabilities()).all()
   assert solver.nash_conv() != plain.nash_conv()
-
-
-def _full_width():
-  return [
-    name
-    for name, entry in catalogue.SOLVERS.items()
-    if issubclass(entry.solver, spiel_cfr.FullWidthSolver) and not entry.restarted
-  ]
-
-
-@pytest.mark.parametrize("name", _full_width())
-def test_every_named_solver_has_a_tapered_average(name, tmp_path):
-  """Its weights are those of the plain one times about what is left, and checkpoints know of it."""
-  game = spiel_cfr.compile_game("kuhn_poker")
-  plain = catalogue.make(name, game, 40)
-  if getattr(plain, "pruning", None) is not None:
-    with pytest.raises(errors.PruningError, match="no tapered average"):
-      plain.with_tapered_average()
-    return
-  solver = plain.with_tapered_average()
-  assert solver.tapered
-  assert not plain.tapered
-  sums = np.zeros(game.end)
-  for t in range(1, 41):
-    solver.run(1)
-    plain.run(1)
-    # Every four iterations, four times what the sums are then.
-    sums += 4.0 * plain._cumulative if t % 4 == 0 else 0.0
-    if t == 20:
-      solver.save(tmp_path / "solver.npz")
-  if not plain.restarts_itself:
-    assert (solver.current_probabilities() == plain.current_probabilities()).all()
-    if sums[0]:
-      expected = policies.behavioral_form(game, sums)
-      np.testing.assert_allclose(solver.average_probabilities(), expected, atol=1e-12)
-  for other in (
-    spiel_cfr.Solver.load(tmp_path / "solver.npz", game),
-    copy.copy(plain.with_tapered_average()),
-  ):
-    other.run(40 - other.iteration)
-    assert_equal(other, solver)
-    assert other.description() == solver.description()
-  with pytest.raises(errors.CheckpointMismatchError):
-    plain.restore(tmp_path / "solver.npz")
 
 
 def test_fading():

@@ -22,7 +22,7 @@ def test_weights_that_float32_cannot_hold_are_refused_before_they_are_added():
   solver.run(1)
   with pytest.raises(errors.NotFiniteError, match="average"):
     solver.run(100)
-  assert np.isfinite(solver._cumulative).all()
+  assert np.isfinite(solver.state.cumulative).all()
   assert np.isfinite(solver.nash_conv())
   assert solver.iteration >= 1
 

@@ -201,7 +201,7 @@ def test_distinct_features_are_needed(tmp_path: pathlib.Path) -> None:
   one_hot = spiel_cfr.DeepCFRSolver("kuhn_poker", features="one_hot", seed=1, **SMALL)
   one_hot.run(2)
   one_hot.save(tmp_path / "solver.npz")
-  assert int(spiel_cfr.DeepCFRSolver.load(tmp_path / "solver.npz", "kuhn_poker").iteration) == 2
+  assert int(spiel_cfr.Solver.load(tmp_path / "solver.npz", "kuhn_poker").iteration) == 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,7 +227,7 @@ def test_a_network_of_ones_own(tmp_path: pathlib.Path) -> None:
   solver.run(20)
   assert solver.exploitability() < 0.15
   solver.save(tmp_path / "solver.npz")
-  loaded = spiel_cfr.DeepCFRSolver.load(tmp_path / "solver.npz", "kuhn_poker")
+  loaded = spiel_cfr.Solver.load(tmp_path / "solver.npz", "kuhn_poker")
   assert loaded._learning.network == Linear()
   with pytest.raises(errors.ArgumentError, match="Approximator"):
     spiel_cfr.DeepCFRSolver("kuhn_poker", network="mlp")  # type: ignore[arg-type]

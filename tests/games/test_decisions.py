@@ -36,7 +36,9 @@ _SOLVERS = {
   "predictive": spiel_cfr.PCFRPlusSolver,
   "adaptive": spiel_cfr.AdaptiveOptimisticCFRSolver,
   "one player at a time": spiel_cfr.CFRBRSolver,
-  "tapered": lambda game: spiel_cfr.DCFRSolver(game).with_tapered_average(),
+  "tapered": lambda game: spiel_cfr.FullWidthSolver(
+    game, spiel_cfr.RegretMatching.discounted(), average_weights=2.0, tapered=True
+  ),
 }
 
 

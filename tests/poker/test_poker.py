@@ -12,10 +12,10 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import exploitability
+from spiel_cfr.cfr.cfr import TabularCFRSolver
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, FullWidthSolver, errors
-from spiel_cfr.cfr.cfr import TabularCFRSolver
+from spiel_cfr import FullWidthSolver, RegretMatching, errors
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import bet_filters, cards, deal, public_tree
 from spiel_cfr.poker.public_game import compile_public_game
@@ -247,7 +247,7 @@ def test_threads():
     solver.run(40)
   one, two, three = solvers.values()
   for other in (two, three):
-    np.testing.assert_array_equal(one._cumulative, other._cumulative)
+    np.testing.assert_array_equal(one.state.cumulative, other.state.cumulative)
     assert one.nash_conv() == other.nash_conv()
 
 
@@ -260,11 +260,11 @@ def test_single_steps_leave_the_same_average(name, dtype):
   at_once.run(9)
   for count in (1, 3, 1, 4):
     in_steps.run(count)
-  np.testing.assert_array_equal(at_once._cumulative, in_steps._cumulative)
+  np.testing.assert_array_equal(at_once.state.cumulative, in_steps.state.cumulative)
   flat = _SOLVERS[name](_compile(_GAMES[2], partitioned=False, dtype=dtype))
   flat.run(9)
   tolerance = 1e-12 if dtype == "float64" else 1e-4
-  np.testing.assert_allclose(flat._cumulative, at_once._cumulative, atol=tolerance)
+  np.testing.assert_allclose(flat.state.cumulative, at_once.state.cumulative, atol=tolerance)
 
 
 def test_boards_on_which_every_showdown_ties():
@@ -283,7 +283,7 @@ def test_checkpoints_of_partitioned_games(tmp_path):
   again.restore(tmp_path / "checkpoint.npz")
   for each in (solver, again):
     each.run(5)
-  np.testing.assert_array_equal(solver._cumulative, again._cumulative)
+  np.testing.assert_array_equal(solver.state.cumulative, again.state.cumulative)
   assert solver.nash_conv() == again.nash_conv()
   other = compile_public_game(endgame.load(), partitioned=False)
   with pytest.raises(errors.CheckpointMismatchError):

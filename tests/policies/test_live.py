@@ -92,8 +92,8 @@ def test_who_loads_a_state_moves_the_policy(tmp_path):
   solver.run(5)
   solver.save(tmp_path / "five.npz")
   other = spiel_cfr.CFRSolver(solver.compiled_game)
-  other._strategy[:] = 0
-  other.iteration = 5
+  other.state.strategy[:] = 0
+  other.state.counts[0] = 5
   held = other.current_policy()
   other.restore(tmp_path / "five.npz")
   np.testing.assert_array_equal(
@@ -105,7 +105,11 @@ def test_each_solver_has_its_own():
   """A copied, restarted or unpickled solver does not move the policy of the one that it was made of."""
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   held = solver.current_policy()
-  for other in (copy.copy(solver), pickle.loads(pickle.dumps(solver)), solver.restarted()):
+  for other in (
+    copy.copy(solver),
+    pickle.loads(pickle.dumps(solver)),
+    spiel_cfr.CFRSolver("kuhn_poker"),
+  ):
     assert other.current_policy() is not held
     other.run(10)
     assert judged(held) == pytest.approx(11 / 12)

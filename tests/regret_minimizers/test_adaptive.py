@@ -116,7 +116,7 @@ def test_checkpoints_go_on_where_they_were(average, tmp_path):
   solver = spiel_cfr.AdaptiveOptimisticCFRSolver("kuhn_poker", average=average)
   solver.run(50)
   solver.save(tmp_path / "checkpoint.npz")
-  loaded = spiel_cfr.AdaptiveOptimisticCFRSolver.load(tmp_path / "checkpoint.npz", "kuhn_poker")
+  loaded = spiel_cfr.Solver.load(tmp_path / "checkpoint.npz", "kuhn_poker")
   solver.run(60)
   loaded.run(60)
   assert (solver.current_probabilities() == loaded.current_probabilities()).all()
@@ -228,7 +228,7 @@ def test_safeguard_follows_the_weighted_regrets_of_the_average():
         value = (strategy[sequences] * utility[sequences]).sum(axis=0)
         np.add.at(utility, tree.parent[infosets], value)
         expected[sequences] += utility[sequences] - value
-  assert solver._state[2] == pytest.approx(expected, abs=1e-12)
+  assert solver.state.regrets[2] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("limit", [0.5, -1.0, float("nan"), float("inf")])

@@ -181,7 +181,7 @@ def test_in_a_game_it_plays_fewer_actions_and_is_no_worse():
     solver = spiel_cfr.HedgeCFRSolver(game, 300.0, threshold=threshold)
     solver.run(300)
     played = np.concatenate(
-      [solver._strategy[rows].ravel() for tree in game.treeplexes for rows, _ in tree.blocks()]
+      [solver.state.strategy[rows].ravel() for tree in game.treeplexes for rows, _ in tree.blocks()]
     )
     shares.append((played == 0).mean())
     value = solver.exploitability()

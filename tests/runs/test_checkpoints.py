@@ -1,5 +1,6 @@
 """A solver that was kept in a file goes on as if nothing had happened, and a file that is not that is refused."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -18,7 +19,7 @@ from all_solvers import SOLVERS
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._util import files
-from spiel_cfr.cfr import solver as solver_module
+from spiel_cfr.cfr import solver_files
 
 GAME = "leduc_poker"
 
@@ -50,7 +51,7 @@ def test_every_solver_goes_on_bit_for_bit(name: str, leduc: Any, path: pathlib.P
   game, stops = ("kuhn_poker", [0, 1, 3]) if is_deep else (leduc, [0, 1, 7, 20])
   whole = saved(after(make(game), stops[-1]), path)
   for begin, end in itertools.pairwise(stops):
-    solver = solver_module.Solver.load(path, game) if begin else make(game)
+    solver = spiel_cfr.Solver.load(path, game) if begin else make(game)
     assert solver.iteration == begin
     solver.run(end - begin)
     solver.save(path)
@@ -58,7 +59,7 @@ def test_every_solver_goes_on_bit_for_bit(name: str, leduc: Any, path: pathlib.P
   solver = make(game)
   solver.restore(path)
   assert saved(solver, path) == whole
-  assert type(solver).load(path, game).description() == solver.description()
+  assert spiel_cfr.Solver.load(path, game).description() == solver.description()
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -75,35 +76,67 @@ def test_state_dict_is_a_copy_of_all_there_is(name: str, leduc: Any) -> None:
   np.testing.assert_array_equal(solver.average_probabilities(), other.average_probabilities())
 
 
-class Sampler(spiel_cfr.CFRSolver):
-  """A solver with randomness."""
+@dataclasses.dataclass
+class SamplerState:
+  """The state of CFR, a random generator and a number."""
 
-  state_names = (*spiel_cfr.CFRSolver.state_names, "rng", "temperature")
+  inner: Any
+  rng: np.random.Generator
+  temperature: float
+
+
+class Sampler(spiel_cfr.Solver):
+  """A solver with randomness, as a user would write one around another."""
 
   def __init__(self, game: Any, seed: int, *numbers: float, bits: str = "PCG64") -> None:
-    super().__init__(game)
-    self.rng = np.random.Generator(getattr(np.random, bits)(seed))
-    self.temperature = 1.0
-    self.numbers = numbers
+    self.compiled_game, self.seed, self.numbers, self.bits = game, seed, numbers, bits
+    self.reset()
 
-  def _advance(self, count: int) -> None:
-    super()._advance(count)
-    self.temperature *= self.rng.random()
+  def reset(self) -> None:
+    inner = spiel_cfr.CFRSolver(self.compiled_game)
+    rng = np.random.Generator(getattr(np.random, self.bits)(self.seed))
+    self._runtime = inner, SamplerState(inner.state, rng, 1.0)
+
+  @property
+  def state(self) -> SamplerState:
+    return self._runtime[1]
+
+  def refresh(self) -> None:
+    super().refresh()
+    self._runtime[0].refresh()
+
+  @property
+  def iteration(self) -> int:
+    return self._runtime[0].iteration
+
+  @property
+  def nodes_touched(self) -> int:
+    return self._runtime[0].nodes_touched
+
+  def run(self, iterations: int) -> None:
+    self._runtime[0].run(iterations)
+    self.state.temperature *= self.state.rng.random()
+
+  def current_probabilities(self) -> Any:
+    return self._runtime[0].current_probabilities()
+
+  def average_probabilities(self) -> Any:
+    return self._runtime[0].average_probabilities()
 
 
 @pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
 def test_random_generators_go_on_too(bits: str, leduc: Any, path: pathlib.Path) -> None:
   solver = Sampler(leduc, 3, 0.5, 0.25, bits=bits)
   for _ in range(5):
-    solver.evaluate_and_update_policy()
+    solver.run(1)
   solver.save(path)
-  loaded = Sampler.load(path, leduc)
+  loaded = spiel_cfr.Solver.load(path, leduc)
   assert loaded.numbers == (0.5, 0.25)
   for _ in range(5):
-    solver.evaluate_and_update_policy()
-    loaded.evaluate_and_update_policy()
-  assert loaded.temperature == solver.temperature < 1
-  assert loaded.rng.random() == solver.rng.random()
+    solver.run(1)
+    loaded.run(1)
+  assert loaded.state.temperature == solver.state.temperature < 1
+  assert loaded.state.rng.random() == solver.state.rng.random()
   other = "MT19937" if bits == "PCG64" else "PCG64"
   with pytest.raises(errors.CheckpointMismatchError, match="rng"):
     Sampler(leduc, 3, bits=other).load_state_dict(loaded.state_dict())
@@ -115,15 +148,15 @@ def test_games_are_told_apart(leduc: Any, path: pathlib.Path, tmp_path: pathlib.
   efg = tmp_path / "game.efg"
   efg.write_text(text + ends.replace("PAYOFF", "2 -2"))
   spiel_cfr.CFRSolver(f"efg_game(filename={efg})").save(path)
-  spiel_cfr.CFRSolver.load(path, f"efg_game(filename={efg})")
+  spiel_cfr.Solver.load(path, f"efg_game(filename={efg})")
   efg.write_text(text + ends.replace("PAYOFF", "3 -3"))
   for game in (f"efg_game(filename={efg})", leduc, "kuhn_poker"):
     with pytest.raises(errors.CheckpointMismatchError, match=r"game\.efg"):
-      spiel_cfr.CFRSolver.load(path, game)
+      spiel_cfr.Solver.load(path, game)
   spiel_cfr.CFRSolver(leduc).save(path)
-  spiel_cfr.CFRSolver.load(path, "leduc_poker(players=2)")
+  spiel_cfr.Solver.load(path, "leduc_poker(players=2)")
   with pytest.raises(errors.CheckpointMismatchError, match="leduc_poker"):
-    spiel_cfr.CFRSolver.load(path, "leduc_poker(suit_isomorphism=true)")
+    spiel_cfr.Solver.load(path, "leduc_poker(suit_isomorphism=true)")
 
 
 def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Path) -> None:
@@ -137,9 +170,7 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
     with pytest.raises(errors.CheckpointMismatchError, match=r"alpha=1\.25"):
       solver.restore(path)
     assert solver.iteration == 0
-  with pytest.raises(errors.CheckpointMismatchError, match="CFRPlusSolver"):
-    spiel_cfr.CFRPlusSolver.load(path, leduc)
-  assert spiel_cfr.FullWidthSolver.load(path, leduc).description() == {
+  assert spiel_cfr.Solver.load(path, leduc).description() == {
     "class": "DCFRSolver",
     "arguments": {"alpha": 1.25, "beta": 0.0, "gamma": 2.0, "order": "openspiel"},
   }
@@ -147,7 +178,7 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
 
 def test_a_solver_nobody_knows_is_not_made(leduc: Any, path: pathlib.Path) -> None:
   after(spiel_cfr.CFRSolver(leduc), 2).save(path)
-  header, arrays = files.read(path, solver_module._KIND, solver_module._FORMAT)
+  header, arrays = files.read(path, solver_files.KIND, solver_files.FORMAT)
   for solver in (
     {"class": "os.system", "arguments": {"command": "false"}},
     {"class": "CFRSolver", "arguments": {"unheard_of": 1}},
@@ -157,17 +188,15 @@ def test_a_solver_nobody_knows_is_not_made(leduc: Any, path: pathlib.Path) -> No
     [],
     None,
   ):
-    files.write(
-      path, solver_module._KIND, solver_module._FORMAT, header | {"solver": solver}, arrays
-    )
+    files.write(path, solver_files.KIND, solver_files.FORMAT, header | {"solver": solver}, arrays)
     with pytest.raises(errors.CheckpointMismatchError):
-      solver_module.Solver.load(path, leduc)
+      spiel_cfr.Solver.load(path, leduc)
 
 
 def test_arguments_without_a_written_form_are_refused(leduc: Any, path: pathlib.Path) -> None:
-  class Odd(spiel_cfr.CFRSolver):
+  class Odd(spiel_cfr.FullWidthSolver):
     def __init__(self, game: Any, function: Any) -> None:
-      super().__init__(game)
+      super().__init__(game, spiel_cfr.RegretMatching())
 
   with pytest.raises(errors.ArgumentError, match="function"):
     Odd(leduc, print).save(path)
@@ -179,9 +208,9 @@ def test_state_of_another_shape_is_refused(leduc: Any) -> None:
   state = solver.state_dict()
   before = solver.average_probabilities()
   for wrong in (
-    {"_cumulative": state["_cumulative"][:-1]},
-    {"_cumulative": state["_cumulative"].astype(np.float32)},
-    {"_cumulative": None},
+    {"cumulative": state["cumulative"][:-1]},
+    {"cumulative": state["cumulative"].astype(np.float32)},
+    {"cumulative": None},
     {"iteration": "3"},
     {"more": 1},
   ):
@@ -212,31 +241,31 @@ def test_no_bit_may_flip(checkpoint: bytes, kuhn: Any, path: pathlib.Path) -> No
     changed[position] ^= 1 << position // 3 % 8
     path.write_bytes(changed)
     with pytest.raises(errors.DamagedFileError, match="checksum"):
-      spiel_cfr.CFRSolver.load(path, kuhn)
+      spiel_cfr.Solver.load(path, kuhn)
 
 
 def test_no_byte_may_be_missing(checkpoint: bytes, kuhn: Any, path: pathlib.Path) -> None:
   for length in [*range(0, len(checkpoint), 7), len(checkpoint) - 1]:
     path.write_bytes(checkpoint[:length])
     with pytest.raises(errors.DamagedFileError, match="checksum"):
-      spiel_cfr.CFRSolver.load(path, kuhn)
+      spiel_cfr.Solver.load(path, kuhn)
 
 
 def test_foreign_files_are_refused(kuhn: Any, path: pathlib.Path) -> None:
   kuhn.save(path)
   with pytest.raises(errors.FileFormatError, match="compiled game"):
-    spiel_cfr.CFRSolver.load(path, kuhn)
-  files.write(path, solver_module._KIND, solver_module._FORMAT + 1, {}, {})
-  with pytest.raises(errors.FileFormatError, match="format 2"):
-    spiel_cfr.CFRSolver.load(path, kuhn)
-  files.write(path, solver_module._KIND, solver_module._FORMAT, {}, {})
+    spiel_cfr.Solver.load(path, kuhn)
+  files.write(path, solver_files.KIND, solver_files.FORMAT + 1, {}, {})
+  with pytest.raises(errors.FileFormatError, match="format 3"):
+    spiel_cfr.Solver.load(path, kuhn)
+  files.write(path, solver_files.KIND, solver_files.FORMAT, {}, {})
   with pytest.raises(errors.SpielCFRError):
-    spiel_cfr.CFRSolver.load(path, kuhn)
+    spiel_cfr.Solver.load(path, kuhn)
   np.savez(path, strategy=np.zeros(3))
   with pytest.raises(errors.DamagedFileError):
-    spiel_cfr.CFRSolver.load(path, kuhn)
+    spiel_cfr.Solver.load(path, kuhn)
   with pytest.raises(FileNotFoundError):
-    spiel_cfr.CFRSolver.load(path.with_name("nowhere.npz"), kuhn)
+    spiel_cfr.Solver.load(path.with_name("nowhere.npz"), kuhn)
 
 
 class Trap:
@@ -249,9 +278,9 @@ class Trap:
 def test_pickles_are_not_opened(kuhn: Any, path: pathlib.Path) -> None:
   trap = np.array([Trap()], dtype=object)
   header: dict[str, Any] = {"solver": {"class": "CFRSolver", "arguments": {}}}
-  files.write(path, solver_module._KIND, solver_module._FORMAT, header, {"_cumulative": trap})
+  files.write(path, solver_files.KIND, solver_files.FORMAT, header, {"cumulative": trap})
   with pytest.raises(errors.FileFormatError, match="array is of object"):
-    spiel_cfr.CFRSolver.load(path, kuhn)
+    spiel_cfr.Solver.load(path, kuhn)
   assert not hasattr(errors, "trapped")
 
 
@@ -273,7 +302,7 @@ def test_a_failed_write_leaves_the_old_file(
     assert path.read_bytes() == old
     assert list(path.parent.iterdir()) == [path]
   solver.save(path)
-  assert spiel_cfr.CFRSolver.load(path, kuhn).iteration == 3
+  assert spiel_cfr.Solver.load(path, kuhn).iteration == 3
 
 
 def test_the_last_few_are_kept(kuhn: Any, tmp_path: pathlib.Path) -> None:
@@ -414,9 +443,9 @@ def test_header_can_be_read_with_numpy_alone(checkpoint: bytes, path: pathlib.Pa
   path.write_bytes(checkpoint)
   with np.load(path) as archive:
     header = json.loads(archive["header"].tobytes())
-    assert archive["_cumulative"].dtype == np.float64
+    assert archive["cumulative"].dtype == np.float64
   assert header["game"] == "kuhn_poker()"
-  assert header["state"] == {"iteration": 10, "_origin": 0, "_warm": 0, "_last_addition": 0}
+  assert header["state"] == {"average_start": 0, "warm_iterations": 0}
   assert set(header["versions"]) == {"python", "spiel_cfr", "open_spiel", "numpy", "numba"}
 
 

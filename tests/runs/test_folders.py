@@ -32,7 +32,10 @@ _OTHER_RUN = """
 import sys
 import spiel_cfr
 
-class Announced(spiel_cfr.CFRSolver):
+class Announced(spiel_cfr.FullWidthSolver):
+  def __init__(self, game):
+    super().__init__(game, spiel_cfr.RegretMatching())
+
   def run(self, iterations):
     super().run(iterations)
     # One checkpoint is there, and the folder stays as it is while others try.
@@ -210,7 +213,9 @@ class _Unwritable(Schedule):
 
 
 def test_what_cannot_be_saved_is_said_before_the_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  solver = spiel_cfr.FullWidthSolver(kuhn, spiel_cfr.RegretMatching(), average_weights=_Unwritable())
+  solver = spiel_cfr.FullWidthSolver(
+    kuhn, spiel_cfr.RegretMatching(), average_weights=_Unwritable()
+  )
   with pytest.raises(errors.ArgumentError, match="kept in a checkpoint"):
     run(solver, 100, spiel_cfr.Checkpoints(tmp_path, every=10))
   assert solver.iteration == 0

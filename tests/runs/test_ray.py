@@ -21,9 +21,9 @@ import spiel_cfr
 
 folder = pathlib.Path(sys.argv[1])
 
-class Killed(spiel_cfr.CFRSolver):
+class Killed(spiel_cfr.FullWidthSolver):
   def __init__(self, game, lives):
-    super().__init__(game)
+    super().__init__(game, spiel_cfr.RegretMatching())
     self._lives = pathlib.Path(lives)
 
   def run(self, iterations):

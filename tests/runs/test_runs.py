@@ -89,8 +89,11 @@ def test_stops_when_time_is_up(leduc: Any) -> None:
   assert result.last.solver_seconds + result.last.evaluation_seconds <= elapsed
 
 
-class SlowToEvaluate(spiel_cfr.CFRSolver):
+class SlowToEvaluate(spiel_cfr.FullWidthSolver):
   """A solver whose evaluations take a known time."""
+
+  def __init__(self, game: Any) -> None:
+    super().__init__(game, spiel_cfr.RegretMatching())
 
   def nash_conv(self) -> float:
     time.sleep(0.05)

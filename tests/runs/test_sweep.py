@@ -252,11 +252,11 @@ def test_shared_games_are_what_was_written(kuhn: Any, tmp_path: pathlib.Path) ->
       changed.load()
 
 
-class _Killed(spiel_cfr.CFRSolver):
+class _Killed(spiel_cfr.FullWidthSolver):
   """A solver whose process dies at iteration 50, as often as a file has lines to lose."""
 
   def __init__(self, game: Any, lives: str) -> None:
-    super().__init__(game)
+    super().__init__(game, spiel_cfr.RegretMatching())
     self._lives = pathlib.Path(lives)
 
   def run(self, iterations: int) -> None:

@@ -137,8 +137,11 @@ def test_files_that_are_no_traces_are_left_alone(kuhn: Any, tmp_path: pathlib.Pa
   assert path.read_text() == "name,amount\nrent,1200\n"
 
 
-class Broken(spiel_cfr.CFRSolver):
+class Broken(spiel_cfr.FullWidthSolver):
   """A solver that fails."""
+
+  def __init__(self, game: Any) -> None:
+    super().__init__(game, spiel_cfr.RegretMatching())
 
   def run(self, iterations: int) -> None:
     if self.iteration > 3:

@@ -106,7 +106,7 @@ def test_steps_that_are_too_long_are_noticed_where_they_are():
   infostate = solver.compiled_game.infostates[1][7]
   wrong = tree.first_infoset + int(solver.compiled_game.infosets[1].position[7])
   solver.minimizer.steps[wrong] *= 1e7
-  solver = solver.restarted()
+  solver = solver.blank(solver.configuration())
   solver.run(5)
   broken = {check.name: check for check in solver.certificate().broken}
   assert broken["local stability (5)"].where == f"player 1's infostate {infostate!r}"

@@ -184,7 +184,7 @@ def test_steps_that_are_longer_than_they_say_are_noticed(steps, name):
   else:
     solver.minimizer.steps[wrong] *= 30
     solver.constants = local_steps.level_steps(game, "entropy", "subtree", horizon=100)
-  solver = solver.restarted()
+  solver = solver.blank(solver.configuration())
   solver.run(10)
   broken = {check.name: check for check in solver.certificate().broken}
   assert broken[name].where == f"player 1's infostate {infostate!r}"

@@ -15,7 +15,7 @@ SOLVERS: dict[str, Any] = {
       catalogue.make,
       name,
       iterations=ITERATIONS,
-      **({"seed": 0} if issubclass(entry.solver, spiel_cfr.SamplingSolver) else {}),
+      **({"seed": 0} if issubclass(entry.family, spiel_cfr.SamplingSolver) else {}),
     )
     for name, entry in catalogue.SOLVERS.items()
   },

@@ -17,7 +17,6 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr._util import files
-from spiel_cfr.cfr import solver as solver_module
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.runs import trace
@@ -79,8 +78,8 @@ _INSTRUMENTED = (
   trace.read_trace,
   trace._to_row,
   files.read,
-  solver_module.Solver._restore,
-  solver_module.Solver.load_state_dict,
+  spiel_cfr.Solver.restore,
+  spiel_cfr.Solver.load_state_dict,
   open_spiel._entries,
   open_spiel._check,
   loading.load_game,

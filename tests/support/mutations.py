@@ -29,7 +29,7 @@ import numpy as np
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._util import files
-from spiel_cfr.cfr import solver as solver_module
+from spiel_cfr.cfr import solver_files
 from spiel_cfr.games.compiled import enumerated_game
 
 # Of the processor's time, kernels that are compiled included; and by the clock, for what waits for ever.
@@ -288,7 +288,7 @@ class Checkpoints(Kind):
     path = self.folder / "checkpoint.npz"
     self.make, content = rng.choice(self.contents)
     path.write_bytes(content)
-    spoil(rng, path, solver_module._KIND, solver_module._FORMAT)
+    spoil(rng, path, solver_files.KIND, solver_files.FORMAT)
     return path
 
   def use(self, path: pathlib.Path, rng: random.Random) -> None:

@@ -7,7 +7,7 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, FullWidthSolver
+from spiel_cfr import FullWidthSolver, RegretMatching
 
 GAMES = {
   "kuhn": lambda: "kuhn_poker",

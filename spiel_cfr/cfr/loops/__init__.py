@@ -1,6 +1,6 @@
 """The iterations of full-width solvers: one interface, and an implementation for each way to go through a game."""
 
-from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
+from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.cfr.loops.mapped_shards import MappedLoop
 from spiel_cfr.cfr.loops.parts import PartsLoop
 from spiel_cfr.cfr.loops.remote_shards import RemoteLoop
@@ -9,7 +9,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.shards import MappedPartition, RemotePartition
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 
-__all__ = ["IterationNumbers", "Loop", "WholeGameLoop", "make_loop"]
+__all__ = ["FullWidthState", "IterationNumbers", "Loop", "WholeGameLoop", "make_loop"]
 
 
 def make_loop(
@@ -20,8 +20,8 @@ def make_loop(
   Args:
     game: the game.
     minimizer: what every infoset does.
-    tapered: whether it keeps `Loop.tapered`.
-    correlated: whether it keeps `Loop.gradients` and `Loop.play_values`.
+    tapered: whether it keeps `FullWidthState.tapered`.
+    correlated: whether it keeps `gradients` and `play_values`.
   """
   if game.partition is None:
     return WholeGameLoop(game, minimizer, tapered, correlated)

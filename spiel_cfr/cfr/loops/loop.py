@@ -12,6 +12,7 @@ taken first.
 """
 
 import abc
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,39 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
+from spiel_cfr.policies.locked import Mask
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+
+
+@dataclasses.dataclass
+class FullWidthState:
+  """All that changes from one iteration to the next.
+
+  Attributes:
+    strategy: probability of each sequence's action at its infoset, shape (sequences,).
+    cumulative: weighted sum of sequence forms, shape (sequences,).
+    tapered: weighted sum of `cumulative` after some iterations, shape (sequences,), or (0,) if nobody wants it.
+    regrets: what the minimizer keeps of sequences, shape (lines, sequences), in an order of the loop's own.
+    local: what it keeps of infosets, shape (lines, infosets), likewise.
+    gradients: weighted sum of the players' gradients, shape (sequences,), or (0,) if nobody wants it.
+    play_values: weighted sum of what the players expected, shape (players,), or (0,) likewise.
+    locked: 1 at infosets where the strategy stays, shape (infosets,).
+    counts: how many iterations have been done, and after which `cumulative` was last added to `tapered`; shape (2,).
+    average_start: the iteration after which the average began.
+    warm_iterations: for how many iterations the policy counts from which the solver has started; 0 if it has not.
+  """
+
+  strategy: AnyFloats
+  cumulative: AnyFloats
+  tapered: AnyFloats
+  regrets: AnyFloats
+  local: Float64s
+  gradients: Float64s
+  play_values: Float64s
+  locked: Mask
+  counts: Uint64s = dataclasses.field(default_factory=lambda: np.zeros(2, np.uint64))
+  average_start: int = 0
+  warm_iterations: int = 0
 
 
 class IterationNumbers(NamedTuple):
@@ -31,7 +64,7 @@ class IterationNumbers(NamedTuple):
     parameters: the minimizer's, shape (iterations, numbers).
     weights_before: what the strategy before its owner's update weighs in the average, shape (iterations, players).
     weights_after: likewise, the strategy after it.
-    additions: what `Loop.cumulative` is multiplied by when it is added to `Loop.tapered` after the iteration, shape
+    additions: what `cumulative` is multiplied by when it is added to `tapered` after the iteration, shape
       (iterations,); 0 if it is not.
   """
 
@@ -42,27 +75,15 @@ class IterationNumbers(NamedTuple):
 
 
 class Loop(abc.ABC):
-  """The arrays of one solver. Those named here are all that it remembers; whoever writes to them calls `refresh`.
+  """Iterations on the state of one solver.
 
-  Whoever looks at them, or calls anything but `advance` and `values`, calls `gather` first.
+  Whoever looks at the state's arrays calls `gather` first; whoever writes to them calls `refresh`.
 
   Attributes:
-    strategy: probability of each sequence's action at its infoset, shape (sequences,).
-    cumulative: weighted sum of sequence forms, shape (sequences,).
-    tapered: weighted sum of `cumulative` after some iterations, shape (sequences,), or (0,) if nobody wants it.
-    state: the minimizer's, shape (lines, sequences), in an order of the loop's own.
-    local: the minimizer's, shape (lines, infosets), likewise.
-    gradients: weighted sum of the players' gradients, shape (sequences,), or (0,) if nobody wants it.
-    play_values: weighted sum of what the players expected, shape (players,), or (0,) likewise.
+    state: all that it remembers.
   """
 
-  strategy: AnyFloats
-  cumulative: AnyFloats
-  tapered: AnyFloats
-  state: AnyFloats
-  local: Float64s
-  gradients: Float64s
-  play_values: Float64s
+  state: FullWidthState
 
   def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
     """Takes what the iterations are about.
@@ -72,7 +93,7 @@ class Loop(abc.ABC):
     """
     self._game = game
     self._minimizer = minimizer
-    for name in ("state_lines", "local_lines"):
+    for name in ("regret_lines", "local_lines"):
       arguments.integer(getattr(minimizer, name), f"{name} of {type(minimizer).__name__}", 0, 1024)
     self._initial_local = np.asarray(minimizer.initial_local(game))
     shape = minimizer.local_lines, game.num_infosets
@@ -83,23 +104,22 @@ class Loop(abc.ABC):
       )
 
   @abc.abstractmethod
-  def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
+  def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
     """Runs as many iterations as there are rows of numbers.
 
     Args:
       alternating: whether a player sees the new strategies of those before it.
-      numbers: see `IterationNumbers`.
-      done: shape (2,), the number of iterations done, and what it was at the last addition. They are counted where no
-        interruption can come between an iteration and its number.
+      numbers: see `IterationNumbers`. Iterations are counted where no interruption can come between an iteration and
+        its number.
     """
 
   def lock(self, sequences: Int64s) -> None:
     """From now on keeps the probabilities at these sequences what they are, whatever the minimizer chooses."""
-    self._locked, self._kept = sequences.astype(np.uint32), self.strategy[sequences]
+    self._locked, self._kept = sequences.astype(np.uint32), self.state.strategy[sequences]
 
   def _restore_locked(self) -> None:
     """Overwrites what has been chosen at locked sequences."""
-    self.strategy[self._locked] = self._kept
+    self.state.strategy[self._locked] = self._kept
 
   @abc.abstractmethod
   def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
@@ -127,12 +147,12 @@ class Loop(abc.ABC):
     """Brings everything else up to date after the arrays have been written to."""
 
   @abc.abstractmethod
-  def state_line(self, line: int) -> Float64s:
-    """Returns a line of `state` in the game's order, a view or a copy; shape (sequences,)."""
+  def regret_line(self, line: int) -> Float64s:
+    """Returns a line of `regrets` in the game's order, a view or a copy; shape (sequences,)."""
 
   @abc.abstractmethod
-  def set_state_line(self, line: int, values: Float64s) -> None:
-    """Writes a line of `state`, given in the game's order."""
+  def set_regret_line(self, line: int, values: Float64s) -> None:
+    """Writes a line of `regrets`, given in the game's order."""
 
   @abc.abstractmethod
   def local_line(self, line: int) -> Float64s:
@@ -148,10 +168,10 @@ class Loop(abc.ABC):
 
   def current_sequence_form(self) -> Float64s:
     """Returns the current policy in sequence form, a copy of shape (sequences,)."""
-    return forms.sequence_form(self._game, self.strategy)
+    return forms.sequence_form(self._game, self.state.strategy)
 
   def set_strategy(self, probabilities: Float64s) -> None:
     """Makes a behavioural form, shape (sequences,), the current policy, but for what is locked."""
-    self.strategy[:] = probabilities
+    self.state.strategy[:] = probabilities
     self._restore_locked()
     self.refresh()

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint64s, aligned_zeros
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr._util.time_slices import whole_steps
-from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
+from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.partition import PLAYERS, Partition
@@ -31,7 +31,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumpt
 class PartsLoop(Loop):
   """See the module's docstring.
 
-  `strategy` and `cumulative` are in the game's order; of `state` and `local` each part has a block of all its lines.
+  `strategy` and `cumulative` are in the game's order; of `regrets` and `local` each part has a block of all its lines.
   """
 
   def __init__(
@@ -45,14 +45,21 @@ class PartsLoop(Loop):
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
     self._steps = PartSteps(game, minimizer, partition, self._allocate(partition))
-    self.strategy, self.cumulative, self.state, self.local = self._steps.memory
+    memory = self._steps.memory
+    # There are two players, so that averages say what gradients were.
+    self.state = FullWidthState(
+      strategy=memory.strategy,
+      cumulative=memory.cumulative,
+      tapered=aligned_zeros(game.end if tapered else 0, dtype=game.dtype),
+      regrets=memory.state,
+      local=memory.local,
+      gradients=aligned_zeros(0),
+      play_values=np.zeros(len(PLAYERS) if correlated else 0),
+      locked=np.zeros(game.num_infosets, np.uint8),
+    )
     for treeplex in game.treeplexes:
       for sequences, _ in treeplex.blocks():
-        self.strategy[sequences] = 1.0 / len(sequences)
-    self.tapered = aligned_zeros(game.end if tapered else 0, dtype=game.dtype)
-    # There are two players, so that averages say what gradients were.
-    self.gradients = aligned_zeros(0)
-    self.play_values = np.zeros(len(PLAYERS) if correlated else 0)
+        memory.strategy[sequences] = 1.0 / len(sequences)
     self._parts = partition.parts
     self.lock(np.zeros(0, np.int64))
     for line, values in enumerate(self._initial_local):
@@ -62,8 +69,9 @@ class PartsLoop(Loop):
     """Returns arrays of zeros."""
     return new_memory(self._game, self._minimizer)
 
-  def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
+  def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
     parameters, before, after, additions = numbers
+    done = self.state.counts
     turns = [(0,), (1,)] if alternating else [PLAYERS]
     owed = before[:1].sum(axis=0)
 
@@ -102,7 +110,7 @@ class PartsLoop(Loop):
     """Adds a multiple of the sums to the tapered ones."""
     for part in self._parts:
       for own in part.sequences:
-        self.tapered[own] += factor * self.cumulative[own]
+        self.state.tapered[own] += factor * self.state.cumulative[own]
 
   def _enter_trunk(self) -> None:
     """Computes the reach probabilities of the trunk."""
@@ -127,13 +135,13 @@ class PartsLoop(Loop):
   def values(self) -> list[float]:
     return [float(self._steps.walk.trunk.utility[player][0][0]) for player in PLAYERS]
 
-  def state_line(self, line: int) -> Float64s:
+  def regret_line(self, line: int) -> Float64s:
     result = np.zeros(self._game.end)
     for own, lines in self._state_blocks():
       result[own] = lines[line]
     return result
 
-  def set_state_line(self, line: int, values: Float64s) -> None:
+  def set_regret_line(self, line: int, values: Float64s) -> None:
     for own, lines in self._state_blocks():
       lines[line] = values[own]
 
@@ -195,9 +203,9 @@ class PartsLoop(Loop):
     for player in turn:
       steps.observe(0, player, workspace, parameters)
       self._restore_locked()
-      if len(self.play_values):
-        self.play_values[player] += before[player] * workspace.utility[player][0][0]
+      if len(self.state.play_values):
+        self.state.play_values[player] += before[player] * workspace.utility[player][0][0]
       weights = float(before[player]), float(after[player])
       total = steps.total(player)
-      self.cumulative[self._parts[0].sequences[player].start] += sum(weights)
+      self.state.cumulative[self._parts[0].sequences[player].start] += sum(weights)
       steps.sweep_down(0, player, workspace, *weights, total)

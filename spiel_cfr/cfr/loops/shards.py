@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint64s
+from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr.cfr.loops.loop import IterationNumbers
 from spiel_cfr.cfr.loops.part_steps import PartSteps
 from spiel_cfr.cfr.loops.parts import PartsLoop
@@ -75,13 +75,13 @@ class ShardedLoop(PartsLoop):
     self._failure: BaseException | None = None
     super().__init__(game, minimizer, partition, tapered, correlated)
 
-  def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
+  def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
     """See the base class.
 
     Raises:
       ShardError: the executor has failed. The iterations are whole all the same.
     """
-    super().advance(alternating, numbers, done)
+    super().advance(alternating, numbers)
     self._raise_failure()
 
   def update(self, player: int, numbers: IterationNumbers) -> None:

@@ -26,7 +26,7 @@ from spiel_cfr._numba.arrays import (
 )
 from spiel_cfr._numba.kernels import Kernel, kernel
 from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
-from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
+from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.decisions import Decisions
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
@@ -245,8 +245,8 @@ class WholeGameLoop(Loop):
       )
     decisions = game.every_infoset if minimizer.visits_forced else game.decisions
     self._allocate(decisions, tapered, correlated, game.scale)
-    self.strategy[:] = forms.uniform(game)
-    self.local[:, : game.num_infosets] = self._initial_local
+    self.state.strategy[:] = forms.uniform(game)
+    self.state.local[:, : game.num_infosets] = self._initial_local
     self.refresh()
 
   @classmethod
@@ -265,13 +265,17 @@ class WholeGameLoop(Loop):
   ) -> None:
     game, minimizer = self._game, self._minimizer
     zeros = functools.partial(aligned_zeros, dtype=game.dtype)
-    self.strategy, self.cumulative = zeros(game.end), zeros(game.end)
-    self.tapered = zeros(game.end if tapered else 0)
-    self.gradients = aligned_zeros(game.end if correlated and game.num_players > 2 else 0)
-    self.play_values = np.zeros(game.num_players if correlated else 0)
-    self.state = zeros(minimizer.state_lines, game.end)
-    # Kernels may read whole vectors.
-    self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES)
+    self.state = FullWidthState(
+      strategy=zeros(game.end),
+      cumulative=zeros(game.end),
+      tapered=zeros(game.end if tapered else 0),
+      regrets=zeros(minimizer.state_lines, game.end),
+      # Kernels may read whole vectors.
+      local=aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES),
+      gradients=aligned_zeros(game.end if correlated and game.num_players > 2 else 0),
+      play_values=np.zeros(game.num_players if correlated else 0),
+      locked=np.zeros(game.num_infosets, np.uint8),
+    )
     self._sequence_form, self._utility = zeros(game.end), zeros(game.end)
     self._scratch = new_scratch(game.dtype)
     self._tree = Tree(game.groups, game.parent, scale)
@@ -291,12 +295,8 @@ class WholeGameLoop(Loop):
   @functools.cached_property
   def _run(self) -> Callable[..., None]:
     """The iterations, with all arguments that stay: to check these takes longer than an iteration of small games."""
-    game, minimizer, decisions, dtype = (
-      self._game,
-      self._minimizer,
-      self._decisions,
-      self._game.dtype,
-    )
+    game, minimizer, decisions = self._game, self._minimizer, self._decisions
+    state, dtype = self.state, game.dtype
     zeros = functools.partial(aligned_zeros, dtype=dtype)
     kernel = run_iterations.of(dtype)
     bind = kernel.bound if self._checks else functools.partial(functools.partial, kernel.unchecked)
@@ -315,8 +315,8 @@ class WholeGameLoop(Loop):
         game.ties or NO_TIES,
       ),
       _Arrays(
-        Memory(self.strategy, self.cumulative, self.state, self.local),
-        *(self.tapered, self.gradients, self.play_values, self._locked, self._kept),
+        Memory(state.strategy, state.cumulative, state.regrets, state.local),
+        *(state.tapered, state.gradients, state.play_values, self._locked, self._kept),
         *(self._sequence_form, self._utility),
         zeros(game.end if self._predicts else 0),
         zeros(0 if game.ties is None else game.end),
@@ -324,28 +324,28 @@ class WholeGameLoop(Loop):
       ),
     )
 
-  def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
-    self._run(alternating, numbers, done, 0, self._game.num_players)
+  def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
+    self._run(alternating, numbers, self.state.counts, 0, self._game.num_players)
 
   def update(self, player: int, numbers: IterationNumbers) -> None:
     self._run(True, numbers, np.zeros(2, np.uint64), player, player + 1)
 
   def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
     dtype = self._game.dtype
-    tree_adopt.of(dtype)(self._tree, sequence_form.astype(dtype), self.strategy)
+    tree_adopt.of(dtype)(self._tree, sequence_form.astype(dtype), self.state.strategy)
     if self._game.ties is not None:
-      self.strategy[:] = forms.tied(self._game, sequence_form, self.strategy)
+      self.state.strategy[:] = forms.tied(self._game, sequence_form, self.state.strategy)
     self._restore_locked()
     self._scratch.value[:] = 0.0
-    memory = self.state, self.local, parameters, self._scratch
+    memory = self.state.regrets, self.state.local, parameters, self._scratch
     adapt = resumption(self._minimizer).of(dtype)
-    tree_up.of(dtype)(adapt, self._tree, self.strategy, self._utility, *memory)
+    tree_up.of(dtype)(adapt, self._tree, self.state.strategy, self._utility, *memory)
     self.refresh()
 
   def refresh(self) -> None:
     # The empty sequences are 1 from the beginning.
     reach = tree_reach.of(self._game.dtype)
-    reach(self._tree, self.strategy, self._sequence_form, self._scratch)
+    reach(self._tree, self.state.strategy, self._sequence_form, self._scratch)
 
   def current_sequence_form(self) -> Float64s:
     return self._sequence_form.astype(np.float64)
@@ -353,16 +353,16 @@ class WholeGameLoop(Loop):
   def values(self) -> list[float]:
     return [self._utility.item(root) for root in self._roots]
 
-  def state_line(self, line: int) -> Float64s:
-    result: Float64s = self.state[line].astype(np.float64, copy=False)
+  def regret_line(self, line: int) -> Float64s:
+    result: Float64s = self.state.regrets[line].astype(np.float64, copy=False)
     return result
 
-  def set_state_line(self, line: int, values: Float64s) -> None:
-    self.state[line] = values
+  def set_regret_line(self, line: int, values: Float64s) -> None:
+    self.state.regrets[line] = values
 
   def local_line(self, line: int) -> Float64s:
-    result: Float64s = self.local[line, : self._game.num_infosets]
+    result: Float64s = self.state.local[line, : self._game.num_infosets]
     return result
 
   def set_local_line(self, line: int, values: Float64s) -> None:
-    self.local[line, : self._game.num_infosets] = values
+    self.state.local[line, : self._game.num_infosets] = values

@@ -21,7 +21,6 @@ import spiel_cfr
 from composition.forms import Form
 from spiel_cfr import Solver, catalogue
 from spiel_cfr import policies as policy_forms
-from spiel_cfr.cfr.warm_start import WarmStarting
 from spiel_cfr.deep_cfr.network import LeastSquares
 
 ITERATIONS = 12
@@ -48,7 +47,7 @@ class Context:
   @property
   def arguments(self) -> dict[str, Any]:
     """What its constructor is given besides the game."""
-    cls = catalogue.SOLVERS[self.name].solver
+    cls = catalogue.SOLVERS[self.name].family
     seed = {"seed": 0} if issubclass(cls, spiel_cfr.SamplingSolver) else {}
     return {**seed, **(_LEARNS_QUICKLY if issubclass(cls, _DEEP) else {})}
 
@@ -358,7 +357,7 @@ class Operation:
 
 
 def _is_stable_predictive(entry: catalogue.Entry) -> bool:
-  return issubclass(entry.solver, spiel_cfr.StablePredictiveCFRSolver)
+  return entry.solver is spiel_cfr.StablePredictiveCFRSolver
 
 
 def _computes_the_same(form: Form) -> bool:
@@ -383,18 +382,17 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
 
   It does between best responses that are equally good, and where only trembles of 1e-10 lead.
   """
-  decided = spiel_cfr.CFRBRSolver | spiel_cfr.RTCFRPlusSolver
-  return _has_the_same_steps(entry) and not issubclass(entry.solver, decided)
+  decided = spiel_cfr.CFRBRSolver, spiel_cfr.RTCFRPlusSolver
+  return _has_the_same_steps(entry) and entry.solver not in decided
 
 
 def _starts_warm(entry: catalogue.Entry) -> bool:
   """Whether it is a full-width solver."""
-  return issubclass(entry.solver, WarmStarting)
+  return issubclass(entry.family, spiel_cfr.FullWidthSolver | spiel_cfr.Restarted)
 
 
 def _certifies(entry: catalogue.Entry) -> bool:
-  is_restarted = entry.restarted or issubclass(entry.solver, spiel_cfr.Restarted)
-  return is_restarted or entry.arguments.get("average") == "certified"
+  return entry.restarted or entry.family is spiel_cfr.Restarted
 
 
 OPERATIONS = (

@@ -81,7 +81,7 @@ def _steps_from_errors(cell: Cell) -> bool:
   """Whether it is stable-predictive CFR with adaptive steps."""
   entry = catalogue.SOLVERS[cell.solver]
   is_adaptive = "steps" not in entry.arguments
-  return issubclass(entry.solver, spiel_cfr.StablePredictiveCFRSolver) and is_adaptive
+  return entry.solver is spiel_cfr.StablePredictiveCFRSolver and is_adaptive
 
 
 def _has_windows(cell: Cell) -> bool:
@@ -90,7 +90,7 @@ def _has_windows(cell: Cell) -> bool:
 
 
 def _needs_states(entry: catalogue.Entry) -> bool:
-  return issubclass(entry.solver, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
+  return issubclass(entry.family, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
 
 
 def _is_for_saddle_points(cell: Cell) -> bool:
@@ -98,7 +98,7 @@ def _is_for_saddle_points(cell: Cell) -> bool:
 
 
 def _is_first_order(cell: Cell) -> bool:
-  return issubclass(catalogue.SOLVERS[cell.solver].solver, GradientSolver)
+  return issubclass(catalogue.SOLVERS[cell.solver].family, GradientSolver)
 
 
 @functools.cache
