@@ -14,12 +14,12 @@ from spiel_cfr.abstraction.least_exploitable_play import LeastExploitable, least
 from spiel_cfr.abstraction.lossless_buckets import lossless, lossless_abstraction
 from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
 from spiel_cfr.bots import PolicyBot
+from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.correlated_gap import (
   CorrelatedGap,
   coarse_correlated_gap,
   extensive_form_correlated_gap,
 )
-from spiel_cfr.cfr.full_width import FullWidthSolver
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import WarmStart
@@ -28,8 +28,6 @@ from spiel_cfr.cfr.variants import (
   APCFRPlusSolver,
   APDCFRPlusSolver,
   CFRBRSolver,
-  CFRPlusSolver,
-  CFRSolver,
   DCFRPlusSolver,
   DCFRSolver,
   HedgeCFRSolver,

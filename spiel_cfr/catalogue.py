@@ -18,7 +18,7 @@ from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments as checked
-from spiel_cfr.cfr.full_width import FullWidthSolver
+from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.variants import (
@@ -26,8 +26,6 @@ from spiel_cfr.cfr.variants import (
   APCFRPlusSolver,
   APDCFRPlusSolver,
   CFRBRSolver,
-  CFRPlusSolver,
-  CFRSolver,
   DCFRPlusSolver,
   DCFRSolver,
   HedgeCFRSolver,

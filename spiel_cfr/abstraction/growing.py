@@ -36,7 +36,7 @@ from spiel_cfr.abstraction.fewer_actions import check_same_game, make_choices
 from spiel_cfr.abstraction.growers import Grower, GrowingActions, GrowingBuckets, Whole
 from spiel_cfr.abstraction.growing_hands import GrowingHands
 from spiel_cfr.abstraction.translation import Translation
-from spiel_cfr.cfr.full_width import FullWidthSolver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import ActionFilter

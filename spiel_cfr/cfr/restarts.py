@@ -18,8 +18,8 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import restart_rule, warm_start
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.exclusive import exclusive
-from spiel_cfr.cfr.full_width import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
@@ -202,7 +202,7 @@ class Restarted(Solver):
     """Looks for better strategies, and does what they mean."""
     solver, state = self._runtime.solver, self._runtime.state
     control, now = state.control, solver.iteration
-    solver.add_to_tapered()
+    solver.state.add_to_tapered()
     candidates = [*self._candidates()]
     if control.trial:
       # The tapered average is the first to be better than what was before, and the plain one hardly ever alone is.
@@ -221,7 +221,8 @@ class Restarted(Solver):
       solver.init_from_strategy(state.best)
     elif action == restart_rule.ROLL_BACK:
       copy_into(solver.state, state.saved)
-      solver.count_as(now)
+      solver.state.count_as(now)
+      solver.refresh()
     control.schedule(now, now - solver.state.average_start)
 
   def _candidates(self) -> Iterator[AnyFloats]:

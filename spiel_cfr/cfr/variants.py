@@ -1,10 +1,6 @@
-"""CFR and its variants by name: each a regret minimizer and a weighting of the average, on the one full-width solver.
+"""The variants of CFR and CFR+ by name: each a regret minimizer and a weighting of the average on `FullWidthSolver`.
 
-- CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).
-- CFR+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
-- LCFR and DCFR: Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
-
-These have OpenSpiel's names, arguments and iterates. As there, and in the papers of the others, updates alternate
+Those that OpenSpiel has have its names, arguments and iterates. As there, and in the papers of the others, updates alternate
 unless said otherwise, and the strategy that enters a player's average at iteration t is the one before its update.
 
 Every one of them takes as `game` a compiled game or what `compile_game` takes, and raises GameError where that does,
@@ -16,7 +12,7 @@ import sys
 
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import Averaged
-from spiel_cfr.cfr.full_width import FullWidthSolver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
@@ -26,33 +22,6 @@ from spiel_cfr.regret_minimizers.regret_matching import DiscountOrder, RegretMat
 from spiel_cfr.regret_minimizers.schedules import Fading, FallingPower, Power, Saturating
 from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
 from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
-
-
-@recorded
-def CFRSolver(game: AnyGame) -> FullWidthSolver:
-  """CFR: regret matching, a uniform average, alternating updates."""
-  return FullWidthSolver(game, RegretMatching())
-
-
-@recorded
-def CFRPlusSolver(game: AnyGame) -> FullWidthSolver:
-  """CFR+: regret matching+, a linear average, alternating updates.
-
-      solver = CFRPlusSolver("leduc_poker")
-      solver.run(1000)
-      solver.average_policy()  # OpenSpiel's TabularPolicy
-      solver.exploitability()
-
-  Args:
-    game: a compiled game, or what `compile_game` takes: an OpenSpiel game or its string.
-
-  Returns:
-    The solver before its first iteration; help(FullWidthSolver) lists what it can do.
-
-  Raises:
-    GameError: the game can't be loaded or compiled.
-  """
-  return FullWidthSolver(game, RegretMatching.plus(), average_weights=1.0)
 
 
 @recorded
@@ -91,6 +60,8 @@ def DCFRSolver(
 ) -> FullWidthSolver:
   """Discounted CFR.
 
+  Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
+
   Args:
     game: a compiled game, or what `compile_game` takes.
     alpha: positive regrets are multiplied by t^alpha / (t^alpha + 1); not negative.
@@ -106,7 +77,10 @@ def DCFRSolver(
 
 @recorded
 def LCFRSolver(game: AnyGame) -> FullWidthSolver:
-  """Linear CFR: discounted CFR with all powers 1, which weighs regrets and strategies of iteration t by t."""
+  """Linear CFR: discounted CFR with all powers 1, which weighs regrets and strategies of iteration t by t.
+
+  From the same paper as `DCFRSolver`.
+  """
   minimizer = RegretMatching.discounted(1.0, 1.0, "openspiel")
   return FullWidthSolver(game, minimizer, average_weights=1.0)
 

@@ -17,8 +17,8 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.exclusive import exclusive
+from spiel_cfr.cfr.iteration_schedule import check_weights
 from spiel_cfr.cfr.legacy import LegacySolver
-from spiel_cfr.cfr.number_checks import check_weights
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.file_checks import check_payoffs

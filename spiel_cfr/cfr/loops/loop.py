@@ -20,6 +20,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
 from spiel_cfr._util import arguments
+from spiel_cfr.cfr.averaging import ADDITION
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.locked import Mask
@@ -55,6 +56,41 @@ class FullWidthState:
   counts: Uint64s = dataclasses.field(default_factory=lambda: np.zeros(2, np.uint64))
   average_start: int = 0
   warm_iterations: int = 0
+
+  def sums(self) -> AnyFloats:
+    """Returns what the average is a multiple of, once there have been iterations; shape (sequences,)."""
+    if not len(self.tapered):
+      return self.cumulative
+    passed = int(self.counts[0] - self.counts[1])
+    return self.tapered + ADDITION * passed * self.cumulative if passed else self.tapered
+
+  def add_to_tapered(self) -> None:
+    """Brings the tapered sums up to date, sooner than they would be."""
+    self.tapered[:] = self.sums() if len(self.tapered) else 0.0
+    self.counts[1] = self.counts[0]
+
+  def begin_average(self) -> None:
+    """Begins the average anew after this iteration."""
+    self.average_start = int(self.counts[0])
+    self.counts[1] = self.counts[0]
+    for sums in (self.cumulative, self.tapered, self.gradients, self.play_values):
+      sums[:] = 0.0
+
+  def begin_warm(self, iterations: int, sums: Float64s | None) -> None:
+    """Counts so many iterations as done, of which the average has these sums, or none."""
+    self.counts[:] = self.warm_iterations = iterations
+    if sums is None:
+      self.average_start = iterations
+      return
+    self.cumulative[:] = sums
+    if len(self.tapered):
+      self.tapered[:] = ADDITION * iterations * self.cumulative
+
+  def count_as(self, iteration: int) -> None:
+    """Counts the iterations done as others, later ones; the average stays as long as it is."""
+    more = iteration - int(self.counts[0])
+    self.counts += np.uint64(more)
+    self.average_start += more
 
 
 class IterationNumbers(NamedTuple):
@@ -93,7 +129,7 @@ class Loop(abc.ABC):
     """
     self._game = game
     self._minimizer = minimizer
-    for name in ("regret_lines", "local_lines"):
+    for name in ("state_lines", "local_lines"):
       arguments.integer(getattr(minimizer, name), f"{name} of {type(minimizer).__name__}", 0, 1024)
     self._initial_local = np.asarray(minimizer.initial_local(game))
     shape = minimizer.local_lines, game.num_infosets

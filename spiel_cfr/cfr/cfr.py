@@ -1,34 +1,31 @@
-"""CFR and its full-width variants: one solver, of which they are configurations.
+"""CFR, CFR+, and the one full-width solver of which they and all their variants are configurations.
 
 At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities; the solver
-finds these, and averages the strategies. `cfr.variants` has the variants with a name, `cfr.loops` the iterations.
+finds these, and averages the strategies. `cfr.loops` has the iterations, `cfr.variants` the other variants with a name.
+
+- CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).
+- CFR+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
 """
 
-import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, require
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import warm_start
-from spiel_cfr.cfr.averaging import (
-  ADDITION,
-  Averaged,
-  additions,
-  averages_after,
-  check_correlated,
-)
+from spiel_cfr.cfr.averaging import Averaged, averages_after, check_correlated
 from spiel_cfr.cfr.cfr_br import advance_against_best_responses
 from spiel_cfr.cfr.exclusive import exclusive
+from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, Loop, make_loop
-from spiel_cfr.cfr.number_checks import check_numbers, check_parameters, check_weights
+from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
 from spiel_cfr.evaluation import evaluate
@@ -36,23 +33,20 @@ from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm
-from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule, evaluated
+from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule
 
 # Whom players learn against: the others' current strategies, or best responses to all current strategies.
 Opponents = Literal["current", "best_response"]
-# For how many iterations parameters are computed at a time at least and at most, where few are asked for.
-_FEWEST, _TABLE = 64, 512
 
 
-@dataclasses.dataclass
-class _Run:
-  """The loop, which has the state, and what saves time: parameters of the iterations after `rows_from`."""
+class _Run(NamedTuple):
+  """What belongs to a run: the loop, which has the state, and how many iterations it does at a time."""
 
   loop: Loop
+  schedule: IterationSchedule
   slices: Slices
-  rows: Float64s
-  rows_from: int
 
 
 class FullWidthSolver(Solver):
@@ -130,12 +124,9 @@ class FullWidthSolver(Solver):
     self._opponents = opponents
     check_payoffs(game.game_string, game.payoff_range)
     self._after = averages_after(averaged, game.num_players)
-    self._before = ~self._after
     if self.correlated:
       check_correlated(game, self.alternating_updates or bool(self._after.any()))
-    limits = np.finfo(game.dtype)
-    self.precision = float(limits.eps)
-    self._most_weight = float(limits.max) / 2**20
+    self.precision = float(np.finfo(game.dtype).eps)
     self.reset()
 
   def reset(self) -> None:
@@ -143,7 +134,10 @@ class FullWidthSolver(Solver):
     before = self.__dict__.get("_runtime")
     game = self.compiled_game
     loop = make_loop(game, self.minimizer, self.tapered, self.correlated)
-    self._runtime = _Run(loop, Slices(game.end), np.zeros((0, 0)), 0)
+    schedule = IterationSchedule(
+      game, self.minimizer, self.average_weights, self._after, self.tapered
+    )
+    self._runtime = _Run(loop, schedule, Slices(game.end))
     if before is not None and before.loop.state.locked.any():
       self._lock(before.loop.state.locked, before.loop.state.strategy)
 
@@ -234,50 +228,12 @@ class FullWidthSolver(Solver):
 
   def iteration_numbers(self, count: int) -> IterationNumbers:
     """Returns what depends on the iteration, for the next ones."""
-    state = self._runtime.loop.state
-    iterations = np.arange(1, count + 1) + self.iteration
-    parameters = self._parameter_rows(iterations)
-    check_parameters(parameters, self.minimizer)
-    weights = self._weights(iterations - state.average_start)
-    # The first sequence is one of the trunk.
-    check_weights(weights, count, float(state.cumulative[0]), self._most_weight)
-    weights = weights[:, None]
-    added = np.zeros(count)
-    if self.tapered:
-      added = additions(count, self.iteration, int(state.counts[1]), state.average_start)
-    return IterationNumbers(parameters, weights * self._before, weights * self._after, added)
-
-  def _weights(self, iterations: Int64s) -> Float64s:
-    """Returns what strategies weigh in the average, by how many iterations it is made of; shape (iterations,)."""
-    return evaluated(self.average_weights, iterations)
-
-  def _parameter_rows(self, iterations: Int64s) -> Float64s:
-    """Returns the minimizer's parameters, quickly where it is called for a few iterations after the other."""
-    run, count = self._runtime, len(iterations)
-    if not count or count > _TABLE:
-      return self._parameters(iterations)
-    first = self.iteration - run.rows_from
-    if not 0 <= first <= len(run.rows) - count:
-      rows = max(count, _FEWEST, min(self.iteration, _TABLE))
-      run.rows = self._parameters(np.arange(1, rows + 1) + self.iteration)
-      run.rows_from, first = self.iteration, 0
-    return run.rows[first : first + count]
-
-  def _parameters(self, iterations: Int64s) -> Float64s:
-    """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
-    result = self.minimizer.parameters(iterations, self.compiled_game)
-    check_numbers(result, 2, len(iterations), "what the minimizer's `parameters` returns")
-    return result
+    return self._runtime.schedule.next(self._runtime.loop.state, count)
 
   def sums(self) -> AnyFloats:
     """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
     state = self.state
-    if not state.cumulative[0]:
-      return self.current_sequence_form()
-    if not self.tapered:
-      return state.cumulative
-    passed = self.iteration - int(state.counts[1])
-    return state.tapered + ADDITION * passed * state.cumulative if passed else state.tapered
+    return state.sums() if state.cumulative[0] else self.current_sequence_form()
 
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
@@ -315,28 +271,9 @@ class FullWidthSolver(Solver):
       RestartError: the minimizer can't go on from a strategy.
     """
     state = self.state
-    parameters = self._parameters(np.array([max(1, self.iteration)]))[0]
+    parameters = self._runtime.schedule.parameters(np.array([max(1, self.iteration)]))[0]
     self._runtime.loop.init_from_strategy(sequence_form, parameters)
-    state.average_start = self.iteration
-    state.counts[1] = state.counts[0]
-    for sums in (state.cumulative, state.tapered, state.gradients, state.play_values):
-      sums[:] = 0.0
-
-  def count_as(self, iteration: int) -> None:
-    """Counts the iterations done as others, later ones, after a roll-back; the average stays as long as it is."""
-    state = self._runtime.loop.state
-    more = iteration - self.iteration
-    state.counts += np.uint64(more)
-    state.average_start += more
-    self._runtime.loop.refresh()
-
-  def add_to_tapered(self) -> None:
-    """Brings the tapered sums up to date, sooner than they would be."""
-    state = self.state
-    passed = self.iteration - int(state.counts[1])
-    if self.tapered and passed:
-      state.tapered[:] += ADDITION * passed * state.cumulative
-      state.counts[1] = state.counts[0]
+    state.begin_average()
 
   @property
   def warm_iterations(self) -> int:
@@ -359,20 +296,12 @@ class FullWidthSolver(Solver):
 
   def begin_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
     """Begins anew as `cfr.warm_start.plan` has planned it."""
-    count = chosen.iterations
-    weights = self._weights(np.arange(1, count + 1))
-    check_weights(weights, count, 0.0, self._most_weight)
-    parameters = self._parameters(np.array([count]))[0]
+    count, schedule = chosen.iterations, self._runtime.schedule
+    weights = schedule.weights_of(np.arange(1, count + 1))
+    parameters = schedule.parameters(np.array([count]))[0]
     self.reset()
     warm_start.begin_from(self._runtime.loop, self.minimizer, found, chosen, parameters)
-    state = self.state
-    state.counts[:] = state.warm_iterations = count
-    if keep_average:
-      state.cumulative[:] = weights.sum() * found.sequence_form
-      if self.tapered:
-        state.tapered[:] = ADDITION * count * state.cumulative
-    else:
-      state.average_start = count
+    self.state.begin_warm(count, weights.sum() * found.sequence_form if keep_average else None)
     self._loads += 1
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
@@ -422,3 +351,30 @@ class FullWidthSolver(Solver):
     locked = locked_sequences(self.compiled_game, state.locked)
     result[locked] = state.strategy[locked]
     return result
+
+
+@recorded
+def CFRSolver(game: AnyGame) -> FullWidthSolver:
+  """CFR: regret matching, a uniform average, alternating updates."""
+  return FullWidthSolver(game, RegretMatching())
+
+
+@recorded
+def CFRPlusSolver(game: AnyGame) -> FullWidthSolver:
+  """CFR+: regret matching+, a linear average, alternating updates.
+
+      solver = CFRPlusSolver("leduc_poker")
+      solver.run(1000)
+      solver.average_policy()  # OpenSpiel's TabularPolicy
+      solver.exploitability()
+
+  Args:
+    game: a compiled game, or what `compile_game` takes: an OpenSpiel game or its string.
+
+  Returns:
+    The solver before its first iteration; help(FullWidthSolver) lists what it can do.
+
+  Raises:
+    GameError: the game can't be loaded or compiled.
+  """
+  return FullWidthSolver(game, RegretMatching.plus(), average_weights=1.0)
