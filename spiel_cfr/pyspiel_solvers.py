@@ -10,8 +10,8 @@ Programs that use them change their import and nothing else:
       solver.evaluate_and_update_policy()
     pyspiel.exploitability(game, solver.average_policy())
 
-Whatever is not a solver is OpenSpiel's own. The solvers are wrappers: they have the methods of OpenSpiel's, and
-those of the solver inside; `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take.
+Whatever is not a solver is OpenSpiel's own. The solvers are wrappers: they have the methods of OpenSpiel's, and those
+of the solver inside. `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take.
 There the two move with the solver; here they are copies, because Python can't write into those of C++.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.cfr import variants
+from spiel_cfr.cfr import cfr, variants
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiling import AnyGame
@@ -92,12 +92,12 @@ def _partial(table: PolicyDict) -> pyspiel.Policy:
 
 def CFRSolver(game: AnyGame) -> PyspielSolver:
   """`pyspiel.CFRSolver`: CFR of a compiled game or what `compile_game` takes."""
-  return PyspielSolver(variants.CFRSolver(game))
+  return PyspielSolver(cfr.CFRSolver(game))
 
 
 def CFRPlusSolver(game: AnyGame) -> PyspielSolver:
   """`pyspiel.CFRPlusSolver`: CFR+ of a compiled game or what `compile_game` takes."""
-  return PyspielSolver(variants.CFRPlusSolver(game))
+  return PyspielSolver(cfr.CFRPlusSolver(game))
 
 
 def CFRBRSolver(game: AnyGame) -> PyspielSolver:

@@ -1,7 +1,8 @@
 """The variants of CFR and CFR+ by name: each a regret minimizer and a weighting of the average on `FullWidthSolver`.
 
-Those that OpenSpiel has have its names, arguments and iterates. As there, and in the papers of the others, updates alternate
-unless said otherwise, and the strategy that enters a player's average at iteration t is the one before its update.
+Those that OpenSpiel has have its names, arguments and iterates. As there, and in the papers of the others, updates
+alternate unless said otherwise, and the strategy that enters a player's average at iteration t is the one before its
+update.
 
 Every one of them takes as `game` a compiled game or what `compile_game` takes, and raises GameError where that does,
 and ArgumentError for a number outside its range.
