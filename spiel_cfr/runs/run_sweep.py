@@ -13,10 +13,10 @@ import tqdm
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
-from spiel_cfr.games.compiled.shared_memory import SharedGame
 from spiel_cfr.games.compiling import compile_game
 from spiel_cfr.runs import sweep_cells
 from spiel_cfr.runs.lock import FolderLock
+from spiel_cfr.runs.mapped_game import MappedGame
 from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.run_loop import check_limits
 from spiel_cfr.runs.schedule import Every, NextDue, Powers, next_due
@@ -181,7 +181,7 @@ def _prepare(
           continue
         # Kernels that have to be compiled are now on the disk, and not compiled by each process anew.
         solver.prepare()
-        shared = shared or SharedGame.write(compiled, folder / _GAMES / compiled.digest)
+        shared = shared or MappedGame.write(compiled, folder / _GAMES / compiled.digest)
         cell = Cell(shared, combinations[index]["solver"], arguments, rules, checkpoint_every, run)
         pickle.dumps(cell)
       except Exception as error:

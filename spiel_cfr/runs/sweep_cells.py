@@ -14,9 +14,9 @@ from spiel_cfr._util import files
 from spiel_cfr._util.environment import versions
 from spiel_cfr.cfr.solver import IterativeSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.shared_memory import SharedGame
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.mapped_game import MappedGame
 from spiel_cfr.runs.run_loop import run
 from spiel_cfr.runs.schedule import NextDue, Powers
 from spiel_cfr.runs.trace import open_trace
@@ -69,7 +69,7 @@ class Cell:
     folder: where the result goes.
   """
 
-  game: SharedGame
+  game: MappedGame
   solver: AnySolver
   arguments: Mapping[str, Any]
   rules: Rules

@@ -16,8 +16,8 @@ from executors import Here
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.games.compiled.shared_memory import SharedGame
 from spiel_cfr.runs import sweep_cells
+from spiel_cfr.runs.mapped_game import MappedGame
 
 
 @pytest.fixture(scope="module")
@@ -240,14 +240,14 @@ def test_one_sweep_a_folder(kuhn: Any, tmp_path: pathlib.Path) -> None:
 
 
 def test_shared_games_are_what_was_written(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  shared = SharedGame.write(kuhn, tmp_path / "game")
+  shared = MappedGame.write(kuhn, tmp_path / "game")
   content = bytearray((tmp_path / "game").read_bytes())
   assert shared.load().digest == kuhn.digest
   for place in (0, len(content) // 2, len(content) - 1):
     content[place] ^= 1
     (tmp_path / "other").write_bytes(content)
     content[place] ^= 1
-    changed = SharedGame(str(tmp_path / "other"), shared.sha256, shared.parts)
+    changed = MappedGame(str(tmp_path / "other"), shared.sha256, shared.parts)
     with pytest.raises(errors.DamagedFileError, match="not what was written"):
       changed.load()
 

@@ -2,11 +2,9 @@
 
 from spiel_cfr.cfr.loops.flat import FlatLoop
 from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
-from spiel_cfr.cfr.loops.mapped_shards import MappedLoop
 from spiel_cfr.cfr.loops.parts import PartsLoop
-from spiel_cfr.cfr.loops.remote_shards import RemoteLoop
+from spiel_cfr.cfr.loops.sharded_loop import ShardedLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.shards import MappedPartition, RemotePartition
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 
 __all__ = ["FlatLoop", "IterationNumbers", "Loop", "make_loop"]
@@ -25,8 +23,5 @@ def make_loop(
   """
   if game.partition is None:
     return FlatLoop(game, minimizer, tapered, correlated)
-  if isinstance(game.partition, MappedPartition):
-    return MappedLoop(game, minimizer, game.partition, tapered, correlated)
-  if isinstance(game.partition, RemotePartition):
-    return RemoteLoop(game, minimizer, game.partition, tapered, correlated)
-  return PartsLoop(game, minimizer, game.partition, tapered, correlated)
+  loop = PartsLoop if game.partition.shards is None else ShardedLoop
+  return loop(game, minimizer, game.partition, tapered, correlated)

@@ -24,7 +24,6 @@ from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
 from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.partition import PLAYERS, Partition
-from spiel_cfr.games.sequence_form.tree_passes import Memory
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumption
 
 
@@ -44,7 +43,7 @@ class PartsLoop(Loop):
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
-    self._steps = PartSteps(game, minimizer, partition, self._allocate(partition))
+    self._steps = PartSteps(game, minimizer, partition, new_memory(game, minimizer))
     self.strategy, self.cumulative, self.state, self.local = self._steps.memory
     for treeplex in game.treeplexes:
       for sequences, _ in treeplex.blocks():
@@ -57,10 +56,6 @@ class PartsLoop(Loop):
     self.hold(np.zeros(0, np.int64))
     for line, values in enumerate(self._initial_local):
       self.set_local_line(line, values)
-
-  def _allocate(self, partition: Partition) -> Memory:
-    """Returns arrays of zeros."""
-    return new_memory(self._game, self._minimizer)
 
   def advance(self, alternating: bool, numbers: IterationNumbers, done: Uint64s) -> None:
     """See the base class. Ctrl-C raises KeyboardInterrupt between two iterations."""
