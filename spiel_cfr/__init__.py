@@ -88,13 +88,13 @@ from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule
-from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.merge_policies import merge
 from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.ray_executor import RayExecutor
 from spiel_cfr.runs.run_loop import RunResult, run
+from spiel_cfr.runs.run_schedules import Every, Powers
 from spiel_cfr.runs.run_sweep import sweep
-from spiel_cfr.runs.schedule import Every, Powers
 from spiel_cfr.runs.sweep_table import SweepTable
 from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
 from spiel_cfr.solving import Solution, choose_solver, solve

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import io
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr.cfr.solver import IterativeSolver
-from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.sweep_cells import CHECKPOINTS, RESULTS, TRACE
 from spiel_cfr.runs.trace import TraceContents, read_trace
 
@@ -71,12 +72,12 @@ class SweepTable:
     """
     path = pathlib.Path(path)
     files.make_folder(path.parent)
-    with files.replacing(path) as binary:
-      lines: list[str] = []
-      writer = csv.DictWriter(_Lines(lines), self.columns, lineterminator="\n")
-      writer.writeheader()
-      writer.writerows(self.rows)
-      binary.write("".join(lines).encode())
+    text = io.StringIO()
+    writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(self.rows)
+    with files.replacing(path) as file:
+      file.write(text.getvalue().encode())
 
   def trace(self, row: Mapping[str, Any]) -> TraceContents:
     """Returns all evaluations of a row's run.
@@ -123,13 +124,6 @@ class SweepTable:
   def __repr__(self) -> str:
     """Returns one line."""
     return f"<SweepTable: {len(self.rows)} runs, {len(self.failed)} without a result>"
-
-
-class _Lines:
-  """What the csv module writes to."""
-
-  def __init__(self, lines: list[str]) -> None:
-    self.write = lines.append
 
 
 def _column(values: Sequence[Any]) -> npt.NDArray[Any]:
