@@ -246,6 +246,7 @@ class ShardedLoop(PartsLoop):
   def _raise_failure(self) -> None:
     failure, self._failure = self._failure, None
     if failure is not None:
+      # What this process has served in place of others.
       for shard in self._shards:
         _forget(shard.key)
       raise errors.ShardError(
