@@ -9,7 +9,7 @@ import warnings
 from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr._util.arguments import positive_integer
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.folder_lock import FolderLock
 from spiel_cfr.runs.run_schedules import Every, NextDue
 
@@ -56,7 +56,7 @@ class Checkpoints:
     found = pathlib.Path(self.folder).glob(f"{_PREFIX}*{_SUFFIX}")
     return sorted((path for path in found if _number(path).isdecimal()), key=_iteration)[::-1]
 
-  def check(self, solver: IterativeSolver) -> None:
+  def check(self, solver: Solver) -> None:
     """Makes sure that the solver can be saved, and that the folder is free for it: a run does so before it begins.
 
     Raises:
@@ -88,7 +88,7 @@ class Checkpoints:
     """
     return self._lock()
 
-  def save(self, solver: IterativeSolver) -> pathlib.Path:
+  def save(self, solver: Solver) -> pathlib.Path:
     """Adds a checkpoint, and removes those beyond the number to keep.
 
     Raises:
@@ -107,7 +107,7 @@ class Checkpoints:
           old.unlink(missing_ok=True)
     return path
 
-  def resume(self, solver: IterativeSolver) -> pathlib.Path | None:
+  def resume(self, solver: Solver) -> pathlib.Path | None:
     """Brings a solver to the newest checkpoint, if there is any.
 
     Damaged files are passed over with a warning, and renamed once an older one is found whole.

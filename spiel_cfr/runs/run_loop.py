@@ -12,7 +12,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
@@ -96,7 +96,7 @@ class StoppingRules:
 
 
 def run(
-  solver: IterativeSolver,
+  solver: Solver,
   iterations: int | None = None,
   *,
   target_nash_conv: float | None = None,
@@ -206,7 +206,7 @@ def run(
   return RunResult(reason, rows, best_policy)
 
 
-def _evaluate(solver: IterativeSolver, solver_seconds: float, evaluation_seconds: float) -> Row:
+def _evaluate(solver: Solver, solver_seconds: float, evaluation_seconds: float) -> Row:
   """Evaluates a solver that has taken so long, after other evaluations that have."""
   begin = time.perf_counter()
   nash_conv = solver.nash_conv()

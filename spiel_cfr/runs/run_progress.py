@@ -4,7 +4,7 @@ import sys
 
 import tqdm
 
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.trace import Row, Trace
 
 
@@ -16,7 +16,7 @@ class Progress(Trace):
     self._iterations = iterations
     self._last: Row | None = None
 
-  def start(self, solver: IterativeSolver) -> None:
+  def start(self, solver: Solver) -> None:
     """Shows the bar, where there is a terminal or a notebook."""
     self._name = type(solver).__name__
     self._bar = tqdm.tqdm(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TextIO
 from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr._util.environment import machine, versions
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 
 _KIND = "trace of spiel_cfr"
 _FORMAT = 3
@@ -38,7 +38,7 @@ class Row:
     nodes_touched: how many states a recursive implementation would have visited.
     nash_conv: what the players would gain by best responses, summed, in the game's own units.
     exploitability: half of that in constant-sum games of two players, None elsewhere.
-    more: what else the solver has to say, see `IterativeSolver.trace_columns`.
+    more: what else the solver has to say, see `Solver.trace_columns`.
   """
 
   iteration: int
@@ -74,7 +74,7 @@ class Trace(abc.ABC):
   """Something that a run tells its evaluations. Derive from it to send them elsewhere."""
 
   @abc.abstractmethod
-  def start(self, solver: IterativeSolver) -> Row | None:
+  def start(self, solver: Solver) -> Row | None:
     """Begins, or goes on after the solver's iteration; returns the last row up to there, if it knows one."""
 
   @abc.abstractmethod
@@ -182,7 +182,7 @@ def _line(suffix: str, row: Row) -> str:
   return ",".join(cells) + "\n"
 
 
-def _header(solver: IterativeSolver) -> dict[str, Any]:
+def _header(solver: Solver) -> dict[str, Any]:
   """Returns what the rows of a run depend on."""
   return {
     "kind": _KIND,
@@ -205,7 +205,7 @@ class _FileTrace(Trace):
     self._file: TextIO | None = None
     self._last = -1
 
-  def start(self, solver: IterativeSolver) -> Row | None:
+  def start(self, solver: Solver) -> Row | None:
     """Keeps what an existing file says of the iterations that the solver has done.
 
     Raises:
@@ -259,7 +259,7 @@ class _TensorBoardTrace(Trace):
     self._folder = folder
     self._writer: Any = None
 
-  def start(self, solver: IterativeSolver) -> Row | None:
+  def start(self, solver: Solver) -> Row | None:
     """Begins a new event file, which tells TensorBoard to forget what older ones say of later iterations."""
     from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
