@@ -22,10 +22,7 @@ The streaming floor is the time that reading what an iteration must touch would 
 machine reads memory of that size: all payoffs, and of every sequence its regret, strategy, reach and average.
 """
 
-import concurrent.futures
-import contextlib
 import os
-import pickle
 import random
 import statistics
 import subprocess
@@ -453,9 +450,9 @@ def endgames() -> None:
   print("\npeak memory of a process that solves the turn endgame, MB")
   for dtype in ("float64", "float32"):
     program = (
-      "import sys, spiel_cfr; from spiel_cfr.poker import abstraction;"
+      "import sys, spiel_cfr; from spiel_cfr.poker import bet_filters;"
       "import pyspiel; game = pyspiel.load_game(sys.stdin.read());"
-      f"game = spiel_cfr.compile_public_game(game, abstraction.few_bets, dtype='{dtype}');"
+      f"game = spiel_cfr.compile_public_game(game, bet_filters.few_bets, dtype='{dtype}');"
       "solver = spiel_cfr.DCFRSolver(game); solver.run(2); solver.nash_conv();"
       "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'));"
       "print(round(game.memory_estimate() / 1e6), int(peak.split()[1]) // 1000)"
@@ -484,40 +481,12 @@ def start() -> None:
   show("starting Python, importing, compiling Leduc, one iteration", found, "second start")
 
 
-class Metered(concurrent.futures.Executor):
-  """Another executor, and the bytes that go to and from it."""
-
-  def __init__(self, executor: concurrent.futures.Executor) -> None:
-    self._executor = executor
-    self.calls: list[tuple[int, int]] = []
-
-  def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "concurrent.futures.Future[Any]":
-    """Calls a function."""
-    sent = len(pickle.dumps((fn, args, kwargs)))
-    future = self._executor.submit(fn, *args, **kwargs)
-    self.calls.append((sent, len(pickle.dumps(future.result()))))
-    return future
-
-
-def answer(message: bytes, length: int) -> bytes:
-  """Answers a message with one of a given length: what a shard without any work would do."""
-  return bytes(length)
-
-
-def exchange(executor: concurrent.futures.Executor, updates: list[list[tuple[int, int]]]) -> None:
-  """Sends and receives as many bytes as the updates of an iteration, whose calls go at once."""
-  for calls in updates:
-    futures = [executor.submit(answer, bytes(sent), received) for sent, received in calls]
-    for future in futures:
-      future.result()
-
-
-# After how many updates shards without a folder hand over what they remember.
-_BARRIER = 100
-
-
 def shards() -> None:
-  """Times a turn endgame on threads and processes, beside what the cost model of docs/sharding.md predicts."""
+  """Times a turn endgame on threads and on processes of Ray."""
+  import ray
+
+  # One process for the first of them, and two for the second.
+  ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False)
   game = endgame(_TURN.value, "7s9h9cTc", _HANDS.value)
   plain, threaded = (
     spiel_cfr.compile_public_game(
@@ -525,110 +494,24 @@ def shards() -> None:
     )
     for num_threads in (1, 2)
   )
-  assert plain.partition is not None
-  trunk = sum(map(len_of, plain.partition.parts[0].sequences)) / plain.end
-  solver = spiel_cfr.CFRPlusSolver(plain)
-  steps: dict[str, Step] = {
-    "1 thread": solver.run,
-    "2 threads": spiel_cfr.CFRPlusSolver(threaded).run,
-  }
-  # What an update copies: of its own player strategy and regrets, and an average; of both in an iteration.
-  copied = np.ones(3 * plain.end, plain.dtype)
-  target = np.zeros_like(copied)
-  steps["copying"] = repeat(np.copyto, target, copied)
-  traffic = {}
-  with contextlib.ExitStack() as stack:
-    folder = stack.enter_context(tempfile.TemporaryDirectory(dir=_SHARED.value))
-    for count in (1, 2):
-      executor = stack.enter_context(spiel_cfr.ProcessExecutor(count))
-      metered = Metered(executor)
-      sharded = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, metered, folder, count))
-      sharded.run(2)
-      metered.calls.clear()
-      sharded.run(1)
-      traffic[count] = list(metered.calls)
-      for name, place in (("", folder), (", no folder", None)):
-        sharded = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, executor, place, count, _BARRIER))
-        steps[f"{count} processes{name}"] = sharded.run
-      updates = [
-        traffic[count][first : first + count] for first in range(0, len(metered.calls), count)
-      ]
-      steps[f"messages of {count} processes"] = repeat(exchange, executor, updates)
-      barrier = [[(0, copied.nbytes // count)] * count]
-      steps[f"a barrier of {count} processes"] = repeat(exchange, executor, barrier)
-    found = medians(steps)
-  one = found["1 thread"]
-  predicted = {"2 threads, predicted": one * (trunk + (1 - trunk) / 2)}
-  for count, calls in traffic.items():
-    # So many calls an iteration, one a shard and update.
-    barriers = len(calls) / count / _BARRIER
-    shared = one * (trunk + (1 - trunk) / count) + found[f"messages of {count} processes"]
-    predicted[f"{count} processes, predicted"] = shared + found["copying"] / count
-    predicted[f"{count} processes, no folder, predicted"] = (
-      shared + barriers * found[f"a barrier of {count} processes"]
+  with spiel_cfr.RayExecutor() as executor:
+    found = medians(
+      {
+        "1 thread": spiel_cfr.CFRPlusSolver(plain).run,
+        "2 threads": spiel_cfr.CFRPlusSolver(threaded).run,
+        "1 process": spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, executor, 1)).run,
+        "2 processes": spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, executor, 2)).run,
+      }
     )
-  show(f"one iteration of CFR+ on a turn endgame\n{plain}", found | predicted, "1 thread")
-  print(
-    f"\n  {100 * trunk:.2f}% of the sequences are in the trunk; {copied.nbytes / 1e6:,.1f} MB are copied"
-  )
-  for count, calls in traffic.items():
-    sent, received = (sum(column) / 1e6 for column in zip(*calls, strict=True))
-    print(
-      f"  {count} processes: {len(calls)} calls send {sent:.3f} MB and receive {received:.3f} MB"
-    )
-  print("\n| | milliseconds | of one thread | predicted |\n| --- | --- | --- | --- |")
-  rows = {"1 thread": "1 thread", "2 threads": "2 threads"}
-  for count, word in ((1, "1 process"), (2, "2 processes")):
-    rows |= {
-      f"{word}, with a folder": f"{count} processes",
-      f"{word}, without": f"{count} processes, no folder",
-    }
-  for row, name in rows.items():
-    guess = predicted.get(f"{name}, predicted")
-    said = "" if guess is None else f"{guess / one:.2f}"
-    print(f"| {row} | {1e3 * found[name]:.0f} | {found[name] / one:.2f} | {said} |")
-  returned = sum(received for _, received in traffic[2])
-  print_flop(one, found["copying"], found["messages of 2 processes"], copied.nbytes, returned)
-
-
-# A flop endgame has so many times the rivers of a turn endgame. What it is thought to be solved on.
-_TURNS, _WORKERS, _MACHINES, _BYTES_A_SECOND, _UPDATES = 49, 64, 8, 10e9 / 8, 1000
-
-
-def print_flop(
-  work: float, copying: float, messages: float, remembered: int, received: int
-) -> None:
-  """Prints what the cost model makes of a flop endgame on many workers, from what was measured on a turn endgame.
-
-  Args:
-    work: of one thread, in seconds an iteration.
-    copying: of what will change, likewise.
-    messages: of two processes, likewise.
-    remembered: bytes that a solver remembers.
-    received: bytes that shards return in an iteration.
-  """
-  barrier = _TURNS * remembered / _BYTES_A_SECOND
-  rows = {
-    f"{_WORKERS} workers, work": _TURNS * work / _WORKERS,
-    "with a folder, their copies": _TURNS * copying / _WORKERS,
-    f"without one, a barrier of {barrier:.0f} s after {_UPDATES:,} updates": barrier * 2 / _UPDATES,
-    f"{_TURNS * received / 1e6:,.0f} MB of values returned to one process": _TURNS * messages,
-    f"the same, added up by {_MACHINES} machines first": _MACHINES * received / _BYTES_A_SECOND,
-  }
-  print("\n| | seconds an iteration |\n| --- | --- |")
-  for name, seconds in rows.items():
-    print(f"| {name} | {seconds:.2g} |")
-
-
-def len_of(own: slice) -> int:
-  """Returns how many a slice has."""
-  return int(own.stop - own.start)
+  show(f"one iteration of CFR+ on a turn endgame\n{plain}", found, "1 thread")
+  print("\n| | milliseconds | of one thread |\n| --- | --- | --- |")
+  for name, seconds in found.items():
+    print(f"| {name} | {1e3 * seconds:.0f} | {seconds / found['1 thread']:.2f} |")
 
 
 _HANDS = flags.DEFINE_integer(
   "hands", 400, "how many hands a player has in the endgame of `shards`", 10, 1326
 )
-_SHARED = flags.DEFINE_string("shared", None, "the folder of files that processes share")
 _MOST_LEAVES = flags.DEFINE_float("most_leaves", 1e5, "how large the games of `scaling` are", 1)
 _MOST_LEAVES_OF_OPEN_SPIEL = flags.DEFINE_float(
   "most_leaves_of_open_spiel", 2e6, "how large those that OpenSpiel's C++ solves beside it are", 1

@@ -64,7 +64,7 @@ from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
 from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, load_compiled_game
-from spiel_cfr.games.compiled.shards import shard
+from spiel_cfr.games.compiled.sharded_game import shard
 from spiel_cfr.games.compiling import compile_game, estimate_size
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.openspiel.size_estimate import SizeEstimate
@@ -87,13 +87,13 @@ from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule
-from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.merge_policies import merge
 from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.ray_executor import RayExecutor
 from spiel_cfr.runs.run_loop import RunResult, run
+from spiel_cfr.runs.run_schedules import Every, Powers
 from spiel_cfr.runs.run_sweep import sweep
-from spiel_cfr.runs.schedule import Every, Powers
 from spiel_cfr.runs.sweep_table import SweepTable
 from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
 from spiel_cfr.solving import Solution, choose_solver, solve

@@ -15,7 +15,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies.exact_policy import Found
 from spiel_cfr.runs.run_loop import StopReason, run
-from spiel_cfr.runs.schedule import NextDue, Powers
+from spiel_cfr.runs.run_schedules import NextDue, Powers
 from spiel_cfr.runs.trace import Row
 
 _REASONS: dict[StopReason, str] = {

@@ -422,8 +422,7 @@ def test_how_cost_grows(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_what_shards_cost():
   output = run("benchmark", "--only=shards", "--hands=40", "--rounds=1", "--seconds=0.001")
-  assert output.count("predicted") == 5
-  assert "2 processes: 4 calls send" in output
+  assert output.count("2 processes") == 2
 
 
 def test_libratus_endgames(tmp_path):

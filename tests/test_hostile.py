@@ -244,6 +244,6 @@ def test_headers_of_any_json(header: Any) -> None:
 
 
 def test_the_shortest_header() -> None:
-  text = json.dumps({"kind": "trace of spiel_cfr", "format": 1}).encode()
+  text = json.dumps({"kind": "trace of spiel_cfr", "format": 3}).encode()
   assert hostile.reads_trace(b"# " + text + b"\n\n", ".csv")
   assert hostile.reads_trace(text + b"\n", ".jsonl")

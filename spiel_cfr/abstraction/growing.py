@@ -43,7 +43,7 @@ from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.exact_policy import Found
 from spiel_cfr.runs.run_loop import StopReason
-from spiel_cfr.runs.schedule import NextDue, Powers, next_due
+from spiel_cfr.runs.run_schedules import NextDue, Powers, next_due
 
 # So many evaluations in a row without progress in the smaller game, and it grows all the same: where players forget,
 # there need not be any.

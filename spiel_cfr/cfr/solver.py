@@ -85,6 +85,10 @@ class Solver(abc.ABC):
   def prepare(self) -> None:  # noqa: B027
     """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
 
+  def trace_columns(self) -> dict[str, float]:
+    """Returns numbers by name that a run is to note at each evaluation beside those of all solvers; see `Row`."""
+    return {}
+
   @abc.abstractmethod
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""

@@ -38,7 +38,6 @@ class ProcessExecutor(concurrent.futures.Executor):
     self._threads = concurrent.futures.ThreadPoolExecutor(workers)
     self._own = threading.local()
     self._pools: set[concurrent.futures.ProcessPoolExecutor] = set()
-    self._pinned: list[ProcessExecutor] = []
 
   def submit(
     self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
@@ -66,22 +65,8 @@ class ProcessExecutor(concurrent.futures.Executor):
           raise
     return None
 
-  def pinned(self, count: int) -> list["ProcessExecutor"]:
-    """Returns executors of one more process each, so that calls meet what earlier ones have left; see `shard`.
-
-    They are shut down with this one.
-
-    Raises:
-      ArgumentError: `count` is not an integer from 1 to 1,000.
-    """
-    count = arguments.integer(count, "count", 1, 1000)
-    self._pinned += (made := [ProcessExecutor(1) for _ in range(count)])
-    return made
-
   def interrupt(self) -> None:
     """Sends the processes what Ctrl-C sends: runs end after a whole number of iterations."""
-    for executor in self._pinned:
-      executor.interrupt()
     for pool in list(self._pools):
       for process in list((getattr(pool, "_processes", None) or {}).values()):
         with contextlib.suppress(ProcessLookupError, ValueError):
@@ -89,8 +74,6 @@ class ProcessExecutor(concurrent.futures.Executor):
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
     """Ends the processes once their tasks are done."""
-    for executor in self._pinned:
-      executor.shutdown(wait, cancel_futures=cancel_futures)
     self._threads.shutdown(wait, cancel_futures=cancel_futures)
     for pool in list(self._pools):
       pool.shutdown(wait, cancel_futures=cancel_futures)

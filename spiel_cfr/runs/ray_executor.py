@@ -56,30 +56,26 @@ class RayExecutor(concurrent.futures.Executor):
     future: concurrent.futures.Future[Any] = reference.future()
     return future
 
-  def pinned(self, count: int) -> list["RayActor"]:
-    """Returns executors of one process of Ray's each, so that calls meet what earlier ones have left; see `shard`.
+  def actors(self, count: int) -> list["RayActor"]:
+    """Starts actors of Ray: executors of one process each, so that calls meet what earlier ones have left; see `shard`.
 
-    The processes start with their first calls, and end with this executor.
+    They end with this executor.
 
     Raises:
       ArgumentError: `count` is not an integer from 1 to 100,000.
-      ShardError: this process has joined a Ray with fewer cores.
+      ShardError: Ray has fewer cores.
     """
     count = arguments.integer(count, "count", 1, 100_000)
-    if self.ray.is_initialized():
-      cores = int(self.ray.cluster_resources().get("CPU", 0))
-      if count > cores:
-        raise errors.ShardError(
-          f"Ray has {cores:,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with more."
-        )
-    self._actors += (made := [RayActor(self) for _ in range(count)])
-    return made
-
-  def actor(self) -> Any:
-    """Starts a process of Ray's that answers calls."""
     self._begin()
+    cores = int(self.ray.cluster_resources().get("CPU", 0))
+    if count > cores:
+      raise errors.ShardError(
+        f"Ray has {cores:,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with more."
+      )
     limits = {"max_restarts": self._max_retries, "max_task_retries": self._max_retries}
-    return self.ray.remote(_Actor).options(num_cpus=1, **limits).remote()
+    actor = self.ray.remote(_Actor).options(num_cpus=1, **limits)
+    self._actors += (made := [RayActor(self.ray, actor.remote()) for _ in range(count)])
+    return made
 
   def _begin(self) -> None:
     if self._closed:
@@ -101,32 +97,26 @@ class RayExecutor(concurrent.futures.Executor):
 
 
 class RayActor(concurrent.futures.Executor):
-  """A process of Ray's, somewhere; if it dies, another one that knows nothing of its past. See `RayExecutor.pinned`."""
+  """A process of Ray's, somewhere; if it dies, another one that knows nothing of its past. See `RayExecutor.actors`."""
 
-  def __init__(self, owner: RayExecutor) -> None:
-    """Starts nothing before there is something to do."""
-    self._owner = owner
-    self._actor: Any = None
-    self._last: Any = None
+  def __init__(self, ray: Any, actor: Any) -> None:
+    """Takes the package and an actor."""
+    self._ray, self._actor = ray, actor
+    self._last: list[Any] = []
 
   def submit(
     self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
   ) -> concurrent.futures.Future[Any]:
     """Calls a function in the process, after all earlier calls."""
-    if self._actor is None:
-      self._actor = self._owner.actor()
-    self._last = self._actor.call.remote(fn, args, kwargs)
-    future: concurrent.futures.Future[Any] = self._last.future()
+    self._last = [self._actor.call.remote(fn, args, kwargs)]
+    future: concurrent.futures.Future[Any] = self._last[0].future()
     return future
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
     """Ends the process, once its calls are done or at once."""
-    if self._actor is None:
-      return
-    ray = self._owner.ray
-    if wait and not cancel_futures:
-      ray.wait([self._last])
-    ray.kill(self._actor)
+    if self._last and wait and not cancel_futures:
+      self._ray.wait(self._last)
+    self._ray.kill(self._actor)
 
 
 class _Actor:

@@ -15,9 +15,9 @@ from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import CompiledTabularPolicy
-from spiel_cfr.runs.checkpoint import Checkpoints
-from spiel_cfr.runs.progress import Progress
-from spiel_cfr.runs.schedule import NextDue, Powers, next_due
+from spiel_cfr.runs.checkpoint_folder import Checkpoints
+from spiel_cfr.runs.run_progress import Progress
+from spiel_cfr.runs.run_schedules import NextDue, Powers, next_due
 from spiel_cfr.runs.trace import Row, Trace
 
 # Iterations in a run that only time or Ctrl-C ends.
@@ -60,33 +60,39 @@ class RunResult:
     )
 
 
-def check_limits(
-  iterations: int | None,
-  target_nash_conv: float | None,
-  target_exploitability: float | None,
-  seconds: float | None,
-) -> int | None:
-  """Checks what is to stop a run, see `run`; returns `iterations` as a plain number.
+@dataclasses.dataclass(frozen=True)
+class StoppingRules:
+  """What stops a run, whichever comes first; see `run`."""
 
-  Raises:
-    ArgumentError: there is no stopping rule, or one that makes no sense.
-  """
-  limits = {
-    "target_nash_conv": target_nash_conv,
-    "target_exploitability": target_exploitability,
-    "seconds": seconds,
-  }
-  for name, value in limits.items():
-    if value is not None:
-      arguments.real_number(value, name, 0.0, math.inf)
-  if iterations is not None:
-    return arguments.positive_integer(iterations, "iterations")
-  if all(value is None for value in limits.values()):
-    raise errors.ArgumentError(
-      "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds; "
-      "seconds=math.inf runs until Ctrl-C."
-    )
-  return None
+  iterations: int | None = None
+  target_nash_conv: float | None = None
+  target_exploitability: float | None = None
+  seconds: float | None = None
+
+  def __post_init__(self) -> None:
+    """Checks the rules.
+
+    Raises:
+      ArgumentError: there is none, or one that makes no sense.
+    """
+    if self.iterations is not None:
+      iterations = arguments.positive_integer(self.iterations, "iterations")
+      object.__setattr__(self, "iterations", iterations)
+    for name in ("target_nash_conv", "target_exploitability", "seconds"):
+      if getattr(self, name) is not None:
+        arguments.real_number(getattr(self, name), name, 0.0, math.inf)
+    if all(value is None for value in dataclasses.astuple(self)):
+      raise errors.ArgumentError(
+        "Say when to stop: give iterations, target_nash_conv, target_exploitability or seconds; "
+        "seconds=math.inf runs until Ctrl-C."
+      )
+
+  @property
+  def target(self) -> float:
+    """The NashConv that is good enough: the larger one if there are two."""
+    nash_conv, exploitability = self.target_nash_conv, self.target_exploitability
+    targets = nash_conv, None if exploitability is None else 2 * exploitability
+    return max((target for target in targets if target is not None), default=-math.inf)
 
 
 def run(
@@ -132,15 +138,11 @@ def run(
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
   """
-  iterations = check_limits(iterations, target_nash_conv, target_exploitability, seconds)
+  rules = StoppingRules(iterations, target_nash_conv, target_exploitability, seconds)
   if target_exploitability is not None:
     evaluate.check_two_player_constant_sum(solver.compiled_game)
-  target = max(
-    -math.inf if target_nash_conv is None else target_nash_conv,
-    -math.inf if target_exploitability is None else 2 * target_exploitability,
-  )
-
-  traces = list(traces)
+  bar = Progress(rules.iterations) if progress else None
+  listeners: list[Trace] = [*traces, *([bar] if bar else [])]
   solver_seconds = evaluation_seconds = 0.0
   rows: list[Row] = []
   best_policy: CompiledTabularPolicy | None = None
@@ -152,15 +154,12 @@ def run(
       checkpoints.check(solver)
     solver.prepare()
     interrupt = stack.enter_context(DeferredInterrupt(swallow=True))
-    for trace in traces:
-      stack.callback(trace.close)
-      last = trace.start(solver)
+    for listener in listeners:
+      stack.callback(listener.close)
+      last = listener.start(solver)
       if last is not None:
         solver_seconds = max(solver_seconds, last.solver_seconds)
         evaluation_seconds = max(evaluation_seconds, last.evaluation_seconds)
-    shown = Progress(solver, iterations, seconds, solver_seconds) if progress else None
-    if shown:
-      stack.callback(shown.close)
     start = time.perf_counter()
 
     def out_of_time() -> bool:
@@ -170,7 +169,7 @@ def run(
       now = int(solver.iteration)
       due = next_due(evaluate_at, now, "evaluate_at")
       checkpoint_due = next_due(checkpoints.schedule, now, "every") if checkpoints else math.inf
-      end = min(due, checkpoint_due, math.inf if iterations is None else iterations)
+      end = min(due, checkpoint_due, rules.iterations or math.inf)
       if math.isinf(end) and seconds is None:
         raise errors.ArgumentError(
           f"After iteration {now} evaluate_at is never due again, so that nothing would stop the run."
@@ -181,38 +180,43 @@ def run(
         begin = time.perf_counter()
         solver.run(count)
         solver_seconds += time.perf_counter() - begin
-        if shown:
-          shown.update(solver.iteration, solver_seconds)
+        if bar:
+          bar.update(int(solver.iteration))
       if interrupt.requested:
         reason = "interrupt"
-      elif iterations is not None and solver.iteration >= iterations:
+      elif rules.iterations is not None and solver.iteration >= rules.iterations:
         reason = "iterations"
       elif out_of_time():
         reason = "seconds"
 
       if not rows or rows[-1].iteration != solver.iteration:
-        begin = time.perf_counter()
-        nash_conv = solver.nash_conv()
-        evaluation_seconds += time.perf_counter() - begin
-        row = Row(
-          # Not what also answers calls, as OpenSpiel's samplers do, and has the solver with it.
-          int(solver.iteration),
-          solver_seconds,
-          evaluation_seconds,
-          solver.nodes_touched,
-          nash_conv,
-          nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
-          None,
-        )
+        row = _evaluate(solver, solver_seconds, evaluation_seconds)
+        evaluation_seconds = row.evaluation_seconds
         rows.append(row)
-        if not solver.compiled_game.is_exact and nash_conv <= min(each.nash_conv for each in rows):
+        for listener in listeners:
+          listener.write(row)
+        if not solver.compiled_game.is_exact and row.nash_conv <= min(
+          each.nash_conv for each in rows
+        ):
           best_policy = copy.copy(solver.average_policy())
-        for trace in traces:
-          trace.write(row)
-        if shown:
-          shown.evaluated(row)
-        if nash_conv <= target:
+        if row.nash_conv <= rules.target:
           reason = "target"
       if checkpoints and (reason is not None or solver.iteration == checkpoint_due):
         checkpoints.save(solver)
   return RunResult(reason, rows, best_policy)
+
+
+def _evaluate(solver: Solver, solver_seconds: float, evaluation_seconds: float) -> Row:
+  """Evaluates a solver that has taken so long, after other evaluations that have."""
+  begin = time.perf_counter()
+  nash_conv = solver.nash_conv()
+  return Row(
+    # Not what also answers calls, as OpenSpiel's samplers do, and has the solver with it.
+    int(solver.iteration),
+    solver_seconds,
+    evaluation_seconds + time.perf_counter() - begin,
+    solver.nodes_touched,
+    nash_conv,
+    nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
+    solver.trace_columns(),
+  )

@@ -13,14 +13,14 @@ import tqdm
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
-from spiel_cfr.games.compiled.shared_memory import SharedGame
 from spiel_cfr.games.compiling import compile_game
 from spiel_cfr.runs import sweep_cells
-from spiel_cfr.runs.lock import FolderLock
+from spiel_cfr.runs.folder_lock import FolderLock
+from spiel_cfr.runs.mapped_game import MappedGame
 from spiel_cfr.runs.process_executor import ProcessExecutor
-from spiel_cfr.runs.run_loop import check_limits
-from spiel_cfr.runs.schedule import Every, NextDue, Powers, next_due
-from spiel_cfr.runs.sweep_cells import Cell, Rules
+from spiel_cfr.runs.run_loop import StoppingRules
+from spiel_cfr.runs.run_schedules import Every, NextDue, Powers, next_due
+from spiel_cfr.runs.sweep_cells import Cell, failed
 from spiel_cfr.runs.sweep_table import SweepTable
 
 Grid = Mapping[str, Sequence[Any]]
@@ -84,11 +84,10 @@ def sweep(
     OSError: the folder can't be written to.
     KeyboardInterrupt: Ctrl-C was pressed; the runs have left checkpoints.
   """
-  check_limits(iterations, target_nash_conv, target_exploitability, seconds)
-  rules = Rules(iterations, target_nash_conv, target_exploitability, seconds, evaluate_at)
+  rules = StoppingRules(iterations, target_nash_conv, target_exploitability, seconds)
   if checkpoint_every is None:
     checkpoint_every = (
-      Powers(2) if iterations is None else Every(-(-iterations // (_CHECKPOINTS + 1)))
+      Powers(2) if rules.iterations is None else Every(-(-rules.iterations // (_CHECKPOINTS + 1)))
     )
   elif not callable(checkpoint_every):
     checkpoint_every = Every(checkpoint_every)
@@ -101,7 +100,7 @@ def sweep(
   folder = pathlib.Path(os.path.abspath(folder))
   with FolderLock(folder)():
     try:
-      rows, waiting = _prepare(combinations, rules, checkpoint_every, folder)
+      rows, waiting = _prepare(combinations, rules, evaluate_at, checkpoint_every, folder)
       results = _run(waiting, executor, progress, len(rows))
     finally:
       shutil.rmtree(folder / _GAMES, ignore_errors=True)
@@ -148,7 +147,8 @@ def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
 
 def _prepare(
   combinations: Sequence[Mapping[str, Any]],
-  rules: Rules,
+  rules: StoppingRules,
+  evaluate_at: NextDue,
   checkpoint_every: NextDue,
   folder: pathlib.Path,
 ) -> tuple[list[dict[str, Any]], list[Cell]]:
@@ -162,31 +162,32 @@ def _prepare(
   waiting: dict[str, Cell] = {}
   for indices in games.values():
     compiled = compile_game(combinations[indices[0]]["game"])
-    shared = None
+    mapped = None
     for index in indices:
-      row = rows[index] = {**combinations[index], "folder": ""}
-      row["game"] = compiled.game_string
-      row["solver"] = getattr(row["solver"], "__name__", row["solver"])
-      arguments = {
-        name: value for name, value in combinations[index].items() if name not in ("game", "solver")
+      arguments = dict(combinations[index])
+      kind = arguments.pop("solver")
+      del arguments["game"]
+      row = rows[index] = {
+        **combinations[index],
+        "game": compiled.game_string,
+        "solver": getattr(kind, "__name__", kind),
+        "folder": "",
       }
       try:
-        solver = sweep_cells.make_solver(
-          combinations[index]["solver"], compiled, arguments, rules.iterations
-        )
-        run = str(folder / sweep_cells.key(solver, rules))
+        solver = sweep_cells.make_solver(kind, compiled, arguments, rules.iterations)
+        run = str(folder / sweep_cells.key(solver, rules, evaluate_at))
         done = sweep_cells.read_result(pathlib.Path(run))
         if done is not None:
-          row.update({**done, "folder": run})
+          row.update(done, folder=run)
           continue
         # Kernels that have to be compiled are now on the disk, and not compiled by each process anew.
         solver.prepare()
-        shared = shared or SharedGame.write(compiled, folder / _GAMES / compiled.digest)
-        cell = Cell(shared, combinations[index]["solver"], arguments, rules, checkpoint_every, run)
+        mapped = mapped or MappedGame.write(compiled, folder / _GAMES / compiled.digest)
+        cell = Cell(mapped, kind, arguments, rules, evaluate_at, checkpoint_every, run)
         pickle.dumps(cell)
       except Exception as error:
         # This combination's own mistake: the others go on.
-        row.update({**sweep_cells.RESULTS, "reason": "error", "error": sweep_cells.describe(error)})
+        row.update(failed(error))
       else:
         waiting[run] = cell
         row["folder"] = run
@@ -218,14 +219,10 @@ def _run(
       for future in concurrent.futures.as_completed(futures):
         cell = futures[future]
         error = future.exception()
-        results[cell.folder] = (
-          future.result()
-          if error is None
-          # The process that ran it has ended, or nobody was there to run it.
-          else {**sweep_cells.RESULTS, "reason": "error", "error": sweep_cells.describe(error)}
-        )
-        failed = sum(bool(result["error"]) for result in results.values())
-        shown.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
+        # Where there is one, the process that ran it has ended, or nobody was there to run it.
+        results[cell.folder] = future.result() if error is None else failed(error)
+        num_failed = sum(bool(result["error"]) for result in results.values())
+        shown.set_postfix_str(f"{num_failed} failed" if num_failed else "", refresh=False)
         shown.update()
   except BaseException:
     for future in futures:

@@ -15,10 +15,10 @@ from spiel_cfr._util import files
 from spiel_cfr._util.environment import versions
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.shared_memory import SharedGame
-from spiel_cfr.runs.checkpoint import Checkpoints
-from spiel_cfr.runs.run_loop import run
-from spiel_cfr.runs.schedule import NextDue, Powers
+from spiel_cfr.runs.checkpoint_folder import Checkpoints
+from spiel_cfr.runs.mapped_game import MappedGame
+from spiel_cfr.runs.run_loop import StoppingRules, run
+from spiel_cfr.runs.run_schedules import NextDue
 from spiel_cfr.runs.trace import open_trace
 
 AnySolver = str | type[Solver]
@@ -38,25 +38,6 @@ RESULTS: Mapping[str, Any] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
-  """When the runs of a sweep stop and are evaluated; see `spiel_cfr.run`."""
-
-  iterations: int | None = None
-  target_nash_conv: float | None = None
-  target_exploitability: float | None = None
-  seconds: float | None = None
-  evaluate_at: NextDue = Powers(2)  # noqa: RUF009
-
-  def description(self) -> dict[str, Any]:
-    """Returns the rules as JSON has them."""
-    schedule = self.evaluate_at
-    name = repr(schedule) if dataclasses.is_dataclass(schedule) else _name(schedule)
-    return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)} | {
-      "evaluate_at": name
-    }
-
-
-@dataclasses.dataclass(frozen=True)
 class Cell:
   """A run of a sweep, as it is sent to who runs it.
 
@@ -65,14 +46,16 @@ class Cell:
     solver: a name of the catalogue, or a class.
     arguments: of the solver's constructor, besides the game.
     rules: when to stop.
+    evaluate_at: when to evaluate.
     checkpoint_every: when to write checkpoints.
     folder: where the result goes.
   """
 
-  game: SharedGame
+  game: MappedGame
   solver: AnySolver
   arguments: Mapping[str, Any]
-  rules: Rules
+  rules: StoppingRules
+  evaluate_at: NextDue
   checkpoint_every: NextDue
   folder: str
 
@@ -105,9 +88,18 @@ def make_solver(
     raise errors.ArgumentError(f"{error}.") from error
 
 
-def key(solver: Solver, rules: Rules) -> str:
+def key(solver: Solver, rules: StoppingRules, evaluate_at: NextDue) -> str:
   """Returns the name of the folder of a run: a hash of game, class, arguments and rules."""
-  described = [solver.compiled_game.digest, solver.description(), rules.description()]
+  schedule = (
+    repr(evaluate_at)
+    if dataclasses.is_dataclass(evaluate_at)
+    else getattr(evaluate_at, "__qualname__", type(evaluate_at).__qualname__)
+  )
+  described = [
+    solver.compiled_game.digest,
+    solver.description(),
+    dataclasses.asdict(rules) | {"evaluate_at": schedule},
+  ]
   return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -128,33 +120,37 @@ def run_cell(cell: Cell) -> dict[str, Any]:
           path.unlink()
       outcome = run(
         solver,
-        **{field.name: getattr(cell.rules, field.name) for field in dataclasses.fields(Rules)},
+        **dataclasses.asdict(cell.rules),
+        evaluate_at=cell.evaluate_at,
         traces=[open_trace(folder / TRACE)],
         checkpoints=checkpoints,
         progress=False,
       )
-    last = dataclasses.asdict(outcome.last)
+    last = outcome.last.columns()
     result = {name: last.get(name, default) for name, default in RESULTS.items()}
     result["reason"] = outcome.reason
     if outcome.reason != "interrupt":
-      header = {
+      content = {
         "run": folder.name,
         "solver": solver.description(),
         "game": solver.compiled_game.game_string,
+        "versions": versions(),
+        "result": result,
       }
-      _write_result(folder, header | {"versions": versions(), "result": result})
+      with files.replacing(folder / RESULT) as file:
+        file.write(json.dumps(content, indent=1).encode())
     return _as_numbers(result)
   except Exception as error:
     # A cell's own mistake: the others go on.
-    return {**RESULTS, "reason": "error", "error": describe(error)}
+    return failed(error)
 
 
-def describe(error: BaseException) -> str:
-  """Returns an error as one line."""
+def failed(error: BaseException) -> dict[str, Any]:
+  """Returns the result of a run that an error has ended, with the error in one line."""
   text = " ".join(str(error).split())
-  return (
-    text if isinstance(error, errors.SpielCFRError) and text else f"{type(error).__name__}: {text}"
-  )
+  if not isinstance(error, errors.SpielCFRError) or not text:
+    text = f"{type(error).__name__}: {text}"
+  return {**RESULTS, "reason": "error", "error": text}
 
 
 def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
@@ -180,16 +176,7 @@ def _is_result(result: Mapping[str, Any]) -> bool:
   return bool(result["reason"]) and not result["error"]
 
 
-def _write_result(folder: pathlib.Path, content: dict[str, Any]) -> None:
-  with files.replacing(folder / RESULT) as file:
-    file.write(json.dumps(content, indent=1).encode())
-
-
 def _as_numbers(result: dict[str, Any]) -> dict[str, Any]:
   """Where exploitability is not defined it is NaN in tables, None in files."""
   exploitability = result["exploitability"]
   return result | {"exploitability": math.nan if exploitability is None else exploitability}
-
-
-def _name(thing: Any) -> str:
-  return str(getattr(thing, "__qualname__", type(thing).__qualname__))

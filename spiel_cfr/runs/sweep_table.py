@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import io
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -13,11 +14,16 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.runs.checkpoint import Checkpoints
+from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.sweep_cells import CHECKPOINTS, RESULTS, TRACE
 from spiel_cfr.runs.trace import TraceContents, read_trace
 
 _FOLDER = "folder"
+_AXES = {
+  "iteration": "iterations",
+  "solver_seconds": "seconds in the solver",
+  "nodes_touched": "nodes touched",
+}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -71,12 +77,12 @@ class SweepTable:
     """
     path = pathlib.Path(path)
     files.make_folder(path.parent)
-    with files.replacing(path) as binary:
-      lines: list[str] = []
-      writer = csv.DictWriter(_Lines(lines), self.columns, lineterminator="\n")
-      writer.writeheader()
-      writer.writerows(self.rows)
-      binary.write("".join(lines).encode())
+    text = io.StringIO()
+    writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(self.rows)
+    with files.replacing(path) as file:
+      file.write(text.getvalue().encode())
 
   def trace(self, row: Mapping[str, Any]) -> TraceContents:
     """Returns all evaluations of a row's run.
@@ -118,18 +124,67 @@ class SweepTable:
       MissingPackageError: matplotlib is not installed.
       OSError: the picture can't be written.
     """
-    draw(self, path, x)
+    if x not in _AXES:
+      raise errors.ArgumentError(f"x must be one of {', '.join(map(repr, _AXES))}, not {x!r}.")
+    try:
+      import matplotlib.figure as matplotlib_figure
+    except ImportError as error:
+      raise errors.MissingPackageError(
+        "Pictures need matplotlib: pip install 'spiel_cfr[plot]'."
+      ) from error
+    games: dict[str, list[Mapping[str, Any]]] = {}
+    for row in self.rows:
+      if row["iteration"]:
+        games.setdefault(str(row["game"]), []).append(row)
+    if not games:
+      raise errors.ArgumentError("No run has been evaluated, so that there is nothing to draw.")
+    across = min(3, len(games))
+    down = -(-len(games) // across)
+    figure = matplotlib_figure.Figure(
+      figsize=(1 + 5 * across, 0.5 + 3.9 * down), layout="constrained"
+    )
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for panel, (game, rows) in zip(panels, games.items(), strict=False):
+      self._draw_game(panel, rows, x)
+      panel.set_title(game.removesuffix("()"))
+    for panel in panels[len(games) :]:
+      panel.remove()
+    path = pathlib.Path(path)
+    files.make_folder(path.parent)
+    figure.savefig(path, dpi=150)
+
+  def _draw_game(self, panel: Any, rows: Sequence[Mapping[str, Any]], x: str) -> None:
+    """Draws the runs of one game."""
+    varied = [
+      name
+      for name in self.columns
+      if name not in (*RESULTS, _FOLDER, "game")
+      and len({str(row.get(name)) for row in self.rows}) > 1
+    ]
+    for index, row in enumerate(rows):
+      points = self.trace(row).rows
+      is_defined = points[0].exploitability is not None
+      label = ", ".join(
+        str(row[name]) if name == "solver" else f"{name} {row[name]}"
+        for name in varied
+        if row.get(name) is not None
+      )
+      panel.plot(
+        [getattr(point, x) for point in points],
+        [point.exploitability if is_defined else point.nash_conv for point in points],
+        label=label or str(row["solver"]),
+        marker=".",
+        color=f"C{index % 10}",
+        linestyle=("-", "--", ":", "-.")[index // 10 % 4],
+      )
+      panel.set_ylabel("exploitability" if is_defined else "NashConv")
+    panel.set(xscale="log", yscale="log", xlabel=_AXES[x])
+    panel.grid(which="major", color="0.9")
+    panel.legend(fontsize="small")
 
   def __repr__(self) -> str:
     """Returns one line."""
     return f"<SweepTable: {len(self.rows)} runs, {len(self.failed)} without a result>"
-
-
-class _Lines:
-  """What the csv module writes to."""
-
-  def __init__(self, lines: list[str]) -> None:
-    self.write = lines.append
 
 
 def _column(values: Sequence[Any]) -> npt.NDArray[Any]:
@@ -140,66 +195,3 @@ def _column(values: Sequence[Any]) -> npt.NDArray[Any]:
   if kinds <= {int, float}:
     return np.array([np.nan if value is None else value for value in values], np.float64)
   return np.array(["" if value is None else str(value) for value in values])
-
-
-_AXES = {
-  "iteration": "iterations",
-  "solver_seconds": "seconds in the solver",
-  "nodes_touched": "nodes touched",
-}
-
-
-def draw(table: SweepTable, path: str | os.PathLike[str], x: str) -> None:
-  """Does what `SweepTable.draw` says."""
-  if x not in _AXES:
-    raise errors.ArgumentError(f"x must be one of {', '.join(map(repr, _AXES))}, not {x!r}.")
-  try:
-    import matplotlib.figure as matplotlib_figure
-  except ImportError as error:
-    raise errors.MissingPackageError(
-      "Pictures need matplotlib: pip install 'spiel_cfr[plot]'."
-    ) from error
-  varied = [
-    name
-    for name in table.columns
-    if name not in (*RESULTS, _FOLDER, "game")
-    and len({str(row.get(name)) for row in table.rows}) > 1
-  ]
-  games: dict[str, list[Mapping[str, Any]]] = {}
-  for row in table.rows:
-    if row["iteration"]:
-      games.setdefault(str(row["game"]), []).append(row)
-  if not games:
-    raise errors.ArgumentError("No run has been evaluated, so that there is nothing to draw.")
-  across = min(3, len(games))
-  down = -(-len(games) // across)
-  figure = matplotlib_figure.Figure(
-    figsize=(1 + 5 * across, 0.5 + 3.9 * down), layout="constrained"
-  )
-  panels = figure.subplots(down, across, squeeze=False).ravel()
-  for panel, (game, rows) in zip(panels, games.items(), strict=False):
-    for index, row in enumerate(rows):
-      points = table.trace(row).rows
-      defined = points[0].exploitability is not None
-      label = ", ".join(
-        str(row[name]) if name == "solver" else f"{name} {row[name]}"
-        for name in varied
-        if row.get(name) is not None
-      )
-      panel.plot(
-        [getattr(point, x) for point in points],
-        [point.exploitability if defined else point.nash_conv for point in points],
-        label=label or str(row["solver"]),
-        marker=".",
-        color=f"C{index % 10}",
-        linestyle=("-", "--", ":", "-.")[index // 10 % 4],
-      )
-    panel.set(xscale="log", yscale="log", xlabel=_AXES[x], title=game.removesuffix("()"))
-    panel.set_ylabel("exploitability" if defined else "NashConv")
-    panel.grid(which="major", color="0.9")
-    panel.legend(fontsize="small")
-  for panel in panels[len(games) :]:
-    panel.remove()
-  path = pathlib.Path(path)
-  files.make_folder(path.parent)
-  figure.savefig(path, dpi=150)

@@ -14,6 +14,7 @@ import math
 import os
 import pathlib
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TextIO
 
 from spiel_cfr import errors
@@ -22,7 +23,8 @@ from spiel_cfr._util.environment import machine, versions
 from spiel_cfr.cfr.solver import Solver
 
 _KIND = "trace of spiel_cfr"
-_FORMAT = 2
+_FORMAT = 3
+_CSV, _JSON_LINES = ".csv", ".jsonl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Row:
     nodes_touched: how many states a recursive implementation would have visited.
     nash_conv: what the players would gain by best responses, summed, in the game's own units.
     exploitability: half of that in constant-sum games of two players, None elsewhere.
-    held_bytes: what a solver that prunes has to hold between iterations (`PruningSolver.held_bytes`), None for others.
+    more: what else the solver has to say, see `Solver.trace_columns`.
   """
 
   iteration: int
@@ -45,14 +47,15 @@ class Row:
   nodes_touched: int
   nash_conv: float
   exploitability: float | None
-  held_bytes: int | None = None
+  more: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+  def columns(self) -> dict[str, Any]:
+    """Returns all values by their names in files."""
+    return {name: getattr(self, name) for name in _NAMES} | dict(self.more)
 
 
-COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
-# By format.
-_COLUMNS = {1: COLUMNS[:-1], _FORMAT: COLUMNS}
-# What stands for None.
-_NOTHING = (None, "")
+# Of the columns that every trace has.
+_NAMES = tuple(field.name for field in dataclasses.fields(Row) if field.name != "more")
 
 
 class TraceContents(NamedTuple):
@@ -93,7 +96,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     ArgumentError: it is none of these, or TensorBoard is not installed.
   """
   path = pathlib.Path(path)
-  if path.suffix in _FORMS:
+  if path.suffix in (_CSV, _JSON_LINES):
     return _FileTrace(path)
   if path.suffix:
     raise errors.ArgumentError(
@@ -106,23 +109,22 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
   """Reads a CSV or JSON lines trace, without the last line if that is incomplete.
 
   Raises:
-    FileFormatError: the file is no trace, has a newer format, or is damaged.
+    FileFormatError: the file is no trace, has another format, or is damaged.
     OSError: the file can't be read.
   """
   path = pathlib.Path(path)
-  if path.suffix not in _FORMS:
+  if path.suffix not in (_CSV, _JSON_LINES):
     raise errors.FileFormatError(f"{path} does not end in .csv or .jsonl.")
-  form = _FORMS[path.suffix]
   rows: list[Row] = []
   try:
-    *lines, _ = path.read_bytes().split(b"\n")
-    header = form.parse_header(lines[0].decode())
+    lines = [line.decode() for line in path.read_bytes().split(b"\n")[:-1]]
+    header = dict(json.loads(lines[0].removeprefix("# ")))
     kind, version = header["kind"], header["format"]
     if not isinstance(header.get("resumed", []), list):
       raise ValueError("its header does not list when it was resumed")
-    if kind == _KIND and version in _COLUMNS:
-      for line in lines[form.header_lines :]:
-        rows.append(_to_row(form.parse_row(line.decode(), _COLUMNS[version]), _COLUMNS[version]))
+    if (kind, version) == (_KIND, _FORMAT):
+      for values in _parsed(path.suffix, lines[1:]):
+        rows.append(_to_row(values))
         if len(rows) > 1 and rows[-2].iteration >= rows[-1].iteration:
           raise ValueError(f"iteration {rows[-1].iteration} comes after {rows[-2].iteration}")
   except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
@@ -131,45 +133,53 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
     ) from error
   if kind != _KIND:
     raise errors.FileFormatError(f"{path} is not a {_KIND}.")
-  if version not in _COLUMNS:
+  if version != _FORMAT:
     raise errors.FileFormatError(
-      f"{path} has format {version}; this version of spiel_cfr reads formats up to {_FORMAT}."
+      f"{path} has format {version}; this version of spiel_cfr reads format {_FORMAT}."
     )
   return TraceContents(header, rows)
 
 
-def _to_row(values: dict[str, Any], columns: tuple[str, ...]) -> Row:
-  if tuple(values) != columns:
-    raise ValueError(f"its columns are {', '.join(values)}")
-  iteration, nodes_touched = (_count(values[name]) for name in ("iteration", "nodes_touched"))
-  solver_seconds, evaluation_seconds, nash_conv = (
-    _number(values[name]) for name in ("solver_seconds", "evaluation_seconds", "nash_conv")
-  )
-  if min(solver_seconds, evaluation_seconds) < 0:
-    raise ValueError("a time is negative")
-  exploitability, held_bytes = (values.get(name) for name in COLUMNS[-2:])
-  return Row(
-    iteration,
-    solver_seconds,
-    evaluation_seconds,
-    nodes_touched,
-    nash_conv,
-    None if exploitability in _NOTHING else _number(exploitability),
-    None if held_bytes in _NOTHING else _count(held_bytes),
-  )
+def _parsed(suffix: str, lines: list[str]) -> Iterable[dict[str, Any]]:
+  """Yields the values in each line after the header."""
+  if suffix == _JSON_LINES:
+    yield from (dict(json.loads(line)) for line in lines)
+    return
+  # What is cut off may be all but the header.
+  names = lines[0].split(",") if lines else []
+  for line in lines[1:]:
+    cells = [json.loads(cell) if cell else None for cell in line.split(",")]
+    yield dict(zip(names, cells, strict=True))
 
 
-def _count(value: Any) -> int:
-  number = int(value) if isinstance(value, str) else value
-  if type(number) is not int or number < 0:
-    raise ValueError(f"{value!r} is no count")
-  return number
+def _to_row(values: dict[str, Any]) -> Row:
+  for name, value in values.items():
+    if value is None and name == "exploitability":
+      continue
+    if type(value) not in (int, float) or not math.isfinite(value):
+      raise ValueError(f"{name} is {value!r}, no finite number")
+    if name in ("iteration", "nodes_touched") and (type(value) is not int or value < 0):
+      raise ValueError(f"{name} is {value!r}, no count")
+    if name in ("solver_seconds", "evaluation_seconds") and value < 0:
+      raise ValueError("a time is negative")
+  return Row(**{name: values.pop(name) for name in _NAMES}, more=values)
 
 
-def _number(value: Any) -> float:
-  if isinstance(value, bool) or not math.isfinite(number := float(value)):
-    raise ValueError(f"{value!r} is no finite number")
-  return number
+def _text(suffix: str, header: Mapping[str, Any], names: Iterable[str], rows: Iterable[Row]) -> str:
+  """Returns a whole file: in CSV the header is a comment, and the names of the columns follow."""
+  beginning = json.dumps(header) + "\n"
+  if suffix == _CSV:
+    beginning = f"# {beginning}{','.join(names)}\n"
+  return beginning + "".join(_line(suffix, row) for row in rows)
+
+
+def _line(suffix: str, row: Row) -> str:
+  """Returns a row as it is in a file: None is an empty cell in CSV."""
+  values = row.columns()
+  if suffix == _JSON_LINES:
+    return json.dumps(values) + "\n"
+  cells = ("" if value is None else json.dumps(value) for value in values.values())
+  return ",".join(cells) + "\n"
 
 
 def _header(solver: Solver) -> dict[str, Any]:
@@ -187,68 +197,11 @@ def _header(solver: Solver) -> dict[str, Any]:
   }
 
 
-class _Form(abc.ABC):
-  """How a header and rows become lines."""
-
-  header_lines = 1
-
-  @abc.abstractmethod
-  def header(self, header: dict[str, Any]) -> str: ...
-
-  @abc.abstractmethod
-  def parse_header(self, line: str) -> dict[str, Any]: ...
-
-  @abc.abstractmethod
-  def row(self, row: Row) -> str: ...
-
-  @abc.abstractmethod
-  def parse_row(self, line: str, columns: tuple[str, ...]) -> dict[str, Any]: ...
-
-
-class _CSV(_Form):
-  """A comment with the header as JSON, the names of the columns, and a row a line; None is an empty cell."""
-
-  header_lines = 2
-
-  def header(self, header: dict[str, Any]) -> str:
-    return f"# {json.dumps(header)}\n{','.join(COLUMNS)}\n"
-
-  def parse_header(self, line: str) -> dict[str, Any]:
-    return dict(json.loads(line.removeprefix("# ")))
-
-  def row(self, row: Row) -> str:
-    cells = ("" if value is None else repr(value) for value in dataclasses.astuple(row))
-    return ",".join(cells) + "\n"
-
-  def parse_row(self, line: str, columns: tuple[str, ...]) -> dict[str, Any]:
-    return dict(zip(columns, line.split(","), strict=True))
-
-
-class _JSONLines(_Form):
-  """A JSON object a line, the header first."""
-
-  def header(self, header: dict[str, Any]) -> str:
-    return json.dumps(header) + "\n"
-
-  def parse_header(self, line: str) -> dict[str, Any]:
-    return dict(json.loads(line))
-
-  def row(self, row: Row) -> str:
-    return json.dumps(dataclasses.asdict(row)) + "\n"
-
-  def parse_row(self, line: str, columns: tuple[str, ...]) -> dict[str, Any]:
-    return dict(json.loads(line))
-
-
-_FORMS: dict[str, _Form] = {".csv": _CSV(), ".jsonl": _JSONLines()}
-
-
 class _FileTrace(Trace):
   """A text file."""
 
   def __init__(self, path: pathlib.Path) -> None:
     self._path = path
-    self._form = _FORMS[path.suffix]
     self._file: TextIO | None = None
     self._last = -1
 
@@ -273,13 +226,11 @@ class _FileTrace(Trace):
       rows = [row for row in old.rows if row.iteration <= solver.iteration]
       if rows:
         resumed = {key: header[key] for key in ("iteration", "started", "versions", "machine")}
-        header = old.header | {
-          "format": _FORMAT,
-          "resumed": [*old.header.get("resumed", []), resumed],
-        }
+        header = old.header | {"resumed": [*old.header.get("resumed", []), resumed]}
     files.make_folder(self._path.parent)
     with files.replacing(self._path) as file:
-      file.write("".join([self._form.header(header), *map(self._form.row, rows)]).encode())
+      text = _text(self._path.suffix, header, [*_NAMES, *solver.trace_columns()], rows)
+      file.write(text.encode())
     self._file = open(self._path, "a", newline="\n")  # noqa: SIM115
     self._last = rows[-1].iteration if rows else -1
     return rows[-1] if rows else None
@@ -288,7 +239,7 @@ class _FileTrace(Trace):
     """Takes a row, and hands it to the operating system at once."""
     # A run that goes on where there is nothing left to do evaluates what has been evaluated.
     if self._file is not None and row.iteration > self._last:
-      self._file.write(self._form.row(row))
+      self._file.write(_line(self._path.suffix, row))
       self._file.flush()
 
   def close(self) -> None:
@@ -307,48 +258,36 @@ class _TensorBoardTrace(Trace):
       )
     self._folder = folder
     self._writer: Any = None
-    self._protos: Any = None
 
   def start(self, solver: Solver) -> Row | None:
     """Begins a new event file, which tells TensorBoard to forget what older ones say of later iterations."""
     from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-    self._protos = event_pb2, summary_pb2
+    self._event, self._summary = event_pb2.Event, summary_pb2.Summary
     self._writer = EventFileWriter(str(self._folder))
     start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-    self._writer.add_event(
-      event_pb2.Event(wall_time=time.time(), step=solver.iteration + 1, session_log=start)
-    )
+    self._add(int(solver.iteration) + 1, session_log=start)
     text = f"```\n{json.dumps(_header(solver), indent=2)}\n```"
     metadata = summary_pb2.SummaryMetadata(
       plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="text")
     )
     tensor = tensor_pb2.TensorProto(dtype=types_pb2.DT_STRING, string_val=[text.encode()])
-    value = summary_pb2.Summary.Value(tag="run", metadata=metadata, tensor=tensor)
-    self._add(solver.iteration, [value])
+    header = self._summary.Value(tag="run", metadata=metadata, tensor=tensor)
+    self._add(int(solver.iteration), summary=self._summary(value=[header]))
     return None
 
   def write(self, row: Row) -> None:
     """Takes a row, and hands it to the operating system at once."""
-    if self._writer is not None:
-      _, summary = self._protos
-      values = dataclasses.asdict(row)
-      del values["iteration"]
-      self._add(
-        row.iteration,
-        [
-          summary.Summary.Value(tag=tag, simple_value=value)
-          for tag, value in values.items()
-          if value is not None
-        ],
-      )
+    values = [
+      self._summary.Value(tag=tag, simple_value=value)
+      for tag, value in row.columns().items()
+      if tag != "iteration" and value is not None
+    ]
+    self._add(row.iteration, summary=self._summary(value=values))
 
-  def _add(self, step: int, values: list[Any]) -> None:
-    event, summary = self._protos
-    self._writer.add_event(
-      event.Event(wall_time=time.time(), step=step, summary=summary.Summary(value=values))
-    )
+  def _add(self, step: int, **content: Any) -> None:
+    self._writer.add_event(self._event(wall_time=time.time(), step=step, **content))
     self._writer.flush()
 
   def close(self) -> None:

@@ -4,11 +4,8 @@ import concurrent.futures
 import contextlib
 import functools
 import gc
-import os
 import pathlib
 import pickle
-import signal
-import time
 from typing import Any
 
 import poker_games
@@ -17,9 +14,8 @@ from executors import Here
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
-from spiel_cfr.cfr.loops import remote_shards
+from spiel_cfr.cfr.loops import sharded_loop
 from spiel_cfr.cfr.loops.part_steps import PartSteps
-from spiel_cfr.games.compiled.shards import ShardedPartition
 
 _SOLVERS: dict[str, Any] = {
   "cfr": spiel_cfr.CFRSolver,
@@ -64,22 +60,15 @@ def _solved(game: Any, make: Any = spiel_cfr.CFRPlusSolver, iterations: int = 12
   return solver
 
 
-@pytest.fixture(params=["mapped", "remote"])
-def folder(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> pathlib.Path | None:
-  """Where shards have files, in one of the two forms."""
-  return tmp_path if request.param == "mapped" else None
-
-
 def _check_shards(
   expected: Any,
   plain: Any,
-  folder: pathlib.Path | None,
   num_shards: int,
   make: Any = spiel_cfr.CFRPlusSolver,
 ) -> None:
   """Checks 12 iterations."""
   # Seven updates are no whole number of iterations.
-  game = spiel_cfr.shard(plain, Here(), folder, num_shards, 7)
+  game = spiel_cfr.shard(plain, Here(), num_shards, 7)
   solver = _solved(game, make, 5)
   # A slice of its own, and single steps.
   solver.run(4)
@@ -89,31 +78,26 @@ def _check_shards(
 
 
 @pytest.mark.parametrize("name", _SOLVERS)
-def test_as_in_one_process(name: str, folder: pathlib.Path | None) -> None:
+def test_as_in_one_process(name: str) -> None:
   """For one, two and three shards, and for threads; single steps are shared too."""
   expected = _solved(_game(), _SOLVERS[name])
   assert _alike(_solved(_game(num_threads=2), _SOLVERS[name]), expected)
   for num_shards in (1, 2, 3, 100_000) if name == "cfr+" else (3,):
-    _check_shards(expected, _game(), folder, num_shards, _SOLVERS[name])
+    _check_shards(expected, _game(), num_shards, _SOLVERS[name])
 
 
-def test_as_in_one_process_on_an_endgame(folder: pathlib.Path | None) -> None:
-  _check_shards(_solved(_endgame()), _endgame(), folder, 3)
+def test_as_in_one_process_on_an_endgame() -> None:
+  _check_shards(_solved(_endgame()), _endgame(), 3)
 
 
-def test_single_precision(folder: pathlib.Path | None) -> None:
+def test_single_precision() -> None:
   game = _game(dtype="float32")
-  _check_shards(_solved(game), game, folder, 2)
+  _check_shards(_solved(game), game, 2)
 
 
-def test_executors_that_call_in_threads(tmp_path: pathlib.Path) -> None:
-  with concurrent.futures.ThreadPoolExecutor(3) as threads:
-    assert _alike(_solved(spiel_cfr.shard(_game(), threads, tmp_path, 5)), _solved(_game()))
-
-
-def test_several_solvers_at_a_time(folder: pathlib.Path | None) -> None:
+def test_several_solvers_at_a_time() -> None:
   """More than a process keeps open, in turns."""
-  game = spiel_cfr.shard(_game(), Here(), folder, 2)
+  game = spiel_cfr.shard(_game(), Here(), 2)
   solvers = [make(game) for make in _SOLVERS.values()]
   for solver in solvers * 2:
     solver.run(6)
@@ -121,9 +105,9 @@ def test_several_solvers_at_a_time(folder: pathlib.Path | None) -> None:
     assert _alike(solver, _solved(_game(), make))
 
 
-def test_what_is_held_stays(folder: pathlib.Path | None) -> None:
+def test_what_is_held_stays() -> None:
   solvers = [
-    spiel_cfr.CFRPlusSolver(game) for game in (_game(), spiel_cfr.shard(_game(), Here(), folder, 2))
+    spiel_cfr.CFRPlusSolver(game) for game in (_game(), spiel_cfr.shard(_game(), Here(), 2))
   ]
   policy = _solved(_game(), iterations=2).average_policy()
   infostates = _game().infosets[0].infostates[::3]
@@ -136,19 +120,17 @@ def test_what_is_held_stays(folder: pathlib.Path | None) -> None:
   )
 
 
-def test_restarts_from_strategies(folder: pathlib.Path | None) -> None:
+def test_restarts_from_strategies() -> None:
   """What is written in this process is what others go on from."""
-  solvers = [
-    _solved(game, iterations=5) for game in (_game(), spiel_cfr.shard(_game(), Here(), folder, 2))
-  ]
+  solvers = [_solved(game, iterations=5) for game in (_game(), spiel_cfr.shard(_game(), Here(), 2))]
   for solver in solvers:
     solver.restart_from(solver.average_sequence_form())
     solver.run(5)
   assert _alike(*solvers)
 
 
-def test_checkpoints_are_of_either(folder: pathlib.Path | None, tmp_path: pathlib.Path) -> None:
-  sharded = spiel_cfr.shard(_game(), Here(), folder, 2)
+def test_checkpoints_are_of_either(tmp_path: pathlib.Path) -> None:
+  sharded = spiel_cfr.shard(_game(), Here(), 2)
   assert sharded.digest == _game().digest
   for first, second in ((sharded, _game()), (_game(), sharded)):
     _solved(first, iterations=7).save(tmp_path / "checkpoint.npz")
@@ -188,12 +170,10 @@ class _Torn(Here):
 
 
 @pytest.mark.parametrize("name", ["cfr+", "simultaneous", "adaptive"])
-def test_what_was_begun_is_done_again(
-  name: str, folder: pathlib.Path | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_begun_is_done_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
   expected = _solved(_game(), _SOLVERS[name])
   torn = _Torn(monkeypatch)
-  game = spiel_cfr.shard(_game(), torn, folder, 2, barrier_every=5)
+  game = spiel_cfr.shard(_game(), torn, 2, barrier_every=5)
   assert _alike(_solved(game, _SOLVERS[name]), expected)
   assert torn.deaths >= 8
 
@@ -205,7 +185,7 @@ class _Forgetful(Here):
 
   def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     if self.calls % 3 == 0:
-      remote_shards._WORKERS.clear()
+      sharded_loop._WORKERS.clear()
     self.calls += 1
     return super().submit(fn, *args, **kwargs)
 
@@ -224,56 +204,29 @@ def test_processes_that_forget(name: str, barrier_every: int) -> None:
 
 def test_nobody_is_asked_twice_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
   """Processes that live are sent reach probabilities only, and hand over at barriers only."""
-  orders: list[tuple[int, bool]] = []
-  serve = remote_shards._Worker.serve
+  # How many visits, whether there is a barrier after them, and whether they are sent what they are to remember.
+  orders: list[tuple[int, bool, bool]] = []
+  serve = sharded_loop._Worker.serve
 
   def noted(worker: Any, order: Any) -> Any:
-    orders.append((len(order.visits), order.barrier))
+    orders.append((len(order.visits), order.barrier, order.snapshot is not None))
     return serve(worker, order)
 
-  monkeypatch.setattr(remote_shards._Worker, "serve", noted)
+  monkeypatch.setattr(sharded_loop._Worker, "serve", noted)
   game = spiel_cfr.shard(_game(), Here(), num_shards=1, barrier_every=10)
   solver = spiel_cfr.CFRPlusSolver(game)
   solver._advance(12)
   # Two updates an iteration.
-  assert orders == [(1, number % 10 == 0) for number in range(1, 25)]
+  assert orders == [(1, number % 10 == 0, number == 1) for number in range(1, 25)]
   assert _alike(solver, _solved(_game()))
-  assert orders[24:] == [(0, True)]
+  assert orders[24:] == [(0, True, False)]
   # What has been looked at counts as changed; visits that the process has done are not done again.
   solver.run(1)
-  assert orders[25:] == [(1, False)] * 2
-
-
-def _kill_one(executor: Any) -> int:
-  """Kills one of the processes that work."""
-  while True:
-    time.sleep(0.05)
-    for pool in list(executor._pools):
-      for process in list((pool._processes or {}).values()):
-        if process.pid is not None:
-          os.kill(process.pid, signal.SIGKILL)
-          return int(process.pid)
-
-
-@pytest.mark.parametrize(
-  "folder", ["mapped", pytest.param("remote", marks=pytest.mark.slow)], indirect=True
-)
-def test_kill_9(folder: pathlib.Path | None) -> None:
-  """A process is killed while it works; tests/sweeps/test_ray.py has two of Ray's, one of which is killed."""
-  with spiel_cfr.ProcessExecutor(1) as executor:
-    solver = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(_game(), executor, folder, 1))
-    solver.run(1)
-    with concurrent.futures.ThreadPoolExecutor(1) as thread:
-      killed = thread.submit(_kill_one, executor if folder else executor._pinned[0])
-      while not killed.done():
-        solver.run(1)
-    assert killed.result()
-    solver.run(3)
-  assert _alike(solver, _solved(_game(), iterations=solver.iteration))
+  assert orders[25:] == [(1, False, True), (1, False, False)]
 
 
 @pytest.mark.parametrize("iterations", [1, 6])
-def test_executors_that_fail_for_good(iterations: int, folder: pathlib.Path | None) -> None:
+def test_executors_that_fail_for_good(iterations: int) -> None:
   """The iterations that were begun are finished here, and the solver can go on with another executor."""
 
   class Failing(Here):
@@ -290,7 +243,7 @@ def test_executors_that_fail_for_good(iterations: int, folder: pathlib.Path | No
       raise RuntimeError("closed")
 
   executor = Failing()
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(_game(), executor, folder, 2, barrier_every=4))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(_game(), executor, 2, barrier_every=4))
   failures = 0
   while solver.iteration < 12:
     before = solver.iteration
@@ -305,19 +258,6 @@ def test_executors_that_fail_for_good(iterations: int, folder: pathlib.Path | No
       executor.works = 1000
   assert failures in (1, 2)
   assert _alike(solver, _solved(_game()))
-
-
-def test_files_are_removed(tmp_path: pathlib.Path) -> None:
-  game = spiel_cfr.shard(_game(), Here(), tmp_path, 2)
-  solver = _solved(game, iterations=1)
-  assert len(list(tmp_path.iterdir())) == 2
-  policy = solver.average_policy()
-  del solver, game
-  gc.collect()
-  assert len(list(tmp_path.iterdir())) <= 2
-  del policy
-  gc.collect()
-  assert not list(tmp_path.iterdir())
 
 
 def test_looking_never_fails() -> None:
@@ -339,7 +279,7 @@ def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
     refused = 0
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-      order = args[1]
+      (order,) = args
       if order.barrier and not order.visits:
         self.refused += 1
         raise RuntimeError("no")
@@ -357,37 +297,20 @@ def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
 
 
 def test_processes_forget_solvers_that_are_no_more() -> None:
-  remote_shards._WORKERS.clear()
+  sharded_loop._WORKERS.clear()
   game = spiel_cfr.shard(_game(), Here(), num_shards=3)
   solvers = [_solved(game, iterations=1) for _ in range(2)]
-  assert len(remote_shards._WORKERS) == 6
+  assert len(sharded_loop._WORKERS) == 6
   del solvers[0]
   gc.collect()
-  assert len(remote_shards._WORKERS) == 3
+  assert len(sharded_loop._WORKERS) == 3
 
 
-def test_nothing_is_mapped(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-  """Without a folder no file is made, and none opened by processes to share memory."""
-
-  def refused(*_: Any, **__: Any) -> Any:
-    raise AssertionError
-
-  monkeypatch.chdir(tmp_path)
-  game = _game()
-  with monkeypatch.context() as patch:
-    patch.setattr("mmap.mmap", refused)
-    patch.setattr("spiel_cfr.games.compiled.shared_memory.SharedGame.write", refused)
-    patch.setattr(pathlib.Path, "open", refused)
-    solver = _solved(spiel_cfr.shard(game, Here(), num_shards=2))
-  assert _alike(solver, _solved(_game()))
-  assert not list(tmp_path.iterdir())
-
-
-def test_copies_have_no_executor(folder: pathlib.Path | None) -> None:
-  game = spiel_cfr.shard(_game(), Here(), folder, 2)
-  assert isinstance(game.partition, ShardedPartition)
+def test_copies_have_no_executor() -> None:
+  game = spiel_cfr.shard(_game(), Here(), 2)
   again = pickle.loads(pickle.dumps(game))
-  assert not isinstance(again.partition, ShardedPartition)
+  assert again.partition is not None
+  assert again.partition.shards is None
   solver = _solved(game, iterations=7)
   copied = pickle.loads(pickle.dumps(solver))
   for each in (solver, copied):
@@ -402,32 +325,20 @@ class _Kept(RegretMatching):
     raise TypeError("no")
 
 
-def test_refusals(tmp_path: pathlib.Path) -> None:
+def test_refusals() -> None:
   with pytest.raises(errors.UnsupportedGameError, match="partitioned=True"):
-    spiel_cfr.shard(spiel_cfr.compile_game("kuhn_poker"), Here(), tmp_path)
+    spiel_cfr.shard(spiel_cfr.compile_game("kuhn_poker"), Here())
   with pytest.raises(errors.ArgumentError, match="compiled"):
-    spiel_cfr.shard("leduc_poker", Here(), tmp_path)  # type: ignore[arg-type]
-  with pytest.raises(errors.ArgumentError, match="Executor"):
-    spiel_cfr.shard(_game(), 2, tmp_path)  # type: ignore[arg-type]
+    spiel_cfr.shard("leduc_poker", Here())  # type: ignore[arg-type]
   with pytest.raises(errors.ArgumentError, match="num_shards"):
-    spiel_cfr.shard(_game(), Here(), tmp_path, 0)
+    spiel_cfr.shard(_game(), Here(), 0)
   with pytest.raises(errors.ArgumentError, match="barrier_every"):
     spiel_cfr.shard(_game(), Here(), barrier_every=0)
   with (
     concurrent.futures.ThreadPoolExecutor() as threads,
-    pytest.raises(errors.ShardError, match="ThreadPoolExecutor does not say which process"),
+    pytest.raises(errors.ArgumentError, match="RayExecutor"),
   ):
     spiel_cfr.shard(_game(), threads)
-  game = spiel_cfr.shard(_game(), Here(), tmp_path)
+  game = spiel_cfr.shard(_game(), Here())
   with pytest.raises(errors.ShardError, match="_Kept can't be pickled"):
     spiel_cfr.FullWidthSolver(game, _Kept.plus())
-
-
-def test_other_files_are_refused(tmp_path: pathlib.Path) -> None:
-  game = spiel_cfr.shard(_game(), Here(), tmp_path, 2)
-  solver = spiel_cfr.CFRPlusSolver(game)
-  path = next(tmp_path.glob("arrays-*"))
-  path.unlink()
-  path.write_bytes(bytes(100))
-  with pytest.raises(errors.ShardError, match="DamagedFileError"):
-    solver.run(12)

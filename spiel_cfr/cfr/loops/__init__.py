@@ -1,12 +1,10 @@
 """The iterations of full-width solvers: one interface, and an implementation for each way to go through a game."""
 
 from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
-from spiel_cfr.cfr.loops.mapped_shards import MappedLoop
 from spiel_cfr.cfr.loops.parts import PartsLoop
-from spiel_cfr.cfr.loops.remote_shards import RemoteLoop
+from spiel_cfr.cfr.loops.sharded_loop import ShardedLoop
 from spiel_cfr.cfr.loops.whole_game import WholeGameLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.shards import MappedPartition, RemotePartition
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 
 __all__ = ["FullWidthState", "IterationNumbers", "Loop", "WholeGameLoop", "make_loop"]
@@ -25,8 +23,5 @@ def make_loop(
   """
   if game.partition is None:
     return WholeGameLoop(game, minimizer, tapered, correlated)
-  if isinstance(game.partition, MappedPartition):
-    return MappedLoop(game, minimizer, game.partition, tapered, correlated)
-  if isinstance(game.partition, RemotePartition):
-    return RemoteLoop(game, minimizer, game.partition, tapered, correlated)
-  return PartsLoop(game, minimizer, game.partition, tapered, correlated)
+  loop = PartsLoop if game.partition.shards is None else ShardedLoop
+  return loop(game, minimizer, game.partition, tapered, correlated)

@@ -1,13 +1,7 @@
-"""What solvers do in one part of a game that is cut into parts.
-
-It works on arrays that it is given, so that processes which share the arrays can share the parts.
-"""
+"""What solvers do in one part of a game that is cut into parts, on arrays that they are given."""
 
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel
@@ -24,21 +18,15 @@ from spiel_cfr.games.sequence_form.tree_passes import (
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 
 
-def memory_sizes(game: CompiledGame, minimizer: LocalMinimizer) -> list[tuple[int, npt.DTypeLike]]:
-  """Returns the length and the type of each array of `Memory`."""
-  return [
-    (game.end, game.dtype),
-    (game.end, game.dtype),
-    (minimizer.state_lines * game.end, game.dtype),
-    # Kernels may read whole vectors.
-    (minimizer.local_lines * game.num_infosets + MOST_LANES, np.float64),
-  ]
-
-
 def new_memory(game: CompiledGame, minimizer: LocalMinimizer) -> Memory:
   """Returns arrays of zeros."""
-  sizes = memory_sizes(game, minimizer)
-  return Memory(*(aligned_zeros(length, dtype=dtype) for length, dtype in sizes))
+  return Memory(
+    aligned_zeros(game.end, dtype=game.dtype),
+    aligned_zeros(game.end, dtype=game.dtype),
+    aligned_zeros(minimizer.state_lines * game.end, dtype=game.dtype),
+    # Kernels may read whole vectors.
+    aligned_zeros(minimizer.local_lines * game.num_infosets + MOST_LANES),
+  )
 
 
 class PartSteps:

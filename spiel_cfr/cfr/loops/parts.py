@@ -24,7 +24,6 @@ from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.partition import PLAYERS, Partition
-from spiel_cfr.games.sequence_form.tree_passes import Memory
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumption
 
 
@@ -44,7 +43,7 @@ class PartsLoop(Loop):
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
-    self._steps = PartSteps(game, minimizer, partition, self._allocate(partition))
+    self._steps = PartSteps(game, minimizer, partition, new_memory(game, minimizer))
     memory = self._steps.memory
     # There are two players, so that averages say what gradients were.
     self.state = FullWidthState(
@@ -64,10 +63,6 @@ class PartsLoop(Loop):
     self.lock(np.zeros(0, np.int64))
     for line, values in enumerate(self._initial_local):
       self.set_local_line(line, values)
-
-  def _allocate(self, partition: Partition) -> Memory:
-    """Returns arrays of zeros."""
-    return new_memory(self._game, self._minimizer)
 
   def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
     parameters, before, after, additions = numbers

@@ -246,6 +246,10 @@ class PruningSolver(Windowed):
     rule = None if self.pruning is None else self._rule
     return self._cumulative.itemsize * numbers_held(self, rule)
 
+  def trace_columns(self) -> dict[str, float]:
+    """Returns `held_bytes`, of a solver that prunes."""
+    return {} if self.pruning is None else {"held_bytes": self.held_bytes}
+
   @property
   def _prunes(self) -> bool:
     """Whether something is left alone now."""

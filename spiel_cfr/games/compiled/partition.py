@@ -11,6 +11,7 @@ import concurrent.futures
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,16 +56,37 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Shards:
+  """Processes that go through the subtrees. Its pickle is None, since they belong to this process.
+
+  Attributes:
+    executors: one for each shard, with a single process.
+    game: the game, for the processes, pickled.
+    barrier_every: after how many updates of a player they hand over what they remember, if nobody asks before.
+  """
+
+  executors: Sequence[concurrent.futures.Executor]
+  game: bytes
+  barrier_every: int
+
+  def __reduce__(self) -> Any:
+    """Pickles as None."""
+    return type(None), ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Partition:
   """A game cut into parts, and how solvers are to go through them.
 
   Attributes:
     parts: the trunk first.
     num_threads: how many subtrees solvers go through at once.
+    shards: who else goes through subtrees; None if solvers do so themselves.
   """
 
   parts: list[Part]
   num_threads: int
+  shards: Shards | None = None
 
 
 class Workspace:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,8 +41,7 @@ class Form:
     tolerance: how far numbers may differ from those of the enumerated game, as a fraction of the range of payoffs.
     buckets: which infosets play alike in an abstraction, as a function of the compiled game; None for none.
     is_large: whether its cells take so long that not all are checked every time.
-    num_shards: among how many calls of an executor the subtrees are shared; 0 for no executor.
-    is_remote: whether shards remember what there is in their subtrees, and share no files.
+    num_shards: among how many processes the subtrees are shared; 0 for none.
   """
 
   name: str
@@ -56,7 +54,6 @@ class Form:
   buckets: Callable[[Any], spiel_cfr.Buckets | spiel_cfr.HandBuckets] | None = None
   is_large: bool = False
   num_shards: int = 0
-  is_remote: bool = False
 
   def __str__(self) -> str:
     return self.name
@@ -107,8 +104,7 @@ class Form:
     if self.buckets is not None:
       result = spiel_cfr.abstract(result, self.buckets(result))
     if self.num_shards:
-      folder = None if self.is_remote else _folder().name
-      result = spiel_cfr.shard(result, executors.Here(), folder, self.num_shards)
+      result = spiel_cfr.shard(result, executors.Here(), self.num_shards)
     assert self.payoff in (None, result.payoff.form)
     return result
 
@@ -124,11 +120,6 @@ class Form:
     """The range of payoffs, at least 1."""
     low, high = self.enumerated.payoff_range
     return max(1.0, high - low)
-
-
-@functools.cache
-def _folder() -> "tempfile.TemporaryDirectory[str]":
-  return tempfile.TemporaryDirectory()
 
 
 def _endgame() -> pyspiel.Game:
@@ -227,15 +218,6 @@ FORMS = (
     is_large=True,
   ),
   Form("shards", _FOUR_CARDS, _poker, {"partitioned": True}, is_large=True, num_shards=2),
-  Form(
-    "shards without a folder",
-    _FOUR_CARDS,
-    _poker,
-    {"partitioned": True},
-    is_large=True,
-    num_shards=2,
-    is_remote=True,
-  ),
   Form(
     "vector form, float32",
     _FOUR_CARDS,

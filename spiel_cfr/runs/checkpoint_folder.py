@@ -10,8 +10,8 @@ from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr._util.arguments import positive_integer
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.runs.lock import FolderLock
-from spiel_cfr.runs.schedule import Every, NextDue
+from spiel_cfr.runs.folder_lock import FolderLock
+from spiel_cfr.runs.run_schedules import Every, NextDue
 
 _PREFIX, _SUFFIX = "iteration-", ".npz"
 
@@ -53,16 +53,8 @@ class Checkpoints:
 
   def paths(self) -> list[pathlib.Path]:
     """Returns the files there are, newest first."""
-    return list(self._iterations())
-
-  def _iterations(self) -> dict[pathlib.Path, int]:
-    """Returns the iteration of each file, newest first."""
-    numbers = {}
-    for path in pathlib.Path(self.folder).glob(f"{_PREFIX}*{_SUFFIX}"):
-      number = path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
-      if number.isdecimal():
-        numbers[path] = int(number)
-    return dict(sorted(numbers.items(), key=lambda item: item[1], reverse=True))
+    found = pathlib.Path(self.folder).glob(f"{_PREFIX}*{_SUFFIX}")
+    return sorted((path for path in found if _number(path).isdecimal()), key=_iteration)[::-1]
 
   def check(self, solver: Solver) -> None:
     """Makes sure that the solver can be saved, and that the folder is free for it: a run does so before it begins.
@@ -75,18 +67,17 @@ class Checkpoints:
     """
     solver.description()
     solver.state_dict()
-    for path, iteration in self._iterations().items():
-      if iteration > solver.iteration:
-        raise errors.CheckpointMismatchError(
-          f"{path} is of a later iteration than the solver's, which is {solver.iteration:,}. Resume from "
-          "it, or choose another folder."
-        )
-    for path in self.paths():
-      try:
+    paths = self.paths()
+    if paths and _iteration(paths[0]) > solver.iteration:
+      raise errors.CheckpointMismatchError(
+        f"{paths[0]} is of a later iteration than the solver's, which is {solver.iteration:,}. Resume from it, or "
+        "choose another folder."
+      )
+    for path in paths:
+      # What is damaged is for `resume` to say.
+      with contextlib.suppress(errors.FileFormatError):
         solver.check_origin(path)
-      except errors.FileFormatError:
-        continue  # What is damaged is for `resume` to say.
-      return
+        return
 
   def locked(self) -> contextlib.AbstractContextManager[None]:
     """Returns a context in which nobody else's run may use the folder; a run is in one from its start to its end.
@@ -142,3 +133,12 @@ class Checkpoints:
     if damaged:
       raise next(iter(damaged.values()))
     return None
+
+
+def _number(path: pathlib.Path) -> str:
+  """Returns what stands for the iteration in the name of a file."""
+  return path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+
+
+def _iteration(path: pathlib.Path) -> int:
+  return int(_number(path))

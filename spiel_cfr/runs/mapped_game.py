@@ -17,7 +17,7 @@ _ALIGNMENT = 64
 
 
 @dataclasses.dataclass(frozen=True)
-class SharedGame:
+class MappedGame:
   """Where a compiled game is.
 
   The file holds what `pickle` writes, its arrays apart. Who unpickles executes what the file says, so what is read must
@@ -34,7 +34,7 @@ class SharedGame:
   parts: tuple[tuple[int, int], ...]
 
   @classmethod
-  def write(cls, game: CompiledGame, path: pathlib.Path) -> "SharedGame":
+  def write(cls, game: CompiledGame, path: pathlib.Path) -> "MappedGame":
     """Writes a game.
 
     Raises:
@@ -65,7 +65,7 @@ class SharedGame:
 
 
 @functools.lru_cache(maxsize=1)
-def _load(shared: SharedGame) -> CompiledGame:
+def _load(shared: MappedGame) -> CompiledGame:
   with open(shared.path, "rb") as file:
     # Private: nobody writes to the arrays of a game, and who did would write to a copy.
     content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))

@@ -1,7 +1,7 @@
 """A lock on a folder, so that no two runs write into one.
 
 The operating system holds the lock for the process and lets go of it when the process ends, however it does; so there
-is no such thing as a lock that somebody who was killed has left behind. The file only says who holds it.
+is no such thing as a lock that somebody who was killed has left behind. The file stays, and only says who held it last.
 """
 
 import contextlib
@@ -44,50 +44,25 @@ class FolderLock:
       FolderInUseError: another run, of this process or of another one, holds it.
       OSError: the folder can't be written to.
     """
-    if self._depth:
+    with self._locked_file() if self._depth == 0 else contextlib.nullcontext():
       self._depth += 1
       try:
         yield
       finally:
         self._depth -= 1
-      return
-    files.make_folder(self.folder)
-    path = self.folder / LOCK
-    file = self._opened(path)
-    try:
-      self._depth = 1
-      yield
-    finally:
-      self._depth = 0
-      # First the name, then the lock: who has opened the file meanwhile sees that it is no longer the one of that name.
-      with contextlib.suppress(OSError):
-        path.unlink()
-      file.close()
-      if fcntl is None:
-        # Windows removes files only that nobody has open.
-        with contextlib.suppress(OSError):
-          path.unlink()
 
-  def _opened(self, path: pathlib.Path) -> IO[bytes]:
-    """Returns the file, locked."""
-    while True:
-      file = open(path, "a+b")  # noqa: SIM115
-      try:
-        if _lock(file):
-          if _is_at(file, path):
-            file.seek(0)
-            file.truncate()
-            file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
-            file.flush()
-            return file
-        else:
-          raise errors.FolderInUseError(
-            f"{self.folder} is in use by {_holder(file)}. Wait until it is done, or choose another folder."
-          )
-      except BaseException:
-        file.close()
-        raise
-      file.close()
+  @contextlib.contextmanager
+  def _locked_file(self) -> Iterator[None]:
+    files.make_folder(self.folder)
+    with open(self.folder / LOCK, "a+b") as file:
+      if not _lock(file):
+        raise errors.FolderInUseError(
+          f"{self.folder} is in use by {_holder(file)}. Wait until it is done, or choose another folder."
+        )
+      file.truncate(0)
+      file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
+      file.flush()
+      yield
 
 
 def _lock(file: IO[bytes]) -> bool:
@@ -103,14 +78,6 @@ def _lock(file: IO[bytes]) -> bool:
   except OSError:
     return False
   return True
-
-
-def _is_at(file: IO[bytes], path: pathlib.Path) -> bool:
-  """Returns whether an open file still has its name."""
-  try:
-    return os.path.samestat(os.fstat(file.fileno()), path.stat())
-  except FileNotFoundError:
-    return False
 
 
 def _holder(file: IO[bytes]) -> str:

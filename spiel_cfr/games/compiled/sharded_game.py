@@ -1,0 +1,66 @@
+"""A game in parts whose subtrees several processes share."""
+
+import concurrent.futures
+import dataclasses
+import os
+import pickle
+
+from spiel_cfr import errors
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.partition import Shards
+
+
+def shard(
+  game: CompiledGame,
+  executor: concurrent.futures.Executor,
+  num_shards: int | None = None,
+  barrier_every: int = 100,
+) -> CompiledGame:
+  """Returns the same game, whose full-width solvers share the subtrees among an executor's processes, on any machines.
+
+  The trunk stays in this process. In each update of a player it sends reach probabilities, and the processes return
+  what the sequences of the trunk are worth, which is added in the order of the subtrees: the same bits for any number
+  of shards, processes and threads. See docs/sharding.md.
+
+  Each process remembers what there is in its subtrees. This process has a copy from the last barrier, and the reach
+  probabilities since: if a process is killed, another one takes the copy and does the updates since then again.
+
+  Args:
+    game: a game in parts, see `compile_public_game`.
+    executor: `RayExecutor`, or any other with a method `actors` as there.
+    num_shards: among how many processes the subtrees are divided; as many as this machine has cores by default.
+    barrier_every: after how many updates of a player the processes hand over what they remember. They also do so
+      whenever somebody looks at the solver.
+
+  Raises:
+    ArgumentError: the executor can't say which process a call goes to, `num_shards` is not an integer from 1 to
+      100,000, or `barrier_every` not one from 1 to 1,000,000.
+    UnsupportedGameError: the game is not in parts, or its action filter can't be pickled.
+    ShardError: the executor has too few processes.
+  """
+  if not isinstance(game, CompiledGame):
+    raise errors.ArgumentError(
+      f"game must be a compiled game, not {arguments.shortened(game)}. "
+      "compile_public_game(game, partitioned=True) makes one in parts."
+    )
+  actors = getattr(executor, "actors", None)
+  if not callable(actors):
+    raise errors.ArgumentError(
+      f"executor must be a RayExecutor, or say as that does which process a call goes to, not "
+      f"{arguments.shortened(executor)}. On one machine, num_threads of compile_public_game is faster."
+    )
+  if num_shards is None:
+    num_shards = os.cpu_count() or 1
+  num_shards = arguments.integer(num_shards, "num_shards", 1, 100_000)
+  barrier_every = arguments.integer(barrier_every, "barrier_every", 1, 1_000_000)
+  if game.partition is None:
+    raise errors.UnsupportedGameError(
+      "Only games in parts have subtrees to share: poker where public cards are dealt, compiled by "
+      "compile_public_game(game, partitioned=True)."
+    )
+  # Before processes start, since it may fail.
+  pickled = pickle.dumps(game)
+  executors = actors(min(num_shards, len(game.partition.parts) - 1))
+  shards = Shards(executors, pickled, barrier_every)
+  return game.with_partition(dataclasses.replace(game.partition, shards=shards))

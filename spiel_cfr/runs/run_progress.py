@@ -1,0 +1,61 @@
+"""What a run shows while it goes on: tqdm's bar on a terminal, a line per evaluation elsewhere."""
+
+import sys
+
+import tqdm
+
+from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.runs.trace import Row, Trace
+
+
+class Progress(Trace):
+  """Writes to standard error how a run is doing."""
+
+  def __init__(self, iterations: int | None) -> None:
+    """Notes at which iteration the run stops, if that is known."""
+    self._iterations = iterations
+    self._last: Row | None = None
+
+  def start(self, solver: Solver) -> None:
+    """Shows the bar, where there is a terminal or a notebook."""
+    self._name = type(solver).__name__
+    self._bar = tqdm.tqdm(
+      desc=self._name,
+      total=self._iterations,
+      initial=int(solver.iteration),
+      leave=False,
+      dynamic_ncols=True,
+      disable=not (sys.stderr.isatty() or "ipykernel" in sys.modules),
+    )
+
+  def update(self, iteration: int) -> None:
+    """Notes that the run has come to `iteration`."""
+    self._bar.update(iteration - self._bar.n)
+
+  def write(self, row: Row) -> None:
+    """Shows an evaluation."""
+    self._last = row
+    self._bar.set_postfix_str(_quality(row), refresh=False)
+    if self._bar.disable:
+      self._write_line(row)
+
+  def close(self) -> None:
+    """Leaves the last evaluation behind in place of the bar."""
+    was_shown = not self._bar.disable
+    self._bar.close()
+    if self._last is not None and was_shown:
+      self._write_line(self._last)
+
+  def _write_line(self, row: Row) -> None:
+    print(
+      f"{self._name}: iteration {row.iteration:,}, {_quality(row)}, solver {row.solver_seconds:.3g} s, "
+      f"evaluation {row.evaluation_seconds:.3g} s",
+      file=sys.stderr,
+      flush=True,
+    )
+
+
+def _quality(row: Row) -> str:
+  if row.exploitability is None:
+    return f"NashConv {row.nash_conv:.3g}"
+  return f"exploitability {row.exploitability:.3g}"
