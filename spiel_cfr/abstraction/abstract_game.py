@@ -22,15 +22,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.abstraction.bucketed_hands import BucketedHands
-from spiel_cfr.abstraction.buckets import (
-  AnyBuckets,
-  Buckets,
-  HandBuckets,
-  check_whole_public_game,
-  make_buckets,
-  shared_entries,
-)
+from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets, shared_entries
+from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, check_whole_public_game
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -344,7 +337,7 @@ def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
 
 def abstract(
   game: CompiledGame,
-  buckets: AnyBuckets,
+  buckets: AnyBuckets | HandBuckets,
   players: Iterable[int] | None = None,
   *,
   of_states: bool = False,

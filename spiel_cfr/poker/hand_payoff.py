@@ -12,12 +12,17 @@ from spiel_cfr._numba.simd import LANES, MOST_LANES
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.poker.boards import Board, hand_pairs
 from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.hand_layout import TERMINALS, Board, Layout
-from spiel_cfr.poker.hand_numbering import Numbering
-from spiel_cfr.poker.hand_pairs import hand_pairs
+from spiel_cfr.poker.hand_layout import TERMINALS, Layout
+from spiel_cfr.poker.public_subtrees import Numbering
 from spiel_cfr.poker.public_tree import Kind
-from spiel_cfr.poker.terminals import BOARD_COLUMNS, IN_ORDER, terminal_gains, terminal_gradient
+from spiel_cfr.poker.showdown_kernels import (
+  BOARD_COLUMNS,
+  IN_ORDER,
+  terminal_gains,
+  terminal_gradient,
+)
 
 
 class PokerTerminals(Payoff):
@@ -127,7 +132,7 @@ class PokerTerminals(Payoff):
     layout, keys, values = self._layout, [], []
     for number in self._boards:
       board = layout.boards[number]
-      pairs = hand_pairs(layout, number, player)
+      pairs = hand_pairs(layout.deal, board, player)
       own, other = (layout.deal.reaches[each, board.hands[each]] for each in (player, 1 - player))
       # The probability of the pair and the board.
       weights = np.outer(own, other) * pairs.apart * board.probability / layout.deal.total
@@ -178,7 +183,7 @@ class PokerTerminals(Payoff):
   def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """See the base class: the largest payoff times the hand's reach and that of all opponents.
 
-    Of all, whether they share a card with the hand or not, because the running totals of `terminals` are of all, and
+    Of all, whether they share a card with the hand or not, because running totals over hands are of all, and
     what they round is in proportion to them.
     """
     deal = self._layout.deal

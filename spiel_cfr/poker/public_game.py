@@ -1,6 +1,6 @@
 """Compiles a poker game in vector form: its public tree, and one vector over private hands at each public state.
 
-See `layout` for where things are, `terminals` for how payoffs are computed.
+See `hand_layout` for where things are, `showdown_kernels` for how payoffs are computed.
 """
 
 import functools
@@ -23,12 +23,12 @@ from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.hand_infosets import list_infosets, name_infoset
-from spiel_cfr.poker.hand_layout import TERMINALS, Layout, list_boards
-from spiel_cfr.poker.hand_numbering import number_all
+from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.hand_payoff import PokerTerminals
-from spiel_cfr.poker.public_subtrees import parts_of
+from spiel_cfr.poker.public_subtrees import number_all, parts_of
 from spiel_cfr.poker.public_tree import Kind, check_random_deals, walk_public_tree
 
 CHECKED_DEALS = 10_000
@@ -49,9 +49,9 @@ class PublicGame(CompiledGame):
   """
 
   def __init__(
-    self, view: GameView, layout: Layout, dtype: npt.DTypeLike, num_threads: int, partitioned: bool
+    self, view: GameView, layout: Layout, dtype: npt.DTypeLike, num_threads: int | None
   ) -> None:
-    """Describes the game as `CompiledGame` does; the other arguments are those of `compile_public_game`."""
+    """Describes the game as `CompiledGame` does; without threads it is not cut into parts."""
     self.layout = layout
     self.game_string = str(view.game)
     self.open_spiel_version = importlib.metadata.version("open_spiel")
@@ -74,10 +74,10 @@ class PublicGame(CompiledGame):
       for player in PLAYERS
     )
     self._view = view
-    parts = parts_of(layout) if partitioned else []
-    # A thread has a subtree at a time, so that more threads would have nothing to do.
-    num_threads = max(1, min(num_threads, len(parts) - 1))
-    self._partition = Partition(parts, num_threads) if partitioned else None
+    if num_threads is not None:
+      parts = parts_of(layout, PokerTerminals.build)
+      # A thread has a subtree at a time, so that more threads would have nothing to do.
+      self._partition = Partition(parts, max(1, min(num_threads, len(parts) - 1)))
     self._dtype = np.dtype(dtype)
 
   @property
@@ -91,6 +91,16 @@ class PublicGame(CompiledGame):
     return PokerTerminals.build(
       self.layout, [number_all(self.layout, player) for player in PLAYERS]
     )
+
+  @property
+  def num_threads(self) -> int | None:
+    """How many threads share the parts; None of a game that is not cut into parts."""
+    return None if self._partition is None else self._partition.num_threads
+
+  def with_layout(self, layout: Layout) -> "PublicGame":
+    """Returns the game with some of its public states, in parts if it is and public cards are dealt."""
+    num_threads = self.num_threads if len(layout.boards) > 1 else None
+    return PublicGame(self.view, layout, self.dtype, num_threads)
 
   def with_payoff(self, payoff: Payoff, treeplexes: tuple[Treeplex, ...]) -> "PublicGame":
     """Returns the game with some of its terminals and infosets, for iterations; nothing else knows."""
@@ -265,4 +275,4 @@ def compile_public_game(
     raise errors.ArgumentError(
       "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
     )
-  return PublicGame(view, layout, dtype, num_threads, partitioned)
+  return PublicGame(view, layout, dtype, num_threads if partitioned else None)
