@@ -10,7 +10,7 @@ from spiel_cfr.abstraction.clusters import cluster, k_means
 from spiel_cfr.abstraction.earth_mover import earth_movers_distances
 from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, hand_buckets
 from spiel_cfr.abstraction.hand_features import equity_histograms, hand_equities, next_histograms
-from spiel_cfr.abstraction.least_exploitable import LeastExploitable, least_exploitable
+from spiel_cfr.abstraction.least_exploitable_strategies import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.lossless_symmetries import lossless, lossless_abstraction
 from spiel_cfr.abstraction.refining import Refined, solve_refining
 from spiel_cfr.bots import PolicyBot

@@ -119,12 +119,12 @@ class BucketedHands(PublicGame):
 
   @property
   def original(self) -> CompiledGame:
-    """See the base class."""
+    """The full game."""
     return self.full
 
   @property
   def is_exact(self) -> bool:
-    """See the base class."""
+    """Whether the buckets lose nothing."""
     return self.buckets.is_lossless
 
   @property
@@ -134,7 +134,7 @@ class BucketedHands(PublicGame):
 
   @property
   def size(self) -> str:
-    """See the base class."""
+    """Infosets here, and in the full game."""
     merged = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     return f"{merged} infosets for {self.full.size}"
 
@@ -150,7 +150,7 @@ class BucketedHands(PublicGame):
           yield before.sequences(number, node), here.starts[board, node] + rows + classes
 
   def to_original(self, sequence_form: Float64s) -> Float64s:
-    """See the base class."""
+    """Plays at every board and hand what the one that stands for it plays."""
     result = np.zeros(self.full.end)
     for sequences, own in self._pairs():
       result[sequences] = sequence_form[own]
@@ -164,7 +164,7 @@ class BucketedHands(PublicGame):
     return result
 
   def from_actions(self, entries: Float64s) -> Float64s:
-    """See the base class; of infosets that play alike, what the first of them does."""
+    """Returns behavioural form: of infosets that play alike, what the first of them does."""
     result = np.zeros(self.end)
     # What is written last counts.
     result[self.all_action_sequences[::-1]] = entries[::-1]
@@ -180,7 +180,7 @@ class BucketedHands(PublicGame):
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """See the base class: those of the full game."""
+    """Those of the full game, with their places here."""
     result = []
     for player, known in enumerate(self.full.infosets):
       found = places(self.layout, player, self._sequences[known.first_sequence])
@@ -189,13 +189,13 @@ class BucketedHands(PublicGame):
 
   @functools.cached_property
   def shared_entries(self) -> Int64s:
-    """See the base class: one for each action of a bucket."""
+    """For every entry of `actions`, the number of its bucket's action."""
     same = tuple(own.first_sequence.astype(np.int64) for own in self.infosets)
     return shared_entries(self.infosets, Buckets(same, identity(self).slots))
 
   @functools.cached_property
   def digest(self) -> str:
-    """See the base class."""
+    """Of the full game and its buckets."""
     digest = hashlib.sha256(self.full.digest.encode())
     for array in (self.buckets.stands_for, *self.buckets.labels[0], *self.buckets.labels[1]):
       digest.update(array.tobytes())

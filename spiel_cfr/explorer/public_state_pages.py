@@ -28,7 +28,7 @@ from spiel_cfr.poker.hand_infosets import first_deal
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind
-from spiel_cfr.poker.range_grid import class_of_hands
+from spiel_cfr.poker.range_grids import class_of_hands
 from spiel_cfr.policies import forms
 
 # OpenSpiel's universal_poker says who moves, which the page knows.

@@ -82,12 +82,12 @@ class PublicGame(CompiledGame):
 
   @property
   def view(self) -> GameView:
-    """See the base class."""
+    """How the public tree was walked."""
     return self._view
 
   @functools.cached_property
   def payoff(self) -> PokerTerminals:
-    """See the base class; solvers of a game in parts use those of the parts."""
+    """The terminals of all boards; solvers of a game in parts use those of the parts."""
     return PokerTerminals.build(
       self.layout, [number_all(self.layout, player) for player in PLAYERS]
     )
@@ -110,18 +110,18 @@ class PublicGame(CompiledGame):
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """See the base class."""
+    """Each player's infosets, listed when they are first asked for."""
     return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
 
   def infostate(self, player: int, place: int) -> str:
-    """See the base class."""
+    """Returns one infostate without listing the others."""
     player = arguments.integer(player, "player", 0, self.num_players - 1)
     place = arguments.integer(place, "place", 0, self.treeplexes[player].num_infosets - 1)
     return name_infoset(self.layout, self.view, player, place)
 
   @property
   def dtype(self) -> np.dtype[Any]:
-    """See the base class."""
+    """The precision that the game was compiled for."""
     return self._dtype
 
   @property
@@ -131,7 +131,7 @@ class PublicGame(CompiledGame):
 
   @functools.cached_property
   def digest(self) -> str:
-    """See the base class."""
+    """Of the public tree, the boards, hands and reaches, and how solvers go through them."""
     layout = self.layout
     described = layout.nodes, self.partition is not None, self.dtype
     digest = hashlib.sha256(repr(described).encode())
@@ -144,7 +144,7 @@ class PublicGame(CompiledGame):
 
   @property
   def size(self) -> str:
-    """See the base class."""
+    """Public states, and infosets of both players."""
     infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     return f"{self.num_states:,} public states, {infosets} infosets in vector form"
 

@@ -254,10 +254,7 @@ def _in_parts() -> Any:
 
 @functools.cache
 def _bucketed_hands() -> Any:
-  game = instance(spiel_cfr.PublicGame)
-  return spiel_cfr.bucket_hands(
-    game, [np.arange(len(own)) // 2 for own in game.layout.boards[0].hands]
-  )
+  return spiel_cfr.abstract(instance(spiel_cfr.PublicGame), _hand_buckets())
 
 
 def _hand_buckets() -> Any:
