@@ -100,7 +100,9 @@ def bucketed(game: spiel_cfr.PublicGame) -> Curves:
   }
   for name, points in features.items():
     for size in map(int, _HANDS.value):
-      small = spiel_cfr.bucket_hands(game, [spiel_cfr.k_means(own, size) for own in points])
+      small = spiel_cfr.abstract(
+        game, spiel_cfr.hand_buckets(game, [spiel_cfr.k_means(own, size) for own in points])
+      )
       add(curves, name, small.num_buckets, run(small))
   add(curves, "all hands", game.num_infosets, run(game))
   return curves
@@ -121,7 +123,7 @@ def before_the_river(game: spiel_cfr.PublicGame) -> Curves:
         points, ground = features[name]
         turn = spiel_cfr.k_means(points, size, ground=ground)
         labels.append([turn, *(spiel_cfr.k_means(own, size) for own in equities)])
-      small = spiel_cfr.bucket_hands(game, labels)
+      small = spiel_cfr.abstract(game, spiel_cfr.hand_buckets(game, labels))
       add(curves, name, small.num_buckets, run(small, _TURN_ITERATIONS.value))
   equal = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
   add(curves, "lossless", equal.num_infosets, run(equal, _TURN_ITERATIONS.value))

@@ -25,7 +25,7 @@ from absl import app, flags
 import spiel_cfr
 from spiel_cfr import catalogue, policies
 from spiel_cfr.poker import bet_filters, cards
-from spiel_cfr.poker.range_grid import range_grid
+from spiel_cfr.poker.range_grids import range_grid
 
 _SUBGAME_FILE = flags.DEFINE_string(
   "subgame_file", None, "a file in the LibratusEndgames format", required=True

@@ -4,15 +4,15 @@ import importlib.metadata
 
 from spiel_cfr import catalogue, errors
 from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
-from spiel_cfr.abstraction.bucketed_hands import BucketedHands, bucket_hands, hand_buckets
-from spiel_cfr.abstraction.buckets import Buckets, HandBuckets, Permuted, make_buckets
+from spiel_cfr.abstraction.action_translation import pseudo_harmonic, translated_policy
+from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
 from spiel_cfr.abstraction.clusters import cluster, k_means
 from spiel_cfr.abstraction.earth_mover import earth_movers_distances
-from spiel_cfr.abstraction.growing import Grown, solve_growing
+from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, hand_buckets
 from spiel_cfr.abstraction.hand_features import equity_histograms, hand_equities, next_histograms
-from spiel_cfr.abstraction.least_exploitable_play import LeastExploitable, least_exploitable
-from spiel_cfr.abstraction.lossless_buckets import lossless, lossless_abstraction
-from spiel_cfr.abstraction.translation import pseudo_harmonic, translated_policy
+from spiel_cfr.abstraction.least_exploitable_strategies import LeastExploitable, least_exploitable
+from spiel_cfr.abstraction.lossless_symmetries import lossless, lossless_abstraction
+from spiel_cfr.abstraction.refining import Refined, solve_refining
 from spiel_cfr.bots import PolicyBot
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.correlated_gap import (
@@ -131,7 +131,6 @@ __all__ = [
   "Exploration",
   "ExternalSamplingSolver",
   "FullWidthSolver",
-  "Grown",
   "HSDCFRSolver",
   "HSPCFRPlusSolver",
   "HandBuckets",
@@ -158,6 +157,7 @@ __all__ = [
   "PublicGame",
   "RTCFRPlusSolver",
   "RayExecutor",
+  "Refined",
   "RegretMatching",
   "Restarted",
   "RestartedCFRSolver",
@@ -180,7 +180,6 @@ __all__ = [
   "abstract",
   "best_response",
   "block_kernel",
-  "bucket_hands",
   "catalogue",
   "choose_solver",
   "cluster",
@@ -225,8 +224,8 @@ __all__ = [
   "sequences",
   "shard",
   "solve",
-  "solve_growing",
   "solve_lp",
+  "solve_refining",
   "sweep",
   "transfer",
   "translated_policy",

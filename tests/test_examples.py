@@ -27,17 +27,17 @@ def run(name, *flags, fails=False, typed=None):
   return output + errors
 
 
-def test_growing(tmp_path):
-  printed = run("growing", "--games=endgame", "--endgame=300", f"--picture={tmp_path}/growing.png")
+def test_refining(tmp_path):
+  printed = run("refining", "--target=300", f"--picture={tmp_path}/refining.png")
   assert "| at once | 22,464 |" in printed
-  assert (tmp_path / "growing.png").stat().st_size > 10_000
+  assert (tmp_path / "refining.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(
   "name",
   [
     "abstraction",
-    "growing",
+    "refining",
     "solve",
     "compare_solvers",
     "kuhn_poker",

@@ -22,15 +22,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.abstraction.bucketed_hands import BucketedHands
-from spiel_cfr.abstraction.buckets import (
-  AnyBuckets,
-  Buckets,
-  HandBuckets,
-  check_whole_public_game,
-  make_buckets,
-  shared_entries,
-)
+from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets, shared_entries
+from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, check_whole_public_game
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -117,26 +110,26 @@ class AbstractGame(EnumeratedGame):
 
   @property
   def view(self) -> GameView:
-    """See the base class."""
+    """How the full game was walked."""
     return self.full.view
 
   def first_states(self) -> list[Any]:
-    """See the base class."""
+    """Returns the full game's."""
     return self.full.first_states()
 
   @property
   def ties(self) -> Ties | None:
-    """See the base class."""
+    """Which sequences share a bucket that their owner forgets how it came to; None where none do."""
     return self._ties
 
   @property
   def original(self) -> CompiledGame:
-    """See the base class."""
+    """The full game."""
     return self.full
 
   @property
   def is_exact(self) -> bool:
-    """See the base class."""
+    """Whether the buckets lose nothing."""
     return self.buckets.is_lossless
 
   def refined_buckets(self) -> Buckets:
@@ -152,25 +145,25 @@ class AbstractGame(EnumeratedGame):
 
   @property
   def size(self) -> str:
-    """See the base class."""
+    """Infosets here, and in the full game."""
     buckets = f"{self.num_buckets:,} buckets" if self.ties else "infosets"
     merged = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     return f"{merged} {buckets if not self.ties else f'infosets in {buckets}'} for {self.full.size}"
 
   def to_original(self, sequence_form: Float64s) -> Float64s:
-    """See the base class."""
+    """Shares out what is played among the sequences of the full game that play alike."""
     result = np.zeros(self.full.end)
     for own in self._merged:
       result[own.sequences] = sequence_form[self._sequences[own.sequences]] / own.copies
     return result
 
   def to_actions(self, probabilities: Float64s) -> Float64s:
-    """See the base class."""
+    """Returns the probability of every entry of `actions`; actions that are one share theirs equally."""
     result: Float64s = probabilities[self.all_action_sequences] / self._alike
     return result
 
   def from_actions(self, entries: Float64s) -> Float64s:
-    """See the base class; of infosets that play alike, what the first of them does."""
+    """Returns behavioural form: of infosets that play alike, what the first of them does."""
     cells = self._first_cells
     sums = np.bincount(self.all_action_sequences[cells], entries[cells], self.end)
     return sums.astype(np.float64, copy=False)
@@ -188,7 +181,7 @@ class AbstractGame(EnumeratedGame):
 
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:
-    """See the base class."""
+    """For every entry of the full game's `actions`, the sequence here."""
     return self._sequences[self.full.all_action_sequences]
 
   @functools.cached_property
@@ -198,7 +191,7 @@ class AbstractGame(EnumeratedGame):
 
   @functools.cached_property
   def shared_entries(self) -> Int64s:
-    """See the base class: one for each action of a bucket."""
+    """For every entry of `actions`, the number of its bucket's action."""
     return shared_entries(self.full.infosets, self.buckets)
 
   def lift(
@@ -222,7 +215,7 @@ class AbstractGame(EnumeratedGame):
 
   @functools.cached_property
   def digest(self) -> str:
-    """See the base class."""
+    """Of the full game and its buckets."""
     digest = hashlib.sha256(self.full.digest.encode())
     for array in (*self.buckets.labels, *self.buckets.slots):
       digest.update(array.tobytes())
@@ -262,7 +255,7 @@ class _Merged:
     alike: how many actions of its infoset play as each action does.
     infosets: where the full game's infosets go.
     parents: of each infoset here, as `build_treeplex` takes them.
-    num_actions: likewise.
+    num_actions: of each infoset here.
     labels: the bucket of each infoset here.
   """
 
@@ -344,7 +337,7 @@ def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
 
 def abstract(
   game: CompiledGame,
-  buckets: AnyBuckets,
+  buckets: AnyBuckets | HandBuckets,
   players: Iterable[int] | None = None,
   *,
   of_states: bool = False,

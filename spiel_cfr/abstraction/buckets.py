@@ -17,9 +17,6 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, spread
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.partition import PLAYERS
-from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.suits import number_in_order
 
 
 class Permuted(NamedTuple):
@@ -64,7 +61,7 @@ class Buckets:
     Raises:
       ArgumentError: there is no such player.
     """
-    chosen, apart = _checked_players(game, players), identity(game)
+    chosen, apart = checked_players(game, players), identity(game)
     pick = [self if player in chosen else apart for player in range(game.num_players)]
     return Buckets(
       tuple(each.labels[player] for player, each in enumerate(pick)),
@@ -95,68 +92,16 @@ class Buckets:
     pathlib.Path(path).write_text(json.dumps(content))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class HandBuckets:
-  """Which hands play alike in a poker game in vector form, and which boards. `hand_buckets` and `lossless` make them.
-
-  Attributes:
-    stands_for: int64 of shape (boards,): which board stands for each, by number; itself, unless boards are equal.
-    labels: per player, for each board int64 of shape (hands,): the infoset that each hand has at the decisions of the
-      board that stands for it, see `Board.classes`.
-    is_lossless: see `Buckets`.
-  """
-
-  stands_for: Int64s
-  labels: tuple[list[Int64s], list[Int64s]]
-  is_lossless: bool = False
-
-  def check_fit(self, game: CompiledGame) -> None:
-    """Makes sure that these are buckets of a game.
-
-    Raises:
-      UnsupportedGameError: the game is not in vector form, or an abstraction itself.
-      AbstractionError: they are of another game.
-    """
-    found = [[len(board) for board in own] for own in self.labels]
-    boards = check_whole_public_game(game).layout.boards
-    sizes = [[len(board.hands[player]) for board in boards] for player in PLAYERS]
-    if found != sizes:
-      raise errors.AbstractionError(f"The buckets are not of the boards and hands of {game}.")
-
-  def only(self, game: CompiledGame, players: Iterable[int]) -> "HandBuckets":
-    """Returns the same buckets for some players, while all hands of the other stay apart, on every board.
-
-    Raises:
-      ArgumentError: there is no such player.
-    """
-    chosen = _checked_players(game, players)
-    labels = [
-      [
-        number_in_order(own if player in chosen else np.arange(len(own)))
-        for own in self.labels[player]
-      ]
-      for player in PLAYERS
-    ]
-    boards = np.arange(len(self.stands_for))
-    return HandBuckets(boards, (labels[0], labels[1]), self.is_lossless)
+# What `make_buckets` takes.
+AnyBuckets: TypeAlias = Buckets | Labels | str | os.PathLike[str]
 
 
-def check_whole_public_game(game: CompiledGame) -> PublicGame:
-  """Returns a game that hands are told apart in.
+def checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
+  """Returns players as a set.
 
   Raises:
-    UnsupportedGameError: the game is not in vector form, or an abstraction itself.
+    ArgumentError: there is no such player.
   """
-  if not isinstance(game, PublicGame) or game.original is not game:
-    raise errors.UnsupportedGameError(f"{game} is not what compile_public_game returns.")
-  return game
-
-
-# What `make_buckets` takes.
-AnyBuckets: TypeAlias = Buckets | HandBuckets | Labels | str | os.PathLike[str]
-
-
-def _checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
   chosen = set(players)
   if not chosen <= set(range(game.num_players)):
     raise errors.ArgumentError(
@@ -219,8 +164,6 @@ def make_buckets(
     FileFormatError: the file is not one.
     OSError: the file can't be read.
   """
-  if isinstance(buckets, HandBuckets):
-    raise errors.ArgumentError("Buckets of hands are for abstract(game, buckets) alone.")
   if isinstance(buckets, Buckets):
     _check_fit(game, buckets)
     return buckets

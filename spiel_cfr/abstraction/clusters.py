@@ -21,11 +21,13 @@ import scipy.cluster.vq
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.abstraction.abstract_leaves import find_public_states
 from spiel_cfr.abstraction.buckets import Buckets, identity
 from spiel_cfr.abstraction.earth_mover import earth_movers_distances
 from spiel_cfr.evaluation.identity import carry_up, expect, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
+from spiel_cfr.games.payoffs.private_types import public_states
 from spiel_cfr.policies import forms
 
 Feature: TypeAlias = Literal["values", "strategies"]
@@ -61,7 +63,7 @@ def cluster(
   size = arguments.positive_integer(size, "size")
   seed = arguments.integer(seed, "seed", 0)
   arguments.one_of(feature, "feature", get_args(Feature))
-  states = find_public_states(game)
+  states = _public_states(game)
   learned = catalogue.make(solver, game, iterations)
   learned.run(arguments.positive_integer(iterations, "iterations"))
   probabilities = learned.average_probabilities()
@@ -81,6 +83,23 @@ def cluster(
       count += int(number.max()) + 1
     labels.append(found)
   return Buckets(tuple(labels), identity(game).slots)
+
+
+def _public_states(game: CompiledGame) -> list[Int64s]:
+  """Returns, per player, the first infoset that the others can't tell from each; in order of discovery."""
+  if not isinstance(game, EnumeratedGame) or game.original is not game:
+    raise errors.UnsupportedGameError(
+      f"{game} lists no leaves of its own. Give compile_game(game, vector_form=False), without symmetries."
+    )
+  number, begin = np.zeros(game.end, np.uint32), 0
+  for own in game.infosets:
+    cells = game.all_action_sequences[begin : begin + len(own.actions)]
+    number[cells] = 1 + np.arange(len(cells))
+    begin += len(cells)
+  leaves, _ = merged_leaves(game.payoff, game.num_players, number, np.ones(game.end))
+  return [
+    public_states(leaves, player, own.num_actions) for player, own in enumerate(game.infosets)
+  ]
 
 
 def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.optimize
 import scipy.sparse
+import scipy.spatial
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
@@ -29,7 +30,7 @@ def earth_movers_distances(
 
   Args:
     first: shape (histograms, columns); rows are not negative, and all have the same sum.
-    second: likewise.
+    second: others, with the same columns and sums.
     ground: the distance between each two columns, symmetric: shape (columns, columns).
 
   Returns:
@@ -62,8 +63,8 @@ def earth_movers_distances(
   if np.allclose(np.abs(place[:, None] - place), costs, rtol=0, atol=_TOLERANCE * costs.max()):
     order = np.argsort(place, kind="stable")
     steps = np.diff(place[order])
-    above, below = (np.cumsum(rows[:, order], axis=1)[:, :-1] for rows in (a, b))
-    moved: Float64s = np.stack([(np.abs(above - row) * steps).sum(axis=1) for row in below], axis=1)
+    above, below = (np.cumsum(rows[:, order], axis=1)[:, :-1] * steps for rows in (a, b))
+    moved: Float64s = scipy.spatial.distance.cdist(above, below, "cityblock")
     return moved
   return _transported(a, b, costs)
 

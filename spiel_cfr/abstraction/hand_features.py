@@ -20,9 +20,9 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.abstraction.buckets import check_whole_public_game
+from spiel_cfr.abstraction.hand_buckets import check_whole_public_game
+from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.hand_layout import Layout
-from spiel_cfr.poker.hand_pairs import hand_pairs
 from spiel_cfr.poker.public_game import PublicGame
 
 
@@ -143,6 +143,6 @@ def _later_boards(layout: Layout) -> range:
 def _won(layout: Layout, player: int, number: int, groups: Float64s) -> tuple[Float64s, Float64s]:
   """Returns what each hand wins of each group of the other's hands on a board, and what it could, weighted by reach."""
   others = layout.boards[number].hands[1 - player]
-  pairs = hand_pairs(layout, number, player)
+  pairs = hand_pairs(layout.deal, layout.boards[number], player)
   weight = pairs.apart * layout.deal.reaches[1 - player][others]
   return (weight * (1 + pairs.ahead) / 2) @ groups, weight @ groups

@@ -22,13 +22,13 @@ from spiel_cfr.explorer import page_content
 from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, TERMINAL
 from spiel_cfr.games.compiled.partition import PLAYERS
 from spiel_cfr.poker import cards
+from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_infosets import first_deal
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
-from spiel_cfr.poker.hand_pairs import hand_pairs
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind
-from spiel_cfr.poker.range_grid import class_of_hands
+from spiel_cfr.poker.range_grids import class_of_hands
 from spiel_cfr.policies import forms
 
 # OpenSpiel's universal_poker says who moves, which the page knows.
@@ -59,7 +59,7 @@ class Board:
     board = layout.boards[number]
     self.nodes = [index for index, node in enumerate(layout.nodes) if node.level == board.level]
     self.place = {node: place for place, node in enumerate(self.nodes)}
-    pairs = [hand_pairs(layout, number, player) for player in PLAYERS]
+    pairs = [hand_pairs(layout.deal, layout.boards[number], player) for player in PLAYERS]
     self.apart = [pair.apart.astype(np.float64) for pair in pairs]
     self.wins = [(1.0 + pair.ahead) / 2 * pair.apart for pair in pairs]
     self.equities = self.wins

@@ -151,7 +151,7 @@ def linear_game(
       parameters of 0, and for each parameter, what they get more for a unit of it. `kuhn_bets` and `leduc_bets` are
       two.
     action_filter: as of `compile_game`.
-    infostate: likewise.
+    infostate: as of `compile_game`.
 
   Raises:
     ArgumentError: the components are not of that shape, or not finite.

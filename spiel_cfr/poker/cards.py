@@ -52,6 +52,15 @@ def all_hands(num_cards: int, hand_size: int, dead: Iterable[int] = ()) -> Int64
   return np.array(list(itertools.combinations(live, hand_size)), np.int64).reshape(-1, hand_size)
 
 
+def file_hands() -> Int64s:
+  """Returns the 1,326 hands of two cards in the order of the reaches of LibratusEndgames files, shape (1326, 2).
+
+  OpenSpiel's `handReaches` have that order too: lexicographic, of cards whose suits go spades, hearts, diamonds, clubs.
+  """
+  deck = np.array([rank * 4 + suit for rank in range(13) for suit in reversed(range(4))])
+  return np.sort(deck[all_hands(52, 2)], axis=1)
+
+
 def hand_strengths(hands: Int64s, board: Sequence[int], num_suits: int) -> Int64s:
   """Ranks hands by the best five cards of each hand and the board together; equal numbers tie.
 

@@ -151,26 +151,16 @@ def find_deal(game: pyspiel.Game) -> Deal:
     return _uniform(num_ranks, num_suits, hand_size)
   given = np.array(parameters["handReaches"].split(), np.float64).reshape(2, -1)
   everything = cards.all_hands(NUM_CARDS, 2)
+  order = np.lexsort(cards.file_hands().T[::-1])
   live = ~np.isin(everything, board).any(axis=1)
   return Deal(
     num_ranks,
     num_suits,
     everything[live],
-    np.ascontiguousarray(given[:, reach_order(everything)][:, live]),
+    np.ascontiguousarray(given[:, order][:, live]),
     tuple(board),
     one_action=True,
   )
-
-
-def reach_order(hands: Int64s) -> Int64s:
-  """Returns where in a list of 1,326 hand reaches each hand of two cards stands, shape (hands,).
-
-  That list, of the public LibratusEndgames files and of OpenSpiel's `handReaches`, is in lexicographic order too, but
-  of cards whose suits go spades, hearts, diamonds, clubs.
-  """
-  reordered = np.sort(hands + (NUM_SUITS - 1) - 2 * (hands % NUM_SUITS), axis=1)
-  low, high = reordered.T
-  return np.asarray(low * (2 * NUM_CARDS - low - 3) // 2 + high - 1)
 
 
 def _uniform(num_ranks: int, num_suits: int, hand_size: int) -> Deal:

@@ -96,7 +96,7 @@ class Endgame:
         f"Reach {hand + 1} of player {player} is {self.reaches[player, hand]}; reaches must be "
         "finite and not negative."
       )
-    hands = file_hands()
+    hands = cards.file_hands()
     live = (self.reaches > 0) & ~np.isin(hands, board).any(axis=1)
     shares = (hands[:, None, :, None] == hands[live[1]][None, :, None, :]).any(axis=(2, 3))
     if not (~shares[live[0]]).any():
@@ -152,7 +152,7 @@ def load_endgame(
   Args:
     path: the file.
     stack: chips of each player when the match began; the file does not say.
-    big_blind: likewise.
+    big_blind: chips of the big blind.
 
   Raises:
     EndgameError: the file is no endgame, or not a possible one.
@@ -189,9 +189,3 @@ def load_endgame(
     raise errors.EndgameError(f"{path}: {error}") from None
   except ValueError as error:
     raise errors.EndgameError(f"{path}: {error}.") from None
-
-
-def file_hands() -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
-  """Returns the hands in the order of the file's reaches, as cards of OpenSpiel; shape (1326, 2)."""
-  order = [rank * 4 + suit for rank in range(13) for suit in reversed(range(4))]
-  return np.sort(np.array(order)[cards.all_hands(52, 2)], axis=1)

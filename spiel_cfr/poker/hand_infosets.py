@@ -6,8 +6,9 @@ from spiel_cfr._numba.arrays import Int64s, Uint32s
 from spiel_cfr.games.compiled.compiled_game import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE, STRIDE
+from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.deal import NUM_CARDS
-from spiel_cfr.poker.hand_layout import Board, Layout
+from spiel_cfr.poker.hand_layout import Layout
 
 
 def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:

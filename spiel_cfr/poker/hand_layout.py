@@ -4,115 +4,20 @@ A *board* is a set of public cards. The betting between two deals of public card
 public states are the pairs of a board and a node of the public tree. At each of them a player has an infoset for
 every hand that can be there, and these stand next to each other in the treeplex: `[board][group][action][state][hand]`.
 On boards that see a showdown the hands are in order of strength.
-
-Hands that play alike have one infoset together: a hand's *class* is which of its board's infosets it has. Terminals
-know hands, treeplexes know classes.
 """
 
-import dataclasses
-import itertools
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s
+from spiel_cfr._numba.arrays import Int64s, Uint64s
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.sequence_form.treeplex import COLUMNS
-from spiel_cfr.poker import cards
+from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_tree import DEALT, Kind, PublicNode
 
 TERMINALS = Kind.FOLD, Kind.SHOWDOWN
-# Sequences are numbered by 32 bits.
-_MOST_SEQUENCES = 1 << 32
-
-
-@dataclasses.dataclass(frozen=True)
-class Board:
-  """Public cards, and the hands that can be there.
-
-  Attributes:
-    cards: those of the beginning, then those that chance has dealt, in ascending order each.
-    level: 0 for the board at the beginning, 1 for those that chance has dealt.
-    probability: that chance deals it, given hands that share no card with it.
-    hands: int64 (hands,) per player: rows of `Deal.hands`.
-    strengths: int64 (hands,) per player, ascending; all 0 where no showdown can be.
-    classes: int64 (hands,) per player: the class of each hand, from 0 without gaps, in order of the first hand of each.
-  """
-
-  cards: tuple[int, ...]
-  level: int
-  probability: float
-  hands: tuple[Int64s, Int64s]
-  strengths: tuple[Int64s, Int64s]
-  classes: tuple[Int64s, Int64s]
-
-  def num_classes(self, player: int) -> int:
-    """Returns how many infosets a player has at a decision."""
-    return 1 + int(self.classes[player].max(initial=-1))
-
-  @property
-  def tells_all_apart(self) -> bool:
-    """Whether each hand has an infoset of its own."""
-    return all(self.num_classes(player) == len(hands) for player, hands in enumerate(self.hands))
-
-  def members(self, player: int) -> Int64s:
-    """Returns the first hand of each class, as places in `hands`."""
-    return np.asarray(np.unique(self.classes[player], return_index=True)[1])
-
-  def class_sums(self, player: int, numbers: Float64s) -> Float64s:
-    """Returns sums over the hands of each class of numbers of hands."""
-    return np.asarray(np.bincount(self.classes[player], numbers, self.num_classes(player)))
-
-
-def list_boards(deal: Deal, nodes: list[PublicNode]) -> list[Board]:
-  """Lists the boards of a public tree: the one at the beginning, then all that chance can deal.
-
-  Raises:
-    GameTooLargeError: there are more sequences than can be numbered.
-  """
-  num_dealt = {node.num_cards for node in nodes if node.kind is Kind.CHANCE}
-  num_sequences = 0
-  for level, ways in ((0, 1), *((1, math.comb(deal.num_cards, count)) for count in num_dealt)):
-    actions = sum(len(node.actions) for node in nodes if node.level == level)
-    num_sequences += actions * ways * len(deal.hands)
-  if num_sequences > _MOST_SEQUENCES:
-    raise errors.GameTooLargeError(
-      f"The game has about {num_sequences:,} sequences, more than {_MOST_SEQUENCES:,}. Begin "
-      "later, or keep fewer actions with an action filter."
-    )
-  with_showdown = {node.level for node in nodes if node.kind is Kind.SHOWDOWN}
-  boards = [_board(deal, deal.board, 0, 1.0, 0 in with_showdown)]
-  for count in num_dealt:
-    left = [card for card in range(deal.num_cards) if card not in deal.board]
-    probability = 1 / math.comb(len(left) - 2 * deal.hand_size, count)
-    for dealt in itertools.combinations(left, count):
-      board = _board(deal, (*deal.board, *dealt), 1, probability, 1 in with_showdown)
-      if len(board.hands[0]):
-        boards.append(board)
-  return boards
-
-
-def _board(
-  deal: Deal, known: tuple[int, ...], level: int, probability: float, has_showdown: bool
-) -> Board:
-  """Returns a board; it has no hands where no pair of hands can see it."""
-  possible = (deal.reaches > 0) & ~np.isin(deal.hands, known).any(axis=1)
-  hands, strengths = [], []
-  for player in (0, 1):
-    # Counted in integers: a hand whose opponents all hold one of its cards must come out at exactly 0.
-    opponents = deal.compatible_mass(possible[1 - player].astype(np.int64))
-    own = np.flatnonzero(possible[player] & (opponents > 0))
-    strength = np.zeros(len(own), np.int64)
-    if has_showdown:
-      strength = cards.hand_strengths(deal.hands[own], known, deal.num_suits)
-    order = np.argsort(strength, kind="stable")
-    hands.append(own[order])
-    strengths.append(strength[order])
-  apart = np.arange(len(hands[0])), np.arange(len(hands[1]))
-  return Board(known, level, probability, (hands[0], hands[1]), (strengths[0], strengths[1]), apart)
 
 
 class HandRow(NamedTuple):

@@ -1,7 +1,7 @@
 """The payoffs of a poker game in vector form: folds and showdowns, settled for all hands at once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,15 +9,21 @@ import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr._numba.simd import LANES, MOST_LANES
+from spiel_cfr.games.compiled.partition import PLAYERS
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.poker.boards import Board, hand_pairs
 from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.hand_layout import TERMINALS, Board, Layout
-from spiel_cfr.poker.hand_numbering import Numbering
-from spiel_cfr.poker.hand_pairs import hand_pairs
+from spiel_cfr.poker.hand_layout import TERMINALS, Layout
+from spiel_cfr.poker.public_subtrees import Numbering
 from spiel_cfr.poker.public_tree import Kind
-from spiel_cfr.poker.terminals import BOARD_COLUMNS, IN_ORDER, terminal_gains, terminal_gradient
+from spiel_cfr.poker.showdown_kernels import (
+  BOARD_COLUMNS,
+  IN_ORDER,
+  terminal_gains,
+  terminal_gradient,
+)
 
 
 class PokerTerminals(Payoff):
@@ -50,30 +56,12 @@ class PokerTerminals(Payoff):
     terminals: list[tuple[int, ...]] = []
     payoffs: list[float] = []
     for line, number in enumerate(boards, 2):
-      board = layout.boards[number]
-      counts = [len(hands) for hands in board.hands]
-      described = [rows.add(_describe_hands(player, layout.deal, board)) for player in (0, 1)]
-      # Kernels read whole vectors.
-      reaches = [
-        values.add(layout.deal.reaches[player][board.hands[player]], np.zeros(MOST_LANES))
-        for player in (0, 1)
-      ]
-      levels = np.unique(np.concatenate(board.strengths))
-      level_starts = [
-        np.append(np.searchsorted(board.strengths[player], levels), counts[player])
-        for player in (0, 1)
-      ]
-      table[line, :8] = *counts, *described, *reaches, rows.add(*level_starts), len(levels)
+      table[line, :8] = _describe_board(layout, layout.boards[number], rows, values)
       known_lanes: dict[tuple[int, int, int], int] = {}
       for column, kind in zip((8, 10), TERMINALS, strict=True):
         table[line, column] = len(terminals)
-        # Vectors are of one kind: both players have acted on this board, or not.
-        by_kind: dict[bool, list[int]] = {True: [], False: []}
-        for node in layout.terminals(number, kind):
-          above = [layout.row_above(player, number, node).board for player in (0, 1)]
-          by_kind[above == [number, number] and board.tells_all_apart].append(node)
-        for in_order, own in by_kind.items():
-          for node in own:
+        for in_order, nodes in _by_lanes(layout, number, kind).items():
+          for node in nodes:
             firsts, lanes = [], []
             for player, numbering in enumerate(numberings):
               row = layout.row_above(player, number, node)
@@ -84,7 +72,9 @@ class PokerTerminals(Payoff):
                 known_lanes[key] = rows.add(numbering.lanes(row))
               lanes.append(int(IN_ORDER) if in_order else known_lanes[key])
             terminals.append((*firsts, *lanes))
-            payoffs.append(layout.nodes[node].payoff * board.probability / layout.deal.total)
+            payoffs.append(
+              layout.nodes[node].payoff * layout.boards[number].probability / layout.deal.total
+            )
           while len(terminals) % MOST_LANES:
             # Vectors are filled up with the last terminal again, at no payoff.
             terminals.append(terminals[-1])
@@ -123,11 +113,11 @@ class PokerTerminals(Payoff):
     return lines
 
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
-    """See the base class; sequences are in the game's own numbering."""
+    """Lists pairs of hands at every terminal, by sequences of the whole game."""
     layout, keys, values = self._layout, [], []
     for number in self._boards:
       board = layout.boards[number]
-      pairs = hand_pairs(layout, number, player)
+      pairs = hand_pairs(layout.deal, board, player)
       own, other = (layout.deal.reaches[each, board.hands[each]] for each in (player, 1 - player))
       # The probability of the pair and the board.
       weights = np.outer(own, other) * pairs.apart * board.probability / layout.deal.total
@@ -144,51 +134,32 @@ class PokerTerminals(Payoff):
     (own_sequences, others), payoffs = combined(columns, np.concatenate(values), np.add)
     return own_sequences.astype(np.uint32), others.astype(np.uint32)[None], payoffs
 
-  def counterfactual_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
-
-    That is the largest payoff times the probability that chance deals the hand, and the board.
-
-    Returns:
-      Shape (end - root,), from the empty sequence on.
-    """
-    layout = self._layout
-    largest = layout.largest_payoff
-    root = layout.roots[player]
-    bounds = np.zeros(layout.roots[player + 1] - root)
-    bounds[0] = largest
-    for number, board in enumerate(layout.boards):
-      probability = board.probability * board.class_sums(player, self._mass(player, number, 1))
-      for node in layout.decisions(player, number):
-        bounds[layout.sequences(number, node) - root] = largest * probability[board.classes[player]]
-    return bounds
-
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """See the base class: that of `counterfactual_bounds`, the same for all decisions on a board."""
-    layout = self._layout
-    result = [
-      np.tile(
-        board.probability * board.class_sums(player, self._mass(player, number, 1)), len(nodes)
-      )
-      for number, board in enumerate(layout.boards)
-      if (nodes := layout.decisions(player, number))
-    ]
-    return layout.largest_payoff * np.concatenate([np.zeros(0), *result])
+    """Returns the largest payoff times the probability that chance deals the hand, and the board."""
+    return self._at_decisions(player, lambda number: self._mass(player, number, 1))
 
   def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """See the base class: the largest payoff times the hand's reach and that of all opponents.
+    """Returns the largest payoff times the hand's reach and that of all opponents.
 
-    Of all, whether they share a card with the hand or not, because the running totals of `terminals` are of all, and
-    what they round is in proportion to them.
+    Of all, whether they share a card with the hand or not, because running totals over hands are of all, and what they
+    round is in proportion to them.
     """
-    deal = self._layout.deal
-    scales = [np.zeros(0)]
-    for number, board in enumerate(self._layout.boards):
-      own, theirs = (deal.reaches[each, board.hands[each]] for each in (player, 1 - player))
-      probability = own * board.probability * theirs.sum() / deal.total
-      together = board.class_sums(player, probability)
-      scales += [together] * len(self._layout.decisions(player, number))
-    return self._layout.largest_payoff * np.concatenate(scales)
+    deal, boards = self._layout.deal, self._layout.boards
+
+    def mass(number: int) -> Float64s:
+      hands = boards[number].hands
+      own, others = (deal.reaches[each, hands[each]] for each in (player, 1 - player))
+      return np.asarray(own * (others.sum() / deal.total))
+
+    return self._at_decisions(player, mass)
+
+  def _at_decisions(self, player: int, mass: Callable[[int], Float64s]) -> Float64s:
+    """Returns the largest payoff times a board's probability and numbers of its hands, summed over each infoset's."""
+    layout, result = self._layout, [np.zeros(0)]
+    for number, board in enumerate(layout.boards):
+      together = board.probability * board.class_sums(player, mass(number))
+      result += [together] * len(layout.decisions(player, number))
+    return layout.largest_payoff * np.concatenate(result)
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix of both players' sequences.
@@ -232,6 +203,35 @@ class PokerGains(PokerTerminals):
 
   form = "gains at poker terminals"
   gradient = terminal_gains
+
+
+def _describe_board(
+  layout: Layout, board: Board, rows: "_Pieces", values: "_Pieces"
+) -> tuple[int, ...]:
+  """Writes down a board's hands; returns the columns of the table before those of its terminals."""
+  deal, counts = layout.deal, [len(hands) for hands in board.hands]
+  described = [rows.add(_describe_hands(player, deal, board)) for player in PLAYERS]
+  # Kernels read whole vectors.
+  reaches = [
+    values.add(deal.reaches[player][board.hands[player]], np.zeros(MOST_LANES))
+    for player in PLAYERS
+  ]
+  levels = np.unique(np.concatenate(board.strengths))
+  starts = [
+    np.append(np.searchsorted(board.strengths[player], levels), counts[player])
+    for player in PLAYERS
+  ]
+  return *counts, *described, *reaches, rows.add(*starts), len(levels)
+
+
+def _by_lanes(layout: Layout, number: int, kind: Kind) -> dict[bool, list[int]]:
+  """Returns a board's terminals of a kind by whether each hand has a sequence of its own there, in order."""
+  result: dict[bool, list[int]] = {True: [], False: []}
+  for node in layout.terminals(number, kind):
+    above = [layout.row_above(player, number, node).board for player in PLAYERS]
+    # Both players have acted on this board, or not.
+    result[above == [number, number] and layout.boards[number].tells_all_apart].append(node)
+  return result
 
 
 def _describe_hands(player: int, deal: Deal, board: Board) -> Int64s:

@@ -1,7 +1,7 @@
 """The terminals of a poker game, of which some hands are left.
 
 What a hand that cannot be at a terminal has there is nothing, and so is what others lose to it. So the eight terminals
-that `terminals` settles at a time need only the hands that are left at any of the eight, and fetch only what is left:
+that are settled at a time need only the hands that are left at any of the eight, and fetch only what is left:
 that is a list of sequences, and where in the vectors each goes. Terminals with the same hands are put together.
 """
 
@@ -12,7 +12,7 @@ from spiel_cfr._numba.arrays import Float64s, Uint32s
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._numba.simd import full, load, store, width
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, gradient_signature
-from spiel_cfr.poker.terminals import settle
+from spiel_cfr.poker.showdown_kernels import Side, settle
 
 # Columns of the table from row 2 on, a row per vector of terminals: whether these are folds; how many hands each player
 # has; where in `rows` each player's hands are described; where in `values` the reaches of each player's hands are;
@@ -48,21 +48,10 @@ def left_gradient(
       reach[others[1, pair]] = sequence_form[others[0, pair]]
     for j in range(other_hands):
       store(reach, j * lanes, load(reach, j * lanes) * full(values[other_weights + j]))
-    settle(
-      is_fold,
-      False,
-      rows,
-      table[vector, 3 + player],
-      own,
-      table[vector, 3 + opponent],
-      other_hands,
-      levels + player * (num_levels + _ONE),
-      levels + opponent * (num_levels + _ONE),
-      num_levels,
-      reach,
-      held,
-      value,
-    )
+    own_side = Side(own, table[vector, 3 + player], weights, levels + player * (num_levels + _ONE))
+    other_levels = levels + opponent * (num_levels + _ONE)
+    other = Side(other_hands, table[vector, 3 + opponent], other_weights, other_levels)
+    settle(is_fold, False, rows, own_side, other, num_levels, reach, held, value)
     paid_out = load(payoff, _ZERO)
     for i in range(own):
       store(value, i * lanes, load(value, i * lanes) * paid_out * full(values[weights + i]))

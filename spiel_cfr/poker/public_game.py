@@ -1,6 +1,6 @@
 """Compiles a poker game in vector form: its public tree, and one vector over private hands at each public state.
 
-See `layout` for where things are, `terminals` for how payoffs are computed.
+See `hand_layout` for where things are, `showdown_kernels` for how payoffs are computed.
 """
 
 import functools
@@ -23,12 +23,12 @@ from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.hand_infosets import list_infosets, name_infoset
-from spiel_cfr.poker.hand_layout import TERMINALS, Layout, list_boards
-from spiel_cfr.poker.hand_numbering import number_all
+from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.hand_payoff import PokerTerminals
-from spiel_cfr.poker.public_subtrees import parts_of
+from spiel_cfr.poker.public_subtrees import number_all, parts_of
 from spiel_cfr.poker.public_tree import Kind, check_random_deals, walk_public_tree
 
 CHECKED_DEALS = 10_000
@@ -49,9 +49,9 @@ class PublicGame(CompiledGame):
   """
 
   def __init__(
-    self, view: GameView, layout: Layout, dtype: npt.DTypeLike, num_threads: int, partitioned: bool
+    self, view: GameView, layout: Layout, dtype: npt.DTypeLike, num_threads: int | None
   ) -> None:
-    """Describes the game as `CompiledGame` does; the other arguments are those of `compile_public_game`."""
+    """Describes the game as `CompiledGame` does; without threads it is not cut into parts."""
     self.layout = layout
     self.game_string = str(view.game)
     self.open_spiel_version = importlib.metadata.version("open_spiel")
@@ -74,23 +74,33 @@ class PublicGame(CompiledGame):
       for player in PLAYERS
     )
     self._view = view
-    parts = parts_of(layout) if partitioned else []
-    # A thread has a subtree at a time, so that more threads would have nothing to do.
-    num_threads = max(1, min(num_threads, len(parts) - 1))
-    self._partition = Partition(parts, num_threads) if partitioned else None
+    if num_threads is not None:
+      parts = parts_of(layout, PokerTerminals.build)
+      # A thread has a subtree at a time, so that more threads would have nothing to do.
+      self._partition = Partition(parts, max(1, min(num_threads, len(parts) - 1)))
     self._dtype = np.dtype(dtype)
 
   @property
   def view(self) -> GameView:
-    """See the base class."""
+    """How the public tree was walked."""
     return self._view
 
   @functools.cached_property
   def payoff(self) -> PokerTerminals:
-    """See the base class; solvers of a game in parts use those of the parts."""
+    """The terminals of all boards; solvers of a game in parts use those of the parts."""
     return PokerTerminals.build(
       self.layout, [number_all(self.layout, player) for player in PLAYERS]
     )
+
+  @property
+  def num_threads(self) -> int | None:
+    """How many threads share the parts; None of a game that is not cut into parts."""
+    return None if self._partition is None else self._partition.num_threads
+
+  def with_layout(self, layout: Layout) -> "PublicGame":
+    """Returns the game with some of its public states, in parts if it is and public cards are dealt."""
+    num_threads = self.num_threads if len(layout.boards) > 1 else None
+    return PublicGame(self.view, layout, self.dtype, num_threads)
 
   def with_payoff(self, payoff: Payoff, treeplexes: tuple[Treeplex, ...]) -> "PublicGame":
     """Returns the game with some of its terminals and infosets, for iterations; nothing else knows."""
@@ -100,18 +110,18 @@ class PublicGame(CompiledGame):
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """See the base class."""
+    """Each player's infosets, listed when they are first asked for."""
     return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
 
   def infostate(self, player: int, place: int) -> str:
-    """See the base class."""
+    """Returns one infostate without listing the others."""
     player = arguments.integer(player, "player", 0, self.num_players - 1)
     place = arguments.integer(place, "place", 0, self.treeplexes[player].num_infosets - 1)
     return name_infoset(self.layout, self.view, player, place)
 
   @property
   def dtype(self) -> np.dtype[Any]:
-    """See the base class."""
+    """The precision that the game was compiled for."""
     return self._dtype
 
   @property
@@ -121,7 +131,7 @@ class PublicGame(CompiledGame):
 
   @functools.cached_property
   def digest(self) -> str:
-    """See the base class."""
+    """Of the public tree, the boards, hands and reaches, and how solvers go through them."""
     layout = self.layout
     described = layout.nodes, self.partition is not None, self.dtype
     digest = hashlib.sha256(repr(described).encode())
@@ -134,7 +144,7 @@ class PublicGame(CompiledGame):
 
   @property
   def size(self) -> str:
-    """See the base class."""
+    """Public states, and infosets of both players."""
     infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     return f"{self.num_states:,} public states, {infosets} infosets in vector form"
 
@@ -265,4 +275,4 @@ def compile_public_game(
     raise errors.ArgumentError(
       "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
     )
-  return PublicGame(view, layout, dtype, num_threads, partitioned)
+  return PublicGame(view, layout, dtype, num_threads if partitioned else None)

@@ -15,7 +15,6 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
@@ -254,34 +253,24 @@ def check_random_deals(
       raise _unsupported(state, "the hand goes on where it was to end with a showdown")
     boards.append(board)
     gains.append(state.returns()[0])
-  dealt = np.concatenate([deal.hands[pairs].reshape(num_deals, -1), _padded(boards)], axis=1)
   stakes = np.array([showdown.payoff for showdown in chosen])
   strengths = np.zeros((2, num_deals), np.int64)
   sizes = np.array([len(board) for board in boards])
   for size in np.unique(sizes).tolist():
     own = np.flatnonzero(sizes == size)
+    public = np.array([boards[index] for index in own], np.int64).reshape(len(own), size)
     for player in (0, 1):
-      hand = slice(player * deal.hand_size, (player + 1) * deal.hand_size)
-      shown = np.concatenate(
-        [dealt[own, hand], dealt[own, 2 * deal.hand_size : 2 * deal.hand_size + size]], axis=1
-      )
+      shown = np.hstack([deal.hands[pairs[own, player]], public])
       strengths[player, own] = cards.hand_strengths(shown, (), deal.num_suits)
   wrong = np.flatnonzero(
     np.abs(np.sign(strengths[0] - strengths[1]) * stakes - gains) > _TOLERANCE * stakes
   )
   if len(wrong):
     worst = wrong[0]
-    names = [cards.card_name(card, deal.num_suits) for card in dealt[worst] if card >= 0]
+    dealt = [*deal.hands[pairs[worst]].ravel().tolist(), *boards[worst]]
+    names = [cards.card_name(card, deal.num_suits) for card in dealt]
     raise errors.UnsupportedGameError(
       f"OpenSpiel pays player 0 {gains[worst]:g} where {' '.join(names)} are dealt, the evaluator "
       f"of hands {np.sign(strengths[0] - strengths[1])[worst] * stakes[worst]:g}. Compile the game "
       "with compile_game(game, vector_form=False)."
     )
-
-
-def _padded(boards: list[list[int]]) -> Int64s:
-  """Returns boards of different sizes as one table, -1 where there is no card."""
-  width = max(map(len, boards))
-  return np.array([board + [-1] * (width - len(board)) for board in boards], np.int64).reshape(
-    len(boards), width
-  )

@@ -24,12 +24,11 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.poker.cards import parse_cards
-from spiel_cfr.poker.endgames import NUM_HANDS, Endgame, file_hands
+from spiel_cfr.poker.cards import RANKS, file_hands, parse_cards
+from spiel_cfr.poker.endgames import NUM_HANDS, Endgame
 
-_RANKS = "23456789TJQKA"
-_NAMED = re.compile(rf"([{_RANKS}])([{_RANKS}])([so]?)")
-_CARDS = re.compile(rf"(?:[{_RANKS}][cdhs]){{2}}")
+_NAMED = re.compile(rf"([{RANKS}])([{RANKS}])([so]?)")
+_CARDS = re.compile(rf"(?:[{RANKS}][cdhs]){{2}}")
 # Both cards in one suit, in two suits, either.
 _SUITED, _OFFSUIT = "s", "o"
 
@@ -112,7 +111,7 @@ def _expand(name: str, part: str) -> list[tuple[int, int, str]]:
     if dash:
       raise _not_a_range(part, "it has both a plus and a dash")
     if pair:
-      return [(rank, rank, kind) for rank in range(high, len(_RANKS))]
+      return [(rank, rank, kind) for rank in range(high, len(RANKS))]
     return [(high, rank, kind) for rank in range(low, high)]
   if not dash:
     return [first]
@@ -127,7 +126,7 @@ def _parse(name: str, part: str) -> tuple[int, int, str]:
   found = _NAMED.fullmatch(name)
   if found is None:
     raise _not_a_range(part, "hands are written as AA, AK, AKs, AKo, TT+, A9s+, 99-66 or AhKh")
-  first, second = (_RANKS.index(rank) for rank in found.group(1, 2))
+  first, second = (RANKS.index(rank) for rank in found.group(1, 2))
   if first == second and found.group(3):
     raise _not_a_range(part, "a pair is never in one suit")
   return max(first, second), min(first, second), found.group(3)

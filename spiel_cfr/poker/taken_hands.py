@@ -20,7 +20,7 @@ from spiel_cfr._numba.simd import LANES, lowest_bit
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, payoff_arrays_type
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.left_hands import COLUMNS, LeftHands, left_gradient
-from spiel_cfr.poker.terminals import HAND_LINES, IN_ORDER
+from spiel_cfr.poker.showdown_kernels import HAND_LINES, IN_ORDER
 
 _ZERO, _ONE, _TWO = (np.uint64(number) for number in range(3))
 _LANES, _LINES = np.uint64(LANES), np.uint64(HAND_LINES)

@@ -7,7 +7,7 @@ import scipy.stats
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.poker.hand_pairs import hand_pairs
+from spiel_cfr.poker.boards import hand_pairs
 
 
 @pytest.fixture(scope="module", params=[0, 2])
@@ -24,7 +24,7 @@ def test_histograms_by_hand(game):
     mean = np.zeros(len(expected))
     place = {int(hand): index for index, hand in enumerate(boards[0].hands[player])}
     for number, board in list(enumerate(boards))[1:]:
-      pairs = hand_pairs(game.layout, number, player)
+      pairs = hand_pairs(deal, board, player)
       equity = spiel_cfr.hand_equities(game, player, board=number)[:, 0]
       for lane, hand in enumerate(board.hands[player].tolist()):
         mass = (pairs.apart[lane] * deal.reaches[1 - player][board.hands[1 - player]]).sum()

@@ -10,11 +10,13 @@ import pytest
 import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr._numba.arrays import aligned_zeros
+from spiel_cfr.abstraction import suit_symmetries
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.openspiel import game_view
-from spiel_cfr.poker import ranges, suits
+from spiel_cfr.poker import ranges
+from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.poker.hand_layout import Layout, list_boards
+from spiel_cfr.poker.hand_layout import Layout
 from spiel_cfr.poker.public_tree import walk_public_tree
 
 # Turn endgames: ranges, the board, how many rivers there are, and how many are left. Suits that can be renamed: all but
@@ -45,7 +47,7 @@ def test_rivers_that_are_equal_are_one(name):
   deal = find_deal(_endgame(name))
   nodes = walk_public_tree(game_view.GameView(_endgame(name), poker_games.check_or_pot), deal)
   layout = Layout(deal, nodes, list_boards(deal, nodes))
-  stands_for, classes = suits.equal_hands(layout)
+  stands_for, classes = suit_symmetries.equal_hands(layout)
   *_, before, after = _ENDGAMES[name]
   assert (len(layout.boards) - 1, len(np.unique(stands_for)) - 1) == (before, after)
   for player, own in enumerate(classes):
@@ -90,7 +92,7 @@ def test_nothing_is_equal_where_reaches_differ():
     poker_games.random_endgame(3, 8, "7s9s2sTs").load(), poker_games.check_or_pot
   )
   small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
-  assert len(suits.symmetries(game.layout.deal)) == 1
+  assert len(suit_symmetries.symmetries(game.layout.deal)) == 1
   assert small.num_infosets == game.num_infosets
   solvers = [spiel_cfr.CFRPlusSolver(each) for each in (small, game)]
   for solver in solvers:
@@ -104,7 +106,9 @@ def test_gradients_are_the_same_within_classes(name):
   """Of any strategies that are; and symmetries are all permutations of suits, which hold no reaches back here."""
   game = spiel_cfr.compile_public_game(name)
   deal = game.layout.deal
-  assert len(suits.symmetries(deal)) == len(list(itertools.permutations(range(deal.num_suits))))
+  assert len(suit_symmetries.symmetries(deal)) == len(
+    list(itertools.permutations(range(deal.num_suits)))
+  )
   small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
   listed = spiel_cfr.lossless_abstraction(spiel_cfr.compile_game(name, vector_form=False))
   # Colours may find more: they need no permutation that does for all cards at once.

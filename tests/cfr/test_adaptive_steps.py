@@ -309,13 +309,6 @@ def test_loss_bounds_of_parts_are_those_of_the_whole():
     for partitioned in (False, True)
   )
   assert (whole.loss_bounds == parts.loss_bounds).all()
-  for player, tree in enumerate(whole.treeplexes):
-    by_sequence = whole.payoff.counterfactual_bounds(whole.treeplexes, player)
-    for block, infosets in tree.blocks():
-      own = slice(tree.first_infoset + infosets.start, tree.first_infoset + infosets.stop)
-      np.testing.assert_allclose(
-        whole.loss_bounds[own], by_sequence[block - tree.root].max(axis=0), rtol=1e-15
-      )
 
 
 def test_current_steps_are_in_the_table():

@@ -6,8 +6,8 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.poker import bet_filters, cards, deal, endgames
-from spiel_cfr.poker.range_grid import range_grid
+from spiel_cfr.poker import bet_filters, cards
+from spiel_cfr.poker.range_grids import range_grid
 
 
 def _write(path, **changes):
@@ -38,20 +38,18 @@ def test_hands_are_in_the_order_of_the_files():
     "".join(
       cards.card_name(card) for card in sorted(hand, key=lambda card: (card // 4, 3 - card % 4))
     )
-    for hand in endgames.file_hands().tolist()
+    for hand in cards.file_hands().tolist()
   ]
   # The beginning and the end, as the description of the files has them.
   assert names[:5] == ["2s2h", "2s2d", "2s2c", "2s3s", "2s3h"]
   assert [names[50], names[51], names[-1]] == ["2sAc", "2h2d", "AdAc"]
-  order = deal.reach_order(endgames.file_hands())
-  np.testing.assert_array_equal(order, np.arange(endgames.NUM_HANDS))
 
 
 def test_reaches_are_those_of_open_spiel():
   """A deal's probability in OpenSpiel is proportional to the reaches that the file gives for both hands."""
   endgame = poker_games.random_endgame(2, 12)
   game = endgame.load()
-  hands = [tuple(hand) for hand in endgames.file_hands().tolist()]
+  hands = [tuple(hand) for hand in cards.file_hands().tolist()]
   root = game.new_initial_state()
   outcomes = {action: chance for action, chance in root.chance_outcomes() if chance > 0}
   ratios = []

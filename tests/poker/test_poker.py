@@ -186,7 +186,7 @@ def test_suits_don_t_matter(partitioned):
   endgame = poker_games.random_endgame(4, 30, board)
   new_suit = dict(zip("cdhs", "hscd", strict=True))
   renamed = np.zeros_like(endgame.reaches)
-  hands = spiel_cfr.poker.endgames.file_hands()
+  hands = cards.file_hands()
   suits = np.array(["cdhs".index(new_suit[suit]) for suit in "cdhs"])
   order = {tuple(hand): index for index, hand in enumerate(hands.tolist())}
   for index, hand in enumerate(hands):

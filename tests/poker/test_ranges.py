@@ -8,13 +8,14 @@ import pytest
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.poker import cards, ranges
-from spiel_cfr.poker.endgames import file_hands
 
 
 def hands(text):
   """Returns the hands of a range as sets of cards, with their weights."""
   weights = ranges.parse_range(text)
-  names = [frozenset(cards.card_name(card) for card in hand) for hand in file_hands().tolist()]
+  names = [
+    frozenset(cards.card_name(card) for card in hand) for hand in cards.file_hands().tolist()
+  ]
   return {name: weight for name, weight in zip(names, weights.tolist(), strict=True) if weight}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import Endgame
-from spiel_cfr.poker import cards, endgames
+from spiel_cfr.poker import cards
 
 RIVER, TURN = "4s8hTc9h2s", "7s9h9cTc"
 UNIVERSAL_POKER = (
@@ -27,7 +27,7 @@ UNIVERSAL_POKER = (
 def random_endgame(seed: int, num_hands: int, board: str = RIVER, **stakes: int) -> Endgame:
   """Returns an endgame with random reaches of `num_hands` hands a side, of few cards so that many block each other."""
   rng = np.random.default_rng(seed)
-  hands = endgames.file_hands()
+  hands = cards.file_hands()
   dead = cards.parse_cards(board)
   deck = rng.permutation([card for card in range(52) if card not in dead])[:14]
   live = np.flatnonzero(np.isin(hands, deck).all(axis=1))

@@ -124,7 +124,7 @@ def attempt(case: Case, value: Any) -> None:
       game = named["game"] = _in_parts()
       if "labels" in named:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
-    if function is spiel_cfr.shard:
+    if function in (spiel_cfr.shard, spiel_cfr.solve_refining):
       named["game"] = _in_parts()
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "level"} | named
@@ -255,10 +255,7 @@ def _in_parts() -> Any:
 
 @functools.cache
 def _bucketed_hands() -> Any:
-  game = instance(spiel_cfr.PublicGame)
-  return spiel_cfr.bucket_hands(
-    game, [np.arange(len(own)) // 2 for own in game.layout.boards[0].hands]
-  )
+  return spiel_cfr.abstract(instance(spiel_cfr.PublicGame), _hand_buckets())
 
 
 def _hand_buckets() -> Any:
@@ -310,7 +307,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "points": lambda: np.eye(4),
   "size": lambda: 2,
   "count": lambda: 1,
-  "start": _compiled,
+  "start": lambda: lambda state, actions: actions,
   "target": lambda: 0.5,
   "bet": lambda: 1.0,
   "below": lambda: 0.5,

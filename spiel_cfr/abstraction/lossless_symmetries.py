@@ -20,12 +20,12 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros
 from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
-from spiel_cfr.abstraction.bucketed_hands import BucketedHands
-from spiel_cfr.abstraction.buckets import Buckets, HandBuckets
+from spiel_cfr.abstraction.buckets import Buckets
+from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets
+from spiel_cfr.abstraction.suit_symmetries import equal_hands
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.suits import equal_hands
 
 # Gradients that differ by less are rounding: of the number itself, and of the largest.
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
@@ -40,7 +40,7 @@ def lossless(game: CompiledGame, *, merge_actions: bool = True) -> Buckets | Han
 
   Args:
     game: any game. Of poker in vector form, public cards and hands are found that differ by suits alone, see
-      `poker.suits`.
+      `suit_symmetries`.
     merge_actions: whether actions of an infoset that have the same colour become one, which plays them equally often.
       Otherwise they stay apart, in whatever order makes most infosets play alike; solvers then do exactly what they do
       in the full game. In vector form no actions are alike.

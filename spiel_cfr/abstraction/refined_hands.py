@@ -1,7 +1,7 @@
-"""Buckets of hands that split, of poker in vector form.
+"""Buckets of hands that split while a poker game in vector form is solved.
 
 A bucket is a class of hands on a board, at all decisions there, and what it is worth to split it is the sum over these
-of what `growers` says of one infoset. It splits by what its hands want at the decision where that is most. Where a
+of what `refinement` says of one infoset. It splits by what its hands want at the decision where that is most. Where a
 bucket splits before public cards are dealt, those after them split with it: nobody forgets.
 """
 
@@ -10,10 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.abstraction.bucketed_hands import BucketedHands, hand_buckets
-from spiel_cfr.abstraction.buckets import HandBuckets
-from spiel_cfr.abstraction.growers import Grower
-from spiel_cfr.evaluation.identity import gradients
+from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, hand_buckets
+from spiel_cfr.abstraction.refinement import Refinement
 from spiel_cfr.games.compiled.partition import PLAYERS
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
@@ -33,18 +31,17 @@ class _Split(NamedTuple):
   cost: Float64s
 
 
-class GrowingHands(Grower):
+class RefinedHands(Refinement):
   """A game in which hands of a bucket play alike."""
 
-  whole: PublicGame
   small: BucketedHands
 
   def __init__(self, game: PublicGame, buckets: HandBuckets) -> None:
     """Begins with these buckets, on every board of its own.
 
     Raises:
-      UnsupportedGameError: see `HandBuckets.check_fit`, like the next.
-      AbstractionError: likewise.
+      UnsupportedGameError: the game is an abstraction itself.
+      AbstractionError: the buckets are of another game.
     """
     buckets.check_fit(game)
     self.whole = game
@@ -56,17 +53,17 @@ class GrowingHands(Grower):
     boards = np.arange(len(self.whole.layout.boards))
     self.small = BucketedHands(self.whole, HandBuckets(boards, self._labels))
 
-  def in_whole(self, sequence_form: Float64s) -> Float64s:
-    """See the base class."""
+  def to_whole(self, sequence_form: Float64s) -> Float64s:
+    """Returns behavioural form in which hands of a bucket play alike."""
     return forms.behavioral_form(self.whole, self.small.to_original(sequence_form))
 
-  def in_small(self, probabilities: Float64s) -> Float64s:
-    """See the base class."""
+  def to_small(self, probabilities: Float64s) -> Float64s:
+    """Returns what any hand of each bucket plays."""
     return forms.behavioral_form(self.small, self.small.from_original(probabilities))
 
-  def grow(self, probabilities: Float64s) -> bool:
-    """See the base class."""
-    best = self._best(gradients(self.whole, forms.sequence_form(self.whole, probabilities)))
+  def refine(self, probabilities: Float64s) -> bool:
+    """Splits the buckets whose hands want most to play differently."""
+    _, best = self._gradient_and_best(probabilities)
     every = [(player, number) for player in PLAYERS for number in range(len(self._labels[player]))]
     splits = [self._split(best, player, number) for player, number in every]
     chosen = self._chosen(

@@ -41,7 +41,7 @@ def pseudo_harmonic(bet: float, below: float, above: float) -> float:
 
   Args:
     bet: the bet, as a multiple of the pot.
-    below: the smaller size, likewise; 0 is to check.
+    below: the smaller size, as a multiple of the pot; 0 is to check.
     above: the larger size.
 
   Raises:

@@ -6,9 +6,10 @@ together if they are in one bucket there and were in one before. So recall is pe
 iterations take less time than those of the whole game.
 """
 
+import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,24 +17,76 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.abstraction.buckets import (
-  Buckets,
-  HandBuckets,
-  check_whole_public_game,
-  identity,
-  shared_entries,
-)
+from spiel_cfr.abstraction.buckets import Buckets, checked_players, identity, shared_entries
+from spiel_cfr.abstraction.suit_symmetries import number_in_order
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.hand_infosets import places
-from spiel_cfr.poker.hand_layout import Board, Layout
+from spiel_cfr.poker.hand_layout import Layout
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.suits import number_in_order
 from spiel_cfr.policies import CompiledTabularPolicy, open_spiel
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class HandBuckets:
+  """Which hands play alike in a poker game in vector form, and which boards. `hand_buckets` and `lossless` make them.
+
+  Attributes:
+    stands_for: int64 of shape (boards,): which board stands for each, by number; itself, unless boards are equal.
+    labels: per player, for each board int64 of shape (hands,): the infoset that each hand has at the decisions of the
+      board that stands for it, see `Board.classes`.
+    is_lossless: see `Buckets`.
+  """
+
+  stands_for: Int64s
+  labels: tuple[list[Int64s], list[Int64s]]
+  is_lossless: bool = False
+
+  def check_fit(self, game: CompiledGame) -> None:
+    """Makes sure that these are buckets of a game.
+
+    Raises:
+      UnsupportedGameError: the game is not in vector form, or an abstraction itself.
+      AbstractionError: they are of another game.
+    """
+    found = [[len(board) for board in own] for own in self.labels]
+    boards = check_whole_public_game(game).layout.boards
+    sizes = [[len(board.hands[player]) for board in boards] for player in PLAYERS]
+    if found != sizes:
+      raise errors.AbstractionError(f"The buckets are not of the boards and hands of {game}.")
+
+  def only(self, game: CompiledGame, players: Iterable[int]) -> "HandBuckets":
+    """Returns the same buckets for some players, while all hands of the other stay apart, on every board.
+
+    Raises:
+      ArgumentError: there is no such player.
+    """
+    chosen = checked_players(game, players)
+    labels = [
+      [
+        number_in_order(own if player in chosen else np.arange(len(own)))
+        for own in self.labels[player]
+      ]
+      for player in PLAYERS
+    ]
+    boards = np.arange(len(self.stands_for))
+    return HandBuckets(boards, (labels[0], labels[1]), self.is_lossless)
+
+
+def check_whole_public_game(game: CompiledGame) -> PublicGame:
+  """Returns a game that hands are told apart in.
+
+  Raises:
+    UnsupportedGameError: the game is not in vector form, or an abstraction itself.
+  """
+  if not isinstance(game, PublicGame) or game.original is not game:
+    raise errors.UnsupportedGameError(f"{game} is not what compile_public_game returns.")
+  return game
+
+
 class BucketedHands(PublicGame):
-  """A poker game in vector form in which hands of a bucket play alike. Make one with `abstract` or `bucket_hands`.
+  """A poker game in vector form in which hands of a bucket play alike. Make one with `abstract`.
 
   It names the infosets of the full game, so that solvers hand out policies of the full game.
 
@@ -59,25 +112,19 @@ class BucketedHands(PublicGame):
       boards.append(
         Board(old.cards, old.level, old.probability * count, old.hands, old.strengths, classes)
       )
-    parted = full.partition
-    super().__init__(
-      full.view,
-      Layout(before.deal, before.nodes, boards),
-      full.dtype,
-      1 if parted is None else parted.num_threads,
-      parted is not None,
-    )
+    layout = Layout(before.deal, before.nodes, boards)
+    super().__init__(full.view, layout, full.dtype, full.num_threads)
     self.full, self.buckets = full, buckets
     self._board = np.searchsorted(numbers, buckets.stands_for)
 
   @property
   def original(self) -> CompiledGame:
-    """See the base class."""
+    """The full game."""
     return self.full
 
   @property
   def is_exact(self) -> bool:
-    """See the base class."""
+    """Whether the buckets lose nothing."""
     return self.buckets.is_lossless
 
   @property
@@ -87,7 +134,7 @@ class BucketedHands(PublicGame):
 
   @property
   def size(self) -> str:
-    """See the base class."""
+    """Infosets here, and in the full game."""
     merged = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     return f"{merged} infosets for {self.full.size}"
 
@@ -103,7 +150,7 @@ class BucketedHands(PublicGame):
           yield before.sequences(number, node), here.starts[board, node] + rows + classes
 
   def to_original(self, sequence_form: Float64s) -> Float64s:
-    """See the base class."""
+    """Plays at every board and hand what the one that stands for it plays."""
     result = np.zeros(self.full.end)
     for sequences, own in self._pairs():
       result[sequences] = sequence_form[own]
@@ -117,7 +164,7 @@ class BucketedHands(PublicGame):
     return result
 
   def from_actions(self, entries: Float64s) -> Float64s:
-    """See the base class; of infosets that play alike, what the first of them does."""
+    """Returns behavioural form: of infosets that play alike, what the first of them does."""
     result = np.zeros(self.end)
     # What is written last counts.
     result[self.all_action_sequences[::-1]] = entries[::-1]
@@ -133,7 +180,7 @@ class BucketedHands(PublicGame):
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """See the base class: those of the full game."""
+    """Those of the full game, with their places here."""
     result = []
     for player, known in enumerate(self.full.infosets):
       found = places(self.layout, player, self._sequences[known.first_sequence])
@@ -142,13 +189,13 @@ class BucketedHands(PublicGame):
 
   @functools.cached_property
   def shared_entries(self) -> Int64s:
-    """See the base class: one for each action of a bucket."""
+    """For every entry of `actions`, the number of its bucket's action."""
     same = tuple(own.first_sequence.astype(np.int64) for own in self.infosets)
     return shared_entries(self.infosets, Buckets(same, identity(self).slots))
 
   @functools.cached_property
   def digest(self) -> str:
-    """See the base class."""
+    """Of the full game and its buckets."""
     digest = hashlib.sha256(self.full.digest.encode())
     for array in (self.buckets.stands_for, *self.buckets.labels[0], *self.buckets.labels[1]):
       digest.update(array.tobytes())
@@ -212,21 +259,3 @@ def _checked(labels: npt.ArrayLike, count: int) -> Int64s:
       f"labels must be {count} integers for a board, not {array.dtype} of shape {array.shape}."
     )
   return number_in_order(array.astype(np.int64))
-
-
-def bucket_hands(game: PublicGame, labels: Sequence[Any]) -> BucketedHands:
-  """Returns the game in which hands of a bucket play alike: `abstract(game, hand_buckets(game, labels))`.
-
-      game = compile_public_game(endgame.load(), few_bets)
-      equity = hand_equities(game, 0), hand_equities(game, 1)
-      small = bucket_hands(game, [k_means(own, 20) for own in equity])
-
-  Args:
-    game: see `hand_buckets`.
-    labels: see there.
-
-  Raises:
-    UnsupportedGameError: see there.
-    ArgumentError: see there.
-  """
-  return BucketedHands(game, hand_buckets(game, labels))
