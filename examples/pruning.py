@@ -151,9 +151,13 @@ def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
 
 def with_pruning(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
   """CFR+ or CFR with pruning."""
-  cls = spiel_cfr.CFRPlusSolver if plus else spiel_cfr.CFRSolver
   rules: dict[str, Rule] = {rule: rule for rule in get_args(Rule)}
-  return cls(game, pruning=Pruning(rules[_RULE.value], caution=_CAUTION.value))
+  return PruningSolver(
+    game,
+    RegretMatching.plus() if plus else RegretMatching(),
+    average_weights=1.0 if plus else 0.0,
+    pruning=Pruning(rules[_RULE.value], caution=_CAUTION.value),
+  )
 
 
 def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:

@@ -21,6 +21,7 @@ from spiel_cfr.cfr.adaptive_cfr import AdaptiveOptimisticCFRSolver
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, DCFRSolver, LCFRSolver, TabularCFRSolver
 from spiel_cfr.cfr.cfr_br import CFRBRSolver
 from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.pruning.solver import PruningSolver
 from spiel_cfr.cfr.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import IterativeSolver
@@ -248,12 +249,16 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"steps": 1e4},
       "horizon",
     ),
-    "cfr_pruned": Entry(CFRSolver, "CFR, best-response pruning", {"pruning": "best_response"}),
-    "cfr+_pruned": Entry(
-      CFRPlusSolver, "CFR+, best-response pruning", {"pruning": "best_response"}
+    "cfr_pruned": Entry(
+      PruningSolver,
+      "CFR, best-response pruning",
+      {"minimizer": RegretMatching(), "pruning": "best_response"},
     ),
-    "cfr+_pruned_regret": Entry(CFRPlusSolver, "CFR+, regret-based pruning", {"pruning": "regret"}),
-    "cfr+_pruned_partial": Entry(CFRPlusSolver, "CFR+, partial pruning", {"pruning": "partial"}),
+    "cfr+_pruned": Entry(
+      PruningSolver,
+      "CFR+, best-response pruning",
+      {"minimizer": RegretMatching.plus(), "average_weights": 1.0, "pruning": "best_response"},
+    ),
     "trembling_hand": Entry(
       TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),

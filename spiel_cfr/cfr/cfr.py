@@ -11,13 +11,12 @@ the one before that player's update, and DCFR discounts after adding unless said
 import sys
 
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.pruning.constants import Pruning, Rule
-from spiel_cfr.cfr.pruning.solver import PruningSolver
+from spiel_cfr.cfr.full_width import Solver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regret_matching import DiscountOrder, RegretMatching
 
 
-class TabularCFRSolver(PruningSolver):
+class TabularCFRSolver(Solver):
   """CFR with each of its classic choices open: the public form of OpenSpiel's `_CFRSolver`."""
 
   def __init__(
@@ -27,7 +26,6 @@ class TabularCFRSolver(PruningSolver):
     linear_averaging: bool = False,
     regret_matching_plus: bool = False,
     correlated: bool = False,
-    pruning: Pruning | Rule | None = None,
   ) -> None:
     """Makes the solver.
 
@@ -37,11 +35,9 @@ class TabularCFRSolver(PruningSolver):
       linear_averaging: whether iteration t weighs t in the average, or 1.
       regret_matching_plus: whether negative cumulative regrets are forgotten.
       correlated: whether to keep what `coarse_correlated_gap` takes; only with simultaneous updates.
-      pruning: what may be left alone for a while, see `PruningSolver`; None for nothing.
 
     Raises:
-      ArgumentError: `correlated` is asked for with alternating updates, or `pruning` is none.
-      PruningError: that pruning would not be sound here.
+      ArgumentError: `correlated` is asked for with alternating updates.
       GameError: see `compile_game`.
     """
     super().__init__(
@@ -50,27 +46,26 @@ class TabularCFRSolver(PruningSolver):
       alternating_updates=alternating_updates,
       average_weights=1.0 if linear_averaging else 0.0,
       correlated=correlated,
-      pruning=pruning,
     )
 
 
 class CFRSolver(TabularCFRSolver):
   """CFR: regret matching, a uniform average, alternating updates."""
 
-  def __init__(self, game: AnyGame, pruning: Pruning | Rule | None = None) -> None:
-    """Makes the solver for a compiled game or what `compile_game` takes; for `pruning`, see `TabularCFRSolver`."""
-    super().__init__(game, pruning=pruning)
+  def __init__(self, game: AnyGame) -> None:
+    """Makes the solver for a compiled game or what `compile_game` takes."""
+    super().__init__(game)
 
 
 class CFRPlusSolver(TabularCFRSolver):
   """CFR+: regret matching+, a linear average, alternating updates."""
 
-  def __init__(self, game: AnyGame, pruning: Pruning | Rule | None = None) -> None:
-    """Makes the solver for a compiled game or what `compile_game` takes; for `pruning`, see `TabularCFRSolver`."""
-    super().__init__(game, linear_averaging=True, regret_matching_plus=True, pruning=pruning)
+  def __init__(self, game: AnyGame) -> None:
+    """Makes the solver for a compiled game or what `compile_game` takes."""
+    super().__init__(game, linear_averaging=True, regret_matching_plus=True)
 
 
-class DCFRSolver(PruningSolver):
+class DCFRSolver(Solver):
   """Discounted CFR."""
 
   def __init__(
@@ -80,7 +75,6 @@ class DCFRSolver(PruningSolver):
     beta: float = 0.0,
     gamma: float = 2.0,
     order: DiscountOrder = "openspiel",
-    pruning: Pruning | Rule | None = None,
   ) -> None:
     """Makes the solver.
 
@@ -91,23 +85,19 @@ class DCFRSolver(PruningSolver):
       gamma: iteration t weighs t^gamma in the average; not negative.
       order: whether regrets are discounted after those of the iteration have been added, as in OpenSpiel
         ("openspiel"), or before, as in the paper ("paper").
-      pruning: what may be left alone for a while, see `PruningSolver`; only with beta = 1 and gamma = 1, where negative
-        regrets are sums that say for how long.
 
     Raises:
-      ArgumentError: alpha or gamma is negative, one of the three is no number, there is no such order, or `pruning` is
-        none.
-      PruningError: that pruning would not be sound here.
+      ArgumentError: alpha or gamma is negative, one of the three is no number, or there is no such order.
       GameError: see `compile_game`.
     """
     gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
     minimizer = RegretMatching.discounted(alpha, beta, order)
-    super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
+    super().__init__(game, minimizer, average_weights=gamma)
 
 
 class LCFRSolver(DCFRSolver):
   """Linear CFR: discounted CFR with all powers 1, which weighs regrets and strategies of iteration t by t."""
 
-  def __init__(self, game: AnyGame, pruning: Pruning | Rule | None = None) -> None:
-    """Makes the solver for a compiled game or what `compile_game` takes; for `pruning`, see `DCFRSolver`."""
-    super().__init__(game, alpha=1.0, beta=1.0, gamma=1.0, pruning=pruning)
+  def __init__(self, game: AnyGame) -> None:
+    """Makes the solver for a compiled game or what `compile_game` takes."""
+    super().__init__(game, alpha=1.0, beta=1.0, gamma=1.0)

@@ -5,8 +5,6 @@ As in their papers, updates alternate, and averages take the strategy of iterati
 
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.full_width import Solver
-from spiel_cfr.cfr.pruning.constants import Pruning, Rule
-from spiel_cfr.cfr.pruning.solver import PruningSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.oftrl import Hedge
@@ -15,29 +13,25 @@ from spiel_cfr.regret_minimizers.schedules import FallingPower, Power, Saturatin
 from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
 
 
-class PCFRPlusSolver(PruningSolver):
+class PCFRPlusSolver(Solver):
   """Predictive CFR+.
 
   Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability" (2021).
   """
 
-  def __init__(
-    self, game: AnyGame, gamma: float = 2.0, pruning: Pruning | Rule | None = None
-  ) -> None:
+  def __init__(self, game: AnyGame, gamma: float = 2.0) -> None:
     """Makes the solver.
 
     Args:
       game: a compiled game, or what `compile_game` takes.
       gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
-      pruning: what may be left alone for a while, see `PruningSolver`; None for nothing.
 
     Raises:
-      ArgumentError: gamma is negative or not finite, or `pruning` is none.
-      PruningError: that pruning would not be sound here.
+      ArgumentError: gamma is negative or not finite.
       GameError: see `compile_game`.
     """
     minimizer = RegretMatching.predictive_plus()
-    super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
+    super().__init__(game, minimizer, average_weights=gamma)
 
 
 class SAPCFRPlusSolver(Solver):
@@ -137,7 +131,7 @@ class VADCFRSolver(Solver):
     super().__init__(game, VolatilityAdaptiveMatching(unit), average_weights=Power(2.0, after))
 
 
-class DCFRPlusSolver(PruningSolver):
+class DCFRPlusSolver(Solver):
   """Discounted CFR+.
 
   Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online Mirror Descent" (2024). Their program has
@@ -149,7 +143,6 @@ class DCFRPlusSolver(PruningSolver):
     game: AnyGame,
     alpha: float = 1.5,
     gamma: float = 4.0,
-    pruning: Pruning | Rule | None = None,
   ) -> None:
     """Makes the solver.
 
@@ -157,15 +150,13 @@ class DCFRPlusSolver(PruningSolver):
       game: a compiled game, or what `compile_game` takes.
       alpha: regrets are multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1) before those of iteration t are added.
       gamma: iteration t weighs t^gamma in the average.
-      pruning: what may be left alone for a while, see `PruningSolver`; None for nothing.
 
     Raises:
-      ArgumentError: alpha or gamma is negative or NaN, or `pruning` is none.
-      PruningError: that pruning would not be sound here.
+      ArgumentError: alpha or gamma is negative or NaN.
       GameError: see `compile_game`.
     """
     minimizer = RegretMatching.discounted_plus(alpha)
-    super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
+    super().__init__(game, minimizer, average_weights=gamma)
 
 
 class PDCFRPlusSolver(Solver):

@@ -200,7 +200,6 @@ def test_which_runs_are_compiled(leduc):
     (spiel_cfr.DCFRSolver(leduc), True),
     (Quiet(leduc), True),
     (Own(leduc), False),
-    (spiel_cfr.CFRPlusSolver(leduc, pruning="partial"), False),
     (adaptive(leduc, safeguard=None), True),
     (adaptive(leduc, safeguard=2.0), False),
   ):
