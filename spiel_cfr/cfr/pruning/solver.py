@@ -16,8 +16,8 @@ ever faced, F, and C the values of the best response to it, and so needs nothing
 
     R(ja) = C(ja) - Z(j),    and below:   R(j'a') = C(j'a') - C(j') <= 0,    Z(j') = C(j')
 
-By the identity of `evaluation.identity` this costs nothing and never raises a positive regret below. So as long as
-R(ja) stays negative, nothing below ja need be looked at. Every k iterations the solver rewrites, decides what it can
+By the identity of `evaluation.counterfactual_values` this costs nothing and never raises a positive regret below. So as
+long as R(ja) stays negative, nothing below ja need be looked at. Every k iterations the solver rewrites, decides what it can
 leave alone for the next k, and compacts the game to the rest: see `cfr.pruning.compaction`.
 """
 
