@@ -23,8 +23,7 @@ from spiel_cfr.cfr.correlated_gap import (
   extensive_form_correlated_gap,
 )
 from spiel_cfr.cfr.full_width import Solver
-from spiel_cfr.cfr.pruning.constants import Pruning
-from spiel_cfr.cfr.pruning.solver import PruningSolver
+from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import IterativeSolver
@@ -156,8 +155,7 @@ __all__ = [
   "PolicyBot",
   "Powers",
   "ProcessExecutor",
-  "Pruning",
-  "PruningSolver",
+  "Pruned",
   "PublicGame",
   "RTCFRPlusSolver",
   "RayExecutor",

@@ -12,7 +12,7 @@ solver is going to run, it makes the solver; only solvers with a horizon look at
 
 import dataclasses
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spiel_cfr import errors
@@ -21,7 +21,7 @@ from spiel_cfr.cfr.adaptive_cfr import AdaptiveOptimisticCFRSolver
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, DCFRSolver, LCFRSolver, TabularCFRSolver
 from spiel_cfr.cfr.cfr_br import CFRBRSolver
 from spiel_cfr.cfr.full_width import Solver
-from spiel_cfr.cfr.pruning.solver import PruningSolver
+from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import IterativeSolver
@@ -66,14 +66,14 @@ class Entry:
     summary: what it is, in a line.
     arguments: what the constructor is given besides the game.
     horizon: the constructor's argument for the number of iterations, None if it has none.
-    restarted: whether that is wrapped in `Restarted`.
+    wrapper: what is made of that in the end, `Restarted` or `Pruned`; None for nothing.
   """
 
   solver: type[IterativeSolver]
   summary: str
   arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   horizon: str | None = None
-  restarted: bool = False
+  wrapper: Callable[[Any], IterativeSolver] | None = None
 
   def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
     """Makes the solver.
@@ -91,7 +91,7 @@ class Entry:
     horizon = {} if self.horizon is None else {self.horizon: iterations}
     make: Any = self.solver
     result: IterativeSolver = make(game, **horizon | dict(self.arguments) | arguments)
-    return Restarted(result) if self.restarted else result
+    return self.wrapper(result) if self.wrapper else result
 
 
 def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
@@ -163,9 +163,9 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "restarted": Entry(
       RestartedCFRSolver, "restarted CFR: discounts, fading predictions, restarts on trial"
     ),
-    "restarted_dcfr": Entry(DCFRSolver, "discounted CFR, restarts on trial", restarted=True),
+    "restarted_dcfr": Entry(DCFRSolver, "discounted CFR, restarts on trial", wrapper=Restarted),
     "restarted_adaptive": Entry(
-      AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, restarts on trial", restarted=True
+      AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, restarts on trial", wrapper=Restarted
     ),
     "adaptive": Entry(AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
     "adaptive_certified": Entry(
@@ -191,7 +191,7 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "restarted_stable_predictive": Entry(
       StablePredictiveCFRSolver,
       "stable-predictive optimistic CFR, adaptive steps, restarts on trial",
-      restarted=True,
+      wrapper=Restarted,
     ),
     "stable_predictive_uniform": Entry(
       StablePredictiveCFRSolver,
@@ -249,16 +249,7 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"steps": 1e4},
       "horizon",
     ),
-    "cfr_pruned": Entry(
-      PruningSolver,
-      "CFR, best-response pruning",
-      {"minimizer": RegretMatching(), "pruning": "best_response"},
-    ),
-    "cfr+_pruned": Entry(
-      PruningSolver,
-      "CFR+, best-response pruning",
-      {"minimizer": RegretMatching.plus(), "average_weights": 1.0, "pruning": "best_response"},
-    ),
+    "cfr+_pruned": Entry(CFRPlusSolver, "CFR+, best-response pruning", wrapper=Pruned),
     "trembling_hand": Entry(
       TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),

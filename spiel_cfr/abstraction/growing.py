@@ -229,7 +229,7 @@ def _stage(
 
 def _solver(name: str, game: CompiledGame, iterations: int) -> WarmStarting:
   entry = catalogue.SOLVERS.get(name)
-  if entry is not None and (entry.restarted or not issubclass(entry.solver, WarmStarting)):
+  if entry is not None and (entry.wrapper or not issubclass(entry.solver, WarmStarting)):
     raise errors.ArgumentError(f"{name!r} is no full-width solver that can start warm.")
   result = catalogue.make(name, game, iterations)
   assert isinstance(result, WarmStarting)

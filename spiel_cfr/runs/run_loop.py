@@ -12,7 +12,6 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
-from spiel_cfr.cfr.pruning.solver import PruningSolver
 from spiel_cfr.cfr.solver import IterativeSolver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import CompiledTabularPolicy
@@ -203,7 +202,6 @@ def run(
           solver.nodes_touched,
           nash_conv,
           nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
-          solver.held_bytes if isinstance(solver, PruningSolver) and solver.pruning else None,
         )
         rows.append(row)
         if not solver.compiled_game.is_exact and nash_conv <= min(each.nash_conv for each in rows):
