@@ -109,7 +109,6 @@ def scatter(
 @inlined
 def settle(
   is_fold: bool,
-  only_gains: bool,
   rows: Uint32s,
   hands: int,
   own: int,
@@ -126,7 +125,6 @@ def settle(
 
   Args:
     is_fold: whether they are folds, or else showdowns.
-    only_gains: whether a showdown that is lost counts as nothing.
     rows: see `PokerTerminals`.
     hands: where in `rows` the player's hands are described,
     own: and how many there are.
@@ -166,22 +164,20 @@ def settle(
       line = load(reach, j * lanes)
       total = total + line
       give(held, rows[give_low + j], rows[give_high + j], line)
-    if not only_gains:
-      for i in range(begin, end):
-        not_stronger = take(total, held, rows[take_low + i], rows[take_high + i])
-        store(value, i * lanes, load(value, i * lanes) + not_stronger)
-  if not only_gains:
-    # Weaker less stronger is weaker and weaker-or-equal less all.
-    for i in range(own):
-      everything = take(total, held, rows[take_low + i], rows[take_high + i])
-      store(value, i * lanes, load(value, i * lanes) - everything)
+    for i in range(begin, end):
+      not_stronger = take(total, held, rows[take_low + i], rows[take_high + i])
+      store(value, i * lanes, load(value, i * lanes) + not_stronger)
+  # Weaker less stronger is weaker and weaker-or-equal less all.
+  for i in range(own):
+    everything = take(total, held, rows[take_low + i], rows[take_high + i])
+    store(value, i * lanes, load(value, i * lanes) - everything)
 
 
-@inlined
-def add_terminals(
-  only_gains: bool, player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
+@kernel(gradient_signature)
+def terminal_gradient(
+  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
 ) -> None:
-  """Adds up the terminals of every board, a vector of them at a time; if `only_gains`, losses count as nothing."""
+  """Adds up the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
   table, rows, others, values = arrays
   lanes = width(utility)
   opponent = _ONE - player
@@ -209,8 +205,7 @@ def add_terminals(
       is_fold = terminal < table[board, 9]
       something = False
       for k in range(lanes):
-        paid = values[payoffs + terminal + k] * (sign if is_fold else 1.0)
-        payoff[k] = max(paid, 0.0) if only_gains else paid
+        payoff[k] = values[payoffs + terminal + k] * (sign if is_fold else 1.0)
         something |= payoff[k] != 0.0
       if not something:
         # Terminals that only fill up wider vectors.
@@ -222,7 +217,6 @@ def add_terminals(
         reach[others_hands * lanes + k] = 0.0
       settle(
         is_fold,
-        only_gains,
         rows,
         hands,
         own,
@@ -236,19 +230,3 @@ def add_terminals(
         value,
       )
       scatter(utility, value, payoff, others, rows, values, player, terminal, own, weights)
-
-
-@kernel(gradient_signature)
-def terminal_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
-) -> None:
-  """See `PokerTerminals`."""
-  add_terminals(False, player, arrays, sequence_form, utility)
-
-
-@kernel(gradient_signature)
-def terminal_gains(
-  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
-) -> None:
-  """See `PokerGains`."""
-  add_terminals(True, player, arrays, sequence_form, utility)

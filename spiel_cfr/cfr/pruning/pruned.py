@@ -150,7 +150,7 @@ class Pruned(Stepping):
     self._window: Window | None = None
 
   @property
-  def iteration(self) -> int:
+  def iteration(self) -> int:  # type: ignore[override]
     """How many iterations have been done."""
     return self._solver.iteration
 
