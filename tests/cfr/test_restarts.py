@@ -606,7 +606,7 @@ def _full_width():
   return [
     name
     for name, entry in catalogue.SOLVERS.items()
-    if issubclass(entry.solver, spiel_cfr.Solver) and not entry.restarted
+    if issubclass(entry.solver, spiel_cfr.Solver) and entry.wrapper is None
   ]
 
 
@@ -615,10 +615,6 @@ def test_every_named_solver_has_a_tapered_average(name, tmp_path):
   """Its weights are those of the plain one times about what is left, and checkpoints know of it."""
   game = spiel_cfr.compile_game("kuhn_poker")
   plain = catalogue.make(name, game, 40)
-  if getattr(plain, "pruning", None) is not None:
-    with pytest.raises(errors.PruningError, match="no tapered average"):
-      plain.with_tapered_average()
-    return
   solver = plain.with_tapered_average()
   assert solver.tapered
   assert not plain.tapered
