@@ -17,7 +17,7 @@ as if a best response had been played there, to what was faced meanwhile (dF), o
     regret          R(j'a') += u(j'a') - u(j'),  R(ja) += u(ja) - sum of w_t v^t(j),     u the best response to dF
     best_response   R(j'a') = C(j'a') - C(j'),   R(ja) = C(ja) - Z(j),  Z(j') = C(j'),   C the best response to F
 
-Regret matching+ forgets how negative regrets are, and with that for how long an action can be pruned. So R remembers it:
+Regret matching+ forgets how negative regrets are, and with that for how long an action can be pruned. R remembers it:
 
     R = r if R <= 0 < r, else R + r;        a negative R is first multiplied by w_{t-1} / w_t
 
