@@ -11,12 +11,12 @@ the one before that player's update, and DCFR discounts after adding unless said
 import sys
 
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regret_matching import DiscountOrder, RegretMatching
 
 
-class TabularCFRSolver(Solver):
+class TabularCFRSolver(FullWidthSolver):
   """CFR with each of its classic choices open: the public form of OpenSpiel's `_CFRSolver`."""
 
   def __init__(
@@ -65,7 +65,7 @@ class CFRPlusSolver(TabularCFRSolver):
     super().__init__(game, linear_averaging=True, regret_matching_plus=True)
 
 
-class DCFRSolver(Solver):
+class DCFRSolver(FullWidthSolver):
   """Discounted CFR."""
 
   def __init__(

@@ -4,7 +4,7 @@ As in their papers, updates alternate, and averages take the strategy of iterati
 """
 
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.oftrl import Hedge
@@ -13,7 +13,7 @@ from spiel_cfr.regret_minimizers.schedules import FallingPower, Power, Saturatin
 from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
 
 
-class PCFRPlusSolver(Solver):
+class PCFRPlusSolver(FullWidthSolver):
   """Predictive CFR+.
 
   Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability" (2021).
@@ -34,7 +34,7 @@ class PCFRPlusSolver(Solver):
     super().__init__(game, minimizer, average_weights=gamma)
 
 
-class SAPCFRPlusSolver(Solver):
+class SAPCFRPlusSolver(FullWidthSolver):
   """Simple asymmetric predictive CFR+.
 
   Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
@@ -55,7 +55,7 @@ class SAPCFRPlusSolver(Solver):
     super().__init__(game, RegretMatching.predictive_plus(weight), average_weights=gamma)
 
 
-class APCFRPlusSolver(Solver):
+class APCFRPlusSolver(FullWidthSolver):
   """Asymmetric predictive CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`."""
 
   def __init__(self, game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> None:
@@ -73,7 +73,7 @@ class APCFRPlusSolver(Solver):
     super().__init__(game, AsymmetricMatching(most=most), average_weights=gamma)
 
 
-class APDCFRPlusSolver(Solver):
+class APDCFRPlusSolver(FullWidthSolver):
   """Asymmetric predictive discounted CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`."""
 
   def __init__(
@@ -104,7 +104,7 @@ class APDCFRPlusSolver(Solver):
     super().__init__(game, AsymmetricMatching(weight, most), average_weights=gamma)
 
 
-class VADCFRSolver(Solver):
+class VADCFRSolver(FullWidthSolver):
   """Volatility-adaptive discounted CFR: see `regret_minimizers.volatility_matching`.
 
   Li, Schultz, Hennes and Lanctot, "Discovering Multiagent Learning Algorithms with Large Language Models" (2026).
@@ -131,7 +131,7 @@ class VADCFRSolver(Solver):
     super().__init__(game, VolatilityAdaptiveMatching(unit), average_weights=Power(2.0, after))
 
 
-class DCFRPlusSolver(Solver):
+class DCFRPlusSolver(FullWidthSolver):
   """Discounted CFR+.
 
   Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online Mirror Descent" (2024). Their program has
@@ -159,7 +159,7 @@ class DCFRPlusSolver(Solver):
     super().__init__(game, minimizer, average_weights=gamma)
 
 
-class PDCFRPlusSolver(Solver):
+class PDCFRPlusSolver(FullWidthSolver):
   """Predictive discounted CFR+, from the same paper as `DCFRPlusSolver`."""
 
   def __init__(self, game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> None:
@@ -179,7 +179,7 @@ class PDCFRPlusSolver(Solver):
     )
 
 
-class HSDCFRSolver(Solver):
+class HSDCFRSolver(FullWidthSolver):
   """DCFR with hyperparameter schedules.
 
   Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024):
@@ -210,7 +210,7 @@ class HSDCFRSolver(Solver):
     super().__init__(game, RegretMatching.scheduled(horizon, order), average_weights=weights)
 
 
-class HSPCFRPlusSolver(Solver):
+class HSPCFRPlusSolver(FullWidthSolver):
   """PCFR+ with the average of `HSDCFRSolver`, from the same paper."""
 
   def __init__(self, game: AnyGame, horizon: int, first_gamma: float = 30.0) -> None:
@@ -230,7 +230,7 @@ class HSPCFRPlusSolver(Solver):
     super().__init__(game, RegretMatching.predictive_plus(), average_weights=weights)
 
 
-class HedgeCFRSolver(Solver):
+class HedgeCFRSolver(FullWidthSolver):
   """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`."""
 
   def __init__(

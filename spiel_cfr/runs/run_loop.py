@@ -12,7 +12,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.runs.checkpoint import Checkpoints
@@ -90,7 +90,7 @@ def check_limits(
 
 
 def run(
-  solver: IterativeSolver,
+  solver: Solver,
   iterations: int | None = None,
   *,
   target_nash_conv: float | None = None,

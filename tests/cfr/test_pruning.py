@@ -13,7 +13,7 @@ from composition.forms import FORMS
 from pruning_games import GAMES, game_of, names, unpruned
 
 import spiel_cfr
-from spiel_cfr import CFRPlusSolver, Pruned, RegretMatching, Solver, errors
+from spiel_cfr import CFRPlusSolver, Pruned, RegretMatching, FullWidthSolver, errors
 from spiel_cfr.cfr.pruning.compaction import all_leaves, compact
 from spiel_cfr.cfr.pruning.noted_matching import NotedMatching
 from spiel_cfr.cfr.pruning.window import Window
@@ -37,7 +37,7 @@ NAMES = names(EVERY, always=("liar's dice", "random 2", "random 5"))
 
 def pruned(game, alternating=True, **constants):
   """Opens windows soon, and whether they pay or not."""
-  solver = Solver(game, RegretMatching.plus(), alternating_updates=alternating, average_weights=1.0)
+  solver = FullWidthSolver(game, RegretMatching.plus(), alternating_updates=alternating, average_weights=1.0)
   return Pruned(solver, **{"shortest": 10, "worthwhile": math.inf} | constants)
 
 
@@ -108,7 +108,7 @@ def test_what_is_noted_changes_no_bit(name, alternating):
   game, weights = game_of(name), Power(1.0)
   plain = unpruned(game, True, alternating)
   noted, never = (
-    Solver(
+    FullWidthSolver(
       game,
       NotedMatching(weights),
       alternating_updates=alternating,
@@ -226,7 +226,7 @@ def test_it_resumes_inside_a_window(name, tmp_path):
   assert solver.iteration < solver._window_end
   assert solver.num_pruned
   solver.save(tmp_path / "solver.npz")
-  loaded = spiel_cfr.IterativeSolver.load(tmp_path / "solver.npz", game)
+  loaded = spiel_cfr.Solver.load(tmp_path / "solver.npz", game)
   others = [solver, loaded, copy.copy(solver), pickle.loads(pickle.dumps(solver))]
   average = solver.average_probabilities().tobytes()
   for each in others:
@@ -403,14 +403,14 @@ def test_what_is_refused():
     Pruned(Pruned(solver))
   for sums in (
     solver.with_tapered_average(),
-    Solver("kuhn_poker", RegretMatching.plus(), alternating_updates=False, correlated=True),
+    FullWidthSolver("kuhn_poker", RegretMatching.plus(), alternating_updates=False, correlated=True),
   ):
     with pytest.raises(errors.PruningError, match="take no pruning"):
       Pruned(sums)
-  with pytest.raises(errors.HoldError):
-    Pruned(solver).hold({"0": {0: 1.0}})
-  solver.hold({"0": {0: 0.5, 1: 0.5}})
-  with pytest.raises(errors.HoldError, match="locked"):
+  with pytest.raises(errors.LockError):
+    Pruned(solver).lock({"0": {0: 1.0}})
+  solver.lock({"0": {0: 0.5, 1: 0.5}})
+  with pytest.raises(errors.LockError, match="locked"):
     Pruned(solver)
 
 
@@ -426,7 +426,7 @@ def test_what_is_refused():
 )
 def test_minimizers_for_which_it_is_not_sound_are_refused_by_name(minimizer, weights, reason):
   with pytest.raises(errors.PruningError, match=reason) as caught:
-    Pruned(Solver("kuhn_poker", minimizer, average_weights=weights))
+    Pruned(FullWidthSolver("kuhn_poker", minimizer, average_weights=weights))
   assert "CFRPlusSolver" in str(caught.value)
 
 

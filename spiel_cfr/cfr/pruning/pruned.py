@@ -19,7 +19,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.descriptions import split_by_place
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.numbers import exclusive
 from spiel_cfr.cfr.pruning.compaction import Compacted
 from spiel_cfr.cfr.pruning.noted_matching import NotedMatching, noted
@@ -40,12 +40,12 @@ _IDLE = 2
 # What this knows of full-width solvers.
 
 
-def _base_of(solver: Solver) -> Callable[[], Solver]:
+def _base_of(solver: FullWidthSolver) -> Callable[[], FullWidthSolver]:
   """Returns what makes a solver that plays the same, averages what others face, and notes what infosets were worth.
 
   Raises:
     PruningError: the solver has more than windows can do.
-    HoldError: a part of the policy is locked.
+    LockError: a part of the policy is locked.
   """
   for name, is_kept in (
     ("a tapered average", solver.tapered),
@@ -56,12 +56,12 @@ def _base_of(solver: Solver) -> Callable[[], Solver]:
         f"{solver!r} keeps {name}, which windows do not. Take it without that, or take no pruning."
       )
   if solver._held.any():
-    raise errors.HoldError(
+    raise errors.LockError(
       f"{solver!r} has a locked policy, and what is pruned goes by what is played. Take no pruning."
     )
   alternating = solver.alternating_updates
   return functools.partial(
-    Solver,
+    FullWidthSolver,
     solver.compiled_game,
     noted(solver.minimizer, solver._weights),
     alternating_updates=alternating,
@@ -70,7 +70,7 @@ def _base_of(solver: Solver) -> Callable[[], Solver]:
   )
 
 
-def _memory(solver: Solver) -> Memory:
+def _memory(solver: FullWidthSolver) -> Memory:
   return Memory(solver._strategy, solver._cumulative, solver._state, solver._local)
 
 
@@ -102,7 +102,7 @@ class Pruned(Stepping):
 
   def __init__(
     self,
-    solver: Solver,
+    solver: FullWidthSolver,
     *,
     caution: float = 1.0,
     shortest: int | None = None,
@@ -123,10 +123,10 @@ class Pruned(Stepping):
     Raises:
       PruningError: the minimizer is not regret matching+, the solver keeps a tapered average or correlated sums, or the
         game has other than two players, is an abstraction, or is in vector form.
-      HoldError: a part of the policy is locked.
+      LockError: a part of the policy is locked.
       ArgumentError: `solver` is no full-width solver, or a number is out of its range.
     """
-    if not isinstance(solver, Solver):
+    if not isinstance(solver, FullWidthSolver):
       raise errors.ArgumentError(
         f"Only full-width solvers can be pruned, not {arguments.shortened(solver)}."
       )
@@ -295,7 +295,7 @@ class Pruned(Stepping):
     self._solver, self._window = solver, None
     self._take_over(own)
 
-  def _check_window(self, state: Mapping[str, Any], solver: Solver) -> None:
+  def _check_window(self, state: Mapping[str, Any], solver: FullWidthSolver) -> None:
     """Raises ValueError where no run leads to a window in a solver."""
     memory, pruned = _memory(solver), state["_pruned"]
     left = state["_window_end"] - solver.iteration
@@ -317,4 +317,4 @@ class Pruned(Stepping):
 
   @classmethod
   def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
-    return super()._made(Solver._described(first, description["solver"]), description)
+    return super()._made(FullWidthSolver._described(first, description["solver"]), description)
