@@ -20,6 +20,7 @@ from spiel_cfr.cfr.correlated_gap import (
   coarse_correlated_gap,
   extensive_form_correlated_gap,
 )
+from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import WarmStart
@@ -154,6 +155,7 @@ __all__ = [
   "PolicyBot",
   "Powers",
   "ProcessExecutor",
+  "Pruned",
   "PublicGame",
   "RTCFRPlusSolver",
   "RayExecutor",

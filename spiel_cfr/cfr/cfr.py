@@ -8,7 +8,7 @@ finds these, and averages the strategies. `cfr.loops` has the iterations, `cfr.v
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -206,7 +206,7 @@ class FullWidthSolver(Solver):
     """Does many iterations, and yields about every tenth of a second; callers see that nobody else runs the solver."""
     for count in self._runtime.slices(iterations):
       self._advance(count)
-      self._check_finite()
+      self.check_finite(self._runtime.loop.values())
       yield
 
   def _advance(self, count: int) -> None:
@@ -217,9 +217,12 @@ class FullWidthSolver(Solver):
     else:
       advance_against_best_responses(self.compiled_game, run.loop, numbers)
 
-  def _check_finite(self) -> None:
-    # Whatever is not finite at any infoset makes its way up to the root.
-    values = self._runtime.loop.values()
+  def check_finite(self, values: Sequence[float]) -> None:
+    """Checks what players expect: whatever is not finite at any infoset makes its way up to the root.
+
+    Raises:
+      NotFiniteError: they are not finite.
+    """
     if not all(map(math.isfinite, values)):
       raise errors.NotFiniteError(
         f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "

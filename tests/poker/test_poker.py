@@ -12,10 +12,10 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import exploitability
-from spiel_cfr.cfr.cfr import TabularCFRSolver
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, RegretMatching, errors
+from spiel_cfr.cfr.variants import TabularCFRSolver
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import bet_filters, cards, deal, public_tree
 from spiel_cfr.poker.public_game import compile_public_game

@@ -275,7 +275,8 @@ def _state() -> Any:
 _bases: dict[str, Callable[[], Any]] = {
   "game": _kuhn,
   "compiled": _compiled,
-  "minimizer": spiel_cfr.RegretMatching,
+  # What can be pruned has this one.
+  "minimizer": spiel_cfr.RegretMatching.plus,
   "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),
