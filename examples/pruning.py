@@ -24,7 +24,7 @@ from absl import app, flags
 from results import chosen
 
 import spiel_cfr
-from spiel_cfr import CFRPlusSolver, Solver, Pruned, RegretMatching, FullWidthSolver
+from spiel_cfr import CFRPlusSolver, FullWidthSolver, Pruned, RegretMatching, Solver
 from spiel_cfr.cfr.pruning.reference_pruning import RULES, ReferenceCFR
 from spiel_cfr.evaluation.evaluate import original_nash_conv
 
@@ -102,7 +102,9 @@ def drop_small(game: spiel_cfr.CompiledGame) -> None:
 def compare(game: spiel_cfr.CompiledGame) -> None:
   """Runs CFR+ without and with pruning, each some iterations in turn, with averages of the same strategies."""
   pruned = Pruned(CFRPlusSolver(game))
-  plain = FullWidthSolver(game, RegretMatching.plus(), average_weights=1.0, averaged=("after", "before"))
+  plain = FullWidthSolver(
+    game, RegretMatching.plus(), average_weights=1.0, averaged=("after", "before")
+  )
   solvers: tuple[Solver, ...] = plain, pruned
   seconds = [0.0, 0.0]
   for solver in solvers:

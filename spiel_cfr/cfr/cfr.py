@@ -34,7 +34,7 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm
 from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule
 
 # Whom players learn against: the others' current strategies, or best responses to all current strategies.
@@ -74,7 +74,7 @@ class FullWidthSolver(Solver):
   def __init__(
     self,
     game: AnyGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     *,
     alternating_updates: bool = True,
     average_weights: Numbers = 0.0,
@@ -108,9 +108,9 @@ class FullWidthSolver(Solver):
       AbstractionError: `correlated` is asked for in an abstraction that is not lossless.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
-    if not isinstance(minimizer, LocalMinimizer):
+    if not isinstance(minimizer, RegretMinimizer):
       raise errors.ArgumentError(
-        f"minimizer must be a LocalMinimizer, not {arguments.shortened(minimizer)}."
+        f"minimizer must be a RegretMinimizer, not {arguments.shortened(minimizer)}."
       )
     arguments.one_of(opponents, "opponents", get_args(Opponents))
     self.compiled_game = game = compile_game(game)

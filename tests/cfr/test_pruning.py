@@ -37,7 +37,9 @@ NAMES = names(EVERY, always=("liar's dice", "random 2", "random 5"))
 
 def pruned(game, alternating=True, **constants):
   """Opens windows soon, and whether they pay or not."""
-  solver = FullWidthSolver(game, RegretMatching.plus(), alternating_updates=alternating, average_weights=1.0)
+  solver = FullWidthSolver(
+    game, RegretMatching.plus(), alternating_updates=alternating, average_weights=1.0
+  )
   return Pruned(solver, **{"shortest": 10, "worthwhile": math.inf} | constants)
 
 
@@ -403,7 +405,9 @@ def test_what_is_refused():
     Pruned(Pruned(solver))
   for sums in (
     solver.with_tapered_average(),
-    FullWidthSolver("kuhn_poker", RegretMatching.plus(), alternating_updates=False, correlated=True),
+    FullWidthSolver(
+      "kuhn_poker", RegretMatching.plus(), alternating_updates=False, correlated=True
+    ),
   ):
     with pytest.raises(errors.PruningError, match="take no pruning"):
       Pruned(sums)

@@ -25,7 +25,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   tolerance,
 )
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 from spiel_cfr.regret_minimizers.schedules import Schedule, evaluated
 
 # Iterations at which schedules of weights are looked at.
@@ -51,7 +51,7 @@ def match_and_note(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class NotedMatching(LocalMinimizer):
+class NotedMatching(RegretMinimizer):
   """Regret matching+ that notes; its state is the regrets, and for each infoset it keeps Z.
 
   Attributes:
@@ -70,7 +70,7 @@ class NotedMatching(LocalMinimizer):
     return np.stack([tie, evaluated(self.weights, iterations)], axis=1)
 
 
-def noted(minimizer: LocalMinimizer, weights: Schedule) -> NotedMatching:
+def noted(minimizer: RegretMinimizer, weights: Schedule) -> NotedMatching:
   """Returns regret matching+ with notes.
 
   Args:

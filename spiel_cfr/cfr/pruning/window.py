@@ -6,7 +6,7 @@ from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, WholeGameLoop
 from spiel_cfr.cfr.pruning.compaction import Compacted
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class Window:
@@ -17,7 +17,7 @@ class Window:
   """
 
   def __init__(
-    self, left: Compacted, minimizer: LocalMinimizer, whole: FullWidthState, game: CompiledGame
+    self, left: Compacted, minimizer: RegretMinimizer, whole: FullWidthState, game: CompiledGame
   ) -> None:
     """Copies what is left of a solver's state.
 

@@ -390,7 +390,9 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
 
 def _starts_warm(entry: catalogue.Entry) -> bool:
   """Whether it is a full-width solver, and nothing is pruned."""
-  return issubclass(entry.family, spiel_cfr.FullWidthSolver | spiel_cfr.Restarted) and not _is_pruned(entry)
+  return issubclass(
+    entry.family, spiel_cfr.FullWidthSolver | spiel_cfr.Restarted
+  ) and not _is_pruned(entry)
 
 
 def _is_pruned(entry: catalogue.Entry) -> bool:
