@@ -22,7 +22,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.adaptive_oftrl import LastLossAdaptiveOFTRL, SubtreeAdaptiveOFTRL
 from spiel_cfr.regret_minimizers.oftrl import LastLossOFTRL, Prediction, Regularizer, SubtreeOFTRL
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.stable_predictive.certificate import certify
 from spiel_cfr.stable_predictive.certificate_report import Certificate
 from spiel_cfr.stable_predictive.local_steps import (
@@ -136,7 +136,7 @@ class StablePredictiveCFRSolver(FullWidthSolver):
     self.prediction = prediction
     self.averaging = averaging
     power = float(get_args(Averaging).index(averaging))
-    minimizer: LocalMinimizer
+    minimizer: RegretMinimizer
     if adaptive:
       self.constants = adaptive_steps(compiled, regularizer, prediction, delta, power)
       make = SubtreeAdaptiveOFTRL if prediction == "subtree" else LastLossAdaptiveOFTRL
