@@ -167,16 +167,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, restarts on trial", restarted=True
     ),
     "adaptive": Entry(AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
-    "adaptive_certified": Entry(
-      AdaptiveOptimisticCFRSolver,
-      "adaptive optimistic CFR, best certified strategies and restarts from them",
-      {"average": "certified"},
-    ),
-    "adaptive_safeguarded": Entry(
-      AdaptiveOptimisticCFRSolver,
-      "adaptive optimistic CFR, with a bound in the worst case",
-      {"safeguard": 2.0},
-    ),
     "adaptive_simultaneous": Entry(
       Solver,
       "adaptive optimistic CFR, all players update at once",
@@ -211,12 +201,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       StablePredictiveCFRSolver,
       "stable-predictive optimistic CFR, adaptive steps, players update in turn",
       {"alternating_updates": True},
-    ),
-    "stable_predictive_level": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, constant steps from the levels of decisions",
-      {"steps": "level"},
-      "horizon",
     ),
     "stable_predictive_farina2019": Entry(
       StablePredictiveCFRSolver,

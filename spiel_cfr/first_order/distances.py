@@ -38,7 +38,12 @@ from spiel_cfr._numba.simd import LANES, full, load, store, where_greater
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, sequence
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
-from spiel_cfr.regret_minimizers.oftrl import Regularizer, exponential, least_exponent, project
+from spiel_cfr.regret_minimizers.regularizers import (
+  Regularizer,
+  exponential,
+  least_exponent,
+  project,
+)
 
 Weights = Literal["kroer2017", "farina2021", "one"]
 # Entries of `Block.parameters`: mu, and the lines of `Block.state` that hold z and are to hold the result.

@@ -41,7 +41,7 @@ from spiel_cfr.first_order.distances import Weights
 from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.oftrl import Regularizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # Entries of `smoothing`: each player's mu, and the tau of the next step where that is searched for.

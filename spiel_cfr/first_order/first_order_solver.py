@@ -19,7 +19,7 @@ from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.oftrl import Regularizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 # Of sums of values, as a fraction of the range of payoffs.
 _ROUNDING = 1e-13

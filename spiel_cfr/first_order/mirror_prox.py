@@ -39,7 +39,7 @@ from spiel_cfr.first_order.descent_steps import (
 from spiel_cfr.first_order.distances import Weights
 from spiel_cfr.first_order.first_order_solver import AveragedSolver
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.regret_minimizers.oftrl import Regularizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 # After a step that took no correction eta is multiplied by the one, before another attempt divided by the other.

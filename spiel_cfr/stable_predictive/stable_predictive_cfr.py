@@ -20,28 +20,28 @@ from spiel_cfr.cfr.averaging import Averaged
 from spiel_cfr.cfr.full_width import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.regret_minimizers.adaptive_oftrl import LastLossAdaptiveOFTRL, SubtreeAdaptiveOFTRL
-from spiel_cfr.regret_minimizers.oftrl import LastLossOFTRL, Prediction, Regularizer, SubtreeOFTRL
+from spiel_cfr.regret_minimizers.adaptive_oftrl import AdaptiveOFTRL
+from spiel_cfr.regret_minimizers.oftrl import OFTRL, Prediction
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.stable_predictive.adaptive_steps import (
+  AdaptiveSteps,
+  ConstantSteps,
+  adaptive_steps,
+  constant_steps,
+)
 from spiel_cfr.stable_predictive.certificate import certify
 from spiel_cfr.stable_predictive.certificate_report import Certificate
-from spiel_cfr.stable_predictive.local_steps import (
-  AdaptiveSteps,
-  FixedSteps,
-  adaptive_steps,
-  level_steps,
-  unproven_steps,
-)
 from spiel_cfr.stable_predictive.paper_steps import (
-  StepSizes,
+  PaperSteps,
   StepSizeTable,
   farina_steps,
+  paper_steps,
   step_size_table,
-  step_sizes,
 )
 
 Averaging: TypeAlias = Literal["uniform", "linear", "quadratic"]
-Steps: TypeAlias = Literal["adaptive", "level", "paper", "farina2019"]
+Steps: TypeAlias = Literal["adaptive", "paper", "farina2019"]
 
 # Chosen on liar's dice with a die of 3 and of 5 sides, goofspiel with 4 cards in ascending and random order, and
 # oshi-zumo with 4 coins.
@@ -59,7 +59,7 @@ class StablePredictiveCFRSolver(Solver):
     threshold: as given.
   """
 
-  constants: AdaptiveSteps | FixedSteps | StepSizes
+  constants: AdaptiveSteps | ConstantSteps | PaperSteps
 
   def __init__(
     self,
@@ -80,14 +80,12 @@ class StablePredictiveCFRSolver(Solver):
       game: a compiled game, or what `compile_game` takes.
       horizon: for how many iterations constant steps are to be best. It may be exceeded; the bound on the gap then
         stops falling. Adaptive steps need none and take none.
-      kappa: how far, at most, a player's strategy moves in an iteration, instead of what is best for the horizon: with
-        "paper" its sequence form in the Euclidean norm, with "level" the largest l1 movement of an infoset, summed over
-        the levels of the player's decisions.
+      kappa: how far, at most, a player's sequence form moves in an iteration, in the Euclidean norm, instead of what is
+        best for the horizon.
       regularizer: "entropy" or "euclidean".
-      steps: "adaptive" for steps that come from the errors of the predictions so far; "level" for constant ones, from
-        how much other players' movements can change utilities; "paper" for the paper's; a factor by which to multiply
-        the paper's: 100 is the paper's guarantee for 100 kappa; "farina2019" for those with which the paper's figures
-        were very probably made, of which nothing is proven.
+      steps: "adaptive" for steps that come from the errors of the predictions so far; "paper" for the paper's constant
+        ones; a factor by which to multiply the paper's: 100 is the paper's guarantee for 100 kappa; "farina2019" for
+        those with which the paper's figures were very probably made, of which nothing is proven.
       prediction: "subtree" carries the last gradient up with the new strategies below (the paper's equation 17);
         "last" predicts the last counterfactual utilities.
       alternating_updates: whether a player sees the strategies to which those before it have just updated. Averages of
@@ -97,7 +95,7 @@ class StablePredictiveCFRSolver(Solver):
       delta: of adaptive steps, how much they are held back, positive, 0.001 by default: V is never below (delta D)^2
         sqrt(t), D what utilities can be at most. Large ones give better bounds before the run, and shorter steps.
       threshold: of constant steps with entropy, how much probability at an infoset becomes 0 in all iterations together
-        (dynamic thresholding, see `LastLossOFTRL`); 0 for none.
+        (dynamic thresholding, see `OFTRL`); 0 for none.
 
     Raises:
       ArgumentError: neither horizon nor kappa is given where one is needed, or one is given where it means nothing, or
@@ -123,7 +121,7 @@ class StablePredictiveCFRSolver(Solver):
     if adaptive and self.threshold:
       raise errors.ArgumentError(
         "Adaptive steps are as long as the errors of predictions allow, and would count what is dropped as such. Take "
-        "a threshold with constant steps, as steps='level', or HedgeCFRSolver."
+        "a threshold with constant steps, as steps='paper', or HedgeCFRSolver."
       )
     compiled = compile_game(game)
     largest = max(map(abs, compiled.payoff_range))
@@ -139,12 +137,10 @@ class StablePredictiveCFRSolver(Solver):
     minimizer: LocalMinimizer
     if adaptive:
       self.constants = adaptive_steps(compiled, regularizer, prediction, delta, power)
-      make = SubtreeAdaptiveOFTRL if prediction == "subtree" else LastLossAdaptiveOFTRL
-      minimizer = make(self.constants.loss_norm, delta, power, regularizer)
+      minimizer = AdaptiveOFTRL(self.constants.loss_norm, delta, power, regularizer, prediction)
     else:
       self.constants = _constant_steps(compiled, steps, regularizer, prediction, horizon, kappa)
-      fixed = SubtreeOFTRL if prediction == "subtree" else LastLossOFTRL
-      minimizer = fixed(self.constants.steps, regularizer, self.threshold)
+      minimizer = OFTRL(self.constants.steps, regularizer, prediction, self.threshold)
     others: Averaged = "after" if adaptive and alternating_updates else "before"
     super().__init__(
       compiled,
@@ -172,8 +168,8 @@ class StablePredictiveCFRSolver(Solver):
 
     Raises:
       AbstractionError: infosets of the game are tied, which no theorem here is about.
-      ArgumentError: probabilities are dropped, likewise.
-      HoldError: a part of the policy is held, likewise.
+      ArgumentError: probabilities are dropped, which none is about either.
+      HoldError: a part of the policy is held, nor about that.
       WarmStartError: the run began from a policy, so that it can't be repeated.
     """
     if self.compiled_game.ties is not None:
@@ -207,7 +203,7 @@ def _checked_horizon(
       return None, None
     raise errors.ArgumentError(
       "Adaptive steps, the default, come from the run and need neither horizon nor kappa. Leave them out, or choose "
-      "constant steps with steps='level' or steps='paper'."
+      "constant steps with steps='paper'."
     )
   if horizon is not None:
     horizon = arguments.positive_integer(horizon, "horizon")
@@ -228,11 +224,9 @@ def _constant_steps(
   prediction: Prediction,
   horizon: int | None,
   kappa: float | None,
-) -> FixedSteps | StepSizes:
-  if steps == "level":
-    return level_steps(game, regularizer, prediction, horizon=horizon, kappa_root=kappa)
+) -> ConstantSteps | PaperSteps:
   if steps == "farina2019":
     lengths = farina_steps(game, regularizer, horizon=horizon, kappa_root=kappa)
-    return unproven_steps(game, regularizer, prediction, lengths)
+    return constant_steps(game, regularizer, prediction, lengths)
   factor = 1.0 if isinstance(steps, str) else steps
-  return step_sizes(game, regularizer, horizon=horizon, kappa_root=kappa).scaled(factor)
+  return paper_steps(game, regularizer, horizon=horizon, kappa_root=kappa).scaled(factor)

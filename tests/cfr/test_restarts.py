@@ -20,7 +20,7 @@ from spiel_cfr import Restarted, RestartedCFRSolver, catalogue, errors, policies
 from spiel_cfr.cfr.trials import rule
 from spiel_cfr.cfr.trials.flat import FlatTrials
 from spiel_cfr.games.sequence_form.blocks import block_kernel, expected_value, lanes
-from spiel_cfr.regret_minimizers.oftrl import LastLossOFTRL
+from spiel_cfr.regret_minimizers.oftrl import OFTRL
 from spiel_cfr.regret_minimizers.schedules import Fading
 
 # One of each kind of minimizer, of each order of updates, and of each way to average.
@@ -33,7 +33,6 @@ BASES = (
   "hedge",
   "cfr_simultaneous",
   "adaptive",
-  "adaptive_safeguarded",
   "stable_predictive_x10000",
   "stable_predictive_paper_euclidean",
 )
@@ -195,14 +194,12 @@ def test_which_runs_are_compiled(leduc):
   class Quiet(spiel_cfr.DCFRSolver):
     pass
 
-  adaptive = spiel_cfr.AdaptiveOptimisticCFRSolver
   for solver, compiled in (
     (spiel_cfr.DCFRSolver(leduc), True),
     (Quiet(leduc), True),
     (Own(leduc), False),
     (spiel_cfr.CFRPlusSolver(leduc, pruning="partial"), False),
-    (adaptive(leduc, safeguard=None), True),
-    (adaptive(leduc, safeguard=2.0), False),
+    (spiel_cfr.AdaptiveOptimisticCFRSolver(leduc), True),
   ):
     assert FlatTrials.fits(solver) == compiled, solver
 
@@ -399,9 +396,6 @@ class _NoWayBack(spiel_cfr.RegretMatching):
 def test_what_cannot_be_restarted_is_refused():
   with pytest.raises(errors.RestartError, match=r"_NoWayBack can't go on .* kernel `resume`"):
     Restarted(spiel_cfr.Solver("kuhn_poker", _NoWayBack()))
-  certified = spiel_cfr.AdaptiveOptimisticCFRSolver("kuhn_poker", average="certified")
-  with pytest.raises(errors.RestartError, match="restarts itself"):
-    Restarted(certified)
   for other in ("kuhn_poker", spiel_cfr.ExternalSamplingSolver("kuhn_poker")):
     with pytest.raises(errors.ArgumentError, match="full-width"):
       Restarted(other)
@@ -553,7 +547,7 @@ def test_regret_matching_goes_on_from_a_strategy():
 def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
   game = spiel_cfr.compile_game("kuhn_poker")
   steps = np.linspace(0.1, 1.0, game.num_infosets)
-  solver = spiel_cfr.Solver(game, LastLossOFTRL(steps, regularizer))
+  solver = spiel_cfr.Solver(game, OFTRL(steps, regularizer, "last"))
   solver.run(7)
   target = policies.uniform(game)
   for tree in game.treeplexes:

@@ -75,7 +75,7 @@ _BROKEN = [
   ("sensitivity", 1e-4, "change of the gradient"),
   ("alpha", 1e-6, "regret (6)"),
   ("kappa_root", 1e-4, "stability of the whole strategy"),
-  ("diameter", 1e-6, "local regret (6)"),
+  ("regularizer_range", 1e-6, "local regret (6)"),
 ]
 
 

@@ -126,7 +126,7 @@ def attempt(case: Case, value: Any) -> None:
     if function is spiel_cfr.shard:
       named["game"] = _in_parts()
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
-      named = {"horizon": 10, "steps": "level"} | named
+      named = {"horizon": 10, "steps": "paper"} | named
     _use(function(**named))
 
 

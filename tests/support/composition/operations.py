@@ -229,24 +229,6 @@ def certificate(context: Context) -> None:
     assert (found.guarantee is None) == (expected.guarantee is None)
 
 
-def certified(context: Context) -> None:
-  """The certified average is at least as good as the current policy, and what is kept never gets worse."""
-  solver = context.solver()
-  if isinstance(solver, spiel_cfr.Restarted):
-    solver = spiel_cfr.Restarted(solver._base, first_attempt=4)
-  best = np.inf
-  for _ in range(8):
-    solver.run(5)
-    current = spiel_cfr.nash_conv(context.form.enumerated, solver.current_policy_dict())
-    nash_conv = solver.nash_conv()
-    rounding = context.form.tolerance * context.form.scale
-    assert nash_conv <= min(best, current) + rounding
-    # What is only looked at because somebody asks is not kept.
-    best = getattr(solver, "certified_nash_conv", nash_conv)
-  found = spiel_cfr.nash_conv(context.form.enumerated, solver.average_policy_dict())
-  assert nash_conv == context.close(found)
-
-
 def warm_start(context: Context) -> None:
   """From a policy it goes on, the same from a file, and with other payoffs; a policy counts the same in all forms."""
   game, enumerated = context.form.compiled, context.form.enumerated
@@ -392,11 +374,6 @@ def _starts_warm(entry: catalogue.Entry) -> bool:
   return issubclass(entry.solver, WarmStarting)
 
 
-def _certifies(entry: catalogue.Entry) -> bool:
-  is_restarted = entry.restarted or issubclass(entry.solver, spiel_cfr.Restarted)
-  return is_restarted or entry.arguments.get("average") == "certified"
-
-
 OPERATIONS = (
   Operation("run in pieces", pieces),
   Operation("policies", policies),
@@ -412,8 +389,6 @@ OPERATIONS = (
     certificate,
     lambda entry: _is_stable_predictive(entry) and not entry.restarted,
   ),
-  # The best policy of an abstraction is not the best in the full game.
-  Operation("certified average", certified, _certifies, lambda form: not form.loses),
   Operation("warm start, transfer", warm_start, _starts_warm),
   Operation("pruning", pruning, lambda entry: "pruning" in entry.arguments),
 )
