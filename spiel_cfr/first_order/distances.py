@@ -188,9 +188,9 @@ class DilatedDistance:
       scales: mu, one for all players or shape (players,).
       players: whose steps; by default everybody's.
     """
-    scales = np.broadcast_to(scales, len(self._trees))
-    strategy, point = aligned_zeros(len(center)), np.zeros(len(center))
-    table = aligned_zeros(2, len(center))
+    scales = np.full(len(self._trees), scales)
+    strategy, point = np.zeros((2, len(center)))
+    table = np.zeros((2, len(center)))
     table[_CENTER] = center
     values = np.zeros(len(self._trees))
     for player in range(len(self._trees)) if players is None else players:

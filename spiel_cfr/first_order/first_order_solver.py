@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, aligned_zeros, require
+from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.numbers import exclusive
@@ -98,7 +98,7 @@ class FirstOrderSolver(Stepping):
 
   def _gradients(self, point: Float64s, players: Iterable[int] | None = None) -> Float64s:
     """Returns the gradients of some players, by default of all, at a point; 0 at the sequences of others."""
-    result: Float64s = aligned_zeros(self.compiled_game.end)
+    result = np.zeros(self.compiled_game.end)
     payoff = self.compiled_game.every_infoset.payoff
     for player in self._players if players is None else players:
       payoff.gradient_into(player, point, result)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import aligned_zeros, require
+from spiel_cfr._numba.arrays import require
 from spiel_cfr._util import arguments
 from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.first_order.responses import own_trees
@@ -67,7 +67,7 @@ class RTCFRPlusSolver(FirstOrderSolver):
   def _start(self) -> None:
     super()._start()
     self._strategy = forms.uniform(self.compiled_game)
-    self._regrets = aligned_zeros(1, self.compiled_game.end)
+    self._regrets = np.zeros((1, self.compiled_game.end))
     self._reference = self._point.copy()
     # The probability of playing at random.
     self._trembles = _FIRST_TREMBLES
