@@ -64,7 +64,7 @@ class LocalMinimizer:
 
   Attributes:
     observe: see the module's docstring.
-    predict: likewise, or None where `observe` chooses the next strategy itself.
+    predict: see there; None where `observe` chooses the next strategy itself.
     state_lines: how many numbers it keeps for each action of each infoset.
     local_lines: how many for each infoset.
   """

@@ -10,7 +10,7 @@ in that norm, and D a bound on counterfactual utilities (docs/stable_predictive.
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,6 +43,13 @@ class LocalSteps:
   spread: Float64s
   regularizer_range: Float64s
   simplex_diameter: float
+
+  def at(self, infosets: slice) -> Self:
+    """Returns the same of some infosets only."""
+    some: dict[str, Any] = {
+      name: value[infosets] for name, value in vars(self).items() if isinstance(value, np.ndarray)
+    }
+    return dataclasses.replace(self, **some)
 
   def movers(self, player: int, num_players: int) -> list[int]:
     """Returns whose movements make a player's errors: the others', and with the prediction "last" its own."""

@@ -31,16 +31,16 @@ class LocalPlayer(PlayerRun):
     super().__init__(run, player)
     assert isinstance(run.constants, AdaptiveSteps | ConstantSteps)
     tree, constants = self.tree, run.constants
-    self.constants = constants
-    self.loss_norm = constants.loss_norm[self.own]
-    self.ranges = constants.regularizer_range[self.own]
+    # Of all infosets, and of the player's own.
+    self._all, self.constants = constants, constants.at(self.own)
+    self.loss_norm, self.ranges = self.constants.loss_norm, self.constants.regularizer_range
     self.local_bounds = np.zeros(tree.num_infosets)
     self.update_cost = 0.0
     self._terms = np.zeros(tree.num_infosets)
     self._squares = np.zeros(tree.num_infosets)
     self._seen = np.zeros(self.game.end)
     # Before the first iteration any step gives the uniform strategy; None is the longest.
-    self._steps = constants.steps[self.own] if isinstance(constants, ConstantSteps) else None
+    self._steps = self.constants.steps if isinstance(self.constants, ConstantSteps) else None
 
   def check(self, worst: WorstCases, iteration: Iteration) -> None:
     """Checks losses, errors, local regrets, and how far strategies move."""
@@ -93,27 +93,20 @@ class LocalPlayer(PlayerRun):
     self.local_bounds = self._terms + (0.0 if steps is None else _ratio(self.ranges, steps))
     worst.record("local regret (2)", self.best_local, self.local_bounds, tiny, self.at_infoset)
     self._squares += size**2
-    if not isinstance(constants, AdaptiveSteps):
+    if not isinstance(constants, AdaptiveSteps) or not isinstance(self._all, AdaptiveSteps):
       return
-    squared = constants.squared_errors(self._of_game(self._squares), t)[self.own]
-    limit = constants.regret_factor[self.own] * np.sqrt(squared)
+    squared = constants.squared_errors(self._squares, t)
+    limit = constants.regret_factor * np.sqrt(squared)
     worst.record("local regret (i)", self.best_local, limit, tiny, self.at_infoset)
-    largest, settled = constants.largest_errors(t), constants.settled_errors(self.game, t)
-    worst.record("squared errors (ii)", squared, largest[self.own], 0.0, self.at_infoset)
+    largest, settled = constants.largest_errors(t), self._all.settled_errors(self.game, t)
+    worst.record("squared errors (ii)", squared, largest, 0.0, self.at_infoset)
     worst.record("squared errors (iii)", squared, settled[self.own], 0.0, self.at_infoset)
-
-  def _of_game(self, own: Float64s) -> Float64s:
-    """Numbers of the player's infosets among those of all."""
-    result = np.zeros(self.game.num_infosets)
-    result[self.own] = own
-    return result
 
   def _next_steps(self, t: int) -> Float64s:
     constants = self.constants
     if isinstance(constants, ConstantSteps):
-      return constants.steps[self.own]
-    squared = constants.squared_errors(self._of_game(self._squares), t)
-    return constants.steps_after(squared)[self.own]
+      return constants.steps
+    return constants.steps_after(constants.squared_errors(self._squares, t))
 
   def _check_movement(
     self, worst: WorstCases, iteration: Iteration, size: Float64s, push: Float64s
