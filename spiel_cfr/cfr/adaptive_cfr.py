@@ -30,7 +30,7 @@ class AdaptiveOptimisticCFRSolver(Solver):
       prediction: how much of a step the prediction moves.
       forgetting: of early errors; errors of before iteration t are multiplied by
         p / (p + forgetting_offset), p = (t - 1)^forgetting.
-      forgetting_offset: likewise; 0 forgets nothing.
+      forgetting_offset: what is added to p there; 0 forgets nothing.
       gamma: iteration t weighs t^gamma in the average.
 
     Raises:
