@@ -24,7 +24,7 @@ from spiel_cfr.stable_predictive.infoset_trees import largest_sum, own_infosets
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LocalSteps:
-  """What is known of every infoset, arrays of shape (infosets of all players,).
+  """What is known of every infoset under any steps: arrays of shape (infosets of all players,). A base class.
 
   Attributes:
     regularizer: "entropy" or "euclidean".
@@ -195,13 +195,12 @@ def adaptive_steps(
     delta: of the floor.
     power: iteration t weighs t^power.
   """
-  known = LocalSteps(**_known(game, regularizer, prediction, power))
+  known = _known(game, regularizer, prediction, power)
   floor, _ = floors_and_ranges(regularizer, game.loss_bounds, _actions(game), delta)
-  scale = SCALES[regularizer]
-  root = np.sqrt(known.regularizer_range)
-  longest = np.sqrt((scale * root) ** 2 + 4 * known.simplex_diameter**2)
+  scale, root = SCALES[regularizer], np.sqrt(known["regularizer_range"])
+  longest = np.sqrt((scale * root) ** 2 + 4 * known["simplex_diameter"] ** 2)
   return AdaptiveSteps(
-    **vars(known),
+    **known,
     floor=floor,
     scale=scale,
     delta=delta,

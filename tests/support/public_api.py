@@ -69,7 +69,6 @@ class Case:
 
 # What those that these are called with have no answer for, whatever the number.
 UNANSWERED = {
-  "LocalMinimizer.repeated(iterations)",
   "StablePredictiveCFRSolver.warm_start(iterations)",
 }
 
