@@ -86,7 +86,7 @@ from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.merge_policies import merge
@@ -144,7 +144,6 @@ __all__ = [
   "LPSolution",
   "LeastExploitable",
   "LinearGame",
-  "LocalMinimizer",
   "MirrorProxSolver",
   "NashConv",
   "OptimisticMirrorDescentSolver",
@@ -162,6 +161,7 @@ __all__ = [
   "RTCFRPlusSolver",
   "RayExecutor",
   "RegretMatching",
+  "RegretMinimizer",
   "Restarted",
   "RestartedCFRSolver",
   "Row",

@@ -9,7 +9,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule
 
 CLASS = "class"
@@ -20,7 +20,7 @@ class Described:
 
 
 # What an argument may be that is described so.
-_DESCRIBED = (LocalMinimizer, Schedule, Described)
+_DESCRIBED = (RegretMinimizer, Schedule, Described)
 
 
 def newest_class(bases: Sequence[type[Any]], name: str) -> Any:

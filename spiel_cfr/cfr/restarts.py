@@ -33,7 +33,7 @@ from spiel_cfr.cfr.trials.states import check_state
 from spiel_cfr.cfr.warm_start import WarmStarting
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class _Noted:
@@ -213,7 +213,7 @@ class Restarted(Stepping, WarmStarting):
     return self._base._with_held(probabilities)
 
   @property
-  def _minimizer(self) -> LocalMinimizer:
+  def _minimizer(self) -> RegretMinimizer:
     return self._base.minimizer
 
   def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:

@@ -1,4 +1,4 @@
-"""Variants of CFR from the literature, each a local minimizer and a weighting on the shared loop.
+"""Variants of CFR from the literature, each a regret minimizer and a weighting on the shared loop.
 
 As in their papers, updates alternate, and averages take the strategy of iteration t before its owner's update.
 """

@@ -31,7 +31,7 @@ from spiel_cfr.cfr.substitute_regrets import (
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm, warm_form
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm, warm_form
 
 
 class WarmStarting(IterativeSolver):
@@ -88,7 +88,7 @@ class WarmStarting(IterativeSolver):
 
   @property
   @abc.abstractmethod
-  def _minimizer(self) -> LocalMinimizer:
+  def _minimizer(self) -> RegretMinimizer:
     """What every infoset does."""
 
   @abc.abstractmethod
@@ -121,7 +121,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 
 def plan(
   game: CompiledGame,
-  minimizer: LocalMinimizer,
+  minimizer: RegretMinimizer,
   probabilities: Float64s,
   iterations: int | None,
   form: WarmForm | None,
@@ -158,7 +158,7 @@ def plan(
 
 
 def begin_from(
-  loop: Loop, minimizer: LocalMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
+  loop: Loop, minimizer: RegretMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
 ) -> None:
   """Brings a loop that is before its first iteration to where `plan` says.
 

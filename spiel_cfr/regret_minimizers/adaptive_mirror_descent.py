@@ -30,7 +30,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
   tolerance,
 )
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 from spiel_cfr.regret_minimizers.regularizers import project_shifted
 
 # Columns of `Block.parameters` after the tie tolerance: d_t^2, the factor on the steps, how much of one the prediction
@@ -107,7 +107,7 @@ def resume_adaptive(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class AdaptiveOptimisticDescent(LocalMinimizer):
+class AdaptiveOptimisticDescent(RegretMinimizer):
   """See the module's docstring. Its state is z and the last prediction; for each infoset it keeps V.
 
   Attributes:

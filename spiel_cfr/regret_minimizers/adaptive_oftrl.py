@@ -41,7 +41,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
 )
 from spiel_cfr.regret_minimizers.oftrl import Prediction
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm, relative_tie
 from spiel_cfr.regret_minimizers.regularizers import (
   Regularizer,
   gradient_at,
@@ -145,7 +145,7 @@ def resume_at_center(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AdaptiveOFTRL(LocalMinimizer):
+class AdaptiveOFTRL(RegretMinimizer):
   """See the module's docstring.
 
   Its state is the cumulative weighted regret and the prediction; for each infoset it keeps S, the floor and scale^2 L.
@@ -198,7 +198,7 @@ class AdaptiveOFTRL(LocalMinimizer):
     """None: how long steps should be is not known before there are errors."""
     return ()
 
-  def resumable(self) -> LocalMinimizer:
+  def resumable(self) -> RegretMinimizer:
     """Returns the same minimizer with a center."""
     return dataclasses.replace(self, centered=True)
 

@@ -33,7 +33,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
 )
 from spiel_cfr.regret_minimizers.dynamic_thresholds import drop_smallest
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 from spiel_cfr.regret_minimizers.regularizers import (
   Regularizer,
   gradient_at,
@@ -118,7 +118,7 @@ def resume_oftrl(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class OFTRL(LocalMinimizer):
+class OFTRL(RegretMinimizer):
   """OFTRL with constant steps. Its state is the cumulative regret.
 
   Dropping M_t = threshold / (zeta(3/2) t^(3/2)) in iteration t keeps fast rates: all of it sums to the threshold at
@@ -171,7 +171,7 @@ class OFTRL(LocalMinimizer):
 
 
 @dataclasses.dataclass(frozen=True)
-class Hedge(LocalMinimizer):
+class Hedge(RegretMinimizer):
   """Multiplicative weights, each iteration with the step that is best for a horizon ending there.
 
       step^t = rate * sqrt(8 log(actions) / t) / payoff range

@@ -32,7 +32,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
   tolerance,
 )
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 
 # Columns of `Block.parameters` after the tie tolerance.
 _LOGARITHM, _IS_FIRST, _MOST_OPTIMISM, _UNIT = 1, 2, 3, 4
@@ -123,7 +123,7 @@ def resume_volatile(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class VolatilityAdaptiveMatching(LocalMinimizer):
+class VolatilityAdaptiveMatching(RegretMinimizer):
   """See the module's docstring. Its state is R; for each infoset it keeps e.
 
   Attributes:

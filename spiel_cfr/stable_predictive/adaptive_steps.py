@@ -190,7 +190,7 @@ def adaptive_steps(
 
   Args:
     game: the game.
-    regularizer: of the local minimizers.
+    regularizer: of the regret minimizers.
     prediction: what they predict.
     delta: of the floor.
     power: iteration t weighs t^power.

@@ -22,7 +22,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.adaptive_oftrl import AdaptiveOFTRL
 from spiel_cfr.regret_minimizers.oftrl import OFTRL, Prediction
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 from spiel_cfr.stable_predictive.adaptive_steps import (
   AdaptiveSteps,
@@ -134,7 +134,7 @@ class StablePredictiveCFRSolver(Solver):
     self.prediction = prediction
     self.averaging = averaging
     power = float(get_args(Averaging).index(averaging))
-    minimizer: LocalMinimizer
+    minimizer: RegretMinimizer
     if adaptive:
       self.constants = adaptive_steps(compiled, regularizer, prediction, delta, power)
       minimizer = AdaptiveOFTRL(self.constants.loss_norm, delta, power, regularizer, prediction)

@@ -331,7 +331,7 @@ def leave_it(block):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stubborn(spiel_cfr.LocalMinimizer):
+class Stubborn(spiel_cfr.RegretMinimizer):
   """Never learns anything."""
 
   observe = play_on

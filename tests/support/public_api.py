@@ -158,7 +158,7 @@ def _is_record(cls: type) -> bool:
   """Returns whether objects only say what the library has found, so that nobody makes them."""
   is_plain = dataclasses.is_dataclass(cls) and not hasattr(cls, "__post_init__")
   return (
-    (is_plain and not issubclass(cls, spiel_cfr.LocalMinimizer))
+    (is_plain and not issubclass(cls, spiel_cfr.RegretMinimizer))
     or issubclass(cls, BaseException | enum.Enum)
     or hasattr(cls, "_fields")
   )
@@ -363,7 +363,7 @@ def _use(result: Any) -> None:
   if isinstance(result, spiel_cfr.IterativeSolver):
     result.run(2)
     assert math.isfinite(result.nash_conv())
-  elif isinstance(result, spiel_cfr.LocalMinimizer):
+  elif isinstance(result, spiel_cfr.RegretMinimizer):
     _use(spiel_cfr.Solver(_compiled(), result))
   elif isinstance(result, spiel_cfr.Every | spiel_cfr.Powers):
     assert result(5) > 5

@@ -43,7 +43,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.ledger import NotedMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule
 
 # The first window begins after so many times its iterations.
@@ -81,7 +81,7 @@ class PruningSolver(Windowed):
   def __init__(
     self,
     game: AnyGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     *,
     alternating_updates: bool = True,
     average_weights: Numbers = 0.0,
