@@ -48,7 +48,7 @@ class OwnRegretMatching(spiel_cfr.RegretMinimizer):
 
 def main(_: list[str]) -> None:
   game = spiel_cfr.compile_game(_GAME.value)
-  own, library = spiel_cfr.Solver(game, OwnRegretMatching()), spiel_cfr.CFRSolver(game)
+  own, library = spiel_cfr.FullWidthSolver(game, OwnRegretMatching()), spiel_cfr.CFRSolver(game)
   for name, solver in {"own": own, "library": library}.items():
     solver.prepare()
     start = time.perf_counter()

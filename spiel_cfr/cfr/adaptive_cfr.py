@@ -1,12 +1,12 @@
 """Adaptive optimistic CFR: no horizon, no unit of payoffs, no tuning."""
 
 from spiel_cfr.cfr.averaging import Averaged
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 
 
-class AdaptiveOptimisticCFRSolver(Solver):
+class AdaptiveOptimisticCFRSolver(FullWidthSolver):
   """CFR with adaptive optimistic mirror descent at every infoset: see `regret_minimizers.adaptive_mirror_descent`.
 
   Updates alternate. Every player but the last averages the strategy to which it has just updated, the one that the

@@ -67,7 +67,7 @@ def from_json(value: Any) -> Any:
 
 
 def signature(description: Any) -> str:
-  """Returns what `IterativeSolver.description` returns as a call."""
+  """Returns what `Solver.description` returns as a call."""
   try:
     arguments = [f"{name}={value!r}" for name, value in description["arguments"].items()]
     if "solver" in description:

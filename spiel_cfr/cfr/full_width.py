@@ -34,7 +34,7 @@ _TAPERED = "tapered"
 _FEWEST, _TABLE = 64, 512
 
 
-class Solver(Looped, Stepping, Holding):
+class FullWidthSolver(Looped, Stepping, Holding):
   """A full-width solver: a regret minimizer, the weights of its average, and an order of updates.
 
   It is used as OpenSpiel's solvers are:
@@ -165,7 +165,7 @@ class Solver(Looped, Stepping, Holding):
     forms.check_behavioral_form(self.compiled_game, state["_strategy"])
 
   def _loaded(self) -> None:
-    self._loop.hold(held_sequences(self.compiled_game, self._held))
+    self._loop.lock(held_sequences(self.compiled_game, self._held))
     self._loop.refresh()
 
   @property
@@ -268,7 +268,7 @@ class Solver(Looped, Stepping, Holding):
   def with_tapered_average(self) -> Self:
     """Returns the same solver before its first iteration, with an average whose weights vanish at the end too.
 
-    That is `Solver(..., tapered=True)` for solvers that have a name:
+    That is `FullWidthSolver(..., tapered=True)` for solvers that have a name:
 
         solver = DCFRSolver("leduc_poker").with_tapered_average()
 
@@ -299,7 +299,7 @@ class Solver(Looped, Stepping, Holding):
 
   @property
   def is_plain(self) -> bool:
-    """Whether its iterations, averages and restarts are those of `Solver`; who overrides one of these says so."""
+    """Whether its iterations, averages and restarts are those of `FullWidthSolver`; who overrides one of these says so."""
     return True
 
   @property

@@ -18,7 +18,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.numbers import check_weights, exclusive
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame
@@ -44,7 +44,7 @@ DEFAULT_MAX_INFOSETS = 2_000_000
 _LEAST_LOGARITHM = -1000.0
 
 
-class SamplingSolver(IterativeSolver):
+class SamplingSolver(Solver):
   """A Monte Carlo solver: a sampler, a way to average, a regret minimizer.
 
   It is used as OpenSpiel's are, with `solver.iteration()` or, faster, `solver.run(1000)`; and as all solvers here are,

@@ -17,7 +17,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import Averaged
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.adaptive_oftrl import AdaptiveOFTRL
@@ -48,7 +48,7 @@ Steps: TypeAlias = Literal["adaptive", "paper", "farina2019"]
 DELTA = 0.001
 
 
-class StablePredictiveCFRSolver(Solver):
+class StablePredictiveCFRSolver(FullWidthSolver):
   """CFR with optimistic follow-the-regularized-leader and step sizes that a theory gives.
 
   Attributes:
@@ -169,7 +169,7 @@ class StablePredictiveCFRSolver(Solver):
     Raises:
       AbstractionError: infosets of the game are tied, which no theorem here is about.
       ArgumentError: probabilities are dropped, which none is about either.
-      HoldError: a part of the policy is held, nor about that.
+      LockError: a part of the policy is held, nor about that.
       WarmStartError: the run began from a policy, so that it can't be repeated.
     """
     if self.compiled_game.ties is not None:
@@ -183,7 +183,7 @@ class StablePredictiveCFRSolver(Solver):
         "run without a threshold."
       )
     if self._held.any():
-      raise errors.HoldError(
+      raise errors.LockError(
         f"The theory says nothing of held policies, as {self!r} has one. Judge it by its play, or hold nothing."
       )
     if self.warm_iterations:

@@ -45,7 +45,7 @@ def test_without_chance_chance_sampling_is_the_full_width_solver(
 def test_discounted_regret_matching_plus_is_that_of_the_full_width_solver() -> None:
   minimizer = RegretMatching.discounted_plus(1.5)
   sampled = spiel_cfr.ChanceSamplingSolver(WITHOUT_CHANCE, minimizer=minimizer, average_weights=1.0)
-  exact = spiel_cfr.Solver(WITHOUT_CHANCE, minimizer, average_weights=1.0)
+  exact = spiel_cfr.FullWidthSolver(WITHOUT_CHANCE, minimizer, average_weights=1.0)
   sampled.run(50)
   exact.run(50)
   np.testing.assert_allclose(

@@ -52,7 +52,7 @@ def test_checkpoints_go_on_as_if_nothing_had_stopped(make: samplers.Make, tmp_pa
   solver = make("leduc_poker", seed=3)
   solver.run(60)
   solver.save(path)
-  loaded = spiel_cfr.IterativeSolver.load(path, "leduc_poker")
+  loaded = spiel_cfr.Solver.load(path, "leduc_poker")
   assert isinstance(loaded, type(solver))
   assert loaded.iteration == 60
   later = make("leduc_poker", seed=3)

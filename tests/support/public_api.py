@@ -360,11 +360,11 @@ def _arguments(function: Any) -> dict[str, Any]:
 
 def _use(result: Any) -> None:
   """Does with a result what one does with it; it has to work, or be refused by name."""
-  if isinstance(result, spiel_cfr.IterativeSolver):
+  if isinstance(result, spiel_cfr.Solver):
     result.run(2)
     assert math.isfinite(result.nash_conv())
   elif isinstance(result, spiel_cfr.RegretMinimizer):
-    _use(spiel_cfr.Solver(_compiled(), result))
+    _use(spiel_cfr.FullWidthSolver(_compiled(), result))
   elif isinstance(result, spiel_cfr.Every | spiel_cfr.Powers):
     assert result(5) > 5
   elif isinstance(result, spiel_cfr.Checkpoints):

@@ -80,7 +80,7 @@ class FlatLoop(Loop):
     self.tapered = zeros(game.end if tapered else 0)
     self.gradients = aligned_zeros(game.end if correlated and game.num_players > 2 else 0)
     self.play_values = np.zeros(game.num_players if correlated else 0)
-    self.hold(np.zeros(0, np.int64))
+    self.lock(np.zeros(0, np.int64))
     self.state = zeros(minimizer.state_lines, game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES)
@@ -103,7 +103,7 @@ class FlatLoop(Loop):
 
   def hold(self, sequences: Int64s) -> None:
     """See the base class."""
-    super().hold(sequences)
+    super().lock(sequences)
     self.__dict__.pop("_run", None)
 
   @functools.cached_property

@@ -54,7 +54,7 @@ class PartsLoop(Loop):
     self.gradients = aligned_zeros(0)
     self.play_values = np.zeros(len(PLAYERS) if correlated else 0)
     self._parts = partition.parts
-    self.hold(np.zeros(0, np.int64))
+    self.lock(np.zeros(0, np.int64))
     for line, values in enumerate(self._initial_local):
       self.set_local_line(line, values)
 
