@@ -212,12 +212,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       "stable-predictive optimistic CFR, adaptive steps, players update in turn",
       {"alternating_updates": True},
     ),
-    "stable_predictive_level": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, constant steps from the levels of decisions",
-      {"steps": "level"},
-      "horizon",
-    ),
     "stable_predictive_farina2019": Entry(
       StablePredictiveCFRSolver,
       "stable-predictive optimistic CFR, the steps of the paper's figures, nothing proven",

@@ -264,6 +264,11 @@ class FullWidthSolver(Solver):
     """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""
     return evaluate.original_nash_conv(self.compiled_game, self.sums())
 
+  def minimizer_local(self, line: int) -> Float64s:
+    """Returns a line of what the minimizer keeps of infosets, in the game's order, shape (infosets,)."""
+    self._runtime.loop.gather()
+    return self._runtime.loop.local_line(line)
+
   def init_from_strategy(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.
 

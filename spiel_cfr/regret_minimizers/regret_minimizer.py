@@ -34,6 +34,7 @@ which it may do that, the best first, and for each of these by a method: `repeat
 the same regrets T times ("substitute"); `scaled` is a state from which `resume` takes its scale ("proportional").
 """
 
+import abc
 import dataclasses
 from typing import Literal, TypeAlias
 
@@ -59,20 +60,20 @@ _SINGLE_TIE = 1e-7
 
 
 @dataclasses.dataclass(frozen=True)
-class RegretMinimizer:
+class RegretMinimizer(abc.ABC):
   """The contract. Subclasses name their kernels and how much they keep.
 
   Attributes:
     observe: see the module's docstring.
-    predict: likewise, or None where `observe` chooses the next strategy itself.
+    predict: see there; None where `observe` chooses the next strategy itself.
     state_lines: how many numbers it keeps for each action of each infoset.
     local_lines: how many for each infoset.
   """
 
   @property
+  @abc.abstractmethod
   def observe(self) -> Kernel:
     """The kernel that sees the utilities of an iteration; a plain class attribute will do."""
-    raise NotImplementedError(f"{type(self).__name__} does not say what its kernel `observe` is.")
 
   @property
   def predict(self) -> Kernel | None:

@@ -202,7 +202,7 @@ def test_no_certificate_of_what_no_theory_is_about():
   solver.lock({"0": {0: 0.5, 1: 0.5}})
   solver.run(5)
   with pytest.raises(errors.LockError, match="hold nothing"):
-    solver.certificate()
+    certificate(solver)
 
 
 def test_mistakes():

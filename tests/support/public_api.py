@@ -70,7 +70,6 @@ class Case:
 
 # What those that these are called with have no answer for, whatever the number.
 UNANSWERED = {
-  "RegretMinimizer.repeated(iterations)",
   "StablePredictiveCFRSolver.warm_start(iterations)",
 }
 
@@ -127,7 +126,7 @@ def attempt(case: Case, value: Any) -> None:
     if function in (spiel_cfr.shard, spiel_cfr.solve_refining):
       named["game"] = _in_parts()
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
-      named = {"horizon": 10, "steps": "level"} | named
+      named = {"horizon": 10, "steps": "paper"} | named
     _use(function(**named))
 
 

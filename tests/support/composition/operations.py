@@ -210,7 +210,7 @@ def copies(context: Context) -> None:
 def certificate(context: Context) -> None:
   """The certificate finds the theory kept, and on the enumerated game says the same."""
   solver = context.solver(ITERATIONS)
-  found = solver.certificate()
+  found = certificate(solver)
   assert found.iterations == ITERATIONS
   in_game = spiel_cfr.evaluation.evaluate.evaluate(
     solver.compiled_game, solver.average_sequence_form()
@@ -226,24 +226,6 @@ def certificate(context: Context) -> None:
     assert [check.name for check in found.checks] == [check.name for check in expected.checks]
     assert found.gap == context.close(expected.gap)
     assert (found.guarantee is None) == (expected.guarantee is None)
-
-
-def certified(context: Context) -> None:
-  """The certified average is at least as good as the current policy, and what is kept never gets worse."""
-  solver = context.solver()
-  if isinstance(solver, spiel_cfr.Restarted):
-    solver = spiel_cfr.Restarted(solver._base, first_attempt=4)
-  best = np.inf
-  for _ in range(8):
-    solver.run(5)
-    current = spiel_cfr.nash_conv(context.form.enumerated, solver.current_policy_dict())
-    nash_conv = solver.nash_conv()
-    rounding = context.form.tolerance * context.form.scale
-    assert nash_conv <= min(best, current) + rounding
-    # What is only looked at because somebody asks is not kept.
-    best = getattr(solver, "certified_nash_conv", nash_conv)
-  found = spiel_cfr.nash_conv(context.form.enumerated, solver.average_policy_dict())
-  assert nash_conv == context.close(found)
 
 
 def warm_start(context: Context) -> None:
@@ -399,10 +381,6 @@ def _is_pruned(entry: catalogue.Entry) -> bool:
   return entry.wrapper is spiel_cfr.Pruned
 
 
-def _certifies(entry: catalogue.Entry) -> bool:
-  return entry.wrapper is spiel_cfr.Restarted or entry.family is spiel_cfr.Restarted
-
-
 OPERATIONS = (
   Operation("run in pieces", pieces),
   Operation("policies", policies),
@@ -418,8 +396,6 @@ OPERATIONS = (
     certificate,
     lambda entry: _is_stable_predictive(entry) and entry.wrapper is None,
   ),
-  # The best policy of an abstraction is not the best in the full game.
-  Operation("certified average", certified, _certifies, lambda form: not form.loses),
   Operation("warm start, transfer", warm_start, _starts_warm),
   Operation("pruning", pruning, _is_pruned),
 )

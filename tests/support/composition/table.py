@@ -11,7 +11,7 @@ import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import SamplingSolver, catalogue, errors
-from spiel_cfr.first_order.first_order_solver import GradientSolver
+from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.openspiel.loading import can_be_loaded_again
 
 WORKS = "works"
@@ -97,7 +97,7 @@ def _is_for_saddle_points(cell: Cell) -> bool:
 
 
 def _is_first_order(cell: Cell) -> bool:
-  return issubclass(catalogue.SOLVERS[cell.solver].family, GradientSolver)
+  return issubclass(catalogue.SOLVERS[cell.solver].family, FirstOrderSolver)
 
 
 @functools.cache
