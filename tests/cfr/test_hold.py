@@ -11,6 +11,7 @@ from scipy import optimize, sparse
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr.stable_predictive import certificate
 
 SOLVERS = {
   "cfr+": spiel_cfr.CFRPlusSolver,
@@ -201,7 +202,7 @@ def test_no_certificate_of_what_no_theory_is_about():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker")
   solver.lock({"0": {0: 0.5, 1: 0.5}})
   solver.run(5)
-  with pytest.raises(errors.LockError, match="hold nothing"):
+  with pytest.raises(errors.LockError, match="lock nothing"):
     certificate(solver)
 
 
