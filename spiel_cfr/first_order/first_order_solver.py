@@ -3,9 +3,8 @@
 import abc
 import copy
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyspiel
@@ -14,15 +13,11 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
-
-# Of sums of values, as a fraction of the range of payoffs.
-_ROUNDING = 1e-13
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -62,13 +57,6 @@ class AveragedState(FirstOrderState):
 S = TypeVar("S", bound=FirstOrderState)
 
 
-class _Run(NamedTuple, Generic[S]):
-  """What belongs to a run."""
-
-  state: S
-  slices: Slices
-
-
 class FirstOrderSolver(Solver, Generic[S]):
   """Base class of solvers whose iterations are made of gradients of players and steps over their treeplexes.
 
@@ -81,15 +69,12 @@ class FirstOrderSolver(Solver, Generic[S]):
       norm of any player's gradient changes when each other's sequence form moves by 1.
   """
 
-  _runtime: _Run[S]
-  # Whether the method is one for saddle points only.
-  _two_players: ClassVar[bool] = False
+  _runtime: S
 
   def __init__(self, game: AnyGame) -> None:
     """Makes what all methods need of a compiled game, or of what `compile_game` takes; the caller calls `reset`.
 
     Raises:
-      UnsupportedGameError: the method is for constant-sum games of two players, and the game is none.
       AbstractionError: infosets of the game are tied.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
       GameError: see `compile_game`.
@@ -100,20 +85,11 @@ class FirstOrderSolver(Solver, Generic[S]):
         f"In {compiled} infosets of imperfect recall are tied, so that its strategies are no convex set, over which "
         f"{type(self).__name__} could take steps. Take buckets that remember the player's own actions, or CFRSolver."
       )
-    if self._two_players and not compiled.is_two_player_constant_sum:
-      raise errors.UnsupportedGameError(
-        f"{type(self).__name__} finds saddle points, which only constant-sum games of two players have; "
-        f"{compiled.game_string} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
-        "OptimisticMirrorDescentSolver."
-      )
     check_payoffs(compiled.game_string, compiled.payoff_range)
     self._players = range(compiled.num_players)
     bounds = [compiled.payoff.sensitivity(compiled.treeplexes, player) for player in self._players]
     # Where nobody's strategy matters to anybody, any number will do.
     self.coupling = max(*bounds) or 1.0
-    # What the players' returns sum to, and how far sums of values may be from that by rounding.
-    self._total = compiled.constant_sum or 0.0
-    self._rounding = _ROUNDING * (compiled.payoff_range[1] - compiled.payoff_range[0])
 
   @abc.abstractmethod
   def _first_state(self) -> S:
@@ -137,11 +113,11 @@ class FirstOrderSolver(Solver, Generic[S]):
     return result
 
   def reset(self) -> None:
-    self._runtime = _Run(self._first_state(), Slices(self.compiled_game.end))
+    self._runtime = self._first_state()
 
   @property
   def state(self) -> S:
-    return self._runtime.state
+    return self._runtime
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -158,7 +134,8 @@ class FirstOrderSolver(Solver, Generic[S]):
   @exclusive
   def prepare(self) -> None:
     """Compiles kernels or takes them from disk: a copy does an iteration."""
-    copy.copy(self).evaluate_and_update_policy()
+    other = copy.copy(self)
+    other._iterate(other.state)
     self.nash_conv()
 
   @exclusive
@@ -168,23 +145,20 @@ class FirstOrderSolver(Solver, Generic[S]):
 
   @exclusive
   def run(self, iterations: int) -> None:
-    for count in self._runtime.slices(arguments.positive_integer(iterations, "iterations")):
-      roots = self._advance(count).tolist()
-      # What is not finite anywhere makes its way up to the root.
-      if not all(map(math.isfinite, roots)):
-        raise errors.NotFiniteError(
-          f"After {self.iteration:,} iterations of {type(self).__name__} the players' values are {roots}: steps or "
-          "payoffs were too large for floating-point numbers. Take smaller steps."
-        )
+    self._advance(arguments.positive_integer(iterations, "iterations"))
 
-  def _advance(self, count: int) -> Float64s:
-    """Does iterations, at least one; returns what `_iterate` has returned last."""
+  def _advance(self, count: int) -> None:
     state = self.state
-    with DeferredInterrupt():
-      for _ in range(count):
-        values = self._iterate(state)
+    for _ in range(count):
+      with DeferredInterrupt():
+        roots = self._iterate(state)
         state.iteration += 1
-    return values
+      # What is not finite anywhere makes its way up to the root.
+      if not np.isfinite(roots).all():
+        raise errors.NotFiniteError(
+          f"After {self.iteration:,} iterations of {type(self).__name__} the players' values are {roots.tolist()}: "
+          "steps or payoffs were too large for floating-point numbers. Take smaller steps."
+        )
 
   @property
   def game(self) -> pyspiel.Game:
