@@ -63,7 +63,7 @@ def test_what_is_free_is_optimal(name, seed):
   probabilities = policies.behavioral_form(compiled, rng.random(compiled.end))
   part = policies.to_dict(compiled, probabilities)
   solver.lock({key: part[key] for key in names})
-  expected = constrained_value(compiled, solver._held, probabilities)
+  expected = constrained_value(compiled, solver.state.locked, probabilities)
   free = spiel_cfr.solve_lp(compiled).value
   assert abs(expected - free) > 1e-3
   solver.run(3000)
@@ -217,7 +217,7 @@ def test_mistakes():
   ):
     with pytest.raises(errors.PolicyError, match=words):
       solver.lock(part, names)
-  assert not solver._held.any()
+  assert not solver.state.locked.any()
   solver.run(1)
   with pytest.raises(errors.LockError, match="before the first iteration"):
     solver.lock({"0": {0: 1.0}})

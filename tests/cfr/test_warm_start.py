@@ -52,7 +52,7 @@ def dictionary(game, probabilities):
 
 
 def weight_of(solver, iterations):
-  return float(solver._average_weights(np.arange(1, iterations + 1)).sum())
+  return float(solver.average_weights(np.arange(1, iterations + 1)).sum())
 
 
 @pytest.mark.parametrize("number", range(len(GAMES)))
