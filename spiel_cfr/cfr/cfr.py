@@ -330,9 +330,9 @@ class FullWidthSolver(Solver):
     """
     if self.iteration:
       raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
-    if self.compiled_game.ties is not None:
+    if self.compiled_game.shared_infosets is not None:
       raise errors.LockError(
-        f"In {self.compiled_game} infosets of imperfect recall are tied, and one can't be locked without the others. "
+        f"In {self.compiled_game} infosets are shared (imperfect recall), and one can't be locked without the others. "
         "Take buckets that remember the player's own actions, or the full game."
       )
     if self._opponents == "best_response":

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr._numba.simd import MOST_LANES
-from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex

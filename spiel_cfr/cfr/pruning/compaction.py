@@ -4,7 +4,7 @@ Where a sequence is pruned, its owner does not play it, and neither what follows
 matter to anybody. Dropped are pruned sequences, the owner's infosets below them, those of others that nothing can lead
 to any more, and the leaves of which a player's sequence is dropped. Infosets of the same depth are then grouped by how
 many actions they have left. Those with one have nothing to decide, and are left out as well: see
-`games.compiled.decisions`.
+`games.compiled.forced_moves`.
 """
 
 from typing import NamedTuple
