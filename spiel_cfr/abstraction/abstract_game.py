@@ -34,7 +34,7 @@ from spiel_cfr.abstraction.buckets import (
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
+from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.shared_infosets import Ties, build_ties
 from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel

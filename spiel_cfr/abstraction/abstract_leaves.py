@@ -6,7 +6,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
+from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.payoffs.private_types import public_states
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr._numba.simd import LANES, MOST_LANES
-from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays
+from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.deal import Deal
@@ -96,7 +96,8 @@ class PokerTerminals(Payoff):
     most = max(len(hands) for number in boards for hands in layout.boards[number].hands)
     table[0, 2:5] = values.add(payoffs), most, layout.deal.num_cards + 2
     arrays = PayoffArrays(
-      table=table,
+      players=NO_PLAYERS,
+      runs=table,
       rows=rows.joined(),
       others=np.array(terminals, np.uint32).reshape(-1, 4).T.copy(),
       values=values.joined(),
@@ -115,7 +116,7 @@ class PokerTerminals(Payoff):
   @property
   def num_lines(self) -> int:
     """How many pairs of a hand and a vector of terminals, as many as float64 has, a gradient goes through."""
-    table, values = self.arrays.table.astype(np.int64), self.arrays.values
+    table, values = self.arrays.runs.astype(np.int64), self.arrays.values
     lines, payoffs = 0, values[table[0, 2] :]
     for board in table[2:]:
       terminals = payoffs[board[8] : board[11]].reshape(-1, LANES)

@@ -28,7 +28,7 @@ def left_gradient(
   player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
   """Adds up the terminals, a vector of them at a time."""
-  table, rows, others, values = arrays
+  _, table, rows, others, values, _, _ = arrays
   lanes, opponent, sign = width(utility), _ONE - player, 1.0 - 2.0 * player
   most = table[0, 2]
   for i in range(table[player, 0], table[player, 1]):
@@ -79,7 +79,7 @@ class LeftHands(Payoff):
   @property
   def num_lines(self) -> int:
     """See `PokerTerminals.num_lines`."""
-    return int(self.arrays.table[2:, 1:3].sum())
+    return int(self.arrays.runs[2:, 1:3].sum())
 
   @property
   def num_fetched(self) -> int:
@@ -88,7 +88,7 @@ class LeftHands(Payoff):
 
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
     """See the base class."""
-    table, others = self.arrays.table, self.arrays.others
+    table, others = self.arrays.runs, self.arrays.others
     opponent, end = 1 - player, int(table[:2, 1].max())
     own, other, payoffs = [], [], []
     mine = slice(*table[player, :2].tolist())

@@ -17,7 +17,7 @@ from spiel_cfr._numba.arrays import (
 )
 from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._numba.simd import LANES, lowest_bit
-from spiel_cfr.games.payoffs.payoff import PayoffArrays, payoff_arrays_type
+from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, PayoffArrays, payoff_arrays_type
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.left_hands import COLUMNS, LeftHands, left_gradient
 from spiel_cfr.poker.terminals import HAND_LINES, IN_ORDER
@@ -67,7 +67,7 @@ def list_hands(
   Returns:
     How many hands all of these have, left or not.
   """
-  table, every, words = arrays.table, _ZERO, np.uint64(here.shape[1]) // _TWO
+  table, every, words = arrays.runs, _ZERO, np.uint64(here.shape[1]) // _TWO
   for board in range(_TWO, np.uint64(table.shape[0])):
     for terminal in range(table[board, 8], table[board, 11]):
       if arrays.values[table[0, 2] + terminal] == 0.0:
@@ -174,7 +174,7 @@ def lay_out_hands(
     values: filled.
     numbers: filled with the most hands, and how long the last three are.
   """
-  source, words = arrays.table, np.uint64(here.shape[1]) // _TWO
+  source, words = arrays.runs, np.uint64(here.shape[1]) // _TWO
   row = pair = value = most = _ZERO
   # The hands of a vector, and the number of each there; of those that are not there, and of nobody's, none.
   listed = np.zeros((2, source[0, 3]), np.uint64)
@@ -271,8 +271,8 @@ class TakenHands(NamedTuple):
     """
     arrays = self.whole.arrays
     order, vectors = self._vectors()
-    most = 2 * int(arrays.table[0, 3])
-    levels = 2 * (1 + int(arrays.table[2:, 7].max()))
+    most = 2 * int(arrays.runs[0, 3])
+    levels = 2 * (1 + int(arrays.runs[2:, 7].max()))
     pairs = int(self.sizes.sum())
     table = np.zeros((2 + len(vectors), COLUMNS), np.uint64)
     rows = np.empty(len(vectors) * (HAND_LINES * most + levels), np.uint32)
@@ -282,15 +282,17 @@ class TakenHands(NamedTuple):
       arrays, self.kept, place, self.here, order, vectors, table, rows, others, values, numbers
     )
     table[:2, :2] = bounds
-    table[0, 2:4] = numbers[0], arrays.table[0, 4]
+    table[0, 2:4] = numbers[0], arrays.runs[0, 4]
     return LeftHands(
-      PayoffArrays(table, rows[: int(numbers[1])].copy(), others, values[: int(numbers[3])].copy())
+      PayoffArrays(
+        NO_PLAYERS, table, rows[: int(numbers[1])].copy(), others, values[: int(numbers[3])].copy()
+      )
     )
 
   def _vectors(self) -> tuple[Uint32s, Uint64s]:
     """Returns the terminals in order, and what `lay_out_hands` takes of their vectors."""
     order, vectors, begin = [np.zeros(0, np.uint32)], [], 0
-    table = self.whole.arrays.table.astype(np.int64)
+    table = self.whole.arrays.runs.astype(np.int64)
     for board in range(2, len(table)):
       for first, last in (table[board, 8:10], table[board, 10:12]):
         sizes = self.sizes[first:last].astype(np.int64)
@@ -314,7 +316,7 @@ def take_hands(whole: PokerTerminals, kept: Uint32s, number: int) -> TakenHands:
   """
   counts, terminals = np.zeros(number, np.uint64), whole.arrays.others.shape[1]
   sizes = np.zeros(terminals, np.uint64)
-  here = np.zeros((terminals, 2 * -(-int(whole.arrays.table[0, 3]) // int(_WORD))), np.uint64)
+  here = np.zeros((terminals, 2 * -(-int(whole.arrays.runs[0, 3]) // int(_WORD))), np.uint64)
   every = list_hands(whole.arrays, kept, counts, here, sizes)
   return TakenHands(whole, kept, counts, here, sizes, float(sizes.sum()) / max(1, int(every)))
 

@@ -23,7 +23,7 @@ from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._numba.simd import full, load, store, width
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature
 
-# Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
+# Columns of the payoff's `runs` from row 2 on, a row per board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
 # of strength are, and how many; the first and one past the last terminal of folds, and of showdowns. Rows 0 and 1 hold
 # each player's root and end; then row 0 where in `values` the terminals' payoffs are, the most hands, and the places of
@@ -182,7 +182,7 @@ def add_terminals(
   only_gains: bool, player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
 ) -> None:
   """Adds up the terminals of every board, a vector of them at a time; if `only_gains`, losses count as nothing."""
-  table, rows, others, values = arrays
+  _, table, rows, others, values, _, _ = arrays
   lanes = width(utility)
   opponent = _ONE - player
   sign = 1.0 - 2.0 * player

@@ -12,6 +12,7 @@ import pytest
 import random_games
 from composition.forms import FORMS
 from pruning_games import GAMES, IN_VECTORS, game_of, names, unpruned
+from spiel_cfr.games.payoffs.sorted_rows import sorted_rows
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
@@ -22,7 +23,6 @@ from spiel_cfr.cfr.pruning.rules import make_rule
 from spiel_cfr.cfr.pruning.taking import all_leaves
 from spiel_cfr.evaluation.identity import carry_up, expect, gap_of_regrets, gradients
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
-from spiel_cfr.games.payoffs.sorted_rows import sorted_rows
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
 from spiel_cfr.regret_minimizers.ledger import NotedMatching
 from spiel_cfr.regret_minimizers.oftrl import Hedge

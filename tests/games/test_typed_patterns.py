@@ -9,6 +9,7 @@ import numpy as np
 import pyspiel
 import pytest
 import random_games
+from spiel_cfr.games.payoffs.sorted_patterns import SortedPatterns
 
 import spiel_cfr
 from spiel_cfr._numba.arrays import aligned_zeros
@@ -17,7 +18,6 @@ from spiel_cfr.games.compiled import enumerated_game
 from spiel_cfr.games.payoffs import build_payoff, private_types
 from spiel_cfr.games.payoffs.build_payoff import quickest
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
-from spiel_cfr.games.payoffs.sorted_patterns import SortedPatterns
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"

@@ -31,9 +31,8 @@ from spiel_cfr._numba.arrays import (
 )
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr.cfr.pruning.kept import KEPT, NOWHERE, Kept, find_kept, list_kept
-from spiel_cfr.cfr.pruning.taking import Prunable, TakenLeaves, Whole
+from spiel_cfr.cfr.pruning.taking import LeafTable, Prunable, TakenLeaves, Whole
 from spiel_cfr.games.compiled.decisions import Decisions
-from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COLUMNS, COUNT, DEPTH, Treeplex
@@ -66,7 +65,7 @@ def take_leaves(
   """Copies the leaves of which all sequences are left.
 
   Args:
-    rows: of the whole game, see `LeafRows`.
+    rows: of the whole game, see `LeafTable`.
     others: likewise, the other players' sequences.
     values: likewise.
     kept: of each owner.
@@ -307,10 +306,10 @@ def compact(game: Prunable, payoff: Whole, pruned: Bools, owners_go_on: bool = F
 
 
 def _take_rows(
-  payoff: LeafRows, kept: Kept, seen: Uint32s, bounds: list[tuple[int, int]]
+  payoff: LeafTable, kept: Kept, seen: Uint32s, bounds: list[tuple[int, int]]
 ) -> TakenLeaves:
   """Returns the leaves of which all sequences are left; see `take_leaves` and `TakenLeaves`."""
-  _, rows, others, values = payoff.arrays
+  rows, others, values = payoff
   counts = np.empty(len(kept.sequences), np.uint64)
   left_others = np.empty((len(others), len(values) + 1), np.uint32)
   left_values = np.empty(len(values) + 1)

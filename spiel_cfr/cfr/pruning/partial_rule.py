@@ -9,7 +9,7 @@ from spiel_cfr.cfr.loops import FlatLoop, IterationNumbers
 from spiel_cfr.cfr.pruning.compaction import Compacted
 from spiel_cfr.cfr.pruning.constants import Pruning
 from spiel_cfr.cfr.pruning.rule import PruningRule, Windowed
-from spiel_cfr.cfr.pruning.taking import all_leaves
+from spiel_cfr.cfr.pruning.taking import LeafTable, all_leaves, own_leaves
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.policies import forms
@@ -29,12 +29,13 @@ class PartialRule(PruningRule):
 
   def __init__(self, game: EnumeratedGame, pruning: Pruning) -> None:
     """Takes the game with rows of leaves, of which a window has some in the same order; forced moves are visited."""
-    rows = game.payoff if isinstance(game.payoff, LeafRows) else all_leaves(game)
-    super().__init__(game.with_payoff(rows).visiting_all(), pruning)
+    rows = own_leaves(game) if isinstance(game.payoff, LeafRows) else all_leaves(game)
+    payoff = rows.payoff(game.treeplexes, np.ones(len(rows.values), bool))
+    super().__init__(game.with_payoff(payoff).visiting_all(), pruning)
     self._rows = rows
 
   @property
-  def rows(self) -> LeafRows:
+  def rows(self) -> LeafTable:
     """See the base class."""
     return self._rows
 

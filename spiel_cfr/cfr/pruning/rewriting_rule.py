@@ -13,13 +13,11 @@ from spiel_cfr.cfr.pruning.constants import MOST, Pruning
 from spiel_cfr.cfr.pruning.kept import Kept, find_kept
 from spiel_cfr.cfr.pruning.rewriting import choose, fade, note_window, restore, weigh
 from spiel_cfr.cfr.pruning.rule import PruningRule, Windowed
-from spiel_cfr.cfr.pruning.taking import Prunable, Whole, all_leaves
+from spiel_cfr.cfr.pruning.taking import LeafTable, Prunable, Whole, all_leaves
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.identity import carry_up
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.payoffs.sorted_rows import sorted_rows
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.regret_minimizers.ledger import NotedMatching
@@ -54,8 +52,8 @@ class RewritingRule(PruningRule):
     payoff, rows = self.game.decisions.payoff, self.rows
     if isinstance(payoff, TypedPatterns | PokerTerminals):
       return payoff.gains()
-    assert isinstance(rows, LeafRows)
-    return sorted_rows(rows, rows.arrays.values > 0)
+    assert isinstance(rows, LeafTable)
+    return rows.payoff(self.game.treeplexes, rows.values > 0)
 
   @functools.cached_property
   def _everything(self) -> Kept:

@@ -23,13 +23,13 @@ from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.first_states import IntArray, first_states
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
-from spiel_cfr.games.payoffs.build_payoff import FORMS, build_payoff, quickest
+from spiel_cfr.games.payoffs.build_payoff import FORMS, build_payoff
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.private_types import public_states
 from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex, build_treeplex
 
 _KIND = "compiled game of spiel_cfr"
-_FORMAT = 2
+_FORMAT = 3
 _FIELDS = (
   "game_string",
   "num_distinct_actions",
@@ -134,12 +134,6 @@ class EnumeratedGame(CompiledGame):
   def first_states(self) -> list[Any]:
     """See the base class."""
     return first_states(self.view, self.infostates, self._first_histories)
-
-  @functools.cached_property
-  def every_infoset(self) -> Decisions:
-    """See the base class."""
-    every = super().every_infoset
-    return every._replace(payoff=quickest(every.payoff))
 
   @functools.cached_property
   def decisions(self) -> Decisions:
@@ -358,8 +352,8 @@ def _from_arrays(
     columns = {name: arrays[f"{player}.{name}"] for name in _OF_INFOSETS}
     infosets.append(Infosets(infostates, **columns))
   payoff = {name: arrays[f"payoff.{name}"] for name in PayoffArrays._fields}
-  require_array(payoff["values"], "values", np.float64, -1)
-  payoff["values"] = aligned(payoff["values"])
+  require_array(payoff["patterns"], "patterns", np.float64, -1)
+  payoff["patterns"] = aligned(payoff["patterns"])
   known = {f"{player}.{name}" for player in range(len(treeplexes)) for name in _NAMES}
   require(set(arrays) == known | {f"payoff.{name}" for name in payoff}, "these are its arrays")
   fields = {name: header[name] for name in _FIELDS}
