@@ -12,7 +12,6 @@ import pytest
 import random_games
 from composition.forms import FORMS
 from pruning_games import GAMES, IN_VECTORS, game_of, names, unpruned
-from spiel_cfr.games.payoffs.sorted_rows import sorted_rows
 
 import spiel_cfr
 from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
@@ -190,27 +189,6 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     assert (actions_left[left.infosets] > 1).all()
     assert 0 <= left.share < 1
   assert left.game.num_infosets < (actions_left > 0).sum()
-
-
-@pytest.mark.parametrize("name", [*EVERY, "one-sided"])
-def test_sorted_rows_are_the_same_payoffs(name):
-  """Gradients and leaves, of some of the leaves too."""
-  game = one_sided_game() if name == "one-sided" else game_of(name)
-  rows, rng = all_leaves(game), np.random.default_rng(1)
-  for wanted in (np.ones(len(rows.arrays.values), bool), rows.arrays.values > 0):
-    payoff = sorted_rows(rows, wanted)
-    some = LeafRows(rows.arrays._replace(values=rows.arrays.values * wanted))
-    x = rng.random(game.end)
-    for player in range(2):
-      expected, found = np.zeros((2, game.end))
-      some.gradient_into(player, x, expected)
-      payoff.gradient_into(player, x, found)
-      np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
-      listed = [
-        sorted(zip(own, other, values, strict=True))
-        for own, (other,), values in (payoff.leaves(player), some.leaves(player))
-      ]
-      assert listed[0] == [leaf for leaf in listed[1] if leaf[2] != 0]
 
 
 @pytest.mark.parametrize("plus", [False, True])

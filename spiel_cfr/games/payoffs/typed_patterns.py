@@ -133,9 +133,8 @@ class TypedPatterns(Payoff):
     others[values < 0, PATTERN] += np.uint32(len(patterns) // LANES**2)
     rows: list[_Rows] = []
     for player, bounds in enumerate(players[:, [ROOT, END, LEAVES]].tolist()):
-      starts, lengths, first = rows_of(self.arrays, player)
-      some = slice(first, first + lengths.sum())
-      rows.append(_Rows(starts, lengths, others[some], np.abs(values[some]), bounds))
+      starts, lengths, entries = self._in_order(player)
+      rows.append(_Rows(starts, lengths, others[entries], np.abs(values[entries]), bounds))
     gained = np.concatenate([np.maximum(patterns, 0.0), np.maximum(-patterns, 0.0)])
     return TypedPatterns(_arranged(rows, gained.reshape(-1, LANES**2), squares))
 
@@ -162,10 +161,8 @@ class TypedPatterns(Payoff):
     for player, tree in enumerate(treeplexes):
       begin, end = players[player, [FIRST_RUN, END_RUN]].tolist()
       own, lengths, first = rows_of(self.arrays, player)
-      mine, num_rows = (
-        runs[begin:end].astype(np.int64),
-        runs[begin:end, END_ROW] - runs[begin:end, FIRST_ROW],
-      )
+      mine = runs[begin:end].astype(np.int64)
+      num_rows = mine[:, END_ROW] - mine[:, FIRST_ROW]
       num_types, width = (np.repeat(mine[:, column], num_rows) for column in (TYPES, WIDTH))
       check_sequences(own.astype(np.uint32), tree, real)
       require(own + LANES <= tree.end, "rows end before the treeplex")
@@ -196,10 +193,8 @@ class TypedPatterns(Payoff):
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
     """Lists them by the player's rows."""
     _, _, _, columns, values, patterns, places = self.arrays
-    rows, lengths, first = rows_of(self.arrays, player)
-    order = np.argsort(rows)
-    own = np.repeat(rows[order], lengths[order])
-    entries = first + spread((np.cumsum(lengths) - lengths)[order], lengths[order])
+    starts, lengths, entries = self._in_order(player)
+    own = np.repeat(starts, lengths)
     lines = columns[entries].astype(np.int64)
     # From here on, an element a square, and then an element a leaf.
     squares = lines[:, 1:-1:2].prod(axis=1)
@@ -222,6 +217,13 @@ class TypedPatterns(Payoff):
       np.stack(others).astype(np.uint32),
       cells[square, last_type, own_type],
     )
+
+  def _in_order(self, player: int) -> tuple[Int64s, Int64s, Int64s]:
+    """Returns a player's rows by their sequence: the first sequence, how many entries; and the entries of all."""
+    starts, lengths, first = rows_of(self.arrays, player)
+    order = np.argsort(starts)
+    entries = first + spread((np.cumsum(lengths) - lengths)[order], lengths[order])
+    return starts[order], lengths[order], entries
 
 
 class _Rows(NamedTuple):
