@@ -15,7 +15,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr.abstraction.abstract_leaves import find_public_states
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiling import lay_out
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.poker.hand_infosets import first_deal
 from spiel_cfr.poker.hand_layout import TERMINALS

@@ -20,8 +20,8 @@ from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
 from spiel_cfr.cfr.warm_start import begin_from
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.locked import held_sequences
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer

@@ -15,8 +15,8 @@ from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.stepping import Stepping
 from spiel_cfr.first_order.descent_steps import GRADIENTS, ITERATIONS, Problem, Work
 from spiel_cfr.first_order.distances import PROX, Weights, dilated_distance
-from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.oftrl import Regularizer

@@ -46,7 +46,7 @@ from spiel_cfr.games.sequence_form.treeplex import Treeplex
 SIDE_BY_SIDE = 4
 # Rows side by side are at most this many times as long as each other.
 _TIMES = 2
-_ZERO, _ONE, _LANES = np.uint64(0), np.uint64(1), np.uint64(LANES)
+_ONE, _TWO, _LANES = np.uint64(1), np.uint64(2), np.uint64(LANES)
 
 
 @kernel(gradient_signature(types.float64))
@@ -67,8 +67,11 @@ def leaf_row_gradient(
         total = 0.0
         for each in range(leaf, leaf + length):
           product = values[each] * sequence_form[others[0, each]]
-          for other in range(_ONE, num_others):
-            product *= sequence_form[others[other, each]]
+          # Most games have two players; a loop for none would take longer than the sum.
+          if num_others > _ONE:
+            product *= sequence_form[others[1, each]]
+            for other in range(_TWO, num_others):
+              product *= sequence_form[others[other, each]]
           total += product
         leaf += length
         utility[rows[row]] = total
@@ -77,8 +80,10 @@ def leaf_row_gradient(
         totals = full(0.0)
         for _ in range(length):
           products = load(values, leaf) * gather(sequence_form, others, leaf)
-          for other in range(_ONE, num_others):
-            products = products * gather(sequence_form, others, other * num_leaves + leaf)
+          if num_others > _ONE:
+            products = products * gather(sequence_form, others, num_leaves + leaf)
+            for other in range(_TWO, num_others):
+              products = products * gather(sequence_form, others, other * num_leaves + leaf)
           totals = totals + products
           leaf += _LANES
         scatter(utility, rows, row, totals)
