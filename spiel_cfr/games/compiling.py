@@ -169,7 +169,6 @@ def _enumerated(
     num_states=walk.num_states,
     num_terminals=walk.num_terminals,
     view=view,
-    first_histories=walk.first_histories,
   )
 
 

@@ -14,7 +14,6 @@ from spiel_cfr._util import files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.decisions import Decisions, without_forced_moves
 from spiel_cfr.games.openspiel import loading
-from spiel_cfr.games.openspiel.first_states import IntArray, first_states
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
@@ -52,13 +51,8 @@ class EnumeratedGame(CompiledGame):
     num_states: int,
     num_terminals: int,
     view: GameView | None = None,
-    first_histories: IntArray | None = None,
   ) -> None:
-    """Takes the attributes; without a view, the game is loaded from its string when it is needed.
-
-    Files hold no `first_histories`, see `games.openspiel.first_states`: then the game is walked for them when they
-    are asked for.
-    """
+    """Takes the attributes; without a view, the game is loaded from its string when it is needed."""
     self.game_string = game_string
     self.open_spiel_version = open_spiel_version
     self.treeplexes = treeplexes
@@ -70,7 +64,6 @@ class EnumeratedGame(CompiledGame):
     self._infosets = infosets
     self._payoff = payoff
     self._view = view
-    self._first_histories = first_histories
 
   @property
   def view(self) -> GameView:
@@ -123,10 +116,6 @@ class EnumeratedGame(CompiledGame):
     """See the base class."""
     return self._infosets
 
-  def first_states(self) -> list[Any]:
-    """See the base class."""
-    return first_states(self.view, self.infostates, self._first_histories)
-
   @functools.cached_property
   def decisions(self) -> Decisions:
     """See the base class: without forced moves, unless there are ties, whose buckets are of all infosets."""
@@ -141,7 +130,7 @@ class EnumeratedGame(CompiledGame):
 
   @property
   def num_bytes(self) -> int:
-    """Memory of the arrays; infostate strings and first histories, which no solver looks at, not counted."""
+    """Memory of the arrays; infostate strings, which no solver looks at, not counted."""
     arrays: list[npt.NDArray[Any]] = []
     for treeplex, own in zip(self.treeplexes, self.infosets, strict=True):
       arrays += [getattr(treeplex, name) for name in OF_TREEPLEX]
@@ -166,8 +155,6 @@ class EnumeratedGame(CompiledGame):
     result.treeplexes = other.get("treeplexes", self.treeplexes)
     result._infosets = other.get("infosets", self._infosets)
     result._view = other.get("view", self._view)
-    if "infosets" in other:
-      result._first_histories = None
     return result
 
   def visiting_all(self) -> "EnumeratedGame":

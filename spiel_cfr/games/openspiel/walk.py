@@ -14,7 +14,6 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, taken
 from spiel_cfr._numba.sort_columns import lexicographic_order
 from spiel_cfr._util import memory
-from spiel_cfr.games.openspiel.first_states import FirstHistories, IntArray
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.promises import (
   chance_outcomes,
@@ -60,7 +59,6 @@ class Enumeration:
     num_terminals: how many of them are terminal.
     payoff_range: smallest and largest return that any player can get.
     constant_sum: what the players' returns sum to, or None where they don't always sum to the same.
-    first_histories: see `games.openspiel.first_states`.
   """
 
   infostates: list[list[str]]
@@ -73,7 +71,6 @@ class Enumeration:
   num_terminals: int
   payoff_range: tuple[float, float]
   constant_sum: float | None
-  first_histories: IntArray
 
 
 def enumerate_game(
@@ -107,7 +104,6 @@ def enumerate_game(
     (own.places.get, own.parents, own.firsts, own.kinds, own.moves, _BITS * player)
     for player, own in enumerate(found)
   ]
-  first_histories = FirstHistories()
   leaves = _Leaves(num_players)
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
@@ -133,7 +129,6 @@ def enumerate_game(
       if num_states >= next_check:
         watch.check(num_states, sum(map(len, found)))
         leaves.collect()
-        first_histories.collect()
         next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 
       if 0 <= player < num_players:
@@ -148,7 +143,6 @@ def enumerate_game(
           if kind is None:
             kind = mine.add_kind(_moves(view, state, legal, shift))
           infoset = mine.add(infostate, parent, kind)
-          first_histories.add(player, state.history())
         known, later, (before, action) = moves[kinds[infoset]]
         if parent != parents[infoset]:
           raise imperfect_recall(view, state)
@@ -199,7 +193,6 @@ def enumerate_game(
     num_terminals=leaves.num_terminals,
     payoff_range=leaves.payoff_range,
     constant_sum=leaves.constant_sum,
-    first_histories=first_histories.all(),
   )
 
 

@@ -167,10 +167,11 @@ class LeafRows(Payoff):
 
   def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
     """Also checks that rows are different sequences, and leaves the others'."""
-    players, runs, rows, others, values, *unused = self.arrays
+    players, runs, rows, others, values, patterns, squares = self.arrays
     check_runs(self.arrays, treeplexes)
     require_array(others, "others", np.uint32, len(treeplexes) - 1, len(values))
-    require([len(array) == 0 for array in unused], "leaf rows have no patterns")
+    require_array(patterns, "patterns", np.float64, 0)
+    require_array(squares, "squares", np.uint32, 0)
     side_by_side = runs[:, SIDE_BY_SIDE]
     require((side_by_side == 1) | (side_by_side == LANES), "rows are alone or make vectors")
     require((runs[:, END_ROW] - runs[:, FIRST_ROW]) % side_by_side == 0, "vectors are full")
