@@ -18,7 +18,7 @@ from spiel_cfr._util import memory
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games import compiling
 from spiel_cfr.games.compiled import enumerated_game
-from spiel_cfr.games.openspiel import walk, walk_limits
+from spiel_cfr.games.openspiel import terminal_histories, walk, walk_limits
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
 
@@ -236,7 +236,7 @@ def test_max_nodes_must_be_a_positive_integer(bad):
 @pytest.mark.parametrize(("distinct", "most"), [(20_000, 3), (1000, 10)])
 def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most):
   """However many there are, and whether most of them are kept or few; and in little room."""
-  monkeypatch.setattr(walk, "_MERGE_EVERY", 16)
+  monkeypatch.setattr(terminal_histories, "_MERGE_EVERY", 16)
   lengths = []
 
   def order(rows):
@@ -244,7 +244,7 @@ def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most
     return lexicographic_order(rows)
 
   monkeypatch.setattr(walk, "lexicographic_order", order)
-  leaves = walk._Leaves(3)
+  leaves = terminal_histories.TerminalHistories(3)
   sequences = np.arange(20_000) * 7919 % distinct
   for some in np.split(sequences, 2000):
     leaves.new_sequences += [int(each) << 64 | int(each) + 1 for each in some]
@@ -267,7 +267,7 @@ def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most
 _PEAK = """
 import sys, tracemalloc, numpy as np
 from spiel_cfr.games import compiling
-from spiel_cfr.games.openspiel import game_view, loading, walk as walking
+from spiel_cfr.games.openspiel import game_view, loading, terminal_histories, walk as walking
 name, walks_traced = sys.argv[1], sys.argv[2] == "all"
 def walked(name):
   return walking.enumerate_game(game_view.GameView(loading.load_game(name)), 10**9, 10**12, False)
@@ -287,7 +287,7 @@ if walks_traced:
   leaves = walk.leaf_sequences, walk.leaf_payoffs
   walk.leaf_sequences = walk.leaf_payoffs = None
 else:
-  collected = walking._Leaves(columns.shape[1])
+  collected = terminal_histories.TerminalHistories(columns.shape[1])
   for some in np.array_split(shuffled, 1 + len(columns) // 4096):
     collected.new_sequences += [int.from_bytes(each.tobytes(), "little") for each in columns[some]]
     collected.new_returns += payoffs[some].tolist()
