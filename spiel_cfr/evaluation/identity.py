@@ -21,7 +21,7 @@ from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS, PartWalk
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, PartWalk
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
 from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
 

@@ -18,7 +18,7 @@ from spiel_cfr.cfr.loops.iterations import (
 )
 from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.decisions import Decisions
+from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.sequence_form.shared_infosets import NO_TIES, spans_depths, tied_sweep_up
 from spiel_cfr.games.sequence_form.tree_passes import (
   Memory,

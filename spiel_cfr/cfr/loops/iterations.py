@@ -60,7 +60,7 @@ class FlatGame(NamedTuple):
 
   Attributes:
     payoff: the arrays of the payoff.
-    players: see `games.compiled.decisions.Decisions`.
+    players: see `games.compiled.forced_moves.Decisions`.
     tree: likewise, of all players.
     forced: likewise; brought up to date at the end.
     chosen: likewise.

@@ -34,9 +34,9 @@ from spiel_cfr.cfr.loops.shards import (
   visit_part,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import Partition
 from spiel_cfr.games.compiled.shards import MappedPartition
 from spiel_cfr.games.compiled.shared_memory import SharedGame
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.sequence_form.tree_passes import Memory
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 

@@ -13,7 +13,7 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS, Partition, PartWalk, Workspace
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.games.sequence_form.tree_passes import (
   Memory,
   tree_adopt,

@@ -29,8 +29,8 @@ from spiel_cfr.cfr.loops.shards import (
   visit_part,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS
 from spiel_cfr.games.compiled.shards import RemotePartition
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 
 

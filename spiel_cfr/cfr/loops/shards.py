@@ -20,8 +20,8 @@ from spiel_cfr.cfr.loops.loop import IterationNumbers
 from spiel_cfr.cfr.loops.part_steps import PartSteps
 from spiel_cfr.cfr.loops.parts import PartsLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS
 from spiel_cfr.games.compiled.shards import ShardedPartition
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.sequence_form.tree_passes import Memory
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
 

@@ -14,8 +14,8 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, spread
 from spiel_cfr._util import arguments
-from spiel_cfr.games.compiled.decisions import Decisions
-from spiel_cfr.games.compiled.partition import Partition
+from spiel_cfr.games.compiled.forced_moves import Decisions
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.openspiel.first_states import first_states
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff

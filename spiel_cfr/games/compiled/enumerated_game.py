@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.decisions import Decisions, without_forced_moves
+from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff

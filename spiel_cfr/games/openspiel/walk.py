@@ -11,7 +11,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.promises import (
+from spiel_cfr.games.openspiel.size_limits import Watch
+from spiel_cfr.games.openspiel.state_checks import (
   chance_outcomes,
   check_actions,
   imperfect_recall,
@@ -20,7 +21,6 @@ from spiel_cfr.games.openspiel.promises import (
   wrong_returns,
 )
 from spiel_cfr.games.openspiel.terminal_histories import BITS, TerminalHistories
-from spiel_cfr.games.openspiel.walk_limits import Watch
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)

@@ -27,7 +27,7 @@ from spiel_cfr._numba.arrays import (
   spread,
 )
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.games.payoffs.factorize import find_entries
+from spiel_cfr.games.payoffs.pattern_entries import find_entries
 from spiel_cfr.games.payoffs.payoff import (
   END,
   END_ROW,
