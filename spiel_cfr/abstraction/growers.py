@@ -24,7 +24,7 @@ from spiel_cfr.abstraction.fewer_actions import Choices, Spot
 from spiel_cfr.abstraction.images import Images, nearest
 from spiel_cfr.abstraction.translation import Translation
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.identity import carry_up, expect, gradients
+from spiel_cfr.evaluation.identity import expect, game_backward_pass, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.policies import forms
@@ -61,7 +61,7 @@ class Grower(abc.ABC):
   def _best(self, gradient: Float64s) -> Float64s:
     """Returns C of each sequence."""
     result = gradient.copy()
-    carry_up(self.whole, take_best, result)
+    game_backward_pass(self.whole, take_best, result)
     return result
 
   @property
@@ -156,7 +156,7 @@ class GrowingActions(Grower):
       return False
     gradient = gradients(self.whole, forms.sequence_form(self.whole, probabilities))
     best = self._best(gradient)
-    carry_up(self.whole, expect, gradient, strategy=probabilities)
+    game_backward_pass(self.whole, expect, gradient, strategy=probabilities)
     worth = np.zeros(self._choices.num_units)
     kept = self._choices.kept_sequences(self._kept)
     for tree in self.whole.treeplexes:

@@ -163,5 +163,5 @@ def _infoset_values(compiled: CompiledGame, gradients: Float64s, player: int) ->
 def _carried_up(compiled: CompiledGame, gradients: Float64s) -> Float64s:
   """Returns gradients to which at each sequence the best that follows has been added."""
   utility = aligned(gradients)
-  identity.carry_up(compiled, take_best, utility)
+  identity.game_backward_pass(compiled, take_best, utility)
   return utility

@@ -20,7 +20,7 @@ from spiel_cfr.cfr.pruning.compaction import compact
 from spiel_cfr.cfr.pruning.kept import NOWHERE, find_kept
 from spiel_cfr.cfr.pruning.rules import make_rule
 from spiel_cfr.cfr.pruning.taking import all_leaves
-from spiel_cfr.evaluation.identity import carry_up, expect, gap_of_regrets, gradients
+from spiel_cfr.evaluation.identity import expect, game_backward_pass, gap_of_regrets, gradients
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
 from spiel_cfr.regret_minimizers.ledger import NotedMatching
@@ -182,7 +182,7 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     local = spiel_cfr.policy.behavioral_form(game, weights)
     small[left.places] = local[left.sequences]
     for each, utilities, strategy in ((game, whole, local), (left.game, found, small)):
-      carry_up(each, expect, utilities, strategy=strategy)
+      game_backward_pass(each, expect, utilities, strategy=strategy)
     np.testing.assert_allclose(found[left.places], whole[left.sequences], atol=1e-12)
     assert (left.game.groups[:, ACTIONS] > 1).all()
     assert (actions_left > 1).sum() == left.game.num_infosets

@@ -13,7 +13,7 @@ import spiel_cfr
 from spiel_cfr import Solver, TabularCFRSolver, catalogue, errors, policies
 from spiel_cfr.cfr.substitute_regrets import known, proportional, substitute
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.identity import carry_up, expected, gap_of_regrets, gradients
+from spiel_cfr.evaluation.identity import expected, game_backward_pass, gap_of_regrets, gradients
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 
 ITERATIONS = 30
@@ -149,7 +149,7 @@ def test_gradients_of_every_form(form):
   assert expected(game, gradient, sequence_form) == pytest.approx(
     evaluation.expected_values.sum(), abs=1e-9
   )
-  carried = carry_up(game, take_best, gradient)
+  carried = game_backward_pass(game, take_best, gradient)
   np.testing.assert_allclose(carried, evaluation.best_response_values, atol=1e-9)
 
 

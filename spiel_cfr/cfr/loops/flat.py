@@ -19,15 +19,19 @@ from spiel_cfr.cfr.loops.iterations import (
 from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.forced_moves import Decisions
-from spiel_cfr.games.sequence_form.shared_infosets import NO_TIES, spans_depths, tied_sweep_up
+from spiel_cfr.games.sequence_form.shared_infosets import (
+  NO_TIES,
+  shared_backward_pass,
+  spans_depths,
+)
 from spiel_cfr.games.sequence_form.tree_passes import (
   Memory,
   Tree,
   new_scratch,
   tree_adopt,
-  tree_down,
+  tree_backward_pass,
+  tree_forward_pass,
   tree_reach,
-  tree_up,
 )
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumption
@@ -125,7 +129,7 @@ class FlatLoop(Loop):
       self._decisions.payoff.gradient.of(dtype),
       minimizer.observe.of(dtype),
       (minimizer.predict or no_prediction).of(dtype),
-      tied_sweep_up.of(dtype),
+      shared_backward_pass.of(dtype),
     )
 
   def game(self) -> FlatGame:
@@ -167,9 +171,11 @@ class FlatLoop(Loop):
     for step, (kernel_of_blocks, utilities) in enumerate(steps):
       rest = self.state, self.local, parameters, self._scratch
       if self._game.ties is None:
-        tree_up.of(dtype)(kernel_of_blocks.of(dtype), tree, self.strategy, utilities, *rest)
+        tree_backward_pass.of(dtype)(
+          kernel_of_blocks.of(dtype), tree, self.strategy, utilities, *rest
+        )
       else:
-        tied_sweep_up.of(dtype)(
+        shared_backward_pass.of(dtype)(
           kernel_of_blocks.of(dtype),
           step > 0,
           np.uint64(player),
@@ -184,7 +190,7 @@ class FlatLoop(Loop):
     weights = float(before[player]), float(after[player])
     total = float(self.cumulative[root])
     self.cumulative[root] += sum(weights)
-    tree_down.of(dtype)(
+    tree_forward_pass.of(dtype)(
       tree, self.strategy, sequence_form, self.cumulative, self._scratch, *weights, total
     )
     for numbers in (sequence_form, self.cumulative):
@@ -198,7 +204,7 @@ class FlatLoop(Loop):
       self.strategy[:] = forms.tied(self._game, sequence_form, self.strategy)
     self._restore_held()
     self._scratch.value[:] = 0.0
-    tree_up.of(dtype)(
+    tree_backward_pass.of(dtype)(
       resumption(self._minimizer).of(dtype),
       self._tree,
       self.strategy,

@@ -23,17 +23,17 @@ from spiel_cfr._numba.simd import add_unbiased, number_for
 from spiel_cfr.cfr.loops.loop import IterationNumbers
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, block_signature
-from spiel_cfr.games.sequence_form.shared_infosets import TIES, Ties, tied_sweep_up_signature
+from spiel_cfr.games.sequence_form.shared_infosets import TIES, Ties, shared_backward_pass_signature
 from spiel_cfr.games.sequence_form.tree_passes import (
   TREE,
   Memory,
   Scratch,
   Tree,
+  backward_pass,
   dither_after,
+  forward_pass,
   memory_type,
   scratch_type,
-  sweep_down,
-  sweep_up,
 )
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -106,13 +106,13 @@ class FlatKernels(NamedTuple):
     gradient: the payoff's kernel.
     observe: the minimizer's kernels, see `regret_minimizers.regret_minimizer`.
     predict: likewise; `no_prediction` where there is none.
-    sweep_ties: `tied_sweep_up`.
+    shared_pass: `shared_backward_pass`.
   """
 
   gradient: Kernel
   observe: Kernel
   predict: Kernel
-  sweep_ties: Kernel
+  shared_pass: Kernel
 
 
 _NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
@@ -152,7 +152,7 @@ def flat_kernel_types(number: Any) -> tuple[Any, ...]:
     types.FunctionType(gradient_signature(number)),
     steps,
     steps,
-    types.FunctionType(tied_sweep_up_signature(number)),
+    types.FunctionType(shared_backward_pass_signature(number)),
   )
 
 
@@ -175,7 +175,7 @@ def run_iterations(
   gradient: Kernel,
   observe: Kernel,
   predict: Kernel,
-  sweep_ties: Kernel,
+  shared_pass: Kernel,
   predicts: bool,
   game: FlatGame,
   arrays: FlatArrays,
@@ -189,7 +189,7 @@ def run_iterations(
     gradient: see `FlatKernels`.
     observe: likewise.
     predict: likewise.
-    sweep_ties: likewise.
+    shared_pass: likewise.
     predicts: whether `predict` is to be called.
     game: what they read.
     arrays: what they write to.
@@ -226,7 +226,7 @@ def run_iterations(
         for i in range(root, stop):
           prediction[i] = utility[i]
       if tied:
-        sweep_ties(
+        shared_pass(
           observe,
           False,
           player,
@@ -241,7 +241,7 @@ def run_iterations(
           scratch,
         )
         if predicts:
-          sweep_ties(
+          shared_pass(
             predict,
             True,
             player,
@@ -256,9 +256,11 @@ def run_iterations(
             scratch,
           )
       else:
-        sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
+        backward_pass(
+          observe, begin, end, tree, strategy, utility, state, local, parameters, scratch
+        )
         if predicts:
-          sweep_up(
+          backward_pass(
             predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch
           )
       for i in range(held.shape[0]):
@@ -270,7 +272,7 @@ def run_iterations(
       dither = dither_after(np.float64(cumulative[root]))
       added = number_for(cumulative, before + after)
       cumulative[root] = add_unbiased(cumulative[root], added, number_for(cumulative, dither))
-      sweep_down(
+      forward_pass(
         begin, end, tree, strategy, sequence_form, cumulative, scratch, before, after, dither
       )
     done[0] += _ONE

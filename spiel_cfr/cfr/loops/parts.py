@@ -7,8 +7,8 @@ is a workspace that serves one subtree after the other.
 An iteration of the players that update together:
 
 1. In each subtree: reach probabilities from the trunk's, of the opponents; the gradients of the players that update;
-   the sweep up, whose values at the trunk's sequences are kept.
-2. In the trunk: the gradients, to which those values are added; the sweeps up and down.
+   the backward pass, whose values at the trunk's sequences are kept.
+2. In the trunk: the gradients, to which those values are added; the backward and forward passes.
 
 Averages are added to where reach probabilities are computed anyway, in the opponent's next update. So a strategy's
 weight is *owed* until then: what it weighs after its own update, and before the next one.
@@ -117,7 +117,7 @@ class PartsLoop(Loop):
         self._steps.adopt(number, player, workspace, sequence_form)
         self._restore_held()
         utility = workspace.utility[player][0]
-        self._steps.sweep_up(kernel, number, player, utility, workspace, parameters)
+        self._steps.backward_pass(kernel, number, player, utility, workspace, parameters)
 
   def refresh(self) -> None:
     """See the base class: reach probabilities are computed anew in each call of `advance`."""
@@ -203,4 +203,4 @@ class PartsLoop(Loop):
       weights = float(before[player]), float(after[player])
       total = steps.total(player)
       self.cumulative[self._parts[0].sequences[player].start] += sum(weights)
-      steps.sweep_down(0, player, workspace, *weights, total)
+      steps.forward_pass(0, player, workspace, *weights, total)

@@ -37,7 +37,13 @@ from spiel_cfr._numba.arrays import (
 from spiel_cfr._numba.kernels import Kernel, inlined, kernel
 from spiel_cfr._numba.simd import load, number_for, store, width
 from spiel_cfr.games.sequence_form.blocks import CHUNK, block_signature
-from spiel_cfr.games.sequence_form.tree_passes import TREE, Scratch, Tree, scratch_type, sweep_up
+from spiel_cfr.games.sequence_form.tree_passes import (
+  TREE,
+  Scratch,
+  Tree,
+  backward_pass,
+  scratch_type,
+)
 from spiel_cfr.games.sequence_form.treeplex import DEPTH
 
 _ZERO, _ONE, _TWO, _CHUNK = (np.uint64(number) for number in (0, 1, 2, CHUNK))
@@ -151,10 +157,10 @@ def pooled(ties: Ties, sequence_form: Float64s) -> Float64s:
 
 
 @inlined
-def carry_worth(
+def value_backward_pass(
   begin: int, end: int, tree: Tree, strategy: AnyFloats, utility: AnyFloats, value: AnyFloats
 ) -> None:
-  """Does what `sweep_up` does where an infoset is worth what its strategy makes of its utilities."""
+  """Does what `backward_pass` does where an infoset is worth what its strategy makes of its utilities."""
   groups, parent = tree.groups, tree.parent
   for back in range(end - begin):
     group = end - _ONE - back
@@ -191,8 +197,8 @@ def pool(begin: int, end: int, ties: Ties, utility: AnyFloats, shared: AnyFloats
       shared[members[place]] = total
 
 
-def tied_sweep_up_signature(number: Any) -> Any:
-  """Returns the signature of `tied_sweep_up` in a precision."""
+def shared_backward_pass_signature(number: Any) -> Any:
+  """Returns the signature of `shared_backward_pass` in a precision."""
   block_kernel = types.FunctionType(block_signature(number))
   return types.void(
     block_kernel,
@@ -208,8 +214,8 @@ def tied_sweep_up_signature(number: Any) -> Any:
   )
 
 
-@kernel(tied_sweep_up_signature)
-def tied_sweep_up(
+@kernel(shared_backward_pass_signature)
+def shared_backward_pass(
   block_kernel: Kernel,
   chooses: bool,
   player: int,
@@ -223,7 +229,7 @@ def tied_sweep_up(
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
-  """Does what `sweep_up` does, with pooled utilities for the block kernel.
+  """Does what `backward_pass` does, with pooled utilities for the block kernel.
 
   Args:
     block_kernel: what learns.
@@ -231,7 +237,7 @@ def tied_sweep_up(
       the deepest; or under those that it finds.
     player: whose groups.
     ties: see `Ties`.
-    tree: see `sweep_up`, as for all others but `shared`.
+    tree: see `backward_pass`, as for all others but `shared`.
     strategy: likewise.
     utility: likewise; if infosets do not choose, pooled in the end.
     shared: room for pooled utilities, if infosets choose.
@@ -246,10 +252,12 @@ def tied_sweep_up(
     return
   if not chooses:
     begin, end = levels[first, _FIRST_GROUP], levels[last - _ONE, _END_GROUP]
-    carry_worth(begin, end, tree, strategy, utility, scratch.value)
+    value_backward_pass(begin, end, tree, strategy, utility, scratch.value)
     # Nobody asks for these any more.
     pool(first, last, ties, utility, utility)
-    sweep_up(block_kernel, begin, end, alone, strategy, utility, state, local, parameters, scratch)
+    backward_pass(
+      block_kernel, begin, end, alone, strategy, utility, state, local, parameters, scratch
+    )
     return
   groups = tree.groups
   for back in range(last - first):
@@ -260,5 +268,7 @@ def tied_sweep_up(
       for i in range(row, row + groups[group, 1] * groups[group, 3]):
         shared[i] = utility[i]
     pool(level, level + _ONE, ties, utility, shared)
-    sweep_up(block_kernel, begin, end, alone, strategy, shared, state, local, parameters, scratch)
-    carry_worth(begin, end, tree, strategy, utility, scratch.value)
+    backward_pass(
+      block_kernel, begin, end, alone, strategy, shared, state, local, parameters, scratch
+    )
+    value_backward_pass(begin, end, tree, strategy, utility, scratch.value)
