@@ -7,7 +7,7 @@ iterations on the full game say of them:
   at all nodes);
 - "strategies": how often each action is played, on average.
 
-Where clusters do not follow from those before, players forget: the buckets are tied. k-means++ is that of Arthur and
+Where clusters do not follow from those before, players forget: the infosets are shared. k-means++ is that of Arthur and
 Vassilvitskii (2007), by SciPy.
 """
 

@@ -248,12 +248,12 @@ class GrowingBuckets(Grower):
     self.whole = game
     self._buckets = buckets
     self.small = AbstractGame(game, buckets)
-    self._forgets = self.small.ties is not None
+    self._forgets = self.small.shared_infosets is not None
     self._payoffs = _payoffs_below(game)
 
   def _become(self, buckets: Buckets) -> None:
     self.small = AbstractGame(self.whole, buckets)
-    if not self._forgets and self.small.ties is not None:
+    if not self._forgets and self.small.shared_infosets is not None:
       self.small = AbstractGame(self.whole, self.small.refined_buckets())
     self._buckets = self.small.buckets
 

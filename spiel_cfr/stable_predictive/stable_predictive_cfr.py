@@ -171,14 +171,14 @@ class StablePredictiveCFRSolver(Solver):
     It repeats the run in single steps, at about a thousand times the cost of an iteration of a small game.
 
     Raises:
-      AbstractionError: infosets of the game are tied, which no theorem here is about.
+      AbstractionError: infosets of the game are shared, which no theorem here is about.
       ArgumentError: probabilities are dropped, likewise.
       HoldError: a part of the policy is held, likewise.
       WarmStartError: the run began from a policy, so that it can't be repeated.
     """
-    if self.compiled_game.ties is not None:
+    if self.compiled_game.shared_infosets is not None:
       raise errors.AbstractionError(
-        f"In {self.compiled_game} infosets of imperfect recall are tied, and the theorems that certificates check "
+        f"In {self.compiled_game} infosets are shared (imperfect recall), and the theorems that certificates check "
         "are about perfect recall. Take buckets that remember the player's own actions."
       )
     if self.threshold:

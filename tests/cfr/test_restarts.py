@@ -145,7 +145,7 @@ def test_every_form_inside_a_trial(form, name, tmp_path):
   assert whole.nash_conv() == pytest.approx(expected, abs=form.tolerance * form.scale)
 
 
-# Some with ties, where nothing is compiled as a whole, among them.
+# some with shared infosets, where nothing is compiled as a whole, among them.
 @pytest.mark.parametrize("form", [form for form in FORMS if not form.is_large], ids=str)
 @pytest.mark.parametrize(
   "name", ["cfr+", "pdcfr+", "adaptive", "stable_predictive_paper_euclidean"]

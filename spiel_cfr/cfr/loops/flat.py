@@ -20,7 +20,7 @@ from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.sequence_form.shared_infosets import (
-  NO_TIES,
+  NO_SHARED_INFOSETS,
   shared_backward_pass,
   spans_depths,
 )
@@ -51,7 +51,11 @@ class FlatLoop(Loop):
     # Whether arguments of kernels are checked, for which that of a loop that takes its place for a while is too short.
     self._checks = True
     predicts = minimizer.predict is not None
-    if game.ties is not None and predicts and spans_depths(game.ties, game.groups):
+    if (
+      game.shared_infosets is not None
+      and predicts
+      and spans_depths(game.shared_infosets, game.groups)
+    ):
       raise errors.AbstractionError(
         f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets that are as "
         "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
@@ -95,7 +99,7 @@ class FlatLoop(Loop):
       zeros(game.end),
       zeros(game.end),
       zeros(game.end if minimizer.predict else 0),
-      zeros(0 if game.ties is None else game.end),
+      zeros(0 if game.shared_infosets is None else game.end),
     )
     self._scratch = new_scratch(game.dtype)
     self._roots = [treeplex.root for treeplex in game.treeplexes]
@@ -141,7 +145,7 @@ class FlatLoop(Loop):
       self._visited,
       decisions.forced,
       decisions.chosen,
-      self._game.ties or NO_TIES,
+      self._game.shared_infosets or NO_SHARED_INFOSETS,
     )
 
   def arrays(self) -> FlatArrays:
@@ -170,7 +174,7 @@ class FlatLoop(Loop):
       steps.append((minimizer.predict, prediction))
     for step, (kernel_of_blocks, utilities) in enumerate(steps):
       rest = self.state, self.local, parameters, self._scratch
-      if self._game.ties is None:
+      if self._game.shared_infosets is None:
         tree_backward_pass.of(dtype)(
           kernel_of_blocks.of(dtype), tree, self.strategy, utilities, *rest
         )
@@ -179,7 +183,7 @@ class FlatLoop(Loop):
           kernel_of_blocks.of(dtype),
           step > 0,
           np.uint64(player),
-          self._game.ties,
+          self._game.shared_infosets,
           self._visited,
           self.strategy,
           utilities,
@@ -200,8 +204,8 @@ class FlatLoop(Loop):
     """See the base class."""
     dtype = self._game.dtype
     tree_adopt.of(dtype)(self._tree, sequence_form.astype(dtype), self.strategy)
-    if self._game.ties is not None:
-      self.strategy[:] = forms.tied(self._game, sequence_form, self.strategy)
+    if self._game.shared_infosets is not None:
+      self.strategy[:] = forms.shared_strategy(self._game, sequence_form, self.strategy)
     self._restore_held()
     self._scratch.value[:] = 0.0
     tree_backward_pass.of(dtype)(

@@ -23,7 +23,11 @@ from spiel_cfr._numba.simd import add_unbiased, number_for
 from spiel_cfr.cfr.loops.loop import IterationNumbers
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, block_signature
-from spiel_cfr.games.sequence_form.shared_infosets import TIES, Ties, shared_backward_pass_signature
+from spiel_cfr.games.sequence_form.shared_infosets import (
+  SHARED_INFOSETS,
+  SharedInfosets,
+  shared_backward_pass_signature,
+)
 from spiel_cfr.games.sequence_form.tree_passes import (
   TREE,
   Memory,
@@ -46,7 +50,7 @@ class FlatWorkspace(NamedTuple):
     sequence_form: of the current strategies.
     utility: of each sequence.
     prediction: predicted ones; empty if there are none.
-    shared: predicted ones, pooled over ties; empty if there are none.
+    shared: predicted ones, pooled over shared infosets; empty if there are none.
   """
 
   sequence_form: AnyFloats
@@ -64,7 +68,7 @@ class FlatGame(NamedTuple):
     tree: likewise, of all players.
     forced: likewise; brought up to date at the end.
     chosen: likewise.
-    ties: which sequences share strategies; of no players where none do.
+    shared_infosets: which sequences share strategies; of no players where none do.
   """
 
   payoff: PayoffArrays
@@ -72,7 +76,7 @@ class FlatGame(NamedTuple):
   tree: Tree
   forced: Uint32s
   chosen: Uint32s
-  ties: Ties
+  shared_infosets: SharedInfosets
 
 
 class FlatArrays(NamedTuple):
@@ -125,7 +129,9 @@ def no_prediction(block: Block) -> None:
 
 def flat_game_type(number: Any) -> Any:
   """Returns the numba type of `FlatGame` in a precision."""
-  return tuple_type(FlatGame, payoff_arrays_type(number), COUNT_TABLE, TREE, INDICES, INDICES, TIES)
+  return tuple_type(
+    FlatGame, payoff_arrays_type(number), COUNT_TABLE, TREE, INDICES, INDICES, SHARED_INFOSETS
+  )
 
 
 def flat_arrays_type(number: Any) -> Any:
@@ -197,12 +203,12 @@ def run_iterations(
     numbers: see `IterationNumbers`.
     done: see `Loop.advance`.
   """
-  payoff, players, tree, forced, chosen, ties = game
+  payoff, players, tree, forced, chosen, shared_infosets = game
   memory, tapered, gradients, play_values, held, kept, workspace, scratch = arrays
   strategy, cumulative, state, local = memory
   sequence_form, utility, prediction, shared = workspace
   num_players = np.uint64(players.shape[0])
-  tied = ties.players.shape[0] > 0
+  tied = shared_infosets.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
@@ -230,7 +236,7 @@ def run_iterations(
           observe,
           False,
           player,
-          ties,
+          shared_infosets,
           tree,
           strategy,
           utility,
@@ -245,7 +251,7 @@ def run_iterations(
             predict,
             True,
             player,
-            ties,
+            shared_infosets,
             tree,
             strategy,
             prediction,

@@ -94,7 +94,7 @@ class FlatTrials:
     """Whether a solver's runs can be compiled as a whole."""
     return (
       type(solver._own_loop) is FlatLoop
-      and solver.compiled_game.ties is None
+      and solver.compiled_game.shared_infosets is None
       and solver.is_plain
       and all(_answers_for(type(solver), name) for name in _REPLACED)
     )

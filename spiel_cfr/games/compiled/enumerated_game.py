@@ -118,9 +118,9 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def decisions(self) -> Decisions:
-    """See the base class: without forced moves, unless there are ties, whose buckets are of all infosets."""
+    """See the base class: without forced moves, unless there are shared infosets, whose buckets are of all infosets."""
     every = self.every_infoset
-    return every if self.ties else without_forced_moves(every, self.treeplexes)
+    return every if self.shared_infosets else without_forced_moves(every, self.treeplexes)
 
   @property
   def size(self) -> str:
