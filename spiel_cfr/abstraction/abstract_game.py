@@ -3,8 +3,8 @@
 1. Refinement. Infosets become one if they are in the same bucket and their owner came to them by the same buckets and
    actions. What comes of that has perfect recall, and leaves with the same sequences merge; it is smaller than the full
    game, and any solver takes it as it takes others.
-2. Ties. Where several of these infosets are in one bucket because their owner forgets, they share strategies and
-   regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games
+2. Shared infosets. Where several of these infosets are in one bucket because their owner forgets, they share
+   strategies and regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games
    with Imperfect Recall" (2012), bound regrets in terms of the same refinement.
 
 With X the sequence form here and m(s) the number of the full game's actions that play alike on the way to s, each of

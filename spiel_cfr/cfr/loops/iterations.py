@@ -208,7 +208,7 @@ def run_iterations(
   strategy, cumulative, state, local = memory
   sequence_form, utility, prediction, shared = workspace
   num_players = np.uint64(players.shape[0])
-  tied = shared_infosets.players.shape[0] > 0
+  shares = shared_infosets.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
@@ -231,7 +231,7 @@ def run_iterations(
       if predicts:
         for i in range(root, stop):
           prediction[i] = utility[i]
-      if tied:
+      if shares:
         shared_pass(
           observe,
           False,
