@@ -4,8 +4,8 @@
    actions. What comes of that has perfect recall, and leaves with the same sequences merge; it is smaller than the full
    game, and any solver takes it as it takes others.
 2. Shared infosets. Where several of these infosets are in one bucket because their owner forgets, they share
-   strategies and regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games
-   with Imperfect Recall" (2012), bound regrets in terms of the same refinement.
+   strategies and regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in
+   Extensive-Form Games with Imperfect Recall" (2012), bound regrets in terms of the same refinement.
 
 With X the sequence form here and m(s) the number of the full game's actions that play alike on the way to s, each of
 these sequences has X(s) / m(s) in the full game, and payoffs here are sums over leaves of theirs divided by all m.

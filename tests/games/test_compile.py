@@ -18,7 +18,7 @@ from spiel_cfr._util import memory
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games import compiling
 from spiel_cfr.games.compiled import enumerated_game
-from spiel_cfr.games.openspiel import size_limits, terminal_histories, walk
+from spiel_cfr.games.openspiel import size_limits, terminal_histories
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
 
@@ -243,7 +243,7 @@ def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most
     lengths.append(len(rows[0]))
     return lexicographic_order(rows)
 
-  monkeypatch.setattr(walk, "lexicographic_order", order)
+  monkeypatch.setattr(terminal_histories, "lexicographic_order", order)
   leaves = terminal_histories.TerminalHistories(3)
   sequences = np.arange(20_000) * 7919 % distinct
   for some in np.split(sequences, 2000):
