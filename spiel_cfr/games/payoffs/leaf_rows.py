@@ -17,10 +17,11 @@ from spiel_cfr._numba.arrays import (
   Float64s,
   Int64s,
   Uint32s,
+  borrowed,
   require,
   require_array,
 )
-from spiel_cfr._numba.kernels import kernel
+from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._numba.simd import LANES, full, gather, load, scatter
 from spiel_cfr.games.payoffs.payoff import (
   END,
@@ -49,14 +50,13 @@ _TIMES = 2
 _ONE, _TWO, _LANES = np.uint64(1), np.uint64(2), np.uint64(LANES)
 
 
-@kernel(gradient_signature(types.float64))
-def leaf_row_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+@inlined
+def _sum_rows(
+  num_others: int, player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
-  """Sums each sequence's leaves, in an order that never changes."""
+  """Sums each sequence's leaves."""
   players, runs, rows = arrays.players, arrays.runs, arrays.rows
-  others, values = arrays.others, arrays.values
-  num_others, num_leaves = np.uint64(others.shape[0]), np.uint64(others.shape[1])
+  others, values, num_leaves = arrays.others, arrays.values, np.uint64(arrays.others.shape[1])
   for own in range(players[player, ROOT], players[player, END]):
     utility[own] = 0.0
   for run in range(players[player, FIRST_RUN], players[player, END_RUN]):
@@ -67,11 +67,8 @@ def leaf_row_gradient(
         total = 0.0
         for each in range(leaf, leaf + length):
           product = values[each] * sequence_form[others[0, each]]
-          # Most games have two players; a loop for none would take longer than the sum.
-          if num_others > _ONE:
-            product *= sequence_form[others[1, each]]
-            for other in range(_TWO, num_others):
-              product *= sequence_form[others[other, each]]
+          for other in range(_ONE, num_others):
+            product *= sequence_form[others[other, each]]
           total += product
         leaf += length
         utility[rows[row]] = total
@@ -80,13 +77,28 @@ def leaf_row_gradient(
         totals = full(0.0)
         for _ in range(length):
           products = load(values, leaf) * gather(sequence_form, others, leaf)
-          if num_others > _ONE:
-            products = products * gather(sequence_form, others, num_leaves + leaf)
-            for other in range(_TWO, num_others):
-              products = products * gather(sequence_form, others, other * num_leaves + leaf)
+          for other in range(_ONE, num_others):
+            products = products * gather(sequence_form, others, other * num_leaves + leaf)
           totals = totals + products
           leaf += _LANES
         scatter(utility, rows, row, totals)
+
+
+@kernel(gradient_signature(types.float64))
+def leaf_row_gradient(
+  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+) -> None:
+  """Sums each sequence's leaves, in an order that never changes."""
+  # Helpers that are given arrays with owners would count references.
+  arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
+  # With the number known to the compiler there is no loop over others.
+  num_others = np.uint64(arrays.others.shape[0])
+  if num_others == _ONE:
+    _sum_rows(_ONE, player, arrays, sequence_form, utility)
+  elif num_others == _TWO:
+    _sum_rows(_TWO, player, arrays, sequence_form, utility)
+  else:
+    _sum_rows(num_others, player, arrays, sequence_form, utility)
 
 
 class Leaves(NamedTuple):
