@@ -35,13 +35,13 @@ class Holding(WarmStarting):
       infostates: where; by default everywhere in a mapping.
 
     Raises:
-      HoldError: iterations have been done, infosets of the game are shared, or the solver is of a kind that can't.
+      LockError: iterations have been done, infosets of the game are shared, or the solver is of a kind that can't.
       PolicyError: there is no such infostate, or no distribution there.
     """
     if self.iteration:
-      raise errors.HoldError(f"{self!r} has run. Hold a policy before the first iteration.")
+      raise errors.LockError(f"{self!r} has run. Hold a policy before the first iteration.")
     if self.compiled_game.shared_infosets is not None:
-      raise errors.HoldError(
+      raise errors.LockError(
         f"In {self.compiled_game} infosets are shared (imperfect recall), and one can't be held without the others. "
         "Take buckets that remember the player's own actions, or the full game."
       )

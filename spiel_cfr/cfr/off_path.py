@@ -77,7 +77,7 @@ def _around(compiled: CompiledGame, held: Float64s, free: Bools) -> Float64s:
   loop.set_strategy(held)
   # What is not padding.
   real = forms.uniform(compiled) > 0
-  loop.hold(np.flatnonzero(real & ~free))
+  loop.lock(np.flatnonzero(real & ~free))
   done = np.zeros(2, np.uint64)
   for count in Slices()(_ITERATIONS):
     iterations = np.arange(count) + 1 + int(done[0])

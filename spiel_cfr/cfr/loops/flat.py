@@ -34,7 +34,7 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   tree_reach,
 )
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumption
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
 
 
 class FlatLoop(Loop):
@@ -44,7 +44,7 @@ class FlatLoop(Loop):
   """
 
   def __init__(
-    self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool, correlated: bool
+    self, game: CompiledGame, minimizer: RegretMinimizer, tapered: bool, correlated: bool
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
@@ -68,7 +68,7 @@ class FlatLoop(Loop):
     self.refresh()
 
   @classmethod
-  def blank(cls, game: CompiledGame, minimizer: LocalMinimizer, scale: Uint16s) -> "FlatLoop":
+  def blank(cls, game: CompiledGame, minimizer: RegretMinimizer, scale: Uint16s) -> "FlatLoop":
     """Returns a loop of zeros, for somebody who writes to all of its arrays, with a minimizer of another loop.
 
     `scale` is as `CompiledGame.scale`.
@@ -88,7 +88,7 @@ class FlatLoop(Loop):
     self.tapered = zeros(game.end if tapered else 0)
     self.gradients = aligned_zeros(game.end if correlated and game.num_players > 2 else 0)
     self.play_values = np.zeros(game.num_players if correlated else 0)
-    self.hold(np.zeros(0, np.int64))
+    self.lock(np.zeros(0, np.int64))
     self.state = zeros(minimizer.state_lines, game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES)
@@ -111,7 +111,7 @@ class FlatLoop(Loop):
 
   def hold(self, sequences: Int64s) -> None:
     """See the base class."""
-    super().hold(sequences)
+    super().lock(sequences)
     self.__dict__.pop("_run", None)
 
   @functools.cached_property

@@ -21,10 +21,10 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   tree_forward_pass,
   tree_reach,
 )
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
-def memory_sizes(game: CompiledGame, minimizer: LocalMinimizer) -> list[tuple[int, npt.DTypeLike]]:
+def memory_sizes(game: CompiledGame, minimizer: RegretMinimizer) -> list[tuple[int, npt.DTypeLike]]:
   """Returns the length and the type of each array of `Memory`."""
   return [
     (game.end, game.dtype),
@@ -35,7 +35,7 @@ def memory_sizes(game: CompiledGame, minimizer: LocalMinimizer) -> list[tuple[in
   ]
 
 
-def new_memory(game: CompiledGame, minimizer: LocalMinimizer) -> Memory:
+def new_memory(game: CompiledGame, minimizer: RegretMinimizer) -> Memory:
   """Returns arrays of zeros."""
   sizes = memory_sizes(game, minimizer)
   return Memory(*(aligned_zeros(length, dtype=dtype) for length, dtype in sizes))
@@ -53,7 +53,7 @@ class PartSteps:
   """
 
   def __init__(
-    self, game: CompiledGame, minimizer: LocalMinimizer, partition: Partition, memory: Memory
+    self, game: CompiledGame, minimizer: RegretMinimizer, partition: Partition, memory: Memory
   ) -> None:
     """Allocates workspaces."""
     self.memory = memory

@@ -25,7 +25,7 @@ from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.sequence_form.tree_passes import Memory
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumption
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
 
 
 class PartsLoop(Loop):
@@ -37,7 +37,7 @@ class PartsLoop(Loop):
   def __init__(
     self,
     game: CompiledGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     partition: Partition,
     tapered: bool,
     correlated: bool,
@@ -54,7 +54,7 @@ class PartsLoop(Loop):
     self.gradients = aligned_zeros(0)
     self.play_values = np.zeros(len(PLAYERS) if correlated else 0)
     self._parts = partition.parts
-    self.hold(np.zeros(0, np.int64))
+    self.lock(np.zeros(0, np.int64))
     for line, values in enumerate(self._initial_local):
       self.set_local_line(line, values)
 

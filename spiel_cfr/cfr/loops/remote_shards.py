@@ -31,7 +31,7 @@ from spiel_cfr.cfr.loops.shards import (
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.shards import RemotePartition
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class _Source(NamedTuple):
@@ -99,7 +99,7 @@ class RemoteLoop(ShardedLoop):
   def __init__(
     self,
     game: CompiledGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     partition: RemotePartition,
     tapered: bool,
     correlated: bool,

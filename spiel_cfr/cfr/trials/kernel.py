@@ -168,7 +168,7 @@ def _follow(tree: Tree, arrays: FlatArrays) -> None:
 def _restart(
   resume: Kernel, tree: Tree, best: Float64s, parameters: Float64s, arrays: FlatArrays
 ) -> None:
-  """Does what `Solver.restart_from` does, but for counts and sequence forms."""
+  """Does what `FullWidthSolver.restart_from` does, but for counts and sequence forms."""
   memory, form = arrays.memory, arrays.workspace.sequence_form
   copy_line(best, form)
   adopt_pass(tree, form, memory.strategy)
