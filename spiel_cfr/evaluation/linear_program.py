@@ -90,8 +90,8 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   evaluate.check_two_player_constant_sum(compiled)
   if compiled.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {compiled} infosets are shared (imperfect recall), and no linear program says so. Take buckets that remember "
-      "the player's own actions, or CFRSolver."
+      f"In {compiled} infosets are shared (imperfect recall), and no linear program says so. Take buckets that "
+      "remember the player's own actions, or CFRSolver."
     )
   start = time.perf_counter()
   # HiGHS measures feasibility in absolute numbers.

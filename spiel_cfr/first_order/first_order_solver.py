@@ -15,8 +15,8 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.stepping import Stepping
-from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms
 
 # Of sums of values, as a fraction of the range of payoffs.

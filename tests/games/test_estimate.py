@@ -122,8 +122,9 @@ def test_refused_games_give_their_memory_back(monkeypatch):
 
 def test_progress_off_a_terminal():
   program = (
-    "import spiel_cfr\nfrom spiel_cfr.game import enumerate, watch\nwatch._SECONDS_BETWEEN_LINES = 0.0\n"
-    "enumerate._CHECK_EVERY = 1000\n"
+    "import spiel_cfr\nfrom spiel_cfr.games.openspiel import size_limits, walk\n"
+    "size_limits._SECONDS_BETWEEN_LINES = 0.0\n"
+    "walk._CHECK_EVERY = 1000\n"
     "spiel_cfr.compile_game('liars_dice(dice_sides=4)', progress={})"
   )
   outputs = {

@@ -61,14 +61,14 @@ _ONE = np.uint64(1)
 
 
 class _Game(NamedTuple):
-  """What iterations read of a game; all but `shared_infosets` (no players where none are) are of `games.compiled.forced_moves`."""
+  """What iterations read of a game: see `forced_moves.Decisions`; `shared` has no players if there are none."""
 
   payoff: PayoffArrays
   players: Uint64s
   tree: Tree
   forced: Uint32s
   chosen: Uint32s
-  shared_infosets: SharedInfosets
+  shared: SharedInfosets
 
 
 class _Arrays(NamedTuple):
@@ -161,11 +161,11 @@ def run_iterations(
     first_player: who updates first.
     end_player: one more than who updates last.
   """
-  payoff, players, tree, forced, chosen, shared_infosets = game
+  payoff, players, tree, forced, chosen, shared = game
   memory, tapered, gradients, play_values, locked, kept = arrays[:6]
   sequence_form, utility, prediction, pooled, scratch = arrays[6:]
   strategy, cumulative, state, local = memory
-  tied = shared_infosets.players.shape[0] > 0
+  tied = shared.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
@@ -186,11 +186,11 @@ def run_iterations(
       # fmt: off
       if tied:
         shared_pass(
-          observe, False, player, shared_infosets, tree, strategy, utility, pooled, state, local, parameters, scratch
+          observe, False, player, shared, tree, strategy, utility, pooled, state, local, parameters, scratch
         )
         if predicts:
           shared_pass(
-            predict, True, player, shared_infosets, tree, strategy, prediction, pooled, state, local, parameters, scratch
+            predict, True, player, shared, tree, strategy, prediction, pooled, state, local, parameters, scratch
           )
       else:
         backward_pass(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
