@@ -8,7 +8,7 @@ from numba import types
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import FLOATS, Bools, Float64s
 from spiel_cfr._numba.kernels import inlined, kernel
-from spiel_cfr._numba.lines import fill_line
+from spiel_cfr._numba.copy_loops import fill_line
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 

@@ -1,0 +1,98 @@
+"""What is used of numba that numba does not promise to keep, all of it here.
+
+Nothing depends on it but speed: where a version of numba lacks one of these, something slower that is documented takes
+its place. `tests/_numba/test_numba_internals.py` takes them away one by one.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numba.extending
+from numba import types
+
+try:
+  from numba.core.compiler_lock import global_compiler_lock as _lock
+except ImportError:
+  _lock = threading.RLock()
+try:
+  from numba.experimental.function_type import FunctionModel
+except ImportError:
+  FunctionModel = None
+
+# Numba's own annotations don't cover these.
+_extending: Any = numba.extending
+_cgutils: Any = numba.core.cgutils
+_tuples: Any = types.BaseTuple
+# Held by whoever compiles. Another lock than numba's could wait for numba's forever.
+compiler_lock: Any = _lock
+
+
+class _AddressType(types.FunctionType):
+  """The type of a kernel: a first-class function of numba's, of which Python is asked for nothing but its address."""
+
+
+def _unbox_address(function_type: Any, value: Any, c: Any) -> Any:
+  """Generates code that reads the attribute `address`; numba's own calls a function of Python's for it."""
+  function = _cgutils.create_struct_proxy(function_type)(c.context, c.builder)
+  number = c.pyapi.object_getattr_string(value, "address")
+  failed = _cgutils.is_null(c.builder, number)
+  with c.builder.if_then(c.builder.not_(failed), likely=True):
+    function.c_addr = c.pyapi.long_as_voidptr(number)
+    c.pyapi.decref(number)
+  return _extending.NativeValue(function._getvalue(), is_error=failed)
+
+
+if FunctionModel is not None:
+  # In memory it is what numba's are, so that numba generates the calls.
+  _extending.register_model(_AddressType)(FunctionModel)
+  _extending.unbox(_AddressType)(_unbox_address)
+
+
+def by_address(numba_type: Any) -> Any:
+  """Returns a type in which every first-class function, in a tuple or as an argument too, is passed by its address."""
+  if FunctionModel is None:
+    return numba_type
+  if isinstance(numba_type, types.FunctionType):
+    signature = numba_type.signature
+    arguments = [by_address(argument) for argument in signature.args]
+    return _AddressType(by_address(signature.return_type)(*arguments))
+  if isinstance(numba_type, _tuples):
+    items = [by_address(item) for item in numba_type.types]
+    return _tuples.from_types(items, getattr(numba_type, "instance_class", None))
+  return numba_type
+
+
+def compile_inlined(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+  """Returns a function of numba's that is inlined in those that call it.
+
+  The code with which Python and C would call it takes more than half of the time that it takes to compile.
+  """
+  try:
+    return numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(
+      function
+    )
+  except KeyError:
+    return numba.njit(forceinline=True, **options)(function)
+
+
+def python_entry(dispatcher: Any, signature: Any) -> Callable[..., Any]:
+  """Returns a function that unpacks its arguments and calls the machine code, or one that looks at their types first."""
+  try:
+    entry: Callable[..., Any] = dispatcher.overloads[tuple(signature.args)].entry_point
+  except (AttributeError, KeyError):
+    return dispatcher  # type: ignore[no-any-return]
+  return entry
+
+
+def machine_code_address(dispatcher: Any, signature: Any, options: dict[str, Any]) -> int:
+  """Returns where the machine code is that other kernels call, compiled a second time if numba doesn't say it."""
+  try:
+    result = dispatcher.overloads[tuple(signature.args)]
+    return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
+  except (AttributeError, KeyError):
+    function = numba.cfunc(signature, **options)(dispatcher.py_func)
+    # Memory of a function that nobody refers to is freed.
+    dispatcher.second_copy = function
+    return int(function.address)
