@@ -1,14 +1,14 @@
 """Kernels on disk: numba's own files, in a folder a kernel, checked before numba reads them.
 
-numba keeps what it compiles, and looks at the file of the function to know whether it is stale. Helpers of other files
-are inlined too, so each folder says what was in all files that the function's module imports, directly or not. Edited, a
-kernel replaces its own folder. The same note has a hash of numba's files: what is damaged is compiled anew.
+numba looks at the file of a function to know whether what it keeps is stale. Helpers of other files are inlined too, so
+each folder says what was in all files that the function's module imports, directly or not. Edited, a kernel replaces
+its own folder. The same note has a hash of numba's files: what is damaged is compiled anew.
 
 numba's files are pickles, which can run anything. So they are taken only from folders that belong to the user or to
 root, and that nobody else can write to; a folder that is not so is passed over. Kernels lie in the folder `kernels`
 below `$NUMBA_CACHE_DIR`; if that is not set, below the package's `__pycache__`, or else `~/.cache/spiel_cfr`. Where
-none of them will do, a warning says it once, and kernels are compiled at every start. So are functions that no file has,
-such as those of notebooks, and functions with variables of the functions around them.
+none of them will do, a warning says it once, and kernels are compiled at every start. So are, without a warning, those
+that no file has, such as a notebook's, and functions with variables of the functions around them.
 """
 
 import contextlib
@@ -258,8 +258,6 @@ def _source(name: str) -> tuple[str, tuple[str, ...]]:
     else:
       listed += [each.partition(".")[0] for each in listed]
     imported.update(
-      each
-      for each in listed
-      if each in sys.modules and each.partition(".")[0] not in _VERSIONED
+      each for each in listed if each in sys.modules and each.partition(".")[0] not in _VERSIONED
     )
   return hashlib.sha256(source).hexdigest(), tuple(sorted(imported))

@@ -33,6 +33,8 @@ extending: Any = numba.extending
 tuples: Any = types.BaseTuple
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+# By which numba's wrapper address protocol says that there is no implementation.
+_NO_ADDRESS = -1
 _ANNOUNCE_AFTER_SECONDS = 0.7
 _ERASE_LINE = "\r\x1b[K"
 
@@ -52,7 +54,6 @@ class Kernel(types.WrapperAddressProtocol):
 
   Attributes:
     function: the plain Python function; it runs uncompiled too, slowly, unless it uses `spiel_cfr._numba.simd`.
-    numba_type: its type in numba.
   """
 
   __qualname__: str
@@ -66,11 +67,7 @@ class Kernel(types.WrapperAddressProtocol):
     """
     functools.update_wrapper(self, function)
     self.function = function
-    self._signature_for = signature if isinstance(signature, FunctionType) else None
-    if self._signature_for:
-      signature = self._signature_for(types.float64)
-    self.numba_type: Any = by_address(types.FunctionType(signature))
-    self._signature = self.numba_type.signature
+    self._given = signature
 
   def __call__(self, *arguments: Any) -> Any:
     """Calls the compiled function.
@@ -99,6 +96,19 @@ class Kernel(types.WrapperAddressProtocol):
   def _checks(self) -> tuple[Callable[[Any], bool], ...]:
     return tuple(map(_check, self._signature.args))
 
+  # Made when it is used, because all kernels together take a tenth of a second.
+  @functools.cached_property
+  def numba_type(self) -> Any:
+    """The kernel's type in numba."""
+    two_precisions = isinstance(self._given, FunctionType)
+    return by_address(
+      types.FunctionType(self._given(types.float64) if two_precisions else self._given)
+    )
+
+  @property
+  def _signature(self) -> Any:
+    return self.numba_type.signature
+
   def of(self, dtype: npt.DTypeLike) -> "Kernel":
     """Returns the same function for arrays of float64 or of float32.
 
@@ -110,14 +120,16 @@ class Kernel(types.WrapperAddressProtocol):
   @functools.cached_property
   def _single(self) -> "Kernel":
     """The same function for float32."""
-    if self._signature_for is None:
+    if not isinstance(self._given, FunctionType):
       raise TypeError(f"{self.__qualname__}() computes in float64 only")
-    return Kernel(self.function, self._signature_for(types.float32))
+    return Kernel(self.function, self._given(types.float32))
 
   @functools.cached_property
-  def absent(self) -> "AbsentKernel":
-    """What takes this kernel's place, or that of another of the same signature, where it is not called."""
-    return AbsentKernel(self)
+  def absent(self) -> "Kernel":
+    """What is passed for a kernel of this signature that is never called: it is not compiled either."""
+    result = Kernel(self.function, self._signature)
+    result.address = _NO_ADDRESS
+    return result
 
   def bound(self, *first: Any) -> Callable[..., Any]:
     """Returns the function of the other arguments: these are checked now, and those, which callers make, never.
@@ -168,37 +180,8 @@ class Kernel(types.WrapperAddressProtocol):
     return self.__qualname__
 
 
-class AbsentKernel(types.WrapperAddressProtocol):
-  """Of the type of a kernel, so that it can be passed in its place, but nothing is compiled. It must not be called."""
-
-  # By which numba's protocol says that there is no implementation.
-  address = -1
-
-  def __init__(self, like: Kernel) -> None:
-    """Takes a kernel of the same signature."""
-    self._like = like
-
-  @property
-  def numba_type(self) -> Any:
-    """Its type in numba."""
-    return self._like.numba_type
-
-  def of(self, dtype: npt.DTypeLike) -> "AbsentKernel":
-    """Returns the same in a precision."""
-    return self._like.of(dtype).absent
-
-  def __wrapper_address__(self) -> int:
-    """Returns that there is no implementation; numba asks for it."""
-    return self.address
-
-  def signature(self) -> Any:
-    """Returns the numba signature."""
-    return self._like.signature()
-
-
 # Spares numba making the type anew at every call.
-for _class in (Kernel, AbsentKernel):
-  extending.typeof_impl.register(_class)(lambda value, context: value.numba_type)
+extending.typeof_impl.register(Kernel)(lambda value, context: value.numba_type)
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
@@ -226,7 +209,9 @@ def _announcement(name: str) -> Iterator[None]:
   def announce() -> None:
     first, _announced.said = not _announced.said, True
     if on_terminal:
-      line = f"spiel_cfr: compiling kernel {_announced.kernels}, {name}; later starts take it from disk"
+      line = (
+        f"spiel_cfr: compiling kernel {_announced.kernels}, {name}; later starts take it from disk"
+      )
       print(f"{_ERASE_LINE}{line[:79]}", end="", file=sys.stderr, flush=True)
     elif first:
       print("spiel_cfr: compiling kernels; later starts take them from disk", file=sys.stderr)
@@ -253,9 +238,7 @@ def _check(wanted: Any) -> Callable[[Any], bool]:
     cls = getattr(wanted, "instance_class", tuple)
     return functools.partial(_is_tuple, cls, tuple(map(_check, wanted.types)))
   if isinstance(wanted, types.FunctionType):
-    return lambda value: (
-      isinstance(value, Kernel | AbsentKernel) and bool(value.numba_type == wanted)
-    )
+    return lambda value: isinstance(value, Kernel) and bool(value.numba_type == wanted)
   numbers: Any = bool | int | np.bool_ | np.integer
   if not isinstance(wanted, types.Integer):
     numbers |= float | np.floating
@@ -271,7 +254,7 @@ def _is_array(dtype: np.dtype[Any], dimensions: int, value: Any) -> bool:
   )
 
 
-def _is_tuple(cls: type, checks: Sequence[Callable[[Any], bool]], value: Any) -> bool:
+def _is_tuple(cls: Any, checks: Sequence[Callable[[Any], bool]], value: Any) -> bool:
   return (
     isinstance(value, cls)
     and len(value) == len(checks)

@@ -1,32 +1,31 @@
 """What is used of numba that numba does not promise to keep, all of it here.
 
-Nothing depends on it but speed: where a version of numba lacks one of these, something slower that is documented takes
-its place. `tests/_numba/test_numba_internals.py` takes them away one by one.
+Where a version of numba lacks one of these, something slower that is documented takes its place, but for the operators
+between the vectors of `simd`. `tests/_numba/test_numba_internals.py` takes them away one by one.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
+import numba.core.compiler_lock
+import numba.core.typeconv
+import numba.core.typing.templates
+import numba.experimental.function_type
 import numba.extending
 from numba import types
 
-try:
-  from numba.core.compiler_lock import global_compiler_lock as _lock
-except ImportError:
-  _lock = threading.RLock()
-try:
-  from numba.experimental.function_type import FunctionModel
-except ImportError:
-  FunctionModel = None
-
-# Numba's own annotations don't cover these.
+# numba's own annotations don't cover these.
+_numba: Any = numba
 _extending: Any = numba.extending
 _cgutils: Any = numba.core.cgutils
 _tuples: Any = types.BaseTuple
-# Held by whoever compiles. Another lock than numba's could wait for numba's forever.
-compiler_lock: Any = _lock
+_FUNCTION_MODEL: Any = getattr(numba.experimental.function_type, "FunctionModel", None)
+# In place of the class that says how types convert to each other.
+SAFE_CONVERSION: Any = _numba.core.typeconv.Conversion.safe
+# Held by whoever compiles. Another lock than numba's could wait for it while somebody waits for the other.
+compiler_lock: Any = getattr(_numba.core.compiler_lock, "global_compiler_lock", threading.RLock())
 
 
 class _AddressType(types.FunctionType):
@@ -44,15 +43,15 @@ def _unbox_address(function_type: Any, value: Any, c: Any) -> Any:
   return _extending.NativeValue(function._getvalue(), is_error=failed)
 
 
-if FunctionModel is not None:
+if _FUNCTION_MODEL is not None:
   # In memory it is what numba's are, so that numba generates the calls.
-  _extending.register_model(_AddressType)(FunctionModel)
+  _extending.register_model(_AddressType)(_FUNCTION_MODEL)
   _extending.unbox(_AddressType)(_unbox_address)
 
 
 def by_address(numba_type: Any) -> Any:
   """Returns a type in which every first-class function, in a tuple or as an argument too, is passed by its address."""
-  if FunctionModel is None:
+  if _FUNCTION_MODEL is None:
     return numba_type
   if isinstance(numba_type, types.FunctionType):
     signature = numba_type.signature
@@ -70,15 +69,31 @@ def compile_inlined(function: Callable[..., Any], options: dict[str, Any]) -> An
   The code with which Python and C would call it takes more than half of the time that it takes to compile.
   """
   try:
-    return numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(
+    return _numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(
       function
     )
   except KeyError:
-    return numba.njit(forceinline=True, **options)(function)
+    return _numba.njit(forceinline=True, **options)(function)
+
+
+def add_operator(python_operator: Any, instruction: str, operands: Sequence[Any]) -> None:
+  """Lets kernels apply an operator to two values of one of these types, by an instruction of LLVM's."""
+  templates = _numba.core.typing.templates
+  cases = [templates.signature(operand, operand, operand) for operand in operands]
+  name = f"spiel_cfr {instruction}"
+  templates.infer_global(python_operator)(
+    templates.make_concrete_template(name, python_operator, cases)
+  )
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return getattr(builder, instruction)(*arguments)
+
+  for operand in operands:
+    _extending.lower_builtin(python_operator, operand, operand)(generate)
 
 
 def python_entry(dispatcher: Any, signature: Any) -> Callable[..., Any]:
-  """Returns a function that unpacks its arguments and calls the machine code, or one that looks at their types first."""
+  """Returns a function that unpacks its arguments and calls the machine code, or looks at their types first."""
   try:
     entry: Callable[..., Any] = dispatcher.overloads[tuple(signature.args)].entry_point
   except (AttributeError, KeyError):
@@ -92,7 +107,7 @@ def machine_code_address(dispatcher: Any, signature: Any, options: dict[str, Any
     result = dispatcher.overloads[tuple(signature.args)]
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
   except (AttributeError, KeyError):
-    function = numba.cfunc(signature, **options)(dispatcher.py_func)
+    function: Any = numba.cfunc(signature, **options)(dispatcher.py_func)
     # Memory of a function that nobody refers to is freed.
     dispatcher.second_copy = function
     return int(function.address)

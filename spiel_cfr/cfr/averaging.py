@@ -3,12 +3,10 @@
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numba import types
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import FLOATS, Bools, Float64s
-from spiel_cfr._numba.kernels import inlined, kernel
-from spiel_cfr._numba.copy_loops import fill_line
+from spiel_cfr._numba.arrays import Bools, Float64s
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
@@ -73,7 +71,8 @@ def note_additions(result: Float64s, iteration: int, last: int, origin: int) -> 
     last: the iteration of the last addition.
     origin: the iteration after which the average began.
   """
-  fill_line(result, 0.0)
+  for i in range(result.shape[0]):
+    result[i] = 0.0
   first, end = iteration + 1, iteration + np.int64(result.shape[0])
   least: Any = np.int64(_LEAST_BETWEEN_ADDITIONS)
   while True:
@@ -86,13 +85,8 @@ def note_additions(result: Float64s, iteration: int, last: int, origin: int) -> 
     last = due
 
 
-@kernel(types.void(FLOATS, *[types.int64] * 3))
-def _note_additions(result: Float64s, iteration: int, last: int, origin: int) -> None:
-  note_additions(result, iteration, last, origin)
-
-
 def additions(count: int, iteration: int, last: int, origin: int) -> Float64s:
   """Returns what `note_additions` writes, for `count` iterations."""
   result = np.zeros(count)
-  _note_additions.unchecked(result, iteration, last, origin)
+  note_additions.py_func(result, iteration, last, origin)  # type: ignore[attr-defined]
   return result

@@ -16,10 +16,10 @@ import numba
 import numpy as np
 import pytest
 from numba import types
+from spiel_cfr._numba.fingerprint import UnknownDependencyError, fingerprint
 
 import spiel_cfr
 from spiel_cfr._numba import cache
-from spiel_cfr._numba.fingerprint import UnknownDependencyError, fingerprint
 from spiel_cfr._numba.kernels import Kernel
 
 FLOATS = types.Array(types.float64, 1, "C")

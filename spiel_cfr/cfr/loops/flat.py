@@ -13,7 +13,6 @@ from spiel_cfr.cfr.loops.iterations import (
   FlatGame,
   FlatKernels,
   FlatWorkspace,
-  no_prediction,
   run_iterations,
 )
 from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
@@ -124,8 +123,8 @@ class FlatLoop(Loop):
     return FlatKernels(
       self._decisions.payoff.gradient.of(dtype),
       minimizer.observe.of(dtype),
-      (minimizer.predict or no_prediction).of(dtype),
-      tied_sweep_up.of(dtype),
+      minimizer.predict.of(dtype) if minimizer.predict else minimizer.observe.of(dtype).absent,
+      tied_sweep_up.of(dtype) if self._game.ties else tied_sweep_up.of(dtype).absent,
     )
 
   def game(self) -> FlatGame:

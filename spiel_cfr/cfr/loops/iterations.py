@@ -22,7 +22,7 @@ from spiel_cfr._numba.kernels import Kernel, kernel
 from spiel_cfr._numba.simd import add_unbiased, number_for
 from spiel_cfr.cfr.loops.loop import IterationNumbers
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
-from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, block_signature
+from spiel_cfr.games.sequence_form.blocks import block_signature
 from spiel_cfr.games.sequence_form.shared_infosets import TIES, Ties, tied_sweep_up_signature
 from spiel_cfr.games.sequence_form.tree_passes import (
   TREE,
@@ -105,8 +105,8 @@ class FlatKernels(NamedTuple):
   Attributes:
     gradient: the payoff's kernel.
     observe: the minimizer's kernels, see `regret_minimizers.regret_minimizer`.
-    predict: likewise; `no_prediction` where there is none.
-    sweep_ties: `tied_sweep_up`.
+    predict: likewise; absent where there is none.
+    sweep_ties: `tied_sweep_up`; absent where no infosets are shared.
   """
 
   gradient: Kernel
@@ -116,11 +116,6 @@ class FlatKernels(NamedTuple):
 
 
 _NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
-
-
-@block_kernel
-def no_prediction(block: Block) -> None:
-  """Stands in for `predict` where there is none; never called."""
 
 
 def flat_game_type(number: Any) -> Any:

@@ -136,4 +136,4 @@ class PruningRule(abc.ABC):
     """Makes what is made once, and compiles."""
     assert self.rows
     for each in (*REWRITING, *COMPACTING):
-      assert each.unchecked
+      assert each.address

@@ -23,7 +23,7 @@ from spiel_cfr._numba.arrays import (
   tuple_type,
 )
 from spiel_cfr._numba.kernels import Kernel, inlined, kernel
-from spiel_cfr._numba.copy_loops import copy_line, copy_lines, fill_line
+from spiel_cfr._numba.lines import copy_line, copy_lines, fill_line
 from spiel_cfr._numba.simd import number_for
 from spiel_cfr.cfr.averaging import ADDITION, note_additions
 from spiel_cfr.cfr.loops import IterationNumbers

@@ -19,7 +19,7 @@ from spiel_cfr._numba.arrays import (
   floats,
 )
 from spiel_cfr._numba.kernels import inlined, kernel
-from spiel_cfr._numba.copy_loops import fill_line
+from spiel_cfr._numba.lines import fill_line
 
 # A trial begins when there are this many times as many iterations as at the end of the last one that was taken back,
 _SPACING = 1.5
