@@ -10,6 +10,7 @@ from typing import Any
 
 import numba
 import numba.core.compiler_lock
+import numba.core.options
 import numba.core.typeconv
 import numba.core.typing.templates
 import numba.experimental.function_type
@@ -22,6 +23,11 @@ _extending: Any = numba.extending
 _cgutils: Any = numba.core.cgutils
 _tuples: Any = types.BaseTuple
 _FUNCTION_MODEL: Any = getattr(numba.experimental.function_type, "FunctionModel", None)
+_NO_WRAPPERS = {
+  name: True
+  for name in ("no_cpython_wrapper", "no_cfunc_wrapper")
+  if hasattr(getattr(_numba.core.options, "DefaultOptions", None), name)
+}
 # In place of the class that says how types convert to each other.
 SAFE_CONVERSION: Any = _numba.core.typeconv.Conversion.safe
 # Held by whoever compiles. Another lock than numba's could wait for it while somebody waits for the other.
@@ -64,16 +70,11 @@ def by_address(numba_type: Any) -> Any:
 
 
 def compile_inlined(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-  """Returns a function of numba's that is inlined in those that call it.
+  """Returns a function of numba's that is inlined in those that call it, and that nobody else can call.
 
-  The code with which Python and C would call it takes more than half of the time that it takes to compile.
+  Code with which Python and C would call it takes more than half of the time that it takes to compile.
   """
-  try:
-    return _numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(
-      function
-    )
-  except KeyError:
-    return _numba.njit(forceinline=True, **options)(function)
+  return _numba.njit(forceinline=True, **_NO_WRAPPERS, **options)(function)
 
 
 def add_operator(python_operator: Any, instruction: str, operands: Sequence[Any]) -> None:
