@@ -238,7 +238,8 @@ def _check(wanted: Any) -> Callable[[Any], bool]:
     cls = getattr(wanted, "instance_class", tuple)
     return functools.partial(_is_tuple, cls, tuple(map(_check, wanted.types)))
   if isinstance(wanted, types.FunctionType):
-    return lambda value: isinstance(value, Kernel) and bool(value.numba_type == wanted)
+    # Types of numba that are equal are the same object, and to compare signatures takes microseconds.
+    return lambda value: isinstance(value, Kernel) and value.numba_type is wanted
   numbers: Any = bool | int | np.bool_ | np.integer
   if not isinstance(wanted, types.Integer):
     numbers |= float | np.floating

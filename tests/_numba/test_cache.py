@@ -107,7 +107,7 @@ def test_edited_files_are_compiled_again_and_replace_what_was(change, folder, pa
 def test_signatures_settings_and_options_lie_side_by_side(folder, package, monkeypatch):
   function = package()
   assert not is_read(function)
-  assert not is_read(function, types.float64(types.int64))
+  assert not is_read(function, types.float64(types.float32))
   monkeypatch.setattr(kernels, "_OPTIONS", kernels._OPTIONS | {"fastmath": True})
   assert not is_read(function)
   monkeypatch.setattr(cache.config, "BOUNDSCHECK", 1)
@@ -402,12 +402,14 @@ def test_from_a_zip_without_a_home(tmp_path):
 
 def test_numba_keeps_nothing_elsewhere(folder, package, tmp_path, monkeypatch):
   """Should it not heed the folder it is given, what it finds may be stale."""
-  monkeypatch.setattr(numba, "njit", lambda **options: _elsewhere(tmp_path, options))
+  original = numba.njit
+
+  def elsewhere(*functions, **options):
+    if options.get("cache"):
+      cache.config.CACHE_DIR = str(tmp_path / "elsewhere")
+    return original(*functions, **options)
+
+  monkeypatch.setattr(numba, "njit", elsewhere)
   assert not is_read(package())
   assert not is_read(package())
   assert list(folder.iterdir()) == []
-
-
-def _elsewhere(tmp_path, options):
-  cache.config.CACHE_DIR = str(tmp_path / "elsewhere")
-  return numba.core.decorators.njit(**options)
