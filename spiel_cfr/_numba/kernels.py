@@ -21,6 +21,7 @@ from numba import types
 
 from spiel_cfr._numba import cache
 from spiel_cfr._numba.numba_internals import (
+  WITHOUT_PYTHON_CALLS,
   by_address,
   compile_inlined,
   compiler_lock,
@@ -58,23 +59,27 @@ class Kernel(types.WrapperAddressProtocol):
 
   __qualname__: str
 
-  def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+  def __init__(
+    self, function: Callable[..., Any], signature: Any, *, python_calls: bool = True
+  ) -> None:
     """Wraps `function`; nothing is compiled yet.
 
     Args:
       function: plain Python function.
       signature: numba's; or, of a kernel that there is in two precisions, a function from the type of numbers to it.
+      python_calls: whether Python can call it; if only kernels do, it is compiled in half of the time.
     """
     functools.update_wrapper(self, function)
     self.function = function
     self._given = signature
+    self._python_calls = python_calls
 
   def __call__(self, *arguments: Any) -> Any:
     """Calls the compiled function.
 
     Raises:
       TypeError: an argument has another type, number of dimensions or layout than the signature says, or is an array
-        that can't be written.
+        that can't be written; or only kernels call it.
     """
     if len(arguments) != len(self._checks):
       raise TypeError(
@@ -122,7 +127,7 @@ class Kernel(types.WrapperAddressProtocol):
     """The same function for float32."""
     if not isinstance(self._given, FunctionType):
       raise TypeError(f"{self.__qualname__}() computes in float64 only")
-    return Kernel(self.function, self._given(types.float32))
+    return Kernel(self.function, self._given(types.float32), python_calls=self._python_calls)
 
   @functools.cached_property
   def absent(self) -> "Kernel":
@@ -149,17 +154,27 @@ class Kernel(types.WrapperAddressProtocol):
       if known is not None:
         return known
       announced = functools.partial(_announcement, self.__qualname__)
-      return cache.compiled(self.function, self._signature, _OPTIONS, announced)
+      return cache.compiled(self.function, self._signature, self._options, announced)
+
+  @property
+  def _options(self) -> dict[str, Any]:
+    return _OPTIONS if self._python_calls else _OPTIONS | WITHOUT_PYTHON_CALLS
 
   @functools.cached_property
   def unchecked(self) -> Callable[..., Any]:
-    """The machine code, which believes what it is given: for callers that have made all arguments themselves."""
+    """The machine code, which believes what it is given: for callers that have made all arguments themselves.
+
+    Raises:
+      TypeError: only kernels call it.
+    """
+    if not self._python_calls:
+      raise TypeError(f"{self.__qualname__}() is called by kernels only")
     return python_entry(self._dispatcher, self._signature)
 
   @functools.cached_property
   def address(self) -> int:
     """Where the machine code is."""
-    return machine_code_address(self._dispatcher, self._signature, _OPTIONS)
+    return machine_code_address(self._dispatcher, self._signature, self._options)
 
   def __wrapper_address__(self) -> int:
     """Returns where the machine code is; numba asks for it."""

@@ -28,6 +28,8 @@ _NO_WRAPPERS = {
   for name in ("no_cpython_wrapper", "no_cfunc_wrapper")
   if hasattr(getattr(_numba.core.options, "DefaultOptions", None), name)
 }
+# Options of functions that Python does not call.
+WITHOUT_PYTHON_CALLS = {name: True for name in _NO_WRAPPERS if name == "no_cpython_wrapper"}
 # In place of the class that says how types convert to each other.
 SAFE_CONVERSION: Any = _numba.core.typeconv.Conversion.safe
 # Held by whoever compiles. Another lock than numba's could wait for it while somebody waits for the other.
@@ -108,7 +110,7 @@ def machine_code_address(dispatcher: Any, signature: Any, options: dict[str, Any
     result = dispatcher.overloads[tuple(signature.args)]
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
   except (AttributeError, KeyError):
-    function: Any = numba.cfunc(signature, **options)(dispatcher.py_func)
+    function: Any = _numba.cfunc(signature, **options)(dispatcher.py_func)
     # Memory of a function that nobody refers to is freed.
     dispatcher.second_copy = function
     return int(function.address)
