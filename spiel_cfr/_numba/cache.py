@@ -83,7 +83,8 @@ def compiled(
       with contextlib.suppress(Exception):
         dispatcher = _compile(function, signature, options, kept)
         if not dispatcher.stats.cache_hits:
-          shutil.rmtree(kept, ignore_errors=True)
+          # Some versions of numba also look at when the function's file was changed, and have written it anew.
+          (kept / CHECKSUM).write_text(_checksum(kept, made_of))
         return dispatcher
   with announced():
     return _compile_and_keep(function, signature, options, name, made_of)

@@ -59,7 +59,9 @@ def package(tmp_path, monkeypatch):
 
   def imported(**changes):
     for name, source in FILES.items():
-      (place / f"{name}.py").write_text(source.replace(*changes.get(name, ("", ""))))
+      path, source = place / f"{name}.py", source.replace(*changes.get(name, ("", "")))
+      if not path.exists() or path.read_text() != source:
+        path.write_text(source)
     for name in [name for name in sys.modules if name.startswith(place.name)]:
       del sys.modules[name]
     cache._source.cache_clear()
@@ -159,6 +161,13 @@ def test_folders_that_others_can_write_to_are_passed_over(folder, package):
   with pytest.warns(UserWarning, match="others can write to"):
     assert not is_read(package())
   folder.chmod(0o755)
+  assert is_read(package())
+
+
+def test_a_file_that_was_touched_is_compiled_once_at_most(folder, package, tmp_path):
+  assert not is_read(package())
+  os.utime(tmp_path / "package_of_test" / "kernel.py", (1.0, 1.0))
+  is_read(package())
   assert is_read(package())
 
 
