@@ -9,18 +9,25 @@ import pytest
 import spiel_cfr
 
 _WITHOUT = {
-  "FunctionModel": "import numba.experimental.function_type as f; del f.FunctionModel",
-  "global_compiler_lock": "import numba.core.compiler_lock as f; del f.global_compiler_lock",
-  "DefaultOptions": "import numba.core.options as f; del f.DefaultOptions",
-  "entry_point": (
-    "import numba.core.dispatcher as f\n"
-    "class Overloads(dict):\n  def __getitem__(self, key): raise KeyError\n"
-    "original = f.Dispatcher.add_overload\n"
-    "def add(self, result):\n  original(self, result)\n  self.overloads = Overloads(self.overloads)\n"
-    "f.Dispatcher.add_overload = add"
-  ),
+  "first-class functions": "numba.experimental.function_type = types.SimpleNamespace()",
+  "lock": "numba.core.compiler_lock = types.SimpleNamespace()",
+  "options": "numba.core.options = types.SimpleNamespace()",
+  "compile results": """
+from spiel_cfr._numba import cache
+class Dispatcher:
+  def __init__(self, original):
+    self.py_func, self.original = original.py_func, original
+  def __call__(self, *arguments):
+    return self.original(*arguments)
+original = cache.compiled
+cache.compiled = lambda *arguments: Dispatcher(original(*arguments))
+""",
 }
 _SOLVE = """
+import types
+import numba
+import numba.core.compiler_lock, numba.core.options, numba.experimental.function_type
+{without}
 import spiel_cfr
 solver = spiel_cfr.CFRSolver("kuhn_poker")
 solver.run(20)
@@ -37,7 +44,7 @@ def test_without_what_numba_does_not_promise(missing, tmp_path):
   # Compiled, and then from disk.
   for _ in range(2):
     printed = subprocess.check_output(
-      [sys.executable, "-c", f"import numba\n{_WITHOUT[missing]}\n{_SOLVE}"],
+      [sys.executable, "-c", _SOLVE.format(without=_WITHOUT[missing])],
       env=environment,
       text=True,
     )
