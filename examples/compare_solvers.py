@@ -91,7 +91,7 @@ def picture_of(game: str) -> pathlib.Path:
   return pathlib.Path(_OUTPUT_DIR.value, file_name("compare", game, ".png"))
 
 
-def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.IterativeSolver]) -> None:
+def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.Solver]) -> None:
   """Prints what OpenSpiel's own NashConv is, beside ours, and how alike the policies of twin solvers are."""
   print("\nOpenSpiel's NashConv of the final average policies, and how far ours is from it")
   for name, solver in solvers.items():

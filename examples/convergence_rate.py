@@ -71,7 +71,7 @@ def nash_conv(
   game: spiel_cfr.CompiledGame, horizon: int, settings: dict[str, object] | None
 ) -> float:
   """Runs one solver to its horizon; CFR if there are no settings."""
-  solver: spiel_cfr.Solver = (
+  solver: spiel_cfr.FullWidthSolver = (
     spiel_cfr.TabularCFRSolver(game, alternating_updates=False)
     if settings is None
     else spiel_cfr.StablePredictiveCFRSolver(game, horizon, **settings)  # type: ignore[arg-type]

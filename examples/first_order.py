@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from results import NAMED_GAMES
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, IterativeSolver, Row, catalogue
+from spiel_cfr import CompiledGame, Solver, Row, catalogue
 from spiel_cfr.poker import bet_filters
 
 # What a curve is called: its solver in the catalogue, more arguments, color and line.
@@ -106,7 +106,7 @@ def load(name: str) -> CompiledGame:
   return spiel_cfr.compile_game(NAMED_GAMES.get(name, name))
 
 
-def run(solver: IterativeSolver) -> list[tuple[Row, float]]:
+def run(solver: Solver) -> list[tuple[Row, float]]:
   """Runs a solver; returns rows and exploitability, above rounding, at powers of 10^(1/8)."""
   result = spiel_cfr.run(
     solver, _ITERATIONS.value, evaluate_at=spiel_cfr.Powers(10 ** (1 / 8)), progress=False
@@ -114,7 +114,7 @@ def run(solver: IterativeSolver) -> list[tuple[Row, float]]:
   return [(row, max(row.nash_conv / 2, _FLOOR)) for row in result.rows]
 
 
-def seconds_of_iterations(solvers: dict[str, IterativeSolver]) -> dict[str, float]:
+def seconds_of_iterations(solvers: dict[str, Solver]) -> dict[str, float]:
   """Returns the processor time of an iteration, the median of rounds in which solvers that go on take turns."""
   counts = dict.fromkeys(solvers, 1)
   taken: dict[str, list[float]] = {label: [] for label in solvers}

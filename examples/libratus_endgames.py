@@ -53,7 +53,7 @@ _TURN = 3
 _ACTIONS = {"fold": 0, "check": 1, "call": 1, "pot": 2, "all-in": 3, "half": 4}
 
 
-SOLVERS: dict[str, Callable[..., spiel_cfr.IterativeSolver]] = {}
+SOLVERS: dict[str, Callable[..., spiel_cfr.Solver]] = {}
 _SIMULTANEOUS = ", simultaneous"
 for _suffix, _alternates in (("", True), (_SIMULTANEOUS, False)):
   for _name in ("cfr", "cfr+", "dcfr"):
@@ -112,7 +112,7 @@ def solve(names: list[str]) -> None:
   stem = pathlib.Path(_SUBGAME_FILE.value).stem
   numbers = folder / f"endgame_{stem}.json"
   gaps = known_gaps(numbers) if _RESUME.value else {}
-  best: tuple[float, str, spiel_cfr.IterativeSolver] | None = None
+  best: tuple[float, str, spiel_cfr.Solver] | None = None
   print(f"\n{'saddle-point gap (NashConv), mbb/g, after iterations':52} ms an iteration")
   for name in names:
     if _ITERATIONS.value in gaps.get(name, {}):
@@ -192,7 +192,7 @@ def state_to_show() -> list[int] | None:
 
 def show(
   game: spiel_cfr.PublicGame,
-  solver: spiel_cfr.IterativeSolver,
+  solver: spiel_cfr.Solver,
   actions: list[int],
   path: pathlib.Path,
 ) -> None:

@@ -11,7 +11,7 @@ import spiel_cfr
 from spiel_cfr import CompiledGame, catalogue, errors, policies
 
 
-class OpenSpielSolver(spiel_cfr.IterativeSolver):
+class OpenSpielSolver(spiel_cfr.Solver):
   """One of OpenSpiel's own solvers, so that it runs in the same loop as ours."""
 
   def __init__(self, game: CompiledGame, name: str) -> None:
@@ -49,7 +49,7 @@ class OpenSpielSolver(spiel_cfr.IterativeSolver):
 
 
 # A solver is made for a game and for the number of iterations that it is going to run.
-Factory = Callable[[CompiledGame, int], spiel_cfr.IterativeSolver]
+Factory = Callable[[CompiledGame, int], spiel_cfr.Solver]
 SOLVERS: dict[str, Factory] = {
   **catalogue.SOLVERS,
   "open_spiel_cfr": lambda game, iterations: OpenSpielSolver(game, "CFRSolver"),

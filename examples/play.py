@@ -105,7 +105,7 @@ def opponent(game: pyspiel.Game) -> Any:
       compiled, spiel_cfr.policies.from_policy(compiled, table)
     )
   if _CHECKPOINT.value is not None:
-    return spiel_cfr.IterativeSolver.load(_CHECKPOINT.value, game)
+    return spiel_cfr.Solver.load(_CHECKPOINT.value, game)
   solution = spiel_cfr.solve(game, exploitability=1e-6, seconds=_SECONDS.value, progress=True)
   print(f"{solution}\n")
   return solution

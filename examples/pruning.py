@@ -32,7 +32,7 @@ from absl import app, flags
 from results import chosen, river_endgame
 
 import spiel_cfr
-from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver
+from spiel_cfr import Pruning, PruningSolver, RegretMatching, FullWidthSolver
 from spiel_cfr.cfr.pruning.constants import Rule
 from spiel_cfr.cfr.pruning.reference_pruning import RULES, ReferenceCFR
 from spiel_cfr.evaluation.evaluate import original_nash_conv
@@ -137,11 +137,11 @@ def drop_small(game: spiel_cfr.CompiledGame) -> None:
       print(f"| {threshold:g} | {at:,} | {solver.exploitability():.4f} | {zeros:.2f} |", flush=True)
 
 
-def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
+def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> FullWidthSolver:
   """CFR+ or CFR with the averages of the pruned solver, which are mostly those that the other player faces."""
   if _RULE.value == "partial":
     return spiel_cfr.CFRPlusSolver(game) if plus else spiel_cfr.CFRSolver(game)
-  return Solver(
+  return FullWidthSolver(
     game,
     RegretMatching.plus() if plus else RegretMatching(),
     average_weights=1.0 if plus else 0.0,
@@ -149,7 +149,7 @@ def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
   )
 
 
-def with_pruning(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
+def with_pruning(game: spiel_cfr.CompiledGame, plus: bool) -> FullWidthSolver:
   """CFR+ or CFR with pruning."""
   cls = spiel_cfr.CFRPlusSolver if plus else spiel_cfr.CFRSolver
   rules: dict[str, Rule] = {rule: rule for rule in get_args(Rule)}
@@ -159,7 +159,7 @@ def with_pruning(game: spiel_cfr.CompiledGame, plus: bool) -> Solver:
 def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
   """Runs a solver without and with pruning, each some iterations in turn."""
   name = "CFR+" if plus else "CFR"
-  solvers: dict[str, Solver] = {
+  solvers: dict[str, FullWidthSolver] = {
     name: unpruned(game, plus),
     f"{name}, pruned": with_pruning(game, plus),
   }

@@ -118,7 +118,7 @@ def measure(
 
 
 def seconds_of_steps(
-  make: Callable[[], spiel_cfr.IterativeSolver], limit: float
+  make: Callable[[], spiel_cfr.Solver], limit: float
 ) -> list[tuple[int, float]]:
   """Runs a solver for so many seconds; returns how many iterations it did at a time, and how long they took."""
   steps: list[tuple[int, float]] = []
@@ -142,7 +142,7 @@ def seconds_of_steps(
 
 
 def evaluate(
-  solver: spiel_cfr.IterativeSolver, steps: list[tuple[int, float]], unit: float
+  solver: spiel_cfr.Solver, steps: list[tuple[int, float]], unit: float
 ) -> Curve:
   """Does the same steps again, and looks at the policy after each."""
   curve: Curve = []

@@ -129,7 +129,7 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
   return curves
 
 
-def curve(solver: spiel_cfr.IterativeSolver) -> dict[int, float]:
+def curve(solver: spiel_cfr.Solver) -> dict[int, float]:
   """Runs a solver; exploitability at powers of 10^(1/8) and at the iterations of the table."""
   due = {round(10 ** (k / 8)) for k in range(8 * 9)} | {_ITERATIONS.value}
   result = {}

@@ -86,14 +86,14 @@ Record = dict[str, Any]
 Missing = Callable[[str, str, int], list[int]]
 
 
-def make(column: str, game: CompiledGame, horizon: int) -> spiel_cfr.IterativeSolver:
+def make(column: str, game: CompiledGame, horizon: int) -> spiel_cfr.Solver:
   """Returns the solver of a column."""
   if column in WRAPPED:
     return Restarted(catalogue.make(WRAPPED[column], game, horizon))
   return catalogue.make((RIVALS | OURS)[column], game, horizon)
 
 
-def perturbed(solver: spiel_cfr.IterativeSolver, run: int) -> spiel_cfr.IterativeSolver:
+def perturbed(solver: spiel_cfr.Solver, run: int) -> spiel_cfr.Solver:
   """Perturbs the strategies that a new solver begins with by 0.1 %; run 0 stays as it is."""
   if run:
     state, game = solver.state_dict(), solver.compiled_game
@@ -108,7 +108,7 @@ def perturbed(solver: spiel_cfr.IterativeSolver, run: int) -> spiel_cfr.Iterativ
   return solver
 
 
-def seconds_of(solver: spiel_cfr.IterativeSolver, iterations: int) -> float:
+def seconds_of(solver: spiel_cfr.Solver, iterations: int) -> float:
   """Returns how much of the processor's time a run takes."""
   start = time.process_time()
   solver.run(iterations)

@@ -85,7 +85,7 @@ def goes_on(game: spiel_cfr.CompiledGame) -> None:
     print(f"| {label} | {' | '.join(cells)} |", flush=True)
 
 
-def run(solver: spiel_cfr.Solver) -> tuple[Curve, list[int | None]]:
+def run(solver: spiel_cfr.FullWidthSolver) -> tuple[Curve, list[int | None]]:
   """Runs a solver; returns its curve, and after how many more iterations it has reached each target."""
   first, schedule = solver.iteration, Powers(1.1)
   curve: Curve = []

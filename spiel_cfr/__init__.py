@@ -22,12 +22,12 @@ from spiel_cfr.cfr.correlated_gap import (
   coarse_correlated_gap,
   extensive_form_correlated_gap,
 )
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.pruning.constants import Pruning
 from spiel_cfr.cfr.pruning.solver import PruningSolver
 from spiel_cfr.cfr.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.cfr.restarts import Restarted
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import WarmStart
 from spiel_cfr.cfr.trembling_hand import TremblingHandSolver
 from spiel_cfr.cfr.variants import (
@@ -86,7 +86,7 @@ from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.merge_policies import merge
@@ -138,13 +138,13 @@ __all__ = [
   "HedgeCFRSolver",
   "ImperfectRecallWarning",
   "InfosetRegret",
-  "IterativeSolver",
+  "Solver",
   "KOMWUSolver",
   "LCFRSolver",
   "LPSolution",
   "LeastExploitable",
   "LinearGame",
-  "LocalMinimizer",
+  "RegretMinimizer",
   "MirrorProxSolver",
   "NashConv",
   "OptimisticMirrorDescentSolver",
@@ -171,7 +171,7 @@ __all__ = [
   "Schedule",
   "SizeEstimate",
   "Solution",
-  "Solver",
+  "FullWidthSolver",
   "StablePredictiveCFRSolver",
   "SweepTable",
   "TabularCFRSolver",

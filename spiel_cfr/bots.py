@@ -10,7 +10,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.policies import AnyPolicy
 from spiel_cfr.solving import Solution
 
@@ -19,7 +19,7 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
   """Draws its actions from a policy. For `pyspiel.evaluate_bots` and whatever else takes a bot.
 
   >>> game = pyspiel.load_game("kuhn_poker")
-  >>> solver = IterativeSolver.load("kuhn.npz", game)  # doctest: +SKIP
+  >>> solver = Solver.load("kuhn.npz", game)  # doctest: +SKIP
   >>> bots = [PolicyBot(solver, player, seed=player) for player in range(2)]  # doctest: +SKIP
   >>> pyspiel.evaluate_bots(game.new_initial_state(), bots, seed=0)  # doctest: +SKIP
   [1.0, -1.0]
@@ -27,7 +27,7 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
 
   def __init__(
     self,
-    policies: IterativeSolver | Solution | AnyPolicy,
+    policies: Solver | Solution | AnyPolicy,
     player: int,
     *,
     seed: int | np.random.Generator | None = None,
@@ -48,7 +48,7 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     if not isinstance(seed, np.random.Generator):
       seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
     self._rng = seed
-    if isinstance(policies, IterativeSolver):
+    if isinstance(policies, Solver):
       policies = copy.copy(policies.average_policy())
     elif isinstance(policies, Solution):
       policies = policies.policy

@@ -20,10 +20,10 @@ from spiel_cfr._util import arguments as checked
 from spiel_cfr.cfr.adaptive_cfr import AdaptiveOptimisticCFRSolver
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, DCFRSolver, LCFRSolver, TabularCFRSolver
 from spiel_cfr.cfr.cfr_br import CFRBRSolver
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.restarted_cfr import RestartedCFRSolver
 from spiel_cfr.cfr.restarts import Restarted
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.trembling_hand import TremblingHandSolver
 from spiel_cfr.cfr.variants import (
   APCFRPlusSolver,
@@ -68,13 +68,13 @@ class Entry:
     restarted: whether that is wrapped in `Restarted`.
   """
 
-  solver: type[IterativeSolver]
+  solver: type[Solver]
   summary: str
   arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   horizon: str | None = None
   restarted: bool = False
 
-  def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
+  def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
     """Makes the solver.
 
     Args:
@@ -89,11 +89,11 @@ class Entry:
     iterations = checked.positive_integer(iterations, "iterations")
     horizon = {} if self.horizon is None else {self.horizon: iterations}
     make: Any = self.solver
-    result: IterativeSolver = make(game, **horizon | dict(self.arguments) | arguments)
+    result: Solver = make(game, **horizon | dict(self.arguments) | arguments)
     return Restarted(result) if self.restarted else result
 
 
-def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> IterativeSolver:
+def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
   """Makes the solver of this name, see `Entry.__call__`.
 
   Raises:
@@ -150,12 +150,12 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"alternating_updates": False, "linear_averaging": True, "regret_matching_plus": True},
     ),
     "dcfr_simultaneous": Entry(
-      Solver,
+      FullWidthSolver,
       "discounted CFR, all players update at once",
       _simultaneous(RegretMatching.discounted(), 2.0),
     ),
     "pcfr+_simultaneous": Entry(
-      Solver,
+      FullWidthSolver,
       "predictive CFR+, all players update at once",
       _simultaneous(RegretMatching.predictive_plus(), 2.0),
     ),
@@ -178,7 +178,7 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"safeguard": 2.0},
     ),
     "adaptive_simultaneous": Entry(
-      Solver,
+      FullWidthSolver,
       "adaptive optimistic CFR, all players update at once",
       # Simultaneous updates need the whole prediction.
       _simultaneous(AdaptiveOptimisticDescent(prediction=1.0), 2.0),

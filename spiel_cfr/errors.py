@@ -109,7 +109,7 @@ class RestartError(SpielCFRError, ValueError):
   """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""
 
 
-class HoldError(SpielCFRError, ValueError):
+class LockError(SpielCFRError, ValueError):
   """A solver is to keep a part of its policy fixed, and can't, or not any more."""
 
 

@@ -11,7 +11,7 @@ Programs that use them change their import and nothing else:
     pyspiel.exploitability(game, solver.average_policy())
 
 Whatever is not a solver is OpenSpiel's own. The solvers have the methods of OpenSpiel's and also those of
-`IterativeSolver`; `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take.
+`Solver`; `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take.
 There the two move with the solver; here they are copies, because Python can't write into those of C++.
 """
 
@@ -23,7 +23,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr.cfr import cfr, cfr_br
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.mccfr.mccfr_solvers import ExternalSamplingSolver, OutcomeSamplingSolver
 from spiel_cfr.mccfr.sampling_rules import AverageType
@@ -31,11 +31,11 @@ from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 from spiel_cfr.policies import PolicyDict, from_policy, to_pyspiel
 
 
-class _InCpp(IterativeSolver):
+class _InCpp(Solver):
   """What changes the policies to OpenSpiel's C++ class."""
 
   def average_policy(self, unreached: Unreached = "uniform") -> pyspiel.Policy:
-    """Returns a copy of the average policy; see `IterativeSolver.average_policy`."""
+    """Returns a copy of the average policy; see `Solver.average_policy`."""
     if unreached == "uniform":
       return self.tabular_average_policy()
     probabilities = from_policy(self.compiled_game, super().average_policy(unreached))

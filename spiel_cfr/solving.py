@@ -9,7 +9,7 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.restarts import Restarted
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -63,7 +63,7 @@ class Solution(Found):
   iterations: int
   seconds: float
   reason: StopReason
-  solver: IterativeSolver
+  solver: Solver
   why: str
   rows: tuple[Row, ...]
 
@@ -153,7 +153,7 @@ def solve(
   exploitability: float = 1e-6,
   seconds: float = 60.0,
   iterations: int | None = None,
-  solver: str | IterativeSolver | None = None,
+  solver: str | Solver | None = None,
   progress: bool = False,
   **more: Any,
 ) -> Solution:
@@ -214,7 +214,7 @@ def solve(
   )
 
 
-def _when_it_checks(solver: IterativeSolver) -> NextDue:
+def _when_it_checks(solver: Solver) -> NextDue:
   """Returns when to look at a policy: at powers of 2, later of 1.2; of one that checks itself, whenever it does."""
   early, late = Powers(2), Powers(1.2)
 

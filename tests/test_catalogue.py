@@ -12,11 +12,11 @@ def test_no_public_solver_is_missing():
   public = {
     value
     for value in vars(spiel_cfr).values()
-    if isinstance(value, type) and issubclass(value, spiel_cfr.IterativeSolver)
+    if isinstance(value, type) and issubclass(value, spiel_cfr.Solver)
   }
   # Nothing can be made of these without more arguments than a game.
   bases = {
-    spiel_cfr.IterativeSolver,
+    spiel_cfr.Solver,
     spiel_cfr.SamplingSolver,
     spiel_cfr.Restarted,
     spiel_cfr.PruningSolver,

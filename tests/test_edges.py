@@ -103,7 +103,7 @@ class Rows(RegretMatching):
 )
 def test_parameters_of_the_wrong_shape(shape: Any, kuhn: Any) -> None:
   cls = type("Wrong", (Rows,), {"shape": staticmethod(shape)})
-  solver = spiel_cfr.Solver(kuhn, cls())
+  solver = spiel_cfr.FullWidthSolver(kuhn, cls())
   with pytest.raises(errors.ArgumentError, match="parameters"):
     run(solver, 10)
   with pytest.raises(errors.ArgumentError, match="parameters"):
@@ -131,11 +131,11 @@ class Weights(Schedule):
     lambda t: 1.0,
   ],
 )
-@pytest.mark.parametrize("make", [spiel_cfr.Solver, None])
+@pytest.mark.parametrize("make", [spiel_cfr.FullWidthSolver, None])
 def test_weights_that_are_none(numbers: Any, make: Any, kuhn: Any) -> None:
   weights = Weights(numbers)
   solver: Any = (
-    spiel_cfr.Solver(kuhn, RegretMatching(), average_weights=weights)
+    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), average_weights=weights)
     if make
     else spiel_cfr.ExternalSamplingSolver(kuhn, average_weights=weights)
   )
@@ -147,7 +147,7 @@ def test_weights_that_are_none(numbers: Any, make: Any, kuhn: Any) -> None:
 def test_a_minimizer_must_be_one(kuhn: Any) -> None:
   for nothing in (None, "cfr", RegretMatching, 1):
     with pytest.raises(errors.ArgumentError, match="minimizer"):
-      spiel_cfr.Solver(kuhn, nothing)
+      spiel_cfr.FullWidthSolver(kuhn, nothing)
 
 
 @pytest.mark.parametrize("lines", [-1, 1.5, None, 10**9])
@@ -155,10 +155,10 @@ def test_what_a_minimizer_keeps_is_a_count(lines: Any, kuhn: Any) -> None:
   for name in ("state_lines", "local_lines"):
     cls = type("Wrong", (RegretMatching,), {name: lines})
     with pytest.raises(errors.ArgumentError, match=name):
-      spiel_cfr.Solver(kuhn, cls())
+      spiel_cfr.FullWidthSolver(kuhn, cls())
   cls = type("Wrong", (RegretMatching,), {"initial_local": lambda self, game: np.zeros((3, 2))})
   with pytest.raises(errors.ArgumentError, match="initial_local"):
-    spiel_cfr.Solver(kuhn, cls())
+    spiel_cfr.FullWidthSolver(kuhn, cls())
 
 
 @block_kernel
@@ -171,7 +171,7 @@ def not_a_number(block: Any) -> None:
       store(block.strategy, row, load(block.strategy, row) * full(np.nan))
 
 
-class NotANumber(spiel_cfr.LocalMinimizer):
+class NotANumber(spiel_cfr.RegretMinimizer):
   observe = resume = not_a_number
 
 
@@ -180,16 +180,16 @@ def test_a_minimizer_that_writes_nan(game: str) -> None:
   compiled: Any = game
   if game == "partitioned":
     compiled = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
-  solver = spiel_cfr.Solver(compiled, NotANumber())
+  solver = spiel_cfr.FullWidthSolver(compiled, NotANumber())
   with pytest.raises(errors.NotFiniteError):
     solver.run(100)
   for ask in (solver.nash_conv, solver.average_policy, solver.current_policy):
     with pytest.raises(errors.NotFiniteError):
       ask()
   with pytest.raises(errors.NotFiniteError):
-    run(spiel_cfr.Solver(compiled, NotANumber()), 10)
+    run(spiel_cfr.FullWidthSolver(compiled, NotANumber()), 10)
   with pytest.raises(errors.NotFiniteError):
-    spiel_cfr.Restarted(spiel_cfr.Solver(compiled, NotANumber())).run(100)
+    spiel_cfr.Restarted(spiel_cfr.FullWidthSolver(compiled, NotANumber())).run(100)
 
 
 # Threads.
@@ -221,7 +221,7 @@ def _sampling(game: Any, weights: Any) -> Any:
 
 
 def _full_width(game: Any, weights: Any) -> Any:
-  return spiel_cfr.Solver(game, RegretMatching(), average_weights=weights)
+  return spiel_cfr.FullWidthSolver(game, RegretMatching(), average_weights=weights)
 
 
 def _restarted(game: Any, weights: Any) -> Any:
@@ -259,7 +259,7 @@ def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
   def fail(iterations: Any) -> Any:
     raise KeyboardInterrupt
 
-  solver = spiel_cfr.Solver(kuhn, RegretMatching(), average_weights=Weights(fail))
+  solver = spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), average_weights=Weights(fail))
   for _ in range(2):
     with pytest.raises(KeyboardInterrupt):
       solver.run(1)
@@ -278,7 +278,7 @@ def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
 )
 def test_averages_are_named_for_each_player(averaged: Any, kuhn: Any) -> None:
   with pytest.raises(errors.ArgumentError, match="averaged"):
-    spiel_cfr.Solver(kuhn, RegretMatching(), averaged=averaged)
+    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), averaged=averaged)
 
 
 @pytest.mark.parametrize(

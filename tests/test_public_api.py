@@ -40,7 +40,7 @@ def test_the_walk_finds_what_there_is() -> None:
   } <= names
   for name in spiel_cfr.__all__:
     thing = getattr(spiel_cfr, name)
-    if inspect.isclass(thing) and issubclass(thing, spiel_cfr.IterativeSolver):
+    if inspect.isclass(thing) and issubclass(thing, spiel_cfr.Solver):
       assert inspect.isabstract(thing) or f"{name}.run(iterations)" in names
 
 

@@ -121,7 +121,7 @@ def test_arguments(tmp_path):
   )
   solver.run(10)
   solver.save(tmp_path / "ten.npz")
-  loaded = spiel_cfr.IterativeSolver.load(tmp_path / "ten.npz", game)
+  loaded = spiel_cfr.Solver.load(tmp_path / "ten.npz", game)
   assert type(loaded) is type(solver)
   assert loaded.average_policy_dict() == solver.average_policy_dict()
   with pytest.raises(errors.ArgumentError, match="seed"):
@@ -144,5 +144,5 @@ def test_checkpoints_of_the_python_names_stay_theirs(tmp_path):
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.run(2)
   solver.save(tmp_path / "two.npz")
-  loaded = spiel_cfr.IterativeSolver.load(tmp_path / "two.npz", "kuhn_poker")
+  loaded = spiel_cfr.Solver.load(tmp_path / "two.npz", "kuhn_poker")
   assert type(loaded) is spiel_cfr.CFRSolver

@@ -24,7 +24,7 @@ from spiel_cfr.abstraction.buckets import (
   shared_entries,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.poker.hand_infosets import places
 from spiel_cfr.poker.hand_layout import Board, Layout
 from spiel_cfr.poker.public_game import PublicGame

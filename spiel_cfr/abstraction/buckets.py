@@ -17,7 +17,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, spread
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suits import number_in_order
 

@@ -7,7 +7,7 @@ iterations on the full game say of them:
   at all nodes);
 - "strategies": how often each action is played, on average.
 
-Where clusters do not follow from those before, players forget: the buckets are tied. k-means++ is that of Arthur and
+Where clusters do not follow from those before, players forget: the infosets are shared. k-means++ is that of Arthur and
 Vassilvitskii (2007), by SciPy.
 """
 
@@ -24,7 +24,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.abstraction.abstract_leaves import find_public_states
 from spiel_cfr.abstraction.buckets import Buckets, identity
 from spiel_cfr.abstraction.earth_mover import earth_movers_distances
-from spiel_cfr.evaluation.identity import carry_up, expect, gradients
+from spiel_cfr.evaluation.identity import game_backward_pass, expect, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 
@@ -95,7 +95,7 @@ def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s
 def _values(game: CompiledGame, probabilities: Float64s) -> Float64s:
   """Returns the counterfactual utility of each sequence."""
   utility = gradients(game, forms.sequence_form(game, probabilities))
-  carry_up(game, expect, utility, strategy=probabilities)
+  game_backward_pass(game, expect, utility, strategy=probabilities)
   return utility
 
 

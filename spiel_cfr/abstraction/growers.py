@@ -24,7 +24,7 @@ from spiel_cfr.abstraction.fewer_actions import Choices, Spot
 from spiel_cfr.abstraction.images import Images, nearest
 from spiel_cfr.abstraction.translation import Translation
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.identity import carry_up, expect, gradients
+from spiel_cfr.evaluation.identity import game_backward_pass, expect, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.policies import forms
@@ -61,7 +61,7 @@ class Grower(abc.ABC):
   def _best(self, gradient: Float64s) -> Float64s:
     """Returns C of each sequence."""
     result = gradient.copy()
-    carry_up(self.whole, take_best, result)
+    game_backward_pass(self.whole, take_best, result)
     return result
 
   @property
@@ -156,7 +156,7 @@ class GrowingActions(Grower):
       return False
     gradient = gradients(self.whole, forms.sequence_form(self.whole, probabilities))
     best = self._best(gradient)
-    carry_up(self.whole, expect, gradient, strategy=probabilities)
+    game_backward_pass(self.whole, expect, gradient, strategy=probabilities)
     worth = np.zeros(self._choices.num_units)
     kept = self._choices.kept_sequences(self._kept)
     for tree in self.whole.treeplexes:
@@ -248,12 +248,12 @@ class GrowingBuckets(Grower):
     self.whole = game
     self._buckets = buckets
     self.small = AbstractGame(game, buckets)
-    self._forgets = self.small.ties is not None
+    self._forgets = self.small.shared_infosets is not None
     self._payoffs = _payoffs_below(game)
 
   def _become(self, buckets: Buckets) -> None:
     self.small = AbstractGame(self.whole, buckets)
-    if not self._forgets and self.small.ties is not None:
+    if not self._forgets and self.small.shared_infosets is not None:
       self.small = AbstractGame(self.whole, self.small.refined_buckets())
     self._buckets = self.small.buckets
 

@@ -248,7 +248,7 @@ def _grower(game: CompiledGame, start: Any, translate: Translation | None) -> Gr
     return GrowingBuckets(game, make_buckets(game, start))
   if isinstance(start, CompiledGame):
     check_same_game(game, start)
-    if start.original is not start or start.ties is not None:
+    if start.original is not start or start.shared_infosets is not None:
       raise errors.UnsupportedGameError(
         f"{start} can't grow. Begin with fewer actions, or with buckets of a game that lists its leaves."
       )

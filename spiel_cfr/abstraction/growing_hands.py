@@ -14,7 +14,7 @@ from spiel_cfr.abstraction.bucketed_hands import BucketedHands, hand_buckets
 from spiel_cfr.abstraction.buckets import HandBuckets
 from spiel_cfr.abstraction.growers import Grower
 from spiel_cfr.evaluation.identity import gradients
-from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
 

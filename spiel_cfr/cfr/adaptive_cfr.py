@@ -16,7 +16,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, aligned_zeros, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.averaging import Averaged
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
 from spiel_cfr.evaluation import evaluate
@@ -36,7 +36,7 @@ _FIRST_CHECK = 4
 _IMPROVEMENT = 0.2
 
 
-class AdaptiveOptimisticCFRSolver(Solver):
+class AdaptiveOptimisticCFRSolver(FullWidthSolver):
   """CFR with adaptive optimistic mirror descent at every infoset: see `regret_minimizers.adaptive_mirror_descent`.
 
   Updates alternate. Every player but the last averages the strategy to which it has just updated, the one that the
@@ -44,7 +44,7 @@ class AdaptiveOptimisticCFRSolver(Solver):
   """
 
   state_names = (
-    *Solver.state_names,
+    *FullWidthSolver.state_names,
     "_restart_nash_conv",
     "_next_check",
     "_best",

@@ -44,10 +44,10 @@ class CFRBRSolver(TabularCFRSolver):
     """Refuses to keep a part of the policy fixed: best responses would not keep to it.
 
     Raises:
-      HoldError: always.
+      LockError: always.
     """
-    raise errors.HoldError(
-      f"{self!r} can't hold a policy. Take another Solver, such as CFRPlusSolver."
+    raise errors.LockError(
+      f"{self!r} can't hold a policy. Take another FullWidthSolver, such as CFRPlusSolver."
     )
 
   @property

@@ -15,7 +15,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.evaluation import evaluate, identity
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -47,7 +47,7 @@ def _gap(best: Float64s, expected: Float64s) -> CorrelatedGap:
   return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected)
 
 
-def coarse_correlated_gap(solver: Solver) -> CorrelatedGap:
+def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
   """Returns how far a solver's play so far is from a coarse correlated equilibrium, exactly.
 
       solver = TabularCFRSolver("kuhn_poker(players=3)", alternating_updates=False, correlated=True)
@@ -66,9 +66,9 @@ def coarse_correlated_gap(solver: Solver) -> CorrelatedGap:
   Raises:
     ArgumentError: it is another, or has done none.
   """
-  if not isinstance(solver, Solver) or not solver.correlated:
+  if not isinstance(solver, FullWidthSolver) or not solver.correlated:
     raise errors.ArgumentError(
-      f"{solver!r} does not keep what its play sums to. Make a Solver or TabularCFRSolver with correlated=True and "
+      f"{solver!r} does not keep what its play sums to. Make a FullWidthSolver or TabularCFRSolver with correlated=True and "
       "alternating_updates=False."
     )
   game, total = solver.compiled_game, float(solver._cumulative[0])
@@ -163,5 +163,5 @@ def _infoset_values(compiled: CompiledGame, gradients: Float64s, player: int) ->
 def _carried_up(compiled: CompiledGame, gradients: Float64s) -> Float64s:
   """Returns gradients to which at each sequence the best that follows has been added."""
   utility = aligned(gradients)
-  identity.carry_up(compiled, take_best, utility)
+  identity.game_backward_pass(compiled, take_best, utility)
   return utility

@@ -9,7 +9,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule
 
 CLASS = "class"
@@ -20,7 +20,7 @@ class Described:
 
 
 # What an argument may be that is described so.
-_DESCRIBED = (LocalMinimizer, Schedule, Described)
+_DESCRIBED = (RegretMinimizer, Schedule, Described)
 
 
 def newest_class(bases: Sequence[type[Any]], name: str) -> Any:
@@ -67,7 +67,7 @@ def from_json(value: Any) -> Any:
 
 
 def signature(description: Any) -> str:
-  """Returns what `IterativeSolver.description` returns as a call."""
+  """Returns what `Solver.description` returns as a call."""
   try:
     arguments = [f"{name}={value!r}" for name, value in description["arguments"].items()]
     if "solver" in description:

@@ -24,7 +24,7 @@ from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.locked import held_sequences
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule, evaluated
 
 # What descriptions call it.
@@ -34,8 +34,8 @@ _TAPERED = "tapered"
 _FEWEST, _TABLE = 64, 512
 
 
-class Solver(Looped, Stepping, Holding):
-  """A full-width solver: a local minimizer, the weights of its average, and an order of updates.
+class FullWidthSolver(Looped, Stepping, Holding):
+  """A full-width solver: a regret minimizer, the weights of its average, and an order of updates.
 
   It is used as OpenSpiel's solvers are:
 
@@ -80,7 +80,7 @@ class Solver(Looped, Stepping, Holding):
   def __init__(
     self,
     game: AnyGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     *,
     alternating_updates: bool = True,
     average_weights: Numbers = 0.0,
@@ -92,7 +92,7 @@ class Solver(Looped, Stepping, Holding):
 
     Args:
       game: a compiled game, or what `compile_game` takes; compile it yourself to share it or to cache it.
-      minimizer: the local minimizer at every infoset.
+      minimizer: the regret minimizer at every infoset.
       alternating_updates: whether a player sees the strategies to which those before it have just updated, or all see
         those of the last iteration.
       average_weights: what the strategy of iteration t weighs in the average, times the reach of its owner: a schedule,
@@ -112,9 +112,9 @@ class Solver(Looped, Stepping, Holding):
       AbstractionError: `correlated` is asked for in an abstraction that is not lossless.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
-    if not isinstance(minimizer, LocalMinimizer):
+    if not isinstance(minimizer, RegretMinimizer):
       raise errors.ArgumentError(
-        f"minimizer must be a LocalMinimizer, not {arguments.shortened(minimizer)}."
+        f"minimizer must be a RegretMinimizer, not {arguments.shortened(minimizer)}."
       )
     self.compiled_game = compile_game(game)
     self.minimizer = minimizer
@@ -165,7 +165,7 @@ class Solver(Looped, Stepping, Holding):
     forms.check_behavioral_form(self.compiled_game, state["_strategy"])
 
   def _loaded(self) -> None:
-    self._loop.hold(held_sequences(self.compiled_game, self._held))
+    self._loop.lock(held_sequences(self.compiled_game, self._held))
     self._loop.refresh()
 
   @property
@@ -268,7 +268,7 @@ class Solver(Looped, Stepping, Holding):
   def with_tapered_average(self) -> Self:
     """Returns the same solver before its first iteration, with an average whose weights vanish at the end too.
 
-    That is `Solver(..., tapered=True)` for solvers that have a name:
+    That is `FullWidthSolver(..., tapered=True)` for solvers that have a name:
 
         solver = DCFRSolver("leduc_poker").with_tapered_average()
 
@@ -299,7 +299,7 @@ class Solver(Looped, Stepping, Holding):
 
   @property
   def is_plain(self) -> bool:
-    """Whether its iterations, averages and restarts are those of `Solver`; who overrides one of these says so."""
+    """Whether its iterations, averages and restarts are those of `FullWidthSolver`; who overrides one of these says so."""
     return True
 
   @property
@@ -349,7 +349,7 @@ class Solver(Looped, Stepping, Holding):
     return self._warm
 
   @property
-  def _minimizer(self) -> LocalMinimizer:
+  def _minimizer(self) -> RegretMinimizer:
     return self.minimizer
 
   def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:

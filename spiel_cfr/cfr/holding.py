@@ -35,14 +35,14 @@ class Holding(WarmStarting):
       infostates: where; by default everywhere in a mapping.
 
     Raises:
-      HoldError: iterations have been done, infosets of the game are tied, or the solver is of a kind that can't.
+      LockError: iterations have been done, infosets of the game are shared, or the solver is of a kind that can't.
       PolicyError: there is no such infostate, or no distribution there.
     """
     if self.iteration:
-      raise errors.HoldError(f"{self!r} has run. Hold a policy before the first iteration.")
-    if self.compiled_game.ties is not None:
-      raise errors.HoldError(
-        f"In {self.compiled_game} infosets of imperfect recall are tied, and one can't be held without the others. "
+      raise errors.LockError(f"{self!r} has run. Hold a policy before the first iteration.")
+    if self.compiled_game.shared_infosets is not None:
+      raise errors.LockError(
+        f"In {self.compiled_game} infosets are shared (imperfect recall), and one can't be held without the others. "
         "Take buckets that remember the player's own actions, or the full game."
       )
     held, probabilities = held_part(self.compiled_game, policy, infostates)

@@ -40,12 +40,12 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
 
   Raises:
     ArgumentError: there is no such choice.
-    AbstractionError: infosets of the game are tied, and it is not to be uniform.
+    AbstractionError: infosets of the game are shared, and it is not to be uniform.
   """
   arguments.one_of(unreached, "unreached", get_args(Unreached))
-  if unreached != "uniform" and compiled.ties is not None:
+  if unreached != "uniform" and compiled.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {compiled} infosets of imperfect recall are tied, and what is best at one is not at others. Take "
+      f"In {compiled} infosets are shared (imperfect recall), and what is best at one is not at others. Take "
       "unreached='uniform', or buckets that remember the player's own actions."
     )
   result = forms.behavioral_form(compiled, sequence_form)
@@ -77,7 +77,7 @@ def _around(compiled: CompiledGame, held: Float64s, free: Bools) -> Float64s:
   loop.set_strategy(held)
   # What is not padding.
   real = forms.uniform(compiled) > 0
-  loop.hold(np.flatnonzero(real & ~free))
+  loop.lock(np.flatnonzero(real & ~free))
   done = np.zeros(2, np.uint64)
   for count in Slices()(_ITERATIONS):
     iterations = np.arange(count) + 1 + int(done[0])

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from spiel_cfr.cfr.averaging import Averaged
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.restarts import Restarted
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.schedules import Discount, Fading
@@ -32,12 +32,12 @@ class RestartedCFRSolver(Restarted):
       positive=Discount(1.5, delay=1), negative=0.5, prediction=Fading(0.1, 100.0)
     )
     super().__init__(
-      Solver(compiled, minimizer, average_weights=4.0, averaged=(*averaged, "before"))
+      FullWidthSolver(compiled, minimizer, average_weights=4.0, averaged=(*averaged, "before"))
     )
 
   def description(self) -> dict[str, Any]:
     """Returns the class; the constructor has no arguments."""
-    return IterativeSolver.description(self)
+    return Solver.description(self)
 
   @classmethod
   def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:

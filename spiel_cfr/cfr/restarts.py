@@ -23,8 +23,8 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.cfr import TabularCFRSolver
 from spiel_cfr.cfr.descriptions import split_by_place
-from spiel_cfr.cfr.full_width import Solver
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.cfr import FullWidthSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.stepping import Stepping
 from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
 from spiel_cfr.cfr.trials import rule
@@ -33,7 +33,7 @@ from spiel_cfr.cfr.trials.states import check_state
 from spiel_cfr.cfr.warm_start import WarmStarting
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class _Noted:
@@ -62,7 +62,7 @@ class Restarted(Stepping, WarmStarting):
   Now and then it checks the current strategies and the averages, with plain and with tapered weights, by best
   responses, and keeps the best. In constant-sum games of two players that goes for each player's strategy by itself,
   since a strategy is as bad as the best response to it is good; in other games only all together can be judged, by
-  NashConv. At some checks it lets the solver go on from what it keeps, see `Solver.restart_from`. Unless that halves
+  NashConv. At some checks it lets the solver go on from what it keeps, see `FullWidthSolver.restart_from`. Unless that halves
   NashConv soon, the solver goes on from where it was before.
   Iterations alone decide what happens when, so that runs are repeatable.
 
@@ -106,7 +106,7 @@ class Restarted(Stepping, WarmStarting):
   _saved: dict[str, Any]
 
   def __init__(
-    self, solver: IterativeSolver, *, first_attempt: int = 500, safeguard: float | None = 1.0
+    self, solver: Solver, *, first_attempt: int = 500, safeguard: float | None = 1.0
   ) -> None:
     """Makes the solver.
 
@@ -124,7 +124,7 @@ class Restarted(Stepping, WarmStarting):
       RestartError: the solver can't go on from given strategies, or restarts itself already.
       ArgumentError: `solver` is none, `first_attempt` is not a positive integer, or the safeguard is not positive.
     """
-    if not isinstance(solver, Solver):
+    if not isinstance(solver, FullWidthSolver):
       raise errors.ArgumentError(f"Only full-width solvers can be restarted, not {solver!r}.")
     if solver.restarts_itself:
       raise errors.RestartError(f"{solver!r} restarts itself already; take it as it is.")
@@ -165,7 +165,7 @@ class Restarted(Stepping, WarmStarting):
     self._go_on_with(self._base.restarted())
     self._base = self._solver
 
-  def _go_on_with(self, solver: Solver) -> None:
+  def _go_on_with(self, solver: FullWidthSolver) -> None:
     """Makes another solver the one that is restarted."""
     self._solver = solver
     notes = self._control, self._best, self._scores, self._trial_scores
@@ -213,7 +213,7 @@ class Restarted(Stepping, WarmStarting):
     return self._base._with_held(probabilities)
 
   @property
-  def _minimizer(self) -> LocalMinimizer:
+  def _minimizer(self) -> RegretMinimizer:
     return self._base.minimizer
 
   def _start_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
@@ -306,7 +306,7 @@ class Restarted(Stepping, WarmStarting):
     players = self.compiled_game.players
     take_better(self._control, players, candidate, values, best, best_scores, self._found)
 
-  def _fallback(self) -> Solver:
+  def _fallback(self) -> FullWidthSolver:
     return TabularCFRSolver(self.compiled_game, alternating_updates=False)
 
   def current_probabilities(self) -> Float64s:
@@ -376,4 +376,4 @@ class Restarted(Stepping, WarmStarting):
 
   @classmethod
   def _made(cls, first: Any, description: Mapping[str, Any]) -> Self:
-    return super()._made(Solver._described(first, description["solver"]), description)
+    return super()._made(FullWidthSolver._described(first, description["solver"]), description)

@@ -32,7 +32,7 @@ MOST_ITERATIONS = 1 << 53
 _STATE = "state"
 
 
-class IterativeSolver(abc.ABC):
+class Solver(abc.ABC):
   """Base class of all solvers.
 
   A subclass says in `state_names` which of its attributes change from one iteration to the next, and makes them anew in
@@ -128,12 +128,12 @@ class IterativeSolver(abc.ABC):
     return open_spiel.CompiledTabularPolicy(self.compiled_game, probabilities)
 
   def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed, see `Solver.hold`; only full-width solvers can.
+    """Keeps a part of the policy fixed, see `FullWidthSolver.hold`; only full-width solvers can.
 
     Raises:
-      HoldError: always, for other solvers.
+      LockError: always, for other solvers.
     """
-    raise errors.HoldError(f"{self!r} can't hold a policy. Take a Solver, such as CFRPlusSolver.")
+    raise errors.LockError(f"{self!r} can't hold a policy. Take a FullWidthSolver, such as CFRPlusSolver.")
 
   def _hand_out(
     self,
@@ -361,7 +361,7 @@ class IterativeSolver(abc.ABC):
   def load(cls, path: str | os.PathLike[str], game: AnyGame) -> Self:
     """Makes the solver of a checkpoint anew.
 
-    Only solvers of this class and its subclasses are made; `IterativeSolver.load` makes any. Classes of your own must
+    Only solvers of this class and its subclasses are made; `Solver.load` makes any. Classes of your own must
     have been imported.
 
     Args:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.numbers import exclusive
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 
 
-class Stepping(IterativeSolver):
+class Stepping(Solver):
   """A solver that does any number of iterations in one call of compiled code."""
 
   # Divides iterations: a `Slices`, unless what `_advance` calls does so.

@@ -23,7 +23,7 @@ import scipy  # its `optimize` is imported when it is used
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.evaluation.identity import carry_up, expected, gradients
+from spiel_cfr.evaluation.identity import game_backward_pass, expected, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
@@ -133,7 +133,7 @@ class Known(NamedTuple):
     utility, regrets = aligned_zeros(self.game.end), aligned_zeros(1, self.game.end)
     utility[:] = self.gradient
     low, high = self.game.payoff_range
-    roots = carry_up(
+    roots = game_backward_pass(
       self.game,
       block_kernel,
       utility,
@@ -161,7 +161,7 @@ def known(game: CompiledGame, probabilities: Float64s, sequence_form: Float64s) 
   nash_conv = 0.0
   for kernel in (take_worst_and_note, take_best_and_note):
     utility[:] = gradient
-    nash_conv = float(carry_up(game, kernel, utility, local=local).sum()) - in_all
+    nash_conv = float(game_backward_pass(game, kernel, utility, local=local).sum()) - in_all
   ranges = local[0, : game.num_infosets]
   ranges[ranges < tie_tolerances(game)] = 0.0
   return Known(game, probabilities, sequence_form, gradient, in_all, local, nash_conv)

@@ -3,13 +3,13 @@
 import math
 
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.schedules import Fading
 from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
 
 
-class TremblingHandSolver(Solver):
+class TremblingHandSolver(FullWidthSolver):
   """CFR+ in which every infoset plays at random with probability epsilon_t = trembles / t^power.
 
   As epsilon vanishes, the average tends to a Nash equilibrium that is sensible off the path too, an extensive-form

@@ -1,10 +1,10 @@
-"""Variants of CFR from the literature, each a local minimizer and a weighting on the shared loop.
+"""Variants of CFR from the literature, each a regret minimizer and a weighting on the shared loop.
 
 As in their papers, updates alternate, and averages take the strategy of iteration t before its owner's update.
 """
 
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.pruning.constants import Pruning, Rule
 from spiel_cfr.cfr.pruning.solver import PruningSolver
 from spiel_cfr.games.compiling import AnyGame
@@ -40,7 +40,7 @@ class PCFRPlusSolver(PruningSolver):
     super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
 
 
-class SAPCFRPlusSolver(Solver):
+class SAPCFRPlusSolver(FullWidthSolver):
   """Simple asymmetric predictive CFR+.
 
   Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
@@ -61,7 +61,7 @@ class SAPCFRPlusSolver(Solver):
     super().__init__(game, RegretMatching.predictive_plus(weight), average_weights=gamma)
 
 
-class APCFRPlusSolver(Solver):
+class APCFRPlusSolver(FullWidthSolver):
   """Asymmetric predictive CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`."""
 
   def __init__(self, game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> None:
@@ -79,7 +79,7 @@ class APCFRPlusSolver(Solver):
     super().__init__(game, AsymmetricMatching(most=most), average_weights=gamma)
 
 
-class APDCFRPlusSolver(Solver):
+class APDCFRPlusSolver(FullWidthSolver):
   """Asymmetric predictive discounted CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`."""
 
   def __init__(
@@ -110,7 +110,7 @@ class APDCFRPlusSolver(Solver):
     super().__init__(game, AsymmetricMatching(weight, most), average_weights=gamma)
 
 
-class VADCFRSolver(Solver):
+class VADCFRSolver(FullWidthSolver):
   """Volatility-adaptive discounted CFR: see `regret_minimizers.volatility_matching`.
 
   Li, Schultz, Hennes and Lanctot, "Discovering Multiagent Learning Algorithms with Large Language Models" (2026).
@@ -168,7 +168,7 @@ class DCFRPlusSolver(PruningSolver):
     super().__init__(game, minimizer, average_weights=gamma, pruning=pruning)
 
 
-class PDCFRPlusSolver(Solver):
+class PDCFRPlusSolver(FullWidthSolver):
   """Predictive discounted CFR+, from the same paper as `DCFRPlusSolver`."""
 
   def __init__(self, game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> None:
@@ -188,7 +188,7 @@ class PDCFRPlusSolver(Solver):
     )
 
 
-class HSDCFRSolver(Solver):
+class HSDCFRSolver(FullWidthSolver):
   """DCFR with hyperparameter schedules.
 
   Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024):
@@ -219,7 +219,7 @@ class HSDCFRSolver(Solver):
     super().__init__(game, RegretMatching.scheduled(horizon, order), average_weights=weights)
 
 
-class HSPCFRPlusSolver(Solver):
+class HSPCFRPlusSolver(FullWidthSolver):
   """PCFR+ with the average of `HSDCFRSolver`, from the same paper."""
 
   def __init__(self, game: AnyGame, horizon: int, first_gamma: float = 30.0) -> None:
@@ -239,7 +239,7 @@ class HSPCFRPlusSolver(Solver):
     super().__init__(game, RegretMatching.predictive_plus(), average_weights=weights)
 
 
-class HedgeCFRSolver(Solver):
+class HedgeCFRSolver(FullWidthSolver):
   """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`."""
 
   def __init__(

@@ -17,7 +17,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.loops import Loop
 from spiel_cfr.cfr.numbers import exclusive
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import (
   AMPLE,
   MOST,
@@ -31,10 +31,10 @@ from spiel_cfr.cfr.substitute_regrets import (
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm, warm_form
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm, warm_form
 
 
-class WarmStarting(IterativeSolver):
+class WarmStarting(Solver):
   """A full-width solver, which can start from a policy."""
 
   @property
@@ -45,7 +45,7 @@ class WarmStarting(IterativeSolver):
   @exclusive
   def warm_start(
     self,
-    policy: open_spiel.AnyPolicy | IterativeSolver | Float64s,
+    policy: open_spiel.AnyPolicy | Solver | Float64s,
     iterations: int | None = None,
     form: WarmForm | None = None,
     keep_average: bool = True,
@@ -88,7 +88,7 @@ class WarmStarting(IterativeSolver):
 
   @property
   @abc.abstractmethod
-  def _minimizer(self) -> LocalMinimizer:
+  def _minimizer(self) -> RegretMinimizer:
     """What every infoset does."""
 
   @abc.abstractmethod
@@ -112,7 +112,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
     except (TypeError, ValueError) as error:
       raise errors.PolicyError(f"The array is no policy in behavioural form: {error}.") from None
     return np.asarray(policy, np.float64)
-  if not isinstance(policy, IterativeSolver):
+  if not isinstance(policy, Solver):
     return open_spiel.from_policy(game, policy)
   if policy.compiled_game is game or policy.compiled_game.digest == game.digest:
     return policy.average_probabilities()
@@ -121,7 +121,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 
 def plan(
   game: CompiledGame,
-  minimizer: LocalMinimizer,
+  minimizer: RegretMinimizer,
   probabilities: Float64s,
   iterations: int | None,
   form: WarmForm | None,
@@ -158,7 +158,7 @@ def plan(
 
 
 def begin_from(
-  loop: Loop, minimizer: LocalMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
+  loop: Loop, minimizer: RegretMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
 ) -> None:
   """Brings a loop that is before its first iteration to where `plan` says.
 

@@ -13,7 +13,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments, files
 from spiel_cfr._util.environment import versions
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer import history_pages, public_state_pages
 from spiel_cfr.explorer.page import render
@@ -53,7 +53,7 @@ class Exploration:
 
 
 def explore(
-  policies: IterativeSolver | Solution | open_spiel.AnyPolicy,
+  policies: Solver | Solution | open_spiel.AnyPolicy,
   path: str | os.PathLike[str],
   *,
   game: str | pyspiel.Game | CompiledGame | None = None,
@@ -165,7 +165,7 @@ def _read(
   policies: Any, game: str | pyspiel.Game | CompiledGame | None, which: Which
 ) -> tuple[CompiledGame, Float64s, str]:
   """Returns the game, the policy in behavioural form, and what it is in words."""
-  if isinstance(policies, IterativeSolver):
+  if isinstance(policies, Solver):
     average = which == "average"
     behavioral = policies.average_probabilities() if average else policies.current_probabilities()
     source = f"{which} policy of {type(policies).__name__} after {policies.iteration:,} iterations"

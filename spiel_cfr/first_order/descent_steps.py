@@ -15,8 +15,8 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   Scratch,
   Tree,
   scratch_type,
-  sweep_reach,
-  sweep_up,
+  reach_pass,
+  backward_pass,
 )
 
 # Entries of the count of what has been done.
@@ -99,7 +99,7 @@ def sweep(problem: Problem, work: Work, player: int, utility: Float64s, result: 
   """
   players = problem.players
   begin, end, root = players[player, 0], players[player, 1], players[player, 2]
-  sweep_up(
+  backward_pass(
     problem.observe,
     begin,
     end,
@@ -111,7 +111,7 @@ def sweep(problem: Problem, work: Work, player: int, utility: Float64s, result: 
     work.numbers,
     work.scratch,
   )
-  sweep_reach(begin, end, problem.tree, work.strategy, result, work.scratch)
+  reach_pass(begin, end, problem.tree, work.strategy, result, work.scratch)
   return float(utility[root])
 
 

@@ -45,15 +45,15 @@ class GradientSolver(Stepping):
 
     Raises:
       UnsupportedGameError: the method is for constant-sum games of two players, and the game is none.
-      AbstractionError: infosets of the game are tied.
+      AbstractionError: infosets of the game are shared.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
       GameError: see `compile_game`.
     """
     self.compiled_game = compile_game(game)
     compiled = self.compiled_game
-    if compiled.ties is not None:
+    if compiled.shared_infosets is not None:
       raise errors.AbstractionError(
-        f"In {compiled} infosets of imperfect recall are tied, so that its strategies are no convex set, over which "
+        f"In {compiled} infosets are shared (imperfect recall), so that its strategies are no convex set, over which "
         f"{type(self).__name__} could take steps. Take buckets that remember the player's own actions, or CFRSolver."
       )
     if self._two_players and not compiled.is_two_player_constant_sum:

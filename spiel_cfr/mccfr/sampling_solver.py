@@ -18,7 +18,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.numbers import check_weights, exclusive
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame
@@ -35,7 +35,7 @@ from spiel_cfr.mccfr.snapshot import Snapshot
 from spiel_cfr.mccfr.updates import Batch
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import TIE, LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import TIE, RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule, evaluated
 
 DEFAULT_MAX_NODES = 500_000
@@ -44,8 +44,8 @@ DEFAULT_MAX_INFOSETS = 2_000_000
 _LEAST_LOGARITHM = -1000.0
 
 
-class SamplingSolver(IterativeSolver):
-  """A Monte Carlo solver: a sampler, a way to average, a local minimizer.
+class SamplingSolver(Solver):
+  """A Monte Carlo solver: a sampler, a way to average, a regret minimizer.
 
   It is used as OpenSpiel's are, with `solver.iteration()` or, faster, `solver.run(1000)`; and as all solvers here are,
   where `solver.iteration` is the number of iterations done. Runs and traces need a compiled game, checkpoints the
@@ -72,7 +72,7 @@ class SamplingSolver(IterativeSolver):
     scheme: Scheme,
     *,
     seed: int | np.random.Generator | None = None,
-    minimizer: LocalMinimizer | None = None,
+    minimizer: RegretMinimizer | None = None,
     average_weights: Numbers = 0.0,
     engine: EngineName | None = None,
     max_nodes: int = DEFAULT_MAX_NODES,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spiel_cfr.games.compiled.partition import PLAYERS, Part
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Part
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE
 from spiel_cfr.poker.hand_layout import Layout

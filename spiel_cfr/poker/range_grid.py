@@ -104,7 +104,7 @@ def range_grid(game: PublicGame, sequence_form: Float64s, actions: Sequence[int]
 
   Args:
     game: two-card hold'em with 13 ranks.
-    sequence_form: a policy, as `Solver.average_sequence_form` returns it, shape (sequences,).
+    sequence_form: a policy, as `FullWidthSolver.average_sequence_form` returns it, shape (sequences,).
     actions: those that lead from the deal to the state; for a public card, its number as in OpenSpiel.
 
   Raises:

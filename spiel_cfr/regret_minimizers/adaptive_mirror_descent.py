@@ -31,7 +31,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   tolerance,
 )
 from spiel_cfr.regret_minimizers.oftrl import project
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 
 # Lines of `Block.scratch`: the steps, squared errors and positive regrets, tolerances.
 _STEPS, _SQUARES, _TOLERANCES = 0, 1, 2
@@ -202,7 +202,7 @@ def resume_safeguarded(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class AdaptiveOptimisticDescent(LocalMinimizer):
+class AdaptiveOptimisticDescent(RegretMinimizer):
   """See the module's docstring. Its state is z and the last prediction; for each infoset it keeps V.
 
   Attributes:

@@ -41,7 +41,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
 )
 from spiel_cfr.regret_minimizers.oftrl import Regularizer, gradient_at, least_exponent, respond
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm, relative_tie
 
 # What multiplies sqrt(L / V).
 SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
@@ -139,7 +139,7 @@ def resume_at_center(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LastLossAdaptiveOFTRL(LocalMinimizer):
+class LastLossAdaptiveOFTRL(RegretMinimizer):
   """See the module's docstring; it predicts the last counterfactual utilities.
 
   Its state is the cumulative weighted regret and the prediction; for each infoset it keeps S, the floor and scale^2 L.
@@ -180,7 +180,7 @@ class LastLossAdaptiveOFTRL(LocalMinimizer):
     """None: how long steps should be is not known before there are errors."""
     return ()
 
-  def resumable(self) -> LocalMinimizer:
+  def resumable(self) -> RegretMinimizer:
     """See the base class."""
     return dataclasses.replace(self, centered=True)
 

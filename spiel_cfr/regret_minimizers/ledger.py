@@ -33,7 +33,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   tolerance,
 )
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 from spiel_cfr.regret_minimizers.schedules import Numbers, Schedule, evaluated
 
 # Which iterations are looked at to see how a schedule of discounts goes with one of weights.
@@ -85,7 +85,7 @@ def match_and_note(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class NotedMatching(LocalMinimizer):
+class NotedMatching(RegretMinimizer):
   """Regret matching that notes; see the module's docstring. Its state is R; for each infoset it keeps Z.
 
   Attributes:
@@ -119,7 +119,7 @@ class NotedMatching(LocalMinimizer):
     return np.ascontiguousarray(np.stack(np.broadcast_arrays(*columns), axis=1))
 
 
-def noted(minimizer: LocalMinimizer, weights: Schedule) -> NotedMatching:
+def noted(minimizer: RegretMinimizer, weights: Schedule) -> NotedMatching:
   """Returns the same minimizer with notes, for windows of pruning.
 
   Args:
@@ -158,7 +158,7 @@ def noted(minimizer: LocalMinimizer, weights: Schedule) -> NotedMatching:
   return NotedMatching(weights, plus, minimizer.positive, minimizer.prediction)
 
 
-def can_skip_zeros(minimizer: LocalMinimizer) -> bool:
+def can_skip_zeros(minimizer: RegretMinimizer) -> bool:
   """Whether utilities of zero change nothing at an infoset: what partial pruning needs."""
   return isinstance(minimizer, RegretMatching) and (
     minimizer.kept in (0.0, 1.0)

@@ -34,7 +34,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
 )
 from spiel_cfr.regret_minimizers.dynamic_thresholds import drop_smallest
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 
 Regularizer: TypeAlias = Literal["entropy", "euclidean"]
 Prediction: TypeAlias = Literal["subtree", "last"]
@@ -278,7 +278,7 @@ def resume_oftrl(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LastLossOFTRL(LocalMinimizer):
+class LastLossOFTRL(RegretMinimizer):
   """OFTRL that predicts the last counterfactual utilities. Its state is the cumulative regret.
 
   Dropping M_t = threshold / (zeta(3/2) t^(3/2)) in iteration t keeps fast rates: all of it sums to the threshold at
@@ -335,7 +335,7 @@ class SubtreeOFTRL(LastLossOFTRL):
 
 
 @dataclasses.dataclass(frozen=True)
-class Hedge(LocalMinimizer):
+class Hedge(RegretMinimizer):
   """Multiplicative weights, each iteration with the step that is best for a horizon ending there.
 
       step^t = rate * sqrt(8 log(actions) / t) / payoff range

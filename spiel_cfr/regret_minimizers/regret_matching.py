@@ -39,7 +39,7 @@ from spiel_cfr.games.sequence_form.blocks import (
 )
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import (
-  LocalMinimizer,
+  RegretMinimizer,
   WarmForm,
   relative_tie,
   tie_tolerances,
@@ -125,7 +125,7 @@ def resume_matching(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class RegretMatching(LocalMinimizer):
+class RegretMatching(RegretMinimizer):
   """A minimizer of the family. Its state is the cumulative regret.
 
       >>> RegretMatching()                                    # the minimizer of CFR

@@ -31,7 +31,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
   tolerance,
 )
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 
 # Lines of `Block.scratch`. What is summed up is no longer needed where the largest regrets are.
 _LARGEST, _OF_POSITIVE, _OF_NEGATIVE, _OPTIMISM, _TOTAL = 0, 1, 2, 3, 0
@@ -108,7 +108,7 @@ def resume_volatile(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class VolatilityAdaptiveMatching(LocalMinimizer):
+class VolatilityAdaptiveMatching(RegretMinimizer):
   """See the module's docstring. Its state is R; for each infoset it keeps e.
 
   Attributes:

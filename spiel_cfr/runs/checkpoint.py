@@ -9,7 +9,7 @@ import warnings
 from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr._util.arguments import positive_integer
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.lock import FolderLock
 from spiel_cfr.runs.schedule import Every, NextDue
 
@@ -64,7 +64,7 @@ class Checkpoints:
         numbers[path] = int(number)
     return dict(sorted(numbers.items(), key=lambda item: item[1], reverse=True))
 
-  def check(self, solver: IterativeSolver) -> None:
+  def check(self, solver: Solver) -> None:
     """Makes sure that the solver can be saved, and that the folder is free for it: a run does so before it begins.
 
     Raises:
@@ -97,7 +97,7 @@ class Checkpoints:
     """
     return self._lock()
 
-  def save(self, solver: IterativeSolver) -> pathlib.Path:
+  def save(self, solver: Solver) -> pathlib.Path:
     """Adds a checkpoint, and removes those beyond the number to keep.
 
     Raises:
@@ -116,7 +116,7 @@ class Checkpoints:
           old.unlink(missing_ok=True)
     return path
 
-  def resume(self, solver: IterativeSolver) -> pathlib.Path | None:
+  def resume(self, solver: Solver) -> pathlib.Path | None:
     """Brings a solver to the newest checkpoint, if there is any.
 
     Damaged files are passed over with a warning, and renamed once an older one is found whole.

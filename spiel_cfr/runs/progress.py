@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.trace import Row
 
 _SECONDS_BETWEEN_UPDATES = 0.1
@@ -18,7 +18,7 @@ class Progress:
 
   def __init__(
     self,
-    solver: IterativeSolver,
+    solver: Solver,
     iterations: int | None,
     seconds: float | None,
     solver_seconds: float = 0.0,

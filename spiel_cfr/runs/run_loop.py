@@ -13,7 +13,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.pruning.solver import PruningSolver
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.runs.checkpoint import Checkpoints
@@ -91,7 +91,7 @@ def check_limits(
 
 
 def run(
-  solver: IterativeSolver,
+  solver: Solver,
   iterations: int | None = None,
   *,
   target_nash_conv: float | None = None,

@@ -12,7 +12,7 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr._util import arguments as checked
 from spiel_cfr._util import files
 from spiel_cfr._util.environment import versions
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.shared_memory import SharedGame
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
@@ -21,7 +21,7 @@ from spiel_cfr.runs.run_loop import run
 from spiel_cfr.runs.schedule import NextDue, Powers
 from spiel_cfr.runs.trace import open_trace
 
-AnySolver = str | type[IterativeSolver]
+AnySolver = str | type[Solver]
 
 RESULT, TRACE, CHECKPOINTS = "result.json", "trace.csv", "checkpoints"
 # What a run tells of itself, but for what its trace has besides, and what it is if there was none.
@@ -79,7 +79,7 @@ class Cell:
 
 def make_solver(
   solver: AnySolver, game: CompiledGame, arguments: Mapping[str, Any], iterations: int | None
-) -> IterativeSolver:
+) -> Solver:
   """Makes the solver of a cell. Sampling solvers without a seed get seed 0, so that the cell is always the same.
 
   Raises:
@@ -89,7 +89,7 @@ def make_solver(
   if isinstance(solver, str):
     checked.one_of(solver, "solver", list(catalogue.SOLVERS))
     entry = catalogue.SOLVERS[solver]
-  elif isinstance(solver, type) and issubclass(solver, IterativeSolver):
+  elif isinstance(solver, type) and issubclass(solver, Solver):
     entry = catalogue.Entry(solver, "")
   else:
     raise errors.ArgumentError(
@@ -105,7 +105,7 @@ def make_solver(
     raise errors.ArgumentError(f"{error}.") from error
 
 
-def key(solver: IterativeSolver, rules: Rules) -> str:
+def key(solver: Solver, rules: Rules) -> str:
   """Returns the name of the folder of a run: a hash of game, class, arguments and rules."""
   described = [solver.compiled_game.digest, solver.description(), rules.description()]
   return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]

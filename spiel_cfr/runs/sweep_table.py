@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._util import files
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.checkpoint import Checkpoints
 from spiel_cfr.runs.sweep_cells import CHECKPOINTS, RESULTS, TRACE
 from spiel_cfr.runs.trace import TraceContents, read_trace
@@ -87,7 +87,7 @@ class SweepTable:
     """
     return read_trace(pathlib.Path(row[_FOLDER]) / TRACE)
 
-  def solver(self, row: Mapping[str, Any], game: Any) -> IterativeSolver:
+  def solver(self, row: Mapping[str, Any], game: Any) -> Solver:
     """Returns the solver of a row as it was when its run stopped.
 
     Args:
@@ -104,7 +104,7 @@ class SweepTable:
     )
     if not paths:
       raise errors.ArgumentError(f"The run has left no checkpoint in {row[_FOLDER]!r}.")
-    return IterativeSolver.load(paths[0], game)
+    return Solver.load(paths[0], game)
 
   def draw(self, path: str | os.PathLike[str], x: str = "iteration") -> None:
     """Draws exploitability, or NashConv where that is not defined, of all runs: a panel a game, a curve a run.

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TextIO
 from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr._util.environment import machine, versions
-from spiel_cfr.cfr.solver import IterativeSolver
+from spiel_cfr.cfr.solver import Solver
 
 _KIND = "trace of spiel_cfr"
 _FORMAT = 2
@@ -71,7 +71,7 @@ class Trace(abc.ABC):
   """Something that a run tells its evaluations. Derive from it to send them elsewhere."""
 
   @abc.abstractmethod
-  def start(self, solver: IterativeSolver) -> Row | None:
+  def start(self, solver: Solver) -> Row | None:
     """Begins, or goes on after the solver's iteration; returns the last row up to there, if it knows one."""
 
   @abc.abstractmethod
@@ -172,7 +172,7 @@ def _number(value: Any) -> float:
   return number
 
 
-def _header(solver: IterativeSolver) -> dict[str, Any]:
+def _header(solver: Solver) -> dict[str, Any]:
   """Returns what the rows of a run depend on."""
   return {
     "kind": _KIND,
@@ -252,7 +252,7 @@ class _FileTrace(Trace):
     self._file: TextIO | None = None
     self._last = -1
 
-  def start(self, solver: IterativeSolver) -> Row | None:
+  def start(self, solver: Solver) -> Row | None:
     """Keeps what an existing file says of the iterations that the solver has done.
 
     Raises:
@@ -309,7 +309,7 @@ class _TensorBoardTrace(Trace):
     self._writer: Any = None
     self._protos: Any = None
 
-  def start(self, solver: IterativeSolver) -> Row | None:
+  def start(self, solver: Solver) -> Row | None:
     """Begins a new event file, which tells TensorBoard to forget what older ones say of later iterations."""
     from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
     from tensorboard.summary.writer.event_file_writer import EventFileWriter

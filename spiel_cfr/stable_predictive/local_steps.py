@@ -202,7 +202,7 @@ def adaptive_steps(
 
   Args:
     game: the game.
-    regularizer: of the local minimizers.
+    regularizer: of the regret minimizers.
     prediction: what they predict.
     delta: of the floor.
     power: iteration t weighs t^power.
@@ -238,7 +238,7 @@ def level_steps(
 
   Args:
     game: the game.
-    regularizer: of the local minimizers.
+    regularizer: of the regret minimizers.
     prediction: what they predict.
     horizon: for how many iterations the bound on the regrets is to be smallest, where `kappa_root` is not given.
     kappa_root: by how much a player moves at most, summed over levels.

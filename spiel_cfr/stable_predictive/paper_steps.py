@@ -10,7 +10,7 @@ nothing follows,
     (16)  B_k = sqrt(sum of B_j^2 over children j),   B_j = sqrt(1 + max of B_k^2 over children k)
 
 A player's empty sequence is the root, an observation point; the observation point after an action of a decision point
-has as children all decision points that may be the next. A local minimizer whose losses and predictions have norm D_j
+has as children all decision points that may be the next. A regret minimizer whose losses and predictions have norm D_j
 or less gets step_j = kappa_j / (3 D_j), and then moves by kappa_j or less.
 """
 
@@ -84,7 +84,7 @@ def step_sizes(
 
   Args:
     game: the game.
-    regularizer: of the local minimizers.
+    regularizer: of the regret minimizers.
     horizon: for how many iterations the regret bound is to be smallest, where `kappa_root` is not given.
     kappa_root: the wanted stability of a player's whole strategy.
 

@@ -17,12 +17,12 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import Averaged
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.adaptive_oftrl import LastLossAdaptiveOFTRL, SubtreeAdaptiveOFTRL
 from spiel_cfr.regret_minimizers.oftrl import LastLossOFTRL, Prediction, Regularizer, SubtreeOFTRL
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.stable_predictive.certificate import certify
 from spiel_cfr.stable_predictive.certificate_report import Certificate
 from spiel_cfr.stable_predictive.local_steps import (
@@ -48,7 +48,7 @@ Steps: TypeAlias = Literal["adaptive", "level", "paper", "farina2019"]
 DELTA = 0.001
 
 
-class StablePredictiveCFRSolver(Solver):
+class StablePredictiveCFRSolver(FullWidthSolver):
   """CFR with optimistic follow-the-regularized-leader and step sizes that a theory gives.
 
   Attributes:
@@ -136,7 +136,7 @@ class StablePredictiveCFRSolver(Solver):
     self.prediction = prediction
     self.averaging = averaging
     power = float(get_args(Averaging).index(averaging))
-    minimizer: LocalMinimizer
+    minimizer: RegretMinimizer
     if adaptive:
       self.constants = adaptive_steps(compiled, regularizer, prediction, delta, power)
       make = SubtreeAdaptiveOFTRL if prediction == "subtree" else LastLossAdaptiveOFTRL
@@ -171,14 +171,14 @@ class StablePredictiveCFRSolver(Solver):
     It repeats the run in single steps, at about a thousand times the cost of an iteration of a small game.
 
     Raises:
-      AbstractionError: infosets of the game are tied, which no theorem here is about.
+      AbstractionError: infosets of the game are shared, which no theorem here is about.
       ArgumentError: probabilities are dropped, likewise.
-      HoldError: a part of the policy is held, likewise.
+      LockError: a part of the policy is held, likewise.
       WarmStartError: the run began from a policy, so that it can't be repeated.
     """
-    if self.compiled_game.ties is not None:
+    if self.compiled_game.shared_infosets is not None:
       raise errors.AbstractionError(
-        f"In {self.compiled_game} infosets of imperfect recall are tied, and the theorems that certificates check "
+        f"In {self.compiled_game} infosets are shared (imperfect recall), and the theorems that certificates check "
         "are about perfect recall. Take buckets that remember the player's own actions."
       )
     if self.threshold:
@@ -187,7 +187,7 @@ class StablePredictiveCFRSolver(Solver):
         "run without a threshold."
       )
     if self._held.any():
-      raise errors.HoldError(
+      raise errors.LockError(
         f"The theory says nothing of held policies, as {self!r} has one. Judge it by its play, or hold nothing."
       )
     if self.warm_iterations:

@@ -295,7 +295,7 @@ def test_slow_compilation_is_announced(stream, monkeypatch):
 
 SCRIPT = """
 from absl import flags
-from spiel_cfr import LocalMinimizer, Solver, block_kernel
+from spiel_cfr import RegretMinimizer, FullWidthSolver, block_kernel
 from spiel_cfr.games.sequence_form.blocks import sequence
 
 flags.DEFINE_string("flag_of_test", "", "defined twice if imported twice")
@@ -306,10 +306,10 @@ def own(block):
     for i in range(block.size):
       block.strategy[sequence(block, action, i)] = 1.0 / block.actions
 
-class Own(LocalMinimizer):
+class Own(RegretMinimizer):
   observe = own
 
-solver = Solver("kuhn_poker", Own())
+solver = FullWidthSolver("kuhn_poker", Own())
 solver.run(2)
 print(round(solver.nash_conv(), 6), bool(own._dispatcher.stats.cache_hits))
 """

@@ -76,14 +76,14 @@ def test_buckets_split(leduc):
   found = spiel_cfr.solve_growing(leduc, spiel_cfr.make_buckets(leduc, by_rank), 0.05)
   check(found, 0.05)
   assert found.history[0].infosets < found.history[-1].infosets
-  assert found.small.ties is None
+  assert found.small.shared_infosets is None
   # Suits need not be told apart: this many are enough without loss.
   assert found.small.num_buckets <= 2 * 288
 
 
 def test_players_who_forget_learn_to_remember(leduc):
   start = spiel_cfr.abstract(leduc, forgetful)
-  assert start.ties is not None
+  assert start.shared_infosets is not None
   check(spiel_cfr.solve_growing(leduc, start, 0.15), 0.15, by_open_spiel=False)
 
 

@@ -23,7 +23,7 @@ GAMES = {
 
 
 def tracked(game, minimizer=None, power=0.0):
-  return spiel_cfr.Solver(
+  return spiel_cfr.FullWidthSolver(
     game,
     minimizer or RegretMatching(),
     alternating_updates=False,
@@ -153,7 +153,7 @@ def test_gaps_of_nash_equilibria_are_zero():
 @pytest.mark.parametrize("setting", [{"alternating_updates": True}, {"averaged": "after"}])
 def test_play_that_has_no_correlation(setting):
   with pytest.raises(errors.ArgumentError, match="alternating_updates=False"):
-    spiel_cfr.Solver(
+    spiel_cfr.FullWidthSolver(
       "kuhn_poker", RegretMatching(), **{"alternating_updates": False, "correlated": True} | setting
     )
 

@@ -61,7 +61,7 @@ def test_what_is_free_is_optimal(name, seed):
   names = rng.choice(list(compiled.rows), 1 + len(compiled.rows) // 3, replace=False).tolist()
   probabilities = policies.behavioral_form(compiled, rng.random(compiled.end))
   part = policies.to_dict(compiled, probabilities)
-  solver.hold({key: part[key] for key in names})
+  solver.lock({key: part[key] for key in names})
   expected = constrained_value(compiled, solver._held, probabilities)
   free = spiel_cfr.solve_lp(compiled).value
   assert abs(expected - free) > 1e-3
@@ -104,12 +104,12 @@ def test_forms_of_games(form):
   probabilities = policies.behavioral_form(game, rng.random(game.end))
   part = policies.to_dict(game, probabilities)
   solvers = [spiel_cfr.CFRPlusSolver(game) for game in (form.compiled, form.enumerated)]
-  if form.compiled.ties is not None:
-    with pytest.raises(errors.HoldError, match="or the full game"):
-      solvers[0].hold(part, names)
+  if form.compiled.shared_infosets is not None:
+    with pytest.raises(errors.LockError, match="or the full game"):
+      solvers[0].lock(part, names)
     return
   for solver in solvers:
-    solver.hold(part, names)
+    solver.lock(part, names)
     solver.run(5)
   duplicates = [copy.copy(solvers[0]), pickle.loads(pickle.dumps(solvers[0]))]
   anew = solvers[0].restarted()
@@ -132,7 +132,7 @@ def test_forms_of_games(form):
 
 def test_checkpoints_know_what_is_held(tmp_path):
   solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
-  solver.hold({"0": {0: 0.9, 1: 0.1}})
+  solver.lock({"0": {0: 0.9, 1: 0.1}})
   solver.run(5)
   solver.save(tmp_path / "solver.npz")
   other = spiel_cfr.CFRPlusSolver.load(tmp_path / "solver.npz", "kuhn_poker")
@@ -146,7 +146,7 @@ def test_restarts_keep_what_is_held():
   solver = spiel_cfr.DCFRSolver("leduc_poker")
   name = next(iter(solver.compiled_game.rows))
   part = {name: game_policy(solver.compiled_game)[name]}
-  solver.hold(part)
+  solver.lock(part)
   restarted = spiel_cfr.Restarted(solver)
   restarted.run(300)
   assert restarted.current_policy_dict()[name] == part[name]
@@ -156,7 +156,7 @@ def test_the_safeguard_of_restarts_is_for_what_holds_nothing():
   """What the owner of held infosets loses says nothing of the solver."""
   solver = spiel_cfr.DCFRSolver("kuhn_poker")
   part = {"0": {0: 0.0, 1: 1.0}}
-  solver.hold(part)
+  solver.lock(part)
   restarted = spiel_cfr.Restarted(solver, first_attempt=10, safeguard=1e-6)
   restarted.run(100)
   assert not restarted.handed_over
@@ -180,7 +180,7 @@ def test_warm_starts_keep_what_is_held(form, name, way):
   key = next(key for key, chances in uniform.items() if len(chances) > 1)
   first, second, *_ = uniform[key]
   part = dict.fromkeys(uniform[key], 0.0) | {first: 0.25, second: 0.75}
-  solver.hold({key: part})
+  solver.lock({key: part})
   start = solver.warm_start(uniform, 20, way)
   assert start.iterations == 20
   for count in (0, 10):
@@ -191,21 +191,21 @@ def test_warm_starts_keep_what_is_held(form, name, way):
 
 
 def test_solvers_that_prune_can_not():
-  with pytest.raises(errors.HoldError, match="CFRPlusSolver"):
-    spiel_cfr.CFRSolver("kuhn_poker", pruning="partial").hold({"0": {0: 1.0}})
+  with pytest.raises(errors.LockError, match="CFRPlusSolver"):
+    spiel_cfr.CFRSolver("kuhn_poker", pruning="partial").lock({"0": {0: 1.0}})
 
 
 @pytest.mark.parametrize("name", ["cfr_br", "egt", "external_sampling", "restarted"])
 def test_solvers_that_can_not(name):
-  with pytest.raises(errors.HoldError, match="CFRPlusSolver"):
-    spiel_cfr.catalogue.make(name, "kuhn_poker", 10).hold({"0": {0: 1.0}})
+  with pytest.raises(errors.LockError, match="CFRPlusSolver"):
+    spiel_cfr.catalogue.make(name, "kuhn_poker", 10).lock({"0": {0: 1.0}})
 
 
 def test_no_certificate_of_what_no_theory_is_about():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker")
-  solver.hold({"0": {0: 0.5, 1: 0.5}})
+  solver.lock({"0": {0: 0.5, 1: 0.5}})
   solver.run(5)
-  with pytest.raises(errors.HoldError, match="hold nothing"):
+  with pytest.raises(errors.LockError, match="hold nothing"):
     solver.certificate()
 
 
@@ -219,8 +219,8 @@ def test_mistakes():
     (solver.average_policy(), None, "Say which"),
   ):
     with pytest.raises(errors.PolicyError, match=words):
-      solver.hold(part, names)
+      solver.lock(part, names)
   assert not solver._held.any()
   solver.run(1)
-  with pytest.raises(errors.HoldError, match="before the first iteration"):
-    solver.hold({"0": {0: 1.0}})
+  with pytest.raises(errors.LockError, match="before the first iteration"):
+    solver.lock({"0": {0: 1.0}})

@@ -115,7 +115,7 @@ def test_solvers_do_what_the_theorem_says(seed, part, stretches):
   matrix, equilibrium, sharpness = _mixed_game(seed)
   kappa, b = _constants(matrix)
   needed = 2 * (kappa * b) ** 2 / sharpness * (2 * (2 + b * math.sqrt(math.e)) ** 2 + math.e)
-  solver = spiel_cfr.Solver(
+  solver = spiel_cfr.FullWidthSolver(
     pyspiel.create_matrix_game(matrix, -matrix),
     spiel_cfr.RegretMatching.plus(),
     alternating_updates=False,

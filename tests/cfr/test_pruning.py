@@ -14,13 +14,13 @@ from composition.forms import FORMS
 from pruning_games import GAMES, IN_VECTORS, game_of, names, unpruned
 
 import spiel_cfr
-from spiel_cfr import Pruning, PruningSolver, RegretMatching, Solver, errors
+from spiel_cfr import Pruning, PruningSolver, RegretMatching, FullWidthSolver, errors
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.pruning.compaction import compact
 from spiel_cfr.cfr.pruning.kept import NOWHERE, find_kept
 from spiel_cfr.cfr.pruning.rules import make_rule
 from spiel_cfr.cfr.pruning.taking import all_leaves
-from spiel_cfr.evaluation.identity import carry_up, expect, gap_of_regrets, gradients
+from spiel_cfr.evaluation.identity import game_backward_pass, expect, gap_of_regrets, gradients
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.sorted_rows import sorted_rows
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
@@ -114,7 +114,7 @@ def test_the_identity_stays_exact(name, rule, margin):
 def test_the_ledger_is_regret_matching_plus_bit_for_bit(name, alternating):
   game = game_of(name)
   plain = unpruned(game, True, alternating)
-  noted = Solver(
+  noted = FullWidthSolver(
     game,
     NotedMatching(Power(1.0), True),
     alternating_updates=alternating,
@@ -183,7 +183,7 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     local = spiel_cfr.policy.behavioral_form(game, weights)
     small[left.places] = local[left.sequences]
     for each, utilities, strategy in ((game, whole, local), (left.game, found, small)):
-      carry_up(each, expect, utilities, strategy=strategy)
+      game_backward_pass(each, expect, utilities, strategy=strategy)
     np.testing.assert_allclose(found[left.places], whole[left.sequences], atol=1e-12)
     assert (left.game.groups[:, ACTIONS] > 1).all()
     assert (actions_left > 1).sum() == left.game.num_infosets
@@ -228,7 +228,7 @@ def test_it_resumes_inside_a_window(name, rule, plus, tmp_path):
   solver.save(tmp_path / "solver.npz")
   others = [
     solver,
-    spiel_cfr.IterativeSolver.load(tmp_path / "solver.npz", game),
+    spiel_cfr.Solver.load(tmp_path / "solver.npz", game),
     copy.copy(solver),
   ]
   average = solver.average_probabilities().tobytes()
@@ -344,7 +344,7 @@ def test_ctrl_c_while_iterations_come_again(again, monkeypatch):
   solver, plain = (
     pruned(game_of("leduc"), daring(margin=0.1, tolerance=0.0, shortest=300)) for _ in range(2)
   )
-  go_back, run_loop, left = PruningSolver._go_back, Solver._run_loop, [again]
+  go_back, run_loop, left = PruningSolver._go_back, FullWidthSolver._run_loop, [again]
   next_epoch, ended = PruningSolver._next_epoch, {}
 
   def press_there(self, numbers):
@@ -366,7 +366,7 @@ def test_ctrl_c_while_iterations_come_again(again, monkeypatch):
 
   back = [False]
   monkeypatch.setattr(PruningSolver, "_next_epoch", note_end)
-  monkeypatch.setattr(Solver, "_run_loop", press_there)
+  monkeypatch.setattr(FullWidthSolver, "_run_loop", press_there)
   monkeypatch.setattr(PruningSolver, "_go_back", notice)
   interrupted = 0
   while solver.iteration < 3000:
@@ -508,8 +508,8 @@ def test_what_is_refused():
   solver = spiel_cfr.CFRPlusSolver("kuhn_poker", pruning="regret")
   with pytest.raises(errors.RestartError):
     spiel_cfr.Restarted(solver)
-  with pytest.raises(errors.HoldError, match="without pruning"):
-    solver.hold(solver.average_policy_dict())
+  with pytest.raises(errors.LockError, match="without pruning"):
+    solver.lock(solver.average_policy_dict())
   with pytest.raises(errors.WarmStartError):
     solver.warm_start(solver.average_policy_dict())
   with pytest.raises(errors.PruningError, match="tapered"):
@@ -579,7 +579,7 @@ def test_partial_pruning_changes_no_bit(name, alternating):
   ):
     options = {"alternating_updates": alternating, "average_weights": weights}
     solver = PruningSolver(game, minimizer, pruning=pruning, **options)
-    plain = Solver(solver._rule.game, minimizer, **options)
+    plain = FullWidthSolver(solver._rule.game, minimizer, **options)
     for _ in range(30):
       solver.run(10)
       plain.run(10)

@@ -10,7 +10,7 @@ import spiel_cfr
 from spiel_cfr import Pruning, errors
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.cfr.pruning.compaction import compact, iteration_work
-from spiel_cfr.evaluation.identity import carry_up, expect, gradients
+from spiel_cfr.evaluation.identity import game_backward_pass, expect, gradients
 from spiel_cfr.poker import ranges
 from spiel_cfr.poker.hand_layout import TERMINALS
 from spiel_cfr.poker.left_hands import LeftHands
@@ -58,7 +58,7 @@ def test_what_is_left_is_worth_the_same(name):
       np.add.at(by_leaf, own, payoffs * small[others])
     np.testing.assert_allclose(by_leaf, found, atol=1e-12)
     for each, utilities, played in ((game, whole, local), (left.game, found, strategy)):
-      carry_up(each, expect, utilities, strategy=played)
+      game_backward_pass(each, expect, utilities, strategy=played)
     np.testing.assert_allclose(found[left.places], whole[left.sequences], rtol=1e-12, atol=1e-11)
     assert isinstance(left.game.payoff, LeftHands)
     number, every = hands_left(game, pruned)

@@ -132,7 +132,7 @@ def test_every_form_inside_a_trial(form, name, tmp_path):
   others = [
     copy.copy(solver),
     pickle.loads(pickle.dumps(solver)),
-    spiel_cfr.IterativeSolver.load(path, game),
+    spiel_cfr.Solver.load(path, game),
     wrapped(name, game),
   ]
   others[-1].restore(path)
@@ -145,7 +145,7 @@ def test_every_form_inside_a_trial(form, name, tmp_path):
   assert whole.nash_conv() == pytest.approx(expected, abs=form.tolerance * form.scale)
 
 
-# Some with ties, where nothing is compiled as a whole, among them.
+# some with shared infosets, where nothing is compiled as a whole, among them.
 @pytest.mark.parametrize("form", [form for form in FORMS if not form.is_large], ids=str)
 @pytest.mark.parametrize(
   "name", ["cfr+", "pdcfr+", "adaptive", "stable_predictive_paper_euclidean"]
@@ -334,7 +334,7 @@ def leave_it(block):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stubborn(spiel_cfr.LocalMinimizer):
+class Stubborn(spiel_cfr.RegretMinimizer):
   """Never learns anything."""
 
   observe = play_on
@@ -343,7 +343,7 @@ class Stubborn(spiel_cfr.LocalMinimizer):
 
 def test_the_safeguard_keeps_its_promise(leduc):
   """NashConv <= sqrt(2 rho) C / sqrt(T), with a solver that does not converge at all."""
-  solver = Restarted(spiel_cfr.Solver(leduc, Stubborn()), first_attempt=100, safeguard=0.005)
+  solver = Restarted(spiel_cfr.FullWidthSolver(leduc, Stubborn()), first_attempt=100, safeguard=0.005)
   # CFR is far better than its bound, so the test takes a 200th of it.
   bound = solver._bound
   uniform = spiel_cfr.evaluation.evaluate.evaluate(
@@ -398,7 +398,7 @@ class _NoWayBack(spiel_cfr.RegretMatching):
 
 def test_what_cannot_be_restarted_is_refused():
   with pytest.raises(errors.RestartError, match=r"_NoWayBack can't go on .* kernel `resume`"):
-    Restarted(spiel_cfr.Solver("kuhn_poker", _NoWayBack()))
+    Restarted(spiel_cfr.FullWidthSolver("kuhn_poker", _NoWayBack()))
   certified = spiel_cfr.AdaptiveOptimisticCFRSolver("kuhn_poker", average="certified")
   with pytest.raises(errors.RestartError, match="restarts itself"):
     Restarted(certified)
@@ -553,7 +553,7 @@ def test_regret_matching_goes_on_from_a_strategy():
 def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
   game = spiel_cfr.compile_game("kuhn_poker")
   steps = np.linspace(0.1, 1.0, game.num_infosets)
-  solver = spiel_cfr.Solver(game, LastLossOFTRL(steps, regularizer))
+  solver = spiel_cfr.FullWidthSolver(game, LastLossOFTRL(steps, regularizer))
   solver.run(7)
   target = policies.uniform(game)
   for tree in game.treeplexes:
@@ -576,13 +576,13 @@ def test_tapered_averages_are_what_they_say(game):
   """The sums are added up every four iterations, or every thirty-second part of them."""
   forms = {form.name: form for form in FORMS}
   compiled = spiel_cfr.compile_game(game) if game == "leduc_poker" else forms[game].compiled
-  solver = spiel_cfr.Solver(
+  solver = spiel_cfr.FullWidthSolver(
     compiled,
     spiel_cfr.RegretMatching.plus(),
     average_weights=2.0,
     tapered=True,
   )
-  plain = spiel_cfr.Solver(compiled, spiel_cfr.RegretMatching.plus(), average_weights=2.0)
+  plain = spiel_cfr.FullWidthSolver(compiled, spiel_cfr.RegretMatching.plus(), average_weights=2.0)
   due, tapered = 0, np.zeros(compiled.end)
   single = game == "parts, float32"
   for t in range(1, 203):
@@ -607,7 +607,7 @@ def _full_width():
   return [
     name
     for name, entry in catalogue.SOLVERS.items()
-    if issubclass(entry.solver, spiel_cfr.Solver) and not entry.restarted
+    if issubclass(entry.solver, spiel_cfr.FullWidthSolver) and not entry.restarted
   ]
 
 
@@ -637,7 +637,7 @@ def test_every_named_solver_has_a_tapered_average(name, tmp_path):
       expected = policies.behavioral_form(game, sums)
       np.testing.assert_allclose(solver.average_probabilities(), expected, atol=1e-12)
   for other in (
-    spiel_cfr.IterativeSolver.load(tmp_path / "solver.npz", game),
+    spiel_cfr.Solver.load(tmp_path / "solver.npz", game),
     copy.copy(plain.with_tapered_average()),
   ):
     other.run(40 - other.iteration)

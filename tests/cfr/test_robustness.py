@@ -41,7 +41,7 @@ class _Late(Schedule):
 @pytest.mark.parametrize("make", [lambda: spiel_cfr.compile_game(_POKER), _parts])
 def test_averages_may_begin_late_with_weights_of_any_type(make, kind):
   game = make()
-  solver = spiel_cfr.Solver(game, RegretMatching(), average_weights=_Late(kind))
+  solver = spiel_cfr.FullWidthSolver(game, RegretMatching(), average_weights=_Late(kind))
   for _ in range(3):
     solver.run(3)
     assert solver.nash_conv() == pytest.approx(
@@ -61,7 +61,7 @@ class _Ending(Schedule):
 @pytest.mark.parametrize("restarted", [False, True])
 def test_schedules_that_end_are_named_when_they_do(place, restarted):
   """Regrets that are NaN would be clipped, and nobody would see it."""
-  solver = spiel_cfr.Solver("kuhn_poker", RegretMatching(**{place: _Ending()}))
+  solver = spiel_cfr.FullWidthSolver("kuhn_poker", RegretMatching(**{place: _Ending()}))
   if restarted:
     solver = spiel_cfr.Restarted(solver, first_attempt=25)
   solver.run(20)
@@ -79,7 +79,7 @@ def test_weights_of_another_shape_are_named():
       return np.ones(len(iterations) + 1)
 
   with pytest.raises(errors.ArgumentError, match="shape"):
-    spiel_cfr.Solver("kuhn_poker", RegretMatching(), average_weights=Wrong()).run(3)
+    spiel_cfr.FullWidthSolver("kuhn_poker", RegretMatching(), average_weights=Wrong()).run(3)
 
 
 def test_solvers_on_states_have_a_repr():

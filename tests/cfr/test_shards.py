@@ -25,13 +25,13 @@ _SOLVERS: dict[str, Any] = {
   "cfr": spiel_cfr.CFRSolver,
   "cfr+": spiel_cfr.CFRPlusSolver,
   "dcfr": spiel_cfr.DCFRSolver,
-  "simultaneous": lambda game: spiel_cfr.Solver(
+  "simultaneous": lambda game: spiel_cfr.FullWidthSolver(
     game, RegretMatching.discounted(beta=0.5), alternating_updates=False, averaged="before"
   ),
   "predictive": spiel_cfr.PCFRPlusSolver,
   # With numbers of each infoset.
   "adaptive": functools.partial(spiel_cfr.catalogue.make, "adaptive", iterations=12),
-  "tapered": lambda game: spiel_cfr.Solver(game, RegretMatching.plus(), tapered=True),
+  "tapered": lambda game: spiel_cfr.FullWidthSolver(game, RegretMatching.plus(), tapered=True),
 }
 
 
@@ -128,7 +128,7 @@ def test_what_is_held_stays(folder: pathlib.Path | None) -> None:
   policy = _solved(_game(), iterations=2).average_policy()
   infostates = _game().infosets[0].infostates[::3]
   for solver in solvers:
-    solver.hold(policy, infostates)
+    solver.lock(policy, infostates)
     solver.run(8)
   assert _alike(*solvers)
   assert _alike(solvers[0].restarted(), solvers[1].restarted())
@@ -418,7 +418,7 @@ def test_refusals(tmp_path: pathlib.Path) -> None:
     spiel_cfr.shard(_game(), threads)
   game = spiel_cfr.shard(_game(), Here(), tmp_path)
   with pytest.raises(errors.ShardError, match="_Kept can't be pickled"):
-    spiel_cfr.Solver(game, _Kept.plus())
+    spiel_cfr.FullWidthSolver(game, _Kept.plus())
 
 
 def test_other_files_are_refused(tmp_path: pathlib.Path) -> None:

@@ -10,10 +10,10 @@ import random_games
 from composition.forms import FORMS
 
 import spiel_cfr
-from spiel_cfr import Solver, TabularCFRSolver, catalogue, errors, policies
+from spiel_cfr import FullWidthSolver, TabularCFRSolver, catalogue, errors, policies
 from spiel_cfr.cfr.substitute_regrets import known, proportional, substitute
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.identity import carry_up, expected, gap_of_regrets, gradients
+from spiel_cfr.evaluation.identity import game_backward_pass, expected, gap_of_regrets, gradients
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 
 ITERATIONS = 30
@@ -60,7 +60,7 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
   # Linear CFR, the regrets of which, times t, are the sum of weighted ones.
   minimizer = RegretMatching() if not weights else RegretMatching.discounted(1.0, 1.0)
   for seed, iterations in ((0, 1), (1, 7), (2, 1000)):
-    solver = Solver(game, minimizer, alternating_updates=False, average_weights=weights)
+    solver = FullWidthSolver(game, minimizer, alternating_updates=False, average_weights=weights)
     start = solver.warm_start(dictionary(game, random_policy(game, seed)), iterations, "substitute")
     first = weight_of(solver, iterations)
     for _ in range(2):
@@ -94,7 +94,7 @@ def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alte
     pytest.skip("Only what never steps downhill may alternate for nothing.")
   game = game_of(number)
   for seed, iterations in ((0, 3), (1, 50)):
-    solver = Solver(
+    solver = FullWidthSolver(
       game,
       minimizer,
       alternating_updates=alternating,
@@ -149,7 +149,7 @@ def test_gradients_of_every_form(form):
   assert expected(game, gradient, sequence_form) == pytest.approx(
     evaluation.expected_values.sum(), abs=1e-9
   )
-  carried = carry_up(game, take_best, gradient)
+  carried = game_backward_pass(game, take_best, gradient)
   np.testing.assert_allclose(carried, evaluation.best_response_values, atol=1e-9)
 
 

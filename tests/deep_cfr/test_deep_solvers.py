@@ -46,7 +46,7 @@ def test_a_checkpoint_goes_on_bit_for_bit(make: Any, tmp_path: pathlib.Path) -> 
   assert result.last.nash_conv == whole.nash_conv()
   stopped.run(3)
   stopped.save(tmp_path / "solver.npz")
-  resumed = spiel_cfr.IterativeSolver.load(tmp_path / "solver.npz", "kuhn_poker")
+  resumed = spiel_cfr.Solver.load(tmp_path / "solver.npz", "kuhn_poker")
   for solver in (resumed, pickle.loads(pickle.dumps(stopped)), copy.copy(stopped)):
     solver.run(2)
     for name, value in whole.state_dict().items():
@@ -141,7 +141,7 @@ def test_a_checkpoint_of_states_goes_on_bit_for_bit(options: Any, tmp_path: path
   path = checkpoints.save(whole)
   assert whole.num_bytes < path.stat().st_size < whole.num_bytes + 30_000
   whole.run(3)
-  again = spiel_cfr.IterativeSolver.load(path, "kuhn_poker")
+  again = spiel_cfr.Solver.load(path, "kuhn_poker")
   checkpoints.check(again)
   again.run(3)
   state = whole.state_dict()
@@ -150,7 +150,7 @@ def test_a_checkpoint_of_states_goes_on_bit_for_bit(options: Any, tmp_path: path
   checkpoints.resume(again)
   assert again.iteration == 3
   with pytest.raises(errors.CheckpointMismatchError, match="leduc_poker"):
-    spiel_cfr.IterativeSolver.load(path, "leduc_poker")
+    spiel_cfr.Solver.load(path, "leduc_poker")
   for name, wrong in (
     ("advantages.0.weights", -state["advantages.0.weights"]),
     ("advantages.1.targets", state["advantages.1.targets"][:-1]),

@@ -12,7 +12,7 @@ import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr._numba.arrays import aligned_zeros
 from spiel_cfr.first_order.distances import PROX, dilated_distance
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
 
 KINDS = [("entropy", "farina2021"), ("entropy", "kroer2017"), ("euclidean", "kroer2017")]
 CONVEX = pytest.mark.parametrize(("regularizer", "weights"), KINDS)
@@ -55,7 +55,7 @@ def prox(compiled, distance, regularizer, utility, center, scale):
     table[0] = np.where(center > 0, np.log(center) if regularizer == "entropy" else center, 0.0)
   gains = utility.copy()
   tree = Tree(compiled.groups, compiled.parent)
-  tree_up(
+  tree_backward_pass(
     PROX[regularizer],
     tree,
     strategy,

@@ -62,7 +62,7 @@ def test_what_was_drawn_is_saved(tmp_path):
   others = [
     copy.copy(solver),
     pickle.loads(pickle.dumps(solver)),
-    spiel_cfr.IterativeSolver.load(tmp_path / "five.npz", compiled),
+    spiel_cfr.Solver.load(tmp_path / "five.npz", compiled),
   ]
   restored = spiel_cfr.ExternalSamplingSolver(compiled)
   restored.restore(tmp_path / "five.npz")

@@ -9,10 +9,10 @@ import samplers
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
-class _NoRegretMatching(LocalMinimizer):
+class _NoRegretMatching(RegretMinimizer):
   observe = RegretMatching.observe
 
 
@@ -52,7 +52,7 @@ def test_checkpoints_go_on_as_if_nothing_had_stopped(make: samplers.Make, tmp_pa
   solver = make("leduc_poker", seed=3)
   solver.run(60)
   solver.save(path)
-  loaded = spiel_cfr.IterativeSolver.load(path, "leduc_poker")
+  loaded = spiel_cfr.Solver.load(path, "leduc_poker")
   assert isinstance(loaded, type(solver))
   assert loaded.iteration == 60
   later = make("leduc_poker", seed=3)

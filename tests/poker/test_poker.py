@@ -14,7 +14,7 @@ from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, Solver, errors
+from spiel_cfr import RegretMatching, FullWidthSolver, errors
 from spiel_cfr.cfr.cfr import TabularCFRSolver
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import bet_filters, cards, deal, public_tree
@@ -28,7 +28,7 @@ _SOLVERS = {
   "predictive CFR+": spiel_cfr.PCFRPlusSolver,
   "simultaneous": lambda game: TabularCFRSolver(game, alternating_updates=False),
   "OFTRL": lambda game: spiel_cfr.StablePredictiveCFRSolver(game, kappa=1000.0, steps="paper"),
-  "averages after": lambda game: Solver(game, RegretMatching(), averaged="after"),
+  "averages after": lambda game: FullWidthSolver(game, RegretMatching(), averaged="after"),
 }
 
 

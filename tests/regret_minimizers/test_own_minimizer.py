@@ -21,7 +21,7 @@ def own_regret_matching():
 @pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker", "kuhn_poker(players=3)"])
 def test_it_plays_like_the_librarys_regret_matching(own_regret_matching, game, alternating):
   game = spiel_cfr.compile_game(game)
-  own = spiel_cfr.Solver(game, own_regret_matching, alternating_updates=alternating)
+  own = spiel_cfr.FullWidthSolver(game, own_regret_matching, alternating_updates=alternating)
   library = spiel_cfr.TabularCFRSolver(game, alternating_updates=alternating)
   for solver in (own, library):
     solver.run(20)

@@ -50,7 +50,7 @@ def test_every_solver_goes_on_bit_for_bit(name: str, leduc: Any, path: pathlib.P
   game, stops = ("kuhn_poker", [0, 1, 3]) if is_deep else (leduc, [0, 1, 7, 20])
   whole = saved(after(make(game), stops[-1]), path)
   for begin, end in itertools.pairwise(stops):
-    solver = solver_module.IterativeSolver.load(path, game) if begin else make(game)
+    solver = solver_module.Solver.load(path, game) if begin else make(game)
     assert solver.iteration == begin
     solver.run(end - begin)
     solver.save(path)
@@ -131,7 +131,7 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
   others = [
     spiel_cfr.DCFRSolver(leduc),
     spiel_cfr.CFRPlusSolver(leduc),
-    spiel_cfr.Solver(leduc, RegretMatching.discounted(1.25), average_weights=2.0),
+    spiel_cfr.FullWidthSolver(leduc, RegretMatching.discounted(1.25), average_weights=2.0),
   ]
   for solver in others:
     with pytest.raises(errors.CheckpointMismatchError, match=r"alpha=1\.25"):
@@ -139,7 +139,7 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
     assert solver.iteration == 0
   with pytest.raises(errors.CheckpointMismatchError, match="CFRPlusSolver"):
     spiel_cfr.CFRPlusSolver.load(path, leduc)
-  assert spiel_cfr.Solver.load(path, leduc).description() == {
+  assert spiel_cfr.FullWidthSolver.load(path, leduc).description() == {
     "class": "DCFRSolver",
     "arguments": {"alpha": 1.25, "beta": 0.0, "gamma": 2.0, "order": "openspiel"},
   }
@@ -152,7 +152,7 @@ def test_a_solver_nobody_knows_is_not_made(leduc: Any, path: pathlib.Path) -> No
     {"class": "os.system", "arguments": {"command": "false"}},
     {"class": "CFRSolver", "arguments": {"unheard_of": 1}},
     {"class": "DCFRSolver", "arguments": {"alpha": -1.0}},
-    {"class": "Solver", "arguments": {"minimizer": {"class": "Popen", "args": "false"}}},
+    {"class": "FullWidthSolver", "arguments": {"minimizer": {"class": "Popen", "args": "false"}}},
     {"class": []},
     [],
     None,
@@ -161,7 +161,7 @@ def test_a_solver_nobody_knows_is_not_made(leduc: Any, path: pathlib.Path) -> No
       path, solver_module._KIND, solver_module._FORMAT, header | {"solver": solver}, arrays
     )
     with pytest.raises(errors.CheckpointMismatchError):
-      solver_module.IterativeSolver.load(path, leduc)
+      solver_module.Solver.load(path, leduc)
 
 
 def test_arguments_without_a_written_form_are_refused(leduc: Any, path: pathlib.Path) -> None:
@@ -423,6 +423,6 @@ def test_header_can_be_read_with_numpy_alone(checkpoint: bytes, path: pathlib.Pa
 def test_copies_of_a_solver_can_be_saved(kuhn: Any, path: pathlib.Path) -> None:
   import copy
 
-  solver = after(spiel_cfr.Solver(kuhn, RegretMatching.plus(), average_weights=1.0), 4)
+  solver = after(spiel_cfr.FullWidthSolver(kuhn, RegretMatching.plus(), average_weights=1.0), 4)
   twin = copy.deepcopy(solver)
   assert saved(twin, path) == saved(solver, path)

@@ -34,7 +34,7 @@ def press_ctrl_c_after(seconds: float) -> None:
   threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-def assert_same_as_fresh(solver: spiel_cfr.Solver) -> None:
+def assert_same_as_fresh(solver: spiel_cfr.FullWidthSolver) -> None:
   """Checks that a solver is what another one is after as many iterations."""
   fresh = type(solver)(solver.compiled_game)
   if solver.iteration:

@@ -25,7 +25,7 @@ SOLVERS: dict[str, Any] = {
   "stable-predictive, kappa": lambda game: spiel_cfr.StablePredictiveCFRSolver(
     game, kappa=0.1, steps="paper", regularizer="euclidean", prediction="last", averaging="linear"
   ),
-  "averages of both kinds": lambda game: spiel_cfr.Solver(
+  "averages of both kinds": lambda game: spiel_cfr.FullWidthSolver(
     game, RegretMatching.discounted(beta=0.5), averaged=("after", "before")
   ),
   "average-strategy sampling, beta": lambda game: spiel_cfr.AverageStrategySamplingSolver(

@@ -37,7 +37,7 @@ _SECONDS_EACH, _LONGEST_WAIT = 60, 600
 _GAMES = ("kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker")
 _SOLVERS: dict[str, Callable[[Any], Any]] = {
   "cfr+": spiel_cfr.CFRPlusSolver,
-  "averages": lambda game: spiel_cfr.Solver(
+  "averages": lambda game: spiel_cfr.FullWidthSolver(
     game, spiel_cfr.RegretMatching.discounted(), averaged=("after", "before")
   ),
   "certified": lambda game: spiel_cfr.AdaptiveOptimisticCFRSolver(
@@ -300,12 +300,12 @@ class Checkpoints(Kind):
       # A refused file changes nothing.
       for name, value in solver.state_dict().items():
         np.testing.assert_array_equal(value, before[name])
-      spiel_cfr.IterativeSolver.load(path, self.game)
+      spiel_cfr.Solver.load(path, self.game)
       raise
     # Until something else is done than in every iteration.
     solver.run(_LATE)
     use_solver(solver)
-    use_solver(spiel_cfr.IterativeSolver.load(path, self.game))
+    use_solver(spiel_cfr.Solver.load(path, self.game))
 
 
 class Traces(Kind):

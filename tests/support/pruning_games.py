@@ -7,7 +7,7 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, Solver
+from spiel_cfr import RegretMatching, FullWidthSolver
 
 GAMES = {
   "kuhn": lambda: "kuhn_poker",
@@ -45,7 +45,7 @@ def game_of(name):
 
 def unpruned(game, plus, alternating=True):
   """CFR+ or CFR with the averages of solvers that prune: of strategies as the other player faces them."""
-  return Solver(
+  return FullWidthSolver(
     game,
     RegretMatching.plus() if plus else RegretMatching(),
     alternating_updates=alternating,

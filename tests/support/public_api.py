@@ -69,7 +69,7 @@ class Case:
 
 # What those that these are called with have no answer for, whatever the number.
 UNANSWERED = {
-  "LocalMinimizer.repeated(iterations)",
+  "RegretMinimizer.repeated(iterations)",
   "StablePredictiveCFRSolver.warm_start(iterations)",
 }
 
@@ -159,7 +159,7 @@ def _is_record(cls: type) -> bool:
   """Returns whether objects only say what the library has found, so that nobody makes them."""
   is_plain = dataclasses.is_dataclass(cls) and not hasattr(cls, "__post_init__")
   return (
-    (is_plain and not issubclass(cls, spiel_cfr.LocalMinimizer))
+    (is_plain and not issubclass(cls, spiel_cfr.RegretMinimizer))
     or issubclass(cls, BaseException | enum.Enum)
     or hasattr(cls, "_fields")
   )
@@ -361,11 +361,11 @@ def _arguments(function: Any) -> dict[str, Any]:
 
 def _use(result: Any) -> None:
   """Does with a result what one does with it; it has to work, or be refused by name."""
-  if isinstance(result, spiel_cfr.IterativeSolver):
+  if isinstance(result, spiel_cfr.Solver):
     result.run(2)
     assert math.isfinite(result.nash_conv())
-  elif isinstance(result, spiel_cfr.LocalMinimizer):
-    _use(spiel_cfr.Solver(_compiled(), result))
+  elif isinstance(result, spiel_cfr.RegretMinimizer):
+    _use(spiel_cfr.FullWidthSolver(_compiled(), result))
   elif isinstance(result, spiel_cfr.Every | spiel_cfr.Powers):
     assert result(5) > 5
   elif isinstance(result, spiel_cfr.Checkpoints):

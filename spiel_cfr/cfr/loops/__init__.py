@@ -7,13 +7,13 @@ from spiel_cfr.cfr.loops.parts import PartsLoop
 from spiel_cfr.cfr.loops.remote_shards import RemoteLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.shards import MappedPartition, RemotePartition
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 __all__ = ["FlatLoop", "IterationNumbers", "Loop", "make_loop"]
 
 
 def make_loop(
-  game: CompiledGame, minimizer: LocalMinimizer, tapered: bool = False, correlated: bool = False
+  game: CompiledGame, minimizer: RegretMinimizer, tapered: bool = False, correlated: bool = False
 ) -> Loop:
   """Returns the loop for a game, before its first iteration.
 

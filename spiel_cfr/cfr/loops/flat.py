@@ -17,19 +17,19 @@ from spiel_cfr.cfr.loops.iterations import (
 )
 from spiel_cfr.cfr.loops.loop import IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.decisions import Decisions
-from spiel_cfr.games.sequence_form.shared_infosets import NO_TIES, spans_depths, tied_sweep_up
+from spiel_cfr.games.compiled.forced_moves import Decisions
+from spiel_cfr.games.sequence_form.shared_infosets import NO_SHARED_INFOSETS, spans_depths, shared_backward_pass
 from spiel_cfr.games.sequence_form.tree_passes import (
   Memory,
   Tree,
   new_scratch,
   tree_adopt,
-  tree_down,
+  tree_forward_pass,
   tree_reach,
-  tree_up,
+  tree_backward_pass,
 )
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumption
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
 
 
 class FlatLoop(Loop):
@@ -39,14 +39,14 @@ class FlatLoop(Loop):
   """
 
   def __init__(
-    self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool, correlated: bool
+    self, game: CompiledGame, minimizer: RegretMinimizer, tapered: bool, correlated: bool
   ) -> None:
     """Allocates the arrays; strategies are uniform."""
     super().__init__(game, minimizer)
     # Whether arguments of kernels are checked, for which that of a loop that takes its place for a while is too short.
     self._checks = True
     predicts = minimizer.predict is not None
-    if game.ties is not None and predicts and spans_depths(game.ties, game.groups):
+    if game.shared_infosets is not None and predicts and spans_depths(game.shared_infosets, game.groups):
       raise errors.AbstractionError(
         f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets that are as "
         "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
@@ -59,7 +59,7 @@ class FlatLoop(Loop):
     self.refresh()
 
   @classmethod
-  def blank(cls, game: CompiledGame, minimizer: LocalMinimizer, scale: Uint16s) -> "FlatLoop":
+  def blank(cls, game: CompiledGame, minimizer: RegretMinimizer, scale: Uint16s) -> "FlatLoop":
     """Returns a loop of zeros, for somebody who writes to all of its arrays, with a minimizer of another loop.
 
     `scale` is as `CompiledGame.scale`.
@@ -79,7 +79,7 @@ class FlatLoop(Loop):
     self.tapered = zeros(game.end if tapered else 0)
     self.gradients = aligned_zeros(game.end if correlated and game.num_players > 2 else 0)
     self.play_values = np.zeros(game.num_players if correlated else 0)
-    self.hold(np.zeros(0, np.int64))
+    self.lock(np.zeros(0, np.int64))
     self.state = zeros(minimizer.state_lines, game.end)
     # Kernels may read whole vectors.
     self.local = aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES)
@@ -90,7 +90,7 @@ class FlatLoop(Loop):
       zeros(game.end),
       zeros(game.end),
       zeros(game.end if minimizer.predict else 0),
-      zeros(0 if game.ties is None else game.end),
+      zeros(0 if game.shared_infosets is None else game.end),
     )
     self._scratch = new_scratch(game.dtype)
     self._roots = [treeplex.root for treeplex in game.treeplexes]
@@ -102,7 +102,7 @@ class FlatLoop(Loop):
 
   def hold(self, sequences: Int64s) -> None:
     """See the base class."""
-    super().hold(sequences)
+    super().lock(sequences)
     self.__dict__.pop("_run", None)
 
   @functools.cached_property
@@ -124,7 +124,7 @@ class FlatLoop(Loop):
       self._decisions.payoff.gradient.of(dtype),
       minimizer.observe.of(dtype),
       minimizer.predict.of(dtype) if minimizer.predict else minimizer.observe.of(dtype).absent,
-      tied_sweep_up.of(dtype) if self._game.ties else tied_sweep_up.of(dtype).absent,
+      shared_backward_pass.of(dtype) if self._game.shared_infosets else shared_backward_pass.of(dtype).absent,
     )
 
   def game(self) -> FlatGame:
@@ -136,7 +136,7 @@ class FlatLoop(Loop):
       self._visited,
       decisions.forced,
       decisions.chosen,
-      self._game.ties or NO_TIES,
+      self._game.shared_infosets or NO_SHARED_INFOSETS,
     )
 
   def arrays(self) -> FlatArrays:
@@ -165,14 +165,14 @@ class FlatLoop(Loop):
       steps.append((minimizer.predict, prediction))
     for step, (kernel_of_blocks, utilities) in enumerate(steps):
       rest = self.state, self.local, parameters, self._scratch
-      if self._game.ties is None:
-        tree_up.of(dtype)(kernel_of_blocks.of(dtype), tree, self.strategy, utilities, *rest)
+      if self._game.shared_infosets is None:
+        tree_backward_pass.of(dtype)(kernel_of_blocks.of(dtype), tree, self.strategy, utilities, *rest)
       else:
-        tied_sweep_up.of(dtype)(
+        shared_backward_pass.of(dtype)(
           kernel_of_blocks.of(dtype),
           step > 0,
           np.uint64(player),
-          self._game.ties,
+          self._game.shared_infosets,
           self._visited,
           self.strategy,
           utilities,
@@ -183,7 +183,7 @@ class FlatLoop(Loop):
     weights = float(before[player]), float(after[player])
     total = float(self.cumulative[root])
     self.cumulative[root] += sum(weights)
-    tree_down.of(dtype)(
+    tree_forward_pass.of(dtype)(
       tree, self.strategy, sequence_form, self.cumulative, self._scratch, *weights, total
     )
     for numbers in (sequence_form, self.cumulative):
@@ -193,11 +193,11 @@ class FlatLoop(Loop):
     """See the base class."""
     dtype = self._game.dtype
     tree_adopt.of(dtype)(self._tree, sequence_form.astype(dtype), self.strategy)
-    if self._game.ties is not None:
-      self.strategy[:] = forms.tied(self._game, sequence_form, self.strategy)
+    if self._game.shared_infosets is not None:
+      self.strategy[:] = forms.shared_strategy(self._game, sequence_form, self.strategy)
     self._restore_held()
     self._scratch.value[:] = 0.0
-    tree_up.of(dtype)(
+    tree_backward_pass.of(dtype)(
       resumption(self._minimizer).of(dtype),
       self._tree,
       self.strategy,

@@ -23,7 +23,7 @@ from spiel_cfr._numba.simd import add_unbiased, number_for
 from spiel_cfr.cfr.loops.loop import IterationNumbers
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
 from spiel_cfr.games.sequence_form.blocks import block_signature
-from spiel_cfr.games.sequence_form.shared_infosets import TIES, Ties, tied_sweep_up_signature
+from spiel_cfr.games.sequence_form.shared_infosets import SHARED_INFOSETS, SharedInfosets, shared_backward_pass_signature
 from spiel_cfr.games.sequence_form.tree_passes import (
   TREE,
   Memory,
@@ -32,8 +32,8 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   dither_after,
   memory_type,
   scratch_type,
-  sweep_down,
-  sweep_up,
+  forward_pass,
+  backward_pass,
 )
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -46,7 +46,7 @@ class FlatWorkspace(NamedTuple):
     sequence_form: of the current strategies.
     utility: of each sequence.
     prediction: predicted ones; empty if there are none.
-    shared: predicted ones, pooled over ties; empty if there are none.
+    shared: predicted ones, pooled over shared infosets; empty if there are none.
   """
 
   sequence_form: AnyFloats
@@ -60,11 +60,11 @@ class FlatGame(NamedTuple):
 
   Attributes:
     payoff: the arrays of the payoff.
-    players: see `games.compiled.decisions.Decisions`.
+    players: see `games.compiled.forced_moves.Decisions`.
     tree: likewise, of all players.
     forced: likewise; brought up to date at the end.
     chosen: likewise.
-    ties: which sequences share strategies; of no players where none do.
+    shared_infosets: which sequences share strategies; of no players where none do.
   """
 
   payoff: PayoffArrays
@@ -72,7 +72,7 @@ class FlatGame(NamedTuple):
   tree: Tree
   forced: Uint32s
   chosen: Uint32s
-  ties: Ties
+  shared_infosets: SharedInfosets
 
 
 class FlatArrays(NamedTuple):
@@ -106,13 +106,13 @@ class FlatKernels(NamedTuple):
     gradient: the payoff's kernel.
     observe: the minimizer's kernels, see `regret_minimizers.regret_minimizer`.
     predict: likewise; absent where there is none.
-    sweep_ties: `tied_sweep_up`; absent where no infosets are shared.
+    shared_pass: `shared_backward_pass`; absent where no infosets are shared.
   """
 
   gradient: Kernel
   observe: Kernel
   predict: Kernel
-  sweep_ties: Kernel
+  shared_pass: Kernel
 
 
 _NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
@@ -120,7 +120,7 @@ _NUMBERS = tuple_type(IterationNumbers, *[FLOAT_TABLE] * 3, FLOATS)
 
 def flat_game_type(number: Any) -> Any:
   """Returns the numba type of `FlatGame` in a precision."""
-  return tuple_type(FlatGame, payoff_arrays_type(number), COUNT_TABLE, TREE, INDICES, INDICES, TIES)
+  return tuple_type(FlatGame, payoff_arrays_type(number), COUNT_TABLE, TREE, INDICES, INDICES, SHARED_INFOSETS)
 
 
 def flat_arrays_type(number: Any) -> Any:
@@ -147,7 +147,7 @@ def flat_kernel_types(number: Any) -> tuple[Any, ...]:
     types.FunctionType(gradient_signature(number)),
     steps,
     steps,
-    types.FunctionType(tied_sweep_up_signature(number)),
+    types.FunctionType(shared_backward_pass_signature(number)),
   )
 
 
@@ -170,7 +170,7 @@ def run_iterations(
   gradient: Kernel,
   observe: Kernel,
   predict: Kernel,
-  sweep_ties: Kernel,
+  shared_pass: Kernel,
   predicts: bool,
   game: FlatGame,
   arrays: FlatArrays,
@@ -184,7 +184,7 @@ def run_iterations(
     gradient: see `FlatKernels`.
     observe: likewise.
     predict: likewise.
-    sweep_ties: likewise.
+    shared_pass: likewise.
     predicts: whether `predict` is to be called.
     game: what they read.
     arrays: what they write to.
@@ -192,12 +192,12 @@ def run_iterations(
     numbers: see `IterationNumbers`.
     done: see `Loop.advance`.
   """
-  payoff, players, tree, forced, chosen, ties = game
+  payoff, players, tree, forced, chosen, shared_infosets = game
   memory, tapered, gradients, play_values, held, kept, workspace, scratch = arrays
   strategy, cumulative, state, local = memory
   sequence_form, utility, prediction, shared = workspace
   num_players = np.uint64(players.shape[0])
-  tied = ties.players.shape[0] > 0
+  tied = shared_infosets.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
@@ -221,11 +221,11 @@ def run_iterations(
         for i in range(root, stop):
           prediction[i] = utility[i]
       if tied:
-        sweep_ties(
+        shared_pass(
           observe,
           False,
           player,
-          ties,
+          shared_infosets,
           tree,
           strategy,
           utility,
@@ -236,11 +236,11 @@ def run_iterations(
           scratch,
         )
         if predicts:
-          sweep_ties(
+          shared_pass(
             predict,
             True,
             player,
-            ties,
+            shared_infosets,
             tree,
             strategy,
             prediction,
@@ -251,9 +251,9 @@ def run_iterations(
             scratch,
           )
       else:
-        sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
+        backward_pass(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
         if predicts:
-          sweep_up(
+          backward_pass(
             predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch
           )
       for i in range(held.shape[0]):
@@ -265,7 +265,7 @@ def run_iterations(
       dither = dither_after(np.float64(cumulative[root]))
       added = number_for(cumulative, before + after)
       cumulative[root] = add_unbiased(cumulative[root], added, number_for(cumulative, dither))
-      sweep_down(
+      forward_pass(
         begin, end, tree, strategy, sequence_form, cumulative, scratch, before, after, dither
       )
     done[0] += _ONE

@@ -21,7 +21,7 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class IterationNumbers(NamedTuple):
@@ -64,7 +64,7 @@ class Loop(abc.ABC):
   gradients: Float64s
   play_values: Float64s
 
-  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
+  def __init__(self, game: CompiledGame, minimizer: RegretMinimizer) -> None:
     """Takes what the iterations are about.
 
     Raises:

@@ -34,11 +34,11 @@ from spiel_cfr.cfr.loops.shards import (
   visit_part,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import Partition
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.compiled.shards import MappedPartition
 from spiel_cfr.games.compiled.shared_memory import SharedGame
 from spiel_cfr.games.sequence_form.tree_passes import Memory
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 _ALIGNMENT = 64
 
@@ -78,7 +78,7 @@ class MappedLoop(ShardedLoop):
   def __init__(
     self,
     game: CompiledGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     partition: MappedPartition,
     tapered: bool,
     correlated: bool,
@@ -170,7 +170,7 @@ def _changing(steps: PartSteps, memory: Memory, number: int, visit: Visit) -> It
   yield from remembered(steps, memory, number, visit.turn)
 
 
-def _places(game: CompiledGame, minimizer: LocalMinimizer, partition: Partition) -> list[int]:
+def _places(game: CompiledGame, minimizer: RegretMinimizer, partition: Partition) -> list[int]:
   """Returns where in the file each array begins, and where the last one ends, in bytes."""
   sizes = [length * np.dtype(dtype).itemsize for length, dtype in memory_sizes(game, minimizer)]
   marks = len(partition.parts) * np.dtype(np.int64).itemsize
@@ -178,7 +178,7 @@ def _places(game: CompiledGame, minimizer: LocalMinimizer, partition: Partition)
   return list(itertools.accumulate(padded, initial=0))
 
 
-def _map(path: str, game: CompiledGame, minimizer: LocalMinimizer, partition: Partition) -> _Mapped:
+def _map(path: str, game: CompiledGame, minimizer: RegretMinimizer, partition: Partition) -> _Mapped:
   """Maps a file of arrays into memory.
 
   Raises:

@@ -29,9 +29,9 @@ from spiel_cfr.cfr.loops.shards import (
   visit_part,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.compiled.shards import RemotePartition
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class _Source(NamedTuple):
@@ -99,7 +99,7 @@ class RemoteLoop(ShardedLoop):
   def __init__(
     self,
     game: CompiledGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     partition: RemotePartition,
     tapered: bool,
     correlated: bool,

@@ -20,10 +20,10 @@ from spiel_cfr.cfr.loops.loop import IterationNumbers
 from spiel_cfr.cfr.loops.part_steps import PartSteps
 from spiel_cfr.cfr.loops.parts import PartsLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.compiled.shards import ShardedPartition
 from spiel_cfr.games.sequence_form.tree_passes import Memory
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class Visit(NamedTuple):
@@ -52,7 +52,7 @@ class ShardedLoop(PartsLoop):
   def __init__(
     self,
     game: CompiledGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     partition: ShardedPartition,
     tapered: bool,
     correlated: bool,

@@ -4,7 +4,7 @@ Where a sequence is pruned, its owner does not play it, and neither what follows
 matter to anybody. What is left of the game is built anew: dropped are pruned sequences, the owner's infosets below
 them, those of others that nothing can lead to any more, and the leaves of which a player's sequence is dropped.
 Infosets of the same depth are then grouped by how many actions they have left. Those with one have nothing to decide,
-and are left out too: see `games.compiled.decisions`. In vector form that is done hand by hand; for the terminals see
+and are left out too: see `games.compiled.forced_moves`. In vector form that is done hand by hand; for the terminals see
 `poker.left_hands`.
 
 In partial pruning owners go on: only others take it that a pruned sequence is not played, so that its owner still sees
@@ -32,7 +32,7 @@ from spiel_cfr._numba.arrays import (
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr.cfr.pruning.kept import KEPT, NOWHERE, Kept, find_kept, list_kept
 from spiel_cfr.cfr.pruning.taking import Prunable, TakenLeaves, Whole
-from spiel_cfr.games.compiled.decisions import Decisions
+from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns

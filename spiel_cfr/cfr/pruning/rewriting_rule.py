@@ -15,7 +15,7 @@ from spiel_cfr.cfr.pruning.rewriting import choose, fade, note_window, restore, 
 from spiel_cfr.cfr.pruning.rule import PruningRule, Windowed
 from spiel_cfr.cfr.pruning.taking import Prunable, Whole, all_leaves
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.identity import carry_up
+from spiel_cfr.evaluation.identity import game_backward_pass
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.payoff import Payoff
@@ -76,7 +76,7 @@ class RewritingRule(PruningRule):
     assert len(self._ties) and len(self._all)
     faced, workspace = self._faced
     for payoff in (self._gains, self.game.decisions.payoff):
-      carry_up(self.game, take_best, self._gradients(faced, workspace, payoff), tree=self.tree)
+      game_backward_pass(self.game, take_best, self._gradients(faced, workspace, payoff), tree=self.tree)
 
   def advance(self, solver: Windowed, small: FlatLoop, numbers: IterationNumbers) -> int:
     """See the base class."""
@@ -108,7 +108,7 @@ class RewritingRule(PruningRule):
       best[:] = faced
     else:
       np.subtract(faced, opened, out=best)
-    carry_up(self.game, take_best, best, tree=self.tree)
+    game_backward_pass(self.game, take_best, best, tree=self.tree)
     regret, values = solver._state[0], solver._local[0]
     if window is not None:
       missed = note_window.unchecked(
@@ -161,7 +161,7 @@ class RewritingRule(PruningRule):
     if not self.forgets:
       best = self._faced[0]
       best[:] = gradients
-      carry_up(self.game, take_best, best, tree=self.tree)
+      game_backward_pass(self.game, take_best, best, tree=self.tree)
     sums = solver._cumulative
     weight = float(sums[0])
     gap = sum(float(best[tree.root]) for tree in self.game.treeplexes)
@@ -203,7 +203,7 @@ class RewritingRule(PruningRule):
     faced, gained = self._faced
     weigh.unchecked(faced, solver._cumulative, solver._opened, factor + share, factor)
     self._gradients(faced, gained, self._gains)
-    carry_up(self.game, take_best, gained, tree=self.tree)
+    game_backward_pass(self.game, take_best, gained, tree=self.tree)
     return gained, factor
 
   @functools.cached_property

@@ -5,7 +5,7 @@ import functools
 from typing import ClassVar
 
 from spiel_cfr._numba.arrays import AnyFloats, Bools, Float64s
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FlatLoop, IterationNumbers
 from spiel_cfr.cfr.pruning.compaction import COMPACTING, Compacted, iteration_work, opening_work
 from spiel_cfr.cfr.pruning.constants import Pruning
@@ -20,7 +20,7 @@ _PAID = 5
 _PART = 10
 
 
-class Windowed(Solver):
+class Windowed(FullWidthSolver):
   """What rules see of a solver: besides what every solver has, these.
 
   Attributes:

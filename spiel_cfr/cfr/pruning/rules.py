@@ -12,7 +12,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.regret_minimizers.ledger import can_skip_zeros, noted
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule
 
 
@@ -56,8 +56,8 @@ def _check_vector_form(game: PublicGame, partial: bool) -> None:
 
 
 def prepared(
-  minimizer: LocalMinimizer, weights: Schedule, pruning: Pruning, alternating: bool
-) -> tuple[LocalMinimizer, tuple[Averaged, ...] | Averaged]:
+  minimizer: RegretMinimizer, weights: Schedule, pruning: Pruning, alternating: bool
+) -> tuple[RegretMinimizer, tuple[Averaged, ...] | Averaged]:
   """Returns what a minimizer has to be for a rule, and which strategies averages take.
 
   Args:

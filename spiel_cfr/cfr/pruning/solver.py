@@ -43,7 +43,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.ledger import NotedMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule
 
 # The first window begins after so many times its iterations.
@@ -81,7 +81,7 @@ class PruningSolver(Windowed):
   def __init__(
     self,
     game: AnyGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     *,
     alternating_updates: bool = True,
     average_weights: Numbers = 0.0,
@@ -92,7 +92,7 @@ class PruningSolver(Windowed):
 
     Args:
       game: a compiled game, or what `compile_game` takes.
-      minimizer: see `Solver`.
+      minimizer: see `FullWidthSolver`.
       alternating_updates: likewise.
       average_weights: likewise.
       correlated: likewise.
@@ -101,7 +101,7 @@ class PruningSolver(Windowed):
     Raises:
       PruningError: the rule would not be sound with that minimizer or these weights, or in that game; or nothing of the
         game can be left out.
-      ArgumentError: `pruning` is none; see also `Solver`.
+      ArgumentError: `pruning` is none; see also `FullWidthSolver`.
       GameError: see `compile_game`.
     """
     compiled = compile_game(game)
@@ -198,20 +198,20 @@ class PruningSolver(Windowed):
     self._forget_window()
 
   def hold(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed, see `Solver.hold`; not with pruning, which goes by what is played.
+    """Keeps a part of the policy fixed, see `FullWidthSolver.hold`; not with pruning, which goes by what is played.
 
     Raises:
-      HoldError: it prunes; or see there.
+      LockError: it prunes; or see there.
       PolicyError: see there.
     """
     if self.pruning is not None:
-      raise errors.HoldError(
+      raise errors.LockError(
         f"{self!r} prunes, and so can't hold a policy. Take CFRPlusSolver without pruning."
       )
-    super().hold(policy, infostates)
+    super().lock(policy, infostates)
 
   def restart_from(self, sequence_form: Float64s) -> None:
-    """Goes on from other strategies, see `Solver.restart_from`."""
+    """Goes on from other strategies, see `FullWidthSolver.restart_from`."""
     super().restart_from(sequence_form)
     if self.pruning is not None:
       self._close()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import aligned_zeros
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FlatLoop
 from spiel_cfr.cfr.loops.iterations import run_iterations
 from spiel_cfr.cfr.numbers import check_parameters, check_weights
@@ -44,8 +44,8 @@ _REPLACED = (
 )
 
 
-def _answers_for(solver_class: type[Solver], name: str) -> bool:
-  """Whether the class from which a solver has this says too, by `is_plain`, when it is what `Solver` has."""
+def _answers_for(solver_class: type[FullWidthSolver], name: str) -> bool:
+  """Whether the class from which a solver has this says too, by `is_plain`, when it is what `FullWidthSolver` has."""
   return next("is_plain" in vars(cls) for cls in solver_class.__mro__ if name in vars(cls))
 
 
@@ -56,7 +56,7 @@ class FlatTrials:
     saved: what the solver was before the restart that is on trial, by the names in its state.
   """
 
-  def __init__(self, solver: Solver, notes: tuple[Any, ...]) -> None:
+  def __init__(self, solver: FullWidthSolver, notes: tuple[Any, ...]) -> None:
     """Allocates the arrays.
 
     Args:
@@ -90,11 +90,11 @@ class FlatTrials:
     self._bound: tuple[Any, Callable[..., Any]] | None = None
 
   @staticmethod
-  def fits(solver: Solver) -> bool:
+  def fits(solver: FullWidthSolver) -> bool:
     """Whether a solver's runs can be compiled as a whole."""
     return (
       type(solver._own_loop) is FlatLoop
-      and solver.compiled_game.ties is None
+      and solver.compiled_game.shared_infosets is None
       and solver.is_plain
       and all(_answers_for(type(solver), name) for name in _REPLACED)
     )
@@ -121,7 +121,7 @@ class FlatTrials:
       What `run_on_trial` returns; `HAND_OVER` and `NOT_FINITE` are the caller's business.
 
     Raises:
-      ArgumentError: see `Solver.run`.
+      ArgumentError: see `FullWidthSolver.run`.
       NotFiniteError: likewise.
     """
     solver, loop = self._solver, self._loop

@@ -46,9 +46,9 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   Tree,
   memory_type,
   scratch_type,
-  sweep_adopt,
-  sweep_reach,
-  sweep_up,
+  adopt_pass,
+  reach_pass,
+  backward_pass,
 )
 
 _ZERO = np.uint64(0)
@@ -161,21 +161,21 @@ def _follow(tree: Tree, arrays: FlatArrays) -> None:
   """Brings sequence forms up to date with strategies."""
   groups = np.uint64(tree.groups.shape[0])
   form = arrays.workspace.sequence_form
-  sweep_reach(_ZERO, groups, tree, arrays.memory.strategy, form, arrays.scratch)
+  reach_pass(_ZERO, groups, tree, arrays.memory.strategy, form, arrays.scratch)
 
 
 @inlined
 def _restart(
   resume: Kernel, tree: Tree, best: Float64s, parameters: Float64s, arrays: FlatArrays
 ) -> None:
-  """Does what `Solver.restart_from` does, but for counts and sequence forms."""
+  """Does what `FullWidthSolver.restart_from` does, but for counts and sequence forms."""
   memory, form = arrays.memory, arrays.workspace.sequence_form
   copy_line(best, form)
-  sweep_adopt(tree, form, memory.strategy)
+  adopt_pass(tree, form, memory.strategy)
   for i in range(arrays.held.shape[0]):
     memory.strategy[arrays.held[i]] = arrays.kept[i]
   fill_line(arrays.scratch.value, 0.0)
-  sweep_up(
+  backward_pass(
     resume,
     _ZERO,
     np.uint64(tree.groups.shape[0]),
@@ -262,7 +262,7 @@ def run_on_trial(
   gradient: Kernel,
   observe: Kernel,
   predict: Kernel,
-  sweep_ties: Kernel,
+  shared_pass: Kernel,
   resume: Kernel,
   find_best: Kernel,
   judged_gradient: Kernel,
@@ -287,7 +287,7 @@ def run_on_trial(
     gradient: see there.
     observe: likewise.
     predict: likewise.
-    sweep_ties: likewise.
+    shared_pass: likewise.
     resume: the minimizer's, see `regret_minimizers.regret_minimizer`.
     find_best: `best_responses`.
     judged_gradient: see there.
@@ -372,7 +372,7 @@ def run_on_trial(
       gradient,
       observe,
       predict,
-      sweep_ties,
+      shared_pass,
       predicts,
       game,
       arrays,

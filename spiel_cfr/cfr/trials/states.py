@@ -8,7 +8,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr.cfr.full_width import Solver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.cfr.trials import rule
 from spiel_cfr.evaluation import evaluate
@@ -18,7 +18,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 _COST = 8.0
 
 
-def check_state(state: Mapping[str, Any], solver: Solver, saved: Mapping[str, Any]) -> None:
+def check_state(state: Mapping[str, Any], solver: FullWidthSolver, saved: Mapping[str, Any]) -> None:
   """Checks a state that has the right names, types and shapes.
 
   Args:
@@ -39,7 +39,7 @@ def check_state(state: Mapping[str, Any], solver: Solver, saved: Mapping[str, An
     ) from None
 
 
-def _check_counts(state: Mapping[str, Any], solver: Solver, saved: Mapping[str, Any]) -> None:
+def _check_counts(state: Mapping[str, Any], solver: FullWidthSolver, saved: Mapping[str, Any]) -> None:
   iteration = state["_handed_over"] + solver.iteration
   require(iteration <= MOST_ITERATIONS, "the iteration is possible")
   require(
@@ -70,7 +70,7 @@ def _check_counts(state: Mapping[str, Any], solver: Solver, saved: Mapping[str, 
     require(math.isinf(state["_trial_nash_conv"]), "there is no trial")
 
 
-def _check_best(best: Float64s, scores: Float64s, solver: Solver) -> None:
+def _check_best(best: Float64s, scores: Float64s, solver: FullWidthSolver) -> None:
   game = solver.compiled_game
   # Averages are sums of as many roundings as there were iterations.
   tolerance = 100 * math.sqrt(solver.precision)

@@ -13,7 +13,7 @@ from typing import Any
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import Partition
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.compiled.shared_memory import SharedGame
 
 

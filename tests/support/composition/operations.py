@@ -19,7 +19,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from composition.forms import Form
-from spiel_cfr import IterativeSolver, catalogue
+from spiel_cfr import Solver, catalogue
 from spiel_cfr import policies as policy_forms
 from spiel_cfr.cfr.warm_start import WarmStarting
 from spiel_cfr.deep_cfr.network import LeastSquares
@@ -64,7 +64,7 @@ class Context:
     return pytest.approx(value, abs=self.form.tolerance * self.form.scale)
 
 
-def _assert_equal(solver: IterativeSolver, other: IterativeSolver) -> None:
+def _assert_equal(solver: Solver, other: Solver) -> None:
   """Asserts that two solvers are the same, bit for bit."""
   assert type(solver) is type(other)
   assert solver.iteration == other.iteration
@@ -182,7 +182,7 @@ def files(context: Context) -> None:
     stopped.save(path)
     restored = context.solver()
     restored.restore(path)
-    loaded = IterativeSolver.load(path, context.form.compiled)
+    loaded = Solver.load(path, context.form.compiled)
     same_class = type(stopped).load(path, context.form.compiled)
   for solver in (stopped, restored, loaded, same_class):
     assert solver.compiled_game is context.form.compiled
@@ -262,7 +262,7 @@ def warm_start(context: Context) -> None:
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder, "solver.npz")
     solver.save(path)
-    loaded = IterativeSolver.load(path, game)
+    loaded = Solver.load(path, game)
   whole = context.solver()
   whole.warm_start(given)
   for each in (solver, loaded, whole, copy.copy(solver)):
@@ -285,7 +285,7 @@ def pruning(context: Context) -> None:
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder, "solver.npz")
     solver.save(path)
-    loaded = IterativeSolver.load(path, game)
+    loaded = Solver.load(path, game)
   loaded.run(57)
   _assert_equal(loaded, whole)
 

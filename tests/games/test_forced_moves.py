@@ -30,7 +30,7 @@ t "" 5 "" { -7 7 }
 """
 _SOLVERS = {
   "alternating": spiel_cfr.CFRPlusSolver,
-  "simultaneous": lambda game: spiel_cfr.Solver(
+  "simultaneous": lambda game: spiel_cfr.FullWidthSolver(
     game, spiel_cfr.RegretMatching(), alternating_updates=False
   ),
   "predictive": spiel_cfr.PCFRPlusSolver,
