@@ -11,7 +11,7 @@ import random_games
 import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr.explorer import history_pages, public_state_pages
-from spiel_cfr.explorer.explore import describe
+from spiel_cfr.explorer.exploration import describe
 from spiel_cfr.games.compiled import history_walk
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import find_deal

@@ -10,7 +10,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.explorer.explore import describe
+from spiel_cfr.explorer.exploration import describe
 
 _ALL = {"max_infosets": 10**6, "max_histories": 10**6, "max_nodes": 10**6}
 HOSTILE = (
