@@ -217,7 +217,7 @@ def terminal_gradient(
   player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
 ) -> None:
   """Adds up the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
-  table, rows, values = arrays.table, arrays.rows, arrays.values
+  table, rows, values = arrays.runs, arrays.rows, arrays.values
   lanes, opponent = width(utility), _ONE - player
   payoffs, most, places = table[0, 2], table[0, 3], table[0, 4]
   sign = 1.0 - 2.0 * player
