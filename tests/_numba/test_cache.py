@@ -331,7 +331,8 @@ import sys
 from absl import flags
 import numpy as np
 from spiel_cfr.kernels import cache
-from spiel_cfr import RegretMinimizer, FullWidthSolver, block_kernel
+from spiel_cfr import RegretMinimizer, FullWidthSolver
+from spiel_cfr.regret_minimizers import block_kernel
 from spiel_cfr.games.sequence_form.blocks import sequence
 
 flags.DEFINE_string("flag_of_test", "", "defined twice if imported twice")
