@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
@@ -18,7 +17,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import respond, take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition, PartWalk, Workspace
-from spiel_cfr.games.compiling import compile_game
+from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.sequence_form.tree_passes import Scratch, Tree, new_scratch, tree_backward_pass
 from spiel_cfr.policies import forms, open_spiel
 
@@ -57,14 +56,12 @@ class BestResponse(NamedTuple):
     return f"<BestResponse: value {self.value:.6g}, actions at {len(self.policy):,} infosets>"
 
 
-def expected_values(
-  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
-) -> Float64s:
+def expected_values(game: AnyGame, policies: open_spiel.AnyPolicy) -> Float64s:
   """Returns what each player expects when all play by a policy, shape (players,).
 
   Args:
     game: the game; compile it first if this is called more than once.
-    policies: anything that `policy.from_policy` reads.
+    policies: anything that `policies.from_policy` reads.
 
   Raises:
     PolicyError: the policy is not one for this game.
@@ -75,22 +72,18 @@ def expected_values(
 
 @overload
 def nash_conv(
-  game: str | pyspiel.Game | CompiledGame,
-  policies: open_spiel.AnyPolicy,
-  return_only_nash_conv: Literal[True] = ...,
+  game: AnyGame, policies: open_spiel.AnyPolicy, return_only_nash_conv: Literal[True] = ...
 ) -> float: ...
 
 
 @overload
 def nash_conv(
-  game: str | pyspiel.Game | CompiledGame,
-  policies: open_spiel.AnyPolicy,
-  return_only_nash_conv: bool,
+  game: AnyGame, policies: open_spiel.AnyPolicy, return_only_nash_conv: bool
 ) -> float | NashConv: ...
 
 
 def nash_conv(
-  game: str | pyspiel.Game | CompiledGame,
+  game: AnyGame,
   policies: open_spiel.AnyPolicy,
   return_only_nash_conv: bool = True,
 ) -> float | NashConv:
@@ -98,7 +91,7 @@ def nash_conv(
 
   Args:
     game: the game; compile it first if this is called more than once.
-    policies: anything that `policy.from_policy` reads.
+    policies: anything that `policies.from_policy` reads.
     return_only_nash_conv: whether to leave out what each player would gain.
 
   Raises:
@@ -111,9 +104,7 @@ def nash_conv(
   return NashConv(result.nash_conv, result.best_response_values - result.expected_values)
 
 
-def exploitability(
-  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
-) -> float:
+def exploitability(game: AnyGame, policies: open_spiel.AnyPolicy) -> float:
   """Returns NashConv / 2: what the policy loses to its worst opponent, averaged over both seats.
 
   Raises:
@@ -126,9 +117,7 @@ def exploitability(
   return evaluate(compiled, sequence).nash_conv / 2
 
 
-def best_response(
-  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy, player: int
-) -> BestResponse:
+def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) -> BestResponse:
   """Returns a best response of `player`, and its value.
 
   Raises:
@@ -180,9 +169,7 @@ class Evaluation(NamedTuple):
     return float((self.best_response_values - self.expected_values).sum())
 
 
-def _prepare(
-  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
-) -> tuple[CompiledGame, Float64s]:
+def _prepare(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGame, Float64s]:
   compiled = compile_game(game).original
   return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
 
