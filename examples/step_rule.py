@@ -197,7 +197,7 @@ def compiled(text: str) -> tuple[CompiledGame, float]:
 def compiled_endgame(path: str) -> tuple[CompiledGame, float]:
   """Compiles an endgame; numbers are in mbb/g."""
   endgame = spiel_cfr.load_endgame(path)
-  game = spiel_cfr.compile_public_game(endgame.load(), bet_filters.few_bets)
+  game = spiel_cfr.poker.compile_public_game(endgame.load(), bet_filters.few_bets)
   return game, endgame.milli_big_blinds(1.0)
 
 

@@ -12,7 +12,8 @@ import sys
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr import Powers, TabularCFRSolver
+from spiel_cfr import TabularCFRSolver
+from spiel_cfr.runs import Powers
 
 SOLVERS = {
   "CFR+": spiel_cfr.CFRPlusSolver,

@@ -21,7 +21,7 @@ def test_no_public_solver_is_missing():
   # Nothing can be made of these without more arguments than a game.
   bases = {
     spiel_cfr.Solver,
-    spiel_cfr.SamplingSolver,
+    spiel_cfr.mccfr.SamplingSolver,
     spiel_cfr.Restarted,
     spiel_cfr.FullWidthSolver,
     spiel_cfr.Pruned,

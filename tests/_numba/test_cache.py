@@ -295,7 +295,8 @@ def test_slow_compilation_is_announced(stream, monkeypatch):
 
 SCRIPT = """
 from absl import flags
-from spiel_cfr import RegretMinimizer, FullWidthSolver, block_kernel
+from spiel_cfr import RegretMinimizer, FullWidthSolver
+from spiel_cfr.regret_minimizers import block_kernel
 from spiel_cfr.games.sequence_form.blocks import sequence
 
 flags.DEFINE_string("flag_of_test", "", "defined twice if imported twice")
