@@ -79,7 +79,7 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players.
-    AbstractionError: infosets of the game are tied.
+    AbstractionError: infosets of the game are shared.
     ArgumentError: there is no such method.
     MissingPackageError: highspy, which "pdlp" takes, is not installed.
     NoSolutionError: HiGHS gives up, as it does on payoffs of very different sizes.
@@ -88,9 +88,9 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   arguments.one_of(method, "method", get_args(Method))
   compiled = compile_game(game)
   evaluate.check_two_player_constant_sum(compiled)
-  if compiled.ties is not None:
+  if compiled.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {compiled} infosets of imperfect recall are tied, and no linear program says so. Take buckets that remember "
+      f"In {compiled} infosets are shared (imperfect recall), and no linear program says so. Take buckets that remember "
       "the player's own actions, or CFRSolver."
     )
   start = time.perf_counter()

@@ -17,7 +17,7 @@ from spiel_cfr._numba.sort_columns import lexicographic_order
 from spiel_cfr._util import memory
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled import enumerated_game
-from spiel_cfr.games.openspiel import walk, walk_limits
+from spiel_cfr.games.openspiel import size_limits, walk
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
 
@@ -215,7 +215,7 @@ def test_max_nodes():
 
 def test_max_bytes(monkeypatch):
   """Games with large states stop early: without the limit, 10,000 states of this one take 3 GB."""
-  monkeypatch.setattr(walk_limits, "_SECONDS_BEFORE_ESTIMATE", np.inf)
+  monkeypatch.setattr(size_limits, "_SECONDS_BEFORE_ESTIMATE", np.inf)
   before = memory.resident_bytes()
   with pytest.raises(errors.GameTooLargeError, match=r"max_bytes=200,000,000"):
     spiel_cfr.compile_game("crazyhouse", max_bytes=200_000_000)

@@ -17,8 +17,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, aligned, require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.decisions import Decisions, without_forced_moves
 from spiel_cfr.games.compiled.file_checks import check_game, check_header, check_infostates
+from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.first_states import IntArray, first_states
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -143,9 +143,9 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def decisions(self) -> Decisions:
-    """See the base class: without forced moves, unless there are ties, whose buckets are of all infosets."""
+    """See the base class: without forced moves, unless there are shared infosets, whose buckets are of all infosets."""
     every = self.every_infoset
-    return every if self.ties else without_forced_moves(every, self.treeplexes)
+    return every if self.shared_infosets else without_forced_moves(every, self.treeplexes)
 
   @property
   def size(self) -> str:

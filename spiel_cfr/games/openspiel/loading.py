@@ -31,14 +31,16 @@ import open_spiel.python.games  # noqa: F401 (registers OpenSpiel's Python games
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import python_answers
 
 _PROBE_SECONDS = 10.0
 _PROBE_EXTRA_BYTES = 2 * 2**30
 _PROBE_PLAYOUTS = 3
 _PROBE_MOVES = 500
 _CHANCE_TOLERANCE = 1e-6
-_LEGAL_ACTIONS = answers.checked("legal actions", answers.legal_actions, answers.actions)
+_LEGAL_ACTIONS = python_answers.checked(
+  "legal actions", python_answers.legal_actions, python_answers.actions
+)
 _PLAYERS = ("players", "num_players", "numPlayers")
 
 

@@ -16,7 +16,8 @@ from spiel_cfr._numba.sort_columns import lexicographic_order
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.first_states import FirstHistories, IntArray
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.promises import (
+from spiel_cfr.games.openspiel.size_limits import Watch
+from spiel_cfr.games.openspiel.state_checks import (
   chance_outcomes,
   check_actions,
   imperfect_recall,
@@ -24,7 +25,6 @@ from spiel_cfr.games.openspiel.promises import (
   unknown_player,
   wrong_returns,
 )
-from spiel_cfr.games.openspiel.walk_limits import Watch
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)

@@ -29,10 +29,10 @@ def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player
   """
   own, others, values = leaves
   keys = [key.astype(np.int64) for key in (own, *others)]
-  keys, values = _carry_up(treeplexes[player], 0, keys, np.abs(values))
+  keys, values = _backward_pass(treeplexes[player], 0, keys, np.abs(values))
   for shift in reversed(range(1, len(treeplexes))):
     tree = treeplexes[(player + shift) % len(treeplexes)]
-    keys, values = _carry_up(tree, shift, keys, values)
+    keys, values = _backward_pass(tree, shift, keys, values)
     # Only there has the whole of this player's tree been seen.
     at_root = keys[shift] == tree.root
     keys, values = [key[at_root] for key in keys[:shift]], values[at_root]
@@ -42,7 +42,7 @@ def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player
   return bounds
 
 
-def _carry_up(
+def _backward_pass(
   tree: Treeplex, index: int, keys: list[Int64s], values: Float64s
 ) -> tuple[list[Int64s], Float64s]:
   """Adds to each entry of a sparse tensor the best that can follow in one player's tree.

@@ -1,4 +1,4 @@
-"""The identity that prices any rewriting of a solver's history.
+"""Counterfactual values against what was faced, and the identity that prices any rewriting of a history by them.
 
 With g^t player i's gradient against what it faced in iteration t of weight w_t, take any numbers v^t(j), one an
 infoset, carry them up, and count regrets against them:
@@ -21,9 +21,9 @@ from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS, PartWalk
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, PartWalk
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
 
 
 @block_kernel
@@ -78,7 +78,7 @@ def expected(game: CompiledGame, gradient: Float64s, sequence_form: Float64s) ->
   )
 
 
-def carry_up(
+def backward_pass(
   game: CompiledGame,
   block_kernel: Kernel,
   gradient: Float64s,
@@ -105,7 +105,7 @@ def carry_up(
     v(0) of each player, shape (players,).
   """
   scratch = new_scratch()
-  tree_up(
+  tree_backward_pass(
     block_kernel,
     tree or Tree(game.groups, game.parent),
     scratch.value if strategy is None else strategy,
@@ -124,4 +124,4 @@ def gap_of_regrets(game: CompiledGame, regrets: Float64s) -> float:
   for tree in game.treeplexes:
     for sequences, _ in tree.blocks():
       carried[sequences] = regrets[sequences]
-  return float(np.sum(carry_up(game, take_best, carried)))
+  return float(np.sum(backward_pass(game, take_best, carried)))
