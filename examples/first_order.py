@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from results import NAMED_GAMES
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, Solver, Row, catalogue
+from spiel_cfr import CompiledGame, Row, Solver, catalogue
 from spiel_cfr.poker import bet_filters
 
 # What a curve is called: its solver in the catalogue, more arguments, color and line.

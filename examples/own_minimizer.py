@@ -1,4 +1,4 @@
-r"""Regret matching as a user would write it: a local minimizer in the user's own file, at the speed of the library's.
+r"""Regret matching as a user would write it: a regret minimizer in the user's own file, at the speed of the library's.
 
     python examples/own_minimizer.py --game=leduc_poker --iterations=1000
 
@@ -40,7 +40,7 @@ def match_regrets(block: Block) -> None:
     normalize(block, i, total)
 
 
-class OwnRegretMatching(spiel_cfr.LocalMinimizer):
+class OwnRegretMatching(spiel_cfr.RegretMinimizer):
   """It keeps one line, the cumulative regrets, which is what a minimizer keeps unless it says otherwise."""
 
   observe = match_regrets

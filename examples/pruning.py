@@ -1,11 +1,10 @@
-r"""Draws what pruning saves: CFR+ and CFR, with and without, on games where most is never played.
+r"""Prints what pruning saves: CFR+ with and without, on games where most is never played.
 
-    python examples/pruning.py --rule=best_response --picture=results/pruning.png
+    python examples/pruning.py
 
 prints a table for each game: exploitability after so many iterations, the part of the leaves that was still looked at,
-what has to be held between iterations ("MB", see `PruningSolver.held_bytes`), and how many times faster it was in
-processor time, all else included (below 1: slower). Both solvers take turns, so that whatever else the machine does is
-shared. Only the time of this process counts.
+and how many times faster it was in processor time, all else included (below 1: slower). Both solvers take turns, so
+that whatever else the machine does is shared. Only the time of this process counts.
 
     python examples/pruning.py --papers --games=0 --at=100,300
 
@@ -14,26 +13,18 @@ counts what the papers' algorithms visit, see `cfr.pruning.reference_pruning`.
     python examples/pruning.py --thresholds --games=0 --at=300
 
 prints what part of probabilities dynamic thresholding makes 0, and what that does to multiplicative weights.
-
-    python examples/pruning.py --endgame --at=300,1000,3000,10000 --picture=
-
-prints the first table for a river endgame of hold'em with all of `fchpa`, which is in vector form: exploitability is in
-chips, and what is looked at are hands at the ends of the game.
 """
 
-import pathlib
-import sys
 import time
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import leduc5
 from absl import app, flags
-from results import chosen, river_endgame
+from results import chosen
 
 import spiel_cfr
-from spiel_cfr import Pruning, PruningSolver, RegretMatching, FullWidthSolver
-from spiel_cfr.cfr.pruning.constants import Rule
+from spiel_cfr import CFRPlusSolver, FullWidthSolver, Pruned, RegretMatching, Solver
 from spiel_cfr.cfr.pruning.reference_pruning import RULES, ReferenceCFR
 from spiel_cfr.evaluation.evaluate import original_nash_conv
 
@@ -53,57 +44,28 @@ GAMES: dict[str, Callable[[], Any]] = {
 }
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
-_AT = flags.DEFINE_list(
-  "at", ["300", "1000", "3000", "10000", "30000"], "after how many iterations to look"
-)
-_RULE = flags.DEFINE_enum(
-  "rule", "best_response", get_args(Rule), "what is left alone, see Pruning"
-)
-_CAUTION = flags.DEFINE_float(
-  "caution",
-  None,
-  "see Pruning; by default 1 for CFR+ and 3 for CFR",
-  lower_bound=0.0,
-  upper_bound=1e9,
-)
+_AT = flags.DEFINE_list("at", ["1000", "3000", "10000"], "after how many iterations to look")
 _PAPERS = flags.DEFINE_bool("papers", False, "whether to count what the papers' algorithms visit")
 _THRESHOLDS = flags.DEFINE_bool("thresholds", False, "whether to drop small probabilities")
-_ENDGAME = flags.DEFINE_bool("endgame", False, "whether to take an endgame of hold'em instead")
-_PICTURE = flags.DEFINE_string(
-  "picture", "results/pruning.png", "where the picture goes; empty for none"
-)
-
-# Seconds, exploitability, what part of the leaves is looked at, and how many bytes are held.
-Curve = list[tuple[float, float, float, int]]
 
 
 def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
-  games = {name: GAMES[name] for name in chosen(GAMES, _GAMES.value)}
-  if _ENDGAME.value:
-    endgame, title = river_endgame()
-    games = {title: endgame.load}
+  games = chosen(GAMES, _GAMES.value)
   if not games:
     raise app.UsageError("--games names none")
   if not _AT.value or not all(at.isdecimal() and int(at) > 0 for at in _AT.value):
     raise app.UsageError("--at takes positive integers")
-  curves: dict[str, dict[str, Curve]] = {}
-  for name, load in games.items():
-    compiled = spiel_cfr.compile_game(load())
+  for name in games:
+    compiled = spiel_cfr.compile_game(GAMES[name]())
     print(f"\n{name}: {compiled}\n")
     if _PAPERS.value:
       count_visits(compiled)
     if _THRESHOLDS.value:
       drop_small(compiled)
-    if _PAPERS.value or _THRESHOLDS.value:
-      continue
-    print("| solver | iterations | exploitability | pruned | looked at | MB | times faster |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for plus in (True, False):
-      curves.setdefault(name, {}).update(compare(compiled, plus))
-  if _PICTURE.value and curves:
-    draw(curves)
+    if not (_PAPERS.value or _THRESHOLDS.value):
+      compare(compiled)
 
 
 def count_visits(game: spiel_cfr.CompiledGame) -> None:
@@ -137,97 +99,33 @@ def drop_small(game: spiel_cfr.CompiledGame) -> None:
       print(f"| {threshold:g} | {at:,} | {solver.exploitability():.4f} | {zeros:.2f} |", flush=True)
 
 
-def unpruned(game: spiel_cfr.CompiledGame, plus: bool) -> FullWidthSolver:
-  """CFR+ or CFR with the averages of the pruned solver, which are mostly those that the other player faces."""
-  if _RULE.value == "partial":
-    return spiel_cfr.CFRPlusSolver(game) if plus else spiel_cfr.CFRSolver(game)
-  return FullWidthSolver(
-    game,
-    RegretMatching.plus() if plus else RegretMatching(),
-    average_weights=1.0 if plus else 0.0,
-    averaged=("after", "before"),
+def compare(game: spiel_cfr.CompiledGame) -> None:
+  """Runs CFR+ without and with pruning, each some iterations in turn, with averages of the same strategies."""
+  pruned = Pruned(CFRPlusSolver(game))
+  plain = FullWidthSolver(
+    game, RegretMatching.plus(), average_weights=1.0, averaged=("after", "before")
   )
-
-
-def with_pruning(game: spiel_cfr.CompiledGame, plus: bool) -> FullWidthSolver:
-  """CFR+ or CFR with pruning."""
-  cls = spiel_cfr.CFRPlusSolver if plus else spiel_cfr.CFRSolver
-  rules: dict[str, Rule] = {rule: rule for rule in get_args(Rule)}
-  return cls(game, pruning=Pruning(rules[_RULE.value], caution=_CAUTION.value))
-
-
-def compare(game: spiel_cfr.CompiledGame, plus: bool) -> dict[str, Curve]:
-  """Runs a solver without and with pruning, each some iterations in turn."""
-  name = "CFR+" if plus else "CFR"
-  solvers: dict[str, FullWidthSolver] = {
-    name: unpruned(game, plus),
-    f"{name}, pruned": with_pruning(game, plus),
-  }
-  seconds = dict.fromkeys(solvers, 0.0)
-  curves: dict[str, Curve] = {label: [] for label in solvers}
-  for solver in solvers.values():
+  solvers: tuple[Solver, ...] = plain, pruned
+  seconds = [0.0, 0.0]
+  for solver in solvers:
     # What is made once, and kernels.
     solver.prepare()
+  print("| iterations | exploitability | pruned | looked at | times faster |")
+  print("| --- | --- | --- | --- | --- |")
   moments = sorted(map(int, _AT.value))
-  done = 0
-  while done < moments[-1]:
+  while plain.iteration < moments[-1]:
+    done = plain.iteration
     following = min([max(done + 50, int(1.5 * done)), *(at for at in moments if at > done)])
-    for label, solver in solvers.items():
+    for place, solver in enumerate(solvers):
       start = time.process_time()
       solver.run(following - done)
-      seconds[label] += time.process_time() - start
-      share, held = 1.0, 0
-      if isinstance(solver, PruningSolver):
-        share, held = solver.active_share, solver.held_bytes
-      curves[label].append((seconds[label], solver.exploitability(), share, held))
-    done = following
-    if done in moments:
-      (bare, value, _, _), (own, pruned, share, held) = (curve[-1] for curve in curves.values())
+      seconds[place] += time.process_time() - start
+    if following in moments:
       print(
-        f"| {name} | {done:,} | {value:.2e} | {pruned:.2e} | {share:.2f} | {held / 1e6:.2f} | {bare / own:.2f} |",
+        f"| {following:,} | {plain.exploitability():.2e} | {pruned.exploitability():.2e} "
+        f"| {pruned.active_share:.2f} | {seconds[0] / seconds[1]:.2f} |",
         flush=True,
       )
-  return curves
-
-
-def draw(curves: dict[str, dict[str, Curve]]) -> None:
-  """Draws three panels for each game: exploitability, what is looked at, and what has to be held, against time."""
-  try:
-    import matplotlib.pyplot as plt
-  except ImportError:
-    sys.exit("No picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --picture=.")
-  figure, panels = plt.subplots(
-    3,
-    len(curves),
-    figsize=(4.6 * len(curves), 7.8),
-    layout="constrained",
-    squeeze=False,
-    sharex="col",
-    height_ratios=[3, 1, 1],
-  )
-  for (upper, middle, lower), (name, lines) in zip(panels.T, curves.items(), strict=True):
-    for label, curve in lines.items():
-      times, values, shares, held = zip(*curve, strict=True)
-      color = "C0" if label.startswith("CFR+") else "C1"
-      style = "-" if label.endswith("pruned") else "--"
-      upper.plot(times, values, label=label, color=color, linestyle=style)
-      if label.endswith("pruned"):
-        middle.plot(times, shares, color=color)
-        lower.plot(times, [each / 1e6 for each in held], color=color)
-    upper.set(xscale="log", yscale="log", title=name)
-    middle.set(xscale="log", ylim=(0, 1.05))
-    lower.set(xscale="log", xlabel="seconds of processor time")
-    lower.set_ylim(bottom=0)
-    for axes in (upper, middle, lower):
-      axes.grid(which="major", color="0.9")
-  panels[0][0].set_ylabel("exploitability")
-  panels[1][0].set_ylabel("leaves looked at")
-  panels[2][0].set_ylabel("MB held")
-  panels[0][0].legend(loc="lower left", fontsize="small")
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=110)
-  print(f"\nWrote {path}")
 
 
 if __name__ == "__main__":

@@ -117,9 +117,7 @@ def measure(
   return curves
 
 
-def seconds_of_steps(
-  make: Callable[[], spiel_cfr.Solver], limit: float
-) -> list[tuple[int, float]]:
+def seconds_of_steps(make: Callable[[], spiel_cfr.Solver], limit: float) -> list[tuple[int, float]]:
   """Runs a solver for so many seconds; returns how many iterations it did at a time, and how long they took."""
   steps: list[tuple[int, float]] = []
   for rounds in range(_ROUNDS.value):
@@ -141,9 +139,7 @@ def seconds_of_steps(
   return steps
 
 
-def evaluate(
-  solver: spiel_cfr.Solver, steps: list[tuple[int, float]], unit: float
-) -> Curve:
+def evaluate(solver: spiel_cfr.Solver, steps: list[tuple[int, float]], unit: float) -> Curve:
   """Does the same steps again, and looks at the policy after each."""
   curve: Curve = []
   total = 0.0

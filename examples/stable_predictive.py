@@ -3,9 +3,9 @@ r"""Compares stable-predictive optimistic CFR with regret matching and its relat
     python examples/stable_predictive.py --games=kuhn,leduc --iterations=10000 --updates=simultaneous,alternating
 
 For every game and order of updates it runs CFR, CFR+, DCFR, PCFR+, adaptive optimistic descent, and stable-predictive
-OFTRL with adaptive steps, weighed linearly and uniformly, without and with restarts, with level steps, with those of
-the paper, and with the best multiple 10^k of the paper's. It writes a picture and a Markdown table for each order of
-updates, and a CSV file with every number.
+OFTRL with adaptive steps, weighed linearly and uniformly, without and with restarts, with those of the paper,
+and with the best multiple 10^k of the paper's. It writes a picture and a Markdown table for each order of updates, and
+a CSV file with every number.
 """
 
 import csv
@@ -30,13 +30,11 @@ _STYLES = {
   "DCFR": ("tab:green", "-"),
   "PCFR+": ("tab:cyan", "-"),
   "optimistic descent": ("tab:olive", "-"),
-  "optimistic descent, certified": ("tab:olive", "--"),
   "OFTRL, linear": ("tab:red", "-"),
   "OFTRL, uniform": ("tab:red", "-."),
   "OFTRL, linear, euclidean": ("tab:red", ":"),
   "OFTRL, linear, restarted": ("black", "-"),
   "OFTRL, uniform, restarted": ("black", "-."),
-  "OFTRL, level": ("tab:orange", "-."),
   "OFTRL, paper": ("tab:purple", "-."),
   "OFTRL, paper times the best": ("tab:brown", "-."),
 }
@@ -95,10 +93,8 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
     "DCFR": "dcfr",
     "PCFR+": "pcfr+",
     "optimistic descent": "adaptive",
-    "optimistic descent, certified": "adaptive_certified",
   }
   if not alternating:
-    del names["optimistic descent, certified"]
     names = {label: f"{name}_simultaneous" for label, name in names.items()}
   curves = {
     label: curve(catalogue.make(name, game, _ITERATIONS.value)) for label, name in names.items()
@@ -107,7 +103,6 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
     "OFTRL, linear": [{}],
     "OFTRL, uniform": [{"averaging": "uniform"}],
     "OFTRL, linear, euclidean": [{"regularizer": "euclidean"}],
-    "OFTRL, level": [{"steps": "level", "horizon": _ITERATIONS.value}],
     "OFTRL, paper": [{"steps": "paper", "horizon": _ITERATIONS.value}],
     "OFTRL, paper times the best": [
       {"steps": factor, "horizon": _ITERATIONS.value} for factor in _FACTORS

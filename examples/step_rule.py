@@ -69,7 +69,6 @@ WRAPPED = {
 }
 OURS = {
   "rule": "adaptive",
-  "rule, certified": "adaptive_certified",
   "rule, restarted": "restarted_adaptive",
   "restarted": "restarted",
 }

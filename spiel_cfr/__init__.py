@@ -20,6 +20,7 @@ from spiel_cfr.cfr.correlated_gap import (
   coarse_correlated_gap,
   extensive_form_correlated_gap,
 )
+from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import WarmStart
@@ -85,7 +86,7 @@ from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.merge_policies import merge
@@ -142,7 +143,6 @@ __all__ = [
   "LPSolution",
   "LeastExploitable",
   "LinearGame",
-  "LocalMinimizer",
   "MirrorProxSolver",
   "NashConv",
   "OptimisticMirrorDescentSolver",
@@ -154,11 +154,13 @@ __all__ = [
   "PolicyBot",
   "Powers",
   "ProcessExecutor",
+  "Pruned",
   "PublicGame",
   "RTCFRPlusSolver",
   "RayExecutor",
   "Refined",
   "RegretMatching",
+  "RegretMinimizer",
   "Restarted",
   "RestartedCFRSolver",
   "Row",

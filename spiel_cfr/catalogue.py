@@ -19,6 +19,7 @@ from typing import Any
 from spiel_cfr import errors
 from spiel_cfr._util import arguments as checked
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
+from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.variants import (
@@ -67,18 +68,18 @@ class Entry:
     summary: what it is, in a line.
     arguments: what the constructor is given besides the game.
     horizon: the constructor's argument for the number of iterations, None if it has none.
-    restarted: whether that is wrapped in `Restarted`.
+    wrapper: what is made of that in the end, `Restarted` or `Pruned`; None for nothing.
   """
 
   solver: Callable[..., Solver]
   summary: str
   arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   horizon: str | None = None
-  restarted: bool = False
+  wrapper: Callable[[Any], Solver] | None = None
 
   @property
   def family(self) -> type[Solver]:
-    """The class of the solvers, before they are restarted."""
+    """The class of the solvers, before they are wrapped."""
     if isinstance(self.solver, type):
       return self.solver
     result: type[Solver] = inspect.signature(self.solver).return_annotation
@@ -99,10 +100,7 @@ class Entry:
     iterations = checked.positive_integer(iterations, "iterations")
     horizon = {} if self.horizon is None else {self.horizon: iterations}
     result = self.solver(game, **horizon | dict(self.arguments) | arguments)
-    if not self.restarted:
-      return result
-    assert isinstance(result, FullWidthSolver)
-    return Restarted(result)
+    return self.wrapper(result) if self.wrapper else result
 
 
 def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
@@ -174,9 +172,9 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "restarted": Entry(
       RestartedCFRSolver, "restarted CFR: discounts, fading predictions, restarts on trial"
     ),
-    "restarted_dcfr": Entry(DCFRSolver, "discounted CFR, restarts on trial", restarted=True),
+    "restarted_dcfr": Entry(DCFRSolver, "discounted CFR, restarts on trial", wrapper=Restarted),
     "restarted_adaptive": Entry(
-      AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, restarts on trial", restarted=True
+      AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, restarts on trial", wrapper=Restarted
     ),
     "adaptive": Entry(AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
     "adaptive_simultaneous": Entry(
@@ -192,7 +190,7 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "restarted_stable_predictive": Entry(
       StablePredictiveCFRSolver,
       "stable-predictive optimistic CFR, adaptive steps, restarts on trial",
-      restarted=True,
+      wrapper=Restarted,
     ),
     "stable_predictive_uniform": Entry(
       StablePredictiveCFRSolver,
@@ -213,12 +211,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       StablePredictiveCFRSolver,
       "stable-predictive optimistic CFR, adaptive steps, players update in turn",
       {"alternating_updates": True},
-    ),
-    "stable_predictive_level": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, constant steps from the levels of decisions",
-      {"steps": "level"},
-      "horizon",
     ),
     "stable_predictive_farina2019": Entry(
       StablePredictiveCFRSolver,
@@ -250,6 +242,7 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"steps": 1e4},
       "horizon",
     ),
+    "cfr+_pruned": Entry(CFRPlusSolver, "CFR+, best-response pruning", wrapper=Pruned),
     "trembling_hand": Entry(
       TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),

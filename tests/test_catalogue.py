@@ -24,6 +24,7 @@ def test_no_public_solver_is_missing():
     spiel_cfr.SamplingSolver,
     spiel_cfr.Restarted,
     spiel_cfr.FullWidthSolver,
+    spiel_cfr.Pruned,
   }
   assert {entry.solver for entry in catalogue.SOLVERS.values()} == public - bases
 
@@ -32,7 +33,7 @@ def test_no_public_solver_is_missing():
 def test_entries_make_what_they_say(name):
   entry = catalogue.SOLVERS[name]
   solver = catalogue.make(name, "kuhn_poker", 30)
-  assert type(solver) is (spiel_cfr.Restarted if entry.restarted else entry.family)
+  assert type(solver) is (entry.wrapper or entry.family)
   assert entry.horizon is None or solver.recipe.arguments[entry.horizon] == 30
   solver.run(30)
   assert 0 < solver.nash_conv() < 2.0
@@ -43,7 +44,7 @@ def test_entries_make_what_they_say(name):
 def test_names_and_summaries_differ():
   assert len({entry.summary for entry in catalogue.SOLVERS.values()}) == len(catalogue.SOLVERS)
   calls = [
-    (entry.solver, entry.restarted, sorted(entry.arguments.items(), key=str))
+    (entry.solver, entry.wrapper, sorted(entry.arguments.items(), key=str))
     for entry in catalogue.SOLVERS.values()
   ]
   assert all(calls.count(call) == 1 for call in calls)

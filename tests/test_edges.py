@@ -171,7 +171,7 @@ def not_a_number(block: Any) -> None:
       store(block.strategy, row, load(block.strategy, row) * full(np.nan))
 
 
-class NotANumber(spiel_cfr.LocalMinimizer):
+class NotANumber(spiel_cfr.RegretMinimizer):
   observe = resume = not_a_number
 
 

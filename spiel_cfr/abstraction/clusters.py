@@ -23,7 +23,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.abstraction.buckets import Buckets, identity
 from spiel_cfr.abstraction.earth_mover import earth_movers_distances
-from spiel_cfr.evaluation.identity import carry_up, expect, gradients
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
@@ -114,7 +114,7 @@ def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s
 def _values(game: CompiledGame, probabilities: Float64s) -> Float64s:
   """Returns the counterfactual utility of each sequence."""
   utility = gradients(game, forms.sequence_form(game, probabilities))
-  carry_up(game, expect, utility, strategy=probabilities)
+  backward_pass(game, expect, utility, strategy=probabilities)
   return utility
 
 

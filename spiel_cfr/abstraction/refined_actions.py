@@ -10,7 +10,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr.abstraction.fewer_actions import layout_with_actions
 from spiel_cfr.abstraction.refinement import Refinement
-from spiel_cfr.evaluation.identity import carry_up, expect
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.poker.hand_infosets import first_deal
 from spiel_cfr.poker.hand_layout import TERMINALS
@@ -128,7 +128,7 @@ class RefinedActions(Refinement):
       return False
     layout = self.whole.layout
     gradient, best = self._gradient_and_best(probabilities)
-    carry_up(self.whole, expect, gradient, strategy=probabilities)
+    backward_pass(self.whole, expect, gradient, strategy=probabilities)
     missing = [
       (index, int(place))
       for index in self._nodes

@@ -17,7 +17,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.identity import carry_up, gradients
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
 
@@ -54,7 +54,7 @@ class Refinement(abc.ABC):
     """Returns the gradient, and C of each sequence; shape (sequences,) each."""
     gradient = gradients(self.whole, forms.sequence_form(self.whole, probabilities))
     best = gradient.copy()
-    carry_up(self.whole, take_best, best)
+    backward_pass(self.whole, take_best, best)
     return gradient, best
 
   def _chosen(self, worth: Float64s, cost: Float64s) -> Int64s:

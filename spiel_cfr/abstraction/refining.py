@@ -30,7 +30,7 @@ from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.exact_policy import Found
-from spiel_cfr.runs.schedule import Powers
+from spiel_cfr.runs.run_schedules import Powers
 
 # Numbers that a solver keeps for each sequence: regrets, strategy, sequence form, average, utilities.
 _LINES = 5

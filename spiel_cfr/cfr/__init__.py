@@ -1,1 +1,1 @@
-"""Solvers: a local minimizer, a weighting and an order of updates on one shared loop."""
+"""Solvers: a regret minimizer, a weighting and an order of updates on one shared loop."""

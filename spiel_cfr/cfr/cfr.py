@@ -8,7 +8,7 @@ finds these, and averages the strategies. `cfr.loops` has the iterations, `cfr.v
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -34,7 +34,7 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm
 from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule
 
 # Whom players learn against: the others' current strategies, or best responses to all current strategies.
@@ -74,7 +74,7 @@ class FullWidthSolver(Solver):
   def __init__(
     self,
     game: AnyGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     *,
     alternating_updates: bool = True,
     average_weights: Numbers = 0.0,
@@ -108,9 +108,9 @@ class FullWidthSolver(Solver):
       AbstractionError: `correlated` is asked for in an abstraction that is not lossless.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
-    if not isinstance(minimizer, LocalMinimizer):
+    if not isinstance(minimizer, RegretMinimizer):
       raise errors.ArgumentError(
-        f"minimizer must be a LocalMinimizer, not {arguments.shortened(minimizer)}."
+        f"minimizer must be a RegretMinimizer, not {arguments.shortened(minimizer)}."
       )
     arguments.one_of(opponents, "opponents", get_args(Opponents))
     self.compiled_game = game = compile_game(game)
@@ -206,7 +206,7 @@ class FullWidthSolver(Solver):
     """Does many iterations, and yields about every tenth of a second; callers see that nobody else runs the solver."""
     for count in self._runtime.slices(iterations):
       self._advance(count)
-      self._check_finite()
+      self.check_finite(self._runtime.loop.values())
       yield
 
   def _advance(self, count: int) -> None:
@@ -217,9 +217,12 @@ class FullWidthSolver(Solver):
     else:
       advance_against_best_responses(self.compiled_game, run.loop, numbers)
 
-  def _check_finite(self) -> None:
-    # Whatever is not finite at any infoset makes its way up to the root.
-    values = self._runtime.loop.values()
+  def check_finite(self, values: Sequence[float]) -> None:
+    """Checks what players expect: whatever is not finite at any infoset makes its way up to the root.
+
+    Raises:
+      NotFiniteError: they are not finite.
+    """
     if not all(map(math.isfinite, values)):
       raise errors.NotFiniteError(
         f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "
@@ -260,6 +263,11 @@ class FullWidthSolver(Solver):
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""
     return evaluate.original_nash_conv(self.compiled_game, self.sums())
+
+  def minimizer_local(self, line: int) -> Float64s:
+    """Returns a line of what the minimizer keeps of infosets, in the game's order, shape (infosets,)."""
+    self._runtime.loop.gather()
+    return self._runtime.loop.local_line(line)
 
   def init_from_strategy(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.

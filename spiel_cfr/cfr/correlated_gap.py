@@ -16,7 +16,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.cfr import FullWidthSolver
-from spiel_cfr.evaluation import evaluate, identity
+from spiel_cfr.evaluation import counterfactual_values, evaluate
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -121,7 +121,7 @@ def extensive_form_correlated_gap(
   gradients = np.zeros_like(played)
   for row, gradient, profile in zip(played, gradients, profiles, strict=True):
     row[:] = forms.sequence_form(compiled, open_spiel.from_policy(compiled, profile))
-    gradient[:] = identity.gradients(compiled, aligned(row))
+    gradient[:] = counterfactual_values.gradients(compiled, aligned(row))
   expected = np.zeros(compiled.num_players)
   best = _best_values(compiled, chances @ gradients)
   for player, tree in enumerate(compiled.treeplexes):
@@ -163,5 +163,5 @@ def _infoset_values(compiled: CompiledGame, gradients: Float64s, player: int) ->
 def _carried_up(compiled: CompiledGame, gradients: Float64s) -> Float64s:
   """Returns gradients to which at each sequence the best that follows has been added."""
   utility = aligned(gradients)
-  identity.carry_up(compiled, take_best, utility)
+  counterfactual_values.backward_pass(compiled, take_best, utility)
   return utility

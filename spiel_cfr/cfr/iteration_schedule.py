@@ -10,7 +10,7 @@ from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr.cfr.averaging import additions
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule, evaluated
 
 # For how many iterations parameters are computed at a time at least and at most, where few are asked for.
@@ -29,7 +29,7 @@ class IterationSchedule:
   def __init__(
     self,
     game: CompiledGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     weights: Schedule,
     after: Bools,
     tapered: bool,

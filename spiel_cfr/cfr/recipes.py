@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Schedule
 
 P = ParamSpec("P")
@@ -37,7 +37,7 @@ class Described:
 
 
 # What an argument may be that is described so.
-_DESCRIBED = (LocalMinimizer, Schedule, Described)
+_DESCRIBED = (RegretMinimizer, Schedule, Described)
 # All that makes solvers, by name; of several of one name the last, as in notebooks.
 _MAKERS: dict[str, Callable[..., Any]] = {}
 

@@ -3,7 +3,7 @@
 Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016). Against the policy xbar the
 counterfactual utilities u are carried up from values v(j) that are chosen freely, so that the regrets T (u - v) meet
 two conditions: they are no larger than those that T iterations may leave, and their history costs nothing, that is, the
-values at the roots sum to what xbar expects (see `identity`). Two choices of v do that:
+values at the roots sum to what xbar expects (see `evaluation.counterfactual_values`). Two choices of v do that:
 
     substitute:    sum_a max(u(ja) - v(j), 0)^2 = c D_j^2 |A_j|           regrets T (u - v)
     proportional:  v(j) = max_a (u(ja) - rho s_j xbar(a|j))               regrets T rho s_j xbar(a|j)
@@ -23,7 +23,7 @@ import scipy.optimize
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.evaluation.identity import carry_up, expected, gradients
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, expected, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
@@ -133,7 +133,7 @@ class Known(NamedTuple):
     utility, regrets = aligned_zeros(self.game.end), aligned_zeros(1, self.game.end)
     utility[:] = self.gradient
     low, high = self.game.payoff_range
-    roots = carry_up(
+    roots = backward_pass(
       self.game,
       block_kernel,
       utility,
@@ -161,7 +161,7 @@ def known(game: CompiledGame, probabilities: Float64s, sequence_form: Float64s) 
   nash_conv = 0.0
   for kernel in (take_worst_and_note, take_best_and_note):
     utility[:] = gradient
-    nash_conv = float(carry_up(game, kernel, utility, local=local).sum()) - in_all
+    nash_conv = float(backward_pass(game, kernel, utility, local=local).sum()) - in_all
   ranges = local[0, : game.num_infosets]
   ranges[ranges < tie_tolerances(game)] = 0.0
   return Known(game, probabilities, sequence_form, gradient, in_all, local, nash_conv)

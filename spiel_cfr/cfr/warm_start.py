@@ -28,7 +28,7 @@ from spiel_cfr.cfr.substitute_regrets import (
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm, warm_form
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm, warm_form
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
@@ -106,7 +106,7 @@ def plan(
 
 
 def begin_from(
-  loop: Loop, minimizer: LocalMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
+  loop: Loop, minimizer: RegretMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
 ) -> None:
   """Brings a loop that is before its first iteration to where `plan` says.
 

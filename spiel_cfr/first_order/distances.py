@@ -28,21 +28,31 @@ The diameter, the largest d of any strategy, is sum of O_I over the infosets wit
 O_I = b_I L + max over a of the sum of O over C(I, a) and L = log n, or (1 - 1/n) / 2: pure strategies maximize d.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import LANES, full, load, store, where_greater
+from spiel_cfr._util import arguments
+from spiel_cfr.first_order.responses import own_trees
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, sequence
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
-from spiel_cfr.regret_minimizers.oftrl import Regularizer, exponential, least_exponent, project
+from spiel_cfr.regret_minimizers.regularizers import (
+  Regularizer,
+  exponential,
+  least_exponent,
+  project_shifted,
+)
 
 Weights = Literal["kroer2017", "farina2021", "one"]
-# Entries of `Block.parameters`: mu, and the lines of `Block.state` that hold z and are to hold the result.
-SCALE, SOURCE, TARGET = range(3)
+# The entry of `Block.parameters`: mu.
+_SCALE = 0
+# Lines of `Block.state`: z, and the result in the same form.
+_CENTER, _RESULT = 0, 1
 # Lines of `Block.scratch`.
 _TOP, _TOTAL = 0, 1
 
@@ -53,10 +63,9 @@ def prox_entropy(block: Block) -> None:
 
   A probability below e^-100 is played as that, and kept as it is.
   """
-  source = block.state[np.uint64(block.parameters[SOURCE])]
-  target = block.state[np.uint64(block.parameters[TARGET])]
+  source, target = block.state[_CENTER], block.state[_RESULT]
   tops, totals, least = block.scratch[_TOP], block.scratch[_TOTAL], full(least_exponent(block))
-  scale = full(block.parameters[SCALE])
+  scale = full(block.parameters[_SCALE])
   for i in lanes(block):
     share = full(1.0) / (scale * load(block.local[0], block.infoset + i))
     top, total = full(-np.inf), full(0.0)
@@ -79,7 +88,7 @@ def prox_entropy(block: Block) -> None:
       store(block.strategy, row, load(block.strategy, row) * share)
   for i in range(block.size):
     tops[i] += np.log(totals[i])
-    block.value[i] = block.parameters[SCALE] * block.local[0, block.infoset + i] * tops[i]
+    block.value[i] = block.parameters[_SCALE] * block.local[0, block.infoset + i] * tops[i]
   for action in range(block.actions):
     row = sequence(block, action, np.uint64(0))
     for i in range(block.size):
@@ -89,22 +98,17 @@ def prox_entropy(block: Block) -> None:
 @block_kernel
 def prox_euclidean(block: Block) -> None:
   """Strategy = projection of z + g / (mu b) on the simplex; `state` holds probabilities."""
-  source = block.state[np.uint64(block.parameters[SOURCE])]
-  target = block.state[np.uint64(block.parameters[TARGET])]
-  strategy, least, half = block.strategy, full(-1.0), full(0.5)
+  source, target = block.state[_CENTER], block.state[_RESULT]
+  strategy, half = block.strategy, full(0.5)
   for i in lanes(block):
-    weight = full(block.parameters[SCALE]) * load(block.local[0], block.infoset + i)
+    weight = full(block.parameters[_SCALE]) * load(block.local[0], block.infoset + i)
     share, top, value = full(1.0) / weight, full(-np.inf), full(0.0)
     for action in range(block.actions):
       row = sequence(block, action, i)
       score = load(source, row) + load(block.utility, row) * share
       store(strategy, row, score)
       top = where_greater(score, top, score, top)
-    for action in range(block.actions):
-      row = sequence(block, action, i)
-      score = load(strategy, row) - top
-      store(strategy, row, where_greater(score, least, score, least))
-    project(strategy, block.first + i, block.stride, block.actions)
+    project_shifted(block, i, strategy, top)
     for action in range(block.actions):
       row = sequence(block, action, i)
       chosen = load(strategy, row)
@@ -114,46 +118,87 @@ def prox_euclidean(block: Block) -> None:
     store(block.value, i, value)
 
 
-PROX: dict[Regularizer, Kernel] = {"entropy": prox_entropy, "euclidean": prox_euclidean}
+_PROX: dict[Regularizer, Kernel] = {"entropy": prox_entropy, "euclidean": prox_euclidean}
 
 
-class Distance(NamedTuple):
-  """A dilated distance on the strategies of all players.
+class Step(NamedTuple):
+  """What a proximal step leads to. Sequences of players who take none are 0.
 
   Attributes:
-    center: what the kernels read as the uniform strategy, shape (sequences,).
+    point: the argmax in sequence form, shape (sequences,).
+    center: the same as steps from there read it: logarithms of probabilities at infosets, or these themselves.
+    values: the maximum of each player, shape (players,).
+  """
+
+  point: Float64s
+  center: Float64s
+  values: Float64s
+
+
+class DilatedDistance:
+  """A dilated distance on the strategies of each player of a game.
+
+  Attributes:
+    uniform: the uniform strategy as `Step.center` has it, shape (sequences,).
     weights: b_I, shape (1, infosets), and room for a vector more.
     diameters: the largest d of each player, shape (players,).
   """
 
-  center: Float64s
-  weights: Float64s
-  diameters: Float64s
+  def __init__(self, game: CompiledGame, regularizer: Regularizer, weights: Weights) -> None:
+    """Makes the distance.
 
+    Args:
+      game: the game.
+      regularizer: "entropy" or "euclidean".
+      weights: see the module's docstring.
 
-def dilated_distance(game: CompiledGame, regularizer: Regularizer, weights: Weights) -> Distance:
-  """Returns the distance on a game's strategies.
+    Raises:
+      ArgumentError: there is no such regularizer, or there are no such weights.
+    """
+    arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
+    arguments.one_of(weights, "weights", get_args(Weights))
+    self._prox, self._trees = _PROX[regularizer], own_trees(game)
+    entropy = regularizer == "entropy"
+    self.weights = aligned_zeros(1, game.num_infosets + LANES)
+    # A division by what stands behind the last infoset is of no consequence, but may not trap.
+    self.weights[:] = 1.0
+    self.diameters = np.zeros(game.num_players)
+    self.uniform = np.zeros(game.end)
+    for player, tree in enumerate(game.treeplexes):
+      own = slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
+      self.weights[0, own] = infoset_weights(tree, weights)
+      actions = tree.infoset_actions
+      ranges = np.log(actions) if entropy else (1 - 1 / actions) / 2
+      self.diameters[player] = backward_sums(tree, self.weights[0, own] * ranges, 1.0)[1]
+      for sequences, _ in tree.blocks():
+        self.uniform[sequences] = -np.log(len(sequences)) if entropy else 1 / len(sequences)
 
-  Args:
-    game: the game.
-    regularizer: "entropy" or "euclidean".
-    weights: see the module's docstring.
-  """
-  entropy = regularizer == "entropy"
-  table = aligned_zeros(1, game.num_infosets + LANES)
-  # A division by what stands behind the last infoset is of no consequence, but may not trap.
-  table[:] = 1.0
-  diameters = np.zeros(game.num_players)
-  center = np.zeros(game.end)
-  for player, tree in enumerate(game.treeplexes):
-    own = slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
-    table[0, own] = infoset_weights(tree, weights)
-    actions = tree.infoset_actions
-    ranges = np.log(actions) if entropy else (1 - 1 / actions) / 2
-    diameters[player] = carried_up(tree, table[0, own] * ranges, 1.0)[1]
-    for sequences, _ in tree.blocks():
-      center[sequences] = -np.log(len(sequences)) if entropy else 1 / len(sequences)
-  return Distance(center, table, diameters)
+  def step(
+    self,
+    utility: Float64s,
+    center: Float64s,
+    scales: Float64s | float,
+    players: Iterable[int] | None = None,
+  ) -> Step:
+    """Takes a proximal step of players: argmax over x of <utility, x> - scale D(x, center).
+
+    Args:
+      utility: g, shape (sequences,).
+      center: z as `Step.center` has it, shape (sequences,).
+      scales: mu, one for all players or shape (players,).
+      players: whose steps; by default everybody's.
+    """
+    scales = np.full(len(self._trees), scales)
+    strategy, point = np.zeros((2, len(center)))
+    table = np.zeros((2, len(center)))
+    table[_CENTER] = center
+    values = np.zeros(len(self._trees))
+    for player in range(len(self._trees)) if players is None else players:
+      parameters = np.array([scales[player]])
+      values[player] = self._trees[player].respond(
+        self._prox, utility, strategy, table, self.weights, parameters, point
+      )
+    return Step(point, table[_RESULT].copy(), values)
 
 
 def infoset_weights(tree: Treeplex, weights: Weights) -> Float64s:
@@ -161,10 +206,10 @@ def infoset_weights(tree: Treeplex, weights: Weights) -> Float64s:
   if weights == "one":
     return np.ones(tree.num_infosets)
   factor = {"kroer2017": 2.0, "farina2021": 1.0}[weights]
-  return carried_up(tree, np.full(tree.num_infosets, factor), factor)[0]
+  return backward_sums(tree, np.full(tree.num_infosets, factor), factor)[0]
 
 
-def carried_up(tree: Treeplex, own: Float64s, factor: float) -> tuple[Float64s, float]:
+def backward_sums(tree: Treeplex, own: Float64s, factor: float) -> tuple[Float64s, float]:
   """Returns v_I = own_I + factor max over a of the sum of v over C(I, a), and the sum of v over the first infosets."""
   below = np.zeros(tree.end - tree.root)
   result = own.astype(np.float64)

@@ -19,179 +19,18 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import types
 
-from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, require
-from spiel_cfr._numba.kernels import inlined, kernel
-from spiel_cfr.first_order.descent_steps import (
-  FIRST,
-  ITERATIONS,
-  PROBLEM,
-  SECOND,
-  UNIFORM,
-  WORK,
-  Problem,
-  Work,
-  assign,
-  differentiate,
-  mix,
-  step,
-)
-from spiel_cfr.first_order.distances import Weights
+from spiel_cfr._numba.arrays import Float64s, require
+from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
 from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.oftrl import Regularizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
-# Entries of `smoothing`: each player's mu, and the tau of the next step where that is searched for.
-_TAU = 2
 # Searching: where tau begins, what it is divided by and multiplied by after a step, how often it is divided.
 _FIRST_TAU, _SMALLER, _LARGER, _MOST_TRIALS = 0.5, 2.0, 1.11, 50
 # Where mu begins: the proven start over powers of 2 up to this one.
 _MOST_HALVINGS = 20
-
-
-@inlined
-def smooth_value(
-  problem: Problem,
-  work: Work,
-  player: int,
-  smoothing: Float64s,
-  sequence_form: Float64s,
-  result: Float64s,
-  done: Uint64s,
-) -> float:
-  """Returns V_p at the others' strategies; result becomes the maximizer, and so does `centers[FIRST]`."""
-  differentiate(problem, work, player, sequence_form, done)
-  value: float = step(
-    problem, work, player, UNIFORM, FIRST, smoothing[player], work.utility, result
-  )
-  return value
-
-
-@inlined
-def excess_of(
-  problem: Problem,
-  work: Work,
-  smoothing: Float64s,
-  point: Float64s,
-  trial: Float64s,
-  total: float,
-  done: Uint64s,
-) -> float:
-  """Returns the excess at a point."""
-  result = total
-  for player in range(_ZERO, np.uint64(2)):
-    result -= smooth_value(problem, work, player, smoothing, point, trial, done)
-  return result
-
-
-@kernel(types.float64(PROBLEM, WORK, FLOATS, FLOATS, FLOATS, types.float64, COUNTS))
-def excess_at(
-  problem: Problem,
-  work: Work,
-  smoothing: Float64s,
-  point: Float64s,
-  trial: Float64s,
-  total: float,
-  done: Uint64s,
-) -> float:
-  """`excess_of`, from Python."""
-  excess: float = excess_of(problem, work, smoothing, point, trial, total, done)
-  return excess
-
-
-@kernel(types.void(PROBLEM, WORK, FLOATS, FLOATS, FLOATS, COUNTS))
-def begin(
-  problem: Problem,
-  work: Work,
-  smoothing: Float64s,
-  point: Float64s,
-  trial: Float64s,
-  done: Uint64s,
-) -> None:
-  """Makes `point`, the uniform strategies, one of no negative excess, if mu_0 mu_1 is at least the coupling squared.
-
-  Player 1 responds smoothly, and player 0 takes a step from the uniform strategy against that.
-  """
-  smooth_value(problem, work, _ONE, smoothing, point, trial, done)
-  assign(problem, _ONE, trial, point)
-  smooth_value(problem, work, _ZERO, smoothing, point, trial, done)
-  assign(problem, _ZERO, trial, point)
-
-
-@kernel(
-  types.void(
-    PROBLEM, WORK, *[FLOATS] * 5, types.float64, types.float64, types.boolean, COUNT, COUNTS
-  )
-)
-def shrink(
-  problem: Problem,
-  work: Work,
-  smoothing: Float64s,
-  point: Float64s,
-  moved: Float64s,
-  answer: Float64s,
-  trial: Float64s,
-  total: float,
-  rounding: float,
-  searches: bool,
-  count: int,
-  done: Uint64s,
-) -> None:
-  """Does `count` iterations.
-
-  Args:
-    problem: see `Problem`.
-    work: what the iterations work on.
-    smoothing: mu of each player, and tau.
-    point: the strategies.
-    moved: workspace like `point`.
-    answer: likewise.
-    trial: likewise.
-    total: what the players' returns sum to.
-    rounding: how far below 0 the excess may be by rounding.
-    searches: whether tau is the largest that a search finds, or 2 / (t + 3).
-    count: how many.
-    done: counts them.
-  """
-  for _ in range(count):
-    first = smoothing[0] * problem.diameters[0] >= smoothing[1] * problem.diameters[1]
-    own, other = (_ZERO, _ONE) if first else (_ONE, _ZERO)
-    tau = smoothing[_TAU] if searches else 2.0 / (np.float64(done[ITERATIONS]) + 3.0)
-    before = smoothing[own]
-    # `answer` of the player whose mu shrinks is its smooth response, and `centers[FIRST]` too.
-    smooth_value(problem, work, own, smoothing, point, answer, done)
-    for attempt in range(_MOST_TRIALS):
-      mix(problem, own, point, answer, tau, moved)
-      differentiate(problem, work, other, moved, done)
-      step(problem, work, other, UNIFORM, SECOND, smoothing[other], work.utility, answer)
-      mix(problem, other, point, answer, tau, moved)
-      differentiate(problem, work, own, answer, done)
-      step(problem, work, own, FIRST, SECOND, (1.0 - tau) * before / tau, work.utility, trial)
-      mix(problem, own, point, trial, tau, moved)
-      smoothing[own] = (1.0 - tau) * before
-      if not searches:
-        break
-      # `centers[FIRST]` is needed again if this is not good enough.
-      assign(problem, own, work.centers[FIRST], work.centers[SECOND])
-      excess = excess_of(problem, work, smoothing, moved, trial, total, done)
-      if excess >= -rounding:
-        smoothing[_TAU] = min(_FIRST_TAU, _LARGER * tau)
-        break
-      assign(problem, own, work.centers[SECOND], work.centers[FIRST])
-      smoothing[own] = before
-      tau /= _SMALLER
-      smoothing[_TAU] = tau
-      if attempt == _MOST_TRIALS - 1:
-        # Nothing is left but rounding: the strategies stay.
-        smoothing[_TAU] = _FIRST_TAU
-        assign(problem, own, point, moved)
-        assign(problem, other, point, moved)
-    assign(problem, _ZERO, moved, point)
-    assign(problem, _ONE, moved, point)
-    done[ITERATIONS] += _ONE
 
 
 class ExcessiveGapSolver(FirstOrderSolver):
@@ -210,15 +49,10 @@ class ExcessiveGapSolver(FirstOrderSolver):
 
   Attributes:
     aggressive: whether it searches for steps.
+    distance: the distance d.
   """
 
-  state_names: ClassVar[tuple[str, ...]] = (*FirstOrderSolver.state_names, "_smoothing")
-  _workspaces: ClassVar[tuple[str, ...]] = (
-    *FirstOrderSolver._workspaces,
-    "_moved",
-    "_answer",
-    "_trial",
-  )
+  state_names: ClassVar[tuple[str, ...]] = (*FirstOrderSolver.state_names, "_smoothing", "_tau")
   _two_players = True
 
   def __init__(
@@ -243,68 +77,116 @@ class ExcessiveGapSolver(FirstOrderSolver):
       GameError: see `compile_game`.
     """
     self.aggressive = bool(aggressive)
-    super().__init__(game, regularizer, weights)
+    super().__init__(game)
+    self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
+    self._start()
 
   def _start(self) -> None:
     super()._start()
-    self._moved, self._answer, self._trial = (self._point_like() for _ in range(3))
-    self._smoothing = np.zeros(3)
-    self._set_smoothing(1.0)
+    # mu of each player, and where the next search for tau begins.
+    self._smoothing, self._tau = self._first_smoothing(1.0), _FIRST_TAU
 
-  def _set_smoothing(self, factor: float) -> None:
-    ratio = math.sqrt((self.diameters[1] or 1.0) / (self.diameters[0] or 1.0))
-    scale = self.coupling * factor
-    self._smoothing[:] = 2.0 * scale * ratio, scale / ratio, _FIRST_TAU
+  def _first_smoothing(self, factor: float) -> Float64s:
+    first, second = (diameter or 1.0 for diameter in self.distance.diameters.tolist())
+    ratio, scale = math.sqrt(second / first), self.coupling * factor
+    return np.array([2.0 * scale * ratio, scale / ratio])
 
   @property
   def smoothing(self) -> Float64s:
     """A copy of mu, shape (players,)."""
-    return self._smoothing[:2].copy()
+    return self._smoothing.copy()
 
   @property
   def bound(self) -> float:
     """What NashConv is at most, from the second iteration on: mu_0 O_0 + mu_1 O_1."""
-    return float(self._smoothing[:2] @ self.diameters)
+    return float(self._smoothing @ self.distance.diameters)
 
   def excess(self) -> float:
     """Returns the excess at the current strategies; not negative from the first iteration on, up to rounding."""
-    return self._excess(np.zeros(2, np.uint64))
-
-  def _excess(self, done: Uint64s) -> float:
-    result: float = excess_at(
-      self._problem, self._work, self._smoothing, self._point, self._trial, self._total, done
-    )
+    counted = self.num_gradients
+    result = self._excess(self._point, self._smoothing)
+    self.num_gradients = counted
     return result
 
+  def _respond(self, player: int, point: Float64s, smoothing: Float64s) -> Step:
+    """Takes V_p at the others' strategies, and the strategy of that value."""
+    gradient = self._gradients(point, [player])
+    return self.distance.step(gradient, self.distance.uniform, smoothing, [player])
+
+  def _excess(self, point: Float64s, smoothing: Float64s) -> float:
+    first, second = (
+      self._respond(player, point, smoothing).values.item(player) for player in self._players
+    )
+    return self._total - first - second
+
   def _begin(self) -> None:
-    """Finds mu and the strategies that the first iteration starts from."""
+    """Finds mu and the strategies that the first iteration starts from: those of no negative excess.
+
+    Player 1 responds smoothly to the uniform strategy, and player 0 takes a step from there against that. The excess is
+    not negative if mu_0 mu_1 is at least the coupling squared.
+    """
     uniform = forms.sequence_form(self.compiled_game, forms.uniform(self.compiled_game))
     # The proven start comes last, and its excess is not looked at.
     for halvings in range(_MOST_HALVINGS if self.aggressive else 0, -1, -1):
-      self._set_smoothing(2.0**-halvings)
-      self._point[:] = uniform
-      begin(self._problem, self._work, self._smoothing, self._point, self._trial, self._done)
-      if halvings and self._excess(self._done) >= -self._rounding:
+      self._smoothing = self._first_smoothing(2.0**-halvings)
+      self._point = uniform.copy()
+      for player in (1, 0):
+        own = self._own(player)
+        self._point[own] = self._respond(player, self._point, self._smoothing).point[own]
+      if halvings and self._excess(self._point, self._smoothing) >= -self._rounding:
         return
 
-  def _advance(self, count: int) -> None:
-    if count and not self.iteration:
+  def _own(self, player: int) -> slice:
+    treeplex = self.compiled_game.treeplexes[player]
+    return slice(treeplex.root, treeplex.end)
+
+  def _iterate(self) -> None:
+    if not self.iteration:
       self._begin()
-    shrink(
-      self._problem,
-      self._work,
-      self._smoothing,
-      self._point,
-      self._moved,
-      self._answer,
-      self._trial,
-      self._total,
-      self._rounding,
-      self.aggressive,
-      count,
-      self._done,
-    )
+    point, smoothing = self._point, self._smoothing
+    reach = smoothing * self.distance.diameters
+    own = int(reach[0] < reach[1])
+    answer = self._respond(own, point, smoothing)
+    tau = self._tau if self.aggressive else 2.0 / (self.iteration + 3.0)
+    for _ in range(_MOST_TRIALS):
+      moved, smaller = self._shrunk(own, answer, tau)
+      if not self.aggressive:
+        break
+      if self._excess(moved, smaller) >= -self._rounding:
+        self._tau = min(_FIRST_TAU, _LARGER * tau)
+        break
+      tau /= _SMALLER
+    else:
+      # Nothing is left but rounding: the strategies stay.
+      moved, smaller, self._tau = point, smoothing, _FIRST_TAU
+    self._point, self._smoothing = moved, smaller
+    self.iteration += 1
+
+  def _shrunk(self, player: int, answer: Step, tau: float) -> tuple[Float64s, Float64s]:
+    """Shrinks a player's mu to (1 - tau) of what it was.
+
+    Args:
+      player: whose.
+      answer: what that player responds smoothly to the others.
+      tau: by how much.
+
+    Returns:
+      The strategies that make up for it, in sequence form, and mu.
+    """
+    point, moved, smaller = self._point, self._point.copy(), self._smoothing.copy()
+    own, others = self._own(player), self._own(1 - player)
+    moved[own] = (1.0 - tau) * point[own] + tau * answer.point[own]
+    reply = self._respond(1 - player, moved, self._smoothing)
+    moved[others] = (1.0 - tau) * point[others] + tau * reply.point[others]
+    scale = (1.0 - tau) * smaller[player] / tau
+    gradient = self._gradients(reply.point, [player])
+    trial = self.distance.step(gradient, answer.center, scale, [player])
+    moved[own] = (1.0 - tau) * point[own] + tau * trial.point[own]
+    smaller[player] *= 1.0 - tau
+    self._values = reply.values + trial.values
+    return moved, smaller
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    require(state["_smoothing"] >= 0, "mu and tau are not negative")
+    require(state["_smoothing"] >= 0, "mu is not negative")
+    require(0 <= state["_tau"] <= 1, "tau is a share")

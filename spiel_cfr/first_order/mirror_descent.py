@@ -13,77 +13,24 @@ linearly in many games: Lee, Kroer and Luo, "Last-iterate Convergence in Extensi
 from typing import ClassVar
 
 import numpy as np
-from numba import types
 
-from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, aligned_zeros
-from spiel_cfr._numba.kernels import kernel
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.first_order.descent_steps import (
-  FIRST,
-  ITERATIONS,
-  PROBLEM,
-  WORK,
-  Problem,
-  Work,
-  add,
-  assign,
-  differentiate,
-  step,
-)
-from spiel_cfr.first_order.distances import Weights
-from spiel_cfr.first_order.first_order_solver import AveragedSolver
+from spiel_cfr.first_order.distances import DilatedDistance, Weights
+from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.regret_minimizers.oftrl import Regularizer
-
-_ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 
-@kernel(types.void(PROBLEM, WORK, FLOATS, FLOATS, FLOATS, FLOATS, types.float64, COUNT, COUNTS))
-def descend(
-  problem: Problem,
-  work: Work,
-  point: Float64s,
-  cumulative: Float64s,
-  prediction: Float64s,
-  leader: Float64s,
-  scale: float,
-  count: int,
-  done: Uint64s,
-) -> None:
-  """Does `count` iterations.
-
-  Args:
-    problem: see `Problem`.
-    work: what the iterations work on; `centers[FIRST]` is z.
-    point: x.
-    cumulative: the sum of the x that were played.
-    prediction: workspace like `point`.
-    leader: likewise.
-    scale: 1 / eta.
-    count: how many.
-    done: counts them.
-  """
-  num_players = np.uint64(problem.players.shape[0])
-  for _ in range(count):
-    for player in range(num_players):
-      differentiate(problem, work, player, point, done)
-    for player in range(num_players):
-      add(problem, player, 1.0, point, cumulative)
-      assign(problem, player, work.utility, prediction)
-      step(problem, work, player, FIRST, FIRST, scale, work.utility, leader)
-      step(problem, work, player, FIRST, _TWO, scale, prediction, point)
-    done[ITERATIONS] += _ONE
-
-
-class OptimisticMirrorDescentSolver(AveragedSolver):
+class OptimisticMirrorDescentSolver(FirstOrderSolver):
   """Optimistic mirror descent with a dilated distance, all players at once, for any number of players.
 
   Attributes:
     step: eta times the coupling.
+    distance: the distance.
   """
 
-  state_names: ClassVar[tuple[str, ...]] = (*AveragedSolver.state_names, "_center")
-  _workspaces: ClassVar[tuple[str, ...]] = (*AveragedSolver._workspaces, "_prediction", "_leader")
+  state_names: ClassVar[tuple[str, ...]] = (*FirstOrderSolver.state_names, "_center", "_cumulative")
 
   def __init__(
     self,
@@ -105,23 +52,23 @@ class OptimisticMirrorDescentSolver(AveragedSolver):
       GameError: see `compile_game`.
     """
     self.step = arguments.positive_number(step, "step")
-    super().__init__(game, regularizer, weights)
+    super().__init__(game)
+    self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
+    self._start()
 
   def _start(self) -> None:
     super()._start()
-    self._center = self._work.centers[FIRST]
-    self._leader = self._point_like()
-    self._prediction = aligned_zeros(self.compiled_game.end)
+    self._center = self.distance.uniform.copy()
+    self._cumulative = np.zeros(self.compiled_game.end)
 
-  def _advance(self, count: int) -> None:
-    descend(
-      self._problem,
-      self._work,
-      self._point,
-      self._cumulative,
-      self._prediction,
-      self._leader,
-      self.coupling / self.step,
-      count,
-      self._done,
-    )
+  def _iterate(self) -> None:
+    gradients, scale = self._gradients(self._point), self.coupling / self.step
+    leader = self.distance.step(gradients, self._center, scale)
+    following = self.distance.step(gradients, leader.center, scale)
+    self._cumulative += self._point
+    self._center, self._point, self._values = leader.center, following.point, following.values
+    self.iteration += 1
+
+  def _sums(self) -> Float64s:
+    # Before any iteration, the first iterate.
+    return self._cumulative if self._cumulative[0] else self._point

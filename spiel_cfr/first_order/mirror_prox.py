@@ -19,123 +19,31 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import types
 
-from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Float64s, Uint64s, require
-from spiel_cfr._numba.kernels import inlined, kernel
-from spiel_cfr.first_order.descent_steps import (
-  FIRST,
-  ITERATIONS,
-  PROBLEM,
-  SECOND,
-  WORK,
-  Problem,
-  Work,
-  add,
-  assign,
-  differentiate,
-  step,
-)
-from spiel_cfr.first_order.distances import Weights
-from spiel_cfr.first_order.first_order_solver import AveragedSolver
+from spiel_cfr._numba.arrays import Float64s, require
+from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
+from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.regret_minimizers.oftrl import Regularizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
-_ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 # After a step that took no correction eta is multiplied by the one, before another attempt divided by the other.
 _LARGER, _SMALLER, _MOST_ATTEMPTS = 1.2, 2.0, 50
 
 
-@inlined
-def both_step(
-  problem: Problem,
-  work: Work,
-  eta: float,
-  leader: Float64s,
-  result: Float64s,
-  done: Uint64s,
-) -> float:
-  """Both players step from `centers[FIRST]` with the gradients at `leader`; returns the sum of the maxima."""
-  total = 0.0
-  for player in range(_ZERO, _TWO):
-    differentiate(problem, work, player, leader, done)
-  for player in range(_ZERO, _TWO):
-    diameter = problem.diameters[player]
-    scale = 1.0 / (2.0 * (diameter if diameter > 0.0 else 1.0) * eta)
-    total += step(problem, work, player, FIRST, SECOND, scale, work.utility, result)
-  return total
-
-
-@kernel(
-  types.void(
-    PROBLEM, WORK, *[FLOATS] * 5, types.float64, types.float64, types.boolean, COUNT, COUNTS
-  )
-)
-def extrapolate(
-  problem: Problem,
-  work: Work,
-  point: Float64s,
-  cumulative: Float64s,
-  leader: Float64s,
-  following: Float64s,
-  eta: Float64s,
-  total: float,
-  rounding: float,
-  adaptive: bool,
-  count: int,
-  done: Uint64s,
-) -> None:
-  """Does `count` iterations.
-
-  Args:
-    problem: see `Problem`.
-    work: what the iterations work on; `centers[FIRST]` is z.
-    point: z in sequence form.
-    cumulative: the sum of eta w.
-    leader: workspace like `point`.
-    following: likewise.
-    eta: the step, shape (1,).
-    total: what the players' returns sum to.
-    rounding: how far a sum of values may be off.
-    adaptive: whether steps change.
-    count: how many.
-    done: counts them.
-  """
-  for _ in range(count):
-    for attempt in range(_MOST_ATTEMPTS):
-      both_step(problem, work, eta[0], point, leader, done)
-      fits = both_step(problem, work, eta[0], leader, following, done) <= total + rounding
-      if fits or not adaptive:
-        correction = 1.0 if not adaptive else _LARGER
-        break
-      for player in range(_ZERO, _TWO):
-        assign(problem, player, following, leader)
-      correction = 1.0
-      if both_step(problem, work, eta[0], leader, following, done) <= total + rounding:
-        break
-      if attempt < _MOST_ATTEMPTS - 1:
-        eta[0] /= _SMALLER
-    for player in range(_ZERO, _TWO):
-      add(problem, player, eta[0], leader, cumulative)
-      assign(problem, player, following, point)
-      assign(problem, player, work.centers[SECOND], work.centers[FIRST])
-    eta[0] *= correction
-    done[ITERATIONS] += _ONE
-
-
-class MirrorProxSolver(AveragedSolver):
+class MirrorProxSolver(FirstOrderSolver):
   """Mirror prox for constant-sum games of two players: NashConv of the average <= `bound` = O(1 / T).
 
   Attributes:
     aggressive: whether steps grow while they can.
+    distance: the distance, not weighed.
   """
 
   state_names: ClassVar[tuple[str, ...]] = (
-    *AveragedSolver.state_names,
+    *FirstOrderSolver.state_names,
     "_center",
+    "_cumulative",
     "_eta",
   )
-  _workspaces: ClassVar[tuple[str, ...]] = (*AveragedSolver._workspaces, "_leader", "_following")
   _two_players = True
 
   def __init__(
@@ -161,14 +69,16 @@ class MirrorProxSolver(AveragedSolver):
       GameError: see `compile_game`.
     """
     self.aggressive = bool(aggressive)
-    super().__init__(game, regularizer, weights)
+    super().__init__(game)
+    self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
+    self._start()
 
   def _start(self) -> None:
     super()._start()
-    self._center = self._work.centers[FIRST]
-    self._leader, self._following = self._point_like(), self._point_like()
-    area = math.prod(diameter or 1.0 for diameter in self.diameters.tolist())
-    self._eta = np.array([1.0 / (2.0 * self.coupling * math.sqrt(area))])
+    self._center = self.distance.uniform.copy()
+    self._cumulative = np.zeros(self.compiled_game.end)
+    area = math.prod(diameter or 1.0 for diameter in self.distance.diameters.tolist())
+    self._eta = 1.0 / (2.0 * self.coupling * math.sqrt(area))
 
   @property
   def bound(self) -> float:
@@ -176,22 +86,39 @@ class MirrorProxSolver(AveragedSolver):
     steps = float(self._cumulative[0])
     return 1.0 / steps if steps else math.inf
 
-  def _advance(self, count: int) -> None:
-    extrapolate(
-      self._problem,
-      self._work,
-      self._point,
-      self._cumulative,
-      self._leader,
-      self._following,
-      self._eta,
-      self._total,
-      self._rounding,
-      self.aggressive,
-      count,
-      self._done,
-    )
+  def _iterate(self) -> None:
+    eta, growth = self._eta, 1.0
+    for attempt in range(_MOST_ATTEMPTS):
+      eta = self._eta / _SMALLER**attempt
+      leader = self._step_with_gradients_at(self._point, eta)
+      following = self._step_with_gradients_at(leader.point, eta)
+      if not self.aggressive:
+        break
+      if self._fits(following):
+        growth = _LARGER
+        break
+      leader, following = following, self._step_with_gradients_at(following.point, eta)
+      if self._fits(following):
+        break
+    self._cumulative += eta * leader.point
+    self._center, self._point, self._values = following.center, following.point, following.values
+    self._eta = eta * growth
+    self.iteration += 1
+
+  def _step_with_gradients_at(self, point: Float64s, eta: float) -> Step:
+    """Steps from z with the gradients at a point."""
+    diameters = self.distance.diameters
+    scales = 1.0 / (2.0 * np.where(diameters > 0.0, diameters, 1.0) * eta)
+    return self.distance.step(self._gradients(point), self._center, scales)
+
+  def _fits(self, following: Step) -> bool:
+    """Whether the inequality holds."""
+    return float(following.values.sum()) <= self._total + self._rounding
+
+  def _sums(self) -> Float64s:
+    # Before any iteration, the first iterate.
+    return self._cumulative if self._cumulative[0] else self._point
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    require(state["_eta"] > 0, "steps are positive")
+    require(0 < state["_eta"] < math.inf, "steps are positive")

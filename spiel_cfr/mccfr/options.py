@@ -4,7 +4,7 @@ from typing import Literal, TypedDict
 
 import numpy as np
 
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Numbers
 
 EngineName = Literal["compiled", "states"]
@@ -14,7 +14,7 @@ class Options(TypedDict, total=False):
   """Arguments that all Monte Carlo solvers take, see `SamplingSolver`."""
 
   seed: int | np.random.Generator | None
-  minimizer: LocalMinimizer
+  minimizer: RegretMinimizer
   average_weights: Numbers
   engine: EngineName | None
   max_nodes: int

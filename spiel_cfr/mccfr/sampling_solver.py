@@ -36,7 +36,7 @@ from spiel_cfr.mccfr.snapshot import Snapshot
 from spiel_cfr.mccfr.updates import Batch
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import TIE, LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import TIE, RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule, evaluated
 
 DEFAULT_MAX_NODES = 500_000
@@ -46,7 +46,7 @@ _LEAST_LOGARITHM = -1000.0
 
 
 class SamplingSolver(LegacySolver):
-  """A Monte Carlo solver: a sampler, a way to average, a local minimizer.
+  """A Monte Carlo solver: a sampler, a way to average, a regret minimizer.
 
   It is used as OpenSpiel's are, with `solver.iteration()` or, faster, `solver.run(1000)`; and as all solvers here are,
   where `solver.iteration` is the number of iterations done. Runs and traces need a compiled game, checkpoints the
@@ -73,7 +73,7 @@ class SamplingSolver(LegacySolver):
     scheme: Scheme,
     *,
     seed: int | np.random.Generator | None = None,
-    minimizer: LocalMinimizer | None = None,
+    minimizer: RegretMinimizer | None = None,
     average_weights: Numbers = 0.0,
     engine: EngineName | None = None,
     max_nodes: int = DEFAULT_MAX_NODES,

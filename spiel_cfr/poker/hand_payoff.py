@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr._numba.simd import LANES, MOST_LANES
+from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.compiled.partition import PLAYERS
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import combined
@@ -21,7 +21,6 @@ from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.poker.showdown_kernels import (
   BOARD_COLUMNS,
   IN_ORDER,
-  terminal_gains,
   terminal_gradient,
 )
 
@@ -97,20 +96,6 @@ class PokerTerminals(Payoff):
   def num_leaves(self) -> int:
     """How many terminals the boards have together, each a pair of vectors over hands."""
     return sum(len(self._layout.terminals(board, *TERMINALS)) for board in self._boards)
-
-  def gains(self) -> "PokerGains":
-    """Returns the payoffs with losses counting as nothing, board by board."""
-    return PokerGains(self.arrays, self._layout, self._boards)
-
-  @property
-  def num_lines(self) -> int:
-    """How many pairs of a hand and a vector of terminals, as many as float64 has, a gradient goes through."""
-    table, values = self.arrays.table.astype(np.int64), self.arrays.values
-    lines, payoffs = 0, values[table[0, 2] :]
-    for board in table[2:]:
-      terminals = payoffs[board[8] : board[11]].reshape(-1, LANES)
-      lines += int(board[:2].sum() * terminals.any(axis=1).sum())
-    return lines
 
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
     """Lists pairs of hands at every terminal, by sequences of the whole game."""
@@ -196,13 +181,6 @@ class PokerTerminals(Payoff):
     others[hands[1 - player]] = deal.reaches[1 - player, hands[1 - player]] ** power
     own = deal.reaches[player, hands[player]] ** power
     return np.asarray(own * deal.compatible_mass(others)[hands[player]] / deal.total**power)
-
-
-class PokerGains(PokerTerminals):
-  """What a player can win there, whatever it can lose; for gradients, nothing else knows."""
-
-  form = "gains at poker terminals"
-  gradient = terminal_gains
 
 
 def _describe_board(

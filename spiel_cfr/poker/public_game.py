@@ -193,7 +193,7 @@ class PublicGame(CompiledGame):
     """Returns about how many bytes a solver will take, the game's own arrays included.
 
     Args:
-      state_lines: numbers that the local minimizer keeps for each action.
+      state_lines: numbers that the regret minimizer keeps for each action.
 
     Raises:
       ArgumentError: that is no count.

@@ -150,7 +150,6 @@ def settle_folds(
 
 @inlined
 def settle_showdowns(
-  only_gains: bool,
   rows: Uint32s,
   own: Side,
   other: Side,
@@ -159,7 +158,7 @@ def settle_showdowns(
   held: AnyFloats,
   value: AnyFloats,
 ) -> None:
-  """Leaves in `value` the reaches of weaker hands less those of stronger ones; of weaker ones, if `only_gains`."""
+  """Leaves in `value` the reaches of weaker hands less those of stronger ones."""
   lanes = width(value)
   total = full(0.0)
   for level in range(num_levels):
@@ -173,21 +172,18 @@ def settle_showdowns(
       line = load(reach, j * lanes)
       total = total + line
       hold(held, rows, other, j, line)
-    if not only_gains:
-      for i in range(first, last):
-        not_stronger = without_cards(total, held, rows, own, i)
-        store(value, i * lanes, load(value, i * lanes) + not_stronger)
-  if not only_gains:
-    # Weaker less stronger is weaker and weaker-or-equal less all.
-    for i in range(own.length):
-      everything = without_cards(total, held, rows, own, i)
-      store(value, i * lanes, load(value, i * lanes) - everything)
+    for i in range(first, last):
+      not_stronger = without_cards(total, held, rows, own, i)
+      store(value, i * lanes, load(value, i * lanes) + not_stronger)
+  # Weaker less stronger is weaker and weaker-or-equal less all.
+  for i in range(own.length):
+    everything = without_cards(total, held, rows, own, i)
+    store(value, i * lanes, load(value, i * lanes) - everything)
 
 
 @inlined
 def settle(
   is_fold: bool,
-  only_gains: bool,
   rows: Uint32s,
   own: Side,
   other: Side,
@@ -200,7 +196,6 @@ def settle(
 
   Args:
     is_fold: whether they are folds, or else showdowns.
-    only_gains: whether a showdown that is lost counts as nothing.
     rows: see `PokerTerminals`.
     own: the player's hands.
     other: the opponent's.
@@ -214,14 +209,14 @@ def settle(
   if is_fold:
     settle_folds(rows, own, other, reach, held, value)
   else:
-    settle_showdowns(only_gains, rows, own, other, num_levels, reach, held, value)
+    settle_showdowns(rows, own, other, num_levels, reach, held, value)
 
 
-@inlined
-def add_terminals(
-  only_gains: bool, player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
+@kernel(gradient_signature)
+def terminal_gradient(
+  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
 ) -> None:
-  """Adds up the terminals of every board, a vector of them at a time; if `only_gains`, losses count as nothing."""
+  """Adds up the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
   table, rows, values = arrays.table, arrays.rows, arrays.values
   lanes, opponent = width(utility), _ONE - player
   payoffs, most, places = table[0, 2], table[0, 3], table[0, 4]
@@ -242,8 +237,7 @@ def add_terminals(
       is_fold = terminal < table[board, 9]
       something = False
       for k in range(lanes):
-        paid = values[payoffs + terminal + k] * (sign if is_fold else 1.0)
-        payoff[k] = max(paid, 0.0) if only_gains else paid
+        payoff[k] = values[payoffs + terminal + k] * (sign if is_fold else 1.0)
         something |= payoff[k] != 0.0
       if not something:
         # Terminals that only fill up wider vectors.
@@ -251,21 +245,5 @@ def add_terminals(
       gather_reaches(reach, arrays, sequence_form, opponent, terminal, other)
       for k in range(lanes):
         reach[other.length * lanes + k] = 0.0
-      settle(is_fold, only_gains, rows, own, other, table[board, 7], reach, held, value)
+      settle(is_fold, rows, own, other, table[board, 7], reach, held, value)
       scatter_values(utility, value, payoff, arrays, player, terminal, own)
-
-
-@kernel(gradient_signature)
-def terminal_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
-) -> None:
-  """The gradient of `PokerTerminals`."""
-  add_terminals(False, player, arrays, sequence_form, utility)
-
-
-@kernel(gradient_signature)
-def terminal_gains(
-  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
-) -> None:
-  """The gradient of `PokerGains`."""
-  add_terminals(True, player, arrays, sequence_form, utility)

@@ -40,8 +40,14 @@ from spiel_cfr.games.sequence_form.blocks import (
   lanes,
   sequence,
 )
-from spiel_cfr.regret_minimizers.oftrl import Regularizer, gradient_at, least_exponent, respond
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, WarmForm, relative_tie
+from spiel_cfr.regret_minimizers.oftrl import Prediction
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm, relative_tie
+from spiel_cfr.regret_minimizers.regularizers import (
+  Regularizer,
+  gradient_at,
+  least_exponent,
+  respond,
+)
 
 # What multiplies sqrt(L / V).
 SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
@@ -139,8 +145,8 @@ def resume_at_center(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LastLossAdaptiveOFTRL(LocalMinimizer):
-  """See the module's docstring; it predicts the last counterfactual utilities.
+class AdaptiveOFTRL(RegretMinimizer):
+  """See the module's docstring.
 
   Its state is the cumulative weighted regret and the prediction; for each infoset it keeps S, the floor and scale^2 L.
 
@@ -149,6 +155,8 @@ class LastLossAdaptiveOFTRL(LocalMinimizer):
     delta: how large the floor is, positive.
     power: iteration t weighs t^power, not negative.
     regularizer: "entropy" or "euclidean".
+    prediction: "subtree" for the last gradient, carried up with the new strategies below; "last" for the last
+      counterfactual utilities.
     centered: whether it keeps a center, without which it can't go on from a given strategy.
   """
 
@@ -156,8 +164,8 @@ class LastLossAdaptiveOFTRL(LocalMinimizer):
   delta: float
   power: float = 1.0
   regularizer: Regularizer = "entropy"
+  prediction: Prediction = "subtree"
   centered: bool = False
-  observe = observe_and_repeat
   local_lines = 3
 
   def __post_init__(self) -> None:
@@ -166,22 +174,32 @@ class LastLossAdaptiveOFTRL(LocalMinimizer):
     arguments.real_number(self.power, "power", 0.0, 100.0)
 
   @property
-  def state_lines(self) -> int:
-    """Regrets and the prediction, and where it may restart, the center."""
-    return 3 if self.centered else 2
+  def observe(self) -> Kernel:
+    """The kernel that sees the utilities of an iteration."""
+    return observe_errors if self.prediction == "subtree" else observe_and_repeat
+
+  @property
+  def predict(self) -> Kernel | None:
+    """The kernel that sees the utilities predicted for the next iteration; None with the prediction "last"."""
+    return predict_next if self.prediction == "subtree" else None
 
   @property
   def resume(self) -> Kernel | None:
-    """See the base class."""
+    """The kernel that makes a given strategy the center; None where none is kept."""
     return resume_at_center if self.centered else None
+
+  @property
+  def state_lines(self) -> int:
+    """Regrets and the prediction, and where it may restart, the center."""
+    return 3 if self.centered else 2
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
     """None: how long steps should be is not known before there are errors."""
     return ()
 
-  def resumable(self) -> LocalMinimizer:
-    """See the base class."""
+  def resumable(self) -> RegretMinimizer:
+    """Returns the same minimizer with a center."""
     return dataclasses.replace(self, centered=True)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
@@ -201,14 +219,6 @@ class LastLossAdaptiveOFTRL(LocalMinimizer):
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
     floors, ranges = floors_and_ranges(self.regularizer, self.loss_bounds, actions, self.delta)
     return np.stack([np.zeros(len(actions)), floors, SCALES[self.regularizer] ** 2 * ranges])
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class SubtreeAdaptiveOFTRL(LastLossAdaptiveOFTRL):
-  """The same; it predicts the last gradient, carried up with the new strategies below (Farina et al. 2019, (17))."""
-
-  observe = observe_errors
-  predict = predict_next
 
 
 def floors_and_ranges(

@@ -30,7 +30,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   tolerance,
 )
 from spiel_cfr.regret_minimizers.regret_matching import resume_matching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
 # Lines of `Block.scratch`: squared errors, squared moves, and what the prediction is multiplied by.
@@ -75,7 +75,7 @@ def match_asymmetrically(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class AsymmetricMatching(LocalMinimizer):
+class AsymmetricMatching(RegretMinimizer):
   """See the module's docstring. Its state is R and the last regrets; for each infoset it keeps the two sums.
 
   Attributes:

@@ -39,7 +39,7 @@ from spiel_cfr.games.sequence_form.blocks import (
 )
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import (
-  LocalMinimizer,
+  RegretMinimizer,
   WarmForm,
   relative_tie,
   tie_tolerances,
@@ -125,7 +125,7 @@ def resume_matching(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class RegretMatching(LocalMinimizer):
+class RegretMatching(RegretMinimizer):
   """A minimizer of the family. Its state is the cumulative regret.
 
       >>> RegretMatching()                                    # the minimizer of CFR
@@ -135,7 +135,7 @@ class RegretMatching(LocalMinimizer):
 
   Attributes:
     positive: what positive regrets are multiplied by before those of the iteration are added, not negative.
-    negative: likewise, negative ones.
+    negative: what negative regrets are multiplied by then.
     kept: what negative regrets are multiplied by afterwards: 1 keeps, 0 forgets them.
     carried: what regrets are multiplied by once more where the next strategy is chosen, not negative.
     prediction: how often the last regrets are added once more where the next strategy is chosen, not negative.
@@ -187,14 +187,14 @@ class RegretMatching(LocalMinimizer):
   def repeated(
     self, regrets: Float64s, iterations: int, game: CompiledGame
   ) -> tuple[Float64s, Float64s]:
-    """See the base class: regrets times the sum of what is left of each iteration's, for either sign."""
+    """Returns regrets times the sum of what is left of each iteration's, for either sign, and what is then played."""
     positive, negative = self._sums(iterations)
     state = regrets * np.where(regrets > 0.0, positive, negative)
     played = np.where(state > game.spread(tie_tolerances(game)), state, 0.0)
     return state[None], forms.behavioral_form(game, played)
 
   def scaled(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
-    """See the base class."""
+    """Returns the state of `repeated`."""
     return self.repeated(regrets, iterations, game)[0]
 
   def _sums(self, iterations: int) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """What a local regret minimizer is.
 
-A local minimizer decides what one infoset does. It sees the infoset's counterfactual utilities (the utility of each
+A regret minimizer decides what one infoset does. It sees the infoset's counterfactual utilities (the utility of each
 action, weighted by the probability that chance and the other players bring the infoset about) and chooses the next
 strategy there. Everything else, trees, payoffs, averages, belongs to the solver. Utilities are maximized.
 
@@ -19,7 +19,7 @@ which is called when every infoset has observed, deepest infosets first, with th
 next iteration: the last gradient carried up with the strategies that `predict` has chosen below (Farina et al. 2019,
 equation 17). It chooses the next strategy, and leaves its value under the prediction in `value`.
 
-`block.parameters` is this iteration's row of what `LocalMinimizer.parameters` returns.
+`block.parameters` is this iteration's row of what `RegretMinimizer.parameters` returns.
 
 A minimizer that can go on from a strategy that somebody else has chosen, as restarts want it to, has one more:
 
@@ -34,6 +34,7 @@ which it may do that, the best first, and for each of these by a method: `repeat
 the same regrets T times ("substitute"); `scaled` is a state from which `resume` takes its scale ("proportional").
 """
 
+import abc
 import dataclasses
 from typing import Literal, TypeAlias
 
@@ -59,20 +60,20 @@ _SINGLE_TIE = 1e-7
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalMinimizer:
+class RegretMinimizer(abc.ABC):
   """The contract. Subclasses name their kernels and how much they keep.
 
   Attributes:
     observe: see the module's docstring.
-    predict: likewise, or None where `observe` chooses the next strategy itself.
+    predict: see there; None where `observe` chooses the next strategy itself.
     state_lines: how many numbers it keeps for each action of each infoset.
     local_lines: how many for each infoset.
   """
 
   @property
+  @abc.abstractmethod
   def observe(self) -> Kernel:
     """The kernel that sees the utilities of an iteration; a plain class attribute will do."""
-    raise NotImplementedError(f"{type(self).__name__} does not say what its kernel `observe` is.")
 
   @property
   def predict(self) -> Kernel | None:
@@ -104,7 +105,7 @@ class LocalMinimizer:
     """In which forms it can start warm, the best first."""
     return () if self.resume is None else ("proportional",)
 
-  def resumable(self) -> "LocalMinimizer":
+  def resumable(self) -> "RegretMinimizer":
     """Returns the same minimizer with all that it takes to go on from a given strategy; itself, if that is nothing.
 
     Raises:
@@ -161,7 +162,7 @@ class LocalMinimizer:
     return np.zeros((self.local_lines, game.num_infosets))
 
 
-def resumption(minimizer: LocalMinimizer) -> Kernel:
+def resumption(minimizer: RegretMinimizer) -> Kernel:
   """Returns a minimizer's kernel `resume`.
 
   Raises:
@@ -175,7 +176,7 @@ def resumption(minimizer: LocalMinimizer) -> Kernel:
   return minimizer.resume
 
 
-def warm_form(minimizer: LocalMinimizer, form: WarmForm | None) -> WarmForm:
+def warm_form(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:
   """Returns the form in which a minimizer is to start warm.
 
   Raises:

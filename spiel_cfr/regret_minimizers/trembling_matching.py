@@ -26,7 +26,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
 )
 from spiel_cfr.regret_minimizers.regret_matching import resume_matching
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
 # Entries of `Block.parameters`: the fraction of a utility that is rounding, epsilon of now and of the next iteration.
@@ -71,7 +71,7 @@ def match_trembling(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class TremblingMatching(LocalMinimizer):
+class TremblingMatching(RegretMinimizer):
   """Regret matching+ with a hand that trembles. Its state is the cumulative regret.
 
   Attributes:

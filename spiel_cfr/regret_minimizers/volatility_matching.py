@@ -19,6 +19,7 @@ import dataclasses
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import full, load, store, where_greater
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -31,21 +32,20 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
   tolerance,
 )
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
 
+# Columns of `Block.parameters` after the tie tolerance.
+_LOGARITHM, _IS_FIRST, _MOST_OPTIMISM, _UNIT = 1, 2, 3, 4
 # Lines of `Block.scratch`. What is summed up is no longer needed where the largest regrets are.
 _LARGEST, _OF_POSITIVE, _OF_NEGATIVE, _OPTIMISM, _TOTAL = 0, 1, 2, 3, 0
 
 _DECAY, _LARGE, _LEAST, _BOOST, _UNTIL = 0.1, 2.0, -20.0, 1.1, 100.0
 
 
-@block_kernel
-def match_volatile_regrets(block: Block) -> None:
-  """All that the module's docstring says."""
-  regret, scratch = block.state[0], block.scratch
-  zero, boost = full(0.0), full(_BOOST)
-  logarithm, first = block.parameters[1], block.parameters[2] != 0.0
-  optimism, unit = block.parameters[3], block.parameters[4]
+@inlined
+def set_discounts(block: Block) -> None:
+  """Leaves, in scratch, the two factors of D and what the last regrets are multiplied by."""
+  scratch, zero = block.scratch, full(0.0)
   for i in lanes(block):
     value, largest = expected_value(block, i), zero
     for action in range(block.actions):
@@ -53,16 +53,41 @@ def match_volatile_regrets(block: Block) -> None:
       size = where_greater(added, zero, added, zero - added)
       largest = where_greater(size, largest, size, largest)
     store(scratch[_LARGEST], i, largest)
+  logarithm, is_first = block.parameters[_LOGARITHM], block.parameters[_IS_FIRST] != 0.0
   for i in range(block.size):
     largest_now = scratch[_LARGEST, i]
     mean = (1.0 - _DECAY) * block.local[0, block.infoset + i] + _DECAY * largest_now
-    mean = largest_now if first else mean
+    mean = largest_now if is_first else mean
     block.local[0, block.infoset + i] = mean
-    volatility = min(1.0, mean / (_LARGE * unit))
+    volatility = min(1.0, mean / (_LARGE * block.parameters[_UNIT]))
     scratch[_OF_POSITIVE, i] = 1.0 / (1.0 + np.exp(-(1.5 - 0.5 * volatility) * logarithm))
     scratch[_OF_NEGATIVE, i] = 1.0 / (1.0 + np.exp((0.1 + 0.5 * volatility) * logarithm))
-    scratch[_OPTIMISM, i] = optimism * (1.0 - 0.5 * volatility)
-  least = full(_LEAST * unit)
+    scratch[_OPTIMISM, i] = block.parameters[_MOST_OPTIMISM] * (1.0 - 0.5 * volatility)
+
+
+@inlined
+def normalize_powers(block: Block) -> None:
+  """Strategy = strategy^1.5 / sum of strategy^1.5."""
+  total = block.scratch[_TOTAL]
+  for i in range(block.size):
+    total[i] = 0.0
+  for action in range(block.actions):
+    first = sequence(block, action, np.uint64(0))
+    for i in range(block.size):
+      score = block.strategy[first + i]
+      weight = score * np.sqrt(score)
+      block.strategy[first + i] = weight
+      total[i] += weight
+  for i in lanes(block):
+    normalize(block, i, load(total, i))
+
+
+@block_kernel
+def match_volatile_regrets(block: Block) -> None:
+  """All that the module's docstring says."""
+  regret, scratch, zero = block.state[0], block.scratch, full(0.0)
+  boost, least = full(_BOOST), full(_LEAST * block.parameters[_UNIT])
+  set_discounts(block)
   for i in lanes(block):
     value, tie, trust = load(block.value, i), tolerance(block, i), load(scratch[_OPTIMISM], i)
     of_positive, of_negative = load(scratch[_OF_POSITIVE], i), load(scratch[_OF_NEGATIVE], i)
@@ -75,17 +100,7 @@ def match_volatile_regrets(block: Block) -> None:
       store(regret, row, updated)
       score = updated * where_greater(updated, tie, of_positive, of_negative) + trust * added
       store(block.strategy, row, where_greater(score, tie, score, zero))
-  for i in range(block.size):
-    scratch[_TOTAL, i] = 0.0
-  for action in range(block.actions):
-    first_row = sequence(block, action, np.uint64(0))
-    for i in range(block.size):
-      score_now = block.strategy[first_row + i]
-      weight = score_now * np.sqrt(score_now)
-      block.strategy[first_row + i] = weight
-      scratch[_TOTAL, i] += weight
-  for i in lanes(block):
-    normalize(block, i, load(scratch[_TOTAL], i))
+  normalize_powers(block)
 
 
 @block_kernel
@@ -108,7 +123,7 @@ def resume_volatile(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class VolatilityAdaptiveMatching(LocalMinimizer):
+class VolatilityAdaptiveMatching(RegretMinimizer):
   """See the module's docstring. Its state is R; for each infoset it keeps e.
 
   Attributes:

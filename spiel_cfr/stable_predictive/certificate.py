@@ -1,116 +1,108 @@
 """Checks on a run of stable-predictive CFR of everything that its theory promises.
 
 The run is repeated from its first iteration in single steps, which gives the same strategies bit for bit, so that a
-solver pays nothing for a certificate that nobody asks for. `regrets` does the book-keeping, `paper_certificate` and
-`local_certificate` check what each theory says of an infoset and of a player; here is what follows for the gap.
+solver pays nothing for a certificate that nobody asks for. `regret_decomposition` does the book-keeping,
+`paper_certificate` and `local_certificate` check what each theory says of an infoset and of a player; here is what
+follows for the gap.
 """
 
-import numpy as np
+from collections.abc import Sequence
 
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.stable_predictive.certificate_report import Certificate, Ledger
+from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps, ConstantSteps
+from spiel_cfr.stable_predictive.certificate_report import Certificate, WorstCases
 from spiel_cfr.stable_predictive.infoset_trees import largest_sum
 from spiel_cfr.stable_predictive.local_certificate import LocalPlayer
-from spiel_cfr.stable_predictive.local_steps import AdaptiveSteps, FixedSteps
 from spiel_cfr.stable_predictive.paper_certificate import PaperPlayer, paper_guarantee
-from spiel_cfr.stable_predictive.paper_steps import StepSizes
-from spiel_cfr.stable_predictive.run_regrets import StablePredictiveRun
+from spiel_cfr.stable_predictive.paper_steps import PaperSteps
+from spiel_cfr.stable_predictive.regret_decomposition import Iteration, StablePredictiveRun
 
 # What rounding may add to sums of many numbers, relative to the bound and to the sum of the payoffs so far; at least so
 # many times the rounding error of a single number that is remembered.
 _ROUNDING, _ROUNDING_ERRORS = 1e-12, 100
 
 
-def certify(solver: StablePredictiveRun) -> Certificate:
-  """Repeats a run and checks it; see `StablePredictiveCFRSolver.certificate`."""
-  game = solver.compiled_game
-  ledger = Ledger(max(_ROUNDING, _ROUNDING_ERRORS * solver.precision))
-  make = PaperPlayer if isinstance(solver.constants, StepSizes) else LocalPlayer
-  players: list[PaperPlayer | LocalPlayer] = [
-    make(solver, player) for player in range(game.num_players)
-  ]
-  replica = solver.blank(solver.configuration())
-  for t in range(1, solver.iteration + 1):
+def certify(run: StablePredictiveRun) -> Certificate:
+  """Repeats a run and checks it; see `stable_predictive_cfr.certificate`."""
+  worst = WorstCases(max(_ROUNDING, _ROUNDING_ERRORS * run.solver.precision))
+  make = PaperPlayer if isinstance(run.constants, PaperSteps) else LocalPlayer
+  players = [make(run, player) for player in range(run.compiled_game.num_players)]
+  replica = run.solver.blank(run.solver.configuration())
+  for t in range(1, run.iteration + 1):
+    worst.iteration = t
     old, old_sequence = replica.current_probabilities(), replica.current_sequence_form()
     replica.evaluate_and_update_policy()
     new, new_sequence = replica.current_probabilities(), replica.current_sequence_form()
     seen, seen_sequence = old.copy(), old_sequence.copy()
     for player in players:
-      if isinstance(player, PaperPlayer):
-        player.check(ledger, t, old, new, seen_sequence)
-      else:
-        player.check(ledger, t, old, new, seen.copy(), seen_sequence)
-      if solver.alternating_updates:
+      player.check(worst, Iteration(t, old, new, seen.copy(), seen_sequence))
+      if run.alternating_updates:
         own = slice(player.tree.root, player.tree.end)
         seen[own], seen_sequence[own] = new[own], new_sequence[own]
-  return _conclude(solver, ledger, players)
+  return _conclude(run, worst, players)
 
 
 def _conclude(
-  solver: StablePredictiveRun, ledger: Ledger, players: list[PaperPlayer | LocalPlayer]
+  run: StablePredictiveRun, worst: WorstCases, players: Sequence[PaperPlayer | LocalPlayer]
 ) -> Certificate:
   """What follows for the gap of the average strategies."""
-  t = solver.iteration
+  t = run.iteration
   # In the game that was solved: of an abstraction, theory says nothing of the full game.
-  gap = evaluate.evaluate(solver.compiled_game, solver.average_sequence_form()).nash_conv
-  notes = _what_is_not_covered(solver)
+  gap = evaluate.evaluate(run.compiled_game, run.solver.average_sequence_form()).nash_conv
+  notes = _what_is_not_covered(run)
   guarantee = bound = None
   if t and not any("gap" in note for note in notes):
     weights = players[0].weights
     # Where the first player's average takes strategies after their updates, these count against the next player.
-    lost = -players[0].gains if solver.alternating_updates else 0.0
+    lost = -players[0].gains if run.alternating_updates else 0.0
     regrets = sum(player.regret for player in players) + lost
-    where, rounding = "the average strategies", ledger.rounding * players[0].scale / weights
+    rounding = worst.rounding * players[0].scale / weights
 
     def record(name: str, limit: float) -> None:
-      ledger.record(name, t, np.array([gap]), np.array([limit]), rounding, lambda _: where)
+      worst.record(name, gap, limit, rounding, lambda _: "the average strategies")
 
     record("gap <= sum of regrets / sum of weights", regrets / weights)
     local = [player for player in players if isinstance(player, LocalPlayer)]
     if local:
       bound = sum(largest_sum(player.tree, player.local_bounds) for player in local)
-      bound = (bound + (local[0].update_cost if solver.alternating_updates else 0.0)) / weights
+      bound = (bound + (local[0].update_cost if run.alternating_updates else 0.0)) / weights
       record("gap <= bound of this run", bound)
-    guarantee, floor = _guarantee(solver, players)
+    guarantee, floor = _guarantee(run, players)
     if guarantee is not None:
       record("gap <= guarantee before the run", guarantee)
-    if floor is not None and solver.horizon is not None and t > solver.horizon:
+    if floor is not None and run.horizon is not None and t > run.horizon:
       notes.append(
-        f"Past the horizon of {solver.horizon} iterations the guarantee still falls, but not below "
+        f"Past the horizon of {run.horizon} iterations the guarantee still falls, but not below "
         f"{floor:.3e}: start again with a longer horizon."
       )
-  return Certificate(tuple(ledger.checks.values()), t, gap, guarantee, bound, tuple(notes))
+  return Certificate(tuple(worst.checks.values()), t, gap, guarantee, bound, tuple(notes))
 
 
-def _what_is_not_covered(solver: StablePredictiveRun) -> list[str]:
-  game, constants, notes = solver.compiled_game, solver.constants, []
+def _what_is_not_covered(run: StablePredictiveRun) -> list[str]:
+  game, constants, notes = run.compiled_game, run.constants, []
   adaptive = isinstance(constants, AdaptiveSteps)
-  if isinstance(constants, StepSizes) and solver.prediction == "last":
+  if isinstance(constants, PaperSteps) and run.prediction == "last":
     notes.append(
       "The regret of a whole strategy is not bounded: that needs the prediction from the subtree."
     )
-  if isinstance(constants, FixedSteps) and constants.kappa is None:
+  if isinstance(constants, ConstantSteps):
     notes.append("Nothing is promised before the run: of these steps nothing is proven.")
   if game.num_players != 2 or game.constant_sum is None:
     notes.append("The gap is not bounded: this is not a zero-sum game of two players.")
-  elif solver.alternating_updates and not (adaptive and solver.prediction == "subtree"):
+  elif run.alternating_updates and not (adaptive and run.prediction == "subtree"):
     notes.append("The gap is not bounded by the regrets: updates alternate.")
-  elif solver.averaging != "uniform" and not adaptive:
+  elif run.averaging != "uniform" and not adaptive:
     notes.append("The gap is not bounded by the regrets: averages are not uniform.")
   return notes
 
 
 def _guarantee(
-  solver: StablePredictiveRun, players: list[PaperPlayer | LocalPlayer]
+  run: StablePredictiveRun, players: Sequence[PaperPlayer | LocalPlayer]
 ) -> tuple[float | None, float | None]:
   """Bounds the gap before the run, after these iterations and after any number of them."""
-  constants, t = solver.constants, solver.iteration
+  constants, t = run.constants, run.iteration
   if isinstance(constants, AdaptiveSteps):
-    return constants.guarantee(solver.compiled_game, t, solver.alternating_updates), None
-  if isinstance(constants, FixedSteps):
-    if constants.kappa_root is None:
-      return None, None
-    return constants.guarantee(solver.compiled_game, t)
-  if solver.prediction == "last":
+    return constants.guarantee(run.compiled_game, t, run.alternating_updates), None
+  if isinstance(constants, ConstantSteps) or run.prediction == "last":
     return None, None
-  return paper_guarantee(solver, [each for each in players if isinstance(each, PaperPlayer)])
+  return paper_guarantee(run, [each for each in players if isinstance(each, PaperPlayer)])

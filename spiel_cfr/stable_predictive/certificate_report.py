@@ -17,7 +17,7 @@ class Check:
     holds: whether it was kept everywhere.
     ratio: the largest measured value, as a fraction of its bound; 1 has no slack left.
     where: the point of that ratio; if the promise was broken, the point where that happened first.
-    iteration: likewise.
+    iteration: when that was.
     value: what was measured there.
     bound: what it must not exceed.
   """
@@ -48,7 +48,7 @@ class Certificate:
     iterations: how many there were.
     gap: NashConv of the average strategies, in the game that was solved.
     guarantee: what the theory promises for it before the run, None where it promises nothing.
-    bound: what it promises for it given the errors of the predictions in this run; likewise.
+    bound: what it promises for it given the errors of the predictions in this run, None where it promises nothing.
     notes: what the theory does not cover here, and what it says past the horizon.
   """
 
@@ -83,37 +83,39 @@ class Certificate:
     )
 
 
-class Ledger:
-  """Keeps the worst case of each check, or its first violation."""
+class WorstCases:
+  """Keeps the worst case of each check, or its first violation.
+
+  Attributes:
+    rounding: what rounding may add to sums of many numbers, relative to the bound.
+    iteration: the one that is being checked.
+    checks: what was found so far, by name.
+  """
 
   def __init__(self, rounding: float) -> None:
-    """Begins an empty one.
-
-    Args:
-      rounding: what rounding may add to sums of many numbers, relative to the bound.
-    """
+    """Begins with none."""
     self.rounding = rounding
+    self.iteration = 0
     self.checks: dict[str, Check] = {}
 
   def record(
     self,
     name: str,
-    iteration: int,
-    values: Float64s,
-    bounds: Float64s,
+    values: float | Float64s,
+    bounds: float | Float64s,
     rounding: float | Float64s,
     where: Callable[[int], str],
   ) -> None:
-    """Checks values <= bounds, all of one shape, up to rounding.
+    """Checks values <= bounds, up to rounding.
 
     Args:
       name: of the check.
-      iteration: where it is made.
-      values: what was measured at each point.
-      bounds: what they must not exceed.
+      values: what was measured at each point, or at the only one.
+      bounds: what they must not exceed, of the same shape.
       rounding: what may be added to them besides.
       where: names a point.
     """
+    values, bounds = np.atleast_1d(values), np.atleast_1d(bounds)
     known = self.checks.get(name)
     if not len(values) or (known and not known.holds):
       return
@@ -127,7 +129,7 @@ class Ledger:
       not broken[worst],
       float(ratios[worst]),
       where(worst),
-      iteration,
+      self.iteration,
       float(values[worst]),
       float(bounds[worst]),
     )

@@ -6,7 +6,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.sequence_form.treeplex import COUNT, DEPTH, Treeplex
 
 
-def up(tree: Treeplex) -> list[tuple[Int64s, slice]]:
+def bottom_up(tree: Treeplex) -> list[tuple[Int64s, slice]]:
   """Returns the groups of `Treeplex.blocks`, children first."""
   return list(tree.blocks())[::-1]
 
@@ -32,7 +32,7 @@ def largest_sum(tree: Treeplex, terms: Float64s, at_observations: np.ufunc = np.
       `np.maximum` for one of them.
   """
   below = np.zeros(tree.end)
-  for sequences, infosets in up(tree):
+  for sequences, infosets in bottom_up(tree):
     best = terms[infosets] + below[sequences].max(axis=0)
     at_observations.at(below, tree.parent[infosets], best)
   return float(below[tree.root])

@@ -3,9 +3,13 @@
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.stable_predictive.certificate_report import Ledger
-from spiel_cfr.stable_predictive.paper_steps import StepSizes
-from spiel_cfr.stable_predictive.run_regrets import PlayerRun, StablePredictiveRun
+from spiel_cfr.stable_predictive.certificate_report import WorstCases
+from spiel_cfr.stable_predictive.paper_steps import PaperSteps
+from spiel_cfr.stable_predictive.regret_decomposition import (
+  Iteration,
+  PlayerRun,
+  StablePredictiveRun,
+)
 
 
 class PaperPlayer(PlayerRun):
@@ -19,38 +23,31 @@ class PaperPlayer(PlayerRun):
     self._gradient_errors = 0.0
     self.first_gradient = 0.0
 
-  def check(self, ledger: Ledger, t: int, old: Float64s, new: Float64s, seen: Float64s) -> None:
-    """Checks iteration t, in which `old` became `new`, having seen the sequence-form strategies `seen`."""
+  def check(self, worst: WorstCases, iteration: Iteration) -> None:
+    """Checks stability, local regret, and with the prediction from the subtree the regret of the whole strategy."""
     constants = self.run.constants
-    assert isinstance(constants, StepSizes)
-    self.observe(1.0, old, seen)
-    rounding = ledger.rounding * self.scale
+    assert isinstance(constants, PaperSteps)
+    t, old, new = iteration[:3]
+    self.observe(1.0, old, iteration.seen_sequence_form)
+    exact, rounding = worst.rounding, worst.rounding * self.scale
     gradient, utility = self.gradient, self.utility
     kappa, gamma = constants.kappa[self.own], constants.gamma[self.own]
     loss_norm, steps = constants.loss_norm[self.own], constants.steps[self.own]
-    ledger.record(
-      "local stability (5)", t, self.norms(new - old, 2), kappa, ledger.rounding, self.at_infoset
-    )
+    worst.record("local stability (5)", self.norms(new - old, 2), kappa, exact, self.at_infoset)
     moved, moved_root = self.movement(old, new)
-    ledger.record("stability from an infoset on", t, moved, gamma, ledger.rounding, self.at_infoset)
-    self._record_one(
-      ledger,
-      "stability of the whole strategy",
-      t,
-      moved_root,
-      constants.kappa_root,
-      ledger.rounding,
-    )
+    worst.record("stability from an infoset on", moved, gamma, exact, self.at_infoset)
+    whole = constants.kappa_root
+    worst.record("stability of the whole strategy", moved_root, whole, exact, self.at_player)
     for name, vector in (("losses", utility), ("predictions", self.predicted)):
       size = self.norms(vector, 2)
-      ledger.record(f"norm of the {name}", t, size, loss_norm, rounding, self.at_infoset)
+      worst.record(f"norm of the {name}", size, loss_norm, rounding, self.at_infoset)
 
     self._errors += self.norms(utility - self.predicted, 2) ** 2
-    diameter = constants.diameter[self.own]
-    first = np.divide(diameter, steps, out=np.zeros(len(steps)), where=steps > 0)
+    ranges = constants.regularizer_range[self.own]
+    first = np.divide(ranges, steps, out=np.zeros(len(steps)), where=steps > 0)
     bound = first + steps * self._errors
-    ledger.record("local regret (6)", t, self.best_local, bound, rounding, self.at_infoset)
-    self.check_points(ledger, t)
+    worst.record("local regret (6)", self.best_local, bound, rounding, self.at_infoset)
+    self.check_regret_decomposition(worst)
 
     # The whole strategy's regret, and how fast gradients change.
     error = float(np.linalg.norm(gradient - self._predicted_gradient))
@@ -59,17 +56,12 @@ class PaperPlayer(PlayerRun):
       self.first_gradient = error
     if self.run.prediction == "subtree":
       total = constants.regret_bound(self.player, self._gradient_errors)
-      self._record_one(ledger, "regret (6)", t, self.regret, total, rounding)
+      worst.record("regret (6)", self.regret, total, rounding, self.at_player)
     if t > 1 and not self.run.alternating_updates:
       change = float(constants.sensitivity[self.player]) * constants.kappa_root
-      self._record_one(ledger, "change of the gradient", t, error, change, rounding)
+      worst.record("change of the gradient", error, change, rounding, self.at_player)
     self.predict(1.0, new)
     self._predicted_gradient = gradient
-
-  def _record_one(
-    self, ledger: Ledger, name: str, t: int, value: float, bound: float, rounding: float
-  ) -> None:
-    ledger.record(name, t, np.array([value]), np.array([bound]), rounding, self.at_player)
 
   def movement(self, old: Float64s, new: Float64s) -> tuple[Float64s, float]:
     """Euclidean distance of the sequence-form strategies from each infoset on, and from the root.
@@ -99,7 +91,7 @@ class PaperPlayer(PlayerRun):
 def paper_guarantee(run: StablePredictiveRun, players: list[PaperPlayer]) -> tuple[float, float]:
   """Bounds the gap after the iterations that were done, and after any number of them."""
   constants, t = run.constants, run.iteration
-  assert isinstance(constants, StepSizes)
+  assert isinstance(constants, PaperSteps)
   changes = (constants.sensitivity * constants.kappa_root) ** 2
   regrets = [
     constants.regret_bound(player.player, player.first_gradient**2 + (t - 1) * float(change))

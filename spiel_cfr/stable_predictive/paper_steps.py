@@ -10,7 +10,7 @@ nothing follows,
     (16)  B_k = sqrt(sum of B_j^2 over children j),   B_j = sqrt(1 + max of B_k^2 over children k)
 
 A player's empty sequence is the root, an observation point; the observation point after an action of a decision point
-has as children all decision points that may be the next. A local minimizer whose losses and predictions have norm D_j
+has as children all decision points that may be the next. A regret minimizer whose losses and predictions have norm D_j
 or less gets step_j = kappa_j / (3 D_j), and then moves by kappa_j or less.
 """
 
@@ -24,12 +24,12 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.regret_minimizers.oftrl import Regularizer
-from spiel_cfr.stable_predictive.infoset_trees import depths, largest_sum, own_infosets, up
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.stable_predictive.infoset_trees import bottom_up, depths, largest_sum, own_infosets
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class StepSizes:
+class PaperSteps:
   """The constants of every infoset, all of shape (infosets of all players,), and of every player, shape (players,).
 
   Attributes:
@@ -38,10 +38,10 @@ class StepSizes:
     kappa: the stability of the local strategy that gives it.
     strategy_norm: B, the largest Euclidean norm of a sequence-form strategy from an infoset on.
     loss_norm: D, no counterfactual loss or prediction has a larger norm.
-    diameter: the range of the regularizer on the simplex of each infoset.
+    regularizer_range: of the regularizer on the simplex of each infoset.
     steps: kappa / (3 D).
     alpha: the regret of player p is at most alpha_p / kappa_root + beta_p kappa_root sum of ||l^t - m^t||^2.
-    beta: likewise.
+    beta: see alpha.
     sensitivity: by how much the Euclidean norm of a player's gradient changes at most when each other player's
       sequence-form strategy moves by 1.
   """
@@ -51,7 +51,7 @@ class StepSizes:
   kappa: Float64s
   strategy_norm: Float64s
   loss_norm: Float64s
-  diameter: Float64s
+  regularizer_range: Float64s
   steps: Float64s
   alpha: Float64s
   beta: Float64s
@@ -62,7 +62,7 @@ class StepSizes:
     result = self.alpha[player] / self.kappa_root + self.beta[player] * self.kappa_root * errors
     return float(result)
 
-  def scaled(self, factor: float) -> "StepSizes":
+  def scaled(self, factor: float) -> "PaperSteps":
     """Returns the constants for `factor` times the stability: all but B, D, alpha and beta are proportional to it."""
     return dataclasses.replace(
       self,
@@ -73,18 +73,18 @@ class StepSizes:
     )
 
 
-def step_sizes(
+def paper_steps(
   game: CompiledGame,
   regularizer: Regularizer,
   *,
   horizon: int | None = None,
   kappa_root: float | None = None,
-) -> StepSizes:
+) -> PaperSteps:
   """Computes the constants of a game.
 
   Args:
     game: the game.
-    regularizer: of the local minimizers.
+    regularizer: of the regret minimizers.
     horizon: for how many iterations the regret bound is to be smallest, where `kappa_root` is not given.
     kappa_root: the wanted stability of a player's whole strategy.
 
@@ -98,19 +98,19 @@ def step_sizes(
   low, high = game.payoff_range
   largest = max(abs(low), abs(high))
   gamma, strategy_norm, loss_norm = (np.zeros(game.num_infosets) for _ in range(3))
-  relative_kappa, diameter = np.zeros(game.num_infosets), np.zeros(game.num_infosets)
+  relative_kappa, ranges = np.zeros(game.num_infosets), np.zeros(game.num_infosets)
   for tree in game.treeplexes:
     own, actions = own_infosets(tree), tree.infoset_actions
     strategy_norm[own] = _strategy_norms(tree)
     gamma[own] = _gammas(tree)
     relative_kappa[own] = gamma[own] / (2 * np.sqrt(actions) * strategy_norm[own])
-    diameter[own] = np.log(actions) if regularizer == "entropy" else (1 - 1 / actions) / 2
+    ranges[own] = np.log(actions) if regularizer == "entropy" else (1 - 1 / actions) / 2
     loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
   losses = loss_norm > 0
   divisor = np.where(losses, 3 * loss_norm, 1.0)
   # Where there is nothing to lose, standing still has no regret.
   rate = np.where(losses, relative_kappa / divisor, 0.0)
-  first_terms = diameter / np.where(losses, rate, 1.0) * losses
+  first_terms = ranges / np.where(losses, rate, 1.0) * losses
   second_terms = rate * strategy_norm**2
   alpha, beta = (
     np.array([largest_sum(tree, terms[own_infosets(tree)], combined) for tree in game.treeplexes])
@@ -123,13 +123,13 @@ def step_sizes(
     assert horizon is not None
     spread = 3 * horizon * float((beta * sensitivity**2).sum())
     kappa_root = float((alpha.sum() / spread) ** 0.25) if spread > 0 else 1.0
-  return StepSizes(
+  return PaperSteps(
     kappa_root=kappa_root,
     gamma=kappa_root * gamma,
     kappa=kappa_root * relative_kappa,
     strategy_norm=strategy_norm,
     loss_norm=loss_norm,
-    diameter=diameter,
+    regularizer_range=ranges,
     steps=kappa_root * rate,
     alpha=alpha,
     beta=beta,
@@ -154,7 +154,7 @@ def farina_steps(
   if kappa_root is None:
     assert horizon is not None
     kappa_root = float(horizon) ** -0.25
-  constants = step_sizes(game, regularizer, kappa_root=kappa_root)
+  constants = paper_steps(game, regularizer, kappa_root=kappa_root)
   raw = bool(game.game.get_parameters().get("handReaches"))
   return constants.kappa * (find_deal(game.game).total if raw else 1.0)
 
@@ -211,7 +211,7 @@ def step_size_table(game: CompiledGame, constants: object, steps: Float64s) -> S
 
   Args:
     game: the game.
-    constants: what has some of the attributes of `StepSizes`.
+    constants: what has some of the attributes of `PaperSteps`.
     steps: eta of each infoset.
   """
   unknown = np.full(game.num_infosets, np.nan)
@@ -231,7 +231,7 @@ def _strategy_norms(tree: Treeplex) -> Float64s:
   """(16): B of each infoset."""
   norm = np.zeros(tree.num_infosets)
   below = np.zeros(tree.end)
-  for sequences, infosets in up(tree):
+  for sequences, infosets in bottom_up(tree):
     squared = 1 + below[sequences].max(axis=0)
     norm[infosets] = np.sqrt(squared)
     np.add.at(below, tree.parent[infosets], squared)

@@ -331,7 +331,7 @@ import sys
 from absl import flags
 import numpy as np
 from spiel_cfr.kernels import cache
-from spiel_cfr import LocalMinimizer, FullWidthSolver, block_kernel
+from spiel_cfr import RegretMinimizer, FullWidthSolver, block_kernel
 from spiel_cfr.games.sequence_form.blocks import sequence
 
 flags.DEFINE_string("flag_of_test", "", "defined twice if imported twice")
@@ -345,7 +345,7 @@ def own(block):
     for i in range(block.size):
       block.strategy[sequence(block, action, i)] = 1.0 / block.actions
 
-class Own(LocalMinimizer):
+class Own(RegretMinimizer):
   observe = own
 
 solver = FullWidthSolver("kuhn_poker", Own())

@@ -1,4 +1,4 @@
-"""Stable-predictive CFR with adaptive, level and inferred steps against plain transcriptions of their equations."""
+"""Stable-predictive CFR with adaptive and inferred steps against plain transcriptions of their equations."""
 
 import copy
 
@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import policies
-from spiel_cfr.stable_predictive import local_steps
-from spiel_cfr.stable_predictive.infoset_trees import largest_sum
 
 _POWERS = {"uniform": 0, "linear": 1, "quadratic": 2}
 
@@ -314,42 +312,14 @@ def test_loss_bounds_of_parts_are_those_of_the_whole():
 def test_current_steps_are_in_the_table():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", averaging="uniform", delta=0.5)
   solver.run(1)
-  row = next(row for row in solver.step_sizes() if row.infostate == "1b")
+  row = next(row for row in step_sizes(solver) if row.infostate == "1b")
   assert row.loss_norm == pytest.approx(2 / 3)
   # The last player with the queen, facing a bet. Half the time the first player bets; it then has the jack or the king
   # with probability 1/6 each: folding loses 1 both times, calling wins 2 and loses 2.
   fold, call = -1 / 6, 0.0
   squares = ((call - fold) / 2) ** 2
   assert row.step == pytest.approx(np.sqrt(np.log(2) / (squares + 0.25 * row.loss_norm**2)))
-  assert "gamma" not in str(solver.step_sizes()).splitlines()[0]
-
-
-@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
-def test_level_steps(regularizer):
-  """kappa / (3 D d), and the default kappa minimizes the guarantee but for its last term."""
-  game = spiel_cfr.compile_game("leduc_poker")
-  solver = spiel_cfr.StablePredictiveCFRSolver(
-    game, horizon=500, steps="level", regularizer=regularizer
-  )
-  constants = solver.constants
-  depth = game.treeplexes[0].depth
-  spread = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
-  spread = spread if regularizer == "euclidean" else np.ones_like(spread)
-  expected = constants.kappa_root / (3 * depth * spread * game.loss_bounds)
-  assert constants.steps == pytest.approx(expected)
-
-  def guarantee(factor):
-    kappa = factor * constants.kappa_root
-    other = local_steps.level_steps(game, regularizer, "subtree", kappa_root=kappa)
-    total, _ = other.guarantee(game, 501)
-    # The share of the first iteration, whose prediction is nothing.
-    first = sum(
-      kappa * largest_sum(tree, other.loss_norm[tree.first_infoset :][: tree.num_infosets])
-      for tree in game.treeplexes
-    ) / (6 * depth)
-    return 501 * total - first
-
-  assert guarantee(1.02) > guarantee(1.0) < guarantee(0.98)
+  assert "gamma" not in str(step_sizes(solver)).splitlines()[0]
 
 
 def test_farina2019_steps_are_in_the_units_of_the_file():

@@ -8,8 +8,8 @@ from pruning_games import GAMES, game_of, names, unpruned
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.cfr.pruning.reference_pruning import RULES, ReferenceCFR
+from spiel_cfr.evaluation.counterfactual_values import gap_of_regrets, gradients
 from spiel_cfr.evaluation.evaluate import original_nash_conv
-from spiel_cfr.evaluation.identity import gap_of_regrets, gradients
 
 NAMES = names((name for name in GAMES if name != "goofspiel"), always=("kuhn", "random 5"))
 

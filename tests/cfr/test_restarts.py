@@ -17,7 +17,7 @@ from composition.forms import FORMS
 import spiel_cfr
 from spiel_cfr import Restarted, RestartedCFRSolver, catalogue, errors, policies
 from spiel_cfr.cfr import restart_rule
-from spiel_cfr.regret_minimizers.oftrl import LastLossOFTRL
+from spiel_cfr.regret_minimizers.oftrl import OFTRL
 from spiel_cfr.regret_minimizers.schedules import Fading
 
 # One of each kind of minimizer, of each order of updates, and of each way to average.
@@ -414,7 +414,7 @@ def test_regret_matching_goes_on_from_a_strategy():
 def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
   game = spiel_cfr.compile_game("kuhn_poker")
   steps = np.linspace(0.1, 1.0, game.num_infosets)
-  solver = spiel_cfr.FullWidthSolver(game, LastLossOFTRL(steps, regularizer))
+  solver = spiel_cfr.FullWidthSolver(game, OFTRL(steps, regularizer, "last"))
   solver.run(7)
   target = policies.uniform(game)
   for tree in game.treeplexes:

@@ -94,30 +94,6 @@ def test_what_is_no_sequence_form_is_named(make):
       evaluate.evaluate(game, bad)
 
 
-def test_an_interrupted_check_is_made_again(monkeypatch):
-  def run(interrupt):
-    solver = spiel_cfr.AdaptiveOptimisticCFRSolver("leduc_poker", average="certified")
-    real, calls = type(solver)._certified, []
-
-    def certified(self):
-      calls.append(self.iteration)
-      if interrupt and len(calls) == 5:
-        raise KeyboardInterrupt
-      return real(self)
-
-    monkeypatch.setattr(type(solver), "_certified", certified)
-    try:
-      solver.run(400)
-    except KeyboardInterrupt:
-      solver.run(400 - solver.iteration)
-    monkeypatch.undo()
-    return solver
-
-  interrupted, undisturbed = run(True), run(False)
-  assert (interrupted._best == undisturbed._best).all()
-  assert (interrupted.current_probabilities() == undisturbed.current_probabilities()).all()
-
-
 def test_a_checkpoint_of_another_form_says_what_may_be_wrong(tmp_path):
   spiel_cfr.CFRSolver(_parts(dtype="float32")).save(tmp_path / "solver.npz")
   with pytest.raises(errors.CheckpointMismatchError, match="another form"):

@@ -10,9 +10,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import policies
-from spiel_cfr._numba.arrays import aligned_zeros
-from spiel_cfr.first_order.distances import PROX, dilated_distance
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
+from spiel_cfr.first_order.distances import DilatedDistance
 
 KINDS = [("entropy", "farina2021"), ("entropy", "kroer2017"), ("euclidean", "kroer2017")]
 CONVEX = pytest.mark.parametrize(("regularizer", "weights"), KINDS)
@@ -50,27 +48,16 @@ def divergence(compiled, distance, regularizer, x, z):
 
 def prox(compiled, distance, regularizer, utility, center, scale):
   """Returns what a proximal step of all players plays, in behavioural form, and the sum of the maxima."""
-  strategy, table = aligned_zeros(compiled.end), aligned_zeros(3, compiled.end)
+  entropy = regularizer == "entropy"
   with np.errstate(divide="ignore"):
-    table[0] = np.where(center > 0, np.log(center) if regularizer == "entropy" else center, 0.0)
-  gains = utility.copy()
-  tree = Tree(compiled.groups, compiled.parent)
-  tree_up(
-    PROX[regularizer],
-    tree,
-    strategy,
-    gains,
-    table,
-    distance.weights,
-    np.array([scale, 0.0, 1.0]),
-    new_scratch(),
-  )
-  result = policies.behavioral_form(compiled, strategy)
-  written = np.exp(table[1]) if regularizer == "entropy" else table[1]
+    start = np.where(center > 0, np.log(center), 0.0) if entropy else center
+  step = distance.step(utility, start, scale)
+  found = np.zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.blocks():
-      np.testing.assert_allclose(written[sequences], result[sequences], atol=1e-12)
-  return result, sum(gains[tree.root] for tree in compiled.treeplexes)
+      found[sequences] = np.exp(step.center[sequences]) if entropy else step.center[sequences]
+  np.testing.assert_allclose(policies.sequence_form(compiled, found), step.point, atol=1e-12)
+  return found, step.values.sum()
 
 
 @CONVEX
@@ -79,7 +66,7 @@ def test_on_a_simplex_there_is_a_closed_form(regularizer, weights, scale):
   compiled = spiel_cfr.compile_game(
     pyspiel.create_matrix_game([[1, 2], [3, 4], [5, 6]], [[0] * 2] * 3)
   )
-  distance, rng = dilated_distance(compiled, regularizer, weights), np.random.default_rng(1)
+  distance, rng = DilatedDistance(compiled, regularizer, weights), np.random.default_rng(1)
   center = random_strategies(compiled, rng)
   utility = scale * rng.normal(size=compiled.end)
   found, _ = prox(compiled, distance, regularizer, utility, center, scale)
@@ -101,7 +88,7 @@ def test_on_a_simplex_there_is_a_closed_form(regularizer, weights, scale):
 @pytest.mark.parametrize("seed", range(5))
 def test_steps_are_optimal(regularizer, weights, seed):
   compiled, rng = game(seed), np.random.default_rng(seed)
-  distance = dilated_distance(compiled, regularizer, weights)
+  distance = DilatedDistance(compiled, regularizer, weights)
   center = random_strategies(compiled, rng)
   for scale in (0.01, 1.0):
     utility = rng.normal(size=compiled.end)
@@ -123,7 +110,7 @@ def test_steps_are_optimal(regularizer, weights, seed):
 @CONVEX
 def test_without_utilities_nobody_moves(regularizer, weights):
   compiled, rng = game(1), np.random.default_rng(2)
-  distance = dilated_distance(compiled, regularizer, weights)
+  distance = DilatedDistance(compiled, regularizer, weights)
   center = random_strategies(compiled, rng)
   found, maximum = prox(compiled, distance, regularizer, np.zeros(compiled.end), center, 1.0)
   np.testing.assert_allclose(found, center, atol=1e-13)
@@ -135,7 +122,7 @@ def test_without_utilities_nobody_moves(regularizer, weights):
 def test_distances_are_strongly_convex(regularizer, weights, seed):
   """D(x, z) >= |x - z|^2 / 2, the norm that of the difference in sequence form."""
   compiled, rng = game(seed), np.random.default_rng(seed)
-  distance = dilated_distance(compiled, regularizer, weights)
+  distance = DilatedDistance(compiled, regularizer, weights)
   for sharp in (0.3, 3.0, 30.0):
     for _ in range(20):
       x, z = (random_strategies(compiled, rng, sharp) for _ in range(2))
@@ -146,7 +133,7 @@ def test_distances_are_strongly_convex(regularizer, weights, seed):
 def test_small_weights_are_not_enough():
   """What the weights are for: with the Euclidean distance and a weight of 1 everywhere, the bound fails."""
   compiled, rng = game(0), np.random.default_rng(0)
-  distance = dilated_distance(compiled, "euclidean", "one")
+  distance = DilatedDistance(compiled, "euclidean", "one")
   ratios = []
   for _ in range(20):
     x = random_strategies(compiled, rng)
@@ -164,7 +151,7 @@ def test_small_weights_are_not_enough():
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
 def test_diameters_are_the_largest_distances(regularizer, weights):
   compiled = spiel_cfr.compile_game(random_games.random_game(4, max_histories=25))
-  distance = dilated_distance(compiled, regularizer, weights)
+  distance = DilatedDistance(compiled, regularizer, weights)
   uniform = policies.uniform(compiled)
   for player, tree in enumerate(compiled.treeplexes):
     columns = [block[:, i] for block, _ in tree.blocks() for i in range(block.shape[1])]

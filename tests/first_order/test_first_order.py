@@ -48,8 +48,8 @@ def test_the_excess_is_never_negative(name, regularizer, weights, aggressive):
     bounds.append(solver.bound)
   assert bounds == sorted(bounds, reverse=True)
   if not aggressive:
-    assert min(solver.diameters) == 0 or bounds[60] == pytest.approx(
-      solver.coupling * math.sqrt(math.prod(solver.diameters)) * (2 / 61 + 2 / 62)
+    assert min(solver.distance.diameters) == 0 or bounds[60] == pytest.approx(
+      solver.coupling * math.sqrt(math.prod(solver.distance.diameters)) * (2 / 61 + 2 / 62)
     )
 
 
@@ -64,7 +64,7 @@ def test_mirror_prox_keeps_its_bound(name, regularizer, weights, aggressive):
     solver.run(1)
     assert solver.nash_conv() <= solver.bound + close_to_zero(compiled), iteration
   if not aggressive:
-    area = math.prod(diameter or 1 for diameter in solver.diameters)
+    area = math.prod(diameter or 1 for diameter in solver.distance.diameters)
     assert solver.bound == pytest.approx(2 * solver.coupling * math.sqrt(area) / 60)
 
 

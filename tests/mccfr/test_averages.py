@@ -8,7 +8,7 @@ import samplers
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, policies
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Discount
 
 WITHOUT_CHANCE = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
@@ -24,7 +24,7 @@ WITHOUT_CHANCE = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
   ],
 )
 def test_without_chance_chance_sampling_is_the_full_width_solver(
-  minimizer: LocalMinimizer | None, power: float, full_width: Any
+  minimizer: RegretMinimizer | None, power: float, full_width: Any
 ) -> None:
   sampled = spiel_cfr.ChanceSamplingSolver(
     WITHOUT_CHANCE, minimizer=minimizer, average_weights=power

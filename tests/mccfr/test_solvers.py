@@ -9,10 +9,10 @@ import samplers
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
-class _NoRegretMatching(LocalMinimizer):
+class _NoRegretMatching(RegretMinimizer):
   observe = RegretMatching.observe
 
 

@@ -21,7 +21,7 @@ from spiel_cfr import (
   optimize_parameters,
   policies,
 )
-from spiel_cfr.evaluation.identity import carry_up, gradients
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
 from spiel_cfr.games.sequence_form.blocks import block_kernel, expected_value, lanes
 
 
@@ -154,7 +154,7 @@ def test_regrets_of_components_add_up(seed):
   def regrets(compiled, strategy):
     state = np.zeros((1, compiled.end))
     gradient = gradients(compiled, policies.sequence_form(compiled, strategy))
-    carry_up(compiled, take_value, gradient, strategy=strategy.copy(), state=state)
+    backward_pass(compiled, take_value, gradient, strategy=strategy.copy(), state=state)
     return state[0]
 
   for _ in range(5):

@@ -11,7 +11,7 @@ from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._numba.simd import MOST_LANES, load, store
 from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_down
 from spiel_cfr.poker.public_game import compile_public_game
-from spiel_cfr.regret_minimizers import oftrl
+from spiel_cfr.regret_minimizers import regularizers
 
 _SOLVERS = {
   "CFR": spiel_cfr.CFRSolver,
@@ -61,7 +61,7 @@ def test_averages_lose_nothing():
 
 @kernel(lambda number: types.void(floats(number), floats(number)))
 def _exponentials(numbers, results):
-  store(results, np.uint64(0), oftrl.exponential(load(numbers, np.uint64(0))))
+  store(results, np.uint64(0), regularizers.exponential(load(numbers, np.uint64(0))))
 
 
 def test_exponential():

@@ -12,10 +12,11 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import exploitability
-from spiel_cfr.cfr.cfr import TabularCFRSolver
 
 import spiel_cfr
-from spiel_cfr import FullWidthSolver, RegretMatching, errors
+from spiel_cfr import FullWidthSolver, RegretMatching, errors, policies
+from spiel_cfr.cfr.variants import TabularCFRSolver
+from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import bet_filters, cards, deal, public_tree
 from spiel_cfr.poker.public_game import compile_public_game
@@ -171,10 +172,8 @@ def test_values_sum_to_zero(board):
     poker_games.random_endgame(3, 40, board).load(), poker_games.check_or_pot
   )
   rng = np.random.default_rng(0)
-  strategy = spiel_cfr.policy.behavioral_form(game, rng.random(game.end))
-  result = spiel_cfr.evaluation.evaluate.evaluate(
-    game, spiel_cfr.policy.sequence_form(game, strategy)
-  )
+  strategy = policies.behavioral_form(game, rng.random(game.end))
+  result = evaluate.evaluate(game, policies.sequence_form(game, strategy))
   assert abs(result.expected_values.sum()) < 1e-10
   assert (result.best_response_values >= result.expected_values - 1e-10).all()
 
@@ -302,7 +301,7 @@ def test_ctrl_c_leaves_a_whole_number_of_iterations():
   timer.join()
   assert 1 <= solver.iteration < 10**6
   undisturbed.run(solver.iteration)
-  for name in ("_state", "_strategy", "_cumulative"):
+  for name in ("regrets", "strategy", "cumulative"):
     np.testing.assert_array_equal(getattr(solver, name), getattr(undisturbed, name))
 
 

@@ -12,7 +12,7 @@ from spiel_cfr._numba import simd
 from spiel_cfr._numba.arrays import FLOATS
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.regret_minimizers import oftrl
+from spiel_cfr.regret_minimizers import oftrl, regularizers
 
 _REGULARIZERS = ("entropy", "euclidean")
 _SCALES = st.sampled_from([10.0**power for power in range(-9, 10, 3)])
@@ -29,7 +29,7 @@ def _step(regularizer, regrets, utilities, steps):
     return padded.ravel()
 
   strategy = rows(np.full(regrets.shape, 1 / actions))
-  parameters = np.array([0.0, 1.0, 1.0, float(regularizer == "euclidean")])
+  parameters = np.array([0.0, 1.0, 1.0, float(regularizer == "euclidean"), 0.0, 0.0])
   local = np.pad(np.array(steps, np.float64), (0, LANES))[None]
   value = run_kernel(
     oftrl.predict_oftrl, count, strategy, rows(utilities), rows(regrets)[None], local, parameters
@@ -105,7 +105,7 @@ def test_step_of_zero_is_uniform():
 @kernel(types.void(FLOATS, FLOATS))
 def _exponentials(numbers, results):
   for start in range(np.uint64(0), np.uint64(numbers.size), np.uint64(LANES)):
-    simd.store(results, start, oftrl.exponential(simd.load(numbers, start)))
+    simd.store(results, start, regularizers.exponential(simd.load(numbers, start)))
 
 
 def test_exponential_is_within_two_units_in_the_last_place():

@@ -40,9 +40,7 @@ _SOLVERS: dict[str, Callable[[Any], Any]] = {
   "averages": lambda game: spiel_cfr.FullWidthSolver(
     game, spiel_cfr.RegretMatching.discounted(), averaged=("after", "before")
   ),
-  "certified": lambda game: spiel_cfr.AdaptiveOptimisticCFRSolver(
-    game, average="certified", safeguard=1.0
-  ),
+  "adaptive descent": spiel_cfr.AdaptiveOptimisticCFRSolver,
   "adaptive steps": lambda game: spiel_cfr.StablePredictiveCFRSolver(
     game, alternating_updates=True
   ),
@@ -267,7 +265,7 @@ class Games(Kind):
     assert repr(game)
     assert game.digest
     use_solver(spiel_cfr.CFRPlusSolver(game))
-    use_solver(spiel_cfr.StablePredictiveCFRSolver(game, horizon=10, steps="level"))
+    use_solver(spiel_cfr.StablePredictiveCFRSolver(game, horizon=10, steps="paper"))
     if game.num_infosets < 100:
       use_solver(spiel_cfr.ExternalSamplingSolver(game))
 

@@ -2,7 +2,6 @@
 
 import functools
 
-import poker_games
 import pytest
 import random_games
 
@@ -19,18 +18,6 @@ GAMES = {
   for seed in (2, 5, 11)
 }
 
-# In vector form. On the endgame, much is soon left alone.
-IN_VECTORS = {
-  "leduc in vectors": lambda: spiel_cfr.compile_public_game("leduc_poker"),
-  "two cards in vectors": lambda: spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[2]),
-  "river endgame": lambda: spiel_cfr.compile_public_game(
-    poker_games.random_endgame(5, 12, stack=700).load()
-  ),
-  "turn endgame": lambda: spiel_cfr.compile_public_game(
-    poker_games.random_endgame(1, 4, poker_games.TURN, stack=300).load(), partitioned=False
-  ),
-}
-
 
 def names(games, always):
   """Returns what to parametrize a test with: some of the games always, the others with the slow tests."""
@@ -40,7 +27,7 @@ def names(games, always):
 @functools.cache
 def game_of(name):
   """Compiles it, once."""
-  return spiel_cfr.compile_game((GAMES | IN_VECTORS)[name]())
+  return spiel_cfr.compile_game(GAMES[name]())
 
 
 def unpruned(game, plus, alternating=True):

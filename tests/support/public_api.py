@@ -70,7 +70,6 @@ class Case:
 
 # What those that these are called with have no answer for, whatever the number.
 UNANSWERED = {
-  "LocalMinimizer.repeated(iterations)",
   "StablePredictiveCFRSolver.warm_start(iterations)",
 }
 
@@ -127,7 +126,7 @@ def attempt(case: Case, value: Any) -> None:
     if function in (spiel_cfr.shard, spiel_cfr.solve_refining):
       named["game"] = _in_parts()
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
-      named = {"horizon": 10, "steps": "level"} | named
+      named = {"horizon": 10, "steps": "paper"} | named
     _use(function(**named))
 
 
@@ -160,7 +159,7 @@ def _is_record(cls: type) -> bool:
   """Returns whether objects only say what the library has found, so that nobody makes them."""
   is_plain = dataclasses.is_dataclass(cls) and not hasattr(cls, "__post_init__")
   return (
-    (is_plain and not issubclass(cls, spiel_cfr.LocalMinimizer))
+    (is_plain and not issubclass(cls, spiel_cfr.RegretMinimizer))
     or issubclass(cls, BaseException | enum.Enum)
     or hasattr(cls, "_fields")
   )
@@ -275,7 +274,8 @@ def _state() -> Any:
 _bases: dict[str, Callable[[], Any]] = {
   "game": _kuhn,
   "compiled": _compiled,
-  "minimizer": spiel_cfr.RegretMatching,
+  # What can be pruned has this one.
+  "minimizer": spiel_cfr.RegretMatching.plus,
   "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),
@@ -370,7 +370,7 @@ def _use(result: Any) -> None:
   if isinstance(result, spiel_cfr.Solver):
     result.run(2)
     assert math.isfinite(result.nash_conv())
-  elif isinstance(result, spiel_cfr.LocalMinimizer):
+  elif isinstance(result, spiel_cfr.RegretMinimizer):
     _use(spiel_cfr.FullWidthSolver(_compiled(), result))
   elif isinstance(result, spiel_cfr.Every | spiel_cfr.Powers):
     assert result(5) > 5

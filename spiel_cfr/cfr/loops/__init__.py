@@ -5,13 +5,13 @@ from spiel_cfr.cfr.loops.parts import PartsLoop
 from spiel_cfr.cfr.loops.sharded_loop import ShardedLoop
 from spiel_cfr.cfr.loops.whole_game import WholeGameLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 __all__ = ["FullWidthState", "IterationNumbers", "Loop", "WholeGameLoop", "make_loop"]
 
 
 def make_loop(
-  game: CompiledGame, minimizer: LocalMinimizer, tapered: bool = False, correlated: bool = False
+  game: CompiledGame, minimizer: RegretMinimizer, tapered: bool = False, correlated: bool = False
 ) -> Loop:
   """Returns the loop for a game, before its first iteration.
 

@@ -24,7 +24,7 @@ from spiel_cfr.cfr.averaging import ADDITION
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.locked import Mask
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 @dataclasses.dataclass
@@ -121,7 +121,7 @@ class Loop(abc.ABC):
 
   state: FullWidthState
 
-  def __init__(self, game: CompiledGame, minimizer: LocalMinimizer) -> None:
+  def __init__(self, game: CompiledGame, minimizer: RegretMinimizer) -> None:
     """Takes what the iterations are about.
 
     Raises:

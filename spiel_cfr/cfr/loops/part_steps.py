@@ -15,10 +15,10 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   tree_reach,
   tree_up,
 )
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
-def new_memory(game: CompiledGame, minimizer: LocalMinimizer) -> Memory:
+def new_memory(game: CompiledGame, minimizer: RegretMinimizer) -> Memory:
   """Returns arrays of zeros."""
   return Memory(
     aligned_zeros(game.end, dtype=game.dtype),
@@ -41,7 +41,7 @@ class PartSteps:
   """
 
   def __init__(
-    self, game: CompiledGame, minimizer: LocalMinimizer, partition: Partition, memory: Memory
+    self, game: CompiledGame, minimizer: RegretMinimizer, partition: Partition, memory: Memory
   ) -> None:
     """Allocates workspaces."""
     self.memory = memory

@@ -24,7 +24,7 @@ from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.partition import PLAYERS, Partition
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumption
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
 
 
 class PartsLoop(Loop):
@@ -36,7 +36,7 @@ class PartsLoop(Loop):
   def __init__(
     self,
     game: CompiledGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     partition: Partition,
     tapered: bool,
     correlated: bool,

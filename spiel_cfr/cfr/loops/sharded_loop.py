@@ -28,7 +28,7 @@ from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.cfr.loops.parts import PartsLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.partition import PLAYERS, Partition
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class _Visit(NamedTuple):
@@ -106,7 +106,7 @@ class ShardedLoop(PartsLoop):
   def __init__(
     self,
     game: CompiledGame,
-    minimizer: LocalMinimizer,
+    minimizer: RegretMinimizer,
     partition: Partition,
     tapered: bool,
     correlated: bool,

@@ -55,7 +55,7 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   tree_up,
 )
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.regret_minimizer import LocalMinimizer, resumption
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
 
 _ONE = np.uint64(1)
 
@@ -227,7 +227,7 @@ class WholeGameLoop(Loop):
   """
 
   def __init__(
-    self, game: CompiledGame, minimizer: LocalMinimizer, tapered: bool, correlated: bool
+    self, game: CompiledGame, minimizer: RegretMinimizer, tapered: bool, correlated: bool
   ) -> None:
     """Allocates the arrays; strategies are uniform.
 
@@ -250,7 +250,7 @@ class WholeGameLoop(Loop):
     self.refresh()
 
   @classmethod
-  def blank(cls, game: CompiledGame, minimizer: LocalMinimizer, scale: Uint16s) -> "WholeGameLoop":
+  def blank(cls, game: CompiledGame, minimizer: RegretMinimizer, scale: Uint16s) -> "WholeGameLoop":
     """Returns a loop of zeros, for somebody who writes to all of its arrays, with a minimizer of another loop.
 
     `scale` is as `CompiledGame.scale`.

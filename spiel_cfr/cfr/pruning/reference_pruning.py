@@ -17,10 +17,14 @@ as if a best response had been played there, to what was faced meanwhile (dF), o
     regret          R(j'a') += u(j'a') - u(j'),  R(ja) += u(ja) - sum of w_t v^t(j),     u the best response to dF
     best_response   R(j'a') = C(j'a') - C(j'),   R(ja) = C(ja) - Z(j),  Z(j') = C(j'),   C the best response to F
 
-With regret matching+ R is a ledger: see `regret_minimizers.ledger`. Where "best_response" prunes, its numbers are
-forgotten: they are NaN until they are made up, which shows that nobody needs them.
+Regret matching+ forgets how negative regrets are, and with that for how long an action can be pruned. R remembers it:
 
-`solvers.pruning` does the same for many iterations at a time and much faster, with fewer promises.
+    R = r if R <= 0 < r, else R + r;        a negative R is first multiplied by w_{t-1} / w_t
+
+whose positive part is that of regret matching+. Where "best_response" prunes, its numbers are forgotten: they are NaN
+until they are made up, which shows that nobody needs them.
+
+`cfr.pruning.pruned` prunes for many iterations at a time and much faster, with fewer promises.
 """
 
 from typing import NamedTuple
@@ -55,7 +59,7 @@ class Window(NamedTuple):
 class ReferenceCFR:
   """CFR or CFR+ with pruning as the papers have it, on a game whose histories are listed.
 
-  Averages are those that the others face, as in `solvers.pruning`; with more than two players, those before updates.
+  Averages are those that the others face, as in `cfr.pruning.pruned`; with more than two players, those before updates.
 
   Attributes:
     strategy: of all infosets, shape (sequences,).

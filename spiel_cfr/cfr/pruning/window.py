@@ -1,56 +1,59 @@
-"""A window: what is left of a game, and a loop over it."""
+"""A window of pruning: some iterations on what is left of a game."""
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Bools
 from spiel_cfr._numba.simd import MOST_LANES
-from spiel_cfr.cfr.loops import FlatLoop
-from spiel_cfr.cfr.pruning.compaction import compact
-from spiel_cfr.cfr.pruning.rewriting import copy_some
-from spiel_cfr.cfr.pruning.rule import PruningRule, Windowed
+from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, WholeGameLoop
+from spiel_cfr.cfr.pruning.compaction import Compacted
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class Window:
-  """See the module's docstring.
+  """What is left of a game, and a loop over it.
 
   Attributes:
-    left: what is left of the game.
-    loop: of that, once iterations have begun.
+    left: what is left.
   """
 
-  def __init__(self, rule: PruningRule, pruned: Bools) -> None:
-    """Compacts the game to what is not pruned."""
-    self._scale = rule.game.scale
-    self.left = compact(rule.game, rule.rows, pruned, rule.owners_go_on)
-    self.loop: FlatLoop | None = None
+  def __init__(
+    self, left: Compacted, minimizer: RegretMinimizer, whole: FullWidthState, game: CompiledGame
+  ) -> None:
+    """Copies what is left of a solver's state.
 
-  def opened(self, solver: Windowed) -> FlatLoop:
-    """Returns the loop; the first time, all that the solver remembers of what is left is copied to it."""
-    if self.loop is None:
-      left = self.left
-      scale = np.zeros(len(left.infosets) + MOST_LANES, np.uint16)
-      scale[: len(left.infosets)] = self._scale[left.infosets]
-      self.loop = FlatLoop.blank(left.game, solver.minimizer, scale)
-      self._infosets = np.arange(len(left.infosets), dtype=np.uint32)
-      for whole, small in self._of_sequences(solver, self.loop):
-        copy_some.unchecked(whole, small, left.sequences, left.places)
-      for whole, small in zip(solver._local, self.loop.local, strict=True):
-        copy_some.unchecked(whole, small, left.infosets, self._infosets)
-      self.loop.refresh()
-    return self.loop
-
-  def take_back(self, solver: Windowed) -> None:
-    """Copies it back from the loop."""
-    left, loop = self.left, self.opened(solver)
-    for whole, small in self._of_sequences(solver, loop):
-      copy_some.unchecked(small, whole, left.places, left.sequences)
-    for whole, small in zip(solver._local, loop.local, strict=True):
-      copy_some.unchecked(small, whole, self._infosets, left.infosets)
-
-  def _of_sequences(self, solver: Windowed, loop: FlatLoop) -> list[tuple[AnyFloats, AnyFloats]]:
-    """Returns pairs of arrays over the sequences, of the whole game and of what is left."""
-    return [
-      (solver._strategy, loop.strategy),
-      (solver._cumulative, loop.cumulative),
-      *zip(solver._state, loop.state, strict=True),
+    Args:
+      left: what is left of the game.
+      minimizer: what every infoset does.
+      whole: the solver's state over the whole game, which `advance` keeps up to date.
+      game: the whole game.
+    """
+    self.left = left
+    scale = np.pad(game.scale[left.infosets], (0, MOST_LANES))
+    self._loop = loop = WholeGameLoop.blank(left.game, minimizer, scale)
+    small = loop.state
+    # Iterations count as the solver's.
+    small.counts = whole.counts
+    self._pairs = [
+      (small.strategy, whole.strategy),
+      (small.cumulative, whole.cumulative),
+      (small.regrets, whole.regrets),
     ]
+    self._locals = small.local[:, : len(left.infosets)], whole.local
+    for own, array in self._pairs:
+      own[..., left.places] = array[..., left.sequences]
+    own, array = self._locals
+    own[:] = array[:, left.infosets]
+    loop.refresh()
+
+  def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
+    """Runs iterations, see `Loop.advance`, and brings the solver's state up to date."""
+    left = self.left
+    self._loop.advance(alternating, numbers)
+    for own, array in self._pairs:
+      array[..., left.sequences] = own[..., left.places]
+    own, array = self._locals
+    array[:, left.infosets] = own
+
+  def values(self) -> list[float]:
+    """Returns what each player's empty sequence was worth in its last iteration."""
+    return self._loop.values()

@@ -210,7 +210,7 @@ def copies(context: Context) -> None:
 def certificate(context: Context) -> None:
   """The certificate finds the theory kept, and on the enumerated game says the same."""
   solver = context.solver(ITERATIONS)
-  found = solver.certificate()
+  found = certificate(solver)
   assert found.iterations == ITERATIONS
   in_game = spiel_cfr.evaluation.evaluate.evaluate(
     solver.compiled_game, solver.average_sequence_form()
@@ -226,24 +226,6 @@ def certificate(context: Context) -> None:
     assert [check.name for check in found.checks] == [check.name for check in expected.checks]
     assert found.gap == context.close(expected.gap)
     assert (found.guarantee is None) == (expected.guarantee is None)
-
-
-def certified(context: Context) -> None:
-  """The certified average is at least as good as the current policy, and what is kept never gets worse."""
-  solver = context.solver()
-  if isinstance(solver, spiel_cfr.Restarted):
-    solver = spiel_cfr.Restarted(solver._base, first_attempt=4)
-  best = np.inf
-  for _ in range(8):
-    solver.run(5)
-    current = spiel_cfr.nash_conv(context.form.enumerated, solver.current_policy_dict())
-    nash_conv = solver.nash_conv()
-    rounding = context.form.tolerance * context.form.scale
-    assert nash_conv <= min(best, current) + rounding
-    # What is only looked at because somebody asks is not kept.
-    best = getattr(solver, "certified_nash_conv", nash_conv)
-  found = spiel_cfr.nash_conv(context.form.enumerated, solver.average_policy_dict())
-  assert nash_conv == context.close(found)
 
 
 def warm_start(context: Context) -> None:
@@ -274,16 +256,18 @@ def warm_start(context: Context) -> None:
 
 def pruning(context: Context) -> None:
   """Inside a window, the average is as good as its dict says, and a file goes on bit for bit."""
-  game, rule = context.form.compiled, catalogue.SOLVERS[context.name].arguments["pruning"]
-  daring = spiel_cfr.Pruning(rule, 3.0, 0.0, shortest=10, worthwhile=math.inf)
-  whole, solver = (catalogue.make(context.name, game, ITERATIONS, pruning=daring) for _ in range(2))
+  game = context.form.compiled
+  solver = spiel_cfr.CFRPlusSolver(game)
+  whole, pruned = (
+    spiel_cfr.Pruned(solver, caution=0.0, shortest=10, worthwhile=math.inf) for _ in range(2)
+  )
   whole.run(100)
-  solver.run(43)
-  by_dict = spiel_cfr.nash_conv(context.form.enumerated, solver.average_policy_dict())
-  assert solver.nash_conv() == context.close(by_dict)
+  pruned.run(43)
+  by_dict = spiel_cfr.nash_conv(context.form.enumerated, pruned.average_policy_dict())
+  assert pruned.nash_conv() == context.close(by_dict)
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder, "solver.npz")
-    solver.save(path)
+    pruned.save(path)
     loaded = Solver.load(path, game)
   loaded.run(57)
   _assert_equal(loaded, whole)
@@ -387,12 +371,14 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
 
 
 def _starts_warm(entry: catalogue.Entry) -> bool:
-  """Whether it is a full-width solver."""
-  return issubclass(entry.family, spiel_cfr.FullWidthSolver | spiel_cfr.Restarted)
+  """Whether it is a full-width solver, and nothing is pruned."""
+  return issubclass(
+    entry.family, spiel_cfr.FullWidthSolver | spiel_cfr.Restarted
+  ) and not _is_pruned(entry)
 
 
-def _certifies(entry: catalogue.Entry) -> bool:
-  return entry.restarted or entry.family is spiel_cfr.Restarted
+def _is_pruned(entry: catalogue.Entry) -> bool:
+  return entry.wrapper is spiel_cfr.Pruned
 
 
 OPERATIONS = (
@@ -408,10 +394,8 @@ OPERATIONS = (
   Operation(
     "certificate",
     certificate,
-    lambda entry: _is_stable_predictive(entry) and not entry.restarted,
+    lambda entry: _is_stable_predictive(entry) and entry.wrapper is None,
   ),
-  # The best policy of an abstraction is not the best in the full game.
-  Operation("certified average", certified, _certifies, lambda form: not form.loses),
   Operation("warm start, transfer", warm_start, _starts_warm),
-  Operation("pruning", pruning, lambda entry: "pruning" in entry.arguments),
+  Operation("pruning", pruning, _is_pruned),
 )

@@ -11,7 +11,7 @@ import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import SamplingSolver, catalogue, errors
-from spiel_cfr.first_order.first_order_solver import GradientSolver
+from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.openspiel.loading import can_be_loaded_again
 
 WORKS = "works"
@@ -84,9 +84,8 @@ def _steps_from_errors(cell: Cell) -> bool:
   return entry.solver is spiel_cfr.StablePredictiveCFRSolver and is_adaptive
 
 
-def _has_windows(cell: Cell) -> bool:
-  """Whether it leaves histories alone, which it makes up later."""
-  return catalogue.SOLVERS[cell.solver].arguments.get("pruning") in ("regret", "best_response")
+def _is_pruned(cell: Cell) -> bool:
+  return catalogue.SOLVERS[cell.solver].wrapper is spiel_cfr.Pruned
 
 
 def _needs_states(entry: catalogue.Entry) -> bool:
@@ -98,7 +97,7 @@ def _is_for_saddle_points(cell: Cell) -> bool:
 
 
 def _is_first_order(cell: Cell) -> bool:
-  return issubclass(catalogue.SOLVERS[cell.solver].family, GradientSolver)
+  return issubclass(catalogue.SOLVERS[cell.solver].family, FirstOrderSolver)
 
 
 @functools.cache
@@ -110,15 +109,13 @@ def _has_string(form: Form) -> bool:
 REFUSALS: tuple[Refusal, ...] = (
   Refusal(
     errors.PruningError,
-    "What one of three players faces is no sum of strategies; of an abstraction nothing can be left out; and of "
-    "vectors of hands only with 'regret' or 'best_response', in a game that is taken as a whole, in float64.",
+    "What one of three players faces is no sum of strategies; of an abstraction nothing can be left out, and in vector "
+    "form nothing is.",
     "take no pruning",
     lambda cell: (
-      "pruning" in catalogue.SOLVERS[cell.solver].arguments
+      _is_pruned(cell)
       and (
-        cell.form.buckets is not None
-        or (cell.form.name == "three players" and _has_windows(cell))
-        or (cell.form.is_vector and not (_has_windows(cell) and cell.form.is_whole_in_float64))
+        cell.form.buckets is not None or cell.form.name == "three players" or cell.form.is_vector
       )
     ),
   ),
@@ -141,12 +138,6 @@ REFUSALS: tuple[Refusal, ...] = (
       and cell.form.name in ("parts, float32", "vector form, float32")
       and cell.solver in ("hsdcfr", "hspcfr+")
     ),
-  ),
-  Refusal(
-    errors.WarmStartError,
-    "What was never looked at has no history that could be made up for it.",
-    "has no way to start warm",
-    lambda cell: _has_windows(cell) and cell.operation.name == "warm start, transfer",
   ),
   Refusal(
     errors.UnsupportedGameError,

@@ -1,4 +1,4 @@
-"""Steps whose theory needs no norm of sequence form: of each infoset alone, adaptive ones and constant ones.
+"""Steps whose theory needs no norm of sequence form: adaptive ones, and constant ones of which little is known.
 
 With |.| the norm dual to that in which the regularizer is 1-strongly convex, L its range, d the diameter of the simplex
 in that norm, and D a bound on counterfactual utilities (docs/stable_predictive.md has the proofs):
@@ -10,19 +10,21 @@ in that norm, and D a bound on counterfactual utilities (docs/stable_predictive.
 
 import dataclasses
 import math
+from typing import Any, Self
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.adaptive_oftrl import SCALES, floors_and_ranges
-from spiel_cfr.regret_minimizers.oftrl import Prediction, Regularizer
+from spiel_cfr.regret_minimizers.oftrl import Prediction
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 from spiel_cfr.stable_predictive.infoset_trees import largest_sum, own_infosets
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LocalSteps:
-  """What is known of every infoset, arrays of shape (infosets of all players,).
+  """What is known of every infoset under any steps: arrays of shape (infosets of all players,). A base class.
 
   Attributes:
     regularizer: "entropy" or "euclidean".
@@ -30,8 +32,8 @@ class LocalSteps:
     power: iteration t weighs t^power in regrets.
     loss_norm: D.
     spread: n for the Euclidean regularizer, 1 for the entropy: squared dual norms are at most spread * D^2.
-    diameter: L.
-    distance: d.
+    regularizer_range: L.
+    simplex_diameter: d.
   """
 
   regularizer: Regularizer
@@ -39,8 +41,15 @@ class LocalSteps:
   power: float
   loss_norm: Float64s
   spread: Float64s
-  diameter: Float64s
-  distance: float
+  regularizer_range: Float64s
+  simplex_diameter: float
+
+  def at(self, infosets: slice) -> Self:
+    """Returns the same of some infosets only."""
+    some: dict[str, Any] = {
+      name: value[infosets] for name, value in vars(self).items() if isinstance(value, np.ndarray)
+    }
+    return dataclasses.replace(self, **some)
 
   def movers(self, player: int, num_players: int) -> list[int]:
     """Returns whose movements make a player's errors: the others', and with the prediction "last" its own."""
@@ -48,35 +57,14 @@ class LocalSteps:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FixedSteps(LocalSteps):
-  """Constant steps.
+class ConstantSteps(LocalSteps):
+  """Constant steps of which nothing is promised beforehand.
 
   Attributes:
     steps: eta of each infoset; 0 where there is nothing to lose.
-    kappa: by how much, at most, each infoset's strategy moves in an iteration in l1; None if nothing is promised.
-    kappa_root: by how much each player's does, summed over the levels of the player's decisions; likewise.
   """
 
   steps: Float64s
-  kappa: Float64s | None = None
-  kappa_root: float | None = None
-
-  def guarantee(self, game: CompiledGame, iterations: int) -> tuple[float, float]:
-    """Bounds the sum of all regrets over the iterations, before the run, and what that bound never falls below.
-
-    (1/T) sum over p of  3 d_p Delta_p / kappa + kappa^3 (T - 1) E_p / 6 + kappa (sum of D_j) / (6 d_p)
-    """
-    assert self.kappa_root is not None
-    kappa, total, floor = self.kappa_root, 0.0, 0.0
-    for player, tree in enumerate(game.treeplexes):
-      own = own_infosets(tree)
-      levels, movers = tree.depth, len(self.movers(player, game.num_players))
-      regret = largest_sum(tree, (self.loss_norm * self.spread * self.diameter)[own])
-      error = _error_sum(game, player, self.loss_norm, movers)
-      total += 3 * levels * regret / kappa + kappa**3 * (iterations - 1) * error / 6
-      total += kappa * largest_sum(tree, self.loss_norm[own]) / (6 * max(levels, 1))
-      floor += kappa**3 * error / 6
-    return total / iterations, floor
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,7 +90,10 @@ class AdaptiveSteps(LocalSteps):
   def steps_after(self, squared_errors: Float64s) -> Float64s:
     """Returns the steps of the next iteration, given V^t; 0 where that is 0."""
     ratio = np.divide(
-      self.diameter, squared_errors, out=np.zeros(len(squared_errors)), where=squared_errors > 0
+      self.regularizer_range,
+      squared_errors,
+      out=np.zeros(len(squared_errors)),
+      where=squared_errors > 0,
     )
     return np.asarray(self.scale * np.sqrt(ratio))
 
@@ -131,7 +122,8 @@ class AdaptiveSteps(LocalSteps):
       levels = sum(each.depth for each in movers)
       own = [own_infosets(each) for each in movers]
       largest = max(
-        (float((self.spread * self.diameter)[each].max(initial=0.0)) for each in own), default=0.0
+        (float((self.spread * self.regularizer_range)[each].max(initial=0.0)) for each in own),
+        default=0.0,
       )
       moved = (
         4.0 * 4.0**power
@@ -171,7 +163,7 @@ class AdaptiveSteps(LocalSteps):
     change, drift = self.movement_constants
     levels = game.treeplexes[1].depth
     theirs = own_infosets(game.treeplexes[1])
-    largest = float((self.spread * self.diameter)[theirs].max(initial=0.0))
+    largest = float((self.spread * self.regularizer_range)[theirs].max(initial=0.0))
     t = np.arange(2.0, iterations + 1.0)
     since = np.maximum(t - 2, 1)
     moved = largest * (change / (self.delta**2 * np.sqrt(since)) + drift / since)
@@ -182,7 +174,7 @@ class AdaptiveSteps(LocalSteps):
     losses = self.scale * squares / 4 + grown / (2 * self.scale)
     losses *= (t / (t + 1)) ** self.power / (self.delta * (t - 1) ** (self.power + 0.25))
     own = own_infosets(game.treeplexes[0])
-    terms = (self.loss_norm * np.sqrt(self.spread * self.diameter))[own]
+    terms = (self.loss_norm * np.sqrt(self.spread * self.regularizer_range))[own]
     total = largest_sum(game.treeplexes[0], terms)
     low, high = game.payoff_range
     return float(
@@ -192,108 +184,35 @@ class AdaptiveSteps(LocalSteps):
 
 
 def adaptive_steps(
-  game: CompiledGame,
-  regularizer: Regularizer,
-  prediction: Prediction,
-  delta: float,
-  power: float,
+  game: CompiledGame, regularizer: Regularizer, prediction: Prediction, delta: float, power: float
 ) -> AdaptiveSteps:
-  """Returns the constants of theory C, or with weights t^power, of its weighted form.
+  """Returns the constants of adaptive steps.
 
   Args:
     game: the game.
-    regularizer: of the local minimizers.
+    regularizer: of the regret minimizers.
     prediction: what they predict.
     delta: of the floor.
     power: iteration t weighs t^power.
   """
-  spread, diameter, distance = _geometry(game, regularizer)
+  known = _known(game, regularizer, prediction, power)
   floor, _ = floors_and_ranges(regularizer, game.loss_bounds, _actions(game), delta)
-  scale = SCALES[regularizer]
-  root = scale * np.sqrt(diameter)
+  scale, root = SCALES[regularizer], np.sqrt(known["regularizer_range"])
+  longest = np.sqrt((scale * root) ** 2 + 4 * known["simplex_diameter"] ** 2)
   return AdaptiveSteps(
-    regularizer=regularizer,
-    prediction=prediction,
-    power=power,
-    loss_norm=game.loss_bounds,
-    spread=spread,
-    diameter=diameter,
-    distance=distance,
+    **known,
     floor=floor,
     scale=scale,
     delta=delta,
-    regret_factor=np.sqrt(diameter) / scale + (root + np.sqrt(root**2 + 4 * distance**2)) / 2,
+    regret_factor=root / scale + (scale * root + longest) / 2,
   )
 
 
-def level_steps(
-  game: CompiledGame,
-  regularizer: Regularizer,
-  prediction: Prediction,
-  *,
-  horizon: int | None = None,
-  kappa_root: float | None = None,
-) -> FixedSteps:
-  """Returns the steps of theory B: step_j = kappa / (3 spread D_j d_p), d_p the levels of the player's decisions.
-
-  Args:
-    game: the game.
-    regularizer: of the local minimizers.
-    prediction: what they predict.
-    horizon: for how many iterations the bound on the regrets is to be smallest, where `kappa_root` is not given.
-    kappa_root: by how much a player moves at most, summed over levels.
-
-  Returns:
-    The steps. With kappa_root left to them,
-
-      kappa_root = (6 sum over p of d_p Delta_p / (horizon * sum over p of E_p))^(1/4)
-
-    Delta_p the largest sum of spread D L along a pure plan, E_p as in `_error_sum`.
-  """
-  spread, diameter, distance = _geometry(game, regularizer)
-  bounds = game.loss_bounds
-  levels = np.concatenate(
-    [np.full(tree.num_infosets, max(tree.depth, 1)) for tree in game.treeplexes]
-  )
-  result = FixedSteps(
-    regularizer=regularizer,
-    prediction=prediction,
-    power=0.0,
-    loss_norm=bounds,
-    spread=spread,
-    diameter=diameter,
-    distance=distance,
-    steps=np.zeros(game.num_infosets),
-  )
-  if kappa_root is None:
-    assert horizon is not None
-    regrets = errors = 0.0
-    for player, tree in enumerate(game.treeplexes):
-      own = own_infosets(tree)
-      regrets += tree.depth * largest_sum(tree, (bounds * spread * diameter)[own])
-      movers = len(result.movers(player, game.num_players))
-      errors += _error_sum(game, player, bounds, movers)
-    kappa_root = (6 * regrets / (horizon * errors)) ** 0.25 if errors > 0 and regrets > 0 else 1.0
-  kappa = kappa_root / levels
-  steps = np.divide(kappa, 3 * spread * bounds, out=np.zeros(game.num_infosets), where=bounds > 0)
-  return dataclasses.replace(result, steps=steps, kappa=kappa, kappa_root=kappa_root)
-
-
-def unproven_steps(
+def constant_steps(
   game: CompiledGame, regularizer: Regularizer, prediction: Prediction, steps: Float64s
-) -> FixedSteps:
-  """Returns constant steps of which nothing is promised beforehand."""
-  spread, diameter, distance = _geometry(game, regularizer)
-  return FixedSteps(
-    regularizer=regularizer,
-    prediction=prediction,
-    power=0.0,
-    loss_norm=game.loss_bounds,
-    spread=spread,
-    diameter=diameter,
-    distance=distance,
-    steps=steps,
-  )
+) -> ConstantSteps:
+  """Returns what is known of steps that somebody has chosen, shape (infosets,)."""
+  return ConstantSteps(**_known(game, regularizer, prediction, 0.0), steps=steps)
 
 
 def _actions(game: CompiledGame) -> Int64s:
@@ -301,21 +220,17 @@ def _actions(game: CompiledGame) -> Int64s:
   return np.concatenate([tree.infoset_actions for tree in game.treeplexes])
 
 
-def _geometry(game: CompiledGame, regularizer: Regularizer) -> tuple[Float64s, Float64s, float]:
-  """Spread, L and d."""
-  actions = _actions(game)
-  if regularizer == "entropy":
-    return np.ones(len(actions)), np.log(actions), 2.0
-  return actions.astype(np.float64), (1.0 - 1.0 / actions) / 2.0, math.sqrt(2.0)
-
-
-def _error_sum(game: CompiledGame, player: int, bounds: Float64s, movers: int) -> float:
-  """E_p: movers^2 times the smaller of two bounds on the largest sum of (|e_j| / (D_j kappa))^2 D_j / d_p.
-
-  One is term by term; in the other |e_j| <= D_j kappa once, and the |e_j| of a level sum to what the payoffs below the
-  first infosets allow.
-  """
-  tree = game.treeplexes[player]
-  own = bounds[own_infosets(tree)]
-  term_by_term = largest_sum(tree, own) / max(tree.depth, 1)
-  return movers**2 * min(term_by_term, float(own[tree.parent == tree.root].sum()))
+def _known(
+  game: CompiledGame, regularizer: Regularizer, prediction: Prediction, power: float
+) -> dict[str, Any]:
+  """Returns the fields of `LocalSteps`."""
+  actions, entropy = _actions(game), regularizer == "entropy"
+  return {
+    "regularizer": regularizer,
+    "prediction": prediction,
+    "power": power,
+    "loss_norm": game.loss_bounds,
+    "spread": np.ones(len(actions)) if entropy else actions.astype(np.float64),
+    "regularizer_range": np.log(actions) if entropy else (1.0 - 1.0 / actions) / 2.0,
+    "simplex_diameter": 2.0 if entropy else math.sqrt(2.0),
+  }

@@ -1,51 +1,89 @@
-"""What happens to one player in a run: utilities, predictions, and regrets of all points.
+"""One player's utilities, predictions and regrets in a run, and how regrets decompose (laminar regret decomposition).
 
-A point is a decision point, which is an infoset, or the observation point after a sequence. With w_t the weight of
-iteration t, the regret of a point is that of the strategies from there on:
+As in Farina et al. (2019), a point is a decision point, which is an infoset, or the observation point after a sequence.
+With w_t the weight of iteration t, the regret of a point is that of the strategies from there on:
 
     R_v = max over strategies z below v of  sum over t of  w_t (<u^t, z> - <u^t, x^t>)
 """
 
-from typing import Any, Protocol, Self
+import abc
+import dataclasses
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, aligned_zeros, dot
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.oftrl import Prediction
-from spiel_cfr.stable_predictive.certificate_report import Ledger
+from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps, ConstantSteps
+from spiel_cfr.stable_predictive.certificate_report import WorstCases
 from spiel_cfr.stable_predictive.infoset_trees import own_infosets
-from spiel_cfr.stable_predictive.local_steps import AdaptiveSteps, FixedSteps
-from spiel_cfr.stable_predictive.paper_steps import StepSizes
+from spiel_cfr.stable_predictive.paper_steps import PaperSteps
+
+Averaging: TypeAlias = Literal["uniform", "linear", "quadratic"]
 
 
-class StablePredictiveRun(Protocol):
-  """What is certified: a `StablePredictiveCFRSolver`, whose attributes these are."""
+@dataclasses.dataclass(frozen=True)
+class StablePredictiveRun:
+  """What is certified: a run of stable-predictive CFR, and what theory says of its steps.
 
-  compiled_game: CompiledGame
-  constants: StepSizes | FixedSteps | AdaptiveSteps
+  Attributes:
+    solver: what has run.
+    constants: what the theory knows of each infoset.
+    horizon: for how many iterations the steps are best, None if that was not given.
+    prediction: what was predicted.
+    averaging: how iterations weigh in the average.
+  """
+
+  solver: FullWidthSolver
+  constants: PaperSteps | ConstantSteps | AdaptiveSteps
   horizon: int | None
   prediction: Prediction
-  averaging: Any
-  alternating_updates: bool
-  precision: float
+  averaging: Averaging
 
   @property
-  def iteration(self) -> int: ...
-  def restarted(self) -> Self: ...
-  def evaluate_and_update_policy(self) -> None: ...
-  def current_probabilities(self) -> Float64s: ...
-  def current_sequence_form(self) -> Float64s: ...
-  def average_sequence_form(self) -> Float64s: ...
+  def compiled_game(self) -> CompiledGame:
+    """The game as arrays."""
+    return self.solver.compiled_game
+
+  @property
+  def alternating_updates(self) -> bool:
+    """Whether a player sees the strategies to which those before it have just updated."""
+    return self.solver.alternating_updates
+
+  @property
+  def iteration(self) -> int:
+    """How many iterations have been done."""
+    return self.solver.iteration
 
 
-class PlayerRun:
-  """One player's run. An iteration is `observe`, then `check_points`, then `predict`.
+class Iteration(NamedTuple):
+  """One player's part of an iteration, all strategies of shape (sequences,).
+
+  Attributes:
+    t: the iteration.
+    old: what is played in it, in behavioural form.
+    new: what that becomes.
+    seen: what all players play when this one updates.
+    seen_sequence_form: the same in sequence form.
+  """
+
+  t: int
+  old: Float64s
+  new: Float64s
+  seen: Float64s
+  seen_sequence_form: Float64s
+
+
+class PlayerRun(abc.ABC):
+  """One player's run. An iteration is `observe`, then `check_regret_decomposition`, then `predict`.
 
   Attributes:
     gradient: of this iteration.
-    utility: counterfactual utilities (11), shape (sequences,); likewise `predicted`, what was predicted for them (17).
+    utility: counterfactual utilities (11), shape (sequences,).
+    predicted: what was predicted for them (17).
     value: of each of the player's infosets.
     best_local: the regret of each infoset's own minimizer.
     regret: the regret of the player's whole strategy.
@@ -75,6 +113,10 @@ class PlayerRun:
     self._played_below = np.zeros(game.end)
     self._played_total = 0.0
 
+  @abc.abstractmethod
+  def check(self, worst: WorstCases, iteration: Iteration) -> None:
+    """Checks an iteration."""
+
   @property
   def scale(self) -> float:
     """The largest payoff times the sum of the weights: what sums of utilities are rounded in proportion to."""
@@ -98,7 +140,9 @@ class PlayerRun:
     """Names the player."""
     return f"player {self.player}"
 
-  def carried_up(self, strategy: Float64s, gradient: Float64s) -> tuple[Float64s, Float64s]:
+  def counterfactual_utilities(
+    self, strategy: Float64s, gradient: Float64s
+  ) -> tuple[Float64s, Float64s]:
     """Counterfactual utilities (11), and the value of each infoset."""
     utility, value = gradient.copy(), np.zeros(self.tree.num_infosets)
     for sequences, infosets, parents in reversed(self.blocks):
@@ -118,7 +162,7 @@ class PlayerRun:
     self._buffer[:] = 0.0
     self.game.payoff.gradient_into(self.player, seen, self._buffer)
     self.gradient = self._buffer.copy()
-    self.utility, self.value = self.carried_up(old, self.gradient)
+    self.utility, self.value = self.counterfactual_utilities(old, self.gradient)
     self.weights += weight
     for sequences, infosets, parents in self.blocks:
       added = self.utility[sequences] - self.value[infosets]
@@ -129,9 +173,9 @@ class PlayerRun:
     self._played += weight * self.value
     self._played_total += weight * dot(self.gradient, forms.sequence_form(self.game, old))
 
-  def check_points(self, ledger: Ledger, t: int) -> None:
+  def check_regret_decomposition(self, worst: WorstCases) -> None:
     """Checks Lemmas 1 and 2 of Farina et al. (2019): how regrets of points add up."""
-    tree, rounding = self.tree, ledger.rounding * self.scale
+    tree, rounding = self.tree, worst.rounding * self.scale
     best, best_below = self._total_gradient.copy(), np.zeros(self.game.end)
     sum_of_children = np.zeros(self.game.end)
     regret, lemma_2 = np.zeros((2, tree.num_infosets))
@@ -147,17 +191,15 @@ class PlayerRun:
     point_regret = (best_below - self._played_below)[observation]
     difference = np.abs(point_regret - sum_of_children[observation])
     tolerance = np.full(len(difference), rounding)
-    ledger.record("Lemma 1, up to rounding", t, difference, tolerance, 0.0, self.at_sequence)
+    worst.record("Lemma 1, up to rounding", difference, tolerance, 0.0, self.at_sequence)
     self.regret = float(best[tree.root]) - self._played_total
-    whole = np.array([abs(self.regret - point_regret[0])])
-    ledger.record(
-      "Lemma 1 at the root, by sequence form", t, whole, tolerance[:1], 0.0, self.at_player
-    )
-    ledger.record("Lemma 2", t, regret, lemma_2, rounding, self.at_infoset)
+    whole = abs(self.regret - point_regret[0])
+    worst.record("Lemma 1 at the root, by sequence form", whole, rounding, 0.0, self.at_player)
+    worst.record("Lemma 2", regret, lemma_2, rounding, self.at_infoset)
 
   def predict(self, weight: float, new: Float64s) -> None:
     """Ends an iteration of this weight, in which its strategy became `new`."""
-    carried, value = self.carried_up(new, self.gradient)
+    carried, value = self.counterfactual_utilities(new, self.gradient)
     roots = self.tree.parent == self.tree.root
     self.gains += weight * float((value - self.value)[roots].sum())
     self.predicted = carried if self.run.prediction == "subtree" else self.utility

@@ -1,4 +1,4 @@
-"""The identity that prices any rewriting of a solver's history.
+"""Counterfactual values against what was faced, and the identity that prices any rewriting of a history by them.
 
 With g^t player i's gradient against what it faced in iteration t of weight w_t, take any numbers v^t(j), one an
 infoset, carry them up, and count regrets against them:
@@ -78,7 +78,7 @@ def expected(game: CompiledGame, gradient: Float64s, sequence_form: Float64s) ->
   )
 
 
-def carry_up(
+def backward_pass(
   game: CompiledGame,
   block_kernel: Kernel,
   gradient: Float64s,
@@ -124,4 +124,4 @@ def gap_of_regrets(game: CompiledGame, regrets: Float64s) -> float:
   for tree in game.treeplexes:
     for sequences, _ in tree.blocks():
       carried[sequences] = regrets[sequences]
-  return float(np.sum(carry_up(game, take_best, carried)))
+  return float(np.sum(backward_pass(game, take_best, carried)))

@@ -1,0 +1,305 @@
+"""CFR+ with best-response pruning: actions that cannot matter for a while are pruned for a window of iterations.
+
+Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017). While the
+regret of an action stays negative nothing at or below it need be looked at. So every so many iterations the solver says
+what cannot become positive soon, and goes on in a game that is compacted to the rest; when the window is over, what was
+pruned comes back with the history of a best response in hindsight: see `cfr.pruning.backfill`. docs/continuing.md has
+the proof; `cfr.pruning.reference_pruning` the papers' algorithms, iteration by iteration.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import AnyFloats, Bools, Float64s, aligned, require
+from spiel_cfr._util import arguments
+from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr._util.time_slices import Slices
+from spiel_cfr.cfr.cfr import FullWidthSolver
+from spiel_cfr.cfr.exclusive import exclusive
+from spiel_cfr.cfr.loops import FullWidthState
+from spiel_cfr.cfr.pruning.compaction import Compacted
+from spiel_cfr.cfr.pruning.noted_matching import noted
+from spiel_cfr.cfr.pruning.window import Window
+from spiel_cfr.cfr.pruning.windows import LONGEST, Windows
+from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.cfr.solver_state import inside
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.policies import forms
+from spiel_cfr.regret_minimizers.schedules import evaluated
+
+# The first window begins after so many times its iterations.
+_FIRST = 3
+# Where nothing can be pruned, the next attempt is this many times as far away.
+_IDLE = 2
+
+
+@dataclasses.dataclass
+class PrunedState:
+  """All that changes from one iteration to the next.
+
+  Attributes:
+    solver: the state of the solver that is pruned.
+    pruned: whether a sequence is pruned in this window, those below it not counted; shape (sequences,).
+    opened: the sums of the average when the window began, shape (sequences,).
+    opened_values: what the minimizer noted of infosets then, shape (infosets,) or longer.
+    window_end: the iteration after which the window ends.
+  """
+
+  solver: FullWidthState
+  pruned: Bools
+  opened: Float64s
+  opened_values: Float64s
+  window_end: int
+
+
+class _Run:
+  """What belongs to a run: the solver, and the window, None until it is opened."""
+
+  def __init__(self, solver: FullWidthSolver, state: PrunedState, slices: Slices) -> None:
+    """Begins without a window."""
+    self.solver, self.state, self.slices = solver, state, slices
+    self.window: Window | None = None
+
+
+class Pruned(Solver):
+  """CFR+ with best-response pruning.
+
+      solver = Pruned(CFRPlusSolver("liars_dice"))
+      solver.run(10_000)
+
+  An action is pruned for a window of iterations if it is not played and its regret would stay negative although it grew
+  by the best response, all losses forgotten, to what the other player has done in the last window, and to `caution`
+  times what it has done on average. That is no bound: what comes back too late has a positive regret, which CFR+ makes
+  good. Iterations are those of CFR+ until something comes back; averages take the strategies that the other player
+  faces: with alternating updates player 0's after the update, player 1's before it.
+
+  Whether a window pays is a matter of counting leaves and sequences, never of a clock, so that runs are repeatable: it
+  is to take five times as long as its opening.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    caution: as given.
+    shortest: the fewest iterations of a window.
+    longest: as given.
+    worthwhile: as given.
+  """
+
+  _runtime: _Run
+
+  def __init__(
+    self,
+    solver: FullWidthSolver,
+    *,
+    caution: float = 1.0,
+    shortest: int | None = None,
+    worthwhile: float = 0.8,
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      solver: CFR+, or any full-width solver with regret matching+; it is itself left alone, and where it may be in a
+        run does not matter.
+      caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
+        was not of late.
+      shortest: the fewest iterations of a window; by default, as many as take five times as long as to open it with
+        nothing pruned, or 3,000 if these are fewer.
+      worthwhile: what part of an iteration's work may be left at most, by counts of leaves and sequences: otherwise
+        nothing is pruned. Infinity always prunes what can be.
+
+    Raises:
+      PruningError: the minimizer is not regret matching+, the solver keeps a tapered average or correlated sums, or the
+        game has other than two players, is an abstraction, or is in vector form.
+      LockError: a part of the policy is locked.
+      ArgumentError: `solver` is no full-width solver, or a number is out of its range.
+    """
+    if not isinstance(solver, FullWidthSolver):
+      raise errors.ArgumentError(
+        f"Only full-width solvers can be pruned, not {arguments.shortened(solver)}."
+      )
+    self.compiled_game = solver.compiled_game
+    self.caution = arguments.real_number(caution, "caution", 0.0, 1e9)
+    self.worthwhile = arguments.real_number(worthwhile, "worthwhile", 0.0)
+    self.shortest = (
+      None if shortest is None else arguments.integer(shortest, "shortest", 1, LONGEST)
+    )
+    for name, is_kept in (
+      ("a tapered average", solver.tapered),
+      ("correlated sums", solver.correlated),
+    ):
+      if is_kept:
+        raise errors.PruningError(
+          f"{solver!r} keeps {name}, which windows do not. Take it without that, or take no pruning."
+        )
+    if solver.state.locked.any():
+      raise errors.LockError(
+        f"{solver!r} has a locked policy, and what is pruned goes by what is played. Take no pruning."
+      )
+    self._windows = Windows(self.compiled_game, self.shortest)
+    self._alternating = solver.alternating_updates
+    self._minimizer = noted(solver.minimizer, solver.average_weights)
+    self.reset()
+
+  def reset(self) -> None:
+    # Plays the same, averages what others face, and notes what infosets were worth.
+    solver = FullWidthSolver(
+      self.compiled_game,
+      self._minimizer,
+      alternating_updates=self._alternating,
+      average_weights=self._minimizer.weights,
+      averaged=("after", "before") if self._alternating else "before",
+    )
+    arrays = solver.state
+    state = PrunedState(
+      arrays,
+      np.zeros(self.compiled_game.end, bool),
+      aligned(arrays.cumulative),
+      arrays.local[0].copy(),
+      _FIRST * self._windows.shortest,
+    )
+    self._runtime = _Run(solver, state, Slices(self.compiled_game.end))
+
+  @property
+  def state(self) -> PrunedState:
+    return self._runtime.state
+
+  def refresh(self) -> None:
+    super().refresh()
+    self._runtime.solver.refresh()
+    self._runtime.window = None
+
+  @property
+  def iteration(self) -> int:  # type: ignore[override]
+    """How many iterations have been done."""
+    return self._runtime.solver.iteration
+
+  @property
+  def nodes_touched(self) -> int:
+    """How many states a recursive implementation would have visited without pruning."""
+    return self._runtime.solver.nodes_touched
+
+  @property
+  def active_share(self) -> float:
+    """What part of the leaves the current window goes through."""
+    return self._open_window().left.share if self.num_pruned else 1.0
+
+  @property
+  def num_pruned(self) -> int:
+    """How many sequences are pruned, those below them not counted."""
+    return int(self._runtime.state.pruned.sum())
+
+  @exclusive
+  def prepare(self) -> None:
+    """Compiles kernels or takes them from disk, and makes what all windows are made of."""
+    solver = self._runtime.solver
+    solver.prepare()
+    self._windows.prepare()
+    window = self._window_on(self._windows.compact(np.zeros_like(self._runtime.state.pruned)))
+    window.advance(self._alternating, solver.iteration_numbers(0))
+
+  @exclusive
+  def evaluate_and_update_policy(self) -> None:
+    """Does one iteration: every player evaluates the current policies and updates its own."""
+    self._advance(1)
+
+  @exclusive
+  def run(self, iterations: int) -> None:
+    for count in self._runtime.slices(arguments.positive_integer(iterations, "iterations")):
+      self._advance(count)
+
+  def _advance(self, count: int) -> None:
+    run, end = self._runtime, self.iteration + count
+    solver, state = run.solver, run.state
+    while self.iteration < end:
+      # What Ctrl-C must not come between: windows, and what is copied back from them.
+      with DeferredInterrupt():
+        if self.iteration >= state.window_end:
+          self._next_window()
+        count = min(end, state.window_end) - self.iteration
+        if self.num_pruned:
+          window = self._open_window()
+          window.advance(self._alternating, solver.iteration_numbers(count))
+          solver.check_finite(window.values())
+        else:
+          solver.run(count)
+
+  def _open_window(self) -> Window:
+    """Returns the window, which is made anew where a state was loaded."""
+    run = self._runtime
+    if run.window is None:
+      run.window = self._window_on(self._windows.compact(run.state.pruned))
+    return run.window
+
+  def _window_on(self, left: Compacted) -> Window:
+    return Window(left, self._minimizer, self._runtime.state.solver, self.compiled_game)
+
+  def _next_window(self) -> None:
+    """Ends the window, if there is one, and opens the next."""
+    run, windows, left = self._runtime, self._windows, None
+    state, arrays = run.state, run.state.solver
+    if self.num_pruned:
+      left = self._open_window().left
+      windows.catch_up(left, arrays, state.opened, state.opened_values)
+    length = windows.length(self.iteration, left)
+    iterations = np.arange(1, length + 2) + self.iteration
+    weights = evaluated(self._minimizer.weights, iterations)
+    best = windows.best_responses(arrays.cumulative)
+    pruned = windows.prunable(
+      arrays,
+      best,
+      state.opened,
+      state.opened_values,
+      float(weights[:-1].sum()),
+      self.caution,
+      state.pruned,
+      float(weights[0]),
+    )
+    left = windows.compact(pruned) if pruned.any() else None
+    if left is None or windows.work(left) > self.worthwhile * windows.work():
+      left, pruned = None, np.zeros_like(pruned)
+      length = _IDLE * windows.length(self.iteration, None)
+    windows.bring_back(state.pruned & ~pruned, arrays, best, float(weights[0]))
+    run.solver.refresh()
+    state.pruned[:], run.window = pruned, None if left is None else self._window_on(left)
+    state.opened[:], state.opened_values[:] = arrays.cumulative, arrays.local[0]
+    state.window_end = self.iteration + length
+
+  def _sums(self) -> AnyFloats:
+    """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
+    solver, state = self._runtime.solver, self._runtime.state
+    if not self.num_pruned:
+      return solver.sums()
+    sums = aligned(state.solver.cumulative)
+    self._windows.add_deferred(self._open_window().left, state.solver, state.opened, sums)
+    return sums
+
+  def current_probabilities(self) -> Float64s:
+    return self._runtime.solver.current_probabilities()
+
+  def average_probabilities(self) -> Float64s:
+    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
+    return forms.behavioral_form(self.compiled_game, self._sums())
+
+  def nash_conv(self) -> float:
+    """Returns the NashConv of the average policy, without leaving the arrays."""
+    return evaluate.original_nash_conv(self.compiled_game, self._sums())
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    own, pruned = inside(state, "solver"), state["pruned"]
+    self._runtime.solver._check_state(own)
+    left = state["window_end"] - int(own["counts"][0])
+    require(left <= max(_IDLE, _FIRST) * LONGEST, "the window is possible")
+    for name in ("opened", "opened_values"):
+      require(np.isfinite(state[name]), f"{name} is finite")
+    require(state["opened"] >= 0, "what was faced is not negative")
+    require(
+      not pruned[forms.uniform(self.compiled_game) == 0].any(), "what is pruned are sequences"
+    )
+    if pruned.any():
+      require(left >= 0, "the window is not over")
+      require(not own["strategy"][pruned].any(), "what is pruned is not played")
+      require(state["opened"] <= own["cumulative"], "what was faced does not get less")

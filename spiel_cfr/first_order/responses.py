@@ -1,0 +1,59 @@
+"""What a player answers to utilities: a block kernel from the leaves up, then the strategy in sequence form."""
+
+from typing import NamedTuple
+
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_reach, tree_up
+
+
+class OwnTree(NamedTuple):
+  """The infosets of one player.
+
+  Attributes:
+    tree: them.
+    own: the player's sequences.
+  """
+
+  tree: Tree
+  own: slice
+
+  def respond(
+    self,
+    kernel: Kernel,
+    utility: Float64s,
+    strategy: Float64s,
+    state: Float64s,
+    local: Float64s,
+    parameters: Float64s,
+    point: Float64s,
+  ) -> float:
+    """Runs a block kernel over all infosets, and writes what is then played.
+
+    Args:
+      kernel: the block kernel.
+      utility: the player's gradient, shape (sequences,).
+      strategy: in behavioural form, shape (sequences,); read and written to by the kernel.
+      state: `Block.state`.
+      local: `Block.local`.
+      parameters: `Block.parameters`.
+      point: where the strategy goes in sequence form, shape (sequences,).
+
+    Returns:
+      What the empty sequence is worth.
+    """
+    values, scratch = utility.copy(), new_scratch()
+    tree_up(kernel, self.tree, strategy, values, state, local, parameters, scratch)
+    point[self.own.start] = 1.0
+    tree_reach(self.tree, strategy, point, scratch)
+    return float(values[self.own.start])
+
+
+def own_trees(game: CompiledGame) -> list[OwnTree]:
+  """Returns the infosets of each player."""
+  _, players, groups, parent, *_ = game.every_infoset
+  return [
+    OwnTree(Tree(groups[begin:end], parent), slice(root, stop))
+    for begin, end, root, stop in players.astype(int).tolist()
+  ]

@@ -1,0 +1,179 @@
+"""The two regularizers of a simplex, and the strategies that are best against scores under each of them.
+
+    entropy      R(x) = sum x log x         argmax <x, s> - R(x) / step = softmax of step s
+    euclidean    R(x) = ||x||_2^2 / 2       the same = projection of step s on the simplex
+
+Softmax takes exponentials that become vector instructions, within two units in the last place; the projection is found
+by Michelot's algorithm (1986).
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from spiel_cfr._numba import simd
+from spiel_cfr._numba.arrays import AnyFloats
+from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.simd import add_multiple, full, load, store, where_greater
+from spiel_cfr.games.sequence_form.blocks import Block, lanes, sequence
+
+Regularizer: TypeAlias = Literal["entropy", "euclidean"]
+
+# Adding this to a number below 2^51 leaves the nearest integer in its last bits; in float32, below 2^22.
+_ROUND, _SINGLE_ROUND = 1.5 * 2.0**52, 1.5 * 2.0**23
+_LOG2_E = 1.4426950408889634
+# ln 2 in two parts; the first has so few bits that its product with an exponent is exact.
+_LN_2_HIGH = 6.93147180369123816490e-01
+_LN_2_LOW = 1.90821492927058770002e-10
+_SINGLE_LN_2_HIGH = 0.693359375
+_SINGLE_LN_2_LOW = -2.12194440054690583e-4
+# e^-100 < 4e-44, in float32 e^-30 < 1e-13, stands for all smaller probabilities: products of a few of these are still
+# normal numbers, and arithmetic with others is slow.
+_LEAST_EXPONENT, _SINGLE_LEAST_EXPONENT = -100.0, -30.0
+
+
+@inlined
+def exponential(x: Any) -> Any:
+  """Returns e^x for a vector of numbers from -708 to 0, in float32 from -87.
+
+  x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, whose rest after r^13 is below 5e-18, after r^7 below
+  6e-9.
+  """
+  one = full(1.0)
+  if simd.is_single(x):
+    shifted = add_multiple(full(_SINGLE_ROUND), x, _LOG2_E)
+    k = shifted - full(_SINGLE_ROUND)
+    r = add_multiple(add_multiple(x, k, -_SINGLE_LN_2_HIGH), k, -_SINGLE_LN_2_LOW)
+    series = one
+    for divisor in range(7, 0, -1):
+      series = add_multiple(one, series * r, 1.0 / divisor)
+  else:
+    shifted = add_multiple(full(_ROUND), x, _LOG2_E)
+    k = shifted - full(_ROUND)
+    r = add_multiple(add_multiple(x, k, -_LN_2_HIGH), k, -_LN_2_LOW)
+    series = one
+    # Horner's rule: ... (1 + r / 11 (1 + r / 12 (1 + r / 13))).
+    for divisor in range(13, 0, -1):
+      series = add_multiple(one, series * r, 1.0 / divisor)
+  return series * simd.power_of_two(shifted)
+
+
+@inlined
+def least_exponent(block: Block) -> float:
+  """Returns the logarithm of what stands for all smaller probabilities."""
+  return _SINGLE_LEAST_EXPONENT if simd.is_single(block.strategy) else _LEAST_EXPONENT
+
+
+@inlined
+def project(strategy: AnyFloats, first: int, stride: int, actions: int) -> None:
+  """Projects a vector of y = `strategy` on the simplex, the largest entries 0 and the smallest at least -1.
+
+  The projection is max(y - threshold, 0) for the threshold that makes the sum 1. Michelot (1986): take the threshold
+  that would be right if all entries above the last one stayed positive, until none drops out any more.
+  """
+  zero, one = full(0.0), full(1.0)
+  # An entry of -1, the least there is, is 0 under any threshold that is needed.
+  threshold = full(-1.0)
+  for _ in range(actions):
+    total, positive = full(-1.0), zero
+    for action in range(actions):
+      entry = load(strategy, first + action * stride)
+      total = total + where_greater(entry, threshold, entry, zero)
+      positive = positive + where_greater(entry, threshold, one, zero)
+    updated = total / positive
+    raised = simd.any_greater(updated, threshold)
+    threshold = updated
+    if not raised:
+      break
+  for action in range(actions):
+    row = first + action * stride
+    left = load(strategy, row) - threshold
+    store(strategy, row, where_greater(left, zero, left, zero))
+
+
+@inlined
+def project_shifted(block: Block, i: int, rows: AnyFloats, top: Any) -> None:
+  """Projects vector i of `rows`, the largest entries of which are `top`, on the simplex."""
+  least = full(-1.0)
+  for action in range(block.actions):
+    row = sequence(block, action, i)
+    below = load(rows, row) - top
+    store(rows, row, where_greater(below, least, below, least))
+  project(rows, block.first + i, block.stride, block.actions)
+
+
+@inlined
+def normalize_exponentials(block: Block, i: int) -> Any:
+  """Strategy = exp(strategy) / sum of exp(strategy), for a vector of entries between -708 and 0; returns its value."""
+  total = value = full(0.0)
+  for action in range(block.actions):
+    row = sequence(block, action, i)
+    weight = exponential(load(block.strategy, row))
+    store(block.strategy, row, weight)
+    total = total + weight
+    value = value + weight * load(block.utility, row)
+  share = full(1.0) / total
+  for action in range(block.actions):
+    row = sequence(block, action, i)
+    store(block.strategy, row, load(block.strategy, row) * share)
+  return value * share
+
+
+@inlined
+def respond(
+  block: Block,
+  value: AnyFloats,
+  steps: AnyFloats,
+  factor: float,
+  weight: float,
+  euclidean: bool,
+  centered: bool,
+) -> None:
+  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, and leaves its value in `value`.
+
+  Where it is centered, R is the Bregman divergence from a center, whose gradient of R is the third line of the state.
+
+  Args:
+    block: the infosets; the first line of its state is the cumulative regret.
+    value: where the values go.
+    steps: step sizes.
+    factor: what they are multiplied by.
+    weight: of the prediction, which is in `block.utility`.
+    euclidean: whether R is half the squared Euclidean norm, or else the negative entropy.
+    centered: whether there are centers.
+  """
+  regret, strategy, multiple, zero = block.state[0], block.strategy, full(factor), full(0.0)
+  # Below this less than the largest score, an action is not played by the one, and next to never by the other.
+  least = full(-1.0 if euclidean else least_exponent(block))
+  for i in lanes(block):
+    top, step = full(-np.inf), load(steps, i) * multiple
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      score = add_multiple(load(regret, row), load(block.utility, row), weight)
+      if centered:
+        # Without a step the center is left out as well.
+        inverse = where_greater(step, zero, full(1.0) / step, zero)
+        score = score + load(block.state[2], row) * inverse
+      store(strategy, row, score)
+      top = where_greater(score, top, score, top)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      score = step * (load(strategy, row) - top)
+      store(strategy, row, where_greater(score, least, score, least))
+    if euclidean:
+      project(strategy, block.first + i, block.stride, block.actions)
+      total = full(0.0)
+      for action in range(block.actions):
+        row = sequence(block, action, i)
+        total = total + load(strategy, row) * load(block.utility, row)
+    else:
+      total = normalize_exponentials(block, i)
+    store(value, i, total)
+
+
+@inlined
+def gradient_at(played: float, euclidean: bool, least: float) -> float:
+  """Returns the gradient of R at a probability: itself, or its logarithm, no less than what stands for 0."""
+  if euclidean:
+    return played
+  return max(np.log(played), least) if played > 0.0 else least
