@@ -206,7 +206,7 @@ def speed() -> str:
     "| --- | --- | --- | --- |",
     f"| Leduc poker, an iteration of all of it by one without suits | {sizes(full, lossless)} | "
     f"{iterations_ratio(full, lossless):.2f} | at least 1.7 |",
-    f"| Leduc poker, an iteration with ties by one without, as large | {sizes(tied, untied)} | "
+    f"| Leduc poker, an iteration with shared infosets by one without, as large | {sizes(tied, untied)} | "
     f"{iterations_ratio(tied, untied):.2f} | at most 1.5 |",
   ]
   game, seconds = spiel_cfr.compile_game("liars_dice"), []

@@ -64,7 +64,8 @@ from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
 from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
 from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, load_compiled_game
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiled.game_file import load_compiled_game
 from spiel_cfr.games.compiled.sharded_game import shard
 from spiel_cfr.games.compiling import compile_game, estimate_size
 from spiel_cfr.games.openspiel.loading import load_game

@@ -3,9 +3,9 @@
 1. Refinement. Infosets become one if they are in the same bucket and their owner came to them by the same buckets and
    actions. What comes of that has perfect recall, and leaves with the same sequences merge; it is smaller than the full
    game, and any solver takes it as it takes others.
-2. Ties. Where several of these infosets are in one bucket because their owner forgets, they share strategies and
-   regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games
-   with Imperfect Recall" (2012), bound regrets in terms of the same refinement.
+2. Shared infosets. Where several of these infosets are in one bucket because their owner forgets, they share
+   strategies and regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in
+   Extensive-Form Games with Imperfect Recall" (2012), bound regrets in terms of the same refinement.
 
 With X the sequence form here and m(s) the number of the full game's actions that play alike on the way to s, each of
 these sequences has X(s) / m(s) in the full game, and payoffs here are sums over leaves of theirs divided by all m.
@@ -25,11 +25,12 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets, shared_entries
 from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, check_whole_public_game
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiling import lay_out
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
+from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.sequence_form.shared_infosets import Ties, build_ties
+from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, build_shared_infosets
 from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
 
 
@@ -95,9 +96,9 @@ class AbstractGame(EnumeratedGame):
     self._bucket = [np.empty(len(own.labels), np.int64) for own in self._merged]
     for bucket, own, placed in zip(self._bucket, self._merged, placements, strict=True):
       bucket[placed.position] = own.labels
-    self._ties = self._find_ties()
+    self._shared_infosets = self._find_shared_infosets()
 
-  def _find_ties(self) -> Ties | None:
+  def _find_shared_infosets(self) -> SharedInfosets | None:
     bucket, most = np.full(self.end, -1), 0
     for treeplex, own in zip(self.treeplexes, self._bucket, strict=True):
       for sequences, infosets in treeplex.blocks():
@@ -106,7 +107,7 @@ class AbstractGame(EnumeratedGame):
     if not most:
       return None
     groups = [treeplex.groups for treeplex in self.treeplexes]
-    return build_ties(groups, bucket)
+    return build_shared_infosets(groups, bucket)
 
   @property
   def view(self) -> GameView:
@@ -118,9 +119,9 @@ class AbstractGame(EnumeratedGame):
     return self.full.first_states()
 
   @property
-  def ties(self) -> Ties | None:
+  def shared_infosets(self) -> SharedInfosets | None:
     """Which sequences share a bucket that their owner forgets how it came to; None where none do."""
-    return self._ties
+    return self._shared_infosets
 
   @property
   def original(self) -> CompiledGame:
@@ -133,22 +134,22 @@ class AbstractGame(EnumeratedGame):
     return self.buckets.is_lossless
 
   def refined_buckets(self) -> Buckets:
-    """Returns buckets without ties: infosets stay together if their owner came to them in the same way too."""
+    """Returns buckets of perfect recall: infosets stay together if their owner came to them in the same way too."""
     return Buckets(
       tuple(own.infosets for own in self._merged), self.buckets.slots, self.buckets.is_lossless
     )
 
   @property
   def num_buckets(self) -> int:
-    """How many strategies there are to choose: infosets, those that are tied counting as one."""
+    """How many strategies there are to choose: infosets, shared ones counting as one."""
     return sum(len(np.unique(own)) for own in self._bucket)
 
   @property
   def size(self) -> str:
     """Infosets here, and in the full game."""
-    buckets = f"{self.num_buckets:,} buckets" if self.ties else "infosets"
+    buckets = f"{self.num_buckets:,} buckets" if self.shared_infosets else "infosets"
     merged = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
-    return f"{merged} {buckets if not self.ties else f'infosets in {buckets}'} for {self.full.size}"
+    return f"{merged} {buckets if not self.shared_infosets else f'infosets in {buckets}'} for {self.full.size}"
 
   def to_original(self, sequence_form: Float64s) -> Float64s:
     """Shares out what is played among the sequences of the full game that play alike."""
@@ -201,7 +202,7 @@ class AbstractGame(EnumeratedGame):
 
     Args:
       policy: what a solver of this game hands out, or any policy that is the same wherever infosets play alike.
-      per_bucket: whether infosets that are tied play the mean of what they play, by how often their owner plays to
+      per_bucket: whether shared infosets play the mean of what they play, by how often their owner plays to
         them; then it is a policy of somebody who remembers no more than buckets. Otherwise infosets play alike if their
         owner has come to them in the same way too, as in the averages for which there are theorems.
 
@@ -209,8 +210,10 @@ class AbstractGame(EnumeratedGame):
       PolicyError: the policy is for another game, or infosets that play alike do not.
     """
     probabilities = open_spiel.from_policy(self, policy)
-    if per_bucket and self.ties is not None:
-      probabilities = forms.tied(self, forms.sequence_form(self, probabilities), probabilities)
+    if per_bucket and self.shared_infosets is not None:
+      probabilities = forms.shared_strategy(
+        self, forms.sequence_form(self, probabilities), probabilities
+      )
     return CompiledTabularPolicy(self.full, self.full.from_actions(self.to_actions(probabilities)))
 
   @functools.cached_property

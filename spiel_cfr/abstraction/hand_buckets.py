@@ -20,7 +20,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.abstraction.buckets import Buckets, checked_players, identity, shared_entries
 from spiel_cfr.abstraction.suit_symmetries import number_in_order
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.hand_infosets import places
 from spiel_cfr.poker.hand_layout import Layout

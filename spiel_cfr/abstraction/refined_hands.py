@@ -12,7 +12,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, hand_buckets
 from spiel_cfr.abstraction.refinement import Refinement
-from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
 

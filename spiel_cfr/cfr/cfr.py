@@ -29,8 +29,8 @@ from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
@@ -330,9 +330,9 @@ class FullWidthSolver(Solver):
     """
     if self.iteration:
       raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
-    if self.compiled_game.ties is not None:
+    if self.compiled_game.shared_infosets is not None:
       raise errors.LockError(
-        f"In {self.compiled_game} infosets of imperfect recall are tied, and one can't be locked without the others. "
+        f"In {self.compiled_game} infosets are shared (imperfect recall), and one can't be locked without the others. "
         "Take buckets that remember the player's own actions, or the full game."
       )
     if self._opponents == "best_response":

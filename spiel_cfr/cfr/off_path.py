@@ -40,12 +40,12 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
 
   Raises:
     ArgumentError: there is no such choice.
-    AbstractionError: infosets of the game are tied, and it is not to be uniform.
+    AbstractionError: infosets of the game are shared, and it is not to be uniform.
   """
   arguments.one_of(unreached, "unreached", get_args(Unreached))
-  if unreached != "uniform" and compiled.ties is not None:
+  if unreached != "uniform" and compiled.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {compiled} infosets of imperfect recall are tied, and what is best at one is not at others. Take "
+      f"In {compiled} infosets are shared (imperfect recall), and what is best at one is not at others. Take "
       "unreached='uniform', or buckets that remember the player's own actions."
     )
   result = forms.behavioral_form(compiled, sequence_form)

@@ -15,7 +15,7 @@ from spiel_cfr.deep_cfr.features import Encoder, Float32s
 from spiel_cfr.deep_cfr.network import Array, Rows
 from spiel_cfr.deep_cfr.reservoir import Reservoir
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.promises import chance_outcomes, unknown_player, wrong_returns
+from spiel_cfr.games.openspiel.state_checks import chance_outcomes, unknown_player, wrong_returns
 from spiel_cfr.mccfr.engines.engine import Scheme
 from spiel_cfr.mccfr.infoset_table import Table
 from spiel_cfr.mccfr.random_draws import VISITED, fill_uniform, pick

@@ -14,7 +14,13 @@ from spiel_cfr.games.sequence_form.blocks import (
   lanes,
   sequence,
 )
-from spiel_cfr.games.sequence_form.tree_passes import TREE, Scratch, Tree, scratch_type, sweep_up
+from spiel_cfr.games.sequence_form.tree_passes import (
+  TREE,
+  Scratch,
+  Tree,
+  backward_pass,
+  scratch_type,
+)
 
 
 @block_kernel
@@ -100,7 +106,7 @@ def best_responses(
     for i in range(root, stop):
       expected += utility[i] * sequence_form[i]
     values[player, 0] = expected
-    sweep_up(
+    backward_pass(
       block_kernel,
       players[player, 0],
       players[player, 1],

@@ -21,9 +21,9 @@ from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS, PartWalk
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, PartWalk
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
 
 
 @block_kernel
@@ -105,7 +105,7 @@ def backward_pass(
     v(0) of each player, shape (players,).
   """
   scratch = new_scratch()
-  tree_up(
+  tree_backward_pass(
     block_kernel,
     tree or Tree(game.groups, game.parent),
     scratch.value if strategy is None else strategy,

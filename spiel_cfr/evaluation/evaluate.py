@@ -18,9 +18,9 @@ from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import best_responses, respond, take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS, Partition, PartWalk, Workspace
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.games.compiling import compile_game
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
 from spiel_cfr.policies import forms, open_spiel
 
 
@@ -335,7 +335,7 @@ def _evaluate_by_parts(
     expected[number] = dot(utility[:length], workspace.sequence_form[player][:length])
     if number == 0:
       walk.add_kept(player)
-    tree_up(
+    tree_backward_pass(
       take_best if responses is None else respond,
       part.trees[player],
       # `take_best` writes no responses.

@@ -19,7 +19,7 @@ from spiel_cfr.explorer import page_content
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, HistoryWalk
 from spiel_cfr.games.openspiel import histories
-from spiel_cfr.games.openspiel.promises import chance_outcomes
+from spiel_cfr.games.openspiel.state_checks import chance_outcomes
 from spiel_cfr.policies import forms
 
 

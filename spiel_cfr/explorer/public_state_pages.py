@@ -20,7 +20,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer import page_content
 from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, TERMINAL
-from spiel_cfr.games.compiled.partition import PLAYERS
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.deal import Deal

@@ -15,8 +15,8 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.stepping import Stepping
-from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms
 
 # Of sums of values, as a fraction of the range of payoffs.
@@ -48,14 +48,14 @@ class FirstOrderSolver(Stepping):
 
     Raises:
       UnsupportedGameError: the method is for constant-sum games of two players, and the game is none.
-      AbstractionError: infosets of the game are tied.
+      AbstractionError: infosets of the game are shared.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
       GameError: see `compile_game`.
     """
     self.compiled_game = compiled = compile_game(game)
-    if compiled.ties is not None:
+    if compiled.shared_infosets is not None:
       raise errors.AbstractionError(
-        f"In {compiled} infosets of imperfect recall are tied, so that its strategies are no convex set, over which "
+        f"In {compiled} infosets are shared (imperfect recall), so that its strategies are no convex set, over which "
         f"{type(self).__name__} could take steps. Take buckets that remember the player's own actions, or CFRSolver."
       )
     if self._two_players and not compiled.is_two_player_constant_sum:

@@ -5,7 +5,12 @@ from typing import NamedTuple
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_reach, tree_up
+from spiel_cfr.games.sequence_form.tree_passes import (
+  Tree,
+  new_scratch,
+  tree_backward_pass,
+  tree_reach,
+)
 
 
 class OwnTree(NamedTuple):
@@ -44,7 +49,7 @@ class OwnTree(NamedTuple):
       What the empty sequence is worth.
     """
     values, scratch = utility.copy(), new_scratch()
-    tree_up(kernel, self.tree, strategy, values, state, local, parameters, scratch)
+    tree_backward_pass(kernel, self.tree, strategy, values, state, local, parameters, scratch)
     point[self.own.start] = 1.0
     tree_reach(self.tree, strategy, point, scratch)
     return float(values[self.own.start])

@@ -18,7 +18,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Uint32s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.partition import PLAYERS, Partition
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
 from spiel_cfr.games.payoffs.payoff import Payoff

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Int64s, Uint32s
-from spiel_cfr.games.compiled.partition import PLAYERS, Part
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Part
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE

@@ -87,19 +87,19 @@ def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any
       require(np.abs(rows.sum(axis=0) - 1) <= tolerance, "probabilities sum to 1")
 
 
-def tied(compiled: CompiledGame, sums: Float64s, strategy: Float64s) -> Float64s:
-  """Returns what tied infosets play together when each plays to its sequences as often as some sums say.
+def shared_strategy(compiled: CompiledGame, sums: Float64s, strategy: Float64s) -> Float64s:
+  """Returns what shared infosets play together when each plays to its sequences as often as some sums say.
 
   Args:
-    compiled: a game with ties.
+    compiled: a game with shared infosets.
     sums: not negative, shape (sequences,).
     strategy: behavioural form, shape (sequences,), for infosets where all sums are 0.
 
   Returns:
     Behavioural form, shape (sequences,), the same at all infosets of a bucket.
   """
-  assert compiled.ties is not None
-  shared, result = pooled(compiled.ties, sums), strategy.copy()
+  assert compiled.shared_infosets is not None
+  shared, result = pooled(compiled.shared_infosets, sums), strategy.copy()
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.blocks():
       total = shared[sequences].sum(axis=0)

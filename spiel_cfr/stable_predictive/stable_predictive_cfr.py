@@ -241,9 +241,9 @@ def certificate(solver: Solver) -> Certificate:
     WarmStartError: the run began from a policy, so that it can't be repeated.
   """
   run = theory_of(solver)
-  if run.compiled_game.ties is not None:
+  if run.compiled_game.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {run.compiled_game} infosets of imperfect recall are tied, and the theorems that certificates check "
+      f"In {run.compiled_game} infosets are shared (imperfect recall), and the theorems that certificates check "
       "are about perfect recall. Take buckets that remember the player's own actions."
     )
   if solver.recipe.arguments["threshold"]:

@@ -80,7 +80,7 @@ def _random_games():
 def test_a_bucket_for_each_infoset_changes_no_bit(leduc):
   small = spiel_cfr.abstract(leduc, lambda infostate: infostate)
   assert small.num_infosets == leduc.num_infosets
-  assert small.ties is None
+  assert small.shared_infosets is None
   full = leduc.with_payoff(small.payoff)
   for make in (spiel_cfr.CFRPlusSolver, spiel_cfr.PCFRPlusSolver):
     found, expected = make(small), make(full)
@@ -165,7 +165,7 @@ def test_tied_iterates_are_those_of_a_slow_solver_on_the_full_tree(seed):
     )
     made = _forgetful(game)
     small = spiel_cfr.abstract(game, made)
-    assert small.ties is not None
+    assert small.shared_infosets is not None
     slow, fast = _SlowTiedSolver(game, made), spiel_cfr.CFRPlusSolver(small)
     for iterations in (1, 9, 20):
       slow.run(iterations)
@@ -193,7 +193,7 @@ def test_tied_iterates_are_those_of_a_slow_solver_on_the_full_tree(seed):
 def test_one_side_at_a_time_is_least_exploitable(leduc, buckets, num_buckets, both, optimum):
   """Numbers of Leduc with perfect recall; the optimum is that of a linear program."""
   small = spiel_cfr.abstract(leduc, buckets)
-  assert (small.num_buckets, small.ties) == (num_buckets, None)
+  assert (small.num_buckets, small.shared_infosets) == (num_buckets, None)
   solver = spiel_cfr.CFRPlusSolver(small)
   solver.run(1000)
   assert solver.exploitability() == pytest.approx(both, abs=5e-5)
@@ -212,7 +212,7 @@ def test_imperfect_recall_of_leduc(leduc):
   """Round 2 forgets the betting of round 1 but the pot: 180 buckets, 0.027 one side at a time, 0.40 both at once."""
   small = spiel_cfr.abstract(leduc, _forgets_betting)
   assert small.num_buckets == 180
-  assert small.ties is not None
+  assert small.shared_infosets is not None
   solver = spiel_cfr.CFRPlusSolver(small)
   result = spiel_cfr.run(solver, 1000, progress=False)
   assert 0.35 < solver.exploitability() < 0.45
@@ -246,7 +246,7 @@ def test_actions_in_another_order():
   assert mixed["0"][0] == mixed["2"][1]
   # Player 0 came there by a pass in one order, by a bet in the other: these are tied.
   assert mixed["0pb"][0] == mixed["2pb"][1]
-  assert small.ties is not None
+  assert small.shared_infosets is not None
   mixed = solver.average_policy_dict()
   by_hand = spiel_cfr.nash_conv(game, mixed)
   assert solver.nash_conv() == pytest.approx(by_hand, abs=1e-12)
@@ -335,7 +335,7 @@ def test_predictions_need_buckets_of_one_depth():
   names = game.infostates[0]
   first, deep = (next(name for name in names if f"infoset {number}" in name) for number in (1, 3))
   small = spiel_cfr.abstract(game, {first: "tied", deep: "tied"})
-  assert small.ties is not None
+  assert small.shared_infosets is not None
   solver = spiel_cfr.CFRPlusSolver(small)
   solver.run(20)
   mixed = solver.current_policy_dict()

@@ -52,7 +52,7 @@ def test_iterates_are_those_of_the_enumerated_game(endgame, name):
   small = bucketed(vector, labels)
   other = spiel_cfr.abstract(listed, _same_buckets(vector, listed, labels))
   assert small.num_buckets == other.num_buckets
-  assert other.ties is None
+  assert other.shared_infosets is None
   found = spiel_cfr.catalogue.make(name, small, 30)
   expected = spiel_cfr.catalogue.make(name, other, 30)
   for solver in (found, expected):
@@ -167,7 +167,7 @@ def test_buckets_before_and_after_public_cards(index, partitioned):
   made = spiel_cfr.hand_buckets(vector, _river_labels(vector, index, 2))
   small = spiel_cfr.abstract(vector, made)
   other = spiel_cfr.abstract(listed, _same_buckets_by_name(vector, listed, made))
-  assert other.ties is None
+  assert other.shared_infosets is None
   assert small.num_infosets == other.num_infosets < vector.num_infosets
   found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(other)
   for solver in (found, expected):

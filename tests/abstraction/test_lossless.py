@@ -33,7 +33,7 @@ def test_number_of_infosets(name):
   game = spiel_cfr.compile_game(name)
   small = spiel_cfr.lossless_abstraction(name)
   assert (game.num_infosets, small.num_infosets) == _SIZES[name]
-  assert small.ties is None
+  assert small.shared_infosets is None
   assert small.is_exact
   # Whatever is played: the gap is that of the full game.
   solver = spiel_cfr.DCFRSolver(small)

@@ -104,7 +104,7 @@ def test_forms_of_games(form):
   probabilities = policies.behavioral_form(game, rng.random(game.end))
   part = policies.to_dict(game, probabilities)
   solvers = [spiel_cfr.CFRPlusSolver(game) for game in (form.compiled, form.enumerated)]
-  if form.compiled.ties is not None:
+  if form.compiled.shared_infosets is not None:
     with pytest.raises(errors.LockError, match="or the full game"):
       solvers[0].lock(part, names)
     return

@@ -203,10 +203,7 @@ def test_sensitivity_bounds_the_spectral_norm():
 def _scaled(game, factor):
   low, high = game.payoff_range
   arrays = game.payoff.arrays
-  values = arrays.values.copy()
-  # Typed patterns are multiplied by factors that stand behind them.
-  values[int(arrays.table[0, 2]) if game.payoff.form == "typed patterns" else 0 :] *= factor
-  payoff = type(game.payoff)(arrays._replace(values=values))
+  payoff = type(game.payoff)(arrays._replace(values=arrays.values * factor))
   return game.with_payoff(payoff, (low * factor, high * factor))
 
 

@@ -81,7 +81,7 @@ def test_forms_of_games(form):
     with pytest.raises(errors.UnsupportedGameError, match="Use nash_conv"):
       spiel_cfr.solve_lp(form.compiled)
     return
-  if form.compiled.ties is not None:
+  if form.compiled.shared_infosets is not None:
     with pytest.raises(errors.AbstractionError, match="or CFRSolver"):
       spiel_cfr.solve_lp(form.compiled)
     return

@@ -12,7 +12,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._util import memory
-from spiel_cfr.games.openspiel import walk_limits
+from spiel_cfr.games.openspiel import size_limits
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.size_estimate import _at_least, estimate_view
 
@@ -71,9 +71,9 @@ def test_hopeless_games_are_refused_at_once(name):
 
 def test_what_fits_is_walked(monkeypatch):
   """No game is refused that has no more states than it may have."""
-  monkeypatch.setattr(walk_limits, "_SECONDS_BEFORE_ESTIMATE", 0.0)
+  monkeypatch.setattr(size_limits, "_SECONDS_BEFORE_ESTIMATE", 0.0)
   # The fewer descents, the more an estimate may be off.
-  monkeypatch.setattr(walk_limits, "_ESTIMATE_SECONDS", 0.1)
+  monkeypatch.setattr(size_limits, "_ESTIMATE_SECONDS", 0.1)
   for name in SMALL[:4]:
     compiled = spiel_cfr.compile_game(name, vector_form=False)
     tight = spiel_cfr.compile_game(name, vector_form=False, max_nodes=compiled.num_states)
@@ -110,7 +110,7 @@ def test_games_after_one_descent():
 @pytest.mark.skipif(not memory.resident_bytes(), reason="memory can't be measured")
 def test_refused_games_give_their_memory_back(monkeypatch):
   # However slow the machine is, the limit is what refuses.
-  monkeypatch.setattr(walk_limits, "_SECONDS_BEFORE_ESTIMATE", math.inf)
+  monkeypatch.setattr(size_limits, "_SECONDS_BEFORE_ESTIMATE", math.inf)
   grown = []
   for _ in range(3):
     with pytest.raises(errors.GameTooLargeError, match="max_bytes"):
@@ -122,8 +122,9 @@ def test_refused_games_give_their_memory_back(monkeypatch):
 
 def test_progress_off_a_terminal():
   program = (
-    "import spiel_cfr\nfrom spiel_cfr.game import enumerate, watch\nwatch._SECONDS_BETWEEN_LINES = 0.0\n"
-    "enumerate._CHECK_EVERY = 1000\n"
+    "import spiel_cfr\nfrom spiel_cfr.games.openspiel import size_limits, walk\n"
+    "size_limits._SECONDS_BETWEEN_LINES = 0.0\n"
+    "walk._CHECK_EVERY = 1000\n"
     "spiel_cfr.compile_game('liars_dice(dice_sides=4)', progress={})"
   )
   outputs = {

@@ -9,7 +9,7 @@ import spiel_cfr
 from spiel_cfr._numba.arrays import floats
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._numba.simd import MOST_LANES, load, store
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_down
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_forward_pass
 from spiel_cfr.poker.public_game import compile_public_game
 from spiel_cfr.regret_minimizers import regularizers
 
@@ -54,7 +54,9 @@ def test_averages_lose_nothing():
     strategy[MOST_LANES], strategy[2 * MOST_LANES] = small, 1.0 - small
     scratch = new_scratch(np.float32)
     for number in range(iterations):
-      tree_down.of(np.float32)(tree, strategy, reach, total, scratch, 0.0, 1.0, float(number))
+      tree_forward_pass.of(np.float32)(
+        tree, strategy, reach, total, scratch, 0.0, 1.0, float(number)
+      )
     assert total[MOST_LANES] == pytest.approx(1.0 + iterations * small, abs=1e-6)
     assert total[2 * MOST_LANES] == pytest.approx(iterations * (1.0 - small), rel=1e-6)
 

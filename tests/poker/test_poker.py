@@ -302,7 +302,7 @@ def test_ctrl_c_leaves_a_whole_number_of_iterations():
   assert 1 <= solver.iteration < 10**6
   undisturbed.run(solver.iteration)
   for name in ("regrets", "strategy", "cumulative"):
-    np.testing.assert_array_equal(getattr(solver, name), getattr(undisturbed, name))
+    np.testing.assert_array_equal(getattr(solver.state, name), getattr(undisturbed.state, name))
 
 
 def test_hand_strengths_are_those_of_the_best_five_cards():

@@ -100,7 +100,7 @@ def test_theory_holds_in_every_form_of_game(form, settings):
   arguments, names = _SETTINGS[settings]
   solver = spiel_cfr.StablePredictiveCFRSolver(form.compiled, **arguments)
   solver.run(30)
-  if form.compiled.ties is not None:
+  if form.compiled.shared_infosets is not None:
     with pytest.raises(errors.AbstractionError, match="perfect recall"):
       certificate(solver)
     return

@@ -4,7 +4,7 @@ import numpy as np
 
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.games.sequence_form.blocks import as_scale
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_up
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
 
 
 def run_kernel(kernel, count, strategy, utility, state, local, parameters):
@@ -22,6 +22,6 @@ def run_kernel(kernel, count, strategy, utility, state, local, parameters):
   )
   scratch = new_scratch()
   seen = np.append(utility, np.zeros(LANES))
-  tree_up(kernel, tree, strategy, seen, state, local, parameters, scratch)
+  tree_backward_pass(kernel, tree, strategy, seen, state, local, parameters, scratch)
   np.testing.assert_allclose(seen[above], scratch.value[:count].sum(), rtol=1e-9, atol=1e-300)
   return scratch.value[:count].copy()

@@ -257,7 +257,7 @@ class Games(Kind):
   def spoil(self, rng: random.Random) -> pathlib.Path:
     path = self.folder / "game.npz"
     path.write_bytes(rng.choice(self.contents))
-    spoil(rng, path, enumerated_game._KIND, enumerated_game._FORMAT)
+    spoil(rng, path, enumerated_game.KIND, enumerated_game.FORMAT)
     return path
 
   def use(self, path: pathlib.Path, rng: random.Random) -> None:

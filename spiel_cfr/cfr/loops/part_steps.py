@@ -7,13 +7,13 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS, Partition, PartWalk, Workspace
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.games.sequence_form.tree_passes import (
   Memory,
   tree_adopt,
-  tree_down,
+  tree_backward_pass,
+  tree_forward_pass,
   tree_reach,
-  tree_up,
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
@@ -88,7 +88,7 @@ class PartSteps:
     if number == 0:
       self.walk.add_kept(player)
     for block_kernel, utilities in steps:
-      self.sweep_up(block_kernel, number, player, utilities, workspace, parameters)
+      self.backward_pass(block_kernel, number, player, utilities, workspace, parameters)
 
   def reach(self, number: int, player: int, workspace: Workspace) -> None:
     """Computes the reach probabilities of a part."""
@@ -104,7 +104,7 @@ class PartSteps:
   def average(self, number: int, player: int, workspace: Workspace, weight: float) -> None:
     """Computes the reach probabilities of a part, and adds them to the average."""
     self.walk.enter(number, player, workspace)
-    self.sweep_down(number, player, workspace, 0.0, weight, self.total(player))
+    self.forward_pass(number, player, workspace, 0.0, weight, self.total(player))
 
   def adopt(self, number: int, player: int, workspace: Workspace, form: Float64s) -> None:
     """Makes a sequence form of the whole game the current strategy of a part."""
@@ -113,7 +113,7 @@ class PartSteps:
     self.walk.enter(number, player, workspace)
     self._call(tree_adopt, self._trees[number][player], reach, self.memory.strategy[own])
 
-  def sweep_up(
+  def backward_pass(
     self,
     block_kernel: Kernel,
     number: int,
@@ -126,7 +126,7 @@ class PartSteps:
     part = self.parts[number]
     own = part.sequences[player]
     self._call(
-      tree_up,
+      tree_backward_pass,
       block_kernel.of(self._game.dtype),
       self._trees[number][player],
       self.memory.strategy[own],
@@ -137,7 +137,7 @@ class PartSteps:
       workspace.scratch,
     )
 
-  def sweep_down(
+  def forward_pass(
     self,
     number: int,
     player: int,
@@ -146,10 +146,10 @@ class PartSteps:
     after: float,
     total: float,
   ) -> None:
-    """Computes the reach probabilities of a part, and adds to the average; see `tree_passes.tree_down`."""
+    """Computes the reach probabilities of a part, and adds to the average; see `tree_passes.tree_forward_pass`."""
     own = self.parts[number].sequences[player]
     self._call(
-      tree_down,
+      tree_forward_pass,
       self._trees[number][player],
       self.memory.strategy[own],
       workspace.sequence_form[player],

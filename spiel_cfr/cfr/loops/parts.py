@@ -7,8 +7,8 @@ is a workspace that serves one subtree after the other.
 An iteration of the players that update together:
 
 1. In each subtree: reach probabilities from the trunk's, of the opponents; the gradients of the players that update;
-   the sweep up, whose values at the trunk's sequences are kept.
-2. In the trunk: the gradients, to which those values are added; the sweeps up and down.
+   the backward pass, whose values at the trunk's sequences are kept.
+2. In the trunk: the gradients, to which those values are added; the backward and forward passes.
 
 Averages are added to where reach probabilities are computed anyway, in the opponent's next update. So a strategy's
 weight is *owed* until then: what it weighs after its own update, and before the next one.
@@ -23,7 +23,7 @@ from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS, Partition
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
 
 
@@ -122,7 +122,7 @@ class PartsLoop(Loop):
         self._steps.adopt(number, player, workspace, sequence_form)
         self._restore_locked()
         utility = workspace.utility[player][0]
-        self._steps.sweep_up(kernel, number, player, utility, workspace, parameters)
+        self._steps.backward_pass(kernel, number, player, utility, workspace, parameters)
 
   def refresh(self) -> None:
     """Does nothing: reach probabilities are computed anew in each call of `advance`."""
@@ -203,4 +203,4 @@ class PartsLoop(Loop):
       weights = float(before[player]), float(after[player])
       total = steps.total(player)
       self.state.cumulative[self._parts[0].sequences[player].start] += sum(weights)
-      steps.sweep_down(0, player, workspace, *weights, total)
+      steps.forward_pass(0, player, workspace, *weights, total)

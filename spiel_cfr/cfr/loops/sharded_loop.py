@@ -27,7 +27,7 @@ from spiel_cfr.cfr.loops.loop import IterationNumbers
 from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
 from spiel_cfr.cfr.loops.parts import PartsLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.partition import PLAYERS, Partition
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 

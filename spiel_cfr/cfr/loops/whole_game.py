@@ -28,31 +28,31 @@ from spiel_cfr._numba.kernels import Kernel, kernel
 from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
 from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.decisions import Decisions
+from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
-from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, block_signature
+from spiel_cfr.games.sequence_form.blocks import block_signature
 from spiel_cfr.games.sequence_form.shared_infosets import (
-  NO_TIES,
-  TIES,
-  Ties,
+  NO_SHARED_INFOSETS,
+  SHARED_INFOSETS,
+  SharedInfosets,
+  shared_backward_pass,
+  shared_backward_pass_signature,
   spans_depths,
-  tied_sweep_up,
-  tied_sweep_up_signature,
 )
 from spiel_cfr.games.sequence_form.tree_passes import (
   TREE,
   Memory,
   Scratch,
   Tree,
+  backward_pass,
   dither_after,
+  forward_pass,
   memory_type,
   new_scratch,
   scratch_type,
-  sweep_down,
-  sweep_up,
   tree_adopt,
+  tree_backward_pass,
   tree_reach,
-  tree_up,
 )
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
@@ -61,14 +61,14 @@ _ONE = np.uint64(1)
 
 
 class _Game(NamedTuple):
-  """What iterations read of a game; all but `ties` (no players where none are) are of `games.compiled.decisions`."""
+  """What iterations read of a game: see `forced_moves.Decisions`; `shared` has no players if there are none."""
 
   payoff: PayoffArrays
   players: Uint64s
   tree: Tree
   forced: Uint32s
   chosen: Uint32s
-  ties: Ties
+  shared: SharedInfosets
 
 
 class _Arrays(NamedTuple):
@@ -101,11 +101,6 @@ class _Arrays(NamedTuple):
   scratch: Scratch
 
 
-@block_kernel
-def no_prediction(block: Block) -> None:
-  """Stands in for `predict` where there is none; never called."""
-
-
 def _signature(number: Any) -> Any:
   line = floats(number)
   step = types.FunctionType(block_signature(number))
@@ -114,9 +109,11 @@ def _signature(number: Any) -> Any:
     types.FunctionType(gradient_signature(number)),
     step,
     step,
-    types.FunctionType(tied_sweep_up_signature(number)),
+    types.FunctionType(shared_backward_pass_signature(number)),
     types.boolean,
-    tuple_type(_Game, payoff_arrays_type(number), COUNT_TABLE, TREE, INDICES, INDICES, TIES),
+    tuple_type(
+      _Game, payoff_arrays_type(number), COUNT_TABLE, TREE, INDICES, INDICES, SHARED_INFOSETS
+    ),
     tuple_type(
       _Arrays,
       *(memory_type(number), line, FLOATS, FLOATS, INDICES),
@@ -133,7 +130,7 @@ def run_iterations(
   gradient: Kernel,
   observe: Kernel,
   predict: Kernel,
-  sweep_ties: Kernel,
+  shared_pass: Kernel,
   predicts: bool,
   game: _Game,
   arrays: _Arrays,
@@ -148,8 +145,8 @@ def run_iterations(
   Args:
     gradient: the payoff's kernel.
     observe: the minimizer's kernels, see `regret_minimizers.regret_minimizer`.
-    predict: called if `predicts`.
-    sweep_ties: `tied_sweep_up`, for games with shared infosets.
+    predict: absent where there is none.
+    shared_pass: `shared_backward_pass`; absent where no infosets are shared.
     predicts: whether the minimizer predicts.
     game: what they read.
     arrays: what they write to.
@@ -159,11 +156,11 @@ def run_iterations(
     first_player: who updates first.
     end_player: one more than who updates last.
   """
-  payoff, players, tree, forced, chosen, ties = game
+  payoff, players, tree, forced, chosen, shared = game
   memory, tapered, gradients, play_values, locked, kept = arrays[:6]
   sequence_form, utility, prediction, pooled, scratch = arrays[6:]
   strategy, cumulative, state, local = memory
-  tied = ties.players.shape[0] > 0
+  tied = shared.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
@@ -183,17 +180,17 @@ def run_iterations(
           prediction[i] = utility[i]
       # fmt: off
       if tied:
-        sweep_ties(
-          observe, False, player, ties, tree, strategy, utility, pooled, state, local, parameters, scratch
+        shared_pass(
+          observe, False, player, shared, tree, strategy, utility, pooled, state, local, parameters, scratch
         )
         if predicts:
-          sweep_ties(
-            predict, True, player, ties, tree, strategy, prediction, pooled, state, local, parameters, scratch
+          shared_pass(
+            predict, True, player, shared, tree, strategy, prediction, pooled, state, local, parameters, scratch
           )
       else:
-        sweep_up(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
+        backward_pass(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
         if predicts:
-          sweep_up(predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch)
+          backward_pass(predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch)
       # fmt: on
       for i in range(locked.shape[0]):
         strategy[locked[i]] = kept[i]
@@ -204,7 +201,7 @@ def run_iterations(
       dither = dither_after(np.float64(cumulative[root]))
       added = number_for(cumulative, before + after)
       cumulative[root] = add_unbiased(cumulative[root], added, number_for(cumulative, dither))
-      sweep_down(
+      forward_pass(
         begin, end, tree, strategy, sequence_form, cumulative, scratch, before, after, dither
       )
     done[0] += _ONE
@@ -237,7 +234,11 @@ class WholeGameLoop(Loop):
     super().__init__(game, minimizer)
     # Whether arguments of kernels are checked, for which that of a loop that takes its place for a while is too short.
     self._checks = True
-    if game.ties is not None and self._predicts and spans_depths(game.ties, game.groups):
+    if (
+      game.shared_infosets is not None
+      and self._predicts
+      and spans_depths(game.shared_infosets, game.groups)
+    ):
       raise errors.AbstractionError(
         f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets that are as "
         "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
@@ -303,8 +304,10 @@ class WholeGameLoop(Loop):
     return bind(
       decisions.payoff.gradient.of(dtype),
       minimizer.observe.of(dtype),
-      (minimizer.predict or no_prediction).of(dtype),
-      tied_sweep_up.of(dtype),
+      minimizer.predict.of(dtype) if minimizer.predict else minimizer.observe.of(dtype).absent,
+      shared_backward_pass.of(dtype)
+      if game.shared_infosets
+      else shared_backward_pass.of(dtype).absent,
       self._predicts,
       _Game(
         decisions.payoff.arrays_of(dtype),
@@ -312,14 +315,14 @@ class WholeGameLoop(Loop):
         self._tree._replace(groups=decisions.groups, parent=decisions.parent),
         decisions.forced,
         decisions.chosen,
-        game.ties or NO_TIES,
+        game.shared_infosets or NO_SHARED_INFOSETS,
       ),
       _Arrays(
         Memory(state.strategy, state.cumulative, state.regrets, state.local),
         *(state.tapered, state.gradients, state.play_values, self._locked, self._kept),
         *(self._sequence_form, self._utility),
         zeros(game.end if self._predicts else 0),
-        zeros(0 if game.ties is None else game.end),
+        zeros(0 if game.shared_infosets is None else game.end),
         self._scratch,
       ),
     )
@@ -333,13 +336,13 @@ class WholeGameLoop(Loop):
   def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
     dtype = self._game.dtype
     tree_adopt.of(dtype)(self._tree, sequence_form.astype(dtype), self.state.strategy)
-    if self._game.ties is not None:
-      self.state.strategy[:] = forms.tied(self._game, sequence_form, self.state.strategy)
+    if self._game.shared_infosets is not None:
+      self.state.strategy[:] = forms.shared_strategy(self._game, sequence_form, self.state.strategy)
     self._restore_locked()
     self._scratch.value[:] = 0.0
     memory = self.state.regrets, self.state.local, parameters, self._scratch
     adapt = resumption(self._minimizer).of(dtype)
-    tree_up.of(dtype)(adapt, self._tree, self.state.strategy, self._utility, *memory)
+    tree_backward_pass.of(dtype)(adapt, self._tree, self.state.strategy, self._utility, *memory)
     self.refresh()
 
   def refresh(self) -> None:

@@ -14,13 +14,13 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, spread
 from spiel_cfr._util import arguments
-from spiel_cfr.games.compiled.decisions import Decisions
-from spiel_cfr.games.compiled.partition import Partition
+from spiel_cfr.games.compiled.forced_moves import Decisions
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.openspiel.first_states import first_states
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.blocks import as_scale
-from spiel_cfr.games.sequence_form.shared_infosets import Ties, pooled
+from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, pooled
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 
@@ -115,7 +115,7 @@ class CompiledGame(abc.ABC):
     return result
 
   @property
-  def ties(self) -> Ties | None:
+  def shared_infosets(self) -> SharedInfosets | None:
     """Which sequences share strategies and regrets; None where none do."""
     return None
 
@@ -240,13 +240,13 @@ class CompiledGame(abc.ABC):
     return as_scale(self._per_infoset(scales))
 
   def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:
-    """Returns bounds on utilities, from a payoff's player by player: no more than the largest payoff; ties add up."""
+    """Returns a payoff's bounds of all players, no more than the largest payoff; those of shared infosets add up."""
     result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
-    return result if self.ties is None else self._pooled(self.ties, result)
+    return result if self.shared_infosets is None else self._pooled(self.shared_infosets, result)
 
-  def _pooled(self, ties: Ties, numbers: Float64s) -> Float64s:
-    """Returns numbers over infosets with those of tied ones, whose utilities are pooled, replaced by their sum."""
-    result, first = pooled(ties, self.spread(numbers)), [np.zeros(0, np.int64)]
+  def _pooled(self, shared_infosets: SharedInfosets, numbers: Float64s) -> Float64s:
+    """Returns numbers over infosets with those of shared ones, whose utilities are pooled, replaced by their sum."""
+    result, first = pooled(shared_infosets, self.spread(numbers)), [np.zeros(0, np.int64)]
     for treeplex in self.treeplexes:
       first += [sequences[0] for sequences, _ in treeplex.blocks()]
     return result[np.concatenate(first)]

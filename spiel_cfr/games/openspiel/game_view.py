@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.games.openspiel import answers, loading
-from spiel_cfr.games.openspiel.own_history import OwnHistory
+from spiel_cfr.games.openspiel import loading, python_answers
+from spiel_cfr.games.openspiel.perfect_recall_infostates import OwnHistory
 
 # (state, its legal actions) -> those to keep.
 ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
@@ -242,10 +242,10 @@ def _checked_questions(game: pyspiel.Game) -> _Questions:
   """Returns the same for a game in Python, whose answers are checked."""
   named, _, chance_outcomes, returns = _questions(game)
   return (
-    answers.checked("infostate", named, answers.name),
-    answers.checked("legal actions", answers.legal_actions, answers.actions),
-    answers.checked("chance outcomes", chance_outcomes, answers.outcomes),
-    answers.checked("returns", returns, answers.numbers),
+    python_answers.checked("infostate", named, python_answers.name),
+    python_answers.checked("legal actions", python_answers.legal_actions, python_answers.actions),
+    python_answers.checked("chance outcomes", chance_outcomes, python_answers.outcomes),
+    python_answers.checked("returns", returns, python_answers.numbers),
   )
 
 

@@ -22,7 +22,11 @@ from spiel_cfr._numba.arrays import (
   unpickled,
 )
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.promises import chance_outcomes, inconsistent_actions, wrong_returns
+from spiel_cfr.games.openspiel.state_checks import (
+  chance_outcomes,
+  inconsistent_actions,
+  wrong_returns,
+)
 
 # Columns of `Histories.nodes`.
 MOVER, INDEX, FIRST_CHILD, CHILDREN = range(4)

@@ -18,7 +18,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.promises import check_actions, unknown_player
+from spiel_cfr.games.openspiel.state_checks import check_actions, unknown_player
 
 _MOST_DESCENTS = 20_000
 _RESAMPLES = 200

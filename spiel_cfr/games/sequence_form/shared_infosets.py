@@ -1,15 +1,15 @@
 """Infosets that share strategies and regrets though their owner came to them in different ways.
 
 Where players forget (Waugh et al., "A Practical Use of Imperfect Recall", 2009; Lanctot et al., "No-Regret Learning in
-Extensive-Form Games with Imperfect Recall", 2012), a bucket is several infosets of a game of perfect recall, tied
-together. The counterfactual utility of an action of the bucket is the sum over them, under the strategies just played:
+Extensive-Form Games with Imperfect Recall", 2012), a bucket is several infosets of a game of perfect
+recall. The counterfactual utility of an action of the bucket is the sum over them, under the strategies just played:
 
     U(B, a) = sum over I in B of u(I, a)
 
-So a tied iteration carries utilities up as they are, pools them within buckets, and hands the pooled ones to the
+So the backward pass takes utilities as they are, pools them within buckets, and hands the pooled ones to the
 minimizer, which so does the same at all infosets of a bucket. Everything stays in the order of the game.
 
-What is carried up does not wait for what is learned, so that it needs no block kernel: a loop that the compiler sees
+What goes up does not wait for what is learned, so that it needs no block kernel: a loop that the compiler sees
 through takes less time than calls do.
 """
 
@@ -37,21 +37,27 @@ from spiel_cfr._numba.arrays import (
 from spiel_cfr._numba.kernels import Kernel, inlined, kernel
 from spiel_cfr._numba.simd import load, number_for, store, width
 from spiel_cfr.games.sequence_form.blocks import CHUNK, block_signature
-from spiel_cfr.games.sequence_form.tree_passes import TREE, Scratch, Tree, scratch_type, sweep_up
+from spiel_cfr.games.sequence_form.tree_passes import (
+  TREE,
+  Scratch,
+  Tree,
+  backward_pass,
+  scratch_type,
+)
 from spiel_cfr.games.sequence_form.treeplex import DEPTH
 
 _ZERO, _ONE, _TWO, _CHUNK = (np.uint64(number) for number in (0, 1, 2, CHUNK))
-# Columns of `Ties.levels`.
-_FIRST_GROUP, _END_GROUP, _FIRST_TIE, _END_TIE = range(4)
+# Columns of `SharedInfosets.levels`.
+_FIRST_GROUP, _END_GROUP, _FIRST_SET, _END_SET = range(4)
 
 
-class Ties(NamedTuple):
-  """Sequences that are tied to each other.
+class SharedInfosets(NamedTuple):
+  """Which sequences share their strategy and regrets: sets of them, each an action of a bucket.
 
   Attributes:
-    members: the tied sequences, tie by tie; the ties of a player together, in the order of its groups.
-    starts: where each tie begins in `members`, and the end.
-    levels: a row per depth of each player: first group, one past the last, first tie, one past the last.
+    members: the sequences, set by set; the sets of a player together, in the order of its groups.
+    starts: where each set begins in `members`, and the end.
+    levels: a row per depth of each player: first group, one past the last, first set, one past the last.
     players: a row per player: its first level, one past the last.
   """
 
@@ -62,57 +68,57 @@ class Ties(NamedTuple):
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles as a call, see `arrays.unpickled`."""
-    return unpickled, (Ties, *self)
+    return unpickled, (SharedInfosets, *self)
 
 
-TIES = tuple_type(Ties, INDICES, INDICES, COUNT_TABLE, COUNT_TABLE)
-NO_TIES = Ties(
+SHARED_INFOSETS = tuple_type(SharedInfosets, INDICES, INDICES, COUNT_TABLE, COUNT_TABLE)
+NO_SHARED_INFOSETS = SharedInfosets(
   np.zeros(0, np.uint32),
   np.zeros(1, np.uint32),
   np.zeros((0, 4), np.uint64),
   np.zeros((0, 2), np.uint64),
 )
-# In place of `Tree.parent`: what is pooled is not carried up.
+# In place of `Tree.parent`: what is pooled goes no further up.
 _NOWHERE = np.zeros(0, np.uint32)
 
 
-def build_ties(groups: Sequence[Uint64s], bucket: Int64s) -> Ties:
-  """Ties sequences.
+def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedInfosets:
+  """Puts sequences that share in sets.
 
   Args:
     groups: each player's `Treeplex.groups`, or those of a part of it.
-    bucket: shape (sequences,): tied are those of one player with the same number; negative ones are not.
+    bucket: shape (sequences,): those of one player with the same number share; negative ones are alone.
   """
   levels: list[tuple[int, int, int, int]] = []
   players: list[tuple[int, int]] = []
   members: list[Int64s] = [np.zeros(0, np.int64)]
   lengths: list[Int64s] = [np.zeros(1, np.int64)]
-  first_group = num_ties = 0
+  first_group = num_shared = 0
   for own in groups:
     sequences, depths = _sequences(own.astype(np.int64))
-    tied = bucket[sequences] >= 0
-    sequences, depths = sequences[tied], depths[tied]
-    _, tie, counts = np.unique(bucket[sequences], return_inverse=True, return_counts=True)
-    several = counts[tie] > 1
-    sequences, depths, tie = sequences[several], depths[several], tie[several]
+    shares = bucket[sequences] >= 0
+    sequences, depths = sequences[shares], depths[shares]
+    _, number, counts = np.unique(bucket[sequences], return_inverse=True, return_counts=True)
+    several = counts[number] > 1
+    sequences, depths, number = sequences[several], depths[several], number[several]
     # Where a bucket spans depths, its last member counts: all are known when that is.
     deepest = np.zeros(len(counts), np.int64)
-    np.maximum.at(deepest, tie, depths)
-    order = np.lexsort((sequences, tie, deepest[tie]))
-    starts = np.flatnonzero(np.diff(tie[order], prepend=-1))
+    np.maximum.at(deepest, number, depths)
+    order = np.lexsort((sequences, number, deepest[number]))
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
     members.append(sequences[order])
     lengths.append(np.diff(np.append(starts, len(order))))
-    at = deepest[tie[order][starts]]
+    at = deepest[number[order][starts]]
     first_level = len(levels)
     of_group = own[:, DEPTH].astype(np.int64)
     for depth in np.unique(of_group).tolist():
       begin, end = np.searchsorted(of_group, [depth, depth + 1]).tolist()
       first, last = np.searchsorted(at, [depth, depth + 1]).tolist()
-      levels.append((first_group + begin, first_group + end, num_ties + first, num_ties + last))
+      levels.append((first_group + begin, first_group + end, num_shared + first, num_shared + last))
     players.append((first_level, len(levels)))
     first_group += len(own)
-    num_ties += len(starts)
-  return Ties(
+    num_shared += len(starts)
+  return SharedInfosets(
     np.concatenate(members).astype(np.uint32),
     np.cumsum(np.concatenate(lengths)).astype(np.uint32),
     np.array(levels, np.uint64).reshape(-1, 4),
@@ -120,14 +126,14 @@ def build_ties(groups: Sequence[Uint64s], bucket: Int64s) -> Ties:
   )
 
 
-def spans_depths(ties: Ties, groups: Uint64s) -> bool:
-  """Returns whether some tied sequences have more infosets of their owner above them than others of the same tie."""
+def spans_depths(shared_infosets: SharedInfosets, groups: Uint64s) -> bool:
+  """Returns whether some sequences have more infosets of their owner above them than others of their set."""
   sequences, depths = _sequences(groups.astype(np.int64))
   depth = np.zeros(int(sequences.max(initial=0)) + 1, np.int64)
   depth[sequences] = depths
-  starts = ties.starts.astype(np.int64)
-  first = np.repeat(ties.members[starts[:-1]], np.diff(starts))
-  return bool((depth[ties.members] != depth[first]).any())
+  starts = shared_infosets.starts.astype(np.int64)
+  first = np.repeat(shared_infosets.members[starts[:-1]], np.diff(starts))
+  return bool((depth[shared_infosets.members] != depth[first]).any())
 
 
 def _sequences(groups: Int64s) -> tuple[Int64s, Int64s]:
@@ -140,21 +146,21 @@ def _sequences(groups: Int64s) -> tuple[Int64s, Int64s]:
   return np.concatenate(sequences), np.concatenate(depths)
 
 
-def pooled(ties: Ties, sequence_form: Float64s) -> Float64s:
-  """Returns numbers over sequences with those of tied ones replaced by their sum."""
+def pooled(shared_infosets: SharedInfosets, sequence_form: Float64s) -> Float64s:
+  """Returns numbers over sequences with those of shared ones replaced by their sum."""
   result = sequence_form.copy()
-  if len(ties.members):
-    starts = ties.starts.astype(np.int64)
-    sums = np.add.reduceat(sequence_form[ties.members], starts[:-1])
-    result[ties.members] = np.repeat(sums, np.diff(starts))
+  if len(shared_infosets.members):
+    starts = shared_infosets.starts.astype(np.int64)
+    sums = np.add.reduceat(sequence_form[shared_infosets.members], starts[:-1])
+    result[shared_infosets.members] = np.repeat(sums, np.diff(starts))
   return result
 
 
 @inlined
-def carry_worth(
+def value_backward_pass(
   begin: int, end: int, tree: Tree, strategy: AnyFloats, utility: AnyFloats, value: AnyFloats
 ) -> None:
-  """Does what `sweep_up` does where an infoset is worth what its strategy makes of its utilities."""
+  """Does what `backward_pass` does where an infoset is worth what its strategy makes of its utilities."""
   groups, parent = tree.groups, tree.parent
   for back in range(end - begin):
     group = end - _ONE - back
@@ -174,13 +180,17 @@ def carry_worth(
 
 
 @inlined
-def pool(begin: int, end: int, ties: Ties, utility: AnyFloats, shared: AnyFloats) -> None:
-  """Replaces the utilities of tied sequences of some levels by their sums, written to `shared`."""
-  members, starts = ties.members, ties.starts
-  for tie in range(ties.levels[begin, _FIRST_TIE], ties.levels[end - _ONE, _END_TIE]):
-    first, last = np.uint64(starts[tie]), np.uint64(starts[tie + _ONE])
+def pool(
+  begin: int, end: int, shared_infosets: SharedInfosets, utility: AnyFloats, shared: AnyFloats
+) -> None:
+  """Replaces the utilities of shared sequences of some levels by their sums, written to `shared`."""
+  members, starts = shared_infosets.members, shared_infosets.starts
+  for number in range(
+    shared_infosets.levels[begin, _FIRST_SET], shared_infosets.levels[end - _ONE, _END_SET]
+  ):
+    first, last = np.uint64(starts[number]), np.uint64(starts[number + _ONE])
     if last - first == _TWO:
-      # Most ties are pairs, and shorter than what a loop takes to set up.
+      # Most sets are pairs, and shorter than what a loop takes to set up.
       one, other = members[first], members[first + _ONE]
       shared[one] = shared[other] = utility[one] + utility[other]
       continue
@@ -191,14 +201,14 @@ def pool(begin: int, end: int, ties: Ties, utility: AnyFloats, shared: AnyFloats
       shared[members[place]] = total
 
 
-def tied_sweep_up_signature(number: Any) -> Any:
-  """Returns the signature of `tied_sweep_up` in a precision."""
+def shared_backward_pass_signature(number: Any) -> Any:
+  """Returns the signature of `shared_backward_pass` in a precision."""
   block_kernel = types.FunctionType(block_signature(number))
   return types.void(
     block_kernel,
     types.boolean,
     COUNT,
-    TIES,
+    SHARED_INFOSETS,
     TREE,
     *[floats(number)] * 3,
     floats(number, 2),
@@ -208,12 +218,12 @@ def tied_sweep_up_signature(number: Any) -> Any:
   )
 
 
-@kernel(tied_sweep_up_signature)
-def tied_sweep_up(
+@kernel(shared_backward_pass_signature)
+def shared_backward_pass(
   block_kernel: Kernel,
   chooses: bool,
   player: int,
-  ties: Ties,
+  shared_infosets: SharedInfosets,
   tree: Tree,
   strategy: AnyFloats,
   utility: AnyFloats,
@@ -223,15 +233,15 @@ def tied_sweep_up(
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
-  """Does what `sweep_up` does, with pooled utilities for the block kernel.
+  """Does what `backward_pass` does, with pooled utilities for the block kernel.
 
   Args:
     block_kernel: what learns.
     chooses: whether infosets are worth what they are under the strategies that the kernel chooses, level by level from
       the deepest; or under those that it finds.
     player: whose groups.
-    ties: see `Ties`.
-    tree: see `sweep_up`, as for all others but `shared`.
+    shared_infosets: see `SharedInfosets`.
+    tree: see `backward_pass`, as for all others but `shared`.
     strategy: likewise.
     utility: likewise; if infosets do not choose, pooled in the end.
     shared: room for pooled utilities, if infosets choose.
@@ -240,16 +250,18 @@ def tied_sweep_up(
     parameters: likewise.
     scratch: likewise.
   """
-  levels, alone = ties.levels, Tree(tree.groups, _NOWHERE, tree.scale)
-  first, last = ties.players[player, 0], ties.players[player, 1]
+  levels, alone = shared_infosets.levels, Tree(tree.groups, _NOWHERE, tree.scale)
+  first, last = shared_infosets.players[player, 0], shared_infosets.players[player, 1]
   if last == first:
     return
   if not chooses:
     begin, end = levels[first, _FIRST_GROUP], levels[last - _ONE, _END_GROUP]
-    carry_worth(begin, end, tree, strategy, utility, scratch.value)
+    value_backward_pass(begin, end, tree, strategy, utility, scratch.value)
     # Nobody asks for these any more.
-    pool(first, last, ties, utility, utility)
-    sweep_up(block_kernel, begin, end, alone, strategy, utility, state, local, parameters, scratch)
+    pool(first, last, shared_infosets, utility, utility)
+    backward_pass(
+      block_kernel, begin, end, alone, strategy, utility, state, local, parameters, scratch
+    )
     return
   groups = tree.groups
   for back in range(last - first):
@@ -259,6 +271,8 @@ def tied_sweep_up(
       row = groups[group, 0]
       for i in range(row, row + groups[group, 1] * groups[group, 3]):
         shared[i] = utility[i]
-    pool(level, level + _ONE, ties, utility, shared)
-    sweep_up(block_kernel, begin, end, alone, strategy, shared, state, local, parameters, scratch)
-    carry_worth(begin, end, tree, strategy, utility, scratch.value)
+    pool(level, level + _ONE, shared_infosets, utility, shared)
+    backward_pass(
+      block_kernel, begin, end, alone, strategy, shared, state, local, parameters, scratch
+    )
+    value_backward_pass(begin, end, tree, strategy, utility, scratch.value)

@@ -110,7 +110,7 @@ def new_scratch(dtype: npt.DTypeLike = np.float64) -> Scratch:
 
 
 @inlined
-def sweep_up(
+def backward_pass(
   kernel: Kernel,
   begin: int,
   end: int,
@@ -171,7 +171,7 @@ def dither_after(total: float) -> float:
 
 
 @inlined
-def sweep_down(
+def forward_pass(
   begin: int,
   end: int,
   tree: Tree,
@@ -232,7 +232,7 @@ def sweep_down(
     scratch_type(number),
   )
 )
-def tree_up(
+def tree_backward_pass(
   block_kernel: Kernel,
   tree: Tree,
   strategy: AnyFloats,
@@ -242,15 +242,17 @@ def tree_up(
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
-  """`sweep_up` over all groups."""
+  """`backward_pass` over all groups."""
   groups = np.uint64(tree.groups.shape[0])
-  sweep_up(block_kernel, _ZERO, groups, tree, strategy, utility, state, local, parameters, scratch)
+  backward_pass(
+    block_kernel, _ZERO, groups, tree, strategy, utility, state, local, parameters, scratch
+  )
 
 
 @kernel(
   lambda number: types.void(TREE, *[floats(number)] * 3, scratch_type(number), *[types.float64] * 3)
 )
-def tree_down(
+def tree_forward_pass(
   tree: Tree,
   strategy: AnyFloats,
   sequence_form: AnyFloats,
@@ -260,9 +262,9 @@ def tree_down(
   weight_after: float,
   total: float,
 ) -> None:
-  """`sweep_down` over all groups; the weights of the average sum to `total` so far."""
+  """`forward_pass` over all groups; the weights of the average sum to `total` so far."""
   groups = np.uint64(tree.groups.shape[0])
-  sweep_down(
+  forward_pass(
     _ZERO,
     groups,
     tree,
@@ -277,7 +279,7 @@ def tree_down(
 
 
 @inlined
-def sweep_reach(
+def reach_pass(
   begin: int,
   end: int,
   tree: Tree,
@@ -302,12 +304,12 @@ def sweep_reach(
 
 @kernel(lambda number: types.void(TREE, *[floats(number)] * 2, scratch_type(number)))
 def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
-  """`sweep_reach` over all groups."""
-  sweep_reach(_ZERO, np.uint64(tree.groups.shape[0]), tree, strategy, sequence_form, scratch)
+  """`reach_pass` over all groups."""
+  reach_pass(_ZERO, np.uint64(tree.groups.shape[0]), tree, strategy, sequence_form, scratch)
 
 
 @inlined
-def sweep_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
+def adopt_pass(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
   """Turns sequence form into local strategies; where an owner does not play to, they stay as they are."""
   groups, parent = tree.groups, tree.parent
   for group in range(np.uint64(groups.shape[0])):
@@ -323,5 +325,5 @@ def sweep_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> No
 
 @kernel(lambda number: types.void(TREE, *[floats(number)] * 2))
 def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
-  """`sweep_adopt` over all groups."""
-  sweep_adopt(tree, sequence_form, strategy)
+  """`adopt_pass` over all groups."""
+  adopt_pass(tree, sequence_form, strategy)

@@ -53,9 +53,9 @@ class CompiledEngine:
     self._actions = np.concatenate(compiled.actions)
     self._scheme = scheme
     self._shared = compiled.shared_entries
-    if compiled.ties is not None and scheme.average_type is AverageType.FULL:
+    if compiled.shared_infosets is not None and scheme.average_type is AverageType.FULL:
       raise errors.AbstractionError(
-        f"{compiled} has infosets that are tied: there is no one way to them by which full averages could be weighted. "
+        f"{compiled} has shared infosets: there is no one way to them by which full averages could be weighted. "
         "Take another average_type, such as AverageType.SIMPLE."
       )
     self._counters = counters

@@ -11,7 +11,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Uint64s
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.promises import (
+from spiel_cfr.games.openspiel.state_checks import (
   PROBABILITY_TOLERANCE,
   chance_outcomes,
   check_actions,

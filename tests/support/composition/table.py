@@ -179,7 +179,7 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.AbstractionError,
-    "Full averages are weighted by the one way in which a player comes to an infoset, and tied infosets have several.",
+    "Full averages are weighted by the one way in which a player comes to an infoset; shared infosets have several.",
     "AverageType.SIMPLE",
     lambda cell: cell.form.forgets and cell.solver == "external_sampling_full",
   ),

@@ -136,7 +136,7 @@ class PartWalk:
     ]
 
   def kept(self, number: int, player: int) -> tuple[AnyFloats, AnyFloats]:
-    """Returns what a subtree's sweeps up have left for the trunk, utilities and predictions: the arrays themselves."""
+    """Returns what a subtree's backward passes have left for the trunk: the arrays of utilities and predictions."""
     return self._kept[number][player]
 
   def for_each_subtree(self, work: Callable[[int, Workspace], None]) -> None:
@@ -169,7 +169,7 @@ class PartWalk:
     self.parts[number].payoff.gradient_into(player, opponent, workspace.utility[player][0])
 
   def keep(self, number: int, player: int, workspace: Workspace) -> None:
-    """Notes what a subtree's sweeps up have left for the trunk."""
+    """Notes what a subtree's backward passes have left for the trunk."""
     part = self.parts[number]
     begin, end = part.own_length(player), part.length(player)
     for kept, swept in zip(self._kept[number][player], workspace.utility[player], strict=True):
