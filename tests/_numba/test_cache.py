@@ -389,7 +389,7 @@ def own(x):
   return x + 1.0
 
 print(int(Kernel(own, types.float64(types.float64))(2.0)), take_best.address > 0)
-print(spiel_cfr.load_game("kuhn_poker"))
+print(spiel_cfr.games.load_game("kuhn_poker"))
 """
 
 
