@@ -101,10 +101,10 @@ def test_traces_and_checkpoints(tmp_path):
   solution = spiel_cfr.solve(
     "kuhn_poker",
     exploitability=1e-6,
-    traces=[spiel_cfr.open_trace(path)],
+    traces=[spiel_cfr.runs.open_trace(path)],
     checkpoints=checkpoints,
   )
-  _, rows = spiel_cfr.read_trace(path)
+  _, rows = spiel_cfr.runs.read_trace(path)
   assert rows[-1].nash_conv <= 2e-6
   solver = spiel_cfr.RestartedCFRSolver("kuhn_poker")
   checkpoints.resume(solver)

@@ -29,7 +29,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
-from spiel_cfr.policies.exact_policy import Found
+from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.runs.run_schedules import Powers
 
 # Numbers that a solver keeps for each sequence: regrets, strategy, sequence form, average, utilities.
@@ -58,7 +58,7 @@ class Stage:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Refined(Found):
+class Refined(SolvedPolicy):
   """What `solve_refining` has found.
 
   Attributes:

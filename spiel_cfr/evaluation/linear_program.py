@@ -24,7 +24,7 @@ from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payof
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
-from spiel_cfr.policies.exact_policy import Found
+from spiel_cfr.policies.solved_policy import SolvedPolicy
 
 Method = Literal["simplex", "interior", "pdlp"]
 _SCIPY = {"simplex": "highs-ds", "interior": "highs-ipm"}
@@ -33,7 +33,7 @@ _FEASIBLE = 1e-10
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class LPSolution(Found):
+class LPSolution(SolvedPolicy):
   """What `solve_lp` has found.
 
   Attributes:

@@ -295,7 +295,8 @@ def test_slow_compilation_is_announced(stream, monkeypatch):
 
 SCRIPT = """
 from absl import flags
-from spiel_cfr import RegretMinimizer, FullWidthSolver, block_kernel
+from spiel_cfr import RegretMinimizer, FullWidthSolver
+from spiel_cfr.regret_minimizers import block_kernel
 from spiel_cfr.games.sequence_form.blocks import sequence
 
 flags.DEFINE_string("flag_of_test", "", "defined twice if imported twice")
@@ -388,7 +389,7 @@ def own(x):
   return x + 1.0
 
 print(int(Kernel(own, types.float64(types.float64))(2.0)), take_best.address > 0)
-print(spiel_cfr.load_game("kuhn_poker"))
+print(spiel_cfr.games.load_game("kuhn_poker"))
 """
 
 

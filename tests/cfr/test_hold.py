@@ -23,11 +23,11 @@ SOLVERS = {
 
 def constrained_value(compiled, held, probabilities):
   """Returns player 0's value where some infosets of both players have no choice, by a linear program of its own."""
-  payoffs = spiel_cfr.payoff_matrix(compiled)
+  payoffs = spiel_cfr.evaluation.payoff_matrix(compiled)
   rows, right = [], []
   for player, tree in enumerate(compiled.treeplexes):
-    places = {int(s): i for i, s in enumerate(spiel_cfr.sequences(compiled, player))}
-    matrix = [spiel_cfr.constraint_matrix(compiled, player).toarray()]
+    places = {int(s): i for i, s in enumerate(spiel_cfr.evaluation.sequences(compiled, player))}
+    matrix = [spiel_cfr.evaluation.constraint_matrix(compiled, player).toarray()]
     for block, infosets in tree.blocks():
       for i in range(block.shape[1]):
         if not held[tree.first_infoset + infosets.start + i]:

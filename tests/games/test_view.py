@@ -163,7 +163,7 @@ def test_first_states_are_of_the_view():
 def test_compiled_games_have_a_view(tmp_path):
   for compiled in (
     spiel_cfr.compile_game("leduc_poker", action_filter=drop_first),
-    spiel_cfr.compile_public_game("leduc_poker", drop_first),
+    spiel_cfr.poker.compile_public_game("leduc_poker", drop_first),
   ):
     assert compiled.view.action_filter is drop_first
     assert compiled.game is compiled.view.game

@@ -290,7 +290,7 @@ def test_it_is_ahead_of_regret_matching_under_simultaneous_updates():
 )
 def test_vector_forms_do_the_same_given_the_same_bounds(form):
   """In vector form D is known less exactly; with those of the vector form a list of payoffs gives the same iterates."""
-  plain = spiel_cfr.compile_public_game(form.load(), partitioned=False)
+  plain = spiel_cfr.poker.compile_public_game(form.load(), partitioned=False)
   solver = spiel_cfr.StablePredictiveCFRSolver(form.compiled)
   solver.run(10)
   expected = _agrees(plain, iterations=10, delta=0.001).current_sequence_form()
@@ -305,7 +305,7 @@ def test_vector_forms_do_the_same_given_the_same_bounds(form):
 def test_loss_bounds_of_parts_are_those_of_the_whole():
   endgame = poker_games.random_endgame(3, 3, poker_games.TURN).load()
   whole, parts = (
-    spiel_cfr.compile_public_game(endgame, poker_games.check_or_pot, partitioned=partitioned)
+    spiel_cfr.poker.compile_public_game(endgame, poker_games.check_or_pot, partitioned=partitioned)
     for partitioned in (False, True)
   )
   assert (whole.loss_bounds == parts.loss_bounds).all()
@@ -338,7 +338,7 @@ def test_farina2019_steps_are_in_the_units_of_the_file():
     )
 
   for each in (endgame, louder):
-    game = spiel_cfr.compile_public_game(each.load(), poker_games.check_or_pot)
+    game = spiel_cfr.poker.compile_public_game(each.load(), poker_games.check_or_pot)
     inferred, paper = constants(game)
     assert inferred.steps == pytest.approx(paper.kappa * game.layout.deal.total)
     steps.append(inferred.steps)

@@ -116,14 +116,16 @@ def attempt(case: Case, value: Any) -> None:
       holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
       function = getattr(holder, case.function)
     named = {**_arguments(function), case.parameter: value}
-    if function is spiel_cfr.optimize_parameters:
-      named["game"] = spiel_cfr.linear_game(_kuhn(), spiel_cfr.kuhn_bets)
-    if function in (spiel_cfr.equity_histograms, spiel_cfr.next_histograms):
+    if function is spiel_cfr.parametric_games.optimize_parameters:
+      named["game"] = spiel_cfr.parametric_games.linear_game(
+        _kuhn(), spiel_cfr.parametric_games.kuhn_bets
+      )
+    if function in (spiel_cfr.abstraction.equity_histograms, spiel_cfr.abstraction.next_histograms):
       # Public cards are to come.
       game = named["game"] = _in_parts()
       if "labels" in named:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
-    if function in (spiel_cfr.shard, spiel_cfr.solve_refining):
+    if function in (spiel_cfr.runs.shard, spiel_cfr.abstraction.solve_refining):
       named["game"] = _in_parts()
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "paper"} | named
@@ -244,22 +246,22 @@ def _compiled() -> spiel_cfr.CompiledGame:
 @functools.cache
 def _public_game() -> Any:
   """Games stay as they are, and that a deal of each board is as in OpenSpiel need not be checked for every call."""
-  return spiel_cfr.compile_public_game(**_arguments(spiel_cfr.compile_public_game))
+  return spiel_cfr.poker.compile_public_game(**_arguments(spiel_cfr.poker.compile_public_game))
 
 
 @functools.cache
 def _in_parts() -> Any:
-  return spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
+  return spiel_cfr.poker.compile_public_game("leduc_poker", partitioned=True)
 
 
 @functools.cache
 def _bucketed_hands() -> Any:
-  return spiel_cfr.abstract(instance(spiel_cfr.PublicGame), _hand_buckets())
+  return spiel_cfr.abstraction.abstract(instance(spiel_cfr.poker.PublicGame), _hand_buckets())
 
 
 def _hand_buckets() -> Any:
-  game = instance(spiel_cfr.PublicGame)
-  return spiel_cfr.hand_buckets(
+  game = instance(spiel_cfr.poker.PublicGame)
+  return spiel_cfr.abstraction.hand_buckets(
     game, [np.arange(len(own)) // 2 for own in game.layout.boards[0].hands]
   )
 
@@ -313,24 +315,24 @@ _bases: dict[str, Callable[[], Any]] = {
   "below": lambda: 0.5,
   "above": lambda: 2.0,
   "regrets": lambda: policies.uniform(_compiled()),
-  "components": lambda: spiel_cfr.kuhn_bets,
+  "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
 }
 
 
 # Of classes whose objects are found rather than made.
-def _ray_executor() -> spiel_cfr.RayExecutor:
+def _ray_executor() -> spiel_cfr.runs.RayExecutor:
   """One that starts no Ray, and finds one core."""
-  executor = spiel_cfr.RayExecutor()
+  executor = spiel_cfr.runs.RayExecutor()
   executor.ray = unittest.mock.MagicMock()
   return executor
 
 
 _instances: dict[type, Callable[[], Any]] = {
-  spiel_cfr.PublicGame: _public_game,
-  spiel_cfr.RayExecutor: _ray_executor,
-  spiel_cfr.BucketedHands: _bucketed_hands,
-  spiel_cfr.HandBuckets: _hand_buckets,
+  spiel_cfr.poker.PublicGame: _public_game,
+  spiel_cfr.runs.RayExecutor: _ray_executor,
+  spiel_cfr.abstraction.BucketedHands: _bucketed_hands,
+  spiel_cfr.abstraction.HandBuckets: _hand_buckets,
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 
@@ -347,7 +349,7 @@ def _arguments(function: Any) -> dict[str, Any]:
       hint = hints.get(name)
       if hint is spiel_cfr.CompiledGame:
         result[name] = _compiled()
-      elif hint is spiel_cfr.PublicGame:
+      elif hint is spiel_cfr.poker.PublicGame:
         result[name] = instance(hint)
       else:
         result[name] = _bases[name]()
@@ -372,7 +374,7 @@ def _use(result: Any) -> None:
     assert math.isfinite(result.nash_conv())
   elif isinstance(result, spiel_cfr.RegretMinimizer):
     _use(spiel_cfr.FullWidthSolver(_compiled(), result))
-  elif isinstance(result, spiel_cfr.Every | spiel_cfr.Powers):
+  elif isinstance(result, spiel_cfr.runs.Every | spiel_cfr.runs.Powers):
     assert result(5) > 5
   elif isinstance(result, spiel_cfr.Checkpoints):
     assert result.schedule(5) > 5

@@ -28,7 +28,7 @@ ITERATIONS = 12
 _ROUNDING = 1e-12
 _SINGLE = 1e-6
 # Networks are compiled for every shape, which takes seconds a form; tests/deep has them.
-_DEEP = (spiel_cfr.DeepCFRSolver, spiel_cfr.DeepDiscountedCFRSolver)
+_DEEP = (spiel_cfr.DeepCFRSolver, spiel_cfr.deep_cfr.DeepDiscountedCFRSolver)
 _LEARNS_QUICKLY: dict[str, Any] = {"network": LeastSquares(), "num_traversals": 5}
 
 
@@ -48,7 +48,7 @@ class Context:
   def arguments(self) -> dict[str, Any]:
     """What its constructor is given besides the game."""
     cls = catalogue.SOLVERS[self.name].family
-    seed = {"seed": 0} if issubclass(cls, spiel_cfr.SamplingSolver) else {}
+    seed = {"seed": 0} if issubclass(cls, spiel_cfr.mccfr.SamplingSolver) else {}
     return {**seed, **(_LEARNS_QUICKLY if issubclass(cls, _DEEP) else {})}
 
   def solver(self, iterations: int = 0, game: spiel_cfr.CompiledGame | None = None) -> Any:
@@ -252,7 +252,7 @@ def warm_start(context: Context) -> None:
   _assert_equal(solver, whole)
   _assert_equal(loaded, whole)
   assert np.isfinite(solver.nash_conv())
-  assert type(spiel_cfr.transfer(solver, game)) is type(solver)
+  assert type(spiel_cfr.cfr.transfer(solver, game)) is type(solver)
 
 
 def pruning(context: Context) -> None:
@@ -367,7 +367,7 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
 
   It does between best responses that are equally good, and where only trembles of 1e-10 lead.
   """
-  decided = spiel_cfr.CFRBRSolver, spiel_cfr.RTCFRPlusSolver
+  decided = spiel_cfr.CFRBRSolver, spiel_cfr.first_order.RTCFRPlusSolver
   return _has_the_same_steps(entry) and entry.solver not in decided
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
-from spiel_cfr import SamplingSolver, catalogue, errors
+from spiel_cfr import catalogue, errors
 from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.openspiel.loading import can_be_loaded_again
+from spiel_cfr.mccfr import SamplingSolver
 
 WORKS = "works"
 
