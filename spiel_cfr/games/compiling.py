@@ -31,7 +31,7 @@ from spiel_cfr.poker import public_game
 DEFAULT_MAX_NODES = 20_000_000
 DEFAULT_MAX_BYTES = 1_500_000_000
 
-AnyGame: TypeAlias = "str | pyspiel.Game | CompiledGame"
+AnyGame: TypeAlias = str | pyspiel.Game | CompiledGame
 
 
 def compile_game(
