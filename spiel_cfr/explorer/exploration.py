@@ -192,8 +192,8 @@ def _curves(traces: AnyTrace | Mapping[str, AnyTrace] | None) -> list[dict[str, 
   if traces is None:
     return []
   if not isinstance(traces, Mapping):
-    is_file = isinstance(traces, str | os.PathLike)
-    traces = {pathlib.Path(traces).stem if is_file else "run": traces}
+    name = pathlib.Path(traces).stem if isinstance(traces, str | os.PathLike) else "run"
+    traces = {name: traces}
   result = []
   for name, trace in traces.items():
     rows: Any = read_trace(trace).rows if isinstance(trace, str | os.PathLike) else trace
