@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-import scipy.cluster.vq
+import scipy  # its `cluster` is imported when it is used
 
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s, Int64s

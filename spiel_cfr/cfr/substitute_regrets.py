@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
+import scipy  # its `optimize` is imported when it is used
 
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel

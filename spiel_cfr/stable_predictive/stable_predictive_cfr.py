@@ -32,8 +32,8 @@ from spiel_cfr.stable_predictive.adaptive_steps import (
   adaptive_steps,
   constant_steps,
 )
-from spiel_cfr.stable_predictive.certificate import certify
 from spiel_cfr.stable_predictive.certificate_report import Certificate
+from spiel_cfr.stable_predictive.certifying import certify
 from spiel_cfr.stable_predictive.paper_steps import (
   PaperSteps,
   StepSizeTable,

@@ -12,6 +12,7 @@ from scipy import optimize, sparse
 import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr.policies import locked
+from spiel_cfr.stable_predictive import certificate
 
 SOLVERS = {
   "cfr+": spiel_cfr.CFRPlusSolver,
@@ -63,7 +64,7 @@ def test_what_is_free_is_optimal(name, seed):
   probabilities = policies.behavioral_form(compiled, rng.random(compiled.end))
   part = policies.to_dict(compiled, probabilities)
   solver.lock({key: part[key] for key in names})
-  expected = constrained_value(compiled, solver._held, probabilities)
+  expected = constrained_value(compiled, solver.state.locked, probabilities)
   free = spiel_cfr.solve_lp(compiled).value
   assert abs(expected - free) > 1e-3
   solver.run(3000)
@@ -202,7 +203,7 @@ def test_no_certificate_of_what_no_theory_is_about():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker")
   solver.lock({"0": {0: 0.5, 1: 0.5}})
   solver.run(5)
-  with pytest.raises(errors.LockError, match="hold nothing"):
+  with pytest.raises(errors.LockError, match="lock nothing"):
     certificate(solver)
 
 
@@ -217,7 +218,7 @@ def test_mistakes():
   ):
     with pytest.raises(errors.PolicyError, match=words):
       solver.lock(part, names)
-  assert not solver._held.any()
+  assert not solver.state.locked.any()
   solver.run(1)
   with pytest.raises(errors.LockError, match="before the first iteration"):
     solver.lock({"0": {0: 1.0}})

@@ -10,6 +10,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.regret_minimizers.oftrl import OFTRL, Hedge, observe_and_choose
+from spiel_cfr.stable_predictive import certificate
 
 
 def dropped(probabilities, mass):

@@ -187,9 +187,13 @@ def _maker(cls: type) -> Any:
   )
 
 
+# What wrappers and certificates call of the solver inside, with numbers that they have checked.
+_INTERNAL = {"iteration_numbers", "minimizer_local", "slices"}
+
+
 def _methods(cls: type) -> Iterator[tuple[str, Any]]:
   for name in dir(cls):
-    if name.startswith("_") and name != "__call__":
+    if (name.startswith("_") and name != "__call__") or name in _INTERNAL:
       continue
     function = inspect.getattr_static(cls, name)
     function = getattr(function, "__func__", function)
@@ -293,6 +297,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "compiled": _compiled,
   # What can be pruned has this one.
   "minimizer": spiel_cfr.RegretMatching.plus,
+  "solver": lambda: spiel_cfr.CFRPlusSolver(_compiled()),
   "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),

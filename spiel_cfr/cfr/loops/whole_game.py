@@ -30,7 +30,7 @@ from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
-from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, block_signature
+from spiel_cfr.games.sequence_form.blocks import block_signature
 from spiel_cfr.games.sequence_form.shared_infosets import (
   NO_SHARED_INFOSETS,
   SHARED_INFOSETS,
@@ -101,11 +101,6 @@ class _Arrays(NamedTuple):
   scratch: Scratch
 
 
-@block_kernel
-def no_prediction(block: Block) -> None:
-  """Stands in for `predict` where there is none; never called."""
-
-
 def _signature(number: Any) -> Any:
   line = floats(number)
   step = types.FunctionType(block_signature(number))
@@ -150,8 +145,8 @@ def run_iterations(
   Args:
     gradient: the payoff's kernel.
     observe: the minimizer's kernels, see `regret_minimizers.regret_minimizer`.
-    predict: called if `predicts`.
-    shared_pass: `shared_backward_pass`, for games with shared infosets.
+    predict: absent where there is none.
+    shared_pass: `shared_backward_pass`; absent where no infosets are shared.
     predicts: whether the minimizer predicts.
     game: what they read.
     arrays: what they write to.
@@ -309,8 +304,10 @@ class WholeGameLoop(Loop):
     return bind(
       decisions.payoff.gradient.of(dtype),
       minimizer.observe.of(dtype),
-      (minimizer.predict or no_prediction).of(dtype),
-      shared_backward_pass.of(dtype),
+      minimizer.predict.of(dtype) if minimizer.predict else minimizer.observe.of(dtype).absent,
+      shared_backward_pass.of(dtype)
+      if game.shared_infosets
+      else shared_backward_pass.of(dtype).absent,
       self._predicts,
       _Game(
         decisions.payoff.arrays_of(dtype),

@@ -19,7 +19,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from composition.forms import Form
-from spiel_cfr import Solver, catalogue
+from spiel_cfr import Solver, catalogue, stable_predictive
 from spiel_cfr import policies as policy_forms
 from spiel_cfr.deep_cfr.network import LeastSquares
 
@@ -210,7 +210,7 @@ def copies(context: Context) -> None:
 def certificate(context: Context) -> None:
   """The certificate finds the theory kept, and on the enumerated game says the same."""
   solver = context.solver(ITERATIONS)
-  found = certificate(solver)
+  found = stable_predictive.certificate(solver)
   assert found.iterations == ITERATIONS
   in_game = spiel_cfr.evaluation.evaluate.evaluate(
     solver.compiled_game, solver.average_sequence_form()
@@ -222,7 +222,8 @@ def certificate(context: Context) -> None:
     assert check.holds, check
   is_same = context.form.is_vector and context.form.buckets is None
   if is_same and _has_the_same_steps(catalogue.SOLVERS[context.name]):
-    expected = context.solver(ITERATIONS, context.form.enumerated).certificate()
+    enumerated = context.solver(ITERATIONS, context.form.enumerated)
+    expected = stable_predictive.certificate(enumerated)
     assert [check.name for check in found.checks] == [check.name for check in expected.checks]
     assert found.gap == context.close(expected.gap)
     assert (found.guarantee is None) == (expected.guarantee is None)
