@@ -7,6 +7,7 @@ from spiel_cfr import catalogue, errors
 
 
 def test_no_public_solver_is_missing():
+<<<<<<< HEAD
   rooms = "cfr", "deep_cfr", "first_order", "mccfr", "stable_predictive"
   public = {
     getattr(room, name)
@@ -16,7 +17,23 @@ def test_no_public_solver_is_missing():
   }
   # Nothing can be made of these without more arguments than a game.
   bases = {spiel_cfr.Solver, spiel_cfr.FullWidthSolver, spiel_cfr.mccfr.SamplingSolver}
+=======
+  rooms = (
+    spiel_cfr.cfr,
+    spiel_cfr.stable_predictive,
+    spiel_cfr.first_order,
+    spiel_cfr.mccfr,
+    spiel_cfr.deep_cfr,
+  )
+  public = {
+    getattr(room, name) for room in rooms for name in room.__all__ if name.endswith("Solver")
+  }
+  # Nothing can be made of these without more arguments than a game.
+  bases = {spiel_cfr.Solver, spiel_cfr.mccfr.SamplingSolver}
+>>>>>>> toplevel
   assert {entry.solver for entry in catalogue.SOLVERS.values()} == public - bases
+  wrappers = {entry.wrapper for entry in catalogue.SOLVERS.values()}
+  assert wrappers == {None, spiel_cfr.Restarted, spiel_cfr.Pruned}
 
 
 @pytest.mark.parametrize("name", catalogue.SOLVERS)

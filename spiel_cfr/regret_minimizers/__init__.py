@@ -2,9 +2,8 @@
 
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
-from spiel_cfr.regret_minimizers.adaptive_oftrl import AdaptiveOFTRL
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
-from spiel_cfr.regret_minimizers.oftrl import OFTRL, Hedge
+from spiel_cfr.regret_minimizers.oftrl import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import (
@@ -19,8 +18,6 @@ from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
 from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
 
 __all__ = [
-  "OFTRL",
-  "AdaptiveOFTRL",
   "AdaptiveOptimisticDescent",
   "AsymmetricMatching",
   "Block",

@@ -4,7 +4,7 @@ Farina, Kroer, Brown and Sandholm, "Stable-Predictive Optimistic Counterfactual 
 infoset optimistic follow-the-regularized-leader with the last gradient as the prediction of the next. If strategies
 move slowly, predictions are good, and the gap of the average strategies of a two-player zero-sum game is O(T^-3/4),
 where regret matching has O(T^-1/2). How long steps may be for that is the question, to which there are several answers;
-docs/stable_predictive.md has them with proofs.
+docs/theory/stable_predictive.md has them with proofs.
 
 With other numbers of players or payoffs it runs too; regrets are then bounded, but promise no Nash equilibrium.
 """

@@ -11,6 +11,7 @@ from scipy import optimize, sparse
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr.policies import locked
 from spiel_cfr.stable_predictive import certificate
 
 SOLVERS = {
@@ -79,8 +80,8 @@ def test_what_is_free_is_optimal(name, seed):
 def reached(solver, infostate):
   """Whether the average's owner plays to an infoset; where not, the average is uniform."""
   game = solver.compiled_game
-  held, _ = policies.locked_part(game, {infostate: game_policy(game)[infostate]})
-  sequences = policies.locked_sequences(game, held)
+  held, _ = locked.locked_part(game, {infostate: game_policy(game)[infostate]})
+  sequences = locked.locked_sequences(game, held)
   return solver.average_sequence_form()[sequences].sum() > 0
 
 

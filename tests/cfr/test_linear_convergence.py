@@ -1,4 +1,4 @@
-"""The theorem of docs/restarts.md, every inequality of it, on matrix games whose sharpness can be computed."""
+"""The theorem of docs/theory/restarts.md, every inequality of it, on matrix games whose sharpness can be computed."""
 
 import math
 
@@ -129,7 +129,7 @@ def test_solvers_do_what_the_theorem_says(seed, part, stretches):
   form[order] = z
   solver.init_from_strategy(form)
   state = solver.state_dict()
-  state["_state"][0][order] = c * z
+  state["regrets"][0][order] = c * z
   solver.load_state_dict(state)
   nash_convs = [_nash_conv(matrix, z)]
   for _ in range(stretches):

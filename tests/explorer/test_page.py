@@ -163,7 +163,7 @@ def test_what_makes_no_sense_is_refused(tmp_path, solution):
 
 def test_huge_payoffs_are_numbers(tmp_path):
   compiled = spiel_cfr.compile_game("kuhn_poker")
-  found = describe(compiled, spiel_cfr.policy.uniform(compiled), **_ALL)
+  found = describe(compiled, spiel_cfr.policies.uniform(compiled), **_ALL)
   found.tree.values[:] = 1e300
   found.header.update(title="huge", players=2)
   path = tmp_path / "page.html"

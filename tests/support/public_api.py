@@ -1,8 +1,8 @@
 """Every number that a public function, constructor or method takes, found by inspection.
 
-`cases` walks `spiel_cfr.__all__`. What a call needs besides the number under test is looked up by the parameter's name
-in `_bases`, or else built by its annotation, so that new classes need no entry as long as their parameters have known
-names.
+`cases` walks the top level and the rooms. What a call needs besides the number under test is looked up by the
+parameter's name in `_bases`, or else built by its annotation, so that new classes need no entry as long as their
+parameters have known names.
 """
 
 import contextlib
@@ -83,7 +83,7 @@ def cases() -> Iterator[Case]:
       if not inspect.isabstract(thing):
         for method, function in _methods(thing):
           yield from _cases_of(f"{name}.{method}", thing, method, function)
-    elif callable(thing):
+    elif inspect.isfunction(thing):
       yield from _cases_of(name, None, thing, thing)
 
 
@@ -146,15 +146,27 @@ def instance(cls: type) -> Any:
 # What there is.
 
 
+def rooms() -> list[types.ModuleType]:
+  """Returns what has public names: the top level, the rooms, and the modules that are public as they are."""
+  found = [spiel_cfr, *(value for value in vars(spiel_cfr).values() if hasattr(value, "__all__"))]
+  return [*found, spiel_cfr.catalogue, spiel_cfr.errors]
+
+
 def _public() -> Iterator[tuple[str, Any]]:
-  for name in spiel_cfr.__all__:
-    thing = getattr(spiel_cfr, name)
-    if not isinstance(thing, types.ModuleType):
-      yield name, thing
-      continue
-    for inner, value in vars(thing).items():
-      if not inner.startswith("_") and getattr(value, "__module__", "") == thing.__name__:
-        yield f"{name}.{inner}", value
+  """Yields everything public once, by the shortest name: that of the top level, or else that in its room."""
+  seen: set[int] = set()
+  for room in rooms():
+    prefix = room.__name__.partition(".")[2]
+    for name, thing in vars(room).items():
+      listed = getattr(room, "__all__", None)
+      own = not name.startswith("_") and getattr(thing, "__module__", "") == room.__name__
+      if isinstance(thing, types.ModuleType) or not (own if listed is None else name in listed):
+        continue
+      # Solvers call networks, users name them.
+      is_network = inspect.isclass(thing) and issubclass(thing, spiel_cfr.deep_cfr.Approximator)
+      if id(thing) not in seen and not is_network and thing is not Any:
+        seen.add(id(thing))
+        yield f"{prefix}.{name}" if prefix else name, thing
 
 
 def _is_record(cls: type) -> bool:
@@ -170,12 +182,18 @@ def _is_record(cls: type) -> bool:
 def _maker(cls: type) -> Any:
   """Returns the function with which one makes objects of a class, None for its constructor."""
   found = re.search(r"Make one with `(\w+)`", cls.__doc__ or "")
-  return getattr(spiel_cfr, found[1]) if found else None
+  return (
+    next(getattr(room, found[1]) for room in rooms() if hasattr(room, found[1])) if found else None
+  )
+
+
+# What wrappers and certificates call of the solver inside, with numbers that they have checked.
+_INTERNAL = {"iteration_numbers", "minimizer_local", "slices"}
 
 
 def _methods(cls: type) -> Iterator[tuple[str, Any]]:
   for name in dir(cls):
-    if name.startswith("_") and name != "__call__":
+    if (name.startswith("_") and name != "__call__") or name in _INTERNAL:
       continue
     function = inspect.getattr_static(cls, name)
     function = getattr(function, "__func__", function)
@@ -201,7 +219,8 @@ def _numbers(function: Any) -> dict[str, bool]:
 def _hints(function: Any) -> dict[str, Any]:
   """Returns the annotation of each parameter, those in `**options` among them."""
   # Some aliases are strings, of what other modules import.
-  names = vars(spiel_cfr) | {"pyspiel": pyspiel}
+  names = {key: value for room in reversed(rooms()) for key, value in vars(room).items()}
+  names |= {"pyspiel": pyspiel}
   hints = typing.get_type_hints(inspect.unwrap(function), None, names, include_extras=True)
   hints.pop("return", None)
   for name in list(hints):
@@ -278,11 +297,17 @@ _bases: dict[str, Callable[[], Any]] = {
   "compiled": _compiled,
   # What can be pruned has this one.
   "minimizer": spiel_cfr.RegretMatching.plus,
+  "solver": lambda: spiel_cfr.CFRPlusSolver(_compiled()),
   "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),
   "name": lambda: "hsdcfr",
   "horizon": lambda: 10,
+  "first": lambda: 0.5,
+  "until": lambda: 10.0,
+  "gamma": lambda: 30.0,
+  "limit": lambda: 2.0,
+  "half": lambda: 1.0,
   "iterations": lambda: 3,
   "iteration": lambda: 3,
   "every": lambda: 2,
