@@ -88,7 +88,9 @@ Missing = Callable[[str, str, int], list[int]]
 def make(column: str, game: CompiledGame, horizon: int) -> spiel_cfr.Solver:
   """Returns the solver of a column."""
   if column in WRAPPED:
-    return Restarted(catalogue.make(WRAPPED[column], game, horizon))
+    wrapped = catalogue.make(WRAPPED[column], game, horizon)
+    assert isinstance(wrapped, spiel_cfr.FullWidthSolver)
+    return Restarted(wrapped)
   return catalogue.make((RIVALS | OURS)[column], game, horizon)
 
 

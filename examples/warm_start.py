@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> None:
     draw(curves, source.exploitability())
 
 
-def simultaneous(game: spiel_cfr.CompiledGame) -> TabularCFRSolver:
+def simultaneous(game: spiel_cfr.CompiledGame) -> spiel_cfr.FullWidthSolver:
   """CFR with simultaneous updates, for which the theory is exact."""
   return TabularCFRSolver(game, alternating_updates=False)
 

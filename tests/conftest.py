@@ -3,7 +3,10 @@
 import contextlib
 import importlib.metadata
 import os
+import pathlib
 import signal
+import subprocess
+import sys
 
 import hypothesis
 import numpy as np
@@ -31,6 +34,19 @@ _XLA_FLAGS = (
 with contextlib.suppress(importlib.metadata.PackageNotFoundError):
   if importlib.metadata.version("jaxlib").startswith("0.10."):
     os.environ.setdefault("XLA_FLAGS", _XLA_FLAGS)
+
+
+_ROOT = pathlib.Path(__file__).parent.parent
+
+
+def pytest_sessionstart(session):
+  """Compiles all kernels once where all tests are run in several processes, before xdist starts these."""
+  config = session.config
+  whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
+  if whole and config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+    program = _ROOT / "tests" / "support" / "compile_kernels.py"
+    environment = os.environ | {"PYTHONPATH": str(_ROOT)}
+    subprocess.run([sys.executable, str(program)], env=environment, check=True)
 
 
 @pytest.fixture(autouse=True)

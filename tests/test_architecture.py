@@ -7,8 +7,6 @@ import pathlib
 import re
 import tomllib
 
-import pytest
-
 _ROOT = pathlib.Path(__file__).parent.parent
 _PACKAGE = "spiel_cfr"
 
@@ -112,15 +110,15 @@ def test_every_room_has_a_place():
   assert rooms == set(ORDER)
 
 
-@pytest.mark.parametrize("module", modules())
-def test_imports_go_one_way(module):
+def test_imports_go_one_way():
   place = {name: index for index, name in enumerate(ORDER)}
   upward = [
-    name
-    for name in arrows()[module]
+    f"{module} imports {name}, which is built after it"
+    for module, names in arrows().items()
+    for name in names
     if place.get(room(name), -1) > place.get(room(module), len(ORDER))
   ]
-  assert not upward, f"{module} imports what is built after it: {upward}"
+  assert not upward
 
 
 def test_no_module_is_imported_that_is_not_there():
@@ -150,26 +148,37 @@ def test_no_circles():
   assert not circles, circles
 
 
-@pytest.mark.parametrize("module", modules())
-def test_imports_stand_at_the_top(module):
-  hidden = []
-  for function in ast.walk(tree(module)):
-    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-      continue
-    for node in ast.walk(function):
-      if isinstance(node, ast.Import | ast.ImportFrom):
-        names = imported(node, module)
-        if any(name.split(".")[0] not in _OPTIONAL for name in names):
-          hidden.append((node.lineno, names))
-  assert not hidden, f"{modules()[module]} imports inside a function: {hidden}"
+def functions(module):
+  return [
+    node
+    for node in ast.walk(tree(module))
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+  ]
 
 
-@pytest.mark.parametrize("module", modules())
-def test_nothing_is_imported_by_name(module):
-  """No `importlib.import_module` or `__import__`, which this test could not follow."""
-  names = {node.id for node in ast.walk(tree(module)) if isinstance(node, ast.Name)}
-  names |= {node.attr for node in ast.walk(tree(module)) if isinstance(node, ast.Attribute)}
-  assert not names & {"import_module", "__import__"}
+def test_imports_stand_at_the_top():
+  hidden = {
+    f"{modules()[module]}:{node.lineno} imports {name} inside a function"
+    for module in modules()
+    for function in functions(module)
+    for node in ast.walk(function)
+    if isinstance(node, ast.Import | ast.ImportFrom)
+    for name in imported(node, module)
+    if name.split(".")[0] not in _OPTIONAL
+  }
+  assert not hidden
+
+
+def test_nothing_is_imported_by_name():
+  """No `importlib.import_module` or `__import__`, which these tests could not follow."""
+  found = {
+    (module, name)
+    for module in modules()
+    for node in ast.walk(tree(module))
+    for name in [getattr(node, "id", getattr(node, "attr", None))]
+    if name in ("import_module", "__import__")
+  }
+  assert not found
 
 
 def test_optional_packages_are_extras():
@@ -179,7 +188,6 @@ def test_optional_packages_are_extras():
     assert re.search(rf"^{name}\b", extras, re.MULTILINE), name
 
 
-@pytest.mark.parametrize("module", modules())
-def test_files_are_short(module):
-  lines = len(modules()[module].read_text().splitlines())
-  assert lines <= _MOST_LINES, f"{modules()[module]} has {lines} lines, more than {_MOST_LINES}"
+def test_files_are_short():
+  lines = {str(path): len(path.read_text().splitlines()) for path in modules().values()}
+  assert {path: count for path, count in lines.items() if count > _MOST_LINES} == {}

@@ -3,7 +3,7 @@
 Most of a large game plays no part in its equilibrium. So begin with few actions, or few buckets of hands, and add what
 the whole game says is missing, until the policy is as good in the whole game as was asked for. After Brown and
 Sandholm, "Simultaneous Abstraction and Equilibrium Finding in Games" (2015). The solver starts warm from its own
-average whenever the game was refined, see docs/continuing.md.
+average whenever the game was refined, see docs/warm_starts.md.
 
     while NashConv in the whole game > target:
       iterate in the smaller game

@@ -128,7 +128,7 @@ def test_restarts_from_strategies() -> None:
     _solved(game, iterations=5) for game in (_game(), spiel_cfr.runs.shard(_game(), Here(), 2))
   ]
   for solver in solvers:
-    solver.restart_from(solver.average_sequence_form())
+    solver.init_from_strategy(solver.average_sequence_form())
     solver.run(5)
   assert _alike(*solvers)
 

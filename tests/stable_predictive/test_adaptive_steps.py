@@ -26,7 +26,7 @@ def _project(scores):
 
 
 class _Plain:
-  """One player: the equations of docs/stable_predictive.md, infoset by infoset."""
+  """One player: the equations of docs/theory/stable_predictive.md, infoset by infoset."""
 
   def __init__(self, tree, bounds, regularizer, prediction, delta, power):
     self.tree, self.regularizer, self.prediction = tree, regularizer, prediction

@@ -11,7 +11,7 @@ _HEAD = """# What works with what
 
 Every solver of `spiel_cfr.catalogue`, on every form of game, with every operation: {num_cells:,} cells, each of which
 works and agrees with the same game with all its histories listed, or raises a named error that says what to do instead.
-`make test` checks them and this page; `make composition` runs them and writes it.
+`make test-all` checks them, `make test` some of them and this page; `make composition` runs them and writes it.
 """
 
 

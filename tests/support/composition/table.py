@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
-from spiel_cfr import catalogue, errors
+from spiel_cfr import Solver, catalogue, errors
 from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.openspiel.loading import can_be_loaded_again
 from spiel_cfr.mccfr import SamplingSolver
@@ -210,21 +210,64 @@ def cells() -> Iterator[Cell]:
           yield Cell(form, solver, operation)
 
 
-def selected_cells() -> set[Cell]:
-  """Returns a quarter of the cells: for each form and solver, the operations that others have had least of.
+# One solver of each kind, see `kind`: with it, every form of game meets every kernel and every way to average.
+REPRESENTATIVES = (
+  "cfr",
+  "cfr+",
+  "dcfr",
+  "apcfr+",
+  "vadcfr",
+  "cfr_br",
+  "hedge",
+  "restarted",
+  "adaptive",
+  "stable_predictive",
+  "stable_predictive_last",
+  "stable_predictive_paper",
+  "cfr+_pruned",
+  "trembling_hand",
+  "domwu",
+  "external_sampling",
+  "outcome_sampling",
+  "chance_sampling",
+  "average_strategy_sampling",
+  "deep_cfr",
+  "deep_dcfr+",
+)
 
-  Of large games, and of deep solvers, it is one operation for each form and solver. Every operation is met on every
-  form, and every solver on every form.
+
+def kind(solver: Solver) -> object:
+  """Returns what solvers share that have the same code: a class or, of full-width solvers, a minimizer's kernel."""
+  if isinstance(solver, spiel_cfr.FullWidthSolver):
+    if solver._opponents == "best_response":
+      return solver._opponents
+    return solver.minimizer.observe
+  return FirstOrderSolver if isinstance(solver, FirstOrderSolver) else type(solver)
+
+
+def selected_cells() -> set[Cell]:
+  """Returns the cells that are checked every time: a few hundred.
+
+  They are every representative on every form, and every other solver on two forms. Of the operations that there are for
+  a form and a solver, it is the one that the form has had least of, so that all of them are met on every form.
   """
-  result = set()
+  groups = {
+    key: list(group)
+    for key, group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver))
+  }
+  others = [name for name in catalogue.SOLVERS if name not in REPRESENTATIVES]
+  half = len(FORMS) // 2
+  chosen = [(form, name) for form in FORMS for name in REPRESENTATIVES]
+  for number, name in enumerate(others):
+    chosen += [(FORMS[place % len(FORMS)], name) for place in (number, number + half)]
   # Of what few solvers have, none may be left over.
-  rare = collections.Counter(cell.operation for cell in cells())
+  rare = collections.Counter(cell.operation for group in groups.values() for cell in group)
   used: collections.Counter[tuple[Form, Operation]] = collections.Counter()
-  for (form, solver), group in itertools.groupby(cells(), lambda cell: (cell.form, cell.solver)):
-    chosen = sorted(group, key=lambda cell: (used[cell.form, cell.operation], rare[cell.operation]))
-    # What learns takes a quarter of a second a cell.
-    is_slow = form.is_large or solver.startswith("deep")
-    chosen = chosen[: 1 if is_slow else -(-len(chosen) // 4)]
-    used.update((cell.form, cell.operation) for cell in chosen)
-    result.update(chosen)
+  result = set()
+  for key in chosen:
+    cell = min(
+      groups[key], key=lambda cell: (used[cell.form, cell.operation], rare[cell.operation])
+    )
+    used[cell.form, cell.operation] += 1
+    result.add(cell)
   return result
