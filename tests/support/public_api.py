@@ -70,7 +70,14 @@ class Case:
 
 # What those that these are called with have no answer for, whatever the number.
 UNANSWERED = {
-  "StablePredictiveCFRSolver.warm_start(iterations)",
+  f"regret_minimizers.{name}.repeated(iterations)"
+  for name in (
+    "AdaptiveOptimisticDescent",
+    "AsymmetricMatching",
+    "Hedge",
+    "TremblingMatching",
+    "VolatilityAdaptiveMatching",
+  )
 }
 
 
@@ -297,7 +304,6 @@ _bases: dict[str, Callable[[], Any]] = {
   "compiled": _compiled,
   # What can be pruned has this one.
   "minimizer": spiel_cfr.RegretMatching.plus,
-  "solver": lambda: spiel_cfr.CFRPlusSolver(_compiled()),
   "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),
@@ -380,6 +386,8 @@ def _arguments(function: Any) -> dict[str, Any]:
         result[name] = _bases[name]()
     elif required:
       hint = hints.get(name)
+      if name == "solver" and hint is Any:
+        hint = spiel_cfr.FullWidthSolver
       if not inspect.isclass(hint):
         raise LookupError(f"Nothing is known to call {function.__qualname__}({name}: {hint}) with.")
       result[name] = instance(hint)
