@@ -76,44 +76,47 @@ def clustered(game: spiel_cfr.CompiledGame) -> Curves:
   curves: Curves = {}
   for feature in ("strategies", "values"):
     for size in map(int, _SIZES.value):
-      made = spiel_cfr.cluster(game, size, feature=feature)
-      small = spiel_cfr.abstract(game, made)
+      made = spiel_cfr.abstraction.cluster(game, size, feature=feature)
+      small = spiel_cfr.abstraction.abstract(game, made)
       both = run(small)
-      one = spiel_cfr.least_exploitable(game, made, iterations=_ITERATIONS.value)
+      one = spiel_cfr.abstraction.least_exploitable(game, made, iterations=_ITERATIONS.value)
       add(curves, f"{feature}, both sides", small.num_buckets, both)
       add(curves, f"{feature}, one side at a time", small.num_buckets, one.exploitability)
-  small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
+  small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
   add(curves, "lossless", small.num_buckets, run(small))
   return curves
 
 
-def bucketed(game: spiel_cfr.PublicGame) -> Curves:
+def bucketed(game: spiel_cfr.poker.PublicGame) -> Curves:
   """Measures buckets of hands by equity, and by equities against eight clusters of the other's hands."""
   curves: Curves = {}
-  equity = [spiel_cfr.hand_equities(game, player) for player in (0, 1)]
-  groups = [spiel_cfr.k_means(own, 8) for own in equity]
+  equity = [spiel_cfr.abstraction.hand_equities(game, player) for player in (0, 1)]
+  groups = [spiel_cfr.abstraction.k_means(own, 8) for own in equity]
   features = {
     "equity": equity,
     "equity against 8 clusters": [
-      spiel_cfr.hand_equities(game, player, groups[1 - player]) for player in (0, 1)
+      spiel_cfr.abstraction.hand_equities(game, player, groups[1 - player]) for player in (0, 1)
     ],
   }
   for name, points in features.items():
     for size in map(int, _HANDS.value):
-      small = spiel_cfr.abstract(
-        game, spiel_cfr.hand_buckets(game, [spiel_cfr.k_means(own, size) for own in points])
+      small = spiel_cfr.abstraction.abstract(
+        game,
+        spiel_cfr.abstraction.hand_buckets(
+          game, [spiel_cfr.abstraction.k_means(own, size) for own in points]
+        ),
       )
       add(curves, name, small.num_buckets, run(small))
   add(curves, "all hands", game.num_infosets, run(game))
   return curves
 
 
-def before_the_river(game: spiel_cfr.PublicGame) -> Curves:
+def before_the_river(game: spiel_cfr.poker.PublicGame) -> Curves:
   """Measures buckets of hands on the turn and on each river, by three features of the turn, and what loses nothing."""
   curves: Curves = {}
   turns = [turn_features(game, player) for player in (0, 1)]
   rivers = [
-    [spiel_cfr.hand_equities(game, player, board=board) for board in later_boards(game)]
+    [spiel_cfr.abstraction.hand_equities(game, player, board=board) for board in later_boards(game)]
     for player in (0, 1)
   ]
   for name in turns[0]:
@@ -121,44 +124,46 @@ def before_the_river(game: spiel_cfr.PublicGame) -> Curves:
       labels = []
       for features, equities in zip(turns, rivers, strict=True):
         points, ground = features[name]
-        turn = spiel_cfr.k_means(points, size, ground=ground)
-        labels.append([turn, *(spiel_cfr.k_means(own, size) for own in equities)])
-      small = spiel_cfr.abstract(game, spiel_cfr.hand_buckets(game, labels))
+        turn = spiel_cfr.abstraction.k_means(points, size, ground=ground)
+        labels.append([turn, *(spiel_cfr.abstraction.k_means(own, size) for own in equities)])
+      small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.hand_buckets(game, labels))
       add(curves, name, small.num_buckets, run(small, _TURN_ITERATIONS.value))
-  equal = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
+  equal = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
   add(curves, "lossless", equal.num_infosets, run(equal, _TURN_ITERATIONS.value))
   return curves
 
 
 def turn_features(
-  game: spiel_cfr.PublicGame, player: int
+  game: spiel_cfr.poker.PublicGame, player: int
 ) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
   """Returns features of hands on the turn, and the distances between their columns where they are histograms."""
   bins = np.arange(10)
   # On each river, equities against two clusters of the other's hands; then clusters of these, the same on all rivers.
   against = []
   for board in later_boards(game):
-    others = spiel_cfr.k_means(spiel_cfr.hand_equities(game, 1 - player, board=board), 2)
-    found = spiel_cfr.hand_equities(game, player, others, board=board)
+    others = spiel_cfr.abstraction.k_means(
+      spiel_cfr.abstraction.hand_equities(game, 1 - player, board=board), 2
+    )
+    found = spiel_cfr.abstraction.hand_equities(game, player, others, board=board)
     against.append(found if found.shape[1] == 2 else np.hstack([found, found]))
   every = np.vstack(against)
-  which = spiel_cfr.k_means(every, 6)
+  which = spiel_cfr.abstraction.k_means(every, 6)
   centres = np.array([every[which == number].mean(axis=0) for number in range(which.max() + 1)])
   labels = np.split(which, np.cumsum([len(own) for own in against])[:-1])
   return {
-    "equity": (spiel_cfr.hand_equities(game, player), None),
+    "equity": (spiel_cfr.abstraction.hand_equities(game, player), None),
     "equity histograms": (
-      spiel_cfr.equity_histograms(game, player, len(bins)),
+      spiel_cfr.abstraction.equity_histograms(game, player, len(bins)),
       abs(bins[:, None] - bins) / len(bins),
     ),
     "potential-aware": (
-      spiel_cfr.next_histograms(game, player, labels),
+      spiel_cfr.abstraction.next_histograms(game, player, labels),
       np.linalg.norm(centres[:, None] - centres, axis=2),
     ),
   }
 
 
-def later_boards(game: spiel_cfr.PublicGame) -> range:
+def later_boards(game: spiel_cfr.poker.PublicGame) -> range:
   return range(1, len(game.layout.boards))
 
 
@@ -174,14 +179,14 @@ def add(curves: Curves, name: str, buckets: int, exploitability: float) -> None:
   curves.setdefault(name, []).append((buckets, exploitability))
 
 
-def endgames() -> Iterator[tuple[spiel_cfr.PublicGame, str]]:
+def endgames() -> Iterator[tuple[spiel_cfr.poker.PublicGame, str]]:
   """Yields endgames and what to call them; payoffs are in chips."""
   chosen = [river_endgame(), turn_endgame()]
   if _ENDGAME.value:
     path = pathlib.Path(_ENDGAME.value)
     chosen = [(spiel_cfr.load_endgame(path), path.stem)]
   for loaded, title in chosen:
-    yield spiel_cfr.compile_public_game(loaded.load(), bet_filters.few_bets), title
+    yield spiel_cfr.poker.compile_public_game(loaded.load(), bet_filters.few_bets), title
 
 
 def forgetful(infostate: str) -> tuple[str, ...]:
@@ -197,10 +202,10 @@ def forgetful(infostate: str) -> tuple[str, ...]:
 def speed() -> str:
   """Measures iterations of CFR+ on Leduc poker against each other, and how long what loses nothing takes to find."""
   full = spiel_cfr.compile_game("leduc_poker")
-  tied = spiel_cfr.abstract(full, forgetful)
-  assert isinstance(tied, spiel_cfr.AbstractGame)
-  untied = spiel_cfr.abstract(full, tied.refined_buckets())
-  lossless = spiel_cfr.abstract(full, spiel_cfr.lossless(full))
+  tied = spiel_cfr.abstraction.abstract(full, forgetful)
+  assert isinstance(tied, spiel_cfr.abstraction.AbstractGame)
+  untied = spiel_cfr.abstraction.abstract(full, tied.refined_buckets())
+  lossless = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.lossless(full))
   rows = [
     "\n| what | infosets | measured | aim |",
     "| --- | --- | --- | --- |",
@@ -212,7 +217,7 @@ def speed() -> str:
   game, seconds = spiel_cfr.compile_game("liars_dice"), []
   for _ in range(3):
     begin = time.process_time()
-    spiel_cfr.lossless(game)
+    spiel_cfr.abstraction.lossless(game)
     seconds.append(time.process_time() - begin)
   found = f"{float(np.median(seconds)):.2f} s"
   rows.append(f"| liar's dice, colour refinement | {game.num_infosets:,} | {found} | at most 1 s |")

@@ -48,7 +48,8 @@ from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_e
 from results import writable
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, EnumeratedGame, policies
+from spiel_cfr import CompiledGame, policies
+from spiel_cfr.games import EnumeratedGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
@@ -228,8 +229,8 @@ def sampling() -> None:
       {
         "spiel_cfr": solver.run,
         "spiel_cfr, outcome sampling": spiel_cfr.OutcomeSamplingSolver(game).run,
-        "spiel_cfr, chance sampling": spiel_cfr.ChanceSamplingSolver(game).run,
-        "spiel_cfr, average strategy": spiel_cfr.AverageStrategySamplingSolver(game).run,
+        "spiel_cfr, chance sampling": spiel_cfr.mccfr.ChanceSamplingSolver(game).run,
+        "spiel_cfr, average strategy": spiel_cfr.mccfr.AverageStrategySamplingSolver(game).run,
         "OpenSpiel C++": repeat(pyspiel.ExternalSamplingMCCFRSolver(game.game).run_iteration),
         "OpenSpiel C++, outcome sampling": repeat(
           pyspiel.OutcomeSamplingMCCFRSolver(game.game).run_iteration
@@ -341,7 +342,7 @@ def bare_walk(game: pyspiel.Game) -> None:
 @part
 def compiling() -> None:
   for name in _GAMES.value:
-    game = spiel_cfr.load_game(GAMES.get(name, name))
+    game = spiel_cfr.games.load_game(GAMES.get(name, name))
     steps = {
       "bare walk": repeat(bare_walk, game),
       "enumerate_game": repeat(enumerate_game, GameView(game), 10**9, 10**11),
@@ -361,10 +362,10 @@ def endgame(path: str | None, board: str, num_hands: int = 1326) -> pyspiel.Game
   rng = np.random.default_rng(0)
   reaches = rng.random((2, 1326))
   reaches[:, rng.permutation(1326)[num_hands:]] = 0.0
-  return spiel_cfr.Endgame(3 if len(board) == 8 else 4, board, 500, reaches).load()
+  return spiel_cfr.poker.Endgame(3 if len(board) == 8 else 4, board, 500, reaches).load()
 
 
-def dense_cfr_plus(game: spiel_cfr.PublicGame) -> Step:
+def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
   """Returns CFR+ on a river endgame in plain NumPy: showdowns and folds as products with matrices over hands."""
   layout, hands, strengths = (
     game.layout,
@@ -415,7 +416,7 @@ def dense_cfr_plus(game: spiel_cfr.PublicGame) -> Step:
 @part
 def endgames() -> None:
   river_game, turn_game = endgame(_RIVER.value, "4s8hTc9h2s"), endgame(_TURN.value, "7s9h9cTc")
-  river = spiel_cfr.compile_public_game(river_game, bet_filters.few_bets)
+  river = spiel_cfr.poker.compile_public_game(river_game, bet_filters.few_bets)
   solver = spiel_cfr.CFRPlusSolver(river)
   steps = {
     "spiel_cfr": solver.run,
@@ -428,10 +429,10 @@ def endgames() -> None:
     "spiel_cfr",
   )
 
-  turn = spiel_cfr.compile_public_game(turn_game, bet_filters.few_bets)
+  turn = spiel_cfr.poker.compile_public_game(turn_game, bet_filters.few_bets)
   steps = {"river": solver.run, "turn": spiel_cfr.CFRPlusSolver(turn).run}
   for name, options in {"two threads": {"num_threads": 2}, "float32": {"dtype": "float32"}}.items():
-    other = spiel_cfr.compile_public_game(turn_game, bet_filters.few_bets, **options)  # type: ignore[arg-type]
+    other = spiel_cfr.poker.compile_public_game(turn_game, bet_filters.few_bets, **options)  # type: ignore[arg-type]
     steps[f"turn, {name}"] = spiel_cfr.CFRPlusSolver(other).run
   show(f"one iteration of CFR+ on a turn endgame\n{turn}", medians(steps), "river")
 
@@ -439,10 +440,10 @@ def endgames() -> None:
   steps = {
     "OpenSpiel lists the deals": repeat(root.chance_outcomes),
     "compile_public_game, turn": repeat(
-      spiel_cfr.compile_public_game, turn_game, bet_filters.few_bets
+      spiel_cfr.poker.compile_public_game, turn_game, bet_filters.few_bets
     ),
     "compile_public_game, river": repeat(
-      spiel_cfr.compile_public_game, river_game, bet_filters.few_bets
+      spiel_cfr.poker.compile_public_game, river_game, bet_filters.few_bets
     ),
   }
   show("compiling endgames", medians(steps), "OpenSpiel lists the deals")
@@ -452,7 +453,7 @@ def endgames() -> None:
     program = (
       "import sys, spiel_cfr; from spiel_cfr.poker import bet_filters;"
       "import pyspiel; game = pyspiel.load_game(sys.stdin.read());"
-      f"game = spiel_cfr.compile_public_game(game, bet_filters.few_bets, dtype='{dtype}');"
+      f"game = spiel_cfr.poker.compile_public_game(game, bet_filters.few_bets, dtype='{dtype}');"
       "solver = spiel_cfr.DCFRSolver(game); solver.run(2); solver.nash_conv();"
       "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'));"
       "print(round(game.memory_estimate() / 1e6), int(peak.split()[1]) // 1000)"
@@ -489,18 +490,18 @@ def shards() -> None:
   ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False)
   game = endgame(_TURN.value, "7s9h9cTc", _HANDS.value)
   plain, threaded = (
-    spiel_cfr.compile_public_game(
+    spiel_cfr.poker.compile_public_game(
       game, bet_filters.few_bets, partitioned=True, num_threads=num_threads
     )
     for num_threads in (1, 2)
   )
-  with spiel_cfr.RayExecutor() as executor:
+  with spiel_cfr.runs.RayExecutor() as executor:
     found = medians(
       {
         "1 thread": spiel_cfr.CFRPlusSolver(plain).run,
         "2 threads": spiel_cfr.CFRPlusSolver(threaded).run,
-        "1 process": spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, executor, 1)).run,
-        "2 processes": spiel_cfr.CFRPlusSolver(spiel_cfr.shard(plain, executor, 2)).run,
+        "1 process": spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(plain, executor, 1)).run,
+        "2 processes": spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(plain, executor, 2)).run,
       }
     )
   show(f"one iteration of CFR+ on a turn endgame\n{plain}", found, "1 thread")

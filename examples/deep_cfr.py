@@ -51,7 +51,9 @@ def make(name: str, game: Any, **options: Any) -> Any:
   options.setdefault("batch_size_advantage", _BATCH_SIZE.value)
   if name == "deep":
     return spiel_cfr.DeepCFRSolver(game, **options)
-  return spiel_cfr.DeepDiscountedCFRSolver(game, {"dcfr+": False, "pdcfr+": True}[name], **options)
+  return spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
+    game, {"dcfr+": False, "pdcfr+": True}[name], **options
+  )
 
 
 def main(_: Any) -> None:

@@ -20,8 +20,9 @@ from matplotlib.axes import Axes
 from results import NAMED_GAMES
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, Row, Solver, catalogue
+from spiel_cfr import CompiledGame, Solver, catalogue
 from spiel_cfr.poker import bet_filters
+from spiel_cfr.runs import Row
 
 # What a curve is called: its solver in the catalogue, more arguments, color and line.
 _SOLVERS: dict[str, tuple[str, dict[str, object], str, str]] = {
@@ -102,14 +103,14 @@ def load(name: str) -> CompiledGame:
   """Compiles a game or an endgame."""
   if name in _ENDGAMES.value:
     endgame = spiel_cfr.load_endgame(name)
-    return spiel_cfr.compile_public_game(endgame.load(), bet_filters.few_bets)
+    return spiel_cfr.poker.compile_public_game(endgame.load(), bet_filters.few_bets)
   return spiel_cfr.compile_game(NAMED_GAMES.get(name, name))
 
 
 def run(solver: Solver) -> list[tuple[Row, float]]:
   """Runs a solver; returns rows and exploitability, above rounding, at powers of 10^(1/8)."""
   result = spiel_cfr.run(
-    solver, _ITERATIONS.value, evaluate_at=spiel_cfr.Powers(10 ** (1 / 8)), progress=False
+    solver, _ITERATIONS.value, evaluate_at=spiel_cfr.runs.Powers(10 ** (1 / 8)), progress=False
   )
   return [(row, max(row.nash_conv / 2, _FLOOR)) for row in result.rows]
 

@@ -94,7 +94,7 @@ def solve(names: list[str]) -> None:
     _SUBGAME_FILE.value, stack=_STACK.value, big_blind=_BIG_BLIND.value
   )
   start = time.perf_counter()
-  game = spiel_cfr.compile_public_game(
+  game = spiel_cfr.poker.compile_public_game(
     endgame.load(),
     bet_filters.few_bets,
     dtype="float32" if _FLOAT32.value else "float64",
@@ -119,7 +119,7 @@ def solve(names: list[str]) -> None:
       continue
     solver = SOLVERS[name](game, _ITERATIONS.value)
     result = spiel_cfr.run(
-      solver, _ITERATIONS.value, evaluate_at=spiel_cfr.Powers(10 ** (1 / 8)), progress=False
+      solver, _ITERATIONS.value, evaluate_at=spiel_cfr.runs.Powers(10 ** (1 / 8)), progress=False
     )
     gaps[name] = {row.iteration: endgame.milli_big_blinds(row.nash_conv) for row in result.rows}
     milliseconds = 1000 * result.last.solver_seconds / _ITERATIONS.value
@@ -191,7 +191,7 @@ def state_to_show() -> list[int] | None:
 
 
 def show(
-  game: spiel_cfr.PublicGame,
+  game: spiel_cfr.poker.PublicGame,
   solver: spiel_cfr.Solver,
   actions: list[int],
   path: pathlib.Path,

@@ -36,8 +36,10 @@ SOLVERS: dict[str, Factory] = {
   "external_baseline": lambda game, seed: spiel_cfr.ExternalSamplingSolver(
     game, seed=seed, baseline_rate=0.1
   ),
-  "chance": lambda game, seed: spiel_cfr.ChanceSamplingSolver(game, seed=seed),
-  "average_strategy": lambda game, seed: spiel_cfr.AverageStrategySamplingSolver(game, seed=seed),
+  "chance": lambda game, seed: spiel_cfr.mccfr.ChanceSamplingSolver(game, seed=seed),
+  "average_strategy": lambda game, seed: spiel_cfr.mccfr.AverageStrategySamplingSolver(
+    game, seed=seed
+  ),
   "outcome": lambda game, seed: spiel_cfr.OutcomeSamplingSolver(game, seed=seed),
   "outcome_baseline": lambda game, seed: spiel_cfr.OutcomeSamplingSolver(
     game, seed=seed, baseline_rate=0.1
@@ -101,7 +103,7 @@ def compare() -> None:
 
 
 def draw_comparison(
-  game: CompiledGame, results: dict[str, list[spiel_cfr.Row]], quality: str, divisor: int
+  game: CompiledGame, results: dict[str, list[spiel_cfr.runs.Row]], quality: str, divisor: int
 ) -> None:
   plt = pyplot()
 
@@ -130,7 +132,7 @@ def track() -> None:
   kind, game = f"track_{_TRACKED.value}", str(solver.game)
   path = pathlib.Path(_OUTPUT_DIR.value, file_name(kind, game, ".jsonl"))
   every = max(1, _ITERATIONS.value // 200)
-  tracker = spiel_cfr.Tracker(solver, _TRACK.value, every=every, path=path)
+  tracker = spiel_cfr.mccfr.Tracker(solver, _TRACK.value, every=every, path=path)
   tracker.run(_ITERATIONS.value)
   print(f"\nWrote {path}")
   if not tracker.snapshots:

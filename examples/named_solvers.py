@@ -16,11 +16,16 @@ class OpenSpielSolver(spiel_cfr.Solver):
 
   def __init__(self, game: CompiledGame, name: str) -> None:
     """Makes OpenSpiel's C++ solver of this name."""
-    self.compiled_game = game
-    self.iteration = 0
-    self._solver = getattr(pyspiel, name)(game.game)
+    self.compiled_game, self._name = game, name
+    self.reset()
 
-  def state_dict(self) -> dict[str, Any]:
+  def reset(self) -> None:
+    """Goes back to before the first iteration."""
+    self.iteration = 0
+    self._solver = getattr(pyspiel, self._name)(self.compiled_game.game)
+
+  @property
+  def state(self) -> Any:
     """Refuses: these solvers keep their state to themselves.
 
     Raises:

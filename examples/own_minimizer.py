@@ -25,7 +25,7 @@ _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many", lower_bound=1)
 
 
-@spiel_cfr.block_kernel
+@spiel_cfr.regret_minimizers.block_kernel
 def match_regrets(block: Block) -> None:
   regret, zero = block.state[0], full(0.0)
   for i in lanes(block):

@@ -101,7 +101,7 @@ def opponent(game: pyspiel.Game) -> Any:
     }
     # Reading it checks it before the first hand.
     compiled = spiel_cfr.compile_game(game)
-    return spiel_cfr.CompiledTabularPolicy(
+    return spiel_cfr.policies.CompiledTabularPolicy(
       compiled, spiel_cfr.policies.from_policy(compiled, table)
     )
   if _CHECKPOINT.value is not None:
@@ -129,7 +129,7 @@ def replay(state: Any, bots: list[spiel_cfr.PolicyBot]) -> None:
 
 def play() -> None:
   # Moves that are simultaneous are made in turns, as in the policy.
-  game = spiel_cfr.load_game(_GAME.value)
+  game = spiel_cfr.games.load_game(_GAME.value)
   players = game.num_players()
   if _PLAYER.value is not None and _PLAYER.value >= players:
     raise app.UsageError(f"--player must be from 0 to {players - 1}.")

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> None:
   if not paths:
     raise app.UsageError("name one or more traces, *.csv or *.jsonl")
   try:
-    traces = [spiel_cfr.read_trace(path) for path in paths]
+    traces = [spiel_cfr.runs.read_trace(path) for path in paths]
   except (OSError, spiel_cfr.errors.SpielCFRError) as error:
     raise app.UsageError(str(error)) from error
   labels = [_label(trace.header) for trace in traces]

@@ -92,7 +92,7 @@ def drop_small(game: spiel_cfr.CompiledGame) -> None:
   print("| --- | --- | --- | --- |")
   real = game.all_action_sequences
   for threshold in (1.0, 1.1, 1.5, 2.0, 3.0):
-    solver = spiel_cfr.HedgeCFRSolver(game, 300.0, threshold=threshold)
+    solver = spiel_cfr.cfr.HedgeCFRSolver(game, 300.0, threshold=threshold)
     for at in sorted(map(int, _AT.value)):
       solver.run(at - solver.iteration)
       zeros = (solver.current_probabilities()[real] == 0).mean()

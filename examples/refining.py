@@ -21,7 +21,7 @@ from spiel_cfr.poker import bet_filters
 _TARGET = flags.DEFINE_float("target", 5.0, "NashConv to reach, in chips", lower_bound=0.0)
 _PICTURE = flags.DEFINE_string("picture", "results/refining.png", "where it goes; empty for none")
 
-Runs = dict[str, spiel_cfr.Refined]
+Runs = dict[str, spiel_cfr.abstraction.Refined]
 
 
 def main(arguments: list[str]) -> None:
@@ -29,16 +29,19 @@ def main(arguments: list[str]) -> None:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   path = writable(_PICTURE.value) if _PICTURE.value else None
   loaded, title = river_endgame()
-  game = spiel_cfr.compile_public_game(loaded.load())
-  equities = [spiel_cfr.hand_equities(game, player) for player in (0, 1)]
-  hands = spiel_cfr.hand_buckets(game, [spiel_cfr.k_means(own, 10) for own in equities])
+  game = spiel_cfr.poker.compile_public_game(loaded.load())
+  equities = [spiel_cfr.abstraction.hand_equities(game, player) for player in (0, 1)]
+  hands = spiel_cfr.abstraction.hand_buckets(
+    game, [spiel_cfr.abstraction.k_means(own, 10) for own in equities]
+  )
   starts: dict[str, Any] = {
     "at once": lambda state, actions: actions,
     "from few bets": bet_filters.few_bets,
     "from ten buckets of hands": hands,
   }
   runs = {
-    how: spiel_cfr.solve_refining(game, start, _TARGET.value) for how, start in starts.items()
+    how: spiel_cfr.abstraction.solve_refining(game, start, _TARGET.value)
+    for how, start in starts.items()
   }
   print(table(title, runs))
   if path:

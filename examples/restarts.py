@@ -20,8 +20,8 @@ from named_solvers import SOLVERS
 from results import chosen, writable
 
 import spiel_cfr
-from spiel_cfr import Powers
 from spiel_cfr.poker import bet_filters
+from spiel_cfr.runs import Powers
 
 # Each game, and how many seconds each solver has.
 GAMES = {
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> None:
     curves[name] = measure(name, spiel_cfr.compile_game(game_string), seconds * _SCALE.value)
   if _ENDGAME.value:
     endgame = spiel_cfr.load_endgame(_ENDGAME.value)
-    game = spiel_cfr.compile_public_game(endgame.load(), bet_filters.few_bets)
+    game = spiel_cfr.poker.compile_public_game(endgame.load(), bet_filters.few_bets)
     name = f"endgame {pathlib.Path(_ENDGAME.value).stem}, mbb/g"
     curves[name] = measure(name, game, 20.0 * _SCALE.value, endgame.milli_big_blinds(1.0))
   if _PICTURE.value:
@@ -92,7 +92,7 @@ def measure(
   curves = {}
   for column, solver_name in COLUMNS.items():
     # Its own walk over an endgame would take hours.
-    if solver_name.startswith("open_spiel") and isinstance(game, spiel_cfr.PublicGame):
+    if solver_name.startswith("open_spiel") and isinstance(game, spiel_cfr.poker.PublicGame):
       continue
     evaluated = SOLVERS["cfr+" if solver_name.startswith("open_spiel") else solver_name]
     steps = seconds_of_steps(functools.partial(SOLVERS[solver_name], game, 10_000), limit)
@@ -106,7 +106,7 @@ def measure(
     reached = [seconds for seconds, value in curve if value <= _TARGET]
     cells.append(f"{reached[0]:.2g} s" if reached else "")
     print(f"| {column} | {' | '.join(cells)} | {iterations:,} |", flush=True)
-  if _PROGRAM.value and not isinstance(game, spiel_cfr.PublicGame):
+  if _PROGRAM.value and not isinstance(game, spiel_cfr.poker.PublicGame):
     start = time.process_time()
     found = spiel_cfr.solve_lp(game, method="interior")
     seconds = time.process_time() - start

@@ -26,14 +26,14 @@ NAMED_GAMES = {
 _LONGEST = 80
 
 
-def river_endgame() -> tuple[spiel_cfr.Endgame, str]:
+def river_endgame() -> tuple[spiel_cfr.poker.Endgame, str]:
   """Returns an endgame of hold'em for those who have no file of one, and what to call it."""
   board = "4s8hTc9h2s"
   first, second = "22+,A2s+,KTs+,QTs+,JTs,ATo+", "22+,A8s+,K9s+,Q9s+,J9s+,T9s"
   return ranges.endgame(first, second, board=board, pot=500, stack=19750), f"river {board}"
 
 
-def turn_endgame() -> tuple[spiel_cfr.Endgame, str]:
+def turn_endgame() -> tuple[spiel_cfr.poker.Endgame, str]:
   """Returns the same one card earlier, with fewer hands; two suits are worth the same."""
   board = "9s7s4h2s"
   first, second = "99+,ATs+,KQs,T8s,AKo", "88+,A9s+,KJs+,JTs,AQo+"

@@ -138,7 +138,7 @@ def _seconds_to_targets(compiled: spiel_cfr.CompiledGame, seconds: float) -> dic
   solver = spiel_cfr.catalogue.make(_SOLVER, compiled, iterations=1)
   solver.prepare()
   found: dict[str, float | None] = {_column(target): None for target in _TARGETS}
-  spent, due = 0.0, spiel_cfr.Powers(1.2)
+  spent, due = 0.0, spiel_cfr.runs.Powers(1.2)
   while spent < seconds and None in found.values():
     start = time.process_time()
     solver.run(int(due(solver.iteration)) - solver.iteration)
@@ -304,7 +304,7 @@ def _print_tables(rows: list[dict[str, Any]], seconds: float) -> None:
 
 
 @functools.cache
-def _estimate(game: str, seconds: float) -> spiel_cfr.SizeEstimate:
+def _estimate(game: str, seconds: float) -> spiel_cfr.games.SizeEstimate:
   return spiel_cfr.estimate_size(game, seconds=min(seconds, _ESTIMATE_SECONDS))
 
 

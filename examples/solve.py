@@ -88,7 +88,7 @@ def solve() -> None:
   print(game, flush=True)
   iterations, target, seconds = _ITERATIONS.value, _TARGET.value, _SECONDS.value
   if _SOLVER.value is None:
-    choice = spiel_cfr.choose_solver(game)
+    choice = spiel_cfr.solving.choose_solver(game)
     name = choice.name
     print(f"Takes {name!r}, {choice.why}.", flush=True)
     if iterations is None and target is None and seconds is None:
@@ -105,7 +105,7 @@ def solve() -> None:
       print(f"goes on from iteration {solver.iteration:,}", flush=True)
   elif _RESUME.value:
     raise app.UsageError("--resume needs --checkpoint_dir")
-  every = {"evaluate_at": spiel_cfr.Every(_EVAL_EVERY.value)} if _EVAL_EVERY.value else {}
+  every = {"evaluate_at": spiel_cfr.runs.Every(_EVAL_EVERY.value)} if _EVAL_EVERY.value else {}
   solution = spiel_cfr.solve(
     game,
     exploitability=(target or 0.0) / 2,
@@ -114,7 +114,7 @@ def solve() -> None:
     iterations=iterations,
     solver=solver,
     progress=True,
-    traces=[spiel_cfr.open_trace(path) for path in _TRACE.value],
+    traces=[spiel_cfr.runs.open_trace(path) for path in _TRACE.value],
     checkpoints=checkpoints,
     **every,
   )
@@ -129,7 +129,7 @@ def solve() -> None:
     draw(f"{game.game_string.removesuffix('()')}, {name}", solution.rows, picture)
 
 
-def draw(title: str, rows: Sequence[spiel_cfr.Row], path: pathlib.Path) -> None:
+def draw(title: str, rows: Sequence[spiel_cfr.runs.Row], path: pathlib.Path) -> None:
   """Draws NashConv against iterations."""
   try:
     import matplotlib.pyplot as plt

@@ -88,7 +88,9 @@ Missing = Callable[[str, str, int], list[int]]
 def make(column: str, game: CompiledGame, horizon: int) -> spiel_cfr.Solver:
   """Returns the solver of a column."""
   if column in WRAPPED:
-    return Restarted(catalogue.make(WRAPPED[column], game, horizon))
+    wrapped = catalogue.make(WRAPPED[column], game, horizon)
+    assert isinstance(wrapped, spiel_cfr.FullWidthSolver)
+    return Restarted(wrapped)
   return catalogue.make((RIVALS | OURS)[column], game, horizon)
 
 
@@ -197,7 +199,7 @@ def compiled(text: str) -> tuple[CompiledGame, float]:
 def compiled_endgame(path: str) -> tuple[CompiledGame, float]:
   """Compiles an endgame; numbers are in mbb/g."""
   endgame = spiel_cfr.load_endgame(path)
-  game = spiel_cfr.compile_public_game(endgame.load(), bet_filters.few_bets)
+  game = spiel_cfr.poker.compile_public_game(endgame.load(), bet_filters.few_bets)
   return game, endgame.milli_big_blinds(1.0)
 
 

@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> None:
     sys.exit(f"error: {error}")
 
 
-def sweep() -> spiel_cfr.SweepTable:
+def sweep() -> spiel_cfr.runs.SweepTable:
   grid: Any = {"game": _GAMES.value.split(";"), "solver": _SOLVERS.value}
   if _CONFIG.value is not None:
     grid = json.loads(pathlib.Path(_CONFIG.value).read_text())
@@ -73,9 +73,9 @@ def sweep() -> spiel_cfr.SweepTable:
       import ray
 
       ray.init(address=_RAY_ADDRESS.value)
-    executor = spiel_cfr.RayExecutor()
+    executor = spiel_cfr.runs.RayExecutor()
   else:
-    executor = spiel_cfr.ProcessExecutor(_PROCESSES.value)
+    executor = spiel_cfr.runs.ProcessExecutor(_PROCESSES.value)
   with executor:
     return spiel_cfr.sweep(
       grid, folder=_FOLDER.value, iterations=_ITERATIONS.value, executor=executor

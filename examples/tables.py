@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> None:
 
 def pages(folder: pathlib.Path) -> list[pathlib.Path]:
   """Returns the pages that may have tables."""
-  return [folder / "README.md", *sorted((folder / "docs").glob("*.md"))]
+  return [folder / "README.md", *sorted((folder / "docs").rglob("*.md"))]
 
 
 def read(path: pathlib.Path) -> dict[str, Table]:

@@ -59,7 +59,7 @@ def draw_kuhn(path: pathlib.Path) -> None:
     ("RestartedCFRSolver", _BLUE),
   ):
     solver = getattr(spiel_cfr, name)("kuhn_poker")
-    rows = spiel_cfr.run(solver, 1000, evaluate_at=spiel_cfr.Powers(1.2), progress=False).rows
+    rows = spiel_cfr.run(solver, 1000, evaluate_at=spiel_cfr.runs.Powers(1.2), progress=False).rows
     # Rounding level ends a curve on a logarithmic axis.
     kept = [row for row in rows if row.nash_conv > 1e-12]
     iterations = [row.iteration for row in kept]

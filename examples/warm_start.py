@@ -12,7 +12,8 @@ import sys
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr import Powers, TabularCFRSolver
+from spiel_cfr import TabularCFRSolver
+from spiel_cfr.runs import Powers
 
 SOLVERS = {
   "CFR+": spiel_cfr.CFRPlusSolver,
@@ -64,7 +65,7 @@ def main(arguments: list[str]) -> None:
     draw(curves, source.exploitability())
 
 
-def simultaneous(game: spiel_cfr.CompiledGame) -> TabularCFRSolver:
+def simultaneous(game: spiel_cfr.CompiledGame) -> spiel_cfr.FullWidthSolver:
   """CFR with simultaneous updates, for which the theory is exact."""
   return TabularCFRSolver(game, alternating_updates=False)
 

@@ -152,7 +152,7 @@ def _size(chosen: argparse.Namespace) -> None:
 def _games(_: argparse.Namespace) -> None:
   for name in pyspiel.registered_names():
     try:
-      spiel_cfr.load_game(name)
+      spiel_cfr.games.load_game(name)
       note = ""
     except errors.GameError as error:
       note = f"  {error}"

@@ -16,47 +16,12 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spiel_cfr import errors
+from spiel_cfr import cfr, deep_cfr, errors, first_order, mccfr
 from spiel_cfr._util import arguments as checked
-from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
-from spiel_cfr.cfr.pruning.pruned import Pruned
-from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
-from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.variants import (
-  AdaptiveOptimisticCFRSolver,
-  APCFRPlusSolver,
-  APDCFRPlusSolver,
-  CFRBRSolver,
-  DCFRPlusSolver,
-  DCFRSolver,
-  HedgeCFRSolver,
-  HSDCFRSolver,
-  HSPCFRPlusSolver,
-  LCFRSolver,
-  PCFRPlusSolver,
-  PDCFRPlusSolver,
-  SAPCFRPlusSolver,
-  TabularCFRSolver,
-  TremblingHandSolver,
-  VADCFRSolver,
-)
-from spiel_cfr.deep_cfr.deep_cfr_solvers import DeepCFRSolver, DeepDiscountedCFRSolver
-from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
-from spiel_cfr.first_order.komwu import KOMWUSolver
-from spiel_cfr.first_order.mirror_descent import OptimisticMirrorDescentSolver
-from spiel_cfr.first_order.mirror_prox import MirrorProxSolver
-from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
+from spiel_cfr.cfr import Restarted, Solver
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.mccfr.mccfr_solvers import (
-  AverageStrategySamplingSolver,
-  ChanceSamplingSolver,
-  ExternalSamplingSolver,
-  OutcomeSamplingSolver,
-)
-from spiel_cfr.mccfr.sampling_rules import AverageType
-from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
-from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.stable_predictive.stable_predictive_cfr import StablePredictiveCFRSolver
+from spiel_cfr.regret_minimizers import AdaptiveOptimisticDescent, RegretMatching, RegretMinimizer
+from spiel_cfr.stable_predictive import StablePredictiveCFRSolver
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,193 +72,168 @@ def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
   """Makes the solver of this name, see `Entry.__call__`.
 
   Raises:
-    ArgumentError: there is no such solver, or an argument makes no sense.
-    GameError: see `compile_game`; or the solver can't take the game.
+    ArgumentError: also if there is no such solver.
+    GameError: see there.
   """
   if name not in SOLVERS:
     raise errors.ArgumentError(f"There is no solver {name!r}; there are: {', '.join(SOLVERS)}.")
   return SOLVERS[name](game, iterations, **arguments)
 
 
-def _simultaneous(minimizer: Any, gamma: float) -> dict[str, Any]:
-  return {"minimizer": minimizer, "alternating_updates": False, "average_weights": gamma}
+def _simultaneous(what: str, minimizer: RegretMinimizer) -> Entry:
+  arguments = {"minimizer": minimizer, "alternating_updates": False, "average_weights": 2.0}
+  return Entry(cfr.FullWidthSolver, f"{what}, all players update at once", arguments)
+
+
+def _stable_predictive(what: str, **arguments: Any) -> Entry:
+  """Steps that are given, unlike adaptive ones, are for a number of iterations."""
+  summary = f"stable-predictive optimistic CFR, {what}"
+  horizon = "horizon" if "steps" in arguments else None
+  return Entry(StablePredictiveCFRSolver, summary, arguments, horizon)
 
 
 SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
   {
-    "cfr": Entry(CFRSolver, "CFR: regret matching, a uniform average"),
-    "cfr+": Entry(CFRPlusSolver, "CFR+: regret matching+, a linear average"),
-    "lcfr": Entry(LCFRSolver, "linear CFR: iteration t weighs t"),
-    "dcfr": Entry(DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
+    "cfr": Entry(cfr.CFRSolver, "CFR: regret matching, a uniform average"),
+    "cfr+": Entry(cfr.CFRPlusSolver, "CFR+: regret matching+, a linear average"),
+    "lcfr": Entry(cfr.LCFRSolver, "linear CFR: iteration t weighs t"),
+    "dcfr": Entry(cfr.DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
     "dcfr_paper": Entry(
-      DCFRSolver, "discounted CFR, discounts before adding as in the paper", {"order": "paper"}
+      cfr.DCFRSolver, "discounted CFR, discounts before adding as in the paper", {"order": "paper"}
     ),
-    "pcfr+": Entry(PCFRPlusSolver, "predictive CFR+"),
-    "dcfr+": Entry(DCFRPlusSolver, "discounted CFR+"),
-    "pdcfr+": Entry(PDCFRPlusSolver, "predictive discounted CFR+"),
-    "sapcfr+": Entry(SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
-    "apcfr+": Entry(APCFRPlusSolver, "asymmetric predictive CFR+"),
-    "apdcfr+": Entry(APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
-    "vadcfr": Entry(VADCFRSolver, "volatility-adaptive discounted CFR"),
+    "pcfr+": Entry(cfr.PCFRPlusSolver, "predictive CFR+"),
+    "dcfr+": Entry(cfr.DCFRPlusSolver, "discounted CFR+"),
+    "pdcfr+": Entry(cfr.PDCFRPlusSolver, "predictive discounted CFR+"),
+    "sapcfr+": Entry(cfr.SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
+    "apcfr+": Entry(cfr.APCFRPlusSolver, "asymmetric predictive CFR+"),
+    "apdcfr+": Entry(cfr.APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
+    "vadcfr": Entry(cfr.VADCFRSolver, "volatility-adaptive discounted CFR"),
     "hsdcfr": Entry(
-      HSDCFRSolver, "discounted CFR with hyperparameter schedules", horizon="horizon"
+      cfr.HSDCFRSolver, "discounted CFR with hyperparameter schedules", horizon="horizon"
     ),
     "hspcfr+": Entry(
-      HSPCFRPlusSolver, "predictive CFR+ with a scheduled average", horizon="horizon"
+      cfr.HSPCFRPlusSolver, "predictive CFR+ with a scheduled average", horizon="horizon"
     ),
-    "cfr_br": Entry(CFRBRSolver, "CFR-BR: CFR against best responses"),
+    "cfr_br": Entry(cfr.CFRBRSolver, "CFR-BR: CFR against best responses"),
     "cfr_br+": Entry(
-      CFRBRSolver,
+      cfr.CFRBRSolver,
       "CFR-BR with regret matching+ and a linear average",
       {"linear_averaging": True, "regret_matching_plus": True},
     ),
-    "hedge": Entry(HedgeCFRSolver, "CFR with multiplicative weights"),
+    "hedge": Entry(cfr.HedgeCFRSolver, "CFR with multiplicative weights"),
     "hedge_threshold": Entry(
-      HedgeCFRSolver, "CFR with multiplicative weights, small ones dropped", {"threshold": 2.0}
+      cfr.HedgeCFRSolver, "CFR with multiplicative weights, small ones dropped", {"threshold": 2.0}
     ),
     "cfr_simultaneous": Entry(
-      TabularCFRSolver, "CFR, all players update at once", {"alternating_updates": False}
+      cfr.TabularCFRSolver, "CFR, all players update at once", {"alternating_updates": False}
     ),
     "cfr+_simultaneous": Entry(
-      TabularCFRSolver,
+      cfr.TabularCFRSolver,
       "CFR+, all players update at once",
       {"alternating_updates": False, "linear_averaging": True, "regret_matching_plus": True},
     ),
-    "dcfr_simultaneous": Entry(
-      FullWidthSolver,
-      "discounted CFR, all players update at once",
-      _simultaneous(RegretMatching.discounted(), 2.0),
-    ),
-    "pcfr+_simultaneous": Entry(
-      FullWidthSolver,
-      "predictive CFR+, all players update at once",
-      _simultaneous(RegretMatching.predictive_plus(), 2.0),
-    ),
+    "dcfr_simultaneous": _simultaneous("discounted CFR", RegretMatching.discounted()),
+    "pcfr+_simultaneous": _simultaneous("predictive CFR+", RegretMatching.predictive_plus()),
     "restarted": Entry(
-      RestartedCFRSolver, "restarted CFR: discounts, fading predictions, restarts on trial"
+      cfr.RestartedCFRSolver, "restarted CFR: discounts, fading predictions, tentative restarts"
     ),
-    "restarted_dcfr": Entry(DCFRSolver, "discounted CFR, restarts on trial", wrapper=Restarted),
+    "restarted_dcfr": Entry(
+      cfr.DCFRSolver, "discounted CFR, tentative restarts", wrapper=Restarted
+    ),
     "restarted_adaptive": Entry(
-      AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, restarts on trial", wrapper=Restarted
-    ),
-    "adaptive": Entry(AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
-    "adaptive_simultaneous": Entry(
-      FullWidthSolver,
-      "adaptive optimistic CFR, all players update at once",
-      # Simultaneous updates need the whole prediction.
-      _simultaneous(AdaptiveOptimisticDescent(prediction=1.0), 2.0),
-    ),
-    "stable_predictive": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, adaptive steps, a linear average",
-    ),
-    "restarted_stable_predictive": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, adaptive steps, restarts on trial",
+      cfr.AdaptiveOptimisticCFRSolver,
+      "adaptive optimistic CFR, tentative restarts",
       wrapper=Restarted,
     ),
-    "stable_predictive_uniform": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, adaptive steps, a uniform average",
-      {"averaging": "uniform"},
+    "adaptive": Entry(cfr.AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
+    # Simultaneous updates need the whole prediction.
+    "adaptive_simultaneous": _simultaneous(
+      "adaptive optimistic CFR", AdaptiveOptimisticDescent(prediction=1.0)
     ),
-    "stable_predictive_euclidean": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, adaptive steps, Euclidean regularizer",
-      {"regularizer": "euclidean"},
+    "stable_predictive": _stable_predictive("adaptive steps, a linear average"),
+    "restarted_stable_predictive": dataclasses.replace(
+      _stable_predictive("adaptive steps, tentative restarts"), wrapper=Restarted
     ),
-    "stable_predictive_last": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, adaptive steps, predicts the last counterfactual utilities",
-      {"prediction": "last"},
+    "stable_predictive_uniform": _stable_predictive(
+      "adaptive steps, a uniform average", averaging="uniform"
     ),
-    "stable_predictive_alternating": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, adaptive steps, players update in turn",
-      {"alternating_updates": True},
+    "stable_predictive_euclidean": _stable_predictive(
+      "adaptive steps, Euclidean regularizer", regularizer="euclidean"
     ),
-    "stable_predictive_farina2019": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, the steps of the paper's figures, nothing proven",
-      {"steps": "farina2019"},
-      "horizon",
+    "stable_predictive_last": _stable_predictive(
+      "adaptive steps, predicts the last counterfactual utilities", prediction="last"
     ),
-    "stable_predictive_paper": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, the paper's steps",
-      {"steps": "paper"},
-      "horizon",
+    "stable_predictive_alternating": _stable_predictive(
+      "adaptive steps, players update in turn", alternating_updates=True
     ),
-    "stable_predictive_paper_euclidean": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, the paper's steps, Euclidean regularizer",
-      {"steps": "paper", "regularizer": "euclidean"},
-      "horizon",
+    "stable_predictive_farina2019": _stable_predictive(
+      "the steps of the paper's figures, nothing proven", steps="farina2019"
     ),
-    "stable_predictive_threshold": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, 10,000 times the paper's steps, small probabilities dropped",
-      {"steps": 1e4, "threshold": 1.0},
-      "horizon",
+    "stable_predictive_paper": _stable_predictive("the paper's steps", steps="paper"),
+    "stable_predictive_paper_euclidean": _stable_predictive(
+      "the paper's steps, Euclidean regularizer", steps="paper", regularizer="euclidean"
     ),
-    "stable_predictive_x10000": Entry(
-      StablePredictiveCFRSolver,
-      "stable-predictive optimistic CFR, 10,000 times the paper's steps",
-      {"steps": 1e4},
-      "horizon",
+    "stable_predictive_threshold": _stable_predictive(
+      "10,000 times the paper's steps, small probabilities dropped", steps=1e4, threshold=1.0
     ),
-    "cfr+_pruned": Entry(CFRPlusSolver, "CFR+, best-response pruning", wrapper=Pruned),
+    "stable_predictive_x10000": _stable_predictive("10,000 times the paper's steps", steps=1e4),
+    "cfr+_pruned": Entry(cfr.CFRPlusSolver, "CFR+, best-response pruning", wrapper=cfr.Pruned),
     "trembling_hand": Entry(
-      TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
+      cfr.TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),
-    "rtcfr+": Entry(RTCFRPlusSolver, "reward transformation CFR+: its last iterate converges"),
-    "egt": Entry(ExcessiveGapSolver, "excessive gap technique, dilated entropy"),
+    "rtcfr+": Entry(
+      first_order.RTCFRPlusSolver, "reward transformation CFR+: its last iterate converges"
+    ),
+    "egt": Entry(first_order.ExcessiveGapSolver, "excessive gap technique, dilated entropy"),
     "egt_as": Entry(
-      ExcessiveGapSolver, "excessive gap technique, aggressive steps", {"aggressive": True}
+      first_order.ExcessiveGapSolver,
+      "excessive gap technique, aggressive steps",
+      {"aggressive": True},
     ),
     "mirror_prox_as": Entry(
-      MirrorProxSolver, "mirror prox, aggressive steps", {"aggressive": True}
+      first_order.MirrorProxSolver, "mirror prox, aggressive steps", {"aggressive": True}
     ),
     "domwu": Entry(
-      OptimisticMirrorDescentSolver, "optimistic mirror descent, dilated entropy (DOMWU)"
+      first_order.OptimisticMirrorDescentSolver,
+      "optimistic mirror descent, dilated entropy (DOMWU)",
     ),
-    "komwu": Entry(KOMWUSolver, "kernelized optimistic multiplicative weights"),
-    "external_sampling": Entry(ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),
+    "komwu": Entry(first_order.KOMWUSolver, "kernelized optimistic multiplicative weights"),
+    "external_sampling": Entry(mccfr.ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),
     "external_sampling_full": Entry(
-      ExternalSamplingSolver,
+      mccfr.ExternalSamplingSolver,
       "external sampling, averages of full trees",
-      {"average_type": AverageType.FULL},
+      {"average_type": mccfr.AverageType.FULL},
     ),
     "external_sampling_linear": Entry(
-      ExternalSamplingSolver,
+      mccfr.ExternalSamplingSolver,
       "external sampling with the weights of linear CFR",
       {"minimizer": RegretMatching.discounted(1.0, 1.0), "average_weights": 1.0},
     ),
     "external_sampling_plus": Entry(
-      ExternalSamplingSolver,
+      mccfr.ExternalSamplingSolver,
       "external sampling with regret matching+ and a linear average",
       {"minimizer": RegretMatching.plus(), "average_weights": 1.0},
     ),
     "external_sampling_baseline": Entry(
-      ExternalSamplingSolver, "external sampling with baselines", {"baseline_rate": 0.1}
+      mccfr.ExternalSamplingSolver, "external sampling with baselines", {"baseline_rate": 0.1}
     ),
-    "outcome_sampling": Entry(OutcomeSamplingSolver, "outcome-sampling Monte Carlo CFR"),
+    "outcome_sampling": Entry(mccfr.OutcomeSamplingSolver, "outcome-sampling Monte Carlo CFR"),
     "outcome_sampling_baseline": Entry(
-      OutcomeSamplingSolver, "outcome sampling with baselines", {"baseline_rate": 0.1}
+      mccfr.OutcomeSamplingSolver, "outcome sampling with baselines", {"baseline_rate": 0.1}
     ),
-    "chance_sampling": Entry(ChanceSamplingSolver, "chance-sampling Monte Carlo CFR"),
+    "chance_sampling": Entry(mccfr.ChanceSamplingSolver, "chance-sampling Monte Carlo CFR"),
     "average_strategy_sampling": Entry(
-      AverageStrategySamplingSolver, "average-strategy-sampling Monte Carlo CFR"
+      mccfr.AverageStrategySamplingSolver, "average-strategy-sampling Monte Carlo CFR"
     ),
-    "deep_cfr": Entry(DeepCFRSolver, "deep CFR: networks, exact memory, an exact average"),
-    "deep_dcfr+": Entry(DeepDiscountedCFRSolver, "deep CFR, bootstrapped, discounted"),
+    "deep_cfr": Entry(deep_cfr.DeepCFRSolver, "deep CFR: networks, exact memory, an exact average"),
+    "deep_dcfr+": Entry(deep_cfr.DeepDiscountedCFRSolver, "deep CFR, bootstrapped, discounted"),
     "deep_pdcfr+": Entry(
-      DeepDiscountedCFRSolver,
+      deep_cfr.DeepDiscountedCFRSolver,
       "deep CFR, bootstrapped, discounted, with predictions",
       {"predictive": True},
     ),
     "deep_pdcfr+_outcome": Entry(
-      DeepDiscountedCFRSolver,
+      deep_cfr.DeepDiscountedCFRSolver,
       "deep CFR, bootstrapped, discounted, with predictions, outcome sampling and baselines",
       {"predictive": True, "sampler": "outcome", "baseline_rate": 0.1},
     ),

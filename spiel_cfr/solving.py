@@ -3,7 +3,8 @@
 import dataclasses
 import math
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
@@ -13,10 +14,11 @@ from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.policies.exact_policy import Found
+from spiel_cfr.policies.solved_policy import SolvedPolicy
+from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.run_loop import StopReason, run
 from spiel_cfr.runs.run_schedules import NextDue, Powers
-from spiel_cfr.runs.trace import Row
+from spiel_cfr.runs.trace import Row, Trace
 
 _REASONS: dict[StopReason, str] = {
   "target": "the target is reached",
@@ -26,8 +28,7 @@ _REASONS: dict[StopReason, str] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
   """A solver for a game.
 
   Attributes:
@@ -40,7 +41,7 @@ class Choice:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Solution(Found):
+class Solution(SolvedPolicy):
   """What `solve` has found.
 
   Attributes:
@@ -105,7 +106,7 @@ class Solution(Found):
     """Returns one line."""
     return (
       f"<Solution of {self.compiled_game.game_string}: {self._gap()} after {self.iterations:,} iterations of "
-      f"{type(self.solver).__name__} and {self.seconds:.3g} s>"
+      f"{self.solver.recipe.name} and {self.seconds:.3g} s>"
     )
 
   def __str__(self) -> str:
@@ -118,7 +119,7 @@ class Solution(Found):
       value = ", ".join(f"{expected:.6g}" for expected in self.expected_values)
     rows = {
       "game": str(game),
-      "solver": f"{type(self.solver).__name__}: {self.why}",
+      "solver": f"{self.solver.recipe.name}: {self.why}",
       "stopped": f"{_REASONS[self.reason]}, after {self.iterations:,} iterations and {self.seconds:.3g} s",
       "certified": self._gap(),
       "value": value,
@@ -154,8 +155,10 @@ def solve(
   seconds: float = 60.0,
   iterations: int | None = None,
   solver: str | Solver | None = None,
+  evaluate_at: NextDue | None = None,
+  traces: Iterable[Trace] = (),
+  checkpoints: Checkpoints | None = None,
   progress: bool = False,
-  **more: Any,
 ) -> Solution:
   """Solves a game.
 
@@ -170,8 +173,10 @@ def solve(
     seconds: stop after this time, compiling the game included.
     iterations: stop after so many, None for no limit.
     solver: None to have one picked, a name in the catalogue, or a solver of the game, which goes on from where it is.
+    evaluate_at: when to evaluate the policy, see `run`; None for more and more rarely, or whenever the solver does so.
+    traces: see `run`.
+    checkpoints: see `run`.
     progress: whether to write to standard error how it goes.
-    **more: traces, checkpoints and evaluate_at of `run`.
 
   Raises:
     ArgumentError: a number makes no sense, there is no such solver, or it is one of another game.
@@ -195,8 +200,10 @@ def solve(
     iterations,
     target_nash_conv=2 * exploitability,
     seconds=max(0.0, seconds - (time.perf_counter() - start)),
+    evaluate_at=evaluate_at or _when_it_checks(solver),
+    traces=traces,
+    checkpoints=checkpoints,
     progress=progress,
-    **{"evaluate_at": _when_it_checks(solver)} | more,
   )
   sequence_form = compiled.to_original(solver.average_sequence_form())
   evaluation = evaluate.evaluate(compiled.original, sequence_form)
@@ -219,9 +226,9 @@ def _when_it_checks(solver: Solver) -> NextDue:
   early, late = Powers(2), Powers(1.2)
 
   def schedule(iteration: int) -> float:
-    if isinstance(solver, Restarted) and iteration >= solver.first_attempt:
-      return solver.next_check
-    following = early(iteration) if iteration < 64 else late(iteration)
-    return min(following, solver.next_check) if isinstance(solver, Restarted) else following
+    due = early(iteration) if iteration < 64 else late(iteration)
+    if not isinstance(solver, Restarted):
+      return due
+    return solver.next_check if iteration >= solver.first_attempt else min(due, solver.next_check)
 
   return schedule

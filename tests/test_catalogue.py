@@ -7,24 +7,33 @@ from spiel_cfr import catalogue, errors
 
 
 def test_no_public_solver_is_missing():
+<<<<<<< HEAD
+  rooms = "cfr", "deep_cfr", "first_order", "mccfr", "stable_predictive"
   public = {
-    value
-    for value in vars(spiel_cfr).values()
-    if isinstance(value, type) and issubclass(value, spiel_cfr.Solver)
-  } | {
-    getattr(spiel_cfr, name)
-    for name in spiel_cfr.__all__
-    if name.endswith("CFRSolver") or name.endswith("PlusSolver")
+    getattr(room, name)
+    for room in (getattr(spiel_cfr, name) for name in rooms)
+    for name in room.__all__
+    if name.endswith("Solver")
   }
   # Nothing can be made of these without more arguments than a game.
-  bases = {
-    spiel_cfr.Solver,
-    spiel_cfr.SamplingSolver,
-    spiel_cfr.Restarted,
-    spiel_cfr.FullWidthSolver,
-    spiel_cfr.Pruned,
+  bases = {spiel_cfr.Solver, spiel_cfr.FullWidthSolver, spiel_cfr.mccfr.SamplingSolver}
+=======
+  rooms = (
+    spiel_cfr.cfr,
+    spiel_cfr.stable_predictive,
+    spiel_cfr.first_order,
+    spiel_cfr.mccfr,
+    spiel_cfr.deep_cfr,
+  )
+  public = {
+    getattr(room, name) for room in rooms for name in room.__all__ if name.endswith("Solver")
   }
+  # Nothing can be made of these without more arguments than a game.
+  bases = {spiel_cfr.Solver, spiel_cfr.mccfr.SamplingSolver}
+>>>>>>> toplevel
   assert {entry.solver for entry in catalogue.SOLVERS.values()} == public - bases
+  wrappers = {entry.wrapper for entry in catalogue.SOLVERS.values()}
+  assert wrappers == {None, spiel_cfr.Restarted, spiel_cfr.Pruned}
 
 
 @pytest.mark.parametrize("name", catalogue.SOLVERS)

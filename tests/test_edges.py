@@ -13,11 +13,12 @@ import pytest
 from python_games import game_type
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, block_kernel, errors
+from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import full, load, store
 from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.sequence_form.blocks import expected_value, lanes, sequence
+from spiel_cfr.regret_minimizers import block_kernel
 from spiel_cfr.regret_minimizers.schedules import Power, Schedule
 
 
@@ -65,13 +66,13 @@ def test_fractions_are_rounded_up_and_infinity_is_never(kuhn: Any, tmp_path: Any
 
 
 def test_powers_of_almost_one() -> None:
-  schedule = spiel_cfr.Powers(1.0000001)
+  schedule = spiel_cfr.runs.Powers(1.0000001)
   assert schedule(10**6) == 10**6 + 1
   for iteration in (10**8, 10**9, 10**12):
     assert iteration < schedule(iteration) < iteration * 1.0000002 + 1
-  assert spiel_cfr.Powers(math.nextafter(1, 2))(10**15) == 10**15 + 1
-  assert spiel_cfr.Powers(1e308)(10) == int(1e308)
-  assert spiel_cfr.Powers(1e200)(2) == int(1e200)
+  assert spiel_cfr.runs.Powers(math.nextafter(1, 2))(10**15) == 10**15 + 1
+  assert spiel_cfr.runs.Powers(1e308)(10) == int(1e308)
+  assert spiel_cfr.runs.Powers(1e200)(2) == int(1e200)
 
 
 # Minimizers.
@@ -179,7 +180,7 @@ class NotANumber(spiel_cfr.RegretMinimizer):
 def test_a_minimizer_that_writes_nan(game: str) -> None:
   compiled: Any = game
   if game == "partitioned":
-    compiled = spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
+    compiled = spiel_cfr.poker.compile_public_game("leduc_poker", partitioned=True)
   solver = spiel_cfr.FullWidthSolver(compiled, NotANumber())
   with pytest.raises(errors.NotFiniteError):
     solver.run(100)
@@ -196,7 +197,7 @@ def test_a_minimizer_that_writes_nan(game: str) -> None:
 
 
 def test_more_threads_than_subtrees() -> None:
-  game = spiel_cfr.compile_public_game("leduc_poker", partitioned=True, num_threads=10**9)
+  game = spiel_cfr.poker.compile_public_game("leduc_poker", partitioned=True, num_threads=10**9)
   assert game.partition is not None
   assert game.partition.num_threads == len(game.partition.parts) - 1
   solver = spiel_cfr.CFRPlusSolver(game)
@@ -299,9 +300,9 @@ def test_averages_are_named_for_each_player(averaged: Any, kuhn: Any) -> None:
 )
 def test_endgames_are_checked_before_open_spiel_sees_them(changes: Any) -> None:
   whole = {"round": 4, "board": "7s9h9cTc2d", "pot": 500, "reaches": np.ones((2, 1326))}
-  spiel_cfr.Endgame(**whole)
+  spiel_cfr.poker.Endgame(**whole)
   with pytest.raises(errors.EndgameError):
-    spiel_cfr.Endgame(**whole | changes)
+    spiel_cfr.poker.Endgame(**whole | changes)
 
 
 _POT = (
@@ -316,7 +317,7 @@ def test_a_pot_that_is_not_the_blinds_is_refused() -> None:
   for string in (_POT.format("1 2", 10), _POT.format("5 5", 8)):
     with pytest.raises(errors.GameError, match="potSize"):
       load_game(string)
-    for compile_it in (spiel_cfr.compile_game, spiel_cfr.compile_public_game):
+    for compile_it in (spiel_cfr.compile_game, spiel_cfr.poker.compile_public_game):
       with pytest.raises(errors.GameError, match="potSize"):
         compile_it(pyspiel.load_game(string))
 
@@ -335,7 +336,7 @@ def test_weights_that_overflow_are_refused_before_they_do(kuhn: Any) -> None:
   with pytest.raises(errors.NotFiniteError, match="gamma=2"):
     sampler.run(100_000)
   assert np.isfinite(sampler.average_probabilities()).all()
-  falling = spiel_cfr.HSDCFRSolver(kuhn, horizon=10**6, first_gamma=300.0)
+  falling = spiel_cfr.cfr.HSDCFRSolver(kuhn, horizon=10**6, first_gamma=300.0)
   with pytest.raises(errors.NotFiniteError):
     falling.run(100_000)
 
@@ -374,7 +375,7 @@ def test_the_unit_of_payoffs_does_not_matter_in_between(exponent: int) -> None:
   for make in (
     spiel_cfr.CFRPlusSolver,
     spiel_cfr.AdaptiveOptimisticCFRSolver,
-    spiel_cfr.HedgeCFRSolver,
+    spiel_cfr.cfr.HedgeCFRSolver,
   ):
     policies = []
     for factor in (1.0, 2.0**exponent):

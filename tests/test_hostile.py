@@ -205,7 +205,7 @@ def written(tmp_path_factory: Any) -> dict[str, bytes]:
   folder: pathlib.Path = tmp_path_factory.mktemp("written")
   solver = spiel_cfr.CFRSolver(hostile.kuhn())
   paths = [folder / "trace.csv", folder / "trace.jsonl", folder / "solver.npz"]
-  traces = [spiel_cfr.open_trace(path) for path in paths[:2]]
+  traces = [spiel_cfr.runs.open_trace(path) for path in paths[:2]]
   spiel_cfr.run(solver, 10, traces=traces, progress=False)
   solver.save(paths[2])
   return {path.suffix: path.read_bytes() for path in paths}

@@ -3,7 +3,6 @@
 import inspect
 import itertools
 import math
-from typing import Any
 
 import public_api
 import pytest
@@ -30,14 +29,14 @@ def test_the_walk_finds_what_there_is() -> None:
     "run(seconds)",
     "compile_game(max_nodes)",
     "catalogue.make(iterations)",
-    "CFRSolver.run(iterations)",
+    "FullWidthSolver.run(iterations)",
     "ExternalSamplingSolver(seed)",
     "ExternalSamplingSolver(max_infosets)",
     "RegretMatching.discounted(alpha)",
     "Checkpoints(keep)",
-    "Powers.__call__(iteration)",
-    "PublicGame.memory_estimate(state_lines)",
-    "Endgame(stack)",
+    "runs.Powers.__call__(iteration)",
+    "poker.PublicGame.memory_estimate(state_lines)",
+    "poker.Endgame(stack)",
   } <= names
   for name in spiel_cfr.__all__:
     thing = getattr(spiel_cfr, name)

@@ -15,7 +15,7 @@ def test_leduc_poker():
   solution = spiel_cfr.solve("leduc_poker", exploitability=1e-9)
   assert solution.reason == "target"
   assert 0 <= solution.exploitability <= 1e-9
-  assert isinstance(solution.solver, spiel_cfr.RestartedCFRSolver)
+  assert solution.solver.recipe.name == "RestartedCFRSolver"
   in_cpp = pyspiel.TabularPolicy(
     {infostate: list(entries.items()) for infostate, entries in solution.policy_dict().items()}
   )
@@ -79,7 +79,7 @@ def test_other_reasons_to_stop():
 
 def test_solvers_by_name():
   solution = spiel_cfr.solve("kuhn_poker", exploitability=1e-3, solver="cfr+")
-  assert isinstance(solution.solver, spiel_cfr.CFRPlusSolver)
+  assert solution.solver.recipe.name == "CFRPlusSolver"
   assert solution.exploitability <= 1e-3
   with pytest.raises(errors.ArgumentError, match="no solver 'cfrr'"):
     spiel_cfr.solve("kuhn_poker", solver="cfrr")
@@ -101,10 +101,10 @@ def test_traces_and_checkpoints(tmp_path):
   solution = spiel_cfr.solve(
     "kuhn_poker",
     exploitability=1e-6,
-    traces=[spiel_cfr.open_trace(path)],
+    traces=[spiel_cfr.runs.open_trace(path)],
     checkpoints=checkpoints,
   )
-  _, rows = spiel_cfr.read_trace(path)
+  _, rows = spiel_cfr.runs.read_trace(path)
   assert rows[-1].nash_conv <= 2e-6
   solver = spiel_cfr.RestartedCFRSolver("kuhn_poker")
   checkpoints.resume(solver)

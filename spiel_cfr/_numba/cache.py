@@ -1,291 +1,264 @@
-"""Machine code of kernels: compiled by numba or taken from disk, and loaded.
+"""Kernels on disk: numba's own files, in a folder a kernel, checked before numba reads them.
 
-A kernel's file is named after the function, its signature and the processor, and says inside what it was made of, see
-`fingerprint`. An edited kernel so replaces its own file. It holds an object file of the linker and four names, nothing
-that Python could execute or import, so that it makes no difference under which module name it was compiled.
+numba looks at the file of a function to know whether what it keeps is stale. Helpers of other files are inlined too, so
+each folder says what was in all files that the function's module imports, directly or not. Edited, a kernel replaces
+its own folder. The same note has a hash of numba's files: what is damaged is compiled anew.
 
-Each object file gets an execution engine of its own. Engines share no symbols: two versions of a helper, inlined in two
-kernels that were compiled on different days, can't be mixed up.
+numba's files are pickles, which can run anything. So they are taken only from folders that belong to the user or to
+root, and that nobody else can write to; a folder that is not so is passed over. Kernels lie in the folder `kernels`
+below `$NUMBA_CACHE_DIR`; if that is not set, below the package's `__pycache__`, or else `~/.cache/spiel_cfr`. Where
+none of them will do, a warning says it once, and kernels are compiled at every start. So are, without a warning, those
+that no file has, such as a notebook's, and functions with variables of the functions around them.
 """
 
 import contextlib
-import ctypes
-import dataclasses
+import functools
 import hashlib
-import json
+import importlib.util
 import os
-import platform
 import re
+import shutil
 import sys
+import tempfile
 import threading
-import types as python_types
-import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import llvmlite.binding as llvm
+import llvmlite
+import llvmlite.binding
 import numba
-import numba.core.runtime
-from numba import types
-from numba.core.registry import cpu_target
-
-from spiel_cfr._numba.fingerprint import UnknownDependencyError, fingerprint
+import numpy as np
 
 # numba's own annotations don't cover these.
-config: Any = numba.core.config
-environments: Any = numba.core.environment
-dynamic_functions: Any = cast(Any, numba)._dynfunc
-run_time: Any = cast(Any, numba.core.runtime).rtsys
+config: Any = cast(Any, numba).config
 
-SUFFIX = ".kernel"
-_MAGIC = b"spiel_cfr kernel 1\n"
-_CHECKSUM = hashlib.sha256
-_CHECKSUM_BYTES = 32
-# What a kernel that is kept may return: other values are made by code that looks for their class.
-_RETURNED = (types.NoneType, types.Number, types.Boolean)
-# Engines stay loaded: nobody knows who has the address of a kernel.
-_engines: list[Any] = []
+# The note beside numba's files.
+CHECKSUM = "checksum"
+_PRIVATE = 0o700
+_WRITABLE_BY_OTHERS = 0o022
+# numba's settings that change what it generates.
+_SETTINGS = (
+  "BOUNDSCHECK",
+  "DEBUGINFO_DEFAULT",
+  "ERROR_MODEL",
+  "LOOP_VECTORIZE",
+  "OPT",
+  "SLP_VECTORIZE",
+  "USING_SVML",
+)
+# Packages that change with their version only.
+_VERSIONED = frozenset({"numba", "llvmlite", "numpy"}) | sys.stdlib_module_names
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_IMPORT = re.compile(
+  r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|.+)|import[ \t]+(.+))", re.MULTILINE
+)
 _warned = threading.Event()
 
 
-@dataclasses.dataclass(frozen=True)
-class MachineCode:
-  """A kernel that can be called.
-
-  Attributes:
-    entry: function of Python that unpacks its arguments and calls the kernel. It doesn't check what it is given.
-    address: where the function is that other kernels call, with the C calling convention.
-  """
-
-  entry: Callable[..., Any]
-  address: int
-
-
-@dataclasses.dataclass(frozen=True)
-class _Object:
-  """An object file, and what is what in it.
-
-  Attributes:
-    data: the file.
-    entry: name of the function that Python calls.
-    address: name of the function that other kernels call.
-    environments: names of the variables that hold what numba calls the environment of a function.
-    externals: functions that it expects in the process.
-  """
-
-  data: bytes
-  entry: str
-  address: str
-  environments: tuple[str, ...]
-  externals: tuple[str, ...]
-
-
-def machine_code(
-  function: Callable[..., Any], signature: Any, options: dict[str, Any]
-) -> MachineCode:
-  """Returns the machine code of a function, from disk if nothing that it depends on has changed.
+def compiled(
+  function: Callable[..., Any],
+  signature: Any,
+  options: dict[str, Any],
+  announced: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+) -> Any:
+  """Returns numba's dispatcher of a function, compiled for one signature, from disk if nothing has changed.
 
   Args:
     function: plain Python function.
     signature: numba signature that it is compiled for.
     options: of `numba.njit`.
+    announced: entered while something is compiled, not while it is read.
   """
-  try:
-    key = fingerprint(function, signature, options)
-  except UnknownDependencyError:
-    return _from_numba(_compile(function, signature, options))
-  name = _file_name(function, signature, key)
+  made_of = _made_of(function, signature, options)
+  if made_of is None:
+    with announced():
+      return _compile(function, signature, options)
+  name = _folder_name(function, signature, options)
   for folder in _folders():
-    content = _read(folder / name, key)
-    if content is not None and _can_be_linked(content):
-      return _load(content, function)
-  result = _compile(function, signature, options)
-  compiled = _object(result)
-  if compiled is None:
-    return _from_numba(result)
-  _write(name, key, compiled)
-  return _load(compiled, function)
+    kept = folder / name
+    if _is_trusted(folder) and _is_trusted(kept) and _is_intact(kept, made_of):
+      # Whatever numba can't read, a later numba perhaps, must not be more than slow.
+      with contextlib.suppress(Exception):
+        dispatcher = _compile(function, signature, options, kept)
+        if not dispatcher.stats.cache_hits:
+          # Some versions of numba also look at when the function's file was changed, and have written it anew.
+          (kept / CHECKSUM).write_text(_checksum(kept, made_of))
+        return dispatcher
+  with announced():
+    return _compile_and_keep(function, signature, options, name, made_of)
 
 
-def _compile(function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> Any:
-  """Returns numba's compile result."""
-  dispatcher: Any = numba.njit(**options)(function)
+def _compile(
+  function: Callable[..., Any],
+  signature: Any,
+  options: dict[str, Any],
+  folder: Path | None = None,
+) -> Any:
+  """Returns a dispatcher for one signature, whose numba reads from this folder, or else writes to it."""
+  if folder is not None:
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder)
+    try:
+      dispatcher: Any = numba.njit(cache=True, **options)(function)
+    finally:
+      config.CACHE_DIR = before
+    # Told to keep its files elsewhere, numba would take stale ones from there.
+    if folder in Path(dispatcher.stats.cache_path).parents:
+      dispatcher.compile(signature)
+      return dispatcher
+  dispatcher = numba.njit(**options)(function)
   dispatcher.compile(signature)
-  return dispatcher.overloads[tuple(signature.args)]
+  return dispatcher
 
 
-def _from_numba(result: Any) -> MachineCode:
-  """Returns machine code that can't be kept on disk, such as that with addresses of other kernels in it."""
-  _engines.append(result.library)
-  return MachineCode(
-    result.entry_point,
-    result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name),
-  )
-
-
-def _object(result: Any) -> _Object | None:
-  """Returns what numba compiled, or None if it only works in this process."""
-  library = result.library
-  module = library._final_module
-  variables = [variable.name for variable in module.global_variables]
-  names = tuple(name for name in variables if name.startswith("_ZN08NumbaEnv"))
-  in_use = [environments.lookup_environment(name) for name in names]
-  if (
-    library.has_dynamic_globals
-    or result.lifted
-    or result.reload_init
-    or result.objectmode
-    or not isinstance(result.signature.return_type, _RETURNED)
-    or any(name.startswith(".numba.unresolved$") for name in variables)
-    or any(environment is not None and environment.consts for environment in in_use)
-  ):
-    return None
-  externals = tuple(
-    sorted(
-      one.name
-      for one in module.functions
-      if one.is_declaration and not one.name.startswith("llvm.")
-    )
-  )
-  return _Object(
-    library._get_compiled_object(),
-    result.fndesc.llvm_cpython_wrapper_name,
-    result.fndesc.llvm_cfunc_wrapper_name,
-    names,
-    externals,
-  )
-
-
-def _can_be_linked(code: _Object) -> bool:
-  """Returns whether all that an object file needs is there; LLVM ends the process if it isn't."""
-  # Much faster than `refresh`, which loads what numba needs to compile.
-  run_time.initialize(cpu_target.target_context)
-  if all(llvm.address_of_symbol(name) for name in code.externals):
-    return True
-  cpu_target.target_context.refresh()
-  return all(llvm.address_of_symbol(name) for name in code.externals)
-
-
-def _load(code: _Object, function: Callable[..., Any]) -> MachineCode:
-  """Puts an object file into memory, ready to run."""
-  generator = _codegen()
-  target = llvm.Target.from_triple(generator._llvm_module.triple)
-  options = {"opt": config.OPT}
-  generator._customize_tm_options(options)
-  empty = llvm.parse_assembly(f'target triple = "{generator._llvm_module.triple}"')
-  engine = llvm.create_mcjit_compiler(
-    empty, target.create_target_machine(**options), use_lmm=config.USE_LLVMLITE_MEMORY_MANAGER
-  )
-  engine.add_object_file(llvm.ObjectFileRef.from_data(code.data))
-  engine.finalize_object()
-  environment = dynamic_functions.Environment(function.__globals__)
-  _engines.append((engine, environment))
-  for name in code.environments:
-    variable = engine.get_global_value_address(name)
-    if variable:
-      ctypes.c_void_p.from_address(variable).value = id(environment)
-  entry = dynamic_functions.make_function(
-    python_types.ModuleType(function.__module__ or "__main__"),
-    function.__name__,
-    function.__doc__ or "",
-    engine.get_function_address(code.entry),
-    environment,
-    (),
-  )
-  return MachineCode(entry, engine.get_function_address(code.address))
-
-
-def _codegen() -> Any:
-  """Returns numba's generator of code for this processor, which knows its options and has loaded its run time."""
-  return cpu_target.target_context.codegen()
-
-
-def _file_name(function: Any, signature: Any, key: str) -> str:
-  """Returns a name that an edited kernel shares with what it was before."""
-  parts = signature, sys.implementation.cache_tag, sys.abiflags if os.name != "nt" else ""
-  hashed = _CHECKSUM(repr((*parts, _codegen().magic_tuple())).encode()).hexdigest()[:16]
-  stem = Path(function.__code__.co_filename).stem
-  # Functions made by functions share a name.  A few of them, made of different things, have room side by side.
-  variant = f"-{int(key[:2], 16) % 8}" if "<locals>" in function.__qualname__ else ""
-  words = re.sub(r"[^A-Za-z0-9_.]", "", f"{'' if stem.isdigit() else stem}.{function.__qualname__}")
-  return f"{words[:100]}-{hashed}{variant}{SUFFIX}"
-
-
-def _folders() -> Iterator[Path]:
-  """Yields where kernels are looked for, in this order; they are written to the first that can be written."""
-  if config.CACHE_DIR:
-    yield Path(config.CACHE_DIR)
-    return
-  package = Path(__file__).parent.parent
-  if package.is_dir():
-    yield package / "__pycache__"
-  home = Path(os.path.expanduser("~"))
-  system = platform.system()
-  if system == "Windows":
-    folder = Path(os.environ.get("LOCALAPPDATA", ""))
-  elif system == "Darwin":
-    folder = home / "Library" / "Caches"
-  else:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-  if folder.is_absolute():
-    yield folder / "spiel_cfr"
-
-
-def _read(path: Path, key: str) -> _Object | None:
-  """Returns what a file holds, or None if there is none, it is damaged, or it was made of something else."""
-  try:
-    content = path.read_bytes()
-    start = len(_MAGIC) + _CHECKSUM_BYTES
-    body = content[start:]
-    if content[:start] != _MAGIC + _CHECKSUM(body).digest():
-      return None
-    header, _, data = body.partition(b"\n")
-    fields = json.loads(header)
-    if fields.pop("key") != key:
-      return None
-    return _Object(
-      data,
-      fields["entry"],
-      fields["address"],
-      tuple(fields["environments"]),
-      tuple(fields["externals"]),
-    )
-  except (OSError, ValueError, KeyError, TypeError, AttributeError):
-    return None
-
-
-def _write(name: str, key: str, code: _Object) -> None:
-  """Keeps machine code on disk, or warns once if that's impossible."""
-  header = dataclasses.asdict(code) | {"key": key}
-  del header["data"]
-  body = json.dumps(header).encode() + b"\n" + code.data
-  content = _MAGIC + _CHECKSUM(body).digest() + body
+def _compile_and_keep(
+  function: Callable[..., Any], signature: Any, options: dict[str, Any], name: str, made_of: str
+) -> Any:
+  """Compiles into a new folder, which then takes its place whole."""
   reason: OSError | None = None
   for folder in _folders():
     try:
-      folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-      _replace(folder / name, content)
-      return
+      folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+      if not _is_trusted(folder):
+        raise PermissionError(f"others can write to {folder}")
+      temporary = Path(tempfile.mkdtemp(prefix=f".{name[:40]}", dir=folder))
     except OSError as error:
       reason = error
+      continue
+    try:
+      dispatcher = _compile(function, signature, options, temporary)
+      # numba doesn't keep code with addresses of this process in it.
+      if any(temporary.rglob("*.nbc")):
+        (temporary / CHECKSUM).write_text(_checksum(temporary, made_of))
+        shutil.rmtree(folder / name, ignore_errors=True)
+        # Another process may be faster.
+        with contextlib.suppress(OSError):
+          temporary.rename(folder / name)
+      return dispatcher
+    except OSError as error:
+      reason = error
+    finally:
+      shutil.rmtree(temporary, ignore_errors=True)
   if not _warned.is_set():
     _warned.set()
     warnings.warn(
-      f"compiled kernels can't be kept, so every start compiles them again ({reason}); "
-      "set the environment variable NUMBA_CACHE_DIR to a folder that can be written",
+      f"compiled kernels can't be kept, so every start compiles them again ({reason}); set the "
+      "environment variable NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to",
       stacklevel=2,
     )
+  return _compile(function, signature, options)
 
 
-def _replace(path: Path, content: bytes) -> None:
-  """Writes a file so that whoever reads it at the same time sees the old or the new one, whole."""
-  temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+def _folders() -> Iterator[Path]:
+  """Yields where kernels are looked for, in this order; they are written to the first that will do."""
+  if config.CACHE_DIR:
+    yield Path(config.CACHE_DIR) / "kernels"
+    return
+  package = Path(__file__).parent.parent
+  if package.is_dir():
+    yield package / "__pycache__" / "kernels"
+  home = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~"), ".cache"))
+  if home.is_absolute():
+    yield home / "spiel_cfr" / "kernels"
+
+
+def _is_trusted(folder: Path) -> bool:
+  """Returns whether nobody but the user and root can have written to a folder."""
   try:
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    found = folder.lstat()
   except OSError:
-    with contextlib.suppress(OSError):
-      temporary.unlink(missing_ok=True)
-    raise
+    return False
+  own = {0, os.geteuid()}
+  return folder.is_dir() and found.st_uid in own and not found.st_mode & _WRITABLE_BY_OTHERS
+
+
+def _is_intact(kept: Path, made_of: str) -> bool:
+  """Returns whether a folder holds what was compiled from the same, as it was written."""
+  try:
+    return (kept / CHECKSUM).read_text() == _checksum(kept, made_of)
+  except (OSError, ValueError):
+    return False
+
+
+def _checksum(folder: Path, made_of: str) -> str:
+  """Returns a hash of what kernels were made of, and of numba's files."""
+  total = hashlib.sha256(made_of.encode())
+  for path in sorted(folder.rglob("*.nb[ci]")):
+    total.update(hashlib.sha256(path.read_bytes()).digest())
+  return total.hexdigest()
+
+
+def _folder_name(function: Any, signature: Any, options: dict[str, Any]) -> str:
+  """Returns a name that an edited kernel shares with what it was before, but with no other."""
+  binding: Any = llvmlite.binding
+  different = (
+    signature,
+    sorted(options.items()),
+    function.__module__,
+    sys.version,
+    [package.__version__ for package in (numba, llvmlite, np)],
+    [getattr(config, name, None) for name in _SETTINGS],
+    sys.platform,
+    binding.get_host_cpu_name(),
+    binding.get_host_cpu_features().flatten(),
+  )
+  hashed = hashlib.sha256(repr(different).encode()).hexdigest()[:16]
+  stem = Path(function.__code__.co_filename).stem
+  words = re.sub(r"[^A-Za-z0-9_.]", "", f"{stem}.{function.__qualname__}")
+  return f"{words[:80]}-{hashed}"
+
+
+def _made_of(function: Any, signature: Any, options: dict[str, Any]) -> str | None:
+  """Returns a hash of all sources that a function can refer to, None if they can't be known."""
+  module = sys.modules.get(function.__module__)
+  own = getattr(module, "__file__", None)
+  if own is None or function.__closure__ or not os.path.isfile(own):
+    return None
+  if os.path.abspath(function.__code__.co_filename) != os.path.abspath(own):
+    return None
+  reached, found = {function.__module__: ""}, [function.__module__]
+  try:
+    while found:
+      name = found.pop()
+      reached[name], imported = _source(name)
+      new = [each for each in imported if each not in reached]
+      reached.update(dict.fromkeys(new, ""))
+      found += new
+  except OSError:
+    return None
+  return hashlib.sha256(repr(sorted(reached.items())).encode()).hexdigest()
+
+
+@functools.cache
+def _source(name: str) -> tuple[str, tuple[str, ...]]:
+  """Returns a hash of a module's source, and which modules it imports, wherever in it; a few more do no harm.
+
+  Raises:
+    OSError: there is no such file.
+  """
+  module = sys.modules[name]
+  path = getattr(module, "__file__", None)
+  if path is None:
+    return "", ()
+  if not path.endswith(".py") or (
+    _INSTALLED & set(Path(path).parts) and name.partition(".")[0] != __package__.partition(".")[0]
+  ):
+    found = os.stat(path)
+    return f"{found.st_size} {found.st_mtime_ns}", ()
+  source = Path(path).read_bytes()
+  package = getattr(module, "__package__", None) or ""
+  imported: set[str] = set()
+  for start, names, several in _IMPORT.findall(source.decode("utf-8", "replace")):
+    listed = re.findall(r"[.\w]+", names or several)
+    if start:
+      with contextlib.suppress(ImportError, ValueError):
+        start = importlib.util.resolve_name(start, package)
+      listed = [start, *(f"{start}.{each}" for each in listed)]
+    else:
+      listed += [each.partition(".")[0] for each in listed]
+    imported.update(
+      each for each in listed if each in sys.modules and each.partition(".")[0] not in _VERSIONED
+    )
+  return hashlib.sha256(source).hexdigest(), tuple(sorted(imported))

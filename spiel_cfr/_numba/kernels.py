@@ -1,4 +1,4 @@
-"""Compiled code: how a Python function becomes machine code here, and the arrays it works on.
+"""Compiled code: how a Python function becomes machine code here, and how it is called.
 
 Kernels are compiled by numba the first time they are used, not at import, and kept on disk, see `cache`, so that only
 the very first start of the library on a machine compiles anything. Each has an explicit signature. That
@@ -8,65 +8,42 @@ compiled once, whatever it is given. Called on blocks of hundreds of infosets, t
 
 import contextlib
 import functools
-import operator
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
-from typing import Any, Self, cast
+from typing import Any, Self
 
-import numba
 import numba.extending
 import numpy as np
 import numpy.typing as npt
 from numba import types
-from numba._dispatcher import compute_fingerprint
-from numba.core import errors
-from numba.core.compiler_lock import global_compiler_lock
-from numba.experimental import function_type
-from numba.np.numpy_support import as_dtype
 
-from spiel_cfr._numba.cache import MachineCode, machine_code
+from spiel_cfr._numba import cache
+from spiel_cfr._numba.numba_internals import (
+  WITHOUT_PYTHON_CALLS,
+  by_address,
+  compile_inlined,
+  compiler_lock,
+  machine_code_address,
+  python_entry,
+)
 
 # numba's own annotations don't cover these.
 extending: Any = numba.extending
-cgutils: Any = numba.core.cgutils
-typeof: Any = numba.typeof
 tuples: Any = types.BaseTuple
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+# By which numba's wrapper address protocol says that there is no implementation.
+_NO_ADDRESS = -1
 _ANNOUNCE_AFTER_SECONDS = 0.7
-_announced = threading.Event()
-# Numba's own: how a first-class function lies in memory. A numba without it passes functions in its own way,
-# which is slower to call from Python.
-_FUNCTION_MODEL: Any = getattr(function_type, "FunctionModel", None)
+_ERASE_LINE = "\r\x1b[K"
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
   """Marks a helper that only kernels call, of whatever file; its code becomes a part of theirs."""
-  compiled: Callable[..., Any] = numba.njit(forceinline=True, **_OPTIONS)(function)
-  return compiled
-
-
-class _KernelType(types.FunctionType):
-  """The type of a kernel: a first-class function of numba's, of which nothing but the address is read from Python."""
-
-
-def _unbox_kernel(kernel_type: Any, value: Any, c: Any) -> Any:
-  """Generates code that reads the address of a `Kernel`."""
-  function = cgutils.create_struct_proxy(kernel_type)(c.context, c.builder)
-  number = c.pyapi.object_getattr_string(value, "address")
-  failed = cgutils.is_null(c.builder, number)
-  with c.builder.if_then(c.builder.not_(failed), likely=True):
-    function.c_addr = c.pyapi.long_as_voidptr(number)
-    c.pyapi.decref(number)
-  return extending.NativeValue(function._getvalue(), is_error=failed)
-
-
-if _FUNCTION_MODEL is not None:
-  # In memory it is what numba's are, so that numba generates the calls.
-  extending.register_model(_KernelType)(_FUNCTION_MODEL)
-  extending.unbox(_KernelType)(_unbox_kernel)
+  result: Callable[..., Any] = compile_inlined(function, _OPTIONS)
+  return result
 
 
 class Kernel(types.WrapperAddressProtocol):
@@ -74,84 +51,68 @@ class Kernel(types.WrapperAddressProtocol):
 
   It can be called, and passed to other compiled functions, as an argument or in a `NamedTuple`: numba's wrapper address
   protocol makes it a first-class function, faster than numba does with functions that it has compiled. A call from
-  Python takes some microseconds; tens, if there are kernels in a tuple or tuples without names.
+  Python takes some microseconds, most of them to look at the arguments, see `bound`.
 
   Attributes:
     function: the plain Python function; it runs uncompiled too, slowly, unless it uses `spiel_cfr._numba.simd`.
-    numba_type: its type in numba.
   """
 
   __qualname__: str
 
-  def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+  def __init__(
+    self, function: Callable[..., Any], signature: Any, *, python_calls: bool = True
+  ) -> None:
     """Wraps `function`; nothing is compiled yet.
 
     Args:
       function: plain Python function.
       signature: numba's; or, of a kernel that there is in two precisions, a function from the type of numbers to it.
+      python_calls: whether Python can call it; if only kernels do, it is compiled in half of the time.
     """
     functools.update_wrapper(self, function)
     self.function = function
-    self._signature_for = signature if isinstance(signature, FunctionType) else None
-    if self._signature_for:
-      signature = self._signature_for(types.float64)
-    self.numba_type: Any = _with_kernels(types.FunctionType(signature))
-    self._signature = self.numba_type.signature
-    # What was found to fit. numba's hash of types has no word for kernels, and none for the order of bytes.
-    expected = self._signature.args
-    is_kernel = [isinstance(one, types.FunctionType) for one in expected]
-    self._kernels = _selector([i for i, found in enumerate(is_kernel) if found])
-    self._others = _selector([i for i, found in enumerate(is_kernel) if not found])
-    self._dtypes = [
-      (i, operator.attrgetter(*names), _dtypes(one) if len(names) > 1 else _dtypes(one)[0])
-      for i, one in enumerate(expected)
-      if (names := list(_dtype_names(one)))
-    ]
-    self._accepted: set[Any] = set()
-
-  @functools.cached_property
-  def compiled(self) -> MachineCode:
-    """The machine code, from disk if nothing that it was made of has changed."""
-    with global_compiler_lock, _announce_slow_compilation():
-      return machine_code(self.function, self._signature, _OPTIONS)
+    self._given = signature
+    self._python_calls = python_calls
 
   def __call__(self, *arguments: Any) -> Any:
     """Calls the compiled function.
 
     Raises:
       TypeError: an argument has another type, number of dimensions or layout than the signature says, or is an array
-        that can't be written.
+        that can't be written; or only kernels call it.
     """
-    try:
-      known = compute_fingerprint(self._others(arguments)), self._kernels(arguments)
-      fits = known in self._accepted and len(arguments) == len(self._signature.args)
-    except (IndexError, NotImplementedError, TypeError):
-      known, fits = None, False
-    if fits:
-      for i, dtypes, expected in self._dtypes:
-        if dtypes(arguments[i]) != expected:
-          fits = False
-    if not fits:
-      self._check(arguments)
-      if known is not None:
-        self._accepted.add(known)
-    return self._entry(*arguments)
-
-  def _check(self, arguments: Sequence[Any]) -> None:
-    """Checks the types of arguments, which compiled code relies on."""
-    expected = self._signature.args
-    if len(arguments) != len(expected):
+    if len(arguments) != len(self._checks):
       raise TypeError(
-        f"{self.__qualname__}() takes {len(expected)} arguments but {len(arguments)} were given"
+        f"{self.__qualname__}() takes {len(self._checks)} arguments but {len(arguments)} were given"
       )
     self._check_first(arguments)
+    return self.unchecked(*arguments)
 
   def _check_first(self, arguments: Sequence[Any]) -> None:
-    for i, (value, wanted) in enumerate(zip(arguments, self._signature.args, strict=False)):
-      if not _fits(value, wanted):
+    """Checks the types of arguments, which compiled code relies on."""
+    for i, (value, fits) in enumerate(zip(arguments, self._checks, strict=False)):
+      if not fits(value):
+        wanted = self._signature.args[i]
         raise TypeError(
-          f"argument {i} of {self.__qualname__}() must be {wanted}, not {_said(value)}"
+          f"argument {i} of {self.__qualname__}() must be {wanted}, not {_described(value)}"
         )
+
+  @functools.cached_property
+  def _checks(self) -> tuple[Callable[[Any], bool], ...]:
+    return tuple(map(_check, self._signature.args))
+
+  # Made when it is used, because all kernels together take a tenth of a second.
+  @functools.cached_property
+  def numba_type(self) -> Any:
+    """The kernel's type in numba."""
+    two_precisions = isinstance(self._given, FunctionType)
+    return by_address(
+      types.FunctionType(self._given(types.float64) if two_precisions else self._given)
+    )
+
+  @property
+  def _signature(self) -> Any:
+    return self.numba_type.signature
 
   def of(self, dtype: npt.DTypeLike) -> "Kernel":
     """Returns the same function for arrays of float64 or of float32.
@@ -164,9 +125,16 @@ class Kernel(types.WrapperAddressProtocol):
   @functools.cached_property
   def _single(self) -> "Kernel":
     """The same function for float32."""
-    if self._signature_for is None:
+    if not isinstance(self._given, FunctionType):
       raise TypeError(f"{self.__qualname__}() computes in float64 only")
-    return Kernel(self.function, self._signature_for(types.float32))
+    return Kernel(self.function, self._given(types.float32), python_calls=self._python_calls)
+
+  @functools.cached_property
+  def absent(self) -> "Kernel":
+    """What is passed for a kernel of this signature that is never called: it is not compiled either."""
+    result = Kernel(self.function, self._signature)
+    result.address = _NO_ADDRESS
+    return result
 
   def bound(self, *first: Any) -> Callable[..., Any]:
     """Returns the function of the other arguments: these are checked now, and those, which callers make, never.
@@ -175,21 +143,38 @@ class Kernel(types.WrapperAddressProtocol):
       TypeError: as when it is called.
     """
     self._check_first(first)
-    return functools.partial(self._entry, *first)
-
-  @property
-  def unchecked(self) -> Callable[..., Any]:
-    """The machine code, which believes what it is given: for callers that have made all arguments themselves."""
-    return self._entry
+    return functools.partial(self.unchecked, *first)
 
   @functools.cached_property
-  def _entry(self) -> Callable[..., Any]:
-    return self.compiled.entry
+  def _dispatcher(self) -> Any:
+    """The machine code, from disk if nothing that it was made of has changed."""
+    with compiler_lock:
+      # Another thread may have been faster.
+      known = self.__dict__.get("_dispatcher")
+      if known is not None:
+        return known
+      announced = functools.partial(_announcement, self.__qualname__)
+      return cache.compiled(self.function, self._signature, self._options, announced)
+
+  @property
+  def _options(self) -> dict[str, Any]:
+    return _OPTIONS if self._python_calls else _OPTIONS | WITHOUT_PYTHON_CALLS
+
+  @functools.cached_property
+  def unchecked(self) -> Callable[..., Any]:
+    """The machine code, which believes what it is given: for callers that have made all arguments themselves.
+
+    Raises:
+      TypeError: only kernels call it.
+    """
+    if not self._python_calls:
+      raise TypeError(f"{self.__qualname__}() is called by kernels only")
+    return python_entry(self._dispatcher, self._signature)
 
   @functools.cached_property
   def address(self) -> int:
     """Where the machine code is."""
-    return self.compiled.address
+    return machine_code_address(self._dispatcher, self._signature, self._options)
 
   def __wrapper_address__(self) -> int:
     """Returns where the machine code is; numba asks for it."""
@@ -219,87 +204,89 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
   return lambda function: Kernel(function, signature)
 
 
+class _Announced:
+  """What has been said of compiling in this process: that it takes so long, once, and on a terminal of which kernel."""
+
+  def __init__(self) -> None:
+    self.kernels = 0
+    self.said = False
+
+
+_announced = _Announced()
+
+
 @contextlib.contextmanager
-def _announce_slow_compilation() -> Iterator[None]:
-  """Says on standard error, once per process, what takes so long."""
+def _announcement(name: str) -> Iterator[None]:
+  """Says on standard error what takes so long; on a terminal, in a line that is gone afterwards."""
+  _announced.kernels += 1
+  on_terminal = sys.stderr is not None and sys.stderr.isatty()
 
   def announce() -> None:
-    if not _announced.is_set():
-      _announced.set()
+    first, _announced.said = not _announced.said, True
+    if on_terminal:
+      line = (
+        f"spiel_cfr: compiling kernel {_announced.kernels}, {name}; later starts take it from disk"
+      )
+      print(f"{_ERASE_LINE}{line[:79]}", end="", file=sys.stderr, flush=True)
+    elif first:
       print("spiel_cfr: compiling kernels; later starts take them from disk", file=sys.stderr)
 
   timer = threading.Timer(_ANNOUNCE_AFTER_SECONDS, announce)
   timer.daemon = True
-  timer.start()
+  if _announced.said:
+    announce()
+  else:
+    timer.start()
   try:
     yield
   finally:
     timer.cancel()
+    if on_terminal and _announced.said:
+      print(_ERASE_LINE, end="", file=sys.stderr, flush=True)
 
 
-def _with_kernels(numba_type: Any) -> Any:
-  """Returns a type in which every first-class function, in a tuple or as an argument too, is a `_KernelType`."""
-  if _FUNCTION_MODEL is None:
-    return numba_type
-  if isinstance(numba_type, types.FunctionType):
-    signature = numba_type.signature
-    arguments = [_with_kernels(argument) for argument in signature.args]
-    return _KernelType(_with_kernels(signature.return_type)(*arguments))
-  if isinstance(numba_type, tuples):
-    items = [_with_kernels(item) for item in numba_type.types]
-    return tuples.from_types(items, getattr(numba_type, "instance_class", None))
-  return numba_type
-
-
-def _selector(places: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
-  """Returns a function that returns the items at these places: a tuple, or the item if it is one place."""
-  return operator.itemgetter(*places) if places else lambda arguments: ()
-
-
-def _dtype_names(numba_type: Any) -> Iterator[str]:
-  """Yields how to get at the dtypes of the arrays in an argument, such as "field.dtype"."""
-  if isinstance(numba_type, types.Array):
-    yield "dtype"
-  elif isinstance(numba_type, types.BaseNamedTuple):
-    for field, item in zip(cast(Any, numba_type).fields, cast(Any, numba_type), strict=True):
-      yield from (f"{field}.{name}" for name in _dtype_names(item))
-
-
-def _dtypes(numba_type: Any) -> tuple[Any, ...]:
-  """Returns the dtypes that these should be."""
-  if isinstance(numba_type, types.Array):
-    return (as_dtype(numba_type.dtype),)
-  if isinstance(numba_type, types.BaseNamedTuple):
-    return tuple(dtype for item in cast(Any, numba_type) for dtype in _dtypes(item))
-  return ()
-
-
-def _fits(value: Any, wanted: Any) -> bool:
-  """Returns whether compiled code can be given a value where its signature has this type."""
+def _check(wanted: Any) -> Callable[[Any], bool]:
+  """Returns a function that says whether compiled code can be given a value where its signature has this type."""
+  if isinstance(wanted, types.Array):
+    return functools.partial(_is_array, numpy_dtype(wanted.dtype), wanted.ndim)
   if isinstance(wanted, tuples):
-    fields = getattr(getattr(wanted, "instance_class", None), "_fields", None)
-    return (
-      isinstance(value, tuple)
-      and getattr(value, "_fields", None) == fields
-      and len(value) == len(wanted.types)
-      and all(map(_fits, value, wanted.types))
-    )
-  if isinstance(wanted, types.Integer):
-    return isinstance(value, bool | int | np.bool_ | np.integer)
-  if isinstance(wanted, types.Float | types.Boolean):
-    return isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating)
-  try:
-    actual = typeof(value)
-  except (ValueError, errors.NumbaError):
-    return False
-  if isinstance(wanted, types.Array) and isinstance(actual, types.Array):
-    return actual == wanted or cast(Any, actual).can_convert_to(None, wanted) is not None
-  return bool(actual == wanted)
+    cls = getattr(wanted, "instance_class", tuple)
+    return functools.partial(_is_tuple, cls, tuple(map(_check, wanted.types)))
+  if isinstance(wanted, types.FunctionType):
+    # Types of numba that are equal are the same object, and to compare signatures takes microseconds.
+    return lambda value: isinstance(value, Kernel) and value.numba_type is wanted
+  numbers: Any = bool | int | np.bool_ | np.integer
+  if not isinstance(wanted, types.Integer):
+    numbers |= float | np.floating
+  return lambda value: isinstance(value, numbers)
 
 
-def _said(value: Any) -> str:
+def _is_array(dtype: np.dtype[Any], dimensions: int, value: Any) -> bool:
+  return (
+    isinstance(value, np.ndarray)
+    and value.dtype == dtype
+    and value.ndim == dimensions
+    and value.flags.carray
+  )
+
+
+def _is_tuple(cls: Any, checks: Sequence[Callable[[Any], bool]], value: Any) -> bool:
+  return (
+    isinstance(value, cls)
+    and len(value) == len(checks)
+    and all(fits(item) for fits, item in zip(checks, value, strict=True))
+  )
+
+
+def numpy_dtype(number: Any) -> np.dtype[Any]:
+  """Returns NumPy's name for numba's type of an array's elements."""
+  found = getattr(number, "dtype", None)
+  return found if isinstance(found, np.dtype) else np.dtype(number.name)
+
+
+def _described(value: Any) -> str:
   """Returns how an error message calls the type of a value."""
-  try:
-    return str(typeof(value))
-  except (ValueError, errors.NumbaError):
+  if not isinstance(value, np.ndarray):
     return type(value).__qualname__
+  kind = "" if value.flags.carray else " in pieces, not aligned or read-only"
+  return f"an array{kind} of {value.dtype} and shape {value.shape}"

@@ -12,20 +12,16 @@ loaded from. What `full` returns goes with both, so that one function serves bot
 import operator
 from typing import Any, cast
 
-import numba
-import numba.core.typeconv
-import numba.core.typing.templates
 import numba.extending
 from llvmlite import ir
 from numba import types
-from numba.core.datamodel.models import PrimitiveModel
+from numba.extending import models
 
 from spiel_cfr._numba.arrays import LINE, cgutils, inside_kernels
+from spiel_cfr._numba.numba_internals import SAFE_CONVERSION, add_operator
 
 # numba's own annotations don't cover these.
 extending: Any = numba.extending
-templates: Any = numba.core.typing.templates
-conversions: Any = cast(Any, numba).core.typeconv.Conversion
 
 # Numbers in a vector of float64, and the most that any vector has.
 LANES, MOST_LANES = LINE, 2 * LINE
@@ -58,7 +54,7 @@ class _EvenType(types.Type):
 
   def can_convert_to(self, typing_context: Any, other: Any) -> Any:
     """Says that it can become any vector."""
-    return conversions.safe if getattr(other, "is_vector", False) else None
+    return SAFE_CONVERSION if getattr(other, "is_vector", False) else None
 
 
 _DOUBLES = cast(Any, _VectorType)(types.float64, LANES, _DOUBLE, 52, 1023)
@@ -68,7 +64,7 @@ _VECTORS = (_DOUBLES, _SINGLES)
 
 
 @extending.register_model(_VectorType)
-class _VectorModel(PrimitiveModel):
+class _VectorModel(models.PrimitiveModel):
   """How a vector is kept: in a register."""
 
   def __init__(self, manager: Any, vector_type: Any) -> None:
@@ -76,7 +72,7 @@ class _VectorModel(PrimitiveModel):
 
 
 @extending.register_model(_EvenType)
-class _EvenModel(PrimitiveModel):
+class _EvenModel(models.PrimitiveModel):
   """How the one number is kept: in a register."""
 
   def __init__(self, manager: Any, even_type: Any) -> None:
@@ -379,20 +375,10 @@ def add_unbiased(typing_context: Any, total: Any, added: Any, dither: Any) -> An
   return total(total, total, total), generate
 
 
-def _add_operator(python_operator: Any, instruction: str) -> None:
-  """Lets kernels apply an operator to two vectors."""
-
-  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return getattr(builder, instruction)(*arguments)
-
-  cases = [templates.signature(*[vector] * 3) for vector in (*_VECTORS, _EVEN)]
-  typing = templates.make_concrete_template(f"vector {instruction}", python_operator, cases)
-  templates.infer_global(python_operator)(typing)
-  for vector in (*_VECTORS, _EVEN):
-    extending.lower_builtin(python_operator, vector, vector)(generate)
-
-
-_add_operator(operator.add, "fadd")
-_add_operator(operator.sub, "fsub")
-_add_operator(operator.mul, "fmul")
-_add_operator(operator.truediv, "fdiv")
+for _operator, _instruction in (
+  (operator.add, "fadd"),
+  (operator.sub, "fsub"),
+  (operator.mul, "fmul"),
+  (operator.truediv, "fdiv"),
+):
+  add_operator(_operator, _instruction, (*_VECTORS, _EVEN))

@@ -3,9 +3,9 @@
 1. Refinement. Infosets become one if they are in the same bucket and their owner came to them by the same buckets and
    actions. What comes of that has perfect recall, and leaves with the same sequences merge; it is smaller than the full
    game, and any solver takes it as it takes others.
-2. Ties. Where several of these infosets are in one bucket because their owner forgets, they share strategies and
-   regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games
-   with Imperfect Recall" (2012), bound regrets in terms of the same refinement.
+2. Shared infosets. Where several of these infosets are in one bucket because their owner forgets, they share
+   strategies and regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in
+   Extensive-Form Games with Imperfect Recall" (2012), bound regrets in terms of the same refinement.
 
 With X the sequence form here and m(s) the number of the full game's actions that play alike on the way to s, each of
 these sequences has X(s) / m(s) in the full game, and payoffs here are sums over leaves of theirs divided by all m.
@@ -25,9 +25,10 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets, shared_entries
 from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, check_whole_public_game
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiling import lay_out
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
+from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, build_shared_infosets
 from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel

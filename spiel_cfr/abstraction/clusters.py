@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-import scipy.cluster.vq
+import scipy  # its `cluster` is imported when it is used
 
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
@@ -26,7 +26,7 @@ from spiel_cfr.abstraction.earth_mover import earth_movers_distances
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
+from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.payoffs.private_types import public_states
 from spiel_cfr.policies import forms
 

@@ -9,9 +9,7 @@ many pairs of histograms at a time.
 
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
-import scipy.sparse
-import scipy.spatial
+import scipy  # its parts are imported when they are used
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s

@@ -3,7 +3,7 @@
 Most of a large game plays no part in its equilibrium. So begin with few actions, or few buckets of hands, and add what
 the whole game says is missing, until the policy is as good in the whole game as was asked for. After Brown and
 Sandholm, "Simultaneous Abstraction and Equilibrium Finding in Games" (2015). The solver starts warm from its own
-average whenever the game was refined, see docs/continuing.md.
+average whenever the game was refined, see docs/warm_starts.md.
 
     while NashConv in the whole game > target:
       iterate in the smaller game
@@ -29,7 +29,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
-from spiel_cfr.policies.exact_policy import Found
+from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.runs.run_schedules import Powers
 
 # Numbers that a solver keeps for each sequence: regrets, strategy, sequence form, average, utilities.
@@ -58,7 +58,7 @@ class Stage:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Refined(Found):
+class Refined(SolvedPolicy):
   """What `solve_refining` has found.
 
   Attributes:

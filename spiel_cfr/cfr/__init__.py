@@ -1,1 +1,62 @@
 """Solvers: a regret minimizer, a weighting and an order of updates on one shared loop."""
+
+from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
+from spiel_cfr.cfr.correlated_gap import (
+  CorrelatedGap,
+  coarse_correlated_gap,
+  extensive_form_correlated_gap,
+)
+from spiel_cfr.cfr.pruning.pruned import Pruned
+from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
+from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.cfr.substitute_regrets import WarmStart
+from spiel_cfr.cfr.variants import (
+  AdaptiveOptimisticCFRSolver,
+  APCFRPlusSolver,
+  APDCFRPlusSolver,
+  CFRBRSolver,
+  DCFRPlusSolver,
+  DCFRSolver,
+  HedgeCFRSolver,
+  HSDCFRSolver,
+  HSPCFRPlusSolver,
+  LCFRSolver,
+  PCFRPlusSolver,
+  PDCFRPlusSolver,
+  SAPCFRPlusSolver,
+  TabularCFRSolver,
+  TremblingHandSolver,
+  VADCFRSolver,
+)
+from spiel_cfr.cfr.warm_start import transfer
+
+__all__ = [
+  "APCFRPlusSolver",
+  "APDCFRPlusSolver",
+  "AdaptiveOptimisticCFRSolver",
+  "CFRBRSolver",
+  "CFRPlusSolver",
+  "CFRSolver",
+  "CorrelatedGap",
+  "DCFRPlusSolver",
+  "DCFRSolver",
+  "FullWidthSolver",
+  "HSDCFRSolver",
+  "HSPCFRPlusSolver",
+  "HedgeCFRSolver",
+  "LCFRSolver",
+  "PCFRPlusSolver",
+  "PDCFRPlusSolver",
+  "Pruned",
+  "Restarted",
+  "RestartedCFRSolver",
+  "SAPCFRPlusSolver",
+  "Solver",
+  "TabularCFRSolver",
+  "TremblingHandSolver",
+  "VADCFRSolver",
+  "WarmStart",
+  "coarse_correlated_gap",
+  "extensive_form_correlated_gap",
+  "transfer",
+]

@@ -3,12 +3,9 @@
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numba import types
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import FLOATS, Bools, Float64s
-from spiel_cfr._numba.kernels import inlined, kernel
-from spiel_cfr._numba.lines import fill_line
+from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
@@ -63,36 +60,24 @@ def check_correlated(game: CompiledGame, in_turn: bool) -> None:
     )
 
 
-@inlined
-def note_additions(result: Float64s, iteration: int, last: int, origin: int) -> None:
-  """Writes what the sums are multiplied by when they are added to the tapered ones, 0 where they are not.
+def additions(count: int, iteration: int, last: int, start: int) -> Float64s:
+  """Returns what the sums are multiplied by when they are added to the tapered ones, 0 where they are not.
 
   Args:
-    result: filled, shape (iterations,).
+    count: of how many iterations.
     iteration: that before the first of them.
     last: the iteration of the last addition.
-    origin: the iteration after which the average began.
+    start: the iteration after which the average began.
+
+  Returns:
+    Shape (count,).
   """
-  fill_line(result, 0.0)
-  first, end = iteration + 1, iteration + np.int64(result.shape[0])
-  least: Any = np.int64(_LEAST_BETWEEN_ADDITIONS)
+  result, first, end = np.zeros(count), iteration + 1, iteration + count
   while True:
-    part = (last - origin) // _PART_BETWEEN_ADDITIONS
+    between = max(_LEAST_BETWEEN_ADDITIONS, (last - start) // _PART_BETWEEN_ADDITIONS)
     # At once, where somebody has set the number of iterations.
-    due = max(first, last + max(least, part))
+    due = max(first, last + between)
     if due > end:
-      return
+      return result
     result[due - first] = ADDITION * (due - last)
     last = due
-
-
-@kernel(types.void(FLOATS, *[types.int64] * 3))
-def _note_additions(result: Float64s, iteration: int, last: int, origin: int) -> None:
-  note_additions(result, iteration, last, origin)
-
-
-def additions(count: int, iteration: int, last: int, origin: int) -> Float64s:
-  """Returns what `note_additions` writes, for `count` iterations."""
-  result = np.zeros(count)
-  _note_additions.unchecked(result, iteration, last, origin)
-  return result

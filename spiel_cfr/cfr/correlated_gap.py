@@ -100,7 +100,7 @@ def extensive_form_correlated_gap(
 
   Args:
     game: a compiled game, or what `compile_game` takes.
-    profiles: policies, each anything that `policy.from_policy` reads.
+    profiles: policies, each anything that `policies.from_policy` reads.
     weights: of the profiles, not negative; the same for all by default.
 
   Raises:

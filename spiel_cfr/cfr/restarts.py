@@ -2,7 +2,7 @@
 
 Restarts from averages make first-order methods converge linearly (Applegate et al., "Faster First-Order Primal-Dual
 Methods for Linear Programming using Restarts and Sharpness", 2023); with CFR they do so for some minimizers, games and
-moments, and do harm otherwise. docs/restarts.md has what is proved and what is measured.
+moments, and do harm otherwise. docs/theory/restarts.md has what is proved and what is measured.
 """
 
 import copy

@@ -10,7 +10,7 @@ values at the roots sum to what xbar expects (see `evaluation.counterfactual_val
 
 with D_j the best minus the worst that the owner can make of infoset j against xbar, s_j = sqrt(D_j times the range of
 payoffs), and c or rho the root of the second condition. The first keeps what xbar's values say of other actions; the
-second goes on playing xbar. docs/continuing.md has proofs, and where the weights come from.
+second goes on playing xbar. docs/theory/rewriting_history.md has proofs, and where the weights come from.
 """
 
 import math
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
+import scipy  # its `optimize` is imported when it is used
 
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel

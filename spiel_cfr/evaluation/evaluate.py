@@ -6,21 +6,19 @@ expected per game, and exact for any number of players: a best response costs on
 """
 
 import functools
-import math
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr._util import arguments
-from spiel_cfr.evaluation.best_responses import best_responses, respond, take_best
+from spiel_cfr.evaluation.best_responses import respond, take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition, PartWalk, Workspace
-from spiel_cfr.games.compiling import compile_game
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.sequence_form.tree_passes import Scratch, Tree, new_scratch, tree_backward_pass
 from spiel_cfr.policies import forms, open_spiel
 
 
@@ -58,14 +56,12 @@ class BestResponse(NamedTuple):
     return f"<BestResponse: value {self.value:.6g}, actions at {len(self.policy):,} infosets>"
 
 
-def expected_values(
-  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
-) -> Float64s:
+def expected_values(game: AnyGame, policies: open_spiel.AnyPolicy) -> Float64s:
   """Returns what each player expects when all play by a policy, shape (players,).
 
   Args:
     game: the game; compile it first if this is called more than once.
-    policies: anything that `policy.from_policy` reads.
+    policies: anything that `policies.from_policy` reads.
 
   Raises:
     PolicyError: the policy is not one for this game.
@@ -76,22 +72,18 @@ def expected_values(
 
 @overload
 def nash_conv(
-  game: str | pyspiel.Game | CompiledGame,
-  policies: open_spiel.AnyPolicy,
-  return_only_nash_conv: Literal[True] = ...,
+  game: AnyGame, policies: open_spiel.AnyPolicy, return_only_nash_conv: Literal[True] = ...
 ) -> float: ...
 
 
 @overload
 def nash_conv(
-  game: str | pyspiel.Game | CompiledGame,
-  policies: open_spiel.AnyPolicy,
-  return_only_nash_conv: bool,
+  game: AnyGame, policies: open_spiel.AnyPolicy, return_only_nash_conv: bool
 ) -> float | NashConv: ...
 
 
 def nash_conv(
-  game: str | pyspiel.Game | CompiledGame,
+  game: AnyGame,
   policies: open_spiel.AnyPolicy,
   return_only_nash_conv: bool = True,
 ) -> float | NashConv:
@@ -99,7 +91,7 @@ def nash_conv(
 
   Args:
     game: the game; compile it first if this is called more than once.
-    policies: anything that `policy.from_policy` reads.
+    policies: anything that `policies.from_policy` reads.
     return_only_nash_conv: whether to leave out what each player would gain.
 
   Raises:
@@ -112,9 +104,7 @@ def nash_conv(
   return NashConv(result.nash_conv, result.best_response_values - result.expected_values)
 
 
-def exploitability(
-  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
-) -> float:
+def exploitability(game: AnyGame, policies: open_spiel.AnyPolicy) -> float:
   """Returns NashConv / 2: what the policy loses to its worst opponent, averaged over both seats.
 
   Raises:
@@ -127,9 +117,7 @@ def exploitability(
   return evaluate(compiled, sequence).nash_conv / 2
 
 
-def best_response(
-  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy, player: int
-) -> BestResponse:
+def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) -> BestResponse:
   """Returns a best response of `player`, and its value.
 
   Raises:
@@ -181,9 +169,7 @@ class Evaluation(NamedTuple):
     return float((self.best_response_values - self.expected_values).sum())
 
 
-def _prepare(
-  game: str | pyspiel.Game | CompiledGame, policies: open_spiel.AnyPolicy
-) -> tuple[CompiledGame, Float64s]:
+def _prepare(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGame, Float64s]:
   compiled = compile_game(game).original
   return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
 
@@ -194,18 +180,14 @@ class Evaluator:
   def __init__(self, compiled: CompiledGame) -> None:
     """Allocates the arrays; a game that is cut into parts takes its own each time."""
     self._compiled = compiled
-    self._roots = [treeplex.root for treeplex in compiled.treeplexes]
     if compiled.partition is None:
       # Every infoset is visited, but payoffs are read as iterations read them.
-      payoff, self._players, groups, parent, *_ = compiled.every_infoset
-      self._gradient, self._payoff, self._tree = (
-        payoff.gradient,
-        payoff.arrays,
-        Tree(groups, parent),
-      )
+      payoff = compiled.every_infoset.payoff
+      # The arguments are made here; to check their types takes longer than small games do.
+      self._gradient, self._payoff = payoff.gradient.unchecked, payoff.arrays
+      self._tree = Tree(compiled.groups, compiled.parent)
       self._scratch = new_scratch()
       self._sequence_form, self._utility = aligned_zeros(2, compiled.end)
-      self._values = aligned_zeros(compiled.num_players, 2)
 
   def __call__(
     self, sequence_form: npt.NDArray[Any], responses: Float64s | None = None
@@ -225,31 +207,35 @@ class Evaluator:
       raise errors.PolicyError(
         f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
       )
-    for root in self._roots:
-      if not sequence_form.item(root) > 0:
+    for treeplex in compiled.treeplexes:
+      if not sequence_form.item(treeplex.root) > 0:
         raise errors.NotFiniteError(
           "A sequence form, or a sum of them, is positive at each player's root."
         )
-    if compiled.partition is not None:
-      values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
+    if compiled.partition is None:
+      expected, best = self._whole_game(sequence_form, responses)
     else:
-      # That the other arguments are what they must be, nobody outside can change.
-      best_responses.unchecked(
-        self._gradient,
-        self._payoff,
-        take_best if responses is None else respond,
-        self._players,
-        self._tree,
-        np.ascontiguousarray(sequence_form, np.float64),
-        self._sequence_form if responses is None else responses,
-        self._sequence_form,
-        self._utility,
-        self._scratch,
-        self._values,
+      expected, best = _by_parts(compiled, compiled.partition, sequence_form, responses)
+    if not np.isfinite(expected).all() or not np.isfinite(best).all():
+      raise errors.NotFiniteError(
+        f"The players expect {expected.tolist()}, and with best responses {best.tolist()}: the policy has numbers that "
+        "are not finite, or payoffs are too large to be added up."
       )
-      values = self._values.copy()
-    _check_values(values)
-    return Evaluation(values[:, 0], values[:, 1], _NONE if responses is None else responses)
+    return Evaluation(expected, best, _NONE if responses is None else responses)
+
+  def _whole_game(
+    self, sequence_form: npt.NDArray[Any], responses: Float64s | None
+  ) -> tuple[Float64s, Float64s]:
+    """Returns what each player expects, and what from a best response, shape (players,) each."""
+    treeplexes, played, utility = self._compiled.treeplexes, self._sequence_form, self._utility
+    each = [slice(treeplex.root, treeplex.end) for treeplex in treeplexes]
+    for own in each:
+      np.divide(sequence_form[own], sequence_form[own.start], out=played[own], dtype=np.float64)
+    for player in range(len(each)):
+      self._gradient(np.uint64(player), self._payoff, played, utility)
+    expected = np.array([dot(utility[own], played[own]) for own in each])
+    _respond(self._tree, utility, responses, self._scratch)
+    return expected, utility[[own.start for own in each]]
 
 
 def evaluate(
@@ -295,30 +281,31 @@ def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
   return np.full(compiled.num_players, evaluation.nash_conv / compiled.num_players)
 
 
-def _check_values(values: Float64s) -> None:
-  """Checks the values of policy and best response, a row per player.
+def _respond(tree: Tree, utility: Float64s, responses: Float64s | None, scratch: Scratch) -> None:
+  """Carries up what sequences are worth to a best responder, and writes the responses if they are wanted."""
+  tree_backward_pass.unchecked(
+    take_best if responses is None else respond,
+    tree,
+    # `take_best` writes no responses.
+    scratch.value if responses is None else responses,
+    utility,
+    scratch.lines,
+    scratch.lines,
+    scratch.value,
+    scratch,
+  )
 
-  Raises:
-    NotFiniteError: they are NaN or infinite.
-  """
-  # Its sum is finite if all are, unless they are so large that the sum is not.
-  if not math.isfinite(values.sum()) and not np.isfinite(values).all():
-    raise errors.NotFiniteError(
-      f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "
-      "numbers that are not finite, or payoffs are too large to be added up."
-    )
 
-
-def _evaluate_by_parts(
+def _by_parts(
   compiled: CompiledGame,
   partition: Partition,
   sequence_form: npt.NDArray[Any],
   responses: Float64s | None,
-) -> Float64s:
-  """Does the same part by part, without arrays as long as the game; returns the values."""
-  values = np.zeros((2, 2))
+) -> tuple[Float64s, Float64s]:
+  """Does what `Evaluator._whole_game` does part by part, without arrays as long as the game."""
+  expected, best = np.empty((2, 2))
   walk = PartWalk(partition)
-  expected = np.zeros(len(partition.parts))
+  by_part = np.zeros(len(partition.parts))
   scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
 
   def value(player: int, number: int, workspace: Workspace) -> None:
@@ -332,20 +319,11 @@ def _evaluate_by_parts(
     walk.gradient(number, player, workspace)
     # What is at sequences of the trunk is added up for all parts in the trunk.
     length = part.length(player)
-    expected[number] = dot(utility[:length], workspace.sequence_form[player][:length])
+    by_part[number] = dot(utility[:length], workspace.sequence_form[player][:length])
     if number == 0:
       walk.add_kept(player)
-    tree_backward_pass(
-      take_best if responses is None else respond,
-      part.trees[player],
-      # `take_best` writes no responses.
-      workspace.sequence_form[player] if responses is None else responses[part.sequences[player]],
-      utility,
-      workspace.scratch.lines,
-      workspace.scratch.lines,
-      workspace.scratch.value,
-      workspace.scratch,
-    )
+    own_responses = None if responses is None else responses[part.sequences[player]]
+    _respond(part.trees[player], utility, own_responses, workspace.scratch)
     walk.keep(number, player, workspace)
 
   for player in PLAYERS:
@@ -359,5 +337,6 @@ def _evaluate_by_parts(
       )
     walk.for_each_subtree(functools.partial(value, player))
     value(player, 0, walk.trunk)
-    values[player] = sum(expected.tolist()), walk.trunk.utility[player][0][0]
-  return values
+    expected[player] = sum(by_part.tolist())
+    best[player] = walk.trunk.utility[player][0][0]
+  return expected, best

@@ -51,7 +51,7 @@ def largest_infoset_regret(
 
   Args:
     game: a compiled game, or what `compile_game` takes.
-    policies: anything that `policy.from_policy` reads.
+    policies: anything that `policies.from_policy` reads.
     max_nodes: how many histories the game may have.
 
   Raises:

@@ -14,7 +14,7 @@ import time
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy import optimize, sparse
+import scipy  # its parts are imported when they are used
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
@@ -24,7 +24,7 @@ from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payof
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
-from spiel_cfr.policies.exact_policy import Found
+from spiel_cfr.policies.solved_policy import SolvedPolicy
 
 Method = Literal["simplex", "interior", "pdlp"]
 _SCIPY = {"simplex": "highs-ds", "interior": "highs-ipm"}
@@ -33,7 +33,7 @@ _FEASIBLE = 1e-10
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class LPSolution(Found):
+class LPSolution(SolvedPolicy):
   """What `solve_lp` has found.
 
   Attributes:
@@ -90,8 +90,8 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   evaluate.check_two_player_constant_sum(compiled)
   if compiled.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {compiled} infosets are shared (imperfect recall), and no linear program says so. Take buckets that remember "
-      "the player's own actions, or CFRSolver."
+      f"In {compiled} infosets are shared (imperfect recall), and no linear program says so. Take buckets that "
+      "remember the player's own actions, or CFRSolver."
     )
   start = time.perf_counter()
   # HiGHS measures feasibility in absolute numbers.
@@ -113,11 +113,11 @@ def _program(payoffs: Any, own: Any, theirs: Any) -> tuple[Float64s, Any, Any, F
   """Returns what is minimized, -q_0, F' q - A' x <= 0 and E x = e, over (x, q)."""
   costs = np.zeros(own.shape[1] + theirs.shape[0])
   costs[own.shape[1]] = -1.0
-  bounded = sparse.hstack([-payoffs.T, theirs.T]).tocsc()
-  empty = sparse.csr_matrix((own.shape[0], theirs.shape[0]))
+  bounded = scipy.sparse.hstack([-payoffs.T, theirs.T]).tocsc()
+  empty = scipy.sparse.csr_matrix((own.shape[0], theirs.shape[0]))
   right = np.zeros(own.shape[0])
   right[0] = 1.0
-  return costs, bounded, sparse.hstack([own, empty]).tocsc(), right
+  return costs, bounded, scipy.sparse.hstack([own, empty]).tocsc(), right
 
 
 def _simplex(
@@ -125,7 +125,7 @@ def _simplex(
 ) -> tuple[float, Float64s, Float64s]:
   """Solves it with what SciPy has."""
   costs, bounded, equal, right = _program(payoffs, own, theirs)
-  found = optimize.linprog(
+  found = scipy.optimize.linprog(
     costs,
     A_ub=bounded,
     b_ub=np.zeros(bounded.shape[0]),
@@ -151,7 +151,7 @@ def _pdlp(payoffs: Any, own: Any, theirs: Any, _: Method) -> tuple[float, Float6
   import highspy
 
   costs, bounded, equal, right = _program(payoffs, own, theirs)
-  rows, infinity = sparse.vstack([bounded, equal]).tocsc(), highspy.kHighsInf
+  rows, infinity = scipy.sparse.vstack([bounded, equal]).tocsc(), highspy.kHighsInf
   program = highspy.HighsLp()
   program.num_col_, program.num_row_ = rows.shape[1], rows.shape[0]
   program.col_cost_ = costs

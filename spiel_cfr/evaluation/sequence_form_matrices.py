@@ -11,7 +11,7 @@ follow in the order of the player's layout. `sequences` translates.
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
@@ -89,7 +89,7 @@ def payoff_matrix(game: AnyGame, player: int = 0) -> Any:
   ]
   rows, columns = entries if player == 0 else entries[::-1]
   shape = trees[0].num_sequences, trees[1].num_sequences
-  return sparse.coo_matrix((values, (rows, columns)), shape=shape).tocsr()
+  return scipy.sparse.coo_matrix((values, (rows, columns)), shape=shape).tocsr()
 
 
 def _treeplex(compiled: CompiledGame, player: int) -> Treeplex:
@@ -118,4 +118,4 @@ def _constraints(tree: Treeplex) -> Any:
     columns += [compact[above - tree.root], compact[block - tree.root].ravel()]
     values += [np.full(len(infoset), -1.0), np.ones(block.size)]
   entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-  return sparse.coo_matrix(entries, shape=(1 + tree.num_infosets, tree.num_sequences)).tocsr()
+  return scipy.sparse.coo_matrix(entries, shape=(1 + tree.num_infosets, tree.num_sequences)).tocsr()

@@ -1,1 +1,10 @@
 """Files that other programs read: games as Gambit has them, policies as tables."""
+
+from spiel_cfr.exchange.efg import save_efg
+from spiel_cfr.exchange.policy_tables import load_policy, save_policy
+
+__all__ = [
+  "load_policy",
+  "save_efg",
+  "save_policy",
+]

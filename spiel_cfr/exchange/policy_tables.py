@@ -23,7 +23,7 @@ def save_policy(
 
   Args:
     game: a compiled game, or what `compile_game` takes.
-    policies: anything that `policy.from_policy` reads.
+    policies: anything that `policies.from_policy` reads.
     path: `*.csv`, with the columns infostate, action and probability; or `*.json`, an object of infostates whose
       entries are objects of actions.
 

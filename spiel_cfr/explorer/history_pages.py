@@ -43,7 +43,7 @@ def describe(
     behavioral: the policy in behavioural form, shape (sequences,).
     max_nodes: how many histories are walked.
     max_infosets: how many infosets the page may have: the likeliest.
-    max_histories: likewise.
+    max_histories: how many histories: the likeliest.
 
   Raises:
     GameTooLargeError: there are more histories than `max_nodes`.
@@ -64,11 +64,7 @@ def describe(
   kept = likeliest(reach, max_histories)
   number = np.full(len(reach), NONE)
   number[kept] = np.arange(len(kept))
-  num_kept = np.zeros(len(reach), np.int64)
-  np.add.at(num_kept, walk.parent[kept[1:]], 1)
-  first_kept = np.zeros(len(reach), np.int64)
-  # Backwards, so that of several children the first is what remains.
-  first_kept[walk.parent[kept[:0:-1]]] = number[kept[:0:-1]]
+  first_child, num_children, num_cut = page_content.kept_tree(walk.parent, kept)
 
   starts = np.cumsum(table.num_actions) - table.num_actions
   infoset = np.searchsorted(starts, walk.entry[kept], side="right") - 1
@@ -76,9 +72,9 @@ def describe(
   moves, entry_moves = _moves(compiled, walk, kept, number, names)
   tree = page_content.Tree(
     mover=walk.mover[kept],
-    first_child=first_kept[kept],
-    num_children=num_kept[kept],
-    num_cut=walk.num_children[kept] - num_kept[kept],
+    first_child=first_child,
+    num_children=num_children,
+    num_cut=num_cut,
     move=moves,
     probability=probabilities[kept],
     values=values[kept],

@@ -149,6 +149,28 @@ class Content:
   public_states: list[PublicState] | None = None
   grid: HandGrid | None = None
 
+  @property
+  def num_infosets(self) -> int:
+    """How many infosets it has; in vector form, hands at public states."""
+    if self.infosets is not None:
+      return len(self.infosets.player)
+    return sum(state.probability.shape[1] for state in self.public_states or ())
+
+
+def kept_tree(parent: Int64s, kept: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+  """Returns `first_child`, `num_children` and `num_cut` of a `Tree` of some of a larger tree's nodes.
+
+  Args:
+    parent: of all nodes, whose children are next to each other; that of the root, node 0, is not read.
+    kept: those that are kept, ascending, with each its parent.
+  """
+  first, num_kept = np.zeros((2, len(parent)), np.int64)
+  np.add.at(num_kept, parent[kept[1:]], 1)
+  # Backwards, so that of several children the first is what remains.
+  first[parent[kept[:0:-1]]] = np.arange(len(kept))[:0:-1]
+  num_children = np.bincount(parent[1:], minlength=len(parent))
+  return first[kept], num_kept[kept], (num_children - num_kept)[kept]
+
 
 class Names:
   """Strings, each of which is kept once."""

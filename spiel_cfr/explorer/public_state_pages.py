@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer import page_content
 from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, TERMINAL
@@ -41,7 +41,10 @@ class Board:
   """A board under a policy.
 
   Attributes:
+    layout: of the game.
+    number: which board it is; 0 is the trunk.
     nodes: which nodes of the public tree are on it, parents first.
+    place: of each of them among these.
     ranges: per player, float64 (nodes, hands): r above.
     sums: per player, float64 (nodes, hands): V above.
     apart: per player, float64 (hands, opponent's hands): 1 for pairs that share no card.
@@ -55,7 +58,7 @@ class Board:
   ) -> None:
     """Weighs the hands; `settle` finds what they are worth."""
     layout = game.layout
-    self._layout, self._behavioral, self._number = layout, behavioral, number
+    self.layout, self._behavioral, self.number = layout, behavioral, number
     board = layout.boards[number]
     self.nodes = [index for index, node in enumerate(layout.nodes) if node.level == board.level]
     self.place = {node: place for place, node in enumerate(self.nodes)}
@@ -74,7 +77,7 @@ class Board:
 
   def settle(self) -> None:
     """Goes up from the ends of the game; what chance nodes are worth must be in `sums` already."""
-    layout = self._layout
+    layout = self.layout
     for kind in TERMINALS:
       ends = [place for place, node in enumerate(self.nodes) if layout.nodes[node].kind is kind]
       payoff = np.array([layout.nodes[self.nodes[place]].payoff for place in ends])[:, None]
@@ -89,14 +92,14 @@ class Board:
       node = layout.nodes[self.nodes[place]]
       if node.kind is Kind.DECISION:
         children = [self.place[child] for child in node.children]
-        played = self._behavioral[layout.sequences(self._number, self.nodes[place])]
+        played = self._behavioral[layout.sequences(self.number, self.nodes[place])]
         self.sums[node.player][place] = (played * self.sums[node.player][children]).sum(axis=0)
         self.sums[1 - node.player][place] = self.sums[1 - node.player][children].sum(axis=0)
 
   def add_to_trunk(self, trunk: "Board") -> None:
     """Adds what follows the deal of this board to the trunk's chance nodes, and to its equities."""
-    layout, board = self._layout, self._layout.boards[self._number]
-    lanes = [layout.lanes(player, 0, self._number) for player in PLAYERS]
+    layout, board = self.layout, self.layout.boards[self.number]
+    lanes = [layout.lanes(player, 0, self.number) for player in PLAYERS]
     for place, index in enumerate(trunk.nodes):
       if layout.nodes[index].kind is Kind.CHANCE:
         child = self.place[layout.nodes[index].children[0]]
@@ -122,7 +125,7 @@ class Board:
     with np.errstate(invalid="ignore", divide="ignore"):
       mass = self.apart[player] @ others
       return page_content.HandRange(
-        hands=self._layout.boards[self._number].hands[player],
+        hands=self.layout.boards[self.number].hands[player],
         weight=self.ranges[player][place],
         beside=mass,
         value=self.sums[player][place] / mass,
@@ -131,7 +134,7 @@ class Board:
 
   def action_values(self, node: int) -> Float64s:
     """Returns what the hands of the player to move expect of each action, shape (actions, hands)."""
-    decision = self._layout.nodes[node]
+    decision = self.layout.nodes[node]
     children = [self.place[child] for child in decision.children]
     mass = self.apart[decision.player] @ self.ranges[1 - decision.player][self.place[node]]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -157,44 +160,41 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> pa
   if len(layout.boards) > 1:
     trunk.equities = [np.zeros_like(wins) for wins in trunk.wins]
   # What the tree needs of each board; the hands themselves would be too many to keep.
-  reach, values = [trunk.mass], [trunk.sums[0][:0]]
+  reach, values, places = [trunk.mass], [trunk.sums[0][:0]], dict(trunk.place)
   for number in range(1, len(layout.boards)):
     each = board(number)
     each.settle()
     each.add_to_trunk(trunk)
     reach.append(each.mass * layout.boards[number].probability)
     values.append(each.expected_values())
+    places.update(each.place)
   trunk.settle()
   values[0] = trunk.expected_values()
 
   states = list(_public_states(layout))
-  place_of = {level: _places(layout, level) for level in (0, 1)}
-  weights = np.array(
-    [reach[number][place_of[layout.boards[number].level][node]] for number, node, _ in states]
-  )
+  weights = np.array([reach[number][places[node]] for number, node, _ in states])
+  expected = np.array([values[number][places[node]] for number, node, _ in states])
   # Rounding must not make a state likelier than the one before it.
   for index, (_, _, parent) in enumerate(states):
     weights[index] = min(weights[index], weights[parent])
   kept = _likeliest(layout, states, weights, max_infosets)
-  number_of = {index: row for row, index in enumerate(kept)}
   namer = _Namer(game)
 
   rows: list[page_content.PublicState] = []
-  row_of: dict[int, int] = {}
-  by_board: dict[int, list[int]] = {}
-  for index in kept:
-    by_board.setdefault(states[index][0], []).append(index)
-  for number, own in by_board.items():
+  row = np.full(len(kept), NONE)
+  places_by_board: dict[int, list[int]] = {}
+  for place, index in enumerate(kept):
+    places_by_board.setdefault(states[index][0], []).append(place)
+  for number, own in places_by_board.items():
     each = trunk if number == 0 else board(number)
     if number:
       each.settle()
-    for index in own:
-      node = states[index][1]
+    for place in own:
+      node = states[kept[place]][1]
       if layout.nodes[node].kind not in TERMINALS:
-        row_of[index] = len(rows)
-        rows.append(_state(each, layout, number, node, behavioral, responses, namer))
+        row[place] = len(rows)
+        rows.append(_state(each, node, behavioral, responses, namer))
 
-  tree = _tree(layout, states, kept, number_of, row_of, weights, values, place_of, namer)
   cut = []
   if len(kept) < len(states):
     cut.append(
@@ -203,7 +203,7 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> pa
   return page_content.Content(
     header={"cut": cut},
     names=namer.names.listed(),
-    tree=tree,
+    tree=_tree(layout, states, kept, weights, expected, row, namer),
     public_states=rows,
     grid=hand_grid(layout.deal, namer.deck),
   )
@@ -220,11 +220,6 @@ def _public_states(layout: Layout) -> Iterator[tuple[int, int, int]]:
       for board in boards:
         queue.append((board, child))
         yield board, child, parent
-
-
-def _places(layout: Layout, level: int) -> dict[int, int]:
-  own = [index for index, node in enumerate(layout.nodes) if node.level == level]
-  return {node: place for place, node in enumerate(own)}
 
 
 def _likeliest(
@@ -245,21 +240,14 @@ def _likeliest(
 
 
 def _state(
-  board: Board,
-  layout: Layout,
-  number: int,
-  node: int,
-  behavioral: Float64s,
-  responses: Float64s,
-  namer: "_Namer",
+  board: Board, node: int, behavioral: Float64s, responses: Float64s, namer: "_Namer"
 ) -> page_content.PublicState:
-  decision = layout.nodes[node]
+  layout, number = board.layout, board.number
   ranges = (board.hand_range(0, node), board.hand_range(1, node))
-  names = [namer.card(card) for card in layout.boards[number].cards]
-  if decision.kind is not Kind.DECISION:
-    return page_content.PublicState(
-      names, ranges, [], np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0), bool)
-    )
+  names = [namer.deck.card(card) for card in layout.boards[number].cards]
+  if layout.nodes[node].kind is not Kind.DECISION:
+    none = np.zeros((0, 0))
+    return page_content.PublicState(names, ranges, [], none, none, none > 0)
   sequences = layout.sequences(number, node)
   return page_content.PublicState(
     board=names,
@@ -275,46 +263,31 @@ def _tree(
   layout: Layout,
   states: list[tuple[int, int, int]],
   kept: list[int],
-  number_of: dict[int, int],
-  row_of: dict[int, int],
   weights: Float64s,
-  values: list[Float64s],
-  place_of: dict[int, dict[int, int]],
+  expected: Float64s,
+  row: Int64s,
   namer: "_Namer",
 ) -> page_content.Tree:
-  mover, move, first, count = np.zeros((4, len(kept)), np.int64)
-  cut = np.zeros(len(kept), np.int64)
-  for index, (_, _, parent) in enumerate(states):
-    if index and parent in number_of:
-      above = number_of[parent]
-      if index in number_of:
-        first[above] = first[above] or number_of[index]
-        count[above] += 1
-      else:
-        cut[above] += 1
-  probability, expected = np.ones(len(kept)), np.zeros((len(kept), 2))
-  for row, index in enumerate(kept):
+  parents = np.array([parent for _, _, parent in states])
+  first_child, num_children, num_cut = page_content.kept_tree(parents, np.array(kept))
+  mover, move = np.zeros((2, len(kept)), np.int64)
+  probability = np.ones(len(kept))
+  for place, index in enumerate(kept):
     number, node, parent = states[index]
     found = layout.nodes[node]
-    mover[row] = {Kind.DECISION: found.player, Kind.CHANCE: CHANCE}.get(found.kind, TERMINAL)
-    expected[row] = values[number][place_of[found.level][node]]
+    mover[place] = {Kind.DECISION: found.player, Kind.CHANCE: CHANCE}.get(found.kind, TERMINAL)
     if index:
-      probability[row] = weights[index] / weights[parent] if weights[parent] > 0 else 0.0
-      before = layout.nodes[states[parent][1]]
-      if before.kind is Kind.CHANCE:
-        dealt = layout.boards[number].cards[len(layout.deal.board) :]
-        move[row] = namer.names(" ".join(map(namer.card, dealt)))
-      else:
-        move[row] = namer.moves(number, states[parent][1])[before.children.index(node)]
+      move[place] = namer.move(number, states[parent][1], node)
+      probability[place] = weights[index] / weights[parent] if weights[parent] > 0 else 0.0
   return page_content.Tree(
     mover=mover,
-    first_child=first,
-    num_children=count,
-    num_cut=cut,
+    first_child=first_child,
+    num_children=num_children,
+    num_cut=num_cut,
     move=move,
     probability=probability,
-    values=expected,
-    row=np.array([row_of.get(index, NONE) for index in kept], np.int64),
+    values=expected[kept],
+    row=row,
   )
 
 
@@ -337,22 +310,28 @@ class Deck:
 
 
 class _Namer:
-  """Names cards and actions."""
+  """Names moves.
+
+  Attributes:
+    names: of all moves.
+    deck: what cards are called.
+  """
 
   def __init__(self, game: PublicGame) -> None:
     self._game = game
     self.names = page_content.Names()
     deal, short_name = game.layout.deal, game.game.get_type().short_name
     ranks = "JQK" if short_name in _JACK_TO_KING else cards.RANKS[: deal.num_ranks]
-    self._deck = Deck(ranks, cards.SUITS[: deal.num_suits] if deal.num_suits > 1 else "")
+    self.deck = Deck(ranks, cards.SUITS[: deal.num_suits] if deal.num_suits > 1 else "")
     self._known: dict[int, list[int]] = {}
 
-  @property
-  def deck(self) -> Deck:
-    return self._deck
-
-  def card(self, card: int) -> str:
-    return self._deck.card(card)
+  def move(self, number: int, node: int, child: int) -> int:
+    """Returns the name of what leads from a node to a child of it on a board."""
+    layout = self._game.layout
+    if layout.nodes[node].kind is Kind.CHANCE:
+      dealt = layout.boards[number].cards[len(layout.deal.board) :]
+      return self.names(" ".join(map(self.deck.card, dealt)))
+    return self.moves(number, node)[layout.nodes[node].children.index(child)]
 
   def moves(self, number: int, node: int) -> list[int]:
     """Returns the names of a decision's actions, which are the same on all boards."""

@@ -22,7 +22,7 @@ Weights, from the leaves up, C(I, a) the infosets right below action a at I:
 
 The first are those of Kroer, Waugh, Kilinc-Karzan and Sandholm (2017), the second those of Farina, Kroer and Sandholm
 (2021), for the entropy. With the former d is 1-strongly convex in the Euclidean norm for both r, with the latter for
-the entropy; docs/first_order.md has the proofs, two lines each. Of the last nothing is known but that they work.
+the entropy; docs/theory/first_order.md has the proofs, two lines each. Of the last nothing is known but that they work.
 
 The diameter, the largest d of any strategy, is sum of O_I over the infosets with nothing of their owner above, where
 O_I = b_I L + max over a of the sum of O over C(I, a) and L = log n, or (1 - 1/n) / 2: pure strategies maximize d.

@@ -14,18 +14,17 @@ games Hoda, Gilpin, Peña and Sandholm (2010), and Kroer, Farina and Sandholm, "
 Excessive Gap Technique" (2018), of which the search for tau is.
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
-from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
-from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.first_order.distances import Step
+from spiel_cfr.first_order.first_order_solver import FirstOrderState
+from spiel_cfr.first_order.saddle_point_solver import SaddlePointSolver
 
 # Searching: where tau begins, what it is divided by and multiplied by after a step, how often it is divided.
 _FIRST_TAU, _SMALLER, _LARGER, _MOST_TRIALS = 0.5, 2.0, 1.11, 50
@@ -33,7 +32,20 @@ _FIRST_TAU, _SMALLER, _LARGER, _MOST_TRIALS = 0.5, 2.0, 1.11, 50
 _MOST_HALVINGS = 20
 
 
-class ExcessiveGapSolver(FirstOrderSolver):
+@dataclasses.dataclass(kw_only=True)
+class ExcessiveGapState(FirstOrderState):
+  """All that changes from one iteration to the next.
+
+  Attributes:
+    smoothing: mu of each player, shape (players,).
+    tau: where the next search begins.
+  """
+
+  smoothing: Float64s
+  tau: float = _FIRST_TAU
+
+
+class ExcessiveGapSolver(SaddlePointSolver[ExcessiveGapState]):
   """The excessive gap technique for constant-sum games of two players: NashConv <= `bound` = O(1 / T).
 
   There is no average apart from the strategies themselves; `current_policy` and `average_policy` are the same.
@@ -46,45 +58,10 @@ class ExcessiveGapSolver(FirstOrderSolver):
   after T of them. `aggressive=True` is EGT/AS: mu begins as small as the excess lets it, and tau is the largest of
   1/2, 1/4, ... for which the excess is not negative, from where the last one was; the bound is mu_0 O_0 + mu_1 O_1 as
   it is.
-
-  Attributes:
-    aggressive: whether it searches for steps.
-    distance: the distance d.
   """
 
-  state_names: ClassVar[tuple[str, ...]] = (*FirstOrderSolver.state_names, "_smoothing", "_tau")
-  _two_players = True
-
-  def __init__(
-    self,
-    game: AnyGame,
-    aggressive: bool = False,
-    regularizer: Regularizer = "entropy",
-    weights: Weights = "farina2021",
-  ) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      aggressive: whether it searches for the largest steps.
-      regularizer: "entropy" or "euclidean".
-      weights: "kroer2017", "farina2021" or "one". The bound is proven for the first, and for the second with the
-        entropy; of an aggressive solver for any.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players.
-      ArgumentError: there is no such regularizer, or there are no such weights.
-      GameError: see `compile_game`.
-    """
-    self.aggressive = bool(aggressive)
-    super().__init__(game)
-    self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
-    self._start()
-
-  def _start(self) -> None:
-    super()._start()
-    # mu of each player, and where the next search for tau begins.
-    self._smoothing, self._tau = self._first_smoothing(1.0), _FIRST_TAU
+  def _first_state(self) -> ExcessiveGapState:
+    return ExcessiveGapState(point=self._uniform(), smoothing=self._first_smoothing(1.0))
 
   def _first_smoothing(self, factor: float) -> Float64s:
     first, second = (diameter or 1.0 for diameter in self.distance.diameters.tolist())
@@ -92,20 +69,15 @@ class ExcessiveGapSolver(FirstOrderSolver):
     return np.array([2.0 * scale * ratio, scale / ratio])
 
   @property
-  def smoothing(self) -> Float64s:
-    """A copy of mu, shape (players,)."""
-    return self._smoothing.copy()
-
-  @property
   def bound(self) -> float:
     """What NashConv is at most, from the second iteration on: mu_0 O_0 + mu_1 O_1."""
-    return float(self._smoothing @ self.distance.diameters)
+    return float(self.state.smoothing @ self.distance.diameters)
 
   def excess(self) -> float:
     """Returns the excess at the current strategies; not negative from the first iteration on, up to rounding."""
-    counted = self.num_gradients
-    result = self._excess(self._point, self._smoothing)
-    self.num_gradients = counted
+    state, counted = self.state, self.num_gradients
+    result = self._excess(state.point, state.smoothing)
+    state.num_gradients = counted
     return result
 
   def _respond(self, player: int, point: Float64s, smoothing: Float64s) -> Step:
@@ -119,50 +91,48 @@ class ExcessiveGapSolver(FirstOrderSolver):
     )
     return self._total - first - second
 
-  def _begin(self) -> None:
+  def _begin(self, state: ExcessiveGapState) -> None:
     """Finds mu and the strategies that the first iteration starts from: those of no negative excess.
 
     Player 1 responds smoothly to the uniform strategy, and player 0 takes a step from there against that. The excess is
     not negative if mu_0 mu_1 is at least the coupling squared.
     """
-    uniform = forms.sequence_form(self.compiled_game, forms.uniform(self.compiled_game))
     # The proven start comes last, and its excess is not looked at.
     for halvings in range(_MOST_HALVINGS if self.aggressive else 0, -1, -1):
-      self._smoothing = self._first_smoothing(2.0**-halvings)
-      self._point = uniform.copy()
+      state.smoothing, state.point = self._first_smoothing(2.0**-halvings), self._uniform()
       for player in (1, 0):
         own = self._own(player)
-        self._point[own] = self._respond(player, self._point, self._smoothing).point[own]
-      if halvings and self._excess(self._point, self._smoothing) >= -self._rounding:
+        state.point[own] = self._respond(player, state.point, state.smoothing).point[own]
+      if halvings and self._excess(state.point, state.smoothing) >= -self._rounding:
         return
 
   def _own(self, player: int) -> slice:
     treeplex = self.compiled_game.treeplexes[player]
     return slice(treeplex.root, treeplex.end)
 
-  def _iterate(self) -> None:
-    if not self.iteration:
-      self._begin()
-    point, smoothing = self._point, self._smoothing
+  def _iterate(self, state: ExcessiveGapState) -> Float64s:
+    if not state.iteration:
+      self._begin(state)
+    point, smoothing = state.point, state.smoothing
     reach = smoothing * self.distance.diameters
     own = int(reach[0] < reach[1])
     answer = self._respond(own, point, smoothing)
-    tau = self._tau if self.aggressive else 2.0 / (self.iteration + 3.0)
+    tau = state.tau if self.aggressive else 2.0 / (state.iteration + 3.0)
     for _ in range(_MOST_TRIALS):
-      moved, smaller = self._shrunk(own, answer, tau)
+      moved, smaller, values = self._shrunk(own, answer, tau)
       if not self.aggressive:
         break
       if self._excess(moved, smaller) >= -self._rounding:
-        self._tau = min(_FIRST_TAU, _LARGER * tau)
+        state.tau = min(_FIRST_TAU, _LARGER * tau)
         break
       tau /= _SMALLER
     else:
       # Nothing is left but rounding: the strategies stay.
-      moved, smaller, self._tau = point, smoothing, _FIRST_TAU
-    self._point, self._smoothing = moved, smaller
-    self.iteration += 1
+      moved, smaller, state.tau = point, smoothing, _FIRST_TAU
+    state.point, state.smoothing = moved, smaller
+    return values
 
-  def _shrunk(self, player: int, answer: Step, tau: float) -> tuple[Float64s, Float64s]:
+  def _shrunk(self, player: int, answer: Step, tau: float) -> tuple[Float64s, Float64s, Float64s]:
     """Shrinks a player's mu to (1 - tau) of what it was.
 
     Args:
@@ -171,22 +141,22 @@ class ExcessiveGapSolver(FirstOrderSolver):
       tau: by how much.
 
     Returns:
-      The strategies that make up for it, in sequence form, and mu.
+      The strategies that make up for it, in sequence form, mu, and what the players' empty sequences were worth.
     """
-    point, moved, smaller = self._point, self._point.copy(), self._smoothing.copy()
+    point, smoothing = self.state.point, self.state.smoothing
+    moved, smaller = point.copy(), smoothing.copy()
     own, others = self._own(player), self._own(1 - player)
     moved[own] = (1.0 - tau) * point[own] + tau * answer.point[own]
-    reply = self._respond(1 - player, moved, self._smoothing)
+    reply = self._respond(1 - player, moved, smoothing)
     moved[others] = (1.0 - tau) * point[others] + tau * reply.point[others]
     scale = (1.0 - tau) * smaller[player] / tau
     gradient = self._gradients(reply.point, [player])
     trial = self.distance.step(gradient, answer.center, scale, [player])
     moved[own] = (1.0 - tau) * point[own] + tau * trial.point[own]
     smaller[player] *= 1.0 - tau
-    self._values = reply.values + trial.values
-    return moved, smaller
+    return moved, smaller, reply.values + trial.values
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    require(state["_smoothing"] >= 0, "mu is not negative")
-    require(0 <= state["_tau"] <= 1, "tau is a share")
+    require(state["smoothing"] >= 0, "mu is not negative")
+    require(0 <= state["tau"] <= 1, "tau is a share")

@@ -10,18 +10,29 @@ pass of a proximal step with the entropy, all weights 1, from a center whose num
 Farina, Lee, Luo and Kroer, "Kernelized Multiplicative Weights for 0/1-Polyhedral Games" (2022).
 """
 
-from typing import ClassVar
+import dataclasses
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.first_order.distances import DilatedDistance
-from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
+from spiel_cfr.first_order.distances import DilatedDistance, Step
+from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
 
 
-class KOMWUSolver(FirstOrderSolver):
+@dataclasses.dataclass(kw_only=True)
+class KOMWUState(AveragedState):
+  """All that changes from one iteration to the next.
+
+  Attributes:
+    utilities: the sum of the gradients, shape (sequences,).
+  """
+
+  utilities: Float64s
+
+
+class KOMWUSolver(FirstOrderSolver[KOMWUState]):
   """Kernelized optimistic multiplicative weights, all players at once, for any number of players.
 
   It begins with the uniform mixture of pure strategies, which plays an action the more often, the more pure strategies
@@ -30,12 +41,6 @@ class KOMWUSolver(FirstOrderSolver):
   Attributes:
     step: eta times the coupling.
   """
-
-  state_names: ClassVar[tuple[str, ...]] = (
-    *FirstOrderSolver.state_names,
-    "_cumulative",
-    "_utilities",
-  )
 
   def __init__(self, game: AnyGame, step: float = 0.5) -> None:
     """Makes the solver.
@@ -51,28 +56,22 @@ class KOMWUSolver(FirstOrderSolver):
     self.step = arguments.positive_number(step, "step")
     super().__init__(game)
     self._distance = DilatedDistance(self.compiled_game, "entropy", "one")
-    self._start()
+    self.reset()
 
-  def _start(self) -> None:
-    super()._start()
-    end = self.compiled_game.end
-    self._cumulative, self._utilities = np.zeros(end), np.zeros(end)
-    self._point = self._mixture(np.zeros(end))
+  def _first_state(self) -> KOMWUState:
+    cumulative, utilities = np.zeros((2, self.compiled_game.end))
+    return KOMWUState(
+      point=self._mixture(utilities).point, cumulative=cumulative, utilities=utilities
+    )
 
-  def _mixture(self, utilities: Float64s) -> Float64s:
+  def _mixture(self, utilities: Float64s) -> Step:
     """Returns the average of all pure strategies, each weighed by exp(eta <utilities, pi>)."""
-    step = self._distance.step(utilities, np.zeros(len(utilities)), self.coupling / self.step)
-    self._values = step.values
-    return step.point
+    return self._distance.step(utilities, np.zeros(len(utilities)), self.coupling / self.step)
 
-  def _iterate(self) -> None:
-    gradients = self._gradients(self._point)
-    utilities = self._utilities + gradients
-    following = self._mixture(utilities + gradients)
-    self._cumulative += self._point
-    self._utilities, self._point = utilities, following
-    self.iteration += 1
-
-  def _sums(self) -> Float64s:
-    # Before any iteration, the first iterate.
-    return self._cumulative if self._cumulative[0] else self._point
+  def _iterate(self, state: KOMWUState) -> Float64s:
+    gradients = self._gradients(state.point)
+    state.utilities += gradients
+    following = self._mixture(state.utilities + gradients)
+    state.cumulative += state.point
+    state.point = following.point
+    return following.values

@@ -10,27 +10,36 @@ gradient descent (DOGDA). The average has a gap of O(1 / T) for small steps, and
 linearly in many games: Lee, Kroer and Luo, "Last-iterate Convergence in Extensive-Form Games" (2021).
 """
 
-from typing import ClassVar
+import dataclasses
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.first_order.distances import DilatedDistance, Weights
-from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
+from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 
-class OptimisticMirrorDescentSolver(FirstOrderSolver):
+@dataclasses.dataclass(kw_only=True)
+class MirrorDescentState(AveragedState):
+  """All that changes from one iteration to the next.
+
+  Attributes:
+    center: z as `Step.center` has it, shape (sequences,).
+  """
+
+  center: Float64s
+
+
+class OptimisticMirrorDescentSolver(FirstOrderSolver[MirrorDescentState]):
   """Optimistic mirror descent with a dilated distance, all players at once, for any number of players.
 
   Attributes:
     step: eta times the coupling.
     distance: the distance.
   """
-
-  state_names: ClassVar[tuple[str, ...]] = (*FirstOrderSolver.state_names, "_center", "_cumulative")
 
   def __init__(
     self,
@@ -54,21 +63,19 @@ class OptimisticMirrorDescentSolver(FirstOrderSolver):
     self.step = arguments.positive_number(step, "step")
     super().__init__(game)
     self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
-    self._start()
+    self.reset()
 
-  def _start(self) -> None:
-    super()._start()
-    self._center = self.distance.uniform.copy()
-    self._cumulative = np.zeros(self.compiled_game.end)
+  def _first_state(self) -> MirrorDescentState:
+    return MirrorDescentState(
+      point=self._uniform(),
+      cumulative=np.zeros(self.compiled_game.end),
+      center=self.distance.uniform.copy(),
+    )
 
-  def _iterate(self) -> None:
-    gradients, scale = self._gradients(self._point), self.coupling / self.step
-    leader = self.distance.step(gradients, self._center, scale)
+  def _iterate(self, state: MirrorDescentState) -> Float64s:
+    gradients, scale = self._gradients(state.point), self.coupling / self.step
+    leader = self.distance.step(gradients, state.center, scale)
     following = self.distance.step(gradients, leader.center, scale)
-    self._cumulative += self._point
-    self._center, self._point, self._values = leader.center, following.point, following.values
-    self.iteration += 1
-
-  def _sums(self) -> Float64s:
-    # Before any iteration, the first iterate.
-    return self._cumulative if self._cumulative[0] else self._point
+    state.cumulative += state.point
+    state.center, state.point = leader.center, following.point
+    return following.values

@@ -14,83 +14,62 @@ Nemirovski, "Prox-method with rate of convergence O(1/t) for variational inequal
 these are: where the inequality fails, w = z' is tried once more, then a smaller eta.
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
-from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
-from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.first_order.distances import Step
+from spiel_cfr.first_order.first_order_solver import AveragedState
+from spiel_cfr.first_order.saddle_point_solver import SaddlePointSolver
 
 # After a step that took no correction eta is multiplied by the one, before another attempt divided by the other.
 _LARGER, _SMALLER, _MOST_ATTEMPTS = 1.2, 2.0, 50
 
 
-class MirrorProxSolver(FirstOrderSolver):
-  """Mirror prox for constant-sum games of two players: NashConv of the average <= `bound` = O(1 / T).
+@dataclasses.dataclass(kw_only=True)
+class MirrorProxState(AveragedState):
+  """All that changes from one iteration to the next. `point` is z, and `cumulative` sums eta w.
 
   Attributes:
-    aggressive: whether steps grow while they can.
-    distance: the distance, not weighed.
+    center: z as `Step.center` has it, shape (sequences,).
+    eta: the step that the next iteration tries first.
   """
 
-  state_names: ClassVar[tuple[str, ...]] = (
-    *FirstOrderSolver.state_names,
-    "_center",
-    "_cumulative",
-    "_eta",
-  )
-  _two_players = True
+  center: Float64s
+  eta: float
 
-  def __init__(
-    self,
-    game: AnyGame,
-    aggressive: bool = False,
-    regularizer: Regularizer = "entropy",
-    weights: Weights = "farina2021",
-  ) -> None:
-    """Makes the solver.
 
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      aggressive: whether steps grow by a fifth while two proximal steps suffice; otherwise they stay 1 / (2 L sqrt(O_0
-        O_1)).
-      regularizer: "entropy" or "euclidean".
-      weights: "kroer2017", "farina2021" or "one". The bound is proven for the first, and for the second with the
-        entropy; of an aggressive solver for any.
+class MirrorProxSolver(SaddlePointSolver[MirrorProxState]):
+  """Mirror prox for constant-sum games of two players: NashConv of the average <= `bound` = O(1 / T).
 
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players.
-      ArgumentError: there is no such regularizer, or there are no such weights.
-      GameError: see `compile_game`.
-    """
-    self.aggressive = bool(aggressive)
-    super().__init__(game)
-    self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
-    self._start()
+  Steps stay 1 / (2 L sqrt(O_0 O_1)); `aggressive=True` lets them grow by a fifth while two proximal steps suffice.
+  `distance` is not weighed.
+  """
 
-  def _start(self) -> None:
-    super()._start()
-    self._center = self.distance.uniform.copy()
-    self._cumulative = np.zeros(self.compiled_game.end)
+  def _first_state(self) -> MirrorProxState:
     area = math.prod(diameter or 1.0 for diameter in self.distance.diameters.tolist())
-    self._eta = 1.0 / (2.0 * self.coupling * math.sqrt(area))
+    return MirrorProxState(
+      point=self._uniform(),
+      cumulative=np.zeros(self.compiled_game.end),
+      center=self.distance.uniform.copy(),
+      eta=1.0 / (2.0 * self.coupling * math.sqrt(area)),
+    )
 
   @property
   def bound(self) -> float:
     """What NashConv of the average is at most: 1 / (sum of the steps); infinite before the first iteration."""
-    steps = float(self._cumulative[0])
+    steps = float(self.state.cumulative[0])
     return 1.0 / steps if steps else math.inf
 
-  def _iterate(self) -> None:
-    eta, growth = self._eta, 1.0
+  def _iterate(self, state: MirrorProxState) -> Float64s:
+    eta, growth = state.eta, 1.0
     for attempt in range(_MOST_ATTEMPTS):
-      eta = self._eta / _SMALLER**attempt
-      leader = self._step_with_gradients_at(self._point, eta)
+      eta = state.eta / _SMALLER**attempt
+      leader = self._step_with_gradients_at(state.point, eta)
       following = self._step_with_gradients_at(leader.point, eta)
       if not self.aggressive:
         break
@@ -100,25 +79,20 @@ class MirrorProxSolver(FirstOrderSolver):
       leader, following = following, self._step_with_gradients_at(following.point, eta)
       if self._fits(following):
         break
-    self._cumulative += eta * leader.point
-    self._center, self._point, self._values = following.center, following.point, following.values
-    self._eta = eta * growth
-    self.iteration += 1
+    state.cumulative += eta * leader.point
+    state.center, state.point, state.eta = following.center, following.point, eta * growth
+    return following.values
 
   def _step_with_gradients_at(self, point: Float64s, eta: float) -> Step:
     """Steps from z with the gradients at a point."""
     diameters = self.distance.diameters
     scales = 1.0 / (2.0 * np.where(diameters > 0.0, diameters, 1.0) * eta)
-    return self.distance.step(self._gradients(point), self._center, scales)
+    return self.distance.step(self._gradients(point), self.state.center, scales)
 
   def _fits(self, following: Step) -> bool:
     """Whether the inequality holds."""
     return float(following.values.sum()) <= self._total + self._rounding
 
-  def _sums(self) -> Float64s:
-    # Before any iteration, the first iterate.
-    return self._cumulative if self._cumulative[0] else self._point
-
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    require(0 < state["_eta"] < math.inf, "steps are positive")
+    require(0 < state["eta"] < math.inf, "steps are positive")

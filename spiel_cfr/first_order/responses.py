@@ -34,19 +34,10 @@ class OwnTree(NamedTuple):
     parameters: Float64s,
     point: Float64s,
   ) -> float:
-    """Runs a block kernel over all infosets, and writes what is then played.
+    """Runs a block kernel over all infosets, and returns what the empty sequence is then worth.
 
-    Args:
-      kernel: the block kernel.
-      utility: the player's gradient, shape (sequences,).
-      strategy: in behavioural form, shape (sequences,); read and written to by the kernel.
-      state: `Block.state`.
-      local: `Block.local`.
-      parameters: `Block.parameters`.
-      point: where the strategy goes in sequence form, shape (sequences,).
-
-    Returns:
-      What the empty sequence is worth.
+    Of the arrays that the kernel finds in its `Block`, `utility`, the player's gradient, is left alone. What is played
+    then goes to `point` in sequence form, shape (sequences,).
     """
     values, scratch = utility.copy(), new_scratch()
     tree_backward_pass(kernel, self.tree, strategy, values, state, local, parameters, scratch)

@@ -11,14 +11,15 @@ point of the game itself. Strategies tremble with a probability that halves each
 the constants are those of their program.
 """
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import require
+from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
-from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
+from spiel_cfr.first_order.first_order_solver import FirstOrderSolver, FirstOrderState
 from spiel_cfr.first_order.responses import own_trees
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
@@ -30,21 +31,30 @@ _FIRST_TREMBLES = 1e-10
 _NO_LOCAL = np.zeros((0, 0))
 
 
-class RTCFRPlusSolver(FirstOrderSolver):
+@dataclasses.dataclass(kw_only=True)
+class RTCFRPlusState(FirstOrderState):
+  """All that changes from one iteration to the next. `point` is q.
+
+  Attributes:
+    strategy: q in behavioural form, shape (sequences,).
+    regrets: of regret matching+, shape (1, sequences).
+    reference: q_ref, shape (sequences,).
+    trembles: the probability of playing at random.
+  """
+
+  strategy: Float64s
+  regrets: Float64s
+  reference: Float64s
+  trembles: float = _FIRST_TREMBLES
+
+
+class RTCFRPlusSolver(FirstOrderSolver[RTCFRPlusState]):
   """Reward transformation CFR+: the last iterate is the result, `current_policy` and `average_policy` are the same.
 
   Attributes:
     pull: mu, times the coupling, which is the scale of payoffs.
     period: how many iterations the reference stays.
   """
-
-  state_names: ClassVar[tuple[str, ...]] = (
-    *FirstOrderSolver.state_names,
-    "_strategy",
-    "_regrets",
-    "_reference",
-    "_trembles",
-  )
 
   def __init__(self, game: AnyGame, pull: float = 1e-3, period: int = 100) -> None:
     """Makes the solver.
@@ -62,36 +72,35 @@ class RTCFRPlusSolver(FirstOrderSolver):
     self.period = arguments.positive_integer(period, "period")
     super().__init__(game)
     self._trees = own_trees(self.compiled_game)
-    self._start()
+    self.reset()
 
-  def _start(self) -> None:
-    super()._start()
-    self._strategy = forms.uniform(self.compiled_game)
-    self._regrets = np.zeros((1, self.compiled_game.end))
-    self._reference = self._point.copy()
-    # The probability of playing at random.
-    self._trembles = _FIRST_TREMBLES
+  def _first_state(self) -> RTCFRPlusState:
+    return RTCFRPlusState(
+      point=self._uniform(),
+      strategy=forms.uniform(self.compiled_game),
+      regrets=np.zeros((1, self.compiled_game.end)),
+      reference=self._uniform(),
+    )
 
-  def _iterate(self) -> None:
-    follows = (self.iteration + 1) % self.period == 0
+  def _iterate(self, state: RTCFRPlusState) -> Float64s:
+    follows = (state.iteration + 1) % self.period == 0
     numbers = np.zeros(3)
-    numbers[TOLERANCE], numbers[NOW] = TIE, self._trembles
-    self._trembles *= 0.5 if follows else 1.0
-    numbers[NEXT] = self._trembles
-    pull = self.pull * self.coupling
+    numbers[TOLERANCE], numbers[NOW] = TIE, state.trembles
+    state.trembles *= 0.5 if follows else 1.0
+    numbers[NEXT] = state.trembles
+    pull, point, values = self.pull * self.coupling, state.point, np.zeros(len(self._trees))
     for player, tree in enumerate(self._trees):
-      utility = self._gradients(self._point, [player])
-      own = tree.own
-      utility[own] = utility[own] - pull * self._point[own] + pull * self._reference[own]
-      self._values[player] = tree.respond(
-        match_trembling, utility, self._strategy, self._regrets, _NO_LOCAL, numbers, self._point
+      utility, own = self._gradients(point, [player]), tree.own
+      utility[own] = utility[own] - pull * point[own] + pull * state.reference[own]
+      values[player] = tree.respond(
+        match_trembling, utility, state.strategy, state.regrets, _NO_LOCAL, numbers, point
       )
     if follows:
-      self._reference = self._point.copy()
-    self.iteration += 1
+      state.reference = point.copy()
+    return values
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    require(0 <= state["_trembles"] < 1, "trembles are a probability")
-    require(state["_regrets"] >= 0, "regrets are not negative")
-    forms.check_behavioral_form(self.compiled_game, state["_strategy"])
+    require(0 <= state["trembles"] < 1, "trembles are a probability")
+    require(state["regrets"] >= 0, "regrets are not negative")
+    forms.check_behavioral_form(self.compiled_game, state["strategy"])

@@ -1,24 +1,37 @@
 """The front door: a game, or its string, becomes arrays."""
 
+import hashlib
+import importlib.metadata
+import json
 import os
 import pathlib
+import re
+from collections.abc import Sequence
 from typing import TypeAlias
 
+import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr._util import arguments, files
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import cache_path, enumerated_game, load_compiled_game
+from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.enumerated_game import FORMAT, EnumeratedGame
+from spiel_cfr.games.compiled.game_file import load_compiled_game
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.size_estimate import SizeEstimate, estimate_view
+from spiel_cfr.games.openspiel.walk import enumerate_game
+from spiel_cfr.games.payoffs.build_payoff import build_payoff
+from spiel_cfr.games.payoffs.payoff import Payoff
+from spiel_cfr.games.payoffs.private_types import public_states
+from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
 from spiel_cfr.poker import public_game
 
 DEFAULT_MAX_NODES = 20_000_000
 DEFAULT_MAX_BYTES = 1_500_000_000
 
-AnyGame: TypeAlias = "str | pyspiel.Game | CompiledGame"
+AnyGame: TypeAlias = str | pyspiel.Game | CompiledGame
 
 
 def compile_game(
@@ -96,7 +109,7 @@ def compile_game(
       return compiled
     except errors.FileFormatError:
       pass  # A cache may be damaged or of another game: walk again, and write it anew.
-  compiled = enumerated_game(view, max_nodes, max_bytes, progress)
+  compiled = _enumerated(view, max_nodes, max_bytes, progress)
   if cached is not None:
     compiled.save(cached)
   return compiled
@@ -127,3 +140,84 @@ def estimate_size(
   seconds = arguments.positive_number(seconds, "seconds")
   loaded = loading.load_game(game, names_infostates=infostate is None)
   return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)
+
+
+def _enumerated(
+  view: GameView, max_nodes: int, max_bytes: int, progress: bool | None
+) -> EnumeratedGame:
+  """Walks a game and lays it out; see `compile_game`."""
+  walk = enumerate_game(view, max_nodes, max_bytes, progress)
+  placements, payoff = lay_out(
+    walk.parents, walk.num_actions, walk.leaf_sequences, walk.leaf_payoffs
+  )
+  return EnumeratedGame(
+    game_string=str(view.game),
+    open_spiel_version=importlib.metadata.version("open_spiel"),
+    treeplexes=tuple(placed.treeplex for placed in placements),
+    infosets=tuple(
+      Infosets(
+        infostates, actions, num_actions, placed.position, placed.first_sequence, placed.stride
+      )
+      for infostates, actions, num_actions, placed in zip(
+        walk.infostates, walk.actions, walk.num_actions, placements, strict=True
+      )
+    ),
+    payoff=payoff,
+    num_distinct_actions=view.game.num_distinct_actions(),
+    payoff_range=walk.payoff_range,
+    constant_sum=walk.constant_sum,
+    num_states=walk.num_states,
+    num_terminals=walk.num_terminals,
+    view=view,
+  )
+
+
+def lay_out(
+  parents: Sequence[Int64s],
+  num_actions: Sequence[Int64s],
+  leaf_sequences: Uint32s,
+  leaf_payoffs: Float64s,
+) -> tuple[list[Placement], Payoff]:
+  """Builds the treeplexes and the payoff of a game.
+
+  Args:
+    parents: as of `Enumeration`.
+    num_actions: likewise.
+    leaf_sequences: likewise; written over with the numbering of the treeplexes.
+    leaf_payoffs: likewise.
+
+  Returns:
+    Each player's treeplex, and where everything has gone; and the payoff.
+  """
+  placements: list[Placement] = []
+  states = []
+  root = first_infoset = 0
+  for player, (above, counts) in enumerate(zip(parents, num_actions, strict=True)):
+    found = public_states(leaf_sequences, player, counts)
+    placed = build_treeplex(above, counts, root, first_infoset, found)
+    placements.append(placed)
+    laid_out = np.empty_like(found)
+    laid_out[placed.position] = found
+    states.append(laid_out)
+    leaf_sequences[player] = placed.sequences[leaf_sequences[player]]
+    root, first_infoset = placed.treeplex.end, first_infoset + len(above)
+  treeplexes = [placed.treeplex for placed in placements]
+  return placements, build_payoff(leaf_sequences, leaf_payoffs, treeplexes, states)
+
+
+def cache_path(folder: pathlib.Path, view: GameView) -> pathlib.Path | None:
+  """Returns where a game's compiled form is kept: its name tells all that the form depends on.
+
+  Returns None for a game that its string does not describe, such as one read from a text or a file, one written in
+  Python, which may be edited, or one with a filter or infostates of its own.
+  """
+  game = view.game
+  if view.is_changed or "filename" in game.get_parameters() or loading.is_python_game(game):
+    return None
+  if not loading.can_be_loaded_again(game):
+    return None
+  version = importlib.metadata.version("open_spiel")
+  key = json.dumps([str(game), version, FORMAT])
+  digest = hashlib.sha256(key.encode()).hexdigest()[:32]
+  name = re.sub(r"\W+", "_", game.get_type().short_name)
+  return folder / f"{name}-{digest}.npz"

@@ -1,1 +1,23 @@
 """Monte Carlo CFR: samplers on one traversal, for compiled games and for games too large to compile."""
+
+from spiel_cfr.mccfr.engines.state_engine import ImperfectRecallWarning
+from spiel_cfr.mccfr.mccfr_solvers import (
+  AverageStrategySamplingSolver,
+  ChanceSamplingSolver,
+  ExternalSamplingSolver,
+  OutcomeSamplingSolver,
+)
+from spiel_cfr.mccfr.sampling_rules import AverageType
+from spiel_cfr.mccfr.sampling_solver import SamplingSolver
+from spiel_cfr.mccfr.tracker import Tracker
+
+__all__ = [
+  "AverageStrategySamplingSolver",
+  "AverageType",
+  "ChanceSamplingSolver",
+  "ExternalSamplingSolver",
+  "ImperfectRecallWarning",
+  "OutcomeSamplingSolver",
+  "SamplingSolver",
+  "Tracker",
+]

@@ -21,10 +21,10 @@ from spiel_cfr.cfr.iteration_schedule import check_weights
 from spiel_cfr.cfr.legacy import LegacySolver
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.file_checks import check_payoffs
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.mccfr.engines.compiled_engine import compile_engine
 from spiel_cfr.mccfr.engines.engine import Engine, Scheme
 from spiel_cfr.mccfr.engines.state_engine import StateEngine

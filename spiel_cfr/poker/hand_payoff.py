@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
-from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays
+from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.boards import Board, hand_pairs
@@ -85,7 +85,8 @@ class PokerTerminals(Payoff):
     most = max(len(hands) for number in boards for hands in layout.boards[number].hands)
     table[0, 2:5] = values.add(payoffs), most, layout.deal.num_cards + 2
     arrays = PayoffArrays(
-      table=table,
+      players=NO_PLAYERS,
+      runs=table,
       rows=rows.joined(),
       others=np.array(terminals, np.uint32).reshape(-1, 4).T.copy(),
       values=values.joined(),

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Uint32s, Uint64s
-from spiel_cfr._numba.columns import add_columns, load_columns
 from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._numba.simd import full, load, store, width
+from spiel_cfr._numba.transposes import add_columns, load_columns
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature
 
 # Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
@@ -217,7 +217,7 @@ def terminal_gradient(
   player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
 ) -> None:
   """Adds up the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
-  table, rows, values = arrays.table, arrays.rows, arrays.values
+  table, rows, values = arrays.runs, arrays.rows, arrays.values
   lanes, opponent = width(utility), _ONE - player
   payoffs, most, places = table[0, 2], table[0, 3], table[0, 4]
   sign = 1.0 - 2.0 * player

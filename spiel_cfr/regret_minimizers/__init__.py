@@ -1,1 +1,36 @@
 """Local regret minimizers: what one infoset does."""
+
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
+from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
+from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
+from spiel_cfr.regret_minimizers.oftrl import Hedge
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+from spiel_cfr.regret_minimizers.schedules import (
+  Discount,
+  Fading,
+  FallingPower,
+  Power,
+  Saturating,
+  Schedule,
+)
+from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
+from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
+
+__all__ = [
+  "AdaptiveOptimisticDescent",
+  "AsymmetricMatching",
+  "Block",
+  "Discount",
+  "Fading",
+  "FallingPower",
+  "Hedge",
+  "Power",
+  "RegretMatching",
+  "RegretMinimizer",
+  "Saturating",
+  "Schedule",
+  "TremblingMatching",
+  "VolatilityAdaptiveMatching",
+  "block_kernel",
+]

@@ -1,1 +1,30 @@
 """Long runs: when they stop, what they leave behind, and how they go on."""
+
+from spiel_cfr.games.compiled.sharded_game import shard
+from spiel_cfr.runs.checkpoint_folder import Checkpoints
+from spiel_cfr.runs.merge_policies import merge
+from spiel_cfr.runs.process_executor import ProcessExecutor
+from spiel_cfr.runs.ray_executor import RayExecutor
+from spiel_cfr.runs.run_loop import RunResult, run
+from spiel_cfr.runs.run_schedules import Every, Powers
+from spiel_cfr.runs.run_sweep import sweep
+from spiel_cfr.runs.sweep_table import SweepTable
+from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
+
+__all__ = [
+  "Checkpoints",
+  "Every",
+  "Powers",
+  "ProcessExecutor",
+  "RayExecutor",
+  "Row",
+  "RunResult",
+  "SweepTable",
+  "Trace",
+  "merge",
+  "open_trace",
+  "read_trace",
+  "run",
+  "shard",
+  "sweep",
+]

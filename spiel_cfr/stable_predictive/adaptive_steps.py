@@ -1,7 +1,7 @@
 """Steps whose theory needs no norm of sequence form: adaptive ones, and constant ones of which little is known.
 
 With |.| the norm dual to that in which the regularizer is 1-strongly convex, L its range, d the diameter of the simplex
-in that norm, and D a bound on counterfactual utilities (docs/stable_predictive.md has the proofs):
+in that norm, and D a bound on counterfactual utilities (docs/theory/stable_predictive.md has the proofs):
 
     regularizer   norm   L               d        dual norm of entries within D
     entropy       l1     log n           2        D

@@ -41,7 +41,7 @@ class Check:
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-  """What `StablePredictiveCFRSolver.certificate` has found.
+  """What `stable_predictive.certificate` has found.
 
   Attributes:
     checks: every promise.

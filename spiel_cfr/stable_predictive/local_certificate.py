@@ -1,6 +1,6 @@
 """Checks of adaptive steps, and of constant ones of which nothing is promised beforehand.
 
-Numbers in names are those of docs/stable_predictive.md. Steps, sums of errors and predictions are computed anew from
+Numbers in names are those of docs/theory/stable_predictive.md. Steps, sums of errors and predictions are computed anew from
 the strategies that were played; nothing is taken from the solver but these.
 """
 

@@ -4,7 +4,7 @@ Farina, Kroer, Brown and Sandholm, "Stable-Predictive Optimistic Counterfactual 
 infoset optimistic follow-the-regularized-leader with the last gradient as the prediction of the next. If strategies
 move slowly, predictions are good, and the gap of the average strategies of a two-player zero-sum game is O(T^-3/4),
 where regret matching has O(T^-1/2). How long steps may be for that is the question, to which there are several answers;
-docs/stable_predictive.md has them with proofs.
+docs/theory/stable_predictive.md has them with proofs.
 
 With other numbers of players or payoffs it runs too; regrets are then bounded, but promise no Nash equilibrium.
 """
@@ -32,8 +32,8 @@ from spiel_cfr.stable_predictive.adaptive_steps import (
   adaptive_steps,
   constant_steps,
 )
-from spiel_cfr.stable_predictive.certificate import certify
 from spiel_cfr.stable_predictive.certificate_report import Certificate
+from spiel_cfr.stable_predictive.certifying import certify
 from spiel_cfr.stable_predictive.paper_steps import (
   PaperSteps,
   StepSizeTable,
@@ -113,14 +113,9 @@ class _Choice:
   alternating_updates: bool
 
   @property
-  def adaptive(self) -> bool:
-    """Whether steps come from the run."""
-    return self.steps == "adaptive"
-
-  @property
   def average(self) -> Averaging:
     """How iterations weigh in the average."""
-    return self.averaging or ("linear" if self.adaptive else "uniform")
+    return self.averaging or ("linear" if self.steps == "adaptive" else "uniform")
 
   @property
   def power(self) -> float:
@@ -135,19 +130,32 @@ class _Choice:
     """
     arguments.one_of(self.regularizer, "regularizer", get_args(Regularizer))
     arguments.one_of(self.prediction, "prediction", get_args(Prediction))
-    steps = self.steps
+    steps, horizon, kappa = self.steps, self.horizon, self.kappa
     if isinstance(steps, str):
       arguments.one_of(steps, "steps", get_args(Steps), " or a factor on the paper's")
     else:
       steps = arguments.positive_number(steps, "steps")
     if self.averaging is not None:
       arguments.one_of(self.averaging, "averaging", get_args(Averaging))
-    horizon, kappa = _checked_horizon(self.horizon, self.kappa, self.adaptive)
-    if self.delta is not None and not self.adaptive:
+    if steps == "adaptive" and (horizon is not None or kappa is not None):
+      raise errors.ArgumentError(
+        "Adaptive steps, the default, come from the run and need neither horizon nor kappa. Leave them out, or choose "
+        "constant steps with steps='paper'."
+      )
+    if horizon is not None:
+      horizon = arguments.positive_integer(horizon, "horizon")
+    if kappa is not None:
+      kappa = arguments.positive_number(kappa, "kappa")
+    if steps != "adaptive" and horizon is None and kappa is None:
+      raise errors.ArgumentError(
+        "Constant step sizes depend on how long the solver will run: give horizon=, the number of "
+        "iterations, or kappa=, how far a strategy may move in one. steps='adaptive' needs neither."
+      )
+    if self.delta is not None and steps != "adaptive":
       raise errors.ArgumentError("delta belongs to steps='adaptive'; other steps are constant.")
     delta = arguments.positive_number(DELTA if self.delta is None else self.delta, "delta")
     threshold = arguments.real_number(self.threshold, "threshold", 0.0, sys.float_info.max)
-    if self.adaptive and threshold:
+    if steps == "adaptive" and threshold:
       raise errors.ArgumentError(
         "Adaptive steps are as long as the errors of predictions allow, and would count what is dropped as such. Take "
         "a threshold with constant steps, as steps='paper', or HedgeCFRSolver."
@@ -168,7 +176,7 @@ class _Choice:
         f"{game.game_string} has payoffs of up to {largest:g}, too large for the sums of their squares. "
         "Scale the game's payoffs down; equilibria do not change."
       )
-    if self.adaptive:
+    if self.steps == "adaptive":
       assert self.delta is not None
       return adaptive_steps(game, self.regularizer, self.prediction, self.delta, self.power)
     if self.steps == "farina2019":
@@ -189,7 +197,7 @@ class _Choice:
       )
     else:
       minimizer = OFTRL(constants.steps, self.regularizer, self.prediction, self.threshold)
-    in_turn = self.adaptive and self.alternating_updates
+    in_turn = self.steps == "adaptive" and self.alternating_updates
     return FullWidthSolver(
       game,
       minimizer,
@@ -261,26 +269,3 @@ def certificate(solver: Solver) -> Certificate:
       "cold: solver.reset()."
     )
   return certify(run)
-
-
-def _checked_horizon(
-  horizon: int | None, kappa: float | None, adaptive: bool
-) -> tuple[int | None, float | None]:
-  """Returns what says how long constant steps are, in the right types."""
-  if adaptive:
-    if horizon is None and kappa is None:
-      return None, None
-    raise errors.ArgumentError(
-      "Adaptive steps, the default, come from the run and need neither horizon nor kappa. Leave them out, or choose "
-      "constant steps with steps='paper'."
-    )
-  if horizon is not None:
-    horizon = arguments.positive_integer(horizon, "horizon")
-  if kappa is not None:
-    kappa = arguments.positive_number(kappa, "kappa")
-  elif horizon is None:
-    raise errors.ArgumentError(
-      "Constant step sizes depend on how long the solver will run: give horizon=, the number of "
-      "iterations, or kappa=, how far a strategy may move in one. steps='adaptive' needs neither."
-    )
-  return horizon, kappa

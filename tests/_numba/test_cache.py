@@ -1,16 +1,16 @@
 """Kernels are kept on disk, are never stale, and work where nothing can be kept."""
 
-import json
+import errno
+import importlib
+import io
 import os
-import pkgutil
-import shutil
+import pathlib
 import subprocess
 import sys
 import threading
+import time
 import types as python_types
 import zipfile
-from importlib import import_module
-from pathlib import Path
 
 import numba
 import numpy as np
@@ -18,326 +18,288 @@ import pytest
 from numba import types
 
 import spiel_cfr
-from spiel_cfr._numba import cache
-from spiel_cfr._numba.fingerprint import UnknownDependencyError, fingerprint
+from spiel_cfr._numba import cache, kernels
 from spiel_cfr._numba.kernels import Kernel
 
 FLOATS = types.Array(types.float64, 1, "C")
 NUMBER = types.float64(types.float64)
-TWO_NUMBERS = types.float64(types.float64, types.float64)
-OPTIONS = {"error_model": "numpy", "nogil": True}
+ROOT = pathlib.Path(spiel_cfr.__file__).parents[1]
 
-SOURCE = """
-import math
-import math as tools
-from typing import NamedTuple
-import numba
-from spiel_cfr.kernels import simd
-from spiel_cfr._numba.kernels import inlined
-import {helpers} as helpers
-
-class Pair(NamedTuple):
-  a: float
-  b: float
-
-CONSTANT = 2.0
-TABLE = (1.0, 2.0)
-
-@inlined
-def inner(x):
-  return x + 1.0
-
-@inlined
-def outer(x):
-  return inner(x) * 2.0
-
-def make(closed):
-  def kernel(x, y=1.0):
-    p = Pair(x, closed)
-    return outer(p.a) + helpers.far(x) + CONSTANT * TABLE[1] + p.b + y + math.floor(2.5)
-  return kernel
-
-kernel = make(3.0)
-"""
-HELPERS = """
-import numba
-@numba.njit
-def deep(x):
-  return x - 1.0
-@numba.njit
-def far(x):
-  return deep(x) * 3.0
-"""
+FILES = {
+  "__init__": "",
+  "constants": "STEP = 1.0\n",
+  "deep": "import numba\n@numba.njit\ndef deep(x):\n  return x - 1.0\n",
+  "helpers": (
+    "import numba\nfrom .deep import (\n  deep,\n)\nfrom package_of_test import constants\n"
+    "STEP = constants.STEP\n"
+    "@numba.njit\ndef far(x):\n  return deep(x) * 3.0 + STEP\n"
+  ),
+  "other": "",
+  "kernel": (
+    "import math\nimport package_of_test.helpers as helpers\n"
+    "def kernel(x):\n  return helpers.far(x) + 2.0 + math.floor(2.5)\n"
+  ),
+}
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
   """A folder of its own for kernels."""
-  monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path / "kernels"))
-  return tmp_path / "kernels"
+  monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path / "cache"))
+  monkeypatch.setattr(cache, "_warned", threading.Event())
+  return tmp_path / "cache" / "kernels"
 
 
 @pytest.fixture
-def compiled(monkeypatch):
-  """What was compiled, by name."""
-  names = []
-  original = cache._compile
+def package(tmp_path, monkeypatch):
+  """Imports the kernel of a package, some of whose files are changed, as another process would."""
+  place = tmp_path / "package_of_test"
+  place.mkdir()
+  monkeypatch.syspath_prepend(tmp_path)
 
-  def note(function, *arguments):
-    names.append(function.__qualname__)
-    return original(function, *arguments)
+  def imported(**changes):
+    for name, source in FILES.items():
+      path, source = place / f"{name}.py", source.replace(*changes.get(name, ("", "")))
+      if not path.exists() or path.read_text() != source:
+        path.write_text(source)
+    for name in [name for name in sys.modules if name.startswith(place.name)]:
+      del sys.modules[name]
+    cache._source.cache_clear()
+    importlib.invalidate_caches()
+    return importlib.import_module("package_of_test.kernel").kernel
 
-  monkeypatch.setattr(cache, "_compile", note)
-  return names
-
-
-def module(source, name="module_of_test", file="module_of_test.py"):
-  result = python_types.ModuleType(name)
-  sys.modules[name] = result
-  exec(compile(source, file, "exec"), vars(result))
-  return result
-
-
-def made(change=("", ""), helpers_change=("", ""), name="module_of_test", file="module_of_test.py"):
-  module(HELPERS.replace(*helpers_change), "helpers_of_test", f"helpers-{file}")
-  return module(SOURCE.format(helpers="helpers_of_test").replace(*change), name, file)
+  monkeypatch.setattr(sys, "dont_write_bytecode", True)
+  yield imported
+  cache._source.cache_clear()
 
 
-def key(function, signature=TWO_NUMBERS, options=OPTIONS):
-  return fingerprint(function, signature, options)
+def is_read(function, signature=NUMBER):
+  """Returns whether a kernel comes from disk, after a call of it."""
+  kernel = Kernel(function, signature)
+  assert kernel(1.0) == function(1.0)
+  return bool(kernel._dispatcher.stats.cache_hits)
+
+
+def test_what_has_not_changed_comes_from_disk(folder, package):
+  assert not is_read(package())
+  assert is_read(package())
+  assert is_read(package(other=("", "# Nobody imports this.\n")))
+  assert len(list(folder.iterdir())) == 1
 
 
 @pytest.mark.parametrize(
   "change",
   [
-    ("x + 1.0", "x + 1.5"),
-    ("* 2.0", "* 2.5"),
-    ("CONSTANT = 2.0", "CONSTANT = 2"),
-    ("TABLE = (1.0, 2.0)", "TABLE = (1.0, -2.0)"),
-    ("make(3.0)", "make(4.0)"),
-    ("y=1.0", "y=2.0"),
-    ("math.floor", "math.ceil"),
-    ("class Pair", "class Other(NamedTuple):\n  a: float\nclass Pair"),
-    ("  a: float\n  b: float", "  b: float\n  a: float"),
-    ("2.5)", "2.25)"),
-    ("outer(p.a) +", "outer(p.a) -"),
+    {"kernel": ("+ 2.0", "+ 5.0")},
+    {"kernel": ("floor", "ceil")},
+    {"helpers": ("* 3.0", "/ 3.0")},
+    {"deep": ("x - 1.0", "x - 2.0")},
+    {"constants": ("1.0", "7.0")},
   ],
 )
-def test_whatever_a_kernel_refers_to_is_part_of_its_key(change):
-  same = change[1].startswith("class Other")
-  assert (key(made().kernel) == key(made(change).kernel)) == same
-
-
-@pytest.mark.parametrize("change", [("x - 1.0", "x - 2.0"), ("* 3.0", "/ 3.0")])
-def test_helpers_in_other_files_are_part_of_the_key(change):
-  assert key(made().kernel) != key(made(helpers_change=change).kernel)
-
-
-def test_key_has_signature_options_and_settings_but_not_names_of_modules(monkeypatch):
-  function = made().kernel
-  first = key(function)
-  assert first == key(
-    made(("import math\n", "\n\n\nimport math\n"), name="__other__", file="b.py").kernel
-  )
-  assert first != key(function, types.float64(types.float64, types.int64))
-  assert first != key(function, options=OPTIONS | {"fastmath": True})
-  pair = made().Pair
-  same_text = [
-    types.NamedTuple([types.float64] * 2, cls) for cls in (pair, made(("  a:", "  c:")).Pair)
-  ]
-  assert str(same_text[0]) == str(same_text[1])
-  assert key(function, types.float64(same_text[0])) != key(function, types.float64(same_text[1]))
-  monkeypatch.setattr(cache.config, "OPT", 0)
-  assert first != key(function)
-
-
-def test_intrinsics_are_part_of_the_key(tmp_path):
-  source = (
-    "from numba import types\nfrom numba.extending import intrinsic\nVALUE = 1.0\n"
-    "def amount(context):\n  return context.get_constant(types.float64, VALUE)\n"
-    "@intrinsic\ndef one(typing_context):\n"
-    "  def generate(context, builder, signature, arguments):\n    return amount(context)\n"
-    "  return types.float64(), generate\ndef kernel(x):\n  return x + one()\n"
-  )
-  keys = []
-  for number, text in enumerate((source, source + "\n", source.replace("= 1.0", "= 2.0"), source)):
-    path = tmp_path / f"{number}.py"
-    path.write_text(text)
-    keys.append(key(module(text, file=str(path)).kernel, NUMBER))
-  assert keys[0] == keys[3]
-  assert len(set(keys)) == 3
-  with pytest.raises(UnknownDependencyError):
-    key(module(source, file="<nowhere>").kernel, NUMBER)
-
-
-def test_every_kernel_of_the_library_can_be_kept():
-  found = 0
-  for info in pkgutil.walk_packages(spiel_cfr.__path__, "spiel_cfr."):
-    for value in vars(import_module(info.name)).values():
-      if isinstance(value, Kernel):
-        fingerprint(value.function, value.signature(), OPTIONS)
-        found += 1
-  assert found > 20
-
-
-def test_what_has_no_reliable_key_is_compiled_all_the_same(folder, compiled):
-  def replaced(x):
-    return x
-
-  numba.extending.overload(replaced)(lambda x: lambda x: x + 5.0)
-
-  def uses(x):
-    return replaced(x)
-
-  with pytest.raises(UnknownDependencyError):
-    fingerprint(uses, NUMBER, OPTIONS)
-  assert Kernel(uses, NUMBER)(1.0) == 6.0
-  assert Kernel(uses, NUMBER)(1.0) == 6.0
-  assert len(compiled) == 2
-  assert not folder.exists()
-
-
-def test_loaded_from_disk_under_another_name_and_replaced_when_edited(folder, compiled):
-  first = Kernel(made().kernel, TWO_NUMBERS)
-  expected = made().kernel(1.0, 1.0)
-  assert first(1.0, 1.0) == expected
-  del sys.modules["module_of_test"]
-  assert Kernel(made(name="__another__").kernel, TWO_NUMBERS)(1.0, 1.0) == expected
-  assert len(compiled) == 1
-  for value in (4.0, 5.0):
-    function = made((" x + 1.0", f" x + {value}")).kernel
-    assert Kernel(function, TWO_NUMBERS)(1.0, 1.0) == function(1.0, 1.0)
-  assert len(compiled) == 3
-  assert 1 <= len(list(folder.iterdir())) <= 3  # Made by a function: a few may lie side by side.
-
-
-def test_an_edited_kernel_replaces_its_file(folder, compiled):
-  for value in range(3):
-    edited = module(f"def kernel(x):\n  return x + {value}.0")
-    assert Kernel(edited.kernel, NUMBER)(1.0) == 1.0 + value
-  assert len(compiled) == 3
+def test_edited_files_are_compiled_again_and_replace_what_was(change, folder, package):
+  assert not is_read(package())
+  assert not is_read(package(**change))
+  assert is_read(package(**change))
   assert len(list(folder.iterdir())) == 1
+  # Also back again, though numba finds the file of the function as it was.
+  assert not is_read(package())
 
 
-def test_two_versions_of_a_helper_live_side_by_side(folder, compiled):
-  source = (
-    "import numba\n@numba.njit\ndef helper(x):\n  total = 0.0\n  for i in range(int(x)):\n"
-    "    total += {} * i\n  return total\ndef {}(x):\n  return helper(x) + helper(x + 1.0)\n"
-  )
-  expected = {}
-  for _ in range(2):
-    for value, name in ((2.0, "first"), (3.0, "second")):
-      function = vars(module(source.format(value, name)))[name]
-      expected.setdefault(name, function(5.0))
-      assert Kernel(function, NUMBER)(5.0) == expected[name]
-  assert expected["first"] != expected["second"]
-  assert compiled == ["first", "second"]
+def test_signatures_settings_and_options_lie_side_by_side(folder, package, monkeypatch):
+  function = package()
+  assert not is_read(function)
+  assert not is_read(function, types.float64(types.float32))
+  monkeypatch.setattr(kernels, "_OPTIONS", kernels._OPTIONS | {"fastmath": True})
+  assert not is_read(function)
+  monkeypatch.setattr(cache.config, "BOUNDSCHECK", 1)
+  assert not is_read(function)
+  assert is_read(function)
+  assert len(list(folder.iterdir())) == 4
 
 
+@pytest.mark.parametrize("pattern", ["*.nbi", "*.nbc", cache.CHECKSUM])
 @pytest.mark.parametrize(
   "damage",
   [
     lambda content: b"",
     lambda content: content[: len(content) // 2],
     lambda content: content[:-1] + bytes([content[-1] ^ 1]),
-    lambda content: b"PK\x03\x04 something else",
-    lambda content: checked(content, lambda header: header | {"key": "0" * 64}),
-    lambda content: checked(content, lambda header: header | {"externals": ["no_such_symbol"]}),
-    lambda content: checked(content, lambda header: []),
+    lambda content: b"\xffPK something else",
+    None,
   ],
 )
-def test_damaged_files_are_compiled_again(folder, compiled, damage):
-  function = module("def kernel(x):\n  return x * 7.0").kernel
-  assert Kernel(function, NUMBER)(2.0) == 14.0
-  (path,) = folder.iterdir()
-  good = path.read_bytes()
-  path.write_bytes(damage(good))
-  assert Kernel(function, NUMBER)(2.0) == 14.0
-  assert len(compiled) == 2
-  assert Kernel(function, NUMBER)(2.0) == 14.0
-  assert len(compiled) == 2
+def test_damaged_files_are_compiled_again(folder, package, damage, pattern):
+  assert not is_read(package())
+  (path,) = folder.rglob(pattern)
+  if damage is None:
+    path.unlink()
+  else:
+    path.write_bytes(damage(path.read_bytes()))
+  assert not is_read(package())
+  assert is_read(package())
 
 
-def checked(content, change):
-  """Returns the file with another header and a checksum that fits."""
-  start = len(cache._MAGIC) + cache._CHECKSUM_BYTES
-  header, _, data = content[start:].partition(b"\n")
-  body = json.dumps(change(json.loads(header))).encode() + b"\n" + data
-  return cache._MAGIC + cache._CHECKSUM(body).digest() + body
+def test_what_numba_cannot_read_is_compiled_again(folder, package):
+  """As if an index, of another numba perhaps, were as it had been written."""
+  assert not is_read(package())
+  (kept,) = folder.iterdir()
+  next(kept.rglob("*.nbc")).write_bytes(b"no pickle")
+  made_of = cache._made_of(package(), NUMBER, {})
+  (kept / cache.CHECKSUM).write_text(cache._checksum(kept, made_of))
+  assert not is_read(package())
+  assert is_read(package())
 
 
-def test_nothing_can_be_written(tmp_path, monkeypatch):
+def test_folders_that_others_can_write_to_are_passed_over(folder, package):
+  assert not is_read(package())
+  (kept,) = folder.iterdir()
+  kept.chmod(0o770)
+  assert not is_read(package())
+  assert is_read(package())
+  folder.chmod(0o777)
+  with pytest.warns(UserWarning, match="others can write to"):
+    assert not is_read(package())
+  folder.chmod(0o755)
+  assert is_read(package())
+
+
+def test_a_file_that_was_touched_is_compiled_once_at_most(folder, package, tmp_path):
+  assert not is_read(package())
+  os.utime(tmp_path / "package_of_test" / "kernel.py", (1.0, 1.0))
+  is_read(package())
+  assert is_read(package())
+
+
+def test_links_are_passed_over(folder, package, tmp_path):
+  assert not is_read(package())
+  folder.rename(tmp_path / "elsewhere")
+  folder.symlink_to(tmp_path / "elsewhere")
+  with pytest.warns(UserWarning, match="NUMBA_CACHE_DIR"):
+    assert not is_read(package())
+
+
+def test_nothing_can_be_written(tmp_path, monkeypatch, package):
   (tmp_path / "file").write_text("")
   monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path / "file" / "folder"))
   monkeypatch.setattr(cache, "_warned", threading.Event())
   with pytest.warns(UserWarning, match="NUMBA_CACHE_DIR") as caught:
-    for value in range(2):
-      function = module(f"def kernel(x):\n  return x - {value}.0").kernel
-      assert Kernel(function, NUMBER)(2.0) == 2.0 - value
+    for _ in range(2):
+      assert not is_read(package())
   assert len(caught) == 1
 
 
-def test_disk_full_leaves_nothing_behind(folder, monkeypatch):
-  def fail(self, content):
-    with open(self, "wb") as file:
-      file.write(content[:10])
-    raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("name", ["write_text", "rename"])
+def test_disk_full_leaves_nothing_behind(folder, monkeypatch, name):
+  def fail(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
-  monkeypatch.setattr(Path, "write_bytes", fail)
-  monkeypatch.setattr(cache, "_warned", threading.Event())
-  function = module("def kernel(x):\n  return x - 3.0").kernel
-  with pytest.warns(UserWarning, match="No space left"):
-    assert Kernel(function, NUMBER)(2.0) == -1.0
+  monkeypatch.setattr(pathlib.Path, name, fail)
+  kernel = Kernel(_plain, NUMBER)
+  if name == "write_text":
+    with pytest.warns(UserWarning, match="No space left"):
+      assert kernel(1.0) == 2.0
+  else:
+    assert kernel(1.0) == 2.0
   assert list(folder.iterdir()) == []
 
 
-def test_readers_never_see_half_a_file(tmp_path):
-  path, done = tmp_path / "a.kernel", threading.Event()
-  contents = [bytes([i]) * (300_000 + i) for i in range(4)]
-
-  def write():
-    while not done.is_set():
-      for content in contents:
-        cache._replace(path, content)
-
-  cache._replace(path, contents[0])
-  writers = [threading.Thread(target=write) for _ in range(2)]
-  for writer in writers:
-    writer.start()
-  try:
-    assert all(path.read_bytes() in contents for _ in range(200))
-  finally:
-    done.set()
-    for writer in writers:
-      writer.join()
-  assert list(tmp_path.iterdir()) == [path]
+def _plain(x):
+  return x + 1.0
 
 
 def test_folders(monkeypatch, tmp_path):
   monkeypatch.setattr(cache.config, "CACHE_DIR", "")
-  monkeypatch.setattr(cache.platform, "system", lambda: "Linux")
   monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-  package = Path(spiel_cfr.__file__).parent / "__pycache__"
-  assert list(cache._folders()) == [package, tmp_path / "spiel_cfr"]
+  own = ROOT / "spiel_cfr" / "__pycache__" / "kernels"
+  assert list(cache._folders()) == [own, tmp_path / "spiel_cfr" / "kernels"]
   monkeypatch.delenv("XDG_CACHE_HOME")
   monkeypatch.setenv("HOME", str(tmp_path))
-  assert list(cache._folders()) == [package, tmp_path / ".cache" / "spiel_cfr"]
+  assert list(cache._folders()) == [own, tmp_path / ".cache" / "spiel_cfr" / "kernels"]
   monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path))
-  assert list(cache._folders()) == [tmp_path]
+  assert list(cache._folders()) == [tmp_path / "kernels"]
+
+
+def test_what_has_no_file_or_is_made_by_a_function_works_but_is_not_kept(folder):
+  module = python_types.ModuleType("module_of_test")
+  exec("def kernel(x):\n  return x * 7.0", vars(module))
+
+  def add(number):
+    return lambda x: x + number
+
+  assert Kernel(module.kernel, NUMBER)(2.0) == 14.0
+  assert [Kernel(add(number), NUMBER)(1.0) for number in (1.0, 2.0)] == [2.0, 3.0]
+  assert not folder.exists()
+
+
+INNER = Kernel(_plain, NUMBER)
+
+
+def _calls_by_name(x):
+  return INNER(x) * 2.0
+
+
+@pytest.mark.filterwarnings("ignore:.*dynamic globals:numba.NumbaWarning")
+def test_a_kernel_called_by_its_global_name_works_but_is_not_kept(folder):
+  assert [Kernel(_calls_by_name, NUMBER)(1.0) for _ in range(2)] == [4.0, 4.0]
+  assert [path.name.split("-")[0] for path in folder.iterdir()] == ["test_cache._plain"]
+
+
+def _doubled(x):
+  if x[0] < 0.0:
+    raise ValueError("negative")
+  return x * 2.0
+
+
+def test_kernels_that_raise_and_return_arrays(folder):
+  for _ in range(2):
+    kernel = Kernel(_doubled, FLOATS(FLOATS))
+    np.testing.assert_array_equal(kernel(np.ones(2)), [2.0, 2.0])
+    with pytest.raises(ValueError, match="negative"):
+      kernel(-np.ones(2))
+  assert kernel._dispatcher.stats.cache_hits
+
+
+def test_threads_compile_once(folder, package):
+  kernel, found = Kernel(package(), NUMBER), []
+  threads = [threading.Thread(target=lambda: found.append(kernel._dispatcher)) for _ in range(4)]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join()
+  assert len({id(one) for one in found}) == 1
+
+
+class _Terminal(io.StringIO):
+  def isatty(self):
+    return True
+
+
+@pytest.mark.parametrize("stream", [_Terminal, io.StringIO])
+def test_slow_compilation_is_announced(stream, monkeypatch):
+  monkeypatch.setattr(kernels, "_announced", kernels._Announced())
+  monkeypatch.setattr(kernels, "_ANNOUNCE_AFTER_SECONDS", 0.0)
+  monkeypatch.setattr(sys, "stderr", stream())
+  for name in ("first", "second"):
+    with kernels._announcement(name):
+      while not kernels._announced.said:
+        time.sleep(0.001)
+      time.sleep(0.05)
+  printed = sys.stderr.getvalue()
+  if stream is _Terminal:
+    assert "kernel 1, first" in printed and "kernel 2, second" in printed
+    assert printed.endswith("\r\x1b[K")
+  else:
+    assert printed.count("\n") == printed.count("compiling kernels") == 1
 
 
 SCRIPT = """
-import sys
 from absl import flags
-import numpy as np
-from spiel_cfr.kernels import cache
-from spiel_cfr import RegretMinimizer, FullWidthSolver, block_kernel
+from spiel_cfr import RegretMinimizer, FullWidthSolver
+from spiel_cfr.regret_minimizers import block_kernel
 from spiel_cfr.games.sequence_form.blocks import sequence
 
 flags.DEFINE_string("flag_of_test", "", "defined twice if imported twice")
-compiled = []
-original = cache._compile
-cache._compile = lambda function, *rest: compiled.append(function.__name__) or original(function, *rest)
 
 @block_kernel
 def own(block):
@@ -350,56 +312,70 @@ class Own(RegretMinimizer):
 
 solver = FullWidthSolver("kuhn_poker", Own())
 solver.run(2)
-print(round(solver.nash_conv(), 6), "own" in compiled)
+print(round(solver.nash_conv(), 6), bool(own._dispatcher.stats.cache_hits))
 """
 
 
-def run(folder, *arguments, stdin=None, **environment):
-  """Runs Python and returns what it prints; any variable that is None is removed."""
-  merged = os.environ | environment
-  completed = subprocess.run(
+def start(folder, *arguments, **environment):
+  """Starts Python; any variable that is None is removed."""
+  merged = os.environ | {"PYTHONPATH": str(ROOT)} | environment
+  return subprocess.Popen(
     [sys.executable, *map(str, arguments)],
     cwd=folder,
-    input=stdin,
     env={name: str(value) for name, value in merged.items() if value is not None},
-    capture_output=True,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
     text=True,
-    check=False,
   )
-  assert completed.returncode == 0, completed.stderr
-  return completed.stdout.strip(), completed.stderr
 
 
-def test_module_script_and_standard_input_share_kernels(tmp_path):
-  # The library's own kernels are no news.
-  kernels = tmp_path / "kernels"
-  kernels.mkdir()
-  for folder in cache._folders():
-    for path in folder.glob(f"*{cache.SUFFIX}"):
-      if ".own-" not in path.name:
-        shutil.copy(path, kernels)
-  package = tmp_path / "package_of_test"
-  package.mkdir()
-  (package / "__init__.py").write_text("")
-  script = package / "my_minimizer.py"
+def run(folder, *arguments, **environment):
+  """Runs Python and returns what it prints."""
+  with start(folder, *arguments, **environment) as process:
+    output, errors = process.communicate()
+  assert process.returncode == 0, errors
+  return output.strip(), errors
+
+
+def test_modules_and_scripts_do_not_import_each_other(tmp_path):
+  """Of what was compiled under another module's name nothing is read, since numba would import that module."""
+  script = tmp_path / "my_minimizer.py"
   script.write_text(SCRIPT)
-  root = Path(spiel_cfr.__file__).parents[1]
-  environment = {
-    "NUMBA_CACHE_DIR": kernels,
-    "PYTHONPATH": os.pathsep.join((str(tmp_path), str(root))),
+  paths = {
+    "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT))),
+    "NUMBA_CACHE_DIR": str(tmp_path),
   }
-  first, _ = run(tmp_path, "-c", "import package_of_test.my_minimizer", **environment)
-  assert first == "0.916667 True"
-  # As a script, where importing the module of the first run would define the flag twice.
-  assert run(tmp_path, script, **environment)[0] == "0.916667 False"
-  # Moved to where its old module can't be imported.
-  moved = tmp_path / "elsewhere" / script.name
-  moved.parent.mkdir()
-  script.rename(moved)
-  assert run(tmp_path, moved, **environment | {"PYTHONPATH": root})[0] == "0.916667 False"
-  # Without a file: kept as well.
-  assert run(tmp_path, "-", stdin=SCRIPT, **environment)[0] == "0.916667 True"
-  assert run(tmp_path, "-", stdin=SCRIPT, **environment)[0] == "0.916667 False"
+  for expected in ("False", "True"):
+    assert run(tmp_path, "-c", "import my_minimizer", **paths)[0] == f"0.916667 {expected}"
+    assert run(tmp_path, script, **paths)[0] == f"0.916667 {expected}"
+
+
+def test_processes_that_compile_at_the_same_time(tmp_path):
+  script = tmp_path / "my_minimizer.py"
+  script.write_text(SCRIPT)
+  processes = [start(tmp_path, script, NUMBA_CACHE_DIR=tmp_path) for _ in range(2)]
+  assert [process.communicate()[0].split()[0] for process in processes] == ["0.916667"] * 2
+  assert run(tmp_path, script, NUMBA_CACHE_DIR=tmp_path)[0] == "0.916667 True"
+
+
+_INTERRUPTED = """
+import os, signal, threading
+import spiel_cfr
+threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+  spiel_cfr.CFRSolver("leduc_poker").run(1)
+except KeyboardInterrupt as error:
+  print(type(error).__name__, error.__cause__)
+"""
+
+
+def test_interrupted_compilation(tmp_path):
+  # Not `run`: Python ends as if interrupted where an interrupt has gone through numba's `exec`, though it was caught.
+  with start(tmp_path, "-c", _INTERRUPTED, NUMBA_CACHE_DIR=tmp_path) as process:
+    printed, errors = process.communicate()
+  assert printed.strip() == "KeyboardInterrupt None"
+  assert "Traceback" not in errors
+  assert not list((tmp_path / "kernels").glob(".*"))
 
 
 # One kernel of its own and one of the library, since nothing that is compiled here is kept.
@@ -412,20 +388,19 @@ from spiel_cfr._numba.kernels import Kernel
 def own(x):
   return x + 1.0
 
-print(int(Kernel(own, types.float64(types.float64))(2.0)), take_best.compiled is not None)
-print(spiel_cfr.compile_game("kuhn_poker").num_infosets)
+print(int(Kernel(own, types.float64(types.float64))(2.0)), take_best.address > 0)
+print(spiel_cfr.games.load_game("kuhn_poker"))
 """
 
 
 def test_from_a_zip_without_a_home(tmp_path):
-  root = Path(spiel_cfr.__file__).parents[1]
   archive = tmp_path / "library.zip"
   with zipfile.ZipFile(archive, "w") as file:
-    for path in (root / "spiel_cfr").rglob("*.py"):
-      file.write(path, path.relative_to(root))
+    for path in (ROOT / "spiel_cfr").rglob("*.py"):
+      file.write(path, path.relative_to(ROOT))
     file.writestr("my_program.py", _ZIPPED)
   nowhere = archive / "home"
-  printed, errors = run(
+  printed, _ = run(
     tmp_path,
     "-c",
     "import my_program",
@@ -433,42 +408,20 @@ def test_from_a_zip_without_a_home(tmp_path):
     HOME=nowhere,
     XDG_CACHE_HOME=None,
     NUMBA_CACHE_DIR=None,
-    PYTHONWARNINGS=None,
   )
-  assert printed.split() == ["3", "True", "12"]
-  assert errors.count("NUMBA_CACHE_DIR") == 1
+  assert printed.split() == ["3", "True", "kuhn_poker()"]
 
 
-def test_arrays_that_are_global_constants(folder):
-  functions = [
-    module(
-      f"import numpy as np\nVALUES = np.array({values})\ndef kernel(x):\n  return x + VALUES[1]"
-    ).kernel
-    for values in ([1.0, 2.0], [1.0, 3.0])
-  ]
-  assert [Kernel(function, NUMBER)(1.0) for function in functions] == [3.0, 4.0]
+def test_numba_keeps_nothing_elsewhere(folder, package, tmp_path, monkeypatch):
+  """Should it not heed the folder it is given, what it finds may be stale."""
+  original = numba.njit
 
+  def elsewhere(*functions, **options):
+    if options.get("cache"):
+      cache.config.CACHE_DIR = str(tmp_path / "elsewhere")
+    return original(*functions, **options)
 
-def test_kernels_that_raise_and_kernels_that_return_arrays(folder, compiled):
-  source = (
-    "def kernel(x):\n  if x[0] < 0.0:\n    raise ValueError('negative')\n  return x[0] * 2.0\n"
-  )
-  for _ in range(2):
-    kernel = Kernel(module(source).kernel, types.float64(FLOATS))
-    assert kernel(np.ones(2)) == 2.0
-    with pytest.raises(ValueError, match="negative"):
-      kernel(-np.ones(2))
-  assert len(compiled) == 1
-  for _ in range(2):
-    kernel = Kernel(module("def kernel(x):\n  return x * 2.0\n").kernel, FLOATS(FLOATS))
-    np.testing.assert_array_equal(kernel(np.ones(2)), [2.0, 2.0])
-  assert len(compiled) == 3  # Not kept.
-
-
-def test_a_kernel_called_by_its_global_name_works_but_is_not_kept(folder, compiled):
-  source = "def inner(x):\n  return x + 1.0\ndef kernel(x):\n  return inner(x) * 2.0\n"
-  scope = module(source)
-  scope.inner = Kernel(scope.inner, NUMBER)
-  assert [Kernel(scope.kernel, NUMBER)(1.0) for _ in range(2)] == [4.0, 4.0]
-  assert compiled.count("kernel") == 2
-  assert compiled.count("inner") == 1
+  monkeypatch.setattr(numba, "njit", elsewhere)
+  assert not is_read(package())
+  assert not is_read(package())
+  assert list(folder.iterdir()) == []

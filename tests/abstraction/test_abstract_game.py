@@ -59,7 +59,7 @@ def _forgetful(game):
     numbers = [names.setdefault(key, len(names)) for key in keys]
     labels.append(np.array(numbers, np.int64))
   slots = buckets.identity(game).slots
-  return spiel_cfr.Buckets(tuple(labels), slots)
+  return spiel_cfr.abstraction.Buckets(tuple(labels), slots)
 
 
 def _random_probabilities(game, seed):
@@ -78,7 +78,7 @@ def _random_games():
 
 
 def test_a_bucket_for_each_infoset_changes_no_bit(leduc):
-  small = spiel_cfr.abstract(leduc, lambda infostate: infostate)
+  small = spiel_cfr.abstraction.abstract(leduc, lambda infostate: infostate)
   assert small.num_infosets == leduc.num_infosets
   assert small.shared_infosets is None
   full = leduc.with_payoff(small.payoff)
@@ -94,7 +94,7 @@ def test_expected_values_are_those_of_the_full_game():
   """Of any strategies, in all random games and buckets; best responses are worth at least as much in the full game."""
   merged = 0
   for number, game in enumerate(_random_games()):
-    small = spiel_cfr.abstract(game, _forgetful(game))
+    small = spiel_cfr.abstraction.abstract(game, _forgetful(game))
     merged += game.num_infosets - small.num_infosets
     probabilities = _random_probabilities(small, number)
     own = evaluate.evaluate(small, policies.sequence_form(small, probabilities))
@@ -164,7 +164,7 @@ def test_tied_iterates_are_those_of_a_slow_solver_on_the_full_tree(seed):
       random_games.random_game(seed, num_players, zero_sum=False, max_histories=300)
     )
     made = _forgetful(game)
-    small = spiel_cfr.abstract(game, made)
+    small = spiel_cfr.abstraction.abstract(game, made)
     assert small.shared_infosets is not None
     slow, fast = _SlowTiedSolver(game, made), spiel_cfr.CFRPlusSolver(small)
     for iterations in (1, 9, 20):
@@ -192,17 +192,17 @@ def test_tied_iterates_are_those_of_a_slow_solver_on_the_full_tree(seed):
 )
 def test_one_side_at_a_time_is_least_exploitable(leduc, buckets, num_buckets, both, optimum):
   """Numbers of Leduc with perfect recall; the optimum is that of a linear program."""
-  small = spiel_cfr.abstract(leduc, buckets)
+  small = spiel_cfr.abstraction.abstract(leduc, buckets)
   assert (small.num_buckets, small.shared_infosets) == (num_buckets, None)
   solver = spiel_cfr.CFRPlusSolver(small)
   solver.run(1000)
   assert solver.exploitability() == pytest.approx(both, abs=5e-5)
-  lost = least_loss(spiel_cfr.abstract(leduc, buckets, (0,)), 0)
-  lost += least_loss(spiel_cfr.abstract(leduc, buckets, (1,)), 1)
+  lost = least_loss(spiel_cfr.abstraction.abstract(leduc, buckets, (0,)), 0)
+  lost += least_loss(spiel_cfr.abstraction.abstract(leduc, buckets, (1,)), 1)
   assert lost / 2 == pytest.approx(optimum, abs=1e-6)
-  exact = spiel_cfr.least_exploitable(leduc, buckets, solver="lp")
+  exact = spiel_cfr.abstraction.least_exploitable(leduc, buckets, solver="lp")
   assert exact.exploitability == pytest.approx(optimum, abs=1e-6)
-  best = spiel_cfr.least_exploitable(leduc, buckets, iterations=4000)
+  best = spiel_cfr.abstraction.least_exploitable(leduc, buckets, iterations=4000)
   found = spiel_cfr.exploitability(leduc, best.policy)
   assert found == pytest.approx(best.exploitability, abs=1e-12)
   assert optimum - 1e-9 < found < 1.002 * optimum
@@ -210,7 +210,7 @@ def test_one_side_at_a_time_is_least_exploitable(leduc, buckets, num_buckets, bo
 
 def test_imperfect_recall_of_leduc(leduc):
   """Round 2 forgets the betting of round 1 but the pot: 180 buckets, 0.027 one side at a time, 0.40 both at once."""
-  small = spiel_cfr.abstract(leduc, _forgets_betting)
+  small = spiel_cfr.abstraction.abstract(leduc, _forgets_betting)
   assert small.num_buckets == 180
   assert small.shared_infosets is not None
   solver = spiel_cfr.CFRPlusSolver(small)
@@ -219,7 +219,9 @@ def test_imperfect_recall_of_leduc(leduc):
   assert result.best.exploitability <= result.last.exploitability
   found = spiel_cfr.exploitability(leduc, result.best_policy)
   assert found == pytest.approx(result.best.exploitability, abs=1e-12)
-  best = spiel_cfr.least_exploitable(leduc, _forgets_betting, iterations=2000, per_bucket=True)
+  best = spiel_cfr.abstraction.least_exploitable(
+    leduc, _forgets_betting, iterations=2000, per_bucket=True
+  )
   assert best.exploitability < 0.03
   rows = [[] for _ in range(small.num_buckets)]
   for own, labels in zip(leduc.infosets, small.buckets.labels, strict=True):
@@ -237,9 +239,9 @@ def test_actions_in_another_order():
 
   def swapped(infostate):
     order = [1, 0] if infostate[0] == "2" else [0, 1]
-    return spiel_cfr.Permuted((infostate[1:], infostate[0] == "1"), order)
+    return spiel_cfr.abstraction.Permuted((infostate[1:], infostate[0] == "1"), order)
 
-  small = spiel_cfr.abstract(game, swapped)
+  small = spiel_cfr.abstraction.abstract(game, swapped)
   solver = spiel_cfr.CFRSolver(small)
   solver.run(10)
   mixed = solver.current_policy_dict()
@@ -260,7 +262,9 @@ def test_actions_in_another_order():
 def test_samples_of_buckets_converge():
   """To the abstract equilibrium: sampled and full-width CFR agree."""
   game = spiel_cfr.compile_game("liars_dice(dice_sides=3)")
-  small = spiel_cfr.abstract(game, lambda infostate: infostate[0].replace("2", "1") + infostate[1:])
+  small = spiel_cfr.abstraction.abstract(
+    game, lambda infostate: infostate[0].replace("2", "1") + infostate[1:]
+  )
   assert small.num_infosets < game.num_infosets
   solver = spiel_cfr.ExternalSamplingSolver(small, seed=3)
   solver.run(20_000)
@@ -270,20 +274,20 @@ def test_samples_of_buckets_converge():
 
 
 def test_files_and_mappings(leduc, tmp_path):
-  made = spiel_cfr.make_buckets(leduc, _blind)
+  made = spiel_cfr.abstraction.make_buckets(leduc, _blind)
   made.save(tmp_path / "blind.json", leduc)
-  again = spiel_cfr.make_buckets(leduc, tmp_path / "blind.json")
+  again = spiel_cfr.abstraction.make_buckets(leduc, tmp_path / "blind.json")
   for own, other in zip((*made.labels, *made.slots), (*again.labels, *again.slots), strict=True):
     np.testing.assert_array_equal(own, other)
   names = {infostate: _seen(infostate) for infostate in leduc.infostates[0][:40]}
-  assert spiel_cfr.make_buckets(leduc, names).labels[1].tolist() == list(range(468))
-  by_state = spiel_cfr.make_buckets(
+  assert spiel_cfr.abstraction.make_buckets(leduc, names).labels[1].tolist() == list(range(468))
+  by_state = spiel_cfr.abstraction.make_buckets(
     leduc, lambda state: _blind(state.information_state_string()), of_states=True
   )
   np.testing.assert_array_equal(by_state.labels[0], made.labels[0])
   (tmp_path / "bad.json").write_text('{"a": 3}')
   with pytest.raises(errors.FileFormatError, match="buckets"):
-    spiel_cfr.make_buckets(leduc, tmp_path / "bad.json")
+    spiel_cfr.abstraction.make_buckets(leduc, tmp_path / "bad.json")
 
 
 @pytest.mark.parametrize(
@@ -291,38 +295,42 @@ def test_files_and_mappings(leduc, tmp_path):
   [
     (lambda infostate: 0, errors.AbstractionError, "Permuted"),
     (lambda infostate: [infostate], errors.ArgumentError, "hashable"),
-    (lambda infostate: spiel_cfr.Permuted(0, [7]), errors.AbstractionError, "legal actions"),
+    (
+      lambda infostate: spiel_cfr.abstraction.Permuted(0, [7]),
+      errors.AbstractionError,
+      "legal actions",
+    ),
     ({"no such infostate": 1}, errors.AbstractionError, "no infostate"),
     (3, errors.ArgumentError, "a function"),
   ],
 )
 def test_what_makes_no_sense_is_refused(leduc, buckets, error, words):
   with pytest.raises(error, match=words):
-    spiel_cfr.abstract(leduc, buckets)
+    spiel_cfr.abstraction.abstract(leduc, buckets)
 
 
 def test_a_bucket_above_itself_is_refused():
   game = spiel_cfr.compile_game("kuhn_poker")
   with pytest.raises(errors.ImperfectRecallError, match="another one of the same bucket"):
-    spiel_cfr.abstract(game, lambda infostate: infostate[0])
+    spiel_cfr.abstraction.abstract(game, lambda infostate: infostate[0])
 
 
 def test_other_refusals(leduc):
-  small = spiel_cfr.abstract(leduc, _blind)
+  small = spiel_cfr.abstraction.abstract(leduc, _blind)
   with pytest.raises(errors.UnsupportedGameError, match="without symmetries"):
-    spiel_cfr.abstract(small, _blind)
+    spiel_cfr.abstraction.abstract(small, _blind)
   with pytest.raises(errors.UnsupportedGameError, match="full game and its buckets"):
     small.save("never written")
   with pytest.raises(errors.UnsupportedGameError, match="full game"):
     small.with_payoff(small.payoff)
   with pytest.raises(errors.ArgumentError, match="players"):
-    spiel_cfr.abstract(leduc, _blind, (2,))
+    spiel_cfr.abstraction.abstract(leduc, _blind, (2,))
   with pytest.raises(errors.PolicyError, match="same bucket"):
     small.lift(spiel_cfr.CFRSolver(leduc).average_policy_dict() | _one_pure(leduc))
   with pytest.raises(errors.ArgumentError, match="compile_game"):
-    spiel_cfr.abstract("leduc_poker", _blind)
+    spiel_cfr.abstraction.abstract("leduc_poker", _blind)
   with pytest.raises(errors.AbstractionError, match="another game"):
-    spiel_cfr.abstract(spiel_cfr.compile_game("kuhn_poker"), small.buckets)
+    spiel_cfr.abstraction.abstract(spiel_cfr.compile_game("kuhn_poker"), small.buckets)
 
 
 def _one_pure(game):
@@ -334,7 +342,7 @@ def test_predictions_need_buckets_of_one_depth():
   game = spiel_cfr.compile_game(pyspiel.load_efg_game(_TWO_DEPTHS))
   names = game.infostates[0]
   first, deep = (next(name for name in names if f"infoset {number}" in name) for number in (1, 3))
-  small = spiel_cfr.abstract(game, {first: "tied", deep: "tied"})
+  small = spiel_cfr.abstraction.abstract(game, {first: "tied", deep: "tied"})
   assert small.shared_infosets is not None
   solver = spiel_cfr.CFRPlusSolver(small)
   solver.run(20)

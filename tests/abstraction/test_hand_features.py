@@ -12,7 +12,7 @@ from spiel_cfr.poker.boards import hand_pairs
 
 @pytest.fixture(scope="module", params=[0, 2])
 def game(request):
-  return spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[request.param])
+  return spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[request.param])
 
 
 def test_histograms_by_hand(game):
@@ -25,16 +25,16 @@ def test_histograms_by_hand(game):
     place = {int(hand): index for index, hand in enumerate(boards[0].hands[player])}
     for number, board in list(enumerate(boards))[1:]:
       pairs = hand_pairs(deal, board, player)
-      equity = spiel_cfr.hand_equities(game, player, board=number)[:, 0]
+      equity = spiel_cfr.abstraction.hand_equities(game, player, board=number)[:, 0]
       for lane, hand in enumerate(board.hands[player].tolist()):
         mass = (pairs.apart[lane] * deal.reaches[1 - player][board.hands[1 - player]]).sum()
         expected[place[hand], min(int(equity[lane] * bins), bins - 1)] += mass
         mean[place[hand]] += mass * equity[lane]
     total = expected.sum(axis=1)
-    found = spiel_cfr.equity_histograms(game, player, bins)
+    found = spiel_cfr.abstraction.equity_histograms(game, player, bins)
     np.testing.assert_allclose(found, expected / total[:, None], atol=1e-12)
     np.testing.assert_allclose(
-      spiel_cfr.hand_equities(game, player)[:, 0], mean / total, atol=1e-12
+      spiel_cfr.abstraction.hand_equities(game, player)[:, 0], mean / total, atol=1e-12
     )
 
 
@@ -44,14 +44,14 @@ def test_earth_movers_distances():
   first, second = rng.dirichlet(np.full(5, 0.5), 4), rng.dirichlet(np.full(5, 0.5), 3)
   for points in (rng.random((5, 1)), rng.random((5, 3))):
     ground = np.linalg.norm(points[:, None] - points, axis=2)
-    found = spiel_cfr.earth_movers_distances(first, second, ground)
+    found = spiel_cfr.abstraction.earth_movers_distances(first, second, ground)
     expected = [
       [scipy.stats.wasserstein_distance_nd(points, points, own, other) for other in second]
       for own in first
     ]
     np.testing.assert_allclose(found, expected, atol=1e-9)
   bins = np.arange(5.0)
-  found = spiel_cfr.earth_movers_distances(first, second, abs(bins[:, None] - bins))
+  found = spiel_cfr.abstraction.earth_movers_distances(first, second, abs(bins[:, None] - bins))
   cumulative = np.abs(np.cumsum(first, axis=1)[:, None] - np.cumsum(second, axis=1))
   np.testing.assert_allclose(found, cumulative.sum(axis=2), atol=1e-12)
 
@@ -62,30 +62,30 @@ def test_clusters_of_histograms():
   places = np.array([0.0, 0.1, 5.0])
   ground = abs(places[:, None] - places)
   for seed in range(5):
-    assert spiel_cfr.k_means(points, 2, seed, ground=ground).tolist() in (
+    assert spiel_cfr.abstraction.k_means(points, 2, seed, ground=ground).tolist() in (
       [0, 0, 1, 1],
       [1, 1, 0, 0],
     )
   square = np.array([[0.0, 0.0], [0.0, 0.1], [5.0, 5.0]])
   apart = np.linalg.norm(square[:, None] - square, axis=2)
-  found = spiel_cfr.k_means(points, 2, 1, ground=apart)
+  found = spiel_cfr.abstraction.k_means(points, 2, 1, ground=apart)
   assert len(set(found[:2].tolist())) == len(set(found[2:].tolist())) == 1
-  assert spiel_cfr.k_means(points, 9, ground=ground).tolist() == [3, 2, 0, 1]
+  assert spiel_cfr.abstraction.k_means(points, 9, ground=ground).tolist() == [3, 2, 0, 1]
 
 
 def test_refusals(game):
-  river = spiel_cfr.compile_public_game("kuhn_poker")
+  river = spiel_cfr.poker.compile_public_game("kuhn_poker")
   with pytest.raises(errors.UnsupportedGameError, match="hand_equities"):
-    spiel_cfr.equity_histograms(river, 0)
+    spiel_cfr.abstraction.equity_histograms(river, 0)
   with pytest.raises(errors.ArgumentError, match="one for each hand"):
-    spiel_cfr.next_histograms(game, 0, [[0]])
+    spiel_cfr.abstraction.next_histograms(game, 0, [[0]])
   labels = [np.full(len(board.hands[0]), -1) for board in game.layout.boards[1:]]
   with pytest.raises(errors.ArgumentError, match="negative"):
-    spiel_cfr.next_histograms(game, 0, labels)
+    spiel_cfr.abstraction.next_histograms(game, 0, labels)
   for ground in ([[0.0]], [[0.0, 1.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 0.0]], [[0, np.nan]] * 2):
     with pytest.raises(errors.ArgumentError, match="ground"):
-      spiel_cfr.k_means(np.eye(2), 1, ground=ground)
+      spiel_cfr.abstraction.k_means(np.eye(2), 1, ground=ground)
   with pytest.raises(errors.ArgumentError, match="same sum"):
-    spiel_cfr.earth_movers_distances([[0.5, 0.4]], [[1.0, 0.0]], 1 - np.eye(2))
+    spiel_cfr.abstraction.earth_movers_distances([[0.5, 0.4]], [[1.0, 0.0]], 1 - np.eye(2))
   with pytest.raises(errors.ArgumentError, match="columns"):
-    spiel_cfr.earth_movers_distances([[1.0]], [[1.0, 0.0]], 1 - np.eye(2))
+    spiel_cfr.abstraction.earth_movers_distances([[1.0]], [[1.0, 0.0]], 1 - np.eye(2))

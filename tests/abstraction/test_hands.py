@@ -15,15 +15,18 @@ def endgame():
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=2,numRanks=4,"
     "numHoleCards=1,numBoardCards=0 0,raiseSize=2 2,maxRaises=1 2)"
   )
-  return spiel_cfr.compile_public_game(name), spiel_cfr.compile_game(name, vector_form=False)
+  return spiel_cfr.poker.compile_public_game(name), spiel_cfr.compile_game(name, vector_form=False)
 
 
 def bucketed(game, labels):
-  return spiel_cfr.abstract(game, spiel_cfr.hand_buckets(game, labels))
+  return spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.hand_buckets(game, labels))
 
 
 def _labels(vector, size):
-  return [spiel_cfr.k_means(spiel_cfr.hand_equities(vector, player), size) for player in (0, 1)]
+  return [
+    spiel_cfr.abstraction.k_means(spiel_cfr.abstraction.hand_equities(vector, player), size)
+    for player in (0, 1)
+  ]
 
 
 def _same_buckets(vector, listed, labels):
@@ -32,7 +35,7 @@ def _same_buckets(vector, listed, labels):
   for player, own in enumerate(vector.infosets):
     for infostate, position in zip(own.infostates, own.position.tolist(), strict=True):
       names[infostate] = _place(vector, player, position, labels[player], board)
-  return spiel_cfr.make_buckets(listed, names)
+  return spiel_cfr.abstraction.make_buckets(listed, names)
 
 
 def _place(vector, player, position, labels, board):
@@ -50,7 +53,7 @@ def test_iterates_are_those_of_the_enumerated_game(endgame, name):
   vector, listed = endgame
   labels = _labels(vector, 2)
   small = bucketed(vector, labels)
-  other = spiel_cfr.abstract(listed, _same_buckets(vector, listed, labels))
+  other = spiel_cfr.abstraction.abstract(listed, _same_buckets(vector, listed, labels))
   assert small.num_buckets == other.num_buckets
   assert other.shared_infosets is None
   found = spiel_cfr.catalogue.make(name, small, 30)
@@ -92,7 +95,7 @@ def test_equities(endgame):
   vector, _ = endgame
   board, deal = vector.layout.boards[0], vector.layout.deal
   for player in (0, 1):
-    found = spiel_cfr.hand_equities(vector, player)
+    found = spiel_cfr.abstraction.hand_equities(vector, player)
     for index, hand in enumerate(board.hands[player].tolist()):
       won = total = 0.0
       for other, rival in enumerate(board.hands[1 - player].tolist()):
@@ -103,7 +106,9 @@ def test_equities(endgame):
         total += weight
         won += weight * ((mine > theirs) + 0.5 * (mine == theirs))
       assert found[index, 0] == pytest.approx(won / total)
-    apart = spiel_cfr.hand_equities(vector, player, np.arange(len(board.hands[1 - player])))
+    apart = spiel_cfr.abstraction.hand_equities(
+      vector, player, np.arange(len(board.hands[1 - player]))
+    )
     assert apart.shape == tuple(
       len(hands) for hands in (board.hands[player], board.hands[1 - player])
     )
@@ -116,22 +121,22 @@ def test_refusals(endgame):
     bucketed(listed, [[0], [0]])
   with pytest.raises(errors.ArgumentError, match="integers"):
     bucketed(vector, [[0.5], [0]])
-  turn = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0])
+  turn = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0])
   with pytest.raises(errors.ArgumentError, match="one for each board"):
     bucketed(turn, [[0], [0]])
   with pytest.raises(errors.UnsupportedGameError, match="hand_buckets"):
-    spiel_cfr.abstract(vector, {})
-  made = spiel_cfr.hand_buckets(vector, _labels(vector, 2))
+    spiel_cfr.abstraction.abstract(vector, {})
+  made = spiel_cfr.abstraction.hand_buckets(vector, _labels(vector, 2))
   with pytest.raises(errors.AbstractionError, match="boards and hands"):
-    spiel_cfr.abstract(turn, made)
+    spiel_cfr.abstraction.abstract(turn, made)
   with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
-    spiel_cfr.abstract(listed, made)
+    spiel_cfr.abstraction.abstract(listed, made)
   with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
-    spiel_cfr.abstract(spiel_cfr.abstract(vector, made), made)
+    spiel_cfr.abstraction.abstract(spiel_cfr.abstraction.abstract(vector, made), made)
   with pytest.raises(errors.ArgumentError, match="players must be"):
-    spiel_cfr.abstract(vector, made, players=(2,))
+    spiel_cfr.abstraction.abstract(vector, made, players=(2,))
   with pytest.raises(errors.ArgumentError, match="a function"):
-    spiel_cfr.make_buckets(vector, made)
+    spiel_cfr.abstraction.make_buckets(vector, made)
 
 
 def _river_labels(game, seed, size):
@@ -154,7 +159,7 @@ def _same_buckets_by_name(vector, listed, made):
           vector.layout.sequences(number, node)[0].tolist(), labels.tolist(), strict=True
         ):
           names[known[first]] = (number, node, label)
-  return spiel_cfr.make_buckets(listed, names)
+  return spiel_cfr.abstraction.make_buckets(listed, names)
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
@@ -162,11 +167,11 @@ def _same_buckets_by_name(vector, listed, made):
 def test_buckets_before_and_after_public_cards(index, partitioned):
   """Any labels, on every board: the game is the enumerated one with the same buckets and perfect recall."""
   name = poker_games.UNIVERSAL_POKER[index]
-  vector = spiel_cfr.compile_public_game(name, partitioned=partitioned)
+  vector = spiel_cfr.poker.compile_public_game(name, partitioned=partitioned)
   listed = spiel_cfr.compile_game(name, vector_form=False)
-  made = spiel_cfr.hand_buckets(vector, _river_labels(vector, index, 2))
-  small = spiel_cfr.abstract(vector, made)
-  other = spiel_cfr.abstract(listed, _same_buckets_by_name(vector, listed, made))
+  made = spiel_cfr.abstraction.hand_buckets(vector, _river_labels(vector, index, 2))
+  small = spiel_cfr.abstraction.abstract(vector, made)
+  other = spiel_cfr.abstraction.abstract(listed, _same_buckets_by_name(vector, listed, made))
   assert other.shared_infosets is None
   assert small.num_infosets == other.num_infosets < vector.num_infosets
   found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(other)
@@ -189,10 +194,10 @@ def test_one_side_at_a_time(endgame):
   """As for the same buckets of the enumerated game, and exactly the linear program's."""
   vector, listed = endgame
   labels = _labels(vector, 2)
-  made = spiel_cfr.hand_buckets(vector, labels)
+  made = spiel_cfr.abstraction.hand_buckets(vector, labels)
   for solver in ("lp", "cfr+"):
-    found = spiel_cfr.least_exploitable(vector, made, iterations=200, solver=solver)
-    expected = spiel_cfr.least_exploitable(
+    found = spiel_cfr.abstraction.least_exploitable(vector, made, iterations=200, solver=solver)
+    expected = spiel_cfr.abstraction.least_exploitable(
       listed, _same_buckets(vector, listed, labels), iterations=200, solver=solver
     )
     assert found.exploitability == pytest.approx(expected.exploitability, abs=1e-8)

@@ -31,7 +31,7 @@ _SIZES = {
 @pytest.mark.parametrize("name", _SIZES)
 def test_number_of_infosets(name):
   game = spiel_cfr.compile_game(name)
-  small = spiel_cfr.lossless_abstraction(name)
+  small = spiel_cfr.abstraction.lossless_abstraction(name)
   assert (game.num_infosets, small.num_infosets) == _SIZES[name]
   assert small.shared_infosets is None
   assert small.is_exact
@@ -53,7 +53,7 @@ def test_number_of_infosets(name):
 
 def test_leduc_is_that_of_open_spiel():
   """Its own option makes the same game of it."""
-  small = spiel_cfr.lossless_abstraction("leduc_poker")
+  small = spiel_cfr.abstraction.lossless_abstraction("leduc_poker")
   merged = spiel_cfr.compile_game("leduc_poker(suit_isomorphism=True)")
   assert small.num_infosets == merged.num_infosets
   found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(merged)
@@ -67,7 +67,7 @@ def test_leduc_is_that_of_open_spiel():
 )
 def test_iterates_are_those_of_the_full_game(name, iterations):
   game = spiel_cfr.compile_game(name)
-  small = spiel_cfr.lossless_abstraction(name)
+  small = spiel_cfr.abstraction.lossless_abstraction(name)
   found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(game)
   for solver in (found, expected):
     solver.run(iterations)
@@ -80,7 +80,9 @@ def test_iterates_are_those_of_the_full_game(name, iterations):
 def test_actions_that_stay_apart():
   """Then iterates are the full game's even where actions are the same to everybody."""
   game = spiel_cfr.compile_game(_BATTLESHIP)
-  apart = spiel_cfr.abstract(game, spiel_cfr.lossless(game, merge_actions=False))
+  apart = spiel_cfr.abstraction.abstract(
+    game, spiel_cfr.abstraction.lossless(game, merge_actions=False)
+  )
   assert 50 < apart.num_infosets <= game.num_infosets
   assert all(
     len(np.unique(slots[begin : begin + count])) == count
@@ -100,7 +102,7 @@ def test_actions_that_stay_apart():
 def test_gradients_are_the_same_within_colours(name):
   """Of strategies that are."""
   game = spiel_cfr.compile_game(name)
-  small = spiel_cfr.lossless_abstraction(name)
+  small = spiel_cfr.abstraction.lossless_abstraction(name)
   rng = np.random.default_rng(5)
   sums = np.zeros(small.end)
   sums[small.all_action_sequences] = rng.random(len(small.all_action_sequences))
@@ -125,7 +127,7 @@ def test_random_games_have_no_symmetries():
       game = spiel_cfr.compile_game(
         random_games.random_game(seed, num_players, zero_sum, max_histories=120)
       )
-      small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
+      small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
       solver = spiel_cfr.CFRSolver(small)
       solver.run(10)
       found = spiel_cfr.nash_conv(game, solver.average_policy_dict())
@@ -158,8 +160,8 @@ def test_copies_of_a_game_are_one(seed):
   game = spiel_cfr.compile_game(pyspiel.load_efg_game(text))
   twice = spiel_cfr.compile_game(pyspiel.load_efg_game(_doubled(text)))
   assert twice.num_infosets == 2 * game.num_infosets
-  small = spiel_cfr.abstract(twice, spiel_cfr.lossless(twice))
-  assert small.num_infosets == spiel_cfr.lossless(game).num_buckets
+  small = spiel_cfr.abstraction.abstract(twice, spiel_cfr.abstraction.lossless(twice))
+  assert small.num_infosets == spiel_cfr.abstraction.lossless(game).num_buckets
   found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(game)
   for solver in (found, expected):
     solver.run(30)
@@ -171,8 +173,8 @@ def test_copies_of_a_game_are_one(seed):
 @pytest.mark.parametrize("name", ["leduc_poker", _BATTLESHIP, "dark_hex(board_size=2)"])
 def test_what_is_merged_has_no_symmetries_left(name):
   """Colours of the merged game, laid out by itself, are one for each infoset."""
-  small = spiel_cfr.lossless_abstraction(name)
-  alone = spiel_cfr.EnumeratedGame(
+  small = spiel_cfr.abstraction.lossless_abstraction(name)
+  alone = spiel_cfr.games.EnumeratedGame(
     game_string="merged",
     open_spiel_version=small.open_spiel_version,
     treeplexes=small.treeplexes,
@@ -186,7 +188,7 @@ def test_what_is_merged_has_no_symmetries_left(name):
     num_states=small.num_states,
     num_terminals=small.num_terminals,
   )
-  assert spiel_cfr.lossless(alone).num_buckets == small.num_infosets
+  assert spiel_cfr.abstraction.lossless(alone).num_buckets == small.num_infosets
 
 
 def _by_themselves(tree, own):
@@ -205,7 +207,7 @@ def _by_themselves(tree, own):
 
 
 def test_solve_and_sample_with_symmetries():
-  small = spiel_cfr.lossless_abstraction("leduc_poker")
+  small = spiel_cfr.abstraction.lossless_abstraction("leduc_poker")
   solution = spiel_cfr.solve(small, exploitability=1e-3)
   game = spiel_cfr.compile_game("leduc_poker")
   assert solution.compiled_game.num_infosets == game.num_infosets

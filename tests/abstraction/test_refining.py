@@ -23,7 +23,9 @@ def one_bucket(game):
   """All hands play alike on every board."""
   boards = game.layout.boards
   labels = [[np.zeros(len(board.hands[player]), int) for board in boards] for player in (0, 1)]
-  return spiel_cfr.hand_buckets(game, labels if len(boards) > 1 else [own for own, *_ in labels])
+  return spiel_cfr.abstraction.hand_buckets(
+    game, labels if len(boards) > 1 else [own for own, *_ in labels]
+  )
 
 
 def check(found, target, form):
@@ -46,9 +48,9 @@ def check(found, target, form):
 @pytest.mark.parametrize("form", _FORMS)
 def test_actions_come_in(form):
   name = poker_games.UNIVERSAL_POKER[0]
-  game = spiel_cfr.compile_public_game(name, **form)
-  walked = spiel_cfr.compile_public_game(name, poker_games.check_or_pot, **form)
-  found = spiel_cfr.solve_refining(game, poker_games.check_or_pot, 0.05)
+  game = spiel_cfr.poker.compile_public_game(name, **form)
+  walked = spiel_cfr.poker.compile_public_game(name, poker_games.check_or_pot, **form)
+  found = spiel_cfr.abstraction.solve_refining(game, poker_games.check_or_pot, 0.05)
   check(found, 0.05, form)
   # It begins as the game that is walked with the same actions.
   first, solver = found.history[0], spiel_cfr.CFRPlusSolver(walked)
@@ -60,16 +62,16 @@ def test_actions_come_in(form):
 
 def test_actions_below_public_cards_come_in():
   """At first nobody ever bets."""
-  game = spiel_cfr.compile_public_game("leduc_poker")
-  found = spiel_cfr.solve_refining(game, call_only, 0.1, solver="dcfr")
+  game = spiel_cfr.poker.compile_public_game("leduc_poker")
+  found = spiel_cfr.abstraction.solve_refining(game, call_only, 0.1, solver="dcfr")
   check(found, 0.1, {})
 
 
 @pytest.mark.parametrize("form", _FORMS)
 def test_buckets_of_hands_split(form):
   """Public cards are dealt in this game, and a hand on a board is in no bucket with one that was in another before."""
-  game = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0], **form)
-  found = spiel_cfr.solve_refining(game, one_bucket(game), 0.05)
+  game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0], **form)
+  found = spiel_cfr.abstraction.solve_refining(game, one_bucket(game), 0.05)
   check(found, 0.05, form)
   assert found.small.num_infosets < game.num_infosets
   layout, labels = game.layout, found.small.buckets.labels
@@ -82,7 +84,7 @@ def test_buckets_of_hands_split(form):
 
 @pytest.mark.parametrize("what", ["actions", "hands"])
 def test_what_is_refined_plays_on_as_before(what):
-  game = spiel_cfr.compile_public_game(
+  game = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(0, 12, pot=200, stack=600).load(), bet_filters.few_bets
   )
   made = (
@@ -102,8 +104,10 @@ def test_what_is_refined_plays_on_as_before(what):
 
 
 def test_with_all_actions_it_is_the_plain_solver():
-  game = spiel_cfr.compile_public_game("leduc_poker")
-  found = spiel_cfr.solve_refining(game, lambda state, actions: actions, 0.0, iterations=100)
+  game = spiel_cfr.poker.compile_public_game("leduc_poker")
+  found = spiel_cfr.abstraction.solve_refining(
+    game, lambda state, actions: actions, 0.0, iterations=100
+  )
   solver = spiel_cfr.CFRPlusSolver(game)
   solver.run(100)
   assert found.small is game
@@ -112,13 +116,13 @@ def test_with_all_actions_it_is_the_plain_solver():
 
 def test_missing_actions_are_answered_as_the_nearest():
   """A raise is taken for a call while there are no raises, and answered as a check or call is."""
-  game = spiel_cfr.compile_public_game("leduc_poker")
+  game = spiel_cfr.poker.compile_public_game("leduc_poker")
   made = RefinedActions(game, call_only)
   sums = spiel_cfr.CFRPlusSolver(made.small).average_sequence_form()
   for tree in made.small.treeplexes:
     for sequences, _ in tree.blocks():
       sums[sequences[:-1]], sums[sequences[-1]] = 0.0, 1.0
-  policy = spiel_cfr.CompiledTabularPolicy(game, made.to_whole(sums))
+  policy = spiel_cfr.policies.CompiledTabularPolicy(game, made.to_whole(sums))
   state = game.game.new_initial_state()
   for action in (0, 2, 2):
     state.apply_action(action)
@@ -126,10 +130,10 @@ def test_missing_actions_are_answered_as_the_nearest():
 
 
 def test_what_makes_no_sense_is_refused():
-  refine = spiel_cfr.solve_refining
-  game = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0])
+  refine = spiel_cfr.abstraction.solve_refining
+  game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0])
   hands = one_bucket(game)
-  for other in (spiel_cfr.compile_game("leduc_poker"), spiel_cfr.abstract(game, hands)):
+  for other in (spiel_cfr.compile_game("leduc_poker"), spiel_cfr.abstraction.abstract(game, hands)):
     for start in (call_only, hands):
       with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
         refine(other, start, 0.1)
@@ -141,6 +145,6 @@ def test_what_makes_no_sense_is_refused():
     refine(game, call_only, 0.1, solver="external_sampling")
   with pytest.raises(errors.WarmStartError):
     refine(game, call_only, 0.1, solver="stable_predictive")
-  other = spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[1])
+  other = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[1])
   with pytest.raises(errors.AbstractionError, match="boards and hands"):
     refine(other, hands, 0.1)

@@ -37,7 +37,7 @@ def _endgame(name):
 
 @functools.cache
 def _load(name, partitioned):
-  return spiel_cfr.compile_public_game(
+  return spiel_cfr.poker.compile_public_game(
     _endgame(name), poker_games.check_or_pot, partitioned=partitioned, num_threads=1 + partitioned
   )
 
@@ -66,7 +66,7 @@ def test_rivers_that_are_equal_are_one(name):
 def test_iterates_are_those_of_the_full_game(partitioned, solver):
   """And so is NashConv, of the lifted policy and of the smaller game's own."""
   game = _load("monotone", partitioned)
-  small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
+  small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
   assert small.is_exact
   assert small.original is game
   assert small.num_infosets < game.num_infosets / 3
@@ -88,10 +88,10 @@ def test_iterates_are_those_of_the_full_game(partitioned, solver):
 
 def test_nothing_is_equal_where_reaches_differ():
   """The game is the same, to the bit."""
-  game = spiel_cfr.compile_public_game(
+  game = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(3, 8, "7s9s2sTs").load(), poker_games.check_or_pot
   )
-  small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
+  small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
   assert len(suit_symmetries.symmetries(game.layout.deal)) == 1
   assert small.num_infosets == game.num_infosets
   solvers = [spiel_cfr.CFRPlusSolver(each) for each in (small, game)]
@@ -104,13 +104,15 @@ def test_nothing_is_equal_where_reaches_differ():
 @pytest.mark.parametrize("name", poker_games.UNIVERSAL_POKER[::2])
 def test_gradients_are_the_same_within_classes(name):
   """Of any strategies that are; and symmetries are all permutations of suits, which hold no reaches back here."""
-  game = spiel_cfr.compile_public_game(name)
+  game = spiel_cfr.poker.compile_public_game(name)
   deal = game.layout.deal
   assert len(suit_symmetries.symmetries(deal)) == len(
     list(itertools.permutations(range(deal.num_suits)))
   )
-  small = spiel_cfr.abstract(game, spiel_cfr.lossless(game))
-  listed = spiel_cfr.lossless_abstraction(spiel_cfr.compile_game(name, vector_form=False))
+  small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
+  listed = spiel_cfr.abstraction.lossless_abstraction(
+    spiel_cfr.compile_game(name, vector_form=False)
+  )
   # Colours may find more: they need no permutation that does for all cards at once.
   assert listed.num_infosets <= small.num_infosets < game.num_infosets
   rng = np.random.default_rng(2)
@@ -141,10 +143,10 @@ def test_gradients_are_the_same_within_classes(name):
 
 def test_compile_game_with_symmetries():
   loaded = ranges.endgame("AA", "KK", board="7s9s2sTs", pot=200, stack=300).load()
-  small = spiel_cfr.lossless_abstraction(
+  small = spiel_cfr.abstraction.lossless_abstraction(
     spiel_cfr.compile_game(loaded, action_filter=poker_games.check_or_pot)
   )
-  assert isinstance(small, spiel_cfr.BucketedHands)
+  assert isinstance(small, spiel_cfr.abstraction.BucketedHands)
   solution = spiel_cfr.solve(small, exploitability=1.0)
   full = small.original
   assert solution.compiled_game is full

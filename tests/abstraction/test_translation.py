@@ -32,7 +32,7 @@ def _translate(state, action):
     return {above[0]: 1.0} if above else {1: 1.0}
   if not above:
     return {below[-1]: 1.0}
-  small = spiel_cfr.pseudo_harmonic(action, below[-1], above[0])
+  small = spiel_cfr.abstraction.pseudo_harmonic(action, below[-1], above[0])
   return {below[-1]: small, above[0]: 1 - small}
 
 
@@ -78,7 +78,9 @@ def test_value_against_random_policies(games, player):
   whole, filtered = games
   solver = spiel_cfr.CFRPlusSolver(filtered)
   solver.run(100)
-  found_policy = spiel_cfr.translated_policy(whole, filtered, solver.average_policy(), _translate)
+  found_policy = spiel_cfr.abstraction.translated_policy(
+    whole, filtered, solver.average_policy(), _translate
+  )
   rng = np.random.default_rng(player)
   random = {
     infostate: dict(zip(entries, rng.dirichlet(np.ones(len(entries))).tolist(), strict=True))
@@ -100,7 +102,9 @@ def test_a_filter_that_keeps_all_translates_nothing(games):
   def never(state, action):
     raise AssertionError("nothing is off the tree")
 
-  found_policy = spiel_cfr.translated_policy(whole, whole, solver.average_policy(), never)
+  found_policy = spiel_cfr.abstraction.translated_policy(
+    whole, whole, solver.average_policy(), never
+  )
   found = spiel_cfr.nash_conv(whole, found_policy)
   assert found == pytest.approx(solver.nash_conv(), abs=1e-12)
 
@@ -110,20 +114,24 @@ def test_mixing_between_sizes_helps(games):
   whole, filtered = games
   solver = spiel_cfr.RestartedCFRSolver(filtered)
   spiel_cfr.run(solver, 5000, target_exploitability=1e-6, progress=False)
-  found_policy = spiel_cfr.translated_policy(whole, filtered, solver.average_policy(), _translate)
+  found_policy = spiel_cfr.abstraction.translated_policy(
+    whole, filtered, solver.average_policy(), _translate
+  )
   assert spiel_cfr.exploitability(whole, found_policy) > 1e-3
 
 
 def test_in_vector_form(games):
   """The same as in the games that list their leaves; the policies are of the same solver, in vector form."""
   whole, filtered = games
-  vector = spiel_cfr.compile_public_game(_GAME)
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game(_GAME, _few))
+  vector = spiel_cfr.poker.compile_public_game(_GAME)
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.poker.compile_public_game(_GAME, _few))
   solver.run(50)
-  found = spiel_cfr.translated_policy(
+  found = spiel_cfr.abstraction.translated_policy(
     vector, solver.compiled_game, solver.average_policy(), _translate
   )
-  listed = spiel_cfr.translated_policy(whole, filtered, solver.average_policy_dict(), _translate)
+  listed = spiel_cfr.abstraction.translated_policy(
+    whole, filtered, solver.average_policy_dict(), _translate
+  )
   numbers = [policies.from_policy(whole, each) for each in (found, listed)]
   assert np.allclose(*numbers, rtol=0, atol=1e-12)
   lost = spiel_cfr.exploitability(vector, found)
@@ -138,7 +146,7 @@ def _by_pot(state, action):
   above = min([each for each in kept if each > action], default=None)
   if below is None or above is None:
     return {above or below or 1: 1.0}
-  small = spiel_cfr.pseudo_harmonic(*(each / 400 for each in (action, below, above)))
+  small = spiel_cfr.abstraction.pseudo_harmonic(*(each / 400 for each in (action, below, above)))
   return {below: small, above: 1 - small}
 
 
@@ -146,12 +154,12 @@ def _by_pot(state, action):
 def test_of_an_endgame():
   """A river with few hands: the vector form says of the policy what the game with all its leaves says."""
   game = poker_games.random_endgame(3, 3).load()
-  vector = spiel_cfr.compile_public_game(game)
+  vector = spiel_cfr.poker.compile_public_game(game)
   listed = spiel_cfr.compile_game(game, vector_form=False)
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game(game, bet_filters.few_bets))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.poker.compile_public_game(game, bet_filters.few_bets))
   solver.run(100)
   assert solver.compiled_game.num_infosets < vector.num_infosets
-  found = spiel_cfr.translated_policy(
+  found = spiel_cfr.abstraction.translated_policy(
     vector, solver.compiled_game, solver.average_policy(), _by_pot
   )
   lost = spiel_cfr.nash_conv(vector, found)
@@ -164,12 +172,12 @@ def test_pseudo_harmonic():
   """One half at (A + B + 2AB) / (A + B + 2), all of it at the ends, and less the larger the bet."""
   for below, above in ((0.0, 1.0), (0.5, 2.0), (1.0, 7.5)):
     middle = (below + above + 2 * below * above) / (below + above + 2)
-    assert spiel_cfr.pseudo_harmonic(middle, below, above) == pytest.approx(0.5)
-    assert spiel_cfr.pseudo_harmonic(below, below, above) == 1
-    assert spiel_cfr.pseudo_harmonic(above, below, above) == 0
+    assert spiel_cfr.abstraction.pseudo_harmonic(middle, below, above) == pytest.approx(0.5)
+    assert spiel_cfr.abstraction.pseudo_harmonic(below, below, above) == 1
+    assert spiel_cfr.abstraction.pseudo_harmonic(above, below, above) == 0
   for bad in ((2, 0.5, 1), (0.7, 1, 0.5), (float("nan"), 0, 1)):
     with pytest.raises(errors.ArgumentError):
-      spiel_cfr.pseudo_harmonic(*bad)
+      spiel_cfr.abstraction.pseudo_harmonic(*bad)
 
 
 def _peek(state, action):
@@ -181,9 +189,13 @@ def test_refusals(games):
   whole, filtered = games
   average = spiel_cfr.CFRSolver(filtered).average_policy()
   with pytest.raises(errors.AbstractionError, match="must return probabilities"):
-    spiel_cfr.translated_policy(whole, filtered, average, lambda state, action: {1: 0.5})
+    spiel_cfr.abstraction.translated_policy(
+      whole, filtered, average, lambda state, action: {1: 0.5}
+    )
   with pytest.raises(errors.AbstractionError, match="same infoset"):
-    spiel_cfr.translated_policy(whole, filtered, average, _peek)
+    spiel_cfr.abstraction.translated_policy(whole, filtered, average, _peek)
   with pytest.raises(errors.AbstractionError, match="with an action filter"):
-    spiel_cfr.translated_policy(spiel_cfr.compile_game("kuhn_poker"), filtered, average, _translate)
+    spiel_cfr.abstraction.translated_policy(
+      spiel_cfr.compile_game("kuhn_poker"), filtered, average, _translate
+    )
   assert isinstance(whole.game, pyspiel.Game)

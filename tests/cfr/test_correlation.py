@@ -41,7 +41,7 @@ def test_the_gap_is_that_of_the_mixture_of_all_iterates(name, power):
   for weight in weights:
     mixture.append((weight / sum(weights), solver.tabular_current_policy()))
     solver.run(1)
-  found = spiel_cfr.coarse_correlated_gap(solver)
+  found = spiel_cfr.cfr.coarse_correlated_gap(solver)
   expected = pyspiel.cce_dist(source, mixture)
   np.testing.assert_allclose(
     np.maximum(found.player_improvements, 0), expected.deviation_incentives, atol=1e-12
@@ -60,10 +60,10 @@ def test_forms_of_games(form):
     return
   solver = tracked(form.compiled)
   solver.run(20)
-  found = spiel_cfr.coarse_correlated_gap(solver)
+  found = spiel_cfr.cfr.coarse_correlated_gap(solver)
   listed = tracked(form.enumerated)
   listed.run(20)
-  expected = spiel_cfr.coarse_correlated_gap(listed)
+  expected = spiel_cfr.cfr.coarse_correlated_gap(listed)
   tolerance = 100 * form.tolerance * form.scale
   np.testing.assert_allclose(
     found.player_improvements, expected.player_improvements, atol=tolerance
@@ -73,8 +73,8 @@ def test_forms_of_games(form):
   duplicate = copy.copy(solver)
   duplicate.run(5)
   solver.run(5)
-  again = spiel_cfr.coarse_correlated_gap(duplicate)
-  assert again.gap == spiel_cfr.coarse_correlated_gap(solver).gap
+  again = spiel_cfr.cfr.coarse_correlated_gap(duplicate)
+  assert again.gap == spiel_cfr.cfr.coarse_correlated_gap(solver).gap
 
 
 def test_it_falls_where_nash_conv_of_the_product_does_not():
@@ -85,7 +85,7 @@ def test_it_falls_where_nash_conv_of_the_product_does_not():
     )
   )
   solver.run(10_000)
-  assert spiel_cfr.coarse_correlated_gap(solver).gap < 0.002
+  assert spiel_cfr.cfr.coarse_correlated_gap(solver).gap < 0.002
   assert solver.nash_conv() > 0.2
 
 
@@ -98,11 +98,11 @@ def test_a_mixture_that_is_an_equilibrium():
   profiles = [
     {name: {action: 1.0} for name, action in zip(names, pair, strict=True)} for pair in pairs
   ]
-  found = spiel_cfr.extensive_form_correlated_gap(compiled, profiles)
+  found = spiel_cfr.cfr.extensive_form_correlated_gap(compiled, profiles)
   assert found.gap == pytest.approx(0, abs=1e-12)
   np.testing.assert_allclose(found.expected_values, [5, 5])
   # With the bad pair more often, whoever is told to yield dares.
-  found = spiel_cfr.extensive_form_correlated_gap(compiled, profiles, [1, 1, 8])
+  found = spiel_cfr.cfr.extensive_form_correlated_gap(compiled, profiles, [1, 1, 8])
   np.testing.assert_allclose(found.player_improvements, 0.1 * 8 - 0.1 * 2)
 
 
@@ -118,8 +118,10 @@ def test_one_decision_a_player_is_a_correlated_equilibrium(seed):
     names = [own[0] for own in compiled.infostates]
     profiles.append({name: {a: 1.0} for name, a in zip(names, pair, strict=True)})
     mixture.append((chance, pair))
-  payoffs = [spiel_cfr.payoff_matrix(compiled, player).toarray()[1:, 1:] for player in (0, 1)]
-  found = spiel_cfr.extensive_form_correlated_gap(compiled, profiles, [0.5, 0.3, 0.2])
+  payoffs = [
+    spiel_cfr.evaluation.payoff_matrix(compiled, player).toarray()[1:, 1:] for player in (0, 1)
+  ]
+  found = spiel_cfr.cfr.extensive_form_correlated_gap(compiled, profiles, [0.5, 0.3, 0.2])
   for player in (0, 1):
     table = payoffs[player] if player == 0 else payoffs[player].T
     gains = [0.0]
@@ -143,10 +145,10 @@ def test_one_decision_a_player_is_a_correlated_equilibrium(seed):
 
 def test_gaps_of_nash_equilibria_are_zero():
   solution = spiel_cfr.solve_lp("kuhn_poker")
-  found = spiel_cfr.extensive_form_correlated_gap("kuhn_poker", [solution.policy])
+  found = spiel_cfr.cfr.extensive_form_correlated_gap("kuhn_poker", [solution.policy])
   assert found.gap == pytest.approx(0, abs=1e-12)
   off = spiel_cfr.CFRSolver("kuhn_poker")
-  found = spiel_cfr.extensive_form_correlated_gap("kuhn_poker", [off.average_policy()])
+  found = spiel_cfr.cfr.extensive_form_correlated_gap("kuhn_poker", [off.average_policy()])
   assert found.gap > 0.1
 
 
@@ -159,15 +161,18 @@ def test_play_that_has_no_correlation(setting):
 
 
 def test_solvers_that_keep_nothing():
-  for solver in (spiel_cfr.CFRSolver("kuhn_poker"), spiel_cfr.KOMWUSolver("kuhn_poker")):
+  for solver in (
+    spiel_cfr.CFRSolver("kuhn_poker"),
+    spiel_cfr.first_order.KOMWUSolver("kuhn_poker"),
+  ):
     with pytest.raises(errors.ArgumentError, match="correlated=True"):
-      spiel_cfr.coarse_correlated_gap(solver)
+      spiel_cfr.cfr.coarse_correlated_gap(solver)
   with pytest.raises(errors.ArgumentError, match="Run it first"):
-    spiel_cfr.coarse_correlated_gap(tracked("kuhn_poker"))
+    spiel_cfr.cfr.coarse_correlated_gap(tracked("kuhn_poker"))
 
 
 @pytest.mark.parametrize("weights", [[], [1.0], [-1.0, 2.0], [0.0, 0.0], [np.nan, 1.0]])
 def test_weights_that_are_none(weights):
   profile = spiel_cfr.CFRSolver("kuhn_poker").average_policy()
   with pytest.raises(errors.ArgumentError, match="not all 0"):
-    spiel_cfr.extensive_form_correlated_gap("kuhn_poker", [profile, profile], weights)
+    spiel_cfr.cfr.extensive_form_correlated_gap("kuhn_poker", [profile, profile], weights)

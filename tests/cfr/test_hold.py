@@ -11,6 +11,8 @@ from scipy import optimize, sparse
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr.policies import locked
+from spiel_cfr.stable_predictive import certificate
 
 SOLVERS = {
   "cfr+": spiel_cfr.CFRPlusSolver,
@@ -22,11 +24,11 @@ SOLVERS = {
 
 def constrained_value(compiled, held, probabilities):
   """Returns player 0's value where some infosets of both players have no choice, by a linear program of its own."""
-  payoffs = spiel_cfr.payoff_matrix(compiled)
+  payoffs = spiel_cfr.evaluation.payoff_matrix(compiled)
   rows, right = [], []
   for player, tree in enumerate(compiled.treeplexes):
-    places = {int(s): i for i, s in enumerate(spiel_cfr.sequences(compiled, player))}
-    matrix = [spiel_cfr.constraint_matrix(compiled, player).toarray()]
+    places = {int(s): i for i, s in enumerate(spiel_cfr.evaluation.sequences(compiled, player))}
+    matrix = [spiel_cfr.evaluation.constraint_matrix(compiled, player).toarray()]
     for block, infosets in tree.blocks():
       for i in range(block.shape[1]):
         if not held[tree.first_infoset + infosets.start + i]:
@@ -62,7 +64,7 @@ def test_what_is_free_is_optimal(name, seed):
   probabilities = policies.behavioral_form(compiled, rng.random(compiled.end))
   part = policies.to_dict(compiled, probabilities)
   solver.lock({key: part[key] for key in names})
-  expected = constrained_value(compiled, solver._held, probabilities)
+  expected = constrained_value(compiled, solver.state.locked, probabilities)
   free = spiel_cfr.solve_lp(compiled).value
   assert abs(expected - free) > 1e-3
   solver.run(3000)
@@ -78,8 +80,8 @@ def test_what_is_free_is_optimal(name, seed):
 def reached(solver, infostate):
   """Whether the average's owner plays to an infoset; where not, the average is uniform."""
   game = solver.compiled_game
-  held, _ = policies.locked_part(game, {infostate: game_policy(game)[infostate]})
-  sequences = policies.locked_sequences(game, held)
+  held, _ = locked.locked_part(game, {infostate: game_policy(game)[infostate]})
+  sequences = locked.locked_sequences(game, held)
   return solver.average_sequence_form()[sequences].sum() > 0
 
 
@@ -148,20 +150,15 @@ def test_restarts_keep_what_is_held():
   name = next(iter(solver.compiled_game.rows))
   part = {name: game_policy(solver.compiled_game)[name]}
   solver.lock(part)
-  restarted = spiel_cfr.Restarted(solver)
-  restarted.run(300)
-  assert restarted.current_policy_dict()[name] == part[name]
-
-
-def test_the_safeguard_of_restarts_is_for_what_holds_nothing():
-  """What the owner of held infosets loses says nothing of the solver."""
-  solver = spiel_cfr.DCFRSolver("kuhn_poker")
-  part = {"0": {0: 0.0, 1: 1.0}}
-  solver.lock(part)
-  restarted = spiel_cfr.Restarted(solver, first_attempt=10, safeguard=1e-6)
-  restarted.run(100)
-  assert not restarted.handed_over
-  assert restarted.current_policy_dict()["0"] == part["0"]
+  locked_before, locked_after = (
+    spiel_cfr.Restarted(solver),
+    spiel_cfr.RestartedCFRSolver("leduc_poker"),
+  )
+  locked_after.lock(part)
+  for restarted in (locked_before, locked_after):
+    # Past the first restart.
+    restarted.run(600)
+    assert restarted.current_policy_dict()[name] == part[name]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +188,7 @@ def test_warm_starts_keep_what_is_held(form, name, way):
     assert solver.average_policy_dict()[key] == pytest.approx(part, abs=form.tolerance)
 
 
-@pytest.mark.parametrize("name", ["cfr_br", "egt", "external_sampling", "restarted"])
+@pytest.mark.parametrize("name", ["cfr_br", "egt", "external_sampling"])
 def test_solvers_that_can_not(name):
   with pytest.raises(errors.LockError, match="CFRPlusSolver"):
     spiel_cfr.catalogue.make(name, "kuhn_poker", 10).lock({"0": {0: 1.0}})
@@ -201,7 +198,7 @@ def test_no_certificate_of_what_no_theory_is_about():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker")
   solver.lock({"0": {0: 0.5, 1: 0.5}})
   solver.run(5)
-  with pytest.raises(errors.LockError, match="hold nothing"):
+  with pytest.raises(errors.LockError, match="lock nothing"):
     certificate(solver)
 
 
@@ -216,7 +213,7 @@ def test_mistakes():
   ):
     with pytest.raises(errors.PolicyError, match=words):
       solver.lock(part, names)
-  assert not solver._held.any()
+  assert not solver.state.locked.any()
   solver.run(1)
   with pytest.raises(errors.LockError, match="before the first iteration"):
     solver.lock({"0": {0: 1.0}})

@@ -1,4 +1,4 @@
-"""The theorem of docs/restarts.md, every inequality of it, on matrix games whose sharpness can be computed."""
+"""The theorem of docs/theory/restarts.md, every inequality of it, on matrix games whose sharpness can be computed."""
 
 import math
 
@@ -107,7 +107,7 @@ def test_every_inequality_of_the_proof(seed):
 )
 @pytest.mark.parametrize("seed", _SEEDS[:3])
 def test_solvers_do_what_the_theorem_says(seed, part, stretches):
-  """NashConv halves from stretch to stretch, with regret matching+ and `restart_from` as the library has them.
+  """NashConv halves from stretch to stretch, with regret matching+ and `init_from_strategy` as the library has them.
 
   Constants of proofs are large: a hundredth of the scale that is needed, and a ten-thousandth of the iterations, do it
   too, on average.
@@ -127,16 +127,16 @@ def test_solvers_do_what_the_theorem_says(seed, part, stretches):
   z = _near(equilibrium, min(1e-3, equilibrium.min() / 2), np.random.default_rng(seed))
   form = solver.current_sequence_form()
   form[order] = z
-  solver.restart_from(form)
+  solver.init_from_strategy(form)
   state = solver.state_dict()
-  state["_state"][0][order] = c * z
+  state["regrets"][0][order] = c * z
   solver.load_state_dict(state)
   nash_convs = [_nash_conv(matrix, z)]
   for _ in range(stretches):
     solver.run(length)
     z = solver.average_sequence_form()
     nash_convs.append(_nash_conv(matrix, z[order]))
-    solver.restart_from(z)
+    solver.init_from_strategy(z)
     # The scale stays.
     for row in rows:
       assert solver.state.regrets[0][row].sum() == pytest.approx(c, rel=0.01)

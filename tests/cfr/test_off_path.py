@@ -74,7 +74,7 @@ def test_the_largest_regret_is_that_of_the_definition(seed, players):
   compiled, rng = spiel_cfr.compile_game(source), np.random.default_rng(seed)
   sums = rng.random(compiled.end) * (rng.random(compiled.end) < 0.6)
   chances = policies.to_dict(compiled, policies.behavioral_form(compiled, sums))
-  found = spiel_cfr.largest_infoset_regret(compiled, chances)
+  found = spiel_cfr.evaluation.largest_infoset_regret(compiled, chances)
   expected = regrets_by_hand(compiled, chances)
   assert found.regret == pytest.approx(max(0.0, *expected.values()), abs=1e-12)
   assert expected[found.infostate] == pytest.approx(found.regret, abs=1e-12)
@@ -92,10 +92,10 @@ def test_forms_of_games(form):
       continue
     found = solver.average_policy(unreached)
     assert spiel_cfr.nash_conv(form.compiled, found) >= 0
-    on_enumerated = spiel_cfr.largest_infoset_regret(
+    on_enumerated = spiel_cfr.evaluation.largest_infoset_regret(
       form.enumerated, policies.to_dict(form.compiled, policies.from_policy(form.compiled, found))
     )
-    own = spiel_cfr.largest_infoset_regret(form.compiled, found)
+    own = spiel_cfr.evaluation.largest_infoset_regret(form.compiled, found)
     assert own.regret == pytest.approx(on_enumerated.regret, abs=1e-5 * form.scale)
 
 
@@ -106,7 +106,7 @@ def test_a_game_where_uniform_play_is_embarrassing():
   for unreached in ("uniform", "best_response", "subgame"):
     table = policies.to_dict(game, completed(game, solution.sequence_form, unreached))
     assert spiel_cfr.nash_conv(game, table) == pytest.approx(0, abs=1e-12)
-    regrets[unreached] = spiel_cfr.largest_infoset_regret(game, table).regret
+    regrets[unreached] = spiel_cfr.evaluation.largest_infoset_regret(game, table).regret
   # Taken at random, the offer costs 3.5 more than it needs.
   assert regrets["uniform"] == pytest.approx(3.5)
   assert regrets["best_response"] == 0
@@ -125,7 +125,7 @@ def test_completed_equilibria_stay_equilibria_and_make_sense(game, uniform):
     found = completed(compiled, solution.sequence_form, unreached)
     np.testing.assert_array_equal(found[~free], solution.probabilities[~free])
     assert spiel_cfr.nash_conv(compiled, policies.to_dict(compiled, found)) < 1e-9
-    regrets[unreached] = spiel_cfr.largest_infoset_regret(
+    regrets[unreached] = spiel_cfr.evaluation.largest_infoset_regret(
       compiled, policies.to_dict(compiled, found)
     ).regret
   assert regrets["uniform"] > uniform
@@ -141,7 +141,7 @@ def test_solvers_hand_it_out():
     assert solver.average_policy() is plain
     for unreached in ("best_response", "subgame"):
       found = solver.average_policy(unreached)
-      assert type(found) is spiel_cfr.CompiledTabularPolicy
+      assert type(found) is spiel_cfr.policies.CompiledTabularPolicy
       assert isinstance(found, open_spiel_policy.TabularPolicy)
     with pytest.raises(errors.ArgumentError, match="'uniform', 'best_response', 'subgame'"):
       solver.average_policy("random")
@@ -156,11 +156,13 @@ def test_trembling_hands_learn_where_nobody_goes():
   regrets = []
   for solver in (
     spiel_cfr.CFRPlusSolver("leduc_poker"),
-    spiel_cfr.TremblingHandSolver("leduc_poker"),
+    spiel_cfr.cfr.TremblingHandSolver("leduc_poker"),
   ):
     solver.run(3000)
     assert solver.nash_conv() < 0.02
-    found = spiel_cfr.largest_infoset_regret(solver.compiled_game, solver.average_policy())
+    found = spiel_cfr.evaluation.largest_infoset_regret(
+      solver.compiled_game, solver.average_policy()
+    )
     regrets.append(found.regret)
   assert found.unknown == 0
   assert regrets[0] > 1
@@ -170,7 +172,7 @@ def test_trembling_hands_learn_where_nobody_goes():
 def test_a_hand_that_always_trembles_finds_the_equilibrium_of_the_game_with_trembles():
   """Matching pennies with one payoff of 3; a hand that plays at random half of the time can't mix any other way."""
   game = pyspiel.create_matrix_game([[3, -1], [-1, 1]], [[-3, 1], [1, -1]])
-  solver = spiel_cfr.TremblingHandSolver(game, trembles=0.9, power=0.0)
+  solver = spiel_cfr.cfr.TremblingHandSolver(game, trembles=0.9, power=0.0)
   solver.run(4000)
   # Free, both play the first action with 1/3; with trembles of 0.9, from 0.45 to 0.55 is all that they can.
   first = [chances[0] for chances in solver.average_policy_dict().values()]
@@ -181,7 +183,7 @@ def test_a_hand_that_always_trembles_finds_the_equilibrium_of_the_game_with_trem
 def test_mistakes():
   with pytest.raises(errors.GameTooLargeError, match="max_nodes"):
     uniform = spiel_cfr.CFRSolver("kuhn_poker").average_policy()
-    spiel_cfr.largest_infoset_regret("kuhn_poker", uniform, max_nodes=10)
+    spiel_cfr.evaluation.largest_infoset_regret("kuhn_poker", uniform, max_nodes=10)
   for trembles in (1.0, -0.1, math.nan):
     with pytest.raises(errors.ArgumentError, match="trembles"):
-      spiel_cfr.TremblingHandSolver("kuhn_poker", trembles)
+      spiel_cfr.cfr.TremblingHandSolver("kuhn_poker", trembles)

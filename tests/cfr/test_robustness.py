@@ -7,14 +7,15 @@ import poker_games
 import pytest
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, Schedule, catalogue, errors
+from spiel_cfr import RegretMatching, catalogue, errors
 from spiel_cfr.evaluation import evaluate
+from spiel_cfr.regret_minimizers import Schedule
 
 _POKER = poker_games.UNIVERSAL_POKER[0]
 
 
 def _parts(**options):
-  return spiel_cfr.compile_public_game(_POKER, partitioned=True, **options)
+  return spiel_cfr.poker.compile_public_game(_POKER, partitioned=True, **options)
 
 
 def test_weights_that_float32_cannot_hold_are_refused_before_they_are_added():

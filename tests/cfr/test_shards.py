@@ -32,15 +32,17 @@ _SOLVERS: dict[str, Any] = {
 
 
 @functools.cache
-def _game(**options: Any) -> spiel_cfr.PublicGame:
-  return spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0], partitioned=True, **options)
+def _game(**options: Any) -> spiel_cfr.poker.PublicGame:
+  return spiel_cfr.poker.compile_public_game(
+    poker_games.UNIVERSAL_POKER[0], partitioned=True, **options
+  )
 
 
 @functools.cache
-def _endgame(**options: Any) -> spiel_cfr.PublicGame:
+def _endgame(**options: Any) -> spiel_cfr.poker.PublicGame:
   """One with an action filter, and 48 subtrees."""
   endgame = poker_games.random_endgame(3, 12, poker_games.TURN)
-  return spiel_cfr.compile_public_game(
+  return spiel_cfr.poker.compile_public_game(
     endgame.load(), poker_games.check_or_pot, partitioned=True, **options
   )
 
@@ -68,7 +70,7 @@ def _check_shards(
 ) -> None:
   """Checks 12 iterations."""
   # Seven updates are no whole number of iterations.
-  game = spiel_cfr.shard(plain, Here(), num_shards, 7)
+  game = spiel_cfr.runs.shard(plain, Here(), num_shards, 7)
   solver = _solved(game, make, 5)
   # A slice of its own, and single steps.
   solver.run(4)
@@ -97,7 +99,7 @@ def test_single_precision() -> None:
 
 def test_several_solvers_at_a_time() -> None:
   """More than a process keeps open, in turns."""
-  game = spiel_cfr.shard(_game(), Here(), 2)
+  game = spiel_cfr.runs.shard(_game(), Here(), 2)
   solvers = [make(game) for make in _SOLVERS.values()]
   for solver in solvers * 2:
     solver.run(6)
@@ -107,7 +109,7 @@ def test_several_solvers_at_a_time() -> None:
 
 def test_what_is_held_stays() -> None:
   solvers = [
-    spiel_cfr.CFRPlusSolver(game) for game in (_game(), spiel_cfr.shard(_game(), Here(), 2))
+    spiel_cfr.CFRPlusSolver(game) for game in (_game(), spiel_cfr.runs.shard(_game(), Here(), 2))
   ]
   policy = _solved(_game(), iterations=2).average_policy()
   infostates = _game().infosets[0].infostates[::3]
@@ -122,15 +124,17 @@ def test_what_is_held_stays() -> None:
 
 def test_restarts_from_strategies() -> None:
   """What is written in this process is what others go on from."""
-  solvers = [_solved(game, iterations=5) for game in (_game(), spiel_cfr.shard(_game(), Here(), 2))]
+  solvers = [
+    _solved(game, iterations=5) for game in (_game(), spiel_cfr.runs.shard(_game(), Here(), 2))
+  ]
   for solver in solvers:
-    solver.restart_from(solver.average_sequence_form())
+    solver.init_from_strategy(solver.average_sequence_form())
     solver.run(5)
   assert _alike(*solvers)
 
 
 def test_checkpoints_are_of_either(tmp_path: pathlib.Path) -> None:
-  sharded = spiel_cfr.shard(_game(), Here(), 2)
+  sharded = spiel_cfr.runs.shard(_game(), Here(), 2)
   assert sharded.digest == _game().digest
   for first, second in ((sharded, _game()), (_game(), sharded)):
     _solved(first, iterations=7).save(tmp_path / "checkpoint.npz")
@@ -173,7 +177,7 @@ class _Torn(Here):
 def test_what_was_begun_is_done_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
   expected = _solved(_game(), _SOLVERS[name])
   torn = _Torn(monkeypatch)
-  game = spiel_cfr.shard(_game(), torn, 2, barrier_every=5)
+  game = spiel_cfr.runs.shard(_game(), torn, 2, barrier_every=5)
   assert _alike(_solved(game, _SOLVERS[name]), expected)
   assert torn.deaths >= 8
 
@@ -197,7 +201,7 @@ class _Forgetful(Here):
 def test_processes_that_forget(name: str, barrier_every: int) -> None:
   """Each is given the last barrier, and does again what it has done since."""
   executor = _Forgetful()
-  game = spiel_cfr.shard(_game(), executor, num_shards=3, barrier_every=barrier_every)
+  game = spiel_cfr.runs.shard(_game(), executor, num_shards=3, barrier_every=barrier_every)
   assert _alike(_solved(game, _SOLVERS[name]), _solved(_game(), _SOLVERS[name]))
   assert executor.calls > 60
 
@@ -213,7 +217,7 @@ def test_nobody_is_asked_twice_for_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     return serve(worker, order)
 
   monkeypatch.setattr(sharded_loop._Worker, "serve", noted)
-  game = spiel_cfr.shard(_game(), Here(), num_shards=1, barrier_every=10)
+  game = spiel_cfr.runs.shard(_game(), Here(), num_shards=1, barrier_every=10)
   solver = spiel_cfr.CFRPlusSolver(game)
   solver._advance(12)
   # Two updates an iteration.
@@ -243,7 +247,7 @@ def test_executors_that_fail_for_good(iterations: int) -> None:
       raise RuntimeError("closed")
 
   executor = Failing()
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(_game(), executor, 2, barrier_every=4))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(_game(), executor, 2, barrier_every=4))
   failures = 0
   while solver.iteration < 12:
     before = solver.iteration
@@ -263,7 +267,7 @@ def test_executors_that_fail_for_good(iterations: int) -> None:
 def test_looking_never_fails() -> None:
   """If processes can't hand over what they remember, this one does again what they have done."""
   executor = _Forgetful()
-  solver = _solved(spiel_cfr.shard(_game(), executor, num_shards=2), iterations=12)
+  solver = _solved(spiel_cfr.runs.shard(_game(), executor, num_shards=2), iterations=12)
 
   def closed(*_: Any) -> Any:
     raise RuntimeError("closed")
@@ -286,7 +290,7 @@ def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
       return super().submit(fn, *args, **kwargs)
 
   executor = Keeping()
-  game = spiel_cfr.shard(_game(), executor, num_shards=2)
+  game = spiel_cfr.runs.shard(_game(), executor, num_shards=2)
   solver = _SOLVERS["tapered"](game)
   solver._advance(12)
   assert executor.refused > 2
@@ -298,7 +302,7 @@ def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
 
 def test_processes_forget_solvers_that_are_no_more() -> None:
   sharded_loop._WORKERS.clear()
-  game = spiel_cfr.shard(_game(), Here(), num_shards=3)
+  game = spiel_cfr.runs.shard(_game(), Here(), num_shards=3)
   solvers = [_solved(game, iterations=1) for _ in range(2)]
   assert len(sharded_loop._WORKERS) == 6
   del solvers[0]
@@ -307,7 +311,7 @@ def test_processes_forget_solvers_that_are_no_more() -> None:
 
 
 def test_copies_have_no_executor() -> None:
-  game = spiel_cfr.shard(_game(), Here(), 2)
+  game = spiel_cfr.runs.shard(_game(), Here(), 2)
   again = pickle.loads(pickle.dumps(game))
   assert again.partition is not None
   assert again.partition.shards is None
@@ -327,18 +331,18 @@ class _Kept(RegretMatching):
 
 def test_refusals() -> None:
   with pytest.raises(errors.UnsupportedGameError, match="partitioned=True"):
-    spiel_cfr.shard(spiel_cfr.compile_game("kuhn_poker"), Here())
+    spiel_cfr.runs.shard(spiel_cfr.compile_game("kuhn_poker"), Here())
   with pytest.raises(errors.ArgumentError, match="compiled"):
-    spiel_cfr.shard("leduc_poker", Here())  # type: ignore[arg-type]
+    spiel_cfr.runs.shard("leduc_poker", Here())  # type: ignore[arg-type]
   with pytest.raises(errors.ArgumentError, match="num_shards"):
-    spiel_cfr.shard(_game(), Here(), 0)
+    spiel_cfr.runs.shard(_game(), Here(), 0)
   with pytest.raises(errors.ArgumentError, match="barrier_every"):
-    spiel_cfr.shard(_game(), Here(), barrier_every=0)
+    spiel_cfr.runs.shard(_game(), Here(), barrier_every=0)
   with (
     concurrent.futures.ThreadPoolExecutor() as threads,
     pytest.raises(errors.ArgumentError, match="RayExecutor"),
   ):
-    spiel_cfr.shard(_game(), threads)
-  game = spiel_cfr.shard(_game(), Here())
+    spiel_cfr.runs.shard(_game(), threads)
+  game = spiel_cfr.runs.shard(_game(), Here())
   with pytest.raises(errors.ShardError, match="_Kept can't be pickled"):
     spiel_cfr.FullWidthSolver(game, _Kept.plus())

@@ -211,14 +211,14 @@ def test_strategies_are_those_of_the_formulas(minimizer, rule, seed):
 @pytest.mark.parametrize(
   ("make", "rule", "weight"),
   [
-    (spiel_cfr.APCFRPlusSolver, _asymmetric(lambda t: 1.0, 5.0), lambda t: t**2),
+    (spiel_cfr.cfr.APCFRPlusSolver, _asymmetric(lambda t: 1.0, 5.0), lambda t: t**2),
     (
-      spiel_cfr.APDCFRPlusSolver,
+      spiel_cfr.cfr.APDCFRPlusSolver,
       _asymmetric(lambda t: 20 * t**1.5 / (500 + t**1.5), 9.0),
       lambda t: t**2.5,
     ),
     (
-      lambda game: spiel_cfr.VADCFRSolver(game, first=8),
+      lambda game: spiel_cfr.cfr.VADCFRSolver(game, first=8),
       _volatile(1.0),
       lambda t: t**2 if t >= 8 else 0,
     ),
@@ -284,33 +284,33 @@ _PUBLISHED = {
   ("kuhn_poker", spiel_cfr.CFRPlusSolver): (1.2e-3, 8.7e-5, 9.6e-6),
   ("kuhn_poker", spiel_cfr.DCFRSolver): (1.7e-3, 1.5e-4, 2.4e-5),
   ("kuhn_poker", spiel_cfr.PCFRPlusSolver): (2.3e-5, 2.4e-8, 2.4e-11),
-  ("kuhn_poker", spiel_cfr.PDCFRPlusSolver): (1e-7, 1e-13, None),
-  ("kuhn_poker", spiel_cfr.SAPCFRPlusSolver): (1.1e-5, 1.1e-8, 1.1e-11),
+  ("kuhn_poker", spiel_cfr.cfr.PDCFRPlusSolver): (1e-7, 1e-13, None),
+  ("kuhn_poker", spiel_cfr.cfr.SAPCFRPlusSolver): (1.1e-5, 1.1e-8, 1.1e-11),
   ("kuhn_poker", spiel_cfr.AdaptiveOptimisticCFRSolver): (3.1e-5, 3.0e-8, 3.0e-11),
   ("leduc_poker", spiel_cfr.CFRPlusSolver): (1.3e-2, 2.5e-4, 5.6e-6),
   ("leduc_poker", spiel_cfr.DCFRSolver): (7.8e-3, 2.0e-4, None),
   ("leduc_poker", spiel_cfr.PCFRPlusSolver): (2.0e-2, 7.1e-4, 1.7e-5),
-  ("leduc_poker", spiel_cfr.PDCFRPlusSolver): (1.8e-2, 9.0e-4, 3.3e-6),
-  ("leduc_poker", spiel_cfr.SAPCFRPlusSolver): (1.3e-2, 1.9e-4, 1.4e-6),
+  ("leduc_poker", spiel_cfr.cfr.PDCFRPlusSolver): (1.8e-2, 9.0e-4, 3.3e-6),
+  ("leduc_poker", spiel_cfr.cfr.SAPCFRPlusSolver): (1.3e-2, 1.9e-4, 1.4e-6),
   ("leduc_poker", spiel_cfr.AdaptiveOptimisticCFRSolver): (6.2e-3, 4.1e-5, 1.0e-7),
-  ("leduc_poker", spiel_cfr.APCFRPlusSolver): (None, 1.7e-4, 1.1e-6),
-  ("leduc_poker", spiel_cfr.VADCFRSolver): (None, 3.4e-5, None),
+  ("leduc_poker", spiel_cfr.cfr.APCFRPlusSolver): (None, 1.7e-4, 1.1e-6),
+  ("leduc_poker", spiel_cfr.cfr.VADCFRSolver): (None, 3.4e-5, None),
 }
 _MORE_PUBLISHED = {
   ("liars_dice(dice_sides=4)", spiel_cfr.PCFRPlusSolver): (1.6e-3, 1.5e-6, 1.5e-9),
-  ("liars_dice(dice_sides=4)", spiel_cfr.PDCFRPlusSolver): (7.5e-4, 2e-10, None),
-  ("liars_dice(dice_sides=4)", spiel_cfr.SAPCFRPlusSolver): (4.3e-4, 4.6e-7, 4.6e-10),
+  ("liars_dice(dice_sides=4)", spiel_cfr.cfr.PDCFRPlusSolver): (7.5e-4, 2e-10, None),
+  ("liars_dice(dice_sides=4)", spiel_cfr.cfr.SAPCFRPlusSolver): (4.3e-4, 4.6e-7, 4.6e-10),
   ("liars_dice(dice_sides=4)", spiel_cfr.AdaptiveOptimisticCFRSolver): (1.8e-4, 1.9e-7, None),
   ("liars_dice(dice_sides=5)", spiel_cfr.PCFRPlusSolver): (4.9e-3, 1.8e-4, None),
-  ("liars_dice(dice_sides=5)", spiel_cfr.PDCFRPlusSolver): (7.2e-3, 4.5e-5, None),
+  ("liars_dice(dice_sides=5)", spiel_cfr.cfr.PDCFRPlusSolver): (7.2e-3, 4.5e-5, None),
   ("liars_dice(dice_sides=5)", spiel_cfr.AdaptiveOptimisticCFRSolver): (1.4e-3, 7.2e-7, None),
   ("goofspiel4", spiel_cfr.PCFRPlusSolver): (1.0e-4, 1.0e-7, 1.0e-10),
-  ("goofspiel4", spiel_cfr.PDCFRPlusSolver): (4.6e-6, 5e-12, None),
-  ("goofspiel4", spiel_cfr.SAPCFRPlusSolver): (1.3e-4, 1.3e-7, 1.3e-10),
+  ("goofspiel4", spiel_cfr.cfr.PDCFRPlusSolver): (4.6e-6, 5e-12, None),
+  ("goofspiel4", spiel_cfr.cfr.SAPCFRPlusSolver): (1.3e-4, 1.3e-7, 1.3e-10),
   ("goofspiel4", spiel_cfr.AdaptiveOptimisticCFRSolver): (1.1e-4, 1.0e-7, 1.0e-10),
   ("goofspiel5", spiel_cfr.PCFRPlusSolver): (7.9e-3, 3.6e-5, 3.6e-8),
-  ("goofspiel5", spiel_cfr.PDCFRPlusSolver): (7.9e-3, None, None),
-  ("goofspiel5", spiel_cfr.SAPCFRPlusSolver): (2.9e-3, 2.4e-5, 1.3e-7),
+  ("goofspiel5", spiel_cfr.cfr.PDCFRPlusSolver): (7.9e-3, None, None),
+  ("goofspiel5", spiel_cfr.cfr.SAPCFRPlusSolver): (2.9e-3, 2.4e-5, 1.3e-7),
   ("goofspiel5", spiel_cfr.AdaptiveOptimisticCFRSolver): (4.0e-3, 1.7e-5, None),
 }
 
@@ -346,16 +346,16 @@ def test_convergence_on_other_games_is_as_published(key, published):
     lambda: adaptive_mirror_descent.AdaptiveOptimisticDescent(step=0.0),
     lambda: adaptive_mirror_descent.AdaptiveOptimisticDescent(prediction=-0.1),
     lambda: adaptive_mirror_descent.AdaptiveOptimisticDescent(forgetting=math.inf),
-    lambda: spiel_cfr.HSDCFRSolver("kuhn_poker", 0),
-    lambda: spiel_cfr.HSDCFRSolver("kuhn_poker", 100, first_gamma=4.0),
-    lambda: spiel_cfr.HSPCFRPlusSolver("kuhn_poker", 100, first_gamma=math.nan),
-    lambda: spiel_cfr.HSPCFRPlusSolver("kuhn_poker", -5),
+    lambda: spiel_cfr.cfr.HSDCFRSolver("kuhn_poker", 0),
+    lambda: spiel_cfr.cfr.HSDCFRSolver("kuhn_poker", 100, first_gamma=4.0),
+    lambda: spiel_cfr.cfr.HSPCFRPlusSolver("kuhn_poker", 100, first_gamma=math.nan),
+    lambda: spiel_cfr.cfr.HSPCFRPlusSolver("kuhn_poker", -5),
     lambda: spiel_cfr.PCFRPlusSolver("kuhn_poker", gamma=-1.0),
-    lambda: spiel_cfr.APCFRPlusSolver("kuhn_poker", most=0.0),
-    lambda: spiel_cfr.APCFRPlusSolver("kuhn_poker", most=math.inf),
-    lambda: spiel_cfr.APDCFRPlusSolver("kuhn_poker", limit=-1.0),
-    lambda: spiel_cfr.VADCFRSolver("kuhn_poker", unit=0.0),
-    lambda: spiel_cfr.VADCFRSolver("kuhn_poker", first=0),
+    lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", most=0.0),
+    lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", most=math.inf),
+    lambda: spiel_cfr.cfr.APDCFRPlusSolver("kuhn_poker", limit=-1.0),
+    lambda: spiel_cfr.cfr.VADCFRSolver("kuhn_poker", unit=0.0),
+    lambda: spiel_cfr.cfr.VADCFRSolver("kuhn_poker", first=0),
   ],
 )
 def test_bad_arguments_raise(make):
@@ -366,16 +366,16 @@ def test_bad_arguments_raise(make):
 @pytest.mark.parametrize("first_gamma", [15.0, 30.0])
 def test_scheduled_solvers_converge(first_gamma):
   for solver, bound in (
-    (spiel_cfr.HSPCFRPlusSolver("kuhn_poker", 500, first_gamma), 1e-10),
-    (spiel_cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma), 2e-3),
-    (spiel_cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma, order="paper"), 2e-3),
+    (spiel_cfr.cfr.HSPCFRPlusSolver("kuhn_poker", 500, first_gamma), 1e-10),
+    (spiel_cfr.cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma), 2e-3),
+    (spiel_cfr.cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma, order="paper"), 2e-3),
   ):
     solver.run(500)
     assert solver.exploitability() < bound
 
 
 def test_hedge_converges_at_the_rate_of_its_bound():
-  solver = spiel_cfr.HedgeCFRSolver("kuhn_poker")
+  solver = spiel_cfr.cfr.HedgeCFRSolver("kuhn_poker")
   solver.run(100)
   early = solver.exploitability()
   solver.run(9900)

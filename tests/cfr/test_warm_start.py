@@ -20,6 +20,7 @@ from spiel_cfr.evaluation.counterfactual_values import (
   gradients,
 )
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+from spiel_cfr.stable_predictive import certificate
 
 ITERATIONS = 30
 # Unequal numbers of actions, several roots a player, infosets with a single action, a player that may never move.
@@ -51,7 +52,7 @@ def dictionary(game, probabilities):
 
 
 def weight_of(solver, iterations):
-  return float(solver._average_weights(np.arange(1, iterations + 1)).sum())
+  return float(solver.average_weights(np.arange(1, iterations + 1)).sum())
 
 
 @pytest.mark.parametrize("number", range(len(GAMES)))
@@ -281,7 +282,7 @@ def test_what_is_refused_changes_nothing():
     stable.warm_start(uniform)
   constant = catalogue.make("stable_predictive_x10000", "kuhn_poker", 10)
   constant.warm_start(uniform)
-  with pytest.raises(errors.WarmStartError, match=r"solver\.restarted\(\)"):
+  with pytest.raises(errors.WarmStartError, match=r"solver\.reset\(\)"):
     certificate(constant)
 
 

@@ -21,8 +21,10 @@ SMALL: dict[str, Any] = {"advantage_network_layers": (16,), "policy_network_laye
 TABLES: dict[str, Any] = {"network": LeastSquares()}
 KINDS: dict[str, Any] = {
   "deep": spiel_cfr.DeepCFRSolver,
-  "dcfr+": spiel_cfr.DeepDiscountedCFRSolver,
-  "pdcfr+": lambda game, **options: spiel_cfr.DeepDiscountedCFRSolver(game, True, **options),
+  "dcfr+": spiel_cfr.deep_cfr.DeepDiscountedCFRSolver,
+  "pdcfr+": lambda game, **options: spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
+    game, True, **options
+  ),
 }
 every_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 
@@ -41,7 +43,7 @@ def test_the_same_seed_gives_the_same_bytes(make: Any) -> None:
 def test_a_checkpoint_goes_on_bit_for_bit(make: Any, tmp_path: pathlib.Path) -> None:
   whole, stopped = (make("kuhn_poker", seed=1, **SMALL) for _ in range(2))
   result = spiel_cfr.run(
-    whole, 5, traces=[spiel_cfr.open_trace(tmp_path / "t.csv")], progress=False
+    whole, 5, traces=[spiel_cfr.runs.open_trace(tmp_path / "t.csv")], progress=False
   )
   assert result.last.nash_conv == whole.nash_conv()
   stopped.run(3)
@@ -64,7 +66,7 @@ def test_exploitability_of_kuhn_poker(make: Any) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"baseline_rate": 0.1}], ids=str)
 def test_outcome_sampling(options: Any) -> None:
-  solver = spiel_cfr.DeepDiscountedCFRSolver(
+  solver = spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
     "kuhn_poker", seed=1, num_traversals=1000, sampler="outcome", **options, **SMALL
   )
   solver.run(30)
@@ -126,7 +128,7 @@ def test_a_solver_on_states_is_copied_and_pickled() -> None:
 )
 def test_a_checkpoint_of_states_goes_on_bit_for_bit(options: Any, tmp_path: pathlib.Path) -> None:
   """Without a seed in its arguments, and without a compiled game."""
-  kind = spiel_cfr.DeepDiscountedCFRSolver if options else spiel_cfr.DeepCFRSolver
+  kind = spiel_cfr.deep_cfr.DeepDiscountedCFRSolver if options else spiel_cfr.DeepCFRSolver
   whole = kind(
     "kuhn_poker",
     num_traversals=9,

@@ -90,7 +90,7 @@ def test_expected_samples_on_states_are_the_exact_advantages(
   sampler: Any, baseline_rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
   """With baselines, however wrong these are."""
-  solver = spiel_cfr.DeepDiscountedCFRSolver(
+  solver = spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
     "kuhn_poker",
     baseline_rate=baseline_rate,
     advantage_network_layers=(4,),
@@ -183,7 +183,7 @@ def _reaches(game: Any, current: Any) -> dict[str, float]:
 
 @pytest.mark.parametrize("options", [{}, {"sampler": "outcome", "baseline_rate": 0.3}], ids=str)
 def test_mean_samples_on_a_compiled_game_are_the_exact_advantages(options: Any) -> None:
-  solver = spiel_cfr.DeepDiscountedCFRSolver(
+  solver = spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
     "kuhn_poker", advantage_network_layers=(8,), num_traversals=200, seed=2, **options
   )
   solver.run(3)

@@ -104,18 +104,18 @@ def test_matrices_say_what_the_arrays_say(form):
   reach = policies.sequence_form(game, probabilities)
   strategies = []
   for player in range(game.num_players):
-    matrix = spiel_cfr.constraint_matrix(game, player)
-    strategies.append(reach[spiel_cfr.sequences(game, player)])
+    matrix = spiel_cfr.evaluation.constraint_matrix(game, player)
+    strategies.append(reach[spiel_cfr.evaluation.sequences(game, player)])
     right = matrix @ strategies[-1]
     assert matrix.shape == (1 + game.treeplexes[player].num_infosets, len(strategies[-1]))
     np.testing.assert_allclose(right, np.eye(len(right))[0], atol=1e-12)
   if game.num_players > 2:
     with pytest.raises(errors.UnsupportedGameError, match="are no matrix"):
-      spiel_cfr.payoff_matrix(game)
+      spiel_cfr.evaluation.payoff_matrix(game)
     return
   expected = spiel_cfr.evaluation.evaluate.evaluate(game, reach).expected_values
   for player in (0, 1):
-    payoffs = spiel_cfr.payoff_matrix(game, player)
+    payoffs = spiel_cfr.evaluation.payoff_matrix(game, player)
     found = strategies[0] @ payoffs @ strategies[1]
     assert found == pytest.approx(expected[player], abs=1e-12 * form.scale)
 

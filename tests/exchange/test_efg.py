@@ -69,7 +69,7 @@ def carried_over(compiled, read, table):
 def test_the_game_is_the_same(tmp_path, name):
   compiled = spiel_cfr.compile_game(GAMES[name](), vector_form=False)
   path = tmp_path / "game.efg"
-  spiel_cfr.save_efg(compiled, path)
+  spiel_cfr.exchange.save_efg(compiled, path)
   read = pyspiel.load_game(f"efg_game(filename={path})")
   again = spiel_cfr.compile_game(read)
   assert again.num_states == compiled.num_states
@@ -82,7 +82,7 @@ def test_the_game_is_the_same(tmp_path, name):
 
 def test_filters_are_kept(tmp_path):
   form = next(form for form in FORMS if form.action_filter is never_fold_early)
-  spiel_cfr.save_efg(form.compiled, tmp_path / "game.efg")
+  spiel_cfr.exchange.save_efg(form.compiled, tmp_path / "game.efg")
   again = spiel_cfr.compile_game(f"efg_game(filename={tmp_path / 'game.efg'})")
   assert again.num_states == form.compiled.num_states
   found = spiel_cfr.solve_lp(again).value
@@ -93,12 +93,12 @@ def test_filters_are_kept(tmp_path):
 def test_numbers_of_any_size(tmp_path, scale):
   rows = (scale * np.array([[1.0, -1 / 3], [-1 / 7, 1.0]])).tolist()
   game = pyspiel.create_matrix_game(rows, [[-entry for entry in row] for row in rows])
-  spiel_cfr.save_efg(game, tmp_path / "game.efg")
+  spiel_cfr.exchange.save_efg(game, tmp_path / "game.efg")
   again = spiel_cfr.compile_game(f"efg_game(filename={tmp_path / 'game.efg'})")
   assert spiel_cfr.solve_lp(again).value == pytest.approx(spiel_cfr.solve_lp(game).value, rel=1e-12)
 
 
 def test_limits_leave_no_file(tmp_path):
   with pytest.raises(errors.GameTooLargeError, match="max_nodes=10"):
-    spiel_cfr.save_efg("kuhn_poker", tmp_path / "game.efg", max_nodes=10)
+    spiel_cfr.exchange.save_efg("kuhn_poker", tmp_path / "game.efg", max_nodes=10)
   assert not list(tmp_path.iterdir())

@@ -90,7 +90,7 @@ def kuhn(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def leduc(tmp_path_factory):
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game("leduc_poker"))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.poker.compile_public_game("leduc_poker"))
   solver.run(200)
   return spiel_cfr.explore(solver, tmp_path_factory.mktemp("pages") / "leduc.html").path
 

@@ -11,7 +11,7 @@ import random_games
 import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr.explorer import history_pages, public_state_pages
-from spiel_cfr.explorer.explore import describe
+from spiel_cfr.explorer.exploration import describe
 from spiel_cfr.games.compiled import history_walk
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import find_deal
@@ -246,7 +246,7 @@ VECTOR_GAMES = {
 def test_public_states(name):
   """Hands at public states are worth what their infosets are worth where all histories are listed."""
   game, kept = VECTOR_GAMES[name]()
-  compiled = spiel_cfr.compile_public_game(game, kept)
+  compiled = spiel_cfr.poker.compile_public_game(game, kept)
   enumerated = spiel_cfr.compile_game(game, action_filter=kept, vector_form=False)
   behavioral = random_policy(compiled, 5)
   table = policies.to_dict(compiled, behavioral)
@@ -298,7 +298,7 @@ def test_public_states(name):
 def test_equity():
   """Equity is the share of showdowns won, over all hands and rivers that can come."""
   game = poker_games.random_endgame(23, 4, poker_games.TURN).load()
-  compiled = spiel_cfr.compile_public_game(game, poker_games.check_or_pot)
+  compiled = spiel_cfr.poker.compile_public_game(game, poker_games.check_or_pot)
   found = describe(compiled, policies.uniform(compiled), **_ALL)
   deal, board = compiled.layout.deal, compiled.layout.boards[0].cards
   ranges = found.public_states[0].ranges
@@ -320,7 +320,7 @@ def test_equity():
 
 
 def test_public_states_are_cut_by_reach():
-  compiled = spiel_cfr.compile_public_game("leduc_poker")
+  compiled = spiel_cfr.poker.compile_public_game("leduc_poker")
   behavioral = random_policy(compiled, 6)
   whole = describe(compiled, behavioral, **_ALL)
   part = describe(compiled, behavioral, max_infosets=100, max_histories=1, max_nodes=1)

@@ -10,7 +10,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.explorer.explore import describe
+from spiel_cfr.explorer.exploration import describe
 
 _ALL = {"max_infosets": 10**6, "max_histories": 10**6, "max_nodes": 10**6}
 HOSTILE = (
@@ -44,7 +44,7 @@ def test_numbers_survive(tmp_path):
 
 
 def test_ranges_survive(tmp_path):
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_public_game("leduc_poker"))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.poker.compile_public_game("leduc_poker"))
   solver.run(20)
   page = explorer_pages.read(spiel_cfr.explore(solver, tmp_path / "leduc.html").path)
   expected = describe(solver.compiled_game, solver.average_probabilities(), **_ALL).public_states
@@ -124,7 +124,7 @@ def test_policies_of_any_kind(tmp_path, solution):
 def test_traces(tmp_path, solution):
   path, trace = tmp_path / "page.html", tmp_path / "cfr.csv"
   spiel_cfr.run(
-    spiel_cfr.CFRSolver("kuhn_poker"), iterations=8, traces=[spiel_cfr.open_trace(trace)]
+    spiel_cfr.CFRSolver("kuhn_poker"), iterations=8, traces=[spiel_cfr.runs.open_trace(trace)]
   )
   spiel_cfr.explore(solution, path)
   (own,) = explorer_pages.read(path)["header"]["traces"]
@@ -163,7 +163,7 @@ def test_what_makes_no_sense_is_refused(tmp_path, solution):
 
 def test_huge_payoffs_are_numbers(tmp_path):
   compiled = spiel_cfr.compile_game("kuhn_poker")
-  found = describe(compiled, spiel_cfr.policy.uniform(compiled), **_ALL)
+  found = describe(compiled, spiel_cfr.policies.uniform(compiled), **_ALL)
   found.tree.values[:] = 1e300
   found.header.update(title="huge", players=2)
   path = tmp_path / "page.html"

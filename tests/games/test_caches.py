@@ -9,7 +9,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.games import compiling
-from spiel_cfr.games.compiled.enumerated_game import cache_path
+from spiel_cfr.games.compiling import cache_path
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 
@@ -62,7 +62,7 @@ def test_an_unwritable_folder_is_found_before_the_walk(
   def walk(*arguments: Any) -> None:
     raise AssertionError("walked")
 
-  monkeypatch.setattr(compiling, "enumerated_game", walk)
+  monkeypatch.setattr(compiling, "enumerate_game", walk)
   file = tmp_path / "file"
   file.touch()
   for folder in (file, file / "folder", "/proc/none"):

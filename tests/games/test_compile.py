@@ -16,8 +16,9 @@ from spiel_cfr import errors, policies
 from spiel_cfr._numba.sort_columns import lexicographic_order
 from spiel_cfr._util import memory
 from spiel_cfr.evaluation import evaluate
+from spiel_cfr.games import compiling
 from spiel_cfr.games.compiled import enumerated_game
-from spiel_cfr.games.openspiel import size_limits, walk
+from spiel_cfr.games.openspiel import size_limits, terminal_histories
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
 
@@ -235,15 +236,15 @@ def test_max_nodes_must_be_a_positive_integer(bad):
 @pytest.mark.parametrize(("distinct", "most"), [(20_000, 3), (1000, 10)])
 def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most):
   """However many there are, and whether most of them are kept or few; and in little room."""
-  monkeypatch.setattr(walk, "_MERGE_EVERY", 16)
+  monkeypatch.setattr(terminal_histories, "_MERGE_EVERY", 16)
   lengths = []
 
   def order(rows):
     lengths.append(len(rows[0]))
     return lexicographic_order(rows)
 
-  monkeypatch.setattr(walk, "lexicographic_order", order)
-  leaves = walk._Leaves(3)
+  monkeypatch.setattr(terminal_histories, "lexicographic_order", order)
+  leaves = terminal_histories.TerminalHistories(3)
   sequences = np.arange(20_000) * 7919 % distinct
   for some in np.split(sequences, 2000):
     leaves.new_sequences += [int(each) << 64 | int(each) + 1 for each in some]
@@ -265,13 +266,13 @@ def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most
 # is traced as it is collected and laid out.
 _PEAK = """
 import sys, tracemalloc, numpy as np
-from spiel_cfr.compiled import enumerated
-from spiel_cfr.game import enumerate, loading, view
+from spiel_cfr.games import compiling
+from spiel_cfr.games.openspiel import game_view, loading, terminal_histories, walk as walking
 name, walks_traced = sys.argv[1], sys.argv[2] == "all"
 def walked(name):
-  return enumerate.enumerate_game(view.GameView(loading.load_game(name)), 10**9, 10**12, False)
+  return walking.enumerate_game(game_view.GameView(loading.load_game(name)), 10**9, 10**12, False)
 def laid_out(walk, leaves):
-  return enumerated.lay_out(walk.parents, walk.num_actions, *leaves)
+  return compiling.lay_out(walk.parents, walk.num_actions, *leaves)
 # Kernels that are loaded when they are first needed are not the game's.
 walk = walked("kuhn_poker(players=3)")
 laid_out(walk, (walk.leaf_sequences, walk.leaf_payoffs))
@@ -286,7 +287,7 @@ if walks_traced:
   leaves = walk.leaf_sequences, walk.leaf_payoffs
   walk.leaf_sequences = walk.leaf_payoffs = None
 else:
-  collected = enumerate._Leaves(columns.shape[1])
+  collected = terminal_histories.TerminalHistories(columns.shape[1])
   for some in np.array_split(shuffled, 1 + len(columns) // 4096):
     collected.new_sequences += [int.from_bytes(each.tobytes(), "little") for each in columns[some]]
     collected.new_returns += payoffs[some].tolist()
@@ -367,7 +368,7 @@ def test_saving_is_all_or_nothing(tmp_path, monkeypatch):
 def test_damaged_files(tmp_path, monkeypatch, damage):
   path = tmp_path / "game.npz"
   if damage == "newer":
-    monkeypatch.setattr(enumerated_game, "_FORMAT", 9)
+    monkeypatch.setattr(enumerated_game, "FORMAT", 9)
   spiel_cfr.compile_game("kuhn_poker").save(path)
   content = path.read_bytes()
   if damage == "truncated":
@@ -390,7 +391,7 @@ def test_cache(tmp_path, monkeypatch):
   first = spiel_cfr.compile_game("kuhn_poker(players=3)", cache_dir=tmp_path / "cache")
   walks = []
   monkeypatch.setattr(
-    enumerated_game,
+    compiling,
     "enumerate_game",
     lambda *arguments: walks.append(1) or enumerate_game(*arguments),
   )
@@ -398,7 +399,7 @@ def test_cache(tmp_path, monkeypatch):
   assert not walks
   spiel_cfr.compile_game("kuhn_poker(players=4)", cache_dir=tmp_path / "cache")
   assert len(walks) == 1
-  monkeypatch.setattr(enumerated_game.importlib.metadata, "version", lambda name: "1000.0")
+  monkeypatch.setattr(compiling.importlib.metadata, "version", lambda name: "1000.0")
   spiel_cfr.compile_game("kuhn_poker(players=3)", cache_dir=tmp_path / "cache")
   assert len(walks) == 2
   for file in (tmp_path / "cache").iterdir():

@@ -48,7 +48,7 @@ def test_estimates_are_near_the_truth(name):
 
 def test_one_line():
   found = spiel_cfr.estimate_size("leduc_poker", seconds=60)
-  assert isinstance(found, spiel_cfr.SizeEstimate)
+  assert isinstance(found, spiel_cfr.games.SizeEstimate)
   for text in (repr(found), str(found)):
     assert "\n" not in text
     assert "9," in text
@@ -60,7 +60,7 @@ def test_one_line():
 
 @pytest.mark.parametrize("name", ["bargaining", "connect_four", "chess", "phantom_ttt"])
 def test_hopeless_games_are_refused_at_once(name):
-  spiel_cfr.load_game(name)
+  spiel_cfr.games.load_game(name)
   with pytest.raises(errors.GameTooLargeError, match="far too large") as caught:
     spiel_cfr.compile_game(name, progress=False)
   for words in ("states", "infosets", "MiB", "max_nodes=20,000,000", "ExternalSamplingSolver"):
@@ -94,7 +94,7 @@ def test_fewest_states_are_certain():
 
 
 def test_thousand_moves_overflow_into_infinity():
-  found = estimate_view(GameView(spiel_cfr.load_game("go")), 0.1, 2)
+  found = estimate_view(GameView(spiel_cfr.games.load_game("go")), 0.1, 2)
   assert math.isinf(found.states.value)
   assert "more than 1e308" in str(found)
 
@@ -122,8 +122,9 @@ def test_refused_games_give_their_memory_back(monkeypatch):
 
 def test_progress_off_a_terminal():
   program = (
-    "import spiel_cfr\nfrom spiel_cfr.game import enumerate, watch\nwatch._SECONDS_BETWEEN_LINES = 0.0\n"
-    "enumerate._CHECK_EVERY = 1000\n"
+    "import spiel_cfr\nfrom spiel_cfr.games.openspiel import size_limits, walk\n"
+    "size_limits._SECONDS_BETWEEN_LINES = 0.0\n"
+    "walk._CHECK_EVERY = 1000\n"
     "spiel_cfr.compile_game('liars_dice(dice_sides=4)', progress={})"
   )
   outputs = {

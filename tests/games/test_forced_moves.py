@@ -127,5 +127,7 @@ def test_everybody_is_named():
   for infostate, row in game.rows.items():
     if forced[row]:
       assert list(
-        spiel_cfr.policy.to_dict(game, solver.average_probabilities())[infostate].values()
+        spiel_cfr.policies.open_spiel.to_dict(game, solver.average_probabilities())[
+          infostate
+        ].values()
       ) == [1.0]

@@ -20,7 +20,7 @@ def keep_two(state, actions):
 
 def _turn_endgame(**options):
   game = poker_games.random_endgame(1, 3, poker_games.TURN).load()
-  return spiel_cfr.compile_public_game(game, poker_games.check_or_pot, **options)
+  return spiel_cfr.poker.compile_public_game(game, poker_games.check_or_pot, **options)
 
 
 GAMES = {
@@ -28,8 +28,10 @@ GAMES = {
   "typed patterns": lambda: spiel_cfr.compile_game("leduc_poker"),
   "filtered": lambda: spiel_cfr.compile_game("leduc_poker", action_filter=keep_two),
   "random": lambda: spiel_cfr.compile_game(random_games.random_game(3, zero_sum=False)),
-  "vector form": lambda: spiel_cfr.compile_public_game("leduc_poker", keep_two),
-  "parts": lambda: spiel_cfr.compile_public_game("leduc_poker", partitioned=True, num_threads=2),
+  "vector form": lambda: spiel_cfr.poker.compile_public_game("leduc_poker", keep_two),
+  "parts": lambda: spiel_cfr.poker.compile_public_game(
+    "leduc_poker", partitioned=True, num_threads=2
+  ),
   "endgame": lambda: _turn_endgame(partitioned=False),
   "endgame in parts": lambda: _turn_endgame(partitioned=True),
 }

@@ -27,7 +27,7 @@ def without_raises(state, actions):
 @pytest.mark.parametrize("name", ["leduc_poker", "kuhn_poker"])
 def test_trees_of_all_forms_are_the_same(name, action_filter):
   enumerated = spiel_cfr.compile_game(name, action_filter=action_filter)
-  vector = spiel_cfr.compile_public_game(name, action_filter)
+  vector = spiel_cfr.poker.compile_public_game(name, action_filter)
   trees = [histories_of(compiled) for compiled in (enumerated, vector)]
   assert trees[0][1] == trees[1][1]
   for ours, theirs in zip(trees[0][0], trees[1][0], strict=True):
@@ -40,7 +40,7 @@ def test_trees_of_all_forms_are_the_same(name, action_filter):
 
 
 def test_an_endgame_has_the_histories_of_possible_deals():
-  compiled = spiel_cfr.compile_public_game(
+  compiled = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(1, 5).load(), poker_games.check_or_pot
   )
   tree, _ = histories_of(compiled)

@@ -124,5 +124,5 @@ def test_errors_name_what_works():
   assert "history" not in str(caught.value)
   with pytest.raises(errors.ImperfectRecallError, match=r'Monte Carlo.*engine="states"'):
     spiel_cfr.compile_game("dark_hex_ir(num_rows=2,num_cols=2)")
-  with pytest.warns(spiel_cfr.ImperfectRecallWarning):
+  with pytest.warns(spiel_cfr.mccfr.ImperfectRecallWarning):
     spiel_cfr.ExternalSamplingSolver("dark_hex_ir(num_rows=2,num_cols=2)", seed=1).run(50)

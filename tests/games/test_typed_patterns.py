@@ -13,12 +13,21 @@ import random_games
 import spiel_cfr
 from spiel_cfr._numba.arrays import aligned_zeros
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.games.compiled import enumerated_game
-from spiel_cfr.games.payoffs import build_payoff, private_types
-from spiel_cfr.games.payoffs.build_payoff import quickest
-from spiel_cfr.games.payoffs.leaf_rows import LeafRows
-from spiel_cfr.games.payoffs.sorted_patterns import SortedPatterns
+from spiel_cfr.games import compiling
+from spiel_cfr.games.payoffs import private_types, typed_patterns
+from spiel_cfr.games.payoffs.leaf_rows import LeafRows, Leaves
+from spiel_cfr.games.payoffs.payoff import (
+  END_ROW,
+  END_RUN,
+  FIRST_ENTRY,
+  FIRST_ROW,
+  LEAVES,
+  LENGTH,
+  rows_of,
+)
+from spiel_cfr.games.payoffs.typed_gradient import PATTERN, TYPES, WIDTH
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
+from spiel_cfr.games.sequence_form.treeplex import check_treeplexes
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"
 
@@ -32,7 +41,7 @@ def compile_as(form, game):
     blocks = private_types.find_blocks(leaf_sequences, treeplexes, states)
     return TypedPatterns.build(blocks, leaf_payoffs, treeplexes)
 
-  with unittest.mock.patch.object(enumerated_game, "build_payoff", build_payoff):
+  with unittest.mock.patch.object(compiling, "build_payoff", build):
     return spiel_cfr.compile_game(game)
 
 
@@ -165,52 +174,42 @@ def test_gradients_of_games_without_types(num_players):
     assert_gradients_agree(*compile_both(game))
 
 
-def assert_sorted_payoffs_agree(game):
-  """What iterations read has the same gradients, to the bit, and the same leaves."""
-  for compiled in compile_both(game):
-    payoff = quickest(compiled.payoff)
-    assert (payoff is compiled.payoff) == (compiled.num_players > 2)
-    assert payoff.num_leaves == compiled.num_leaves
-    for seed, player in itertools.product(range(3), range(compiled.num_players)):
-      sequence = random_strategy(compiled, seed)
-      expected, found = aligned_zeros(2, compiled.end)
-      found[:] = 7.0
-      compiled.payoff.gradient_into(player, sequence, expected)
-      payoff.gradient_into(player, sequence, found)
-      for other, treeplex in enumerate(compiled.treeplexes):
-        for sequences, _ in treeplex.blocks():
-          wanted = expected[sequences] if other == player else np.full(sequences.shape, 7.0)
-          np.testing.assert_array_equal(found[sequences], wanted)
-    if isinstance(payoff, SortedPatterns):
-      for one, other in zip(payoff.leaves(1), compiled.payoff.leaves(1), strict=True):
-        np.testing.assert_array_equal(one, other)
-      with pytest.raises(ValueError, match="not kept in files"):
-        payoff.check(compiled.treeplexes, np.ones(compiled.end, bool))
-
-
-@every_game
-def test_sorted_payoffs_are_the_same(make):
-  assert_sorted_payoffs_agree(make())
-
-
-def test_sorted_payoffs_of_games_without_types():
-  for seed in range(15):
-    assert_sorted_payoffs_agree(random_games.random_game(seed, 2, zero_sum=seed % 2 == 0))
+@pytest.mark.parametrize("num_others", [1, 2, 3])
+@pytest.mark.parametrize("longest", [3, 12, 90])
+def test_leaf_rows_are_sums_over_leaves(num_others, longest):
+  """Of rows of all lengths, side by side and alone, of one player after the other."""
+  rng = np.random.default_rng(longest)
+  bounds = [(player * 200, (player + 1) * 200) for player in range(num_others + 1)]
+  listed = []
+  for root, end in bounds:
+    own = np.repeat(np.arange(root, end), rng.integers(0, longest, 200))
+    rng.shuffle(own)
+    others = rng.integers(0, bounds[-1][1], (num_others, len(own))).astype(np.uint32)
+    listed.append(Leaves(own.astype(np.uint32), others, rng.normal(size=len(own))))
+  payoff, sequence = LeafRows.of_leaves(listed, bounds), rng.random(bounds[-1][1])
+  for player, ((root, end), leaves) in enumerate(zip(bounds, listed, strict=True)):
+    expected, found = np.full((2, len(sequence)), 7.0)
+    expected[root:end] = 0.0
+    np.add.at(expected, leaves.own, leaves.values * sequence[leaves.others].prod(axis=0))
+    payoff.gradient_into(player, sequence, found)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+    order = np.argsort(leaves.own, kind="stable")
+    for one, other in zip(payoff.leaves(player), leaves, strict=True):
+      np.testing.assert_array_equal(one, other[..., order])
 
 
 def assert_gains_agree(game):
   """Losses count as nothing, also where a pattern's factor is negative; returns how many factors are."""
   rows, typed = compile_both(game)
   clipped = LeafRows(rows.payoff.arrays._replace(values=np.maximum(rows.payoff.arrays.values, 0)))
-  for payoff in (typed.payoff.gains(), quickest(typed.payoff).gains()):
-    for seed, player in itertools.product(range(2), range(2)):
-      sequence, (expected, found) = random_strategy(rows, seed), aligned_zeros(2, rows.end)
-      clipped.gradient_into(player, sequence, expected)
-      payoff.gradient_into(player, sequence, found)
-      for sequences, _ in rows.treeplexes[player].blocks():
-        np.testing.assert_allclose(found[sequences], expected[sequences], atol=1e-12, rtol=1e-12)
-  _, _, others, values = typed.payoff.arrays
-  return np.count_nonzero(values[len(values) - len(others) :] < 0)
+  payoff = typed.payoff.gains()
+  for seed, player in itertools.product(range(2), range(2)):
+    sequence, (expected, found) = random_strategy(rows, seed), aligned_zeros(2, rows.end)
+    clipped.gradient_into(player, sequence, expected)
+    payoff.gradient_into(player, sequence, found)
+    for sequences, _ in rows.treeplexes[player].blocks():
+      np.testing.assert_allclose(found[sequences], expected[sequences], atol=1e-12, rtol=1e-12)
+  return np.count_nonzero(typed.payoff.arrays.values < 0)
 
 
 @pytest.mark.parametrize(
@@ -227,11 +226,16 @@ def test_gains_of_games_without_types():
 
 
 def test_patterns_that_stay_in_no_cache_are_read_in_their_order(monkeypatch):
-  typed = compile_as(TypedPatterns.form, "leduc_poker")
-  monkeypatch.setattr(build_payoff, "_CACHED", typed.payoff.arrays.values.nbytes)
-  assert quickest(typed.payoff).form == "sorted patterns"
-  monkeypatch.setattr(build_payoff, "_CACHED", typed.payoff.arrays.values.nbytes - 1)
-  assert quickest(typed.payoff) is typed.payoff
+  by_pattern = compile_as(TypedPatterns.form, "leduc_poker")
+  monkeypatch.setattr(typed_patterns, "_CACHED", by_pattern.payoff.arrays.patterns.nbytes - 1)
+  in_order = compile_as(TypedPatterns.form, "leduc_poker")
+  assert (np.diff(in_order.payoff.arrays.rows.astype(int)) > 0).all()
+  assert len(by_pattern.payoff.arrays.runs) < len(in_order.payoff.arrays.runs) / 3
+  for player in range(2):
+    sequence, (one, other) = random_strategy(in_order, 0), aligned_zeros(2, in_order.end)
+    by_pattern.payoff.gradient_into(player, sequence, one)
+    in_order.payoff.gradient_into(player, sequence, other)
+    np.testing.assert_array_equal(one, other)
 
 
 def leaf_table(compiled, player):
@@ -348,7 +352,7 @@ def test_public_states_are_the_classes_of_infosets_that_share_sequences_of_other
 
 def num_patterns(compiled):
   """How many squares of payoffs there are, which is how many patterns if there are two players."""
-  return int(compiled.payoff.arrays.table[0, 2]) // LANES**2
+  return len(compiled.payoff.arrays.patterns) // LANES**2
 
 
 def test_liars_dice_has_one_pattern_a_bid():
@@ -364,22 +368,15 @@ def test_factors_share_patterns():
   assert num_patterns(compiled) <= 3 * compiled.num_players + 2 < ends
 
 
-def squares_of(compiled):
-  """Returns where the list of squares begins in `rows`, and the squares themselves."""
-  table, _, _, values = compiled.payoff.arrays
-  squares = values[: int(table[0, 2])].reshape(-1, LANES, LANES)
-  return 2 * int(table[-1, 1]) + 2, squares
-
-
 @pytest.mark.parametrize("num_types", [(9, 2, 10), (8, 2, 2), (2, 3, 2, 2)])
 def test_squares_that_are_alike_are_kept_once(num_types):
   compiled = compile_as("typed patterns", typed_game(12, num_types, impossible=0.8))
-  begin, squares = squares_of(compiled)
-  places = compiled.payoff.arrays.rows[begin:]
+  arrays = compiled.payoff.arrays
+  places, squares = arrays.squares, arrays.patterns.reshape(-1, LANES, LANES)
   assert len(squares) < len(places)
-  table, rows, others, _ = compiled.payoff.arrays
-  for begin_row, end_row in table[:, :2].astype(int):
-    lines = others[rows[2 * begin_row + 1] : rows[2 * end_row + 1]].astype(int)
+  for player in range(len(num_types)):
+    _, lengths, first = rows_of(arrays, player)
+    lines = arrays.others[first : first + lengths.sum()].astype(int)
     used = {
       int(place) // 2 for line in lines for place in places[line[0] : line[0] + line[1:-1:2].prod()]
     }
@@ -391,44 +388,62 @@ def test_squares_that_are_alike_are_kept_once(num_types):
   assert any(places % 2) == (sorted(num_types)[-2] >= LANES)
 
 
+DAMAGES = {
+  # Of all forms: the array, where in it, what is added there, and what is then not true.
+  "player": ("players", (0, END_RUN), 1, "players' runs are end to end"),
+  "end": ("players", (-1, END_RUN), -1, "players' runs are end to end"),
+  "run": ("runs", (0, 1), 1, "runs are end to end"),
+  "entry": ("runs", (0, 2), 1, "entries of runs are end to end"),
+  "length": ("runs", (0, 3), 1, "runs have all entries"),
+  "row": ("rows", (0,), 1 << 30, "leaves are in treeplexes"),
+  "other": ("others", (0, 0), 1 << 30, "are in treeplexes|patterns are there"),
+  "leaves": ("players", (0, LEAVES), 1 << 20, "are counted"),
+}
+DAMAGES_OF_TWO = {
+  "types": ("runs", (0, TYPES), LANES, "rows are cut"),
+  "width": ("runs", (-1, WIDTH), -2, "patterns are no wider"),
+  "last": ("others", (0, -1), 1 << 30, "leaves are in treeplexes"),
+}
+DAMAGES_OF_THREE = {
+  "types": ("runs", (0, TYPES), LANES, "rows are cut"),
+  "place": ("squares", (-1,), 1 << 20, "squares are there"),
+  "width": ("others", (0, 1), LANES + 1, "rows are cut|others' rows"),
+}
+DAMAGED = {
+  "kuhn_poker": DAMAGES,
+  "leduc_poker": DAMAGES | DAMAGES_OF_TWO,
+  "types 9 8 10": DAMAGES | DAMAGES_OF_THREE,
+}
+
+
 @pytest.mark.parametrize(
-  ("damage", "message"),
-  [
-    ("place", "squares are there"),
-    ("mark", "marked"),
-    ("pattern", "patterns are there"),
-    ("width", "rows are cut"),
-    ("short", "the table has all rows"),
-    ("long", "the table has all rows"),
-  ],
+  ("game", "damage"), [(game, damage) for game, damages in DAMAGED.items() for damage in damages]
 )
-def test_lists_of_squares_are_checked(damage, message):
-  compiled = compile_as(
-    "typed patterns", "leduc_poker" if damage == "long" else typed_game(7, (9, 8, 10))
-  )
-  real = np.zeros(compiled.end, bool)
-  for treeplex in compiled.treeplexes:
-    real[treeplex.root] = True
-    for sequences, _ in treeplex.blocks():
-      real[sequences] = True
+def test_arrays_are_checked(game, damage):
+  compiled = spiel_cfr.compile_game(typed_game(7, (9, 8, 10)) if " " in game else game)
+  real = check_treeplexes(compiled.treeplexes)
   compiled.payoff.check(compiled.treeplexes, real)
-  begin, squares = squares_of(compiled)
-  rows, others = compiled.payoff.arrays.rows.copy(), compiled.payoff.arrays.others.copy()
-  if damage == "place":
-    rows[-1] = 2 * len(squares)
-  elif damage == "mark":
-    rows[begin + np.flatnonzero(rows[begin:] % 2)[0]] -= 1
-  elif damage == "pattern":
-    others[0, 0] = len(rows) - begin - others[0, 1] + 1
-  elif damage == "width":
-    others[0, 1] = LANES + 1
-  elif damage == "short":
-    rows = rows[: begin - 2]
-  else:
-    rows = np.append(rows, np.uint32(0))
-  arrays = compiled.payoff.arrays._replace(rows=rows, others=others)
+  name, place, added, message = DAMAGED[game][damage]
+  array = getattr(compiled.payoff.arrays, name).copy()
+  with np.errstate(over="ignore"):
+    array[place] += np.array(added).astype(array.dtype)
+  payoff = type(compiled.payoff)(compiled.payoff.arrays._replace(**{name: array}))
   with pytest.raises(ValueError, match=message):
-    TypedPatterns(arrays).check(compiled.treeplexes, real)
+    payoff.check(compiled.treeplexes, real)
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_rows_of_a_run_have_the_same_patterns(length):
+  compiled = spiel_cfr.compile_game("leduc_poker")
+  arrays = compiled.payoff.arrays
+  rows = arrays.runs[:, END_ROW] - arrays.runs[:, FIRST_ROW]
+  run = arrays.runs[(arrays.runs[:, LENGTH] == length) & (rows > 1)][0]
+  others = arrays.others.copy()
+  others[int(run[FIRST_ENTRY]) + length, PATTERN] += 1
+  with pytest.raises(ValueError, match=r"rows of a run have the same patterns|no wider"):
+    TypedPatterns(arrays._replace(others=others)).check(
+      compiled.treeplexes, check_treeplexes(compiled.treeplexes)
+    )
 
 
 def test_payoffs_that_differ_a_little_are_told_apart():

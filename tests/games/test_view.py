@@ -1,7 +1,6 @@
 """A view shows every walker the same game, and OpenSpiel's own Python algorithms too."""
 
 import copy
-import functools
 import itertools
 import operator
 import pickle
@@ -10,7 +9,6 @@ import numpy as np
 import poker_games
 import pyspiel
 import pytest
-import random_games
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
@@ -162,44 +160,10 @@ def test_first_states_are_of_the_view():
     first_states(view, [[*infostates[0], "nowhere"], infostates[1]])
 
 
-@pytest.mark.parametrize(
-  "make",
-  [
-    lambda: spiel_cfr.compile_game("leduc_poker"),
-    lambda: spiel_cfr.compile_game("leduc_poker", action_filter=drop_first),
-    lambda: spiel_cfr.lossless_abstraction("leduc_poker"),
-    lambda: spiel_cfr.compile_game("kuhn_poker(players=3)"),
-    # Simultaneous moves, and perfect information.
-    lambda: spiel_cfr.compile_game("goofspiel(num_cards=3)"),
-    lambda: spiel_cfr.compile_game("tic_tac_toe", action_filter=lambda _, legal: legal[:2]),
-    *[
-      functools.partial(spiel_cfr.compile_game, random_games.random_game(seed, 2 + seed % 2))
-      for seed in range(4)
-    ],
-  ],
-)
-def test_the_first_histories_are_those_of_a_walk(make):
-  game = make()
-  noted, walked = game.first_states(), first_states(game.view, game.infostates)
-  assert [state.history() for state in noted] == [state.history() for state in walked]
-  assert [str(state) for state in noted] == [str(state) for state in walked]
-
-
-def test_games_without_first_histories_are_walked_for_them(tmp_path):
-  game = spiel_cfr.compile_game("leduc_poker")
-  game.save(tmp_path / "game.npz")
-  read = spiel_cfr.load_compiled_game(tmp_path / "game.npz")
-  copied = pickle.loads(pickle.dumps(game))
-  expected = [str(state) for state in game.first_states()]
-  for other in (read, copied):
-    assert [str(state) for state in other.first_states()] == expected
-  assert read.digest == game.digest
-
-
 def test_compiled_games_have_a_view(tmp_path):
   for compiled in (
     spiel_cfr.compile_game("leduc_poker", action_filter=drop_first),
-    spiel_cfr.compile_public_game("leduc_poker", drop_first),
+    spiel_cfr.poker.compile_public_game("leduc_poker", drop_first),
   ):
     assert compiled.view.action_filter is drop_first
     assert compiled.game is compiled.view.game

@@ -26,7 +26,7 @@ WITHOUT_CHANCE = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
 def test_without_chance_chance_sampling_is_the_full_width_solver(
   minimizer: RegretMinimizer | None, power: float, full_width: Any
 ) -> None:
-  sampled = spiel_cfr.ChanceSamplingSolver(
+  sampled = spiel_cfr.mccfr.ChanceSamplingSolver(
     WITHOUT_CHANCE, minimizer=minimizer, average_weights=power
   )
   exact = full_width(WITHOUT_CHANCE)
@@ -44,7 +44,9 @@ def test_without_chance_chance_sampling_is_the_full_width_solver(
 
 def test_discounted_regret_matching_plus_is_that_of_the_full_width_solver() -> None:
   minimizer = RegretMatching.discounted_plus(1.5)
-  sampled = spiel_cfr.ChanceSamplingSolver(WITHOUT_CHANCE, minimizer=minimizer, average_weights=1.0)
+  sampled = spiel_cfr.mccfr.ChanceSamplingSolver(
+    WITHOUT_CHANCE, minimizer=minimizer, average_weights=1.0
+  )
   exact = spiel_cfr.FullWidthSolver(WITHOUT_CHANCE, minimizer, average_weights=1.0)
   sampled.run(50)
   exact.run(50)
@@ -90,7 +92,7 @@ def test_a_full_average_is_the_average_of_the_strategies() -> None:
 def test_importance_weights_are_constant_with_two_players_and_uniform_chance(game: str) -> None:
   simple, weighted = (
     spiel_cfr.ExternalSamplingSolver(game, average_type, seed=9, average_weights=1.0)
-    for average_type in (spiel_cfr.AverageType.SIMPLE, samplers.IMPORTANCE)
+    for average_type in (spiel_cfr.mccfr.AverageType.SIMPLE, samplers.IMPORTANCE)
   )
   simple.run(1000)
   weighted.run(1000)

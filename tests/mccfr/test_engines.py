@@ -88,7 +88,7 @@ def test_games_too_large_to_compile_are_sampled_by_states() -> None:
 def test_imperfect_recall_is_sampled_with_a_warning(game: str) -> None:
   solver = spiel_cfr.OutcomeSamplingSolver(game, seed=1)
   assert solver.engine == "states"
-  with pytest.warns(spiel_cfr.ImperfectRecallWarning, match="imperfect recall"):
+  with pytest.warns(spiel_cfr.mccfr.ImperfectRecallWarning, match="imperfect recall"):
     solver.run(200)
   with warnings.catch_warnings():
     warnings.simplefilter("error")

@@ -43,23 +43,27 @@ FORMS: dict[str, tuple[Callable[[], Any], Callable[[], spiel_cfr.CompiledGame]]]
     lambda: _enumerated("kuhn_poker(players=3)", _few),
   ),
   "vector form": (
-    lambda: spiel_cfr.compile_public_game("leduc_poker"),
+    lambda: spiel_cfr.poker.compile_public_game("leduc_poker"),
     lambda: _enumerated("leduc_poker"),
   ),
   "vector form, filtered": (
-    lambda: spiel_cfr.compile_public_game("leduc_poker", _few),
+    lambda: spiel_cfr.poker.compile_public_game("leduc_poker", _few),
     lambda: _enumerated("leduc_poker", _few),
   ),
   "vector form of universal_poker": (
-    lambda: spiel_cfr.compile_public_game(poker_games.UNIVERSAL_POKER[0]),
+    lambda: spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0]),
     lambda: _enumerated(poker_games.UNIVERSAL_POKER[0]),
   ),
   "river endgame": (
-    lambda: spiel_cfr.compile_public_game(_endgame(poker_games.RIVER), poker_games.check_or_pot),
+    lambda: spiel_cfr.poker.compile_public_game(
+      _endgame(poker_games.RIVER), poker_games.check_or_pot
+    ),
     lambda: _enumerated(_endgame(poker_games.RIVER), poker_games.check_or_pot),
   ),
   "turn endgame": (
-    lambda: spiel_cfr.compile_public_game(_endgame(poker_games.TURN), poker_games.check_or_pot),
+    lambda: spiel_cfr.poker.compile_public_game(
+      _endgame(poker_games.TURN), poker_games.check_or_pot
+    ),
     lambda: _enumerated(_endgame(poker_games.TURN), poker_games.check_or_pot),
   ),
 }

@@ -24,9 +24,9 @@ class _NoRegretMatching(RegretMinimizer):
     (lambda: spiel_cfr.OutcomeSamplingSolver("kuhn_poker", float("nan")), "epsilon"),
     (lambda: spiel_cfr.OutcomeSamplingSolver("kuhn_poker", "0.5"), "epsilon"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.OutcomeSamplingSolver("kuhn_poker", baseline_rate=-1), "baseline_rate"),
-    (lambda: spiel_cfr.AverageStrategySamplingSolver("kuhn_poker", 0.0), "epsilon"),
-    (lambda: spiel_cfr.AverageStrategySamplingSolver("kuhn_poker", beta=-1.0), "beta"),
-    (lambda: spiel_cfr.AverageStrategySamplingSolver("kuhn_poker", tau=np.inf), "tau"),
+    (lambda: spiel_cfr.mccfr.AverageStrategySamplingSolver("kuhn_poker", 0.0), "epsilon"),
+    (lambda: spiel_cfr.mccfr.AverageStrategySamplingSolver("kuhn_poker", beta=-1.0), "beta"),
+    (lambda: spiel_cfr.mccfr.AverageStrategySamplingSolver("kuhn_poker", tau=np.inf), "tau"),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", "MEAN"), "average_type"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", average_weights=-1.0), "power"),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="fast"), "engine"),  # type: ignore[arg-type]
@@ -68,10 +68,10 @@ def test_runs_and_traces(tmp_path: Any) -> None:
   solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker")
   path = tmp_path / "trace.jsonl"
   result = spiel_cfr.run(
-    solver, target_exploitability=0.01, traces=[spiel_cfr.open_trace(path)], progress=False
+    solver, target_exploitability=0.01, traces=[spiel_cfr.runs.open_trace(path)], progress=False
   )
   assert result.reason == "target"
-  rows = spiel_cfr.read_trace(path).rows
+  rows = spiel_cfr.runs.read_trace(path).rows
   assert rows[-1].iteration == solver.iteration
   assert rows[-1].nodes_touched == solver.nodes_touched
   assert rows[-1].exploitability == solver.exploitability() <= 0.01

@@ -19,7 +19,7 @@ def test_tracker_notes_what_infosets_do(engine: Any, tmp_path: Any) -> None:
   path = tmp_path / "notes.jsonl"
   options: Any = {"minimizer": RegretMatching.discounted(1.0, 1.0), "seed": 4, "engine": engine}
   solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", **options)
-  tracker = spiel_cfr.Tracker(solver, r"Private: 5.*Round 1", every=40, path=path)
+  tracker = spiel_cfr.mccfr.Tracker(solver, r"Private: 5.*Round 1", every=40, path=path)
   tracker.run(30)
   tracker.run(100)
   untracked = spiel_cfr.ExternalSamplingSolver("leduc_poker", **options)
@@ -46,7 +46,7 @@ def test_tracker_notes_what_infosets_do(engine: Any, tmp_path: Any) -> None:
 def test_tracked_regrets_are_discounted_where_samples_have_not_been() -> None:
   minimizer = RegretMatching.discounted(1.0, 1.0)
   solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", minimizer=minimizer)
-  tracker = spiel_cfr.Tracker(solver, every=1)
+  tracker = spiel_cfr.mccfr.Tracker(solver, every=1)
   tracker.run(25)
   assert solver.iteration == 25
   by_name = collections.defaultdict(list)
@@ -69,7 +69,9 @@ def test_tracker_takes_a_list_a_pattern_or_all() -> None:
     ("^0p", {"0pb", "0p"}),
     (None, set(spiel_cfr.compile_game("kuhn_poker").rows)),
   ):
-    tracker = spiel_cfr.Tracker(spiel_cfr.OutcomeSamplingSolver("kuhn_poker"), infosets, every=5)
+    tracker = spiel_cfr.mccfr.Tracker(
+      spiel_cfr.OutcomeSamplingSolver("kuhn_poker"), infosets, every=5
+    )
     tracker.run(5)
     assert {note.infostate for note in tracker.snapshots} == wanted
     assert len(tracker.snapshots) == 2 * len(wanted)
@@ -87,6 +89,6 @@ def test_tracker_takes_a_list_a_pattern_or_all() -> None:
 def test_tracker_names_bad_arguments(arguments: Any, message: str) -> None:
   solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker")
   with pytest.raises(errors.ArgumentError, match=message):
-    spiel_cfr.Tracker(solver, **arguments)
+    spiel_cfr.mccfr.Tracker(solver, **arguments)
   with pytest.raises(errors.ArgumentError, match="7pb"):
     solver.snapshot(0, "7pb")

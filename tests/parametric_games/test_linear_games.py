@@ -12,17 +12,10 @@ from open_spiel.python.algorithms import exploitability
 from scipy import optimize
 
 import spiel_cfr
-from spiel_cfr import (
-  TabularCFRSolver,
-  errors,
-  kuhn_bets,
-  leduc_bets,
-  linear_game,
-  optimize_parameters,
-  policies,
-)
+from spiel_cfr import TabularCFRSolver, errors, policies
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
 from spiel_cfr.games.sequence_form.blocks import block_kernel, expected_value, lanes
+from spiel_cfr.parametric_games import kuhn_bets, leduc_bets, linear_game, optimize_parameters
 
 
 @functools.cache
@@ -172,7 +165,7 @@ def test_transfer():
   solver = TabularCFRSolver(leduc()([2, 4, 2, 4]), alternating_updates=False)
   solver.run(300)
   other = leduc()([3, 3, 3, 3])
-  moved = spiel_cfr.transfer(solver, other)
+  moved = spiel_cfr.cfr.transfer(solver, other)
   assert type(moved) is TabularCFRSolver
   assert not moved.alternating_updates
   assert moved.compiled_game is other
@@ -233,8 +226,8 @@ def test_what_is_refused():
   with pytest.raises(errors.ArgumentError, match="same shape"):
     linear_game("kuhn_poker", lambda state: [[1.0]])
   with pytest.raises(errors.ArgumentError, match="full-width"):
-    spiel_cfr.transfer(spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=0), "kuhn_poker")
+    spiel_cfr.cfr.transfer(spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=0), "kuhn_poker")
   with pytest.raises(errors.PolicyError, match="another game"):
-    spiel_cfr.transfer(spiel_cfr.CFRSolver("kuhn_poker"), "leduc_poker")
+    spiel_cfr.cfr.transfer(spiel_cfr.CFRSolver("kuhn_poker"), "leduc_poker")
   with pytest.raises(errors.ArgumentError, match="full-width"):
     optimize_parameters(kuhn(), [1.0], solver="external_sampling")

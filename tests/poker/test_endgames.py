@@ -118,7 +118,7 @@ def test_memory_estimate():
   game = endgame.load()
   for options in ({"dtype": "float64"}, {"dtype": "float32"}, {"partitioned": False}):
     options = {"partitioned": True} | options
-    compiled = spiel_cfr.compile_public_game(game, bet_filters.few_bets, **options)
+    compiled = spiel_cfr.poker.compile_public_game(game, bet_filters.few_bets, **options)
     estimate = compiled.memory_estimate()
     solver = spiel_cfr.DCFRSolver(compiled)
     arrays = [value for value in solver.state_dict().values() if isinstance(value, np.ndarray)]
@@ -128,7 +128,7 @@ def test_memory_estimate():
 
 @pytest.fixture(scope="module")
 def solved():
-  game = spiel_cfr.compile_public_game(
+  game = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(4, 60, poker_games.TURN).load(), bet_filters.few_bets
   )
   solver = spiel_cfr.DCFRSolver(game)
@@ -184,6 +184,6 @@ def test_range_grid_of_no_decision(solved, actions):
 
 
 def test_range_grid_of_another_game():
-  game = spiel_cfr.compile_public_game("leduc_poker")
+  game = spiel_cfr.poker.compile_public_game("leduc_poker")
   with pytest.raises(errors.ArgumentError, match="13 ranks"):
     range_grid(game, np.ones(game.end), [])

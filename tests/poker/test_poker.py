@@ -191,7 +191,7 @@ def test_suits_don_t_matter(partitioned):
   for index, hand in enumerate(hands):
     moved = tuple(sorted((hand // 4 * 4 + suits[hand % 4]).tolist()))
     renamed[:, order[moved]] = endgame.reaches[:, index]
-  other = spiel_cfr.Endgame(
+  other = spiel_cfr.poker.Endgame(
     endgame.round,
     "".join(new_suit.get(character, character) for character in board),
     endgame.pot,
@@ -437,10 +437,10 @@ def test_filtered_games_are_the_same_in_both_forms():
 
 def test_compile_game_chooses_the_vector_form_where_it_pays():
   assert isinstance(
-    spiel_cfr.compile_game(poker_games.random_endgame(9, 30).load()), spiel_cfr.PublicGame
+    spiel_cfr.compile_game(poker_games.random_endgame(9, 30).load()), spiel_cfr.poker.PublicGame
   )
   for game in ("kuhn_poker", "leduc_poker", poker_games.UNIVERSAL_POKER[0]):
-    assert not isinstance(spiel_cfr.compile_game(game), spiel_cfr.PublicGame)
+    assert not isinstance(spiel_cfr.compile_game(game), spiel_cfr.poker.PublicGame)
 
 
 def test_public_tree_checks_random_deals():

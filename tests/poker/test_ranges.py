@@ -54,7 +54,7 @@ def test_what_is_no_range_is_named(text):
 def test_a_hand_is_solved():
   typed = ranges.endgame("QQ+:0.5,AKs", "JJ+", board="7s9h9cTc2d", pot=2000, stack=1000)
   assert (typed.round, typed.stack) == (4, 2000)
-  game = spiel_cfr.compile_public_game(typed.load())
+  game = spiel_cfr.poker.compile_public_game(typed.load())
   solver = spiel_cfr.CFRPlusSolver(game)
   solver.run(200)
   assert typed.milli_big_blinds(solver.nash_conv()) < 100

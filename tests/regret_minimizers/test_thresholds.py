@@ -10,6 +10,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.regret_minimizers.oftrl import OFTRL, Hedge, observe_and_choose
+from spiel_cfr.stable_predictive import certificate
 
 
 def dropped(probabilities, mass):
@@ -172,7 +173,7 @@ def test_in_a_game_it_plays_fewer_actions_and_is_no_worse():
   game = spiel_cfr.compile_game("leduc_poker")
   shares = []
   for threshold in (1.0, 2.0):
-    solver = spiel_cfr.HedgeCFRSolver(game, 300.0, threshold=threshold)
+    solver = spiel_cfr.cfr.HedgeCFRSolver(game, 300.0, threshold=threshold)
     solver.run(300)
     played = np.concatenate(
       [solver.state.strategy[rows].ravel() for tree in game.treeplexes for rows, _ in tree.blocks()]
@@ -181,7 +182,7 @@ def test_in_a_game_it_plays_fewer_actions_and_is_no_worse():
     value = solver.exploitability()
   assert shares[0] == 0
   assert shares[1] > 0.2
-  plain = spiel_cfr.HedgeCFRSolver(game, 300.0)
+  plain = spiel_cfr.cfr.HedgeCFRSolver(game, 300.0)
   plain.run(300)
   assert value < plain.exploitability()
 
@@ -189,7 +190,7 @@ def test_in_a_game_it_plays_fewer_actions_and_is_no_worse():
 def test_what_is_refused():
   for threshold in (0.5, math.inf, math.nan):
     with pytest.raises(errors.ArgumentError, match="threshold"):
-      spiel_cfr.HedgeCFRSolver("kuhn_poker", threshold=threshold)
+      spiel_cfr.cfr.HedgeCFRSolver("kuhn_poker", threshold=threshold)
   for threshold in (-0.5, math.inf, math.nan):
     with pytest.raises(errors.ArgumentError, match="threshold"):
       OFTRL(np.ones(12), threshold=threshold)

@@ -332,7 +332,7 @@ def test_the_last_few_are_kept(kuhn: Any, tmp_path: pathlib.Path) -> None:
 
 
 def test_resuming_passes_over_damaged_files(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  checkpoints = spiel_cfr.Checkpoints(tmp_path, every=spiel_cfr.Powers(2), keep=3)
+  checkpoints = spiel_cfr.Checkpoints(tmp_path, every=spiel_cfr.runs.Powers(2), keep=3)
   spiel_cfr.run(spiel_cfr.CFRSolver(kuhn), 16, checkpoints=checkpoints, progress=False)
   newest, middle, oldest = checkpoints.paths()
   newest.write_bytes(newest.read_bytes()[:-1])
@@ -361,7 +361,7 @@ def test_later_checkpoints_are_not_replaced(kuhn: Any, tmp_path: pathlib.Path) -
   trace = tmp_path / "trace.csv"
 
   def run(solver: Any) -> None:
-    traces = [spiel_cfr.open_trace(trace)]
+    traces = [spiel_cfr.runs.open_trace(trace)]
     spiel_cfr.run(solver, 40, checkpoints=checkpoints, traces=traces, progress=False)
 
   run(spiel_cfr.CFRSolver(kuhn))
@@ -393,7 +393,7 @@ spiel_cfr.run(
   solver,
   20_000,
   checkpoints=checkpoints,
-  traces=[spiel_cfr.open_trace(folder + ".csv"), spiel_cfr.open_trace(folder + ".jsonl")],
+  traces=[spiel_cfr.runs.open_trace(folder + ".csv"), spiel_cfr.runs.open_trace(folder + ".jsonl")],
   progress=False,
 )
 """
@@ -411,7 +411,7 @@ def _results(folder: pathlib.Path) -> Any:
   checkpoints = {path.name: path.read_bytes() for path in folder.glob("*.npz")}
   rows = [
     [(row.iteration, row.nodes_touched, row.nash_conv) for row in trace.rows]
-    for trace in map(spiel_cfr.read_trace, (f"{folder}.csv", f"{folder}.jsonl"))
+    for trace in map(spiel_cfr.runs.read_trace, (f"{folder}.csv", f"{folder}.jsonl"))
   ]
   return checkpoints, rows
 

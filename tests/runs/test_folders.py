@@ -188,7 +188,7 @@ def test_new_folders_are_synced(kuhn: Any, tmp_path: pathlib.Path, monkeypatch: 
   spiel_cfr.compile_game("kuhn_poker", cache_dir=tmp_path / "c" / "d")
   assert {tmp_path, tmp_path / "c", tmp_path / "c" / "d"} <= synced
   synced.clear()
-  trace = spiel_cfr.open_trace(tmp_path / "e" / "trace.csv")
+  trace = spiel_cfr.runs.open_trace(tmp_path / "e" / "trace.csv")
   run(spiel_cfr.CFRSolver(kuhn), 2, None, traces=[trace])
   assert {tmp_path, tmp_path / "e"} <= synced
 

@@ -81,7 +81,7 @@ def test_late_iterations(make: Any, iteration: int) -> None:
   Monte Carlo solvers can't jump: what they remember of discounts is a sum over all iterations.
   """
   solver = make(spiel_cfr.compile_game("kuhn_poker"))
-  if isinstance(solver, spiel_cfr.SamplingSolver):
+  if isinstance(solver, spiel_cfr.mccfr.SamplingSolver):
     with pytest.raises(AttributeError, match="depends on all iterations"):
       solver.iteration = iteration
     return

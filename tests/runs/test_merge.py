@@ -25,7 +25,7 @@ def test_exploitability_is_convex(seed: int) -> None:
   game = spiel_cfr.compile_game(random_games.random_game(seed, max_histories=300))
   runs = solvers(game, 5)
   averages = [run.average_policy() for run in runs]
-  merged = spiel_cfr.merge(game, averages)
+  merged = spiel_cfr.runs.merge(game, averages)
   mean = np.mean([run.average_sequence_form() for run in runs], axis=0)
   found = policies.sequence_form(game, policies.from_policy(game, merged))
   np.testing.assert_allclose(found, mean, atol=1e-12)
@@ -38,13 +38,15 @@ def test_exploitability_is_convex(seed: int) -> None:
 def test_weights_and_kinds_of_policies() -> None:
   game = spiel_cfr.compile_game("kuhn_poker")
   one, other = solvers(game, 2)
-  merged = spiel_cfr.merge(
+  merged = spiel_cfr.runs.merge(
     game, [one.average_policy_dict(), other.tabular_average_policy()], [1, 3]
   )
   expected = 0.25 * one.average_sequence_form() + 0.75 * other.average_sequence_form()
   found = policies.sequence_form(game, policies.from_policy(game, merged))
   np.testing.assert_allclose(found, expected, atol=1e-14)
-  alone = spiel_cfr.merge("kuhn_poker", [one.average_policy(), other.average_policy()], [2.0, 0])
+  alone = spiel_cfr.runs.merge(
+    "kuhn_poker", [one.average_policy(), other.average_policy()], [2.0, 0]
+  )
   assert spiel_cfr.nash_conv(game, alone) == pytest.approx(one.nash_conv(), abs=1e-14)
 
 
@@ -52,9 +54,9 @@ def test_weights_and_kinds_of_policies() -> None:
 def test_weights_that_are_none(weights: Any) -> None:
   one = spiel_cfr.CFRSolver("kuhn_poker").average_policy()
   with pytest.raises(errors.ArgumentError):
-    spiel_cfr.merge("kuhn_poker", [one, one], weights)
+    spiel_cfr.runs.merge("kuhn_poker", [one, one], weights)
 
 
 def test_nothing_to_merge() -> None:
   with pytest.raises(errors.ArgumentError, match="0 policies"):
-    spiel_cfr.merge("kuhn_poker", [])
+    spiel_cfr.runs.merge("kuhn_poker", [])

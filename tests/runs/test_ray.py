@@ -65,7 +65,7 @@ start()
 """
 
 _SHARED = """
-with spiel_cfr.RayExecutor() as executor:
+with spiel_cfr.runs.RayExecutor() as executor:
   game = spiel_cfr.compile_game("leduc_poker")
   shared = ray.put(game)
   show(*ray.get(ray.remote(solve).remote(shared)))
@@ -79,7 +79,7 @@ except RuntimeError:
 _SHARDS = """
 import threading
 
-game = spiel_cfr.compile_public_game(sys.argv[2], partitioned=True)
+game = spiel_cfr.poker.compile_public_game(sys.argv[2], partitioned=True)
 
 def same(solver):
   plain = spiel_cfr.CFRPlusSolver(game)
@@ -89,8 +89,8 @@ def same(solver):
     for name in ("_strategy", "_cumulative", "_state")
   )
 
-with spiel_cfr.RayExecutor() as executor:
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.shard(game, executor, num_shards=2, barrier_every=50))
+with spiel_cfr.runs.RayExecutor() as executor:
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(game, executor, num_shards=2, barrier_every=50))
   solver.run(30)
   actor = executor._actors[1]
   pid = actor.submit(os.getpid).result()
@@ -101,7 +101,7 @@ with spiel_cfr.RayExecutor() as executor:
   solver.run(30)
   show(pid != os.getpid(), actor.submit(os.getpid).result() != pid, same(solver))
   try:
-    spiel_cfr.shard(game, executor, num_shards=3)
+    spiel_cfr.runs.shard(game, executor, num_shards=3)
   except spiel_cfr.errors.ShardError as error:
     show(error)
 """
@@ -109,11 +109,11 @@ with spiel_cfr.RayExecutor() as executor:
 _SWEEPS = """
 lives = folder / "lives"
 lives.touch()
-with spiel_cfr.RayExecutor() as executor:
+with spiel_cfr.runs.RayExecutor() as executor:
   sweep({"game": ["kuhn_poker"], "solver": [Killed], "lives": [str(lives)]}, grid("cfr"))
 ray.shutdown()
 start()
-with spiel_cfr.RayExecutor() as executor:
+with spiel_cfr.runs.RayExecutor() as executor:
   sweep(grid("cfr", "cfr+"))
 show(lives.exists())
 """
@@ -174,4 +174,4 @@ def test_a_sweep_on_ray(tmp_path: pathlib.Path) -> None:
 def test_ray_that_is_not_installed_is_asked_for(monkeypatch: Any) -> None:
   monkeypatch.setitem(sys.modules, "ray", None)
   with pytest.raises(errors.MissingPackageError, match="pip install"):
-    spiel_cfr.RayExecutor()
+    spiel_cfr.runs.RayExecutor()

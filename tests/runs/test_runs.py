@@ -27,7 +27,7 @@ def leduc() -> spiel_cfr.CompiledGame:
   return spiel_cfr.compile_game("leduc_poker")
 
 
-def run(solver: Any, *arguments: Any, **settings: Any) -> spiel_cfr.RunResult:
+def run(solver: Any, *arguments: Any, **settings: Any) -> spiel_cfr.runs.RunResult:
   return spiel_cfr.run(solver, *arguments, progress=False, **settings)
 
 
@@ -66,12 +66,14 @@ def test_goes_on_from_where_the_solver_is(leduc: Any) -> None:
 
 def test_stops_at_the_first_evaluation_that_reaches_the_target(leduc: Any) -> None:
   result = run(
-    spiel_cfr.CFRPlusSolver(leduc), target_exploitability=0.01, evaluate_at=spiel_cfr.Every(10)
+    spiel_cfr.CFRPlusSolver(leduc), target_exploitability=0.01, evaluate_at=spiel_cfr.runs.Every(10)
   )
   assert result.reason == "target"
   *before, last = [row.exploitability for row in result.rows]
   assert last <= 0.01 < min(before)
-  same = run(spiel_cfr.CFRPlusSolver(leduc), target_nash_conv=0.02, evaluate_at=spiel_cfr.Every(10))
+  same = run(
+    spiel_cfr.CFRPlusSolver(leduc), target_nash_conv=0.02, evaluate_at=spiel_cfr.runs.Every(10)
+  )
   assert same.last.iteration == result.last.iteration
 
 
@@ -102,10 +104,12 @@ class SlowToEvaluate(spiel_cfr.FullWidthSolver):
 
 
 def test_time_of_evaluations_is_kept_apart(leduc: Any) -> None:
-  result = run(SlowToEvaluate(leduc), 4, evaluate_at=spiel_cfr.Every(1))
+  result = run(SlowToEvaluate(leduc), 4, evaluate_at=spiel_cfr.runs.Every(1))
   assert result.last.evaluation_seconds >= 4 * 0.05
   assert result.last.solver_seconds < 0.05
-  assert run(SlowToEvaluate(leduc), seconds=0.1, evaluate_at=spiel_cfr.Every(1)).last.iteration <= 3
+  assert (
+    run(SlowToEvaluate(leduc), seconds=0.1, evaluate_at=spiel_cfr.runs.Every(1)).last.iteration <= 3
+  )
 
 
 def test_ctrl_c_ends_the_run_with_a_whole_number_of_iterations(leduc: Any) -> None:
@@ -191,10 +195,10 @@ def test_refuses_rules_that_make_no_sense(leduc: Any, settings: dict[str, Any]) 
 @pytest.mark.parametrize("number", [0, -1, 1.5, True, math.nan])
 def test_refuses_schedules_that_make_no_sense(number: Any) -> None:
   with pytest.raises(errors.ArgumentError):
-    spiel_cfr.Every(number)
+    spiel_cfr.runs.Every(number)
   if number != 1.5:
     with pytest.raises(errors.ArgumentError):
-      spiel_cfr.Powers(number)
+      spiel_cfr.runs.Powers(number)
 
 
 def walk_schedule(schedule: Any, first: int, count: int) -> list[int]:
@@ -205,15 +209,16 @@ def walk_schedule(schedule: Any, first: int, count: int) -> list[int]:
 
 
 def test_schedules() -> None:
-  assert walk_schedule(spiel_cfr.Every(7), 0, 4) == [7, 14, 21, 28]
-  assert walk_schedule(spiel_cfr.Every(7), 8, 2) == [14, 21]
-  assert walk_schedule(spiel_cfr.Powers(2), 0, 6) == [1, 2, 4, 8, 16, 32]
-  assert walk_schedule(spiel_cfr.Powers(10), 11, 2) == [100, 1000]
-  assert walk_schedule(spiel_cfr.Powers(1.5), 0, 6) == [1, 2, 3, 4, 6, 8]
+  assert walk_schedule(spiel_cfr.runs.Every(7), 0, 4) == [7, 14, 21, 28]
+  assert walk_schedule(spiel_cfr.runs.Every(7), 8, 2) == [14, 21]
+  assert walk_schedule(spiel_cfr.runs.Powers(2), 0, 6) == [1, 2, 4, 8, 16, 32]
+  assert walk_schedule(spiel_cfr.runs.Powers(10), 11, 2) == [100, 1000]
+  assert walk_schedule(spiel_cfr.runs.Powers(1.5), 0, 6) == [1, 2, 3, 4, 6, 8]
 
 
 @hypothesis.given(
-  schedule=st.integers(1, 1000).map(spiel_cfr.Every) | st.floats(1.001, 100).map(spiel_cfr.Powers),
+  schedule=st.integers(1, 1000).map(spiel_cfr.runs.Every)
+  | st.floats(1.001, 100).map(spiel_cfr.runs.Powers),
   iteration=st.integers(0, 10**9),
 )
 def test_schedules_move_on_and_forget_the_past(schedule: Any, iteration: int) -> None:
@@ -257,10 +262,10 @@ def test_progress_is_a_bar_on_a_terminal(place: str, monkeypatch: Any) -> None:
   solver.run(200)
   bar = Progress(1000)
   bar.start(solver)
-  bar.write(spiel_cfr.Row(300, 5.0, 1.0, 0, 0.5, 0.25))
+  bar.write(spiel_cfr.runs.Row(300, 5.0, 1.0, 0, 0.5, 0.25))
   time.sleep(0.2)
   bar.update(400)
-  bar.write(spiel_cfr.Row(600, 70.0, 1.0, 0, 0.5, None))
+  bar.write(spiel_cfr.runs.Row(600, 70.0, 1.0, 0, 0.5, None))
   bar.close()
   shown = stream.getvalue()
   assert "| 400/1000 [" in shown

@@ -25,7 +25,7 @@ def kuhn() -> spiel_cfr.CompiledGame:
   return spiel_cfr.compile_game("kuhn_poker")
 
 
-def sweep(grid: Any, folder: pathlib.Path, **settings: Any) -> spiel_cfr.SweepTable:
+def sweep(grid: Any, folder: pathlib.Path, **settings: Any) -> spiel_cfr.runs.SweepTable:
   settings = {"iterations": 20, "executor": Here(), "progress": False, **settings}
   return spiel_cfr.sweep(grid, folder=folder, **settings)
 
@@ -110,7 +110,7 @@ def test_tables(kuhn: Any, tmp_path: pathlib.Path) -> None:
   with pytest.raises(errors.ArgumentError, match="no checkpoint"):
     table.solver(table.failed[0], kuhn)
   with pytest.raises(errors.ArgumentError, match="nothing to draw"):
-    spiel_cfr.SweepTable(table.columns, table.failed).draw(tmp_path / "x.png")
+    spiel_cfr.runs.SweepTable(table.columns, table.failed).draw(tmp_path / "x.png")
 
 
 def test_what_is_done_is_not_done_again(kuhn: Any, tmp_path: pathlib.Path) -> None:
@@ -282,7 +282,7 @@ if __name__ == "__main__":
     folder=sys.argv[1],
     iterations=100,
     checkpoint_every=10,
-    executor=spiel_cfr.ProcessExecutor(2),
+    executor=spiel_cfr.runs.ProcessExecutor(2),
   )
   for row in table.rows:
     print(row["solver"], row["iteration"], row["nash_conv"], row["error"] or "-")

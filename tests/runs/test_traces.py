@@ -20,8 +20,8 @@ def kuhn() -> spiel_cfr.CompiledGame:
   return spiel_cfr.compile_game("kuhn_poker")
 
 
-def run(solver: Any, iterations: int, *paths: pathlib.Path) -> list[spiel_cfr.Row]:
-  traces = [spiel_cfr.open_trace(path) for path in paths]
+def run(solver: Any, iterations: int, *paths: pathlib.Path) -> list[spiel_cfr.runs.Row]:
+  traces = [spiel_cfr.runs.open_trace(path) for path in paths]
   return spiel_cfr.run(solver, iterations, traces=traces, progress=False).rows
 
 
@@ -30,7 +30,7 @@ def run(solver: Any, iterations: int, *paths: pathlib.Path) -> list[spiel_cfr.Ro
 def test_rows_come_back_bit_for_bit(game: str, suffix: str, tmp_path: pathlib.Path) -> None:
   path = tmp_path / "folder" / f"trace{suffix}"
   rows = run(spiel_cfr.CFRPlusSolver(game), 50, path)
-  header, read = spiel_cfr.read_trace(path)
+  header, read = spiel_cfr.runs.read_trace(path)
   assert read == rows
   assert header["game"].startswith("kuhn_poker")
   assert header["solver"] == {"class": "CFRPlusSolver", "arguments": {}}
@@ -44,7 +44,7 @@ def test_files_are_plain(kuhn: Any, tmp_path: pathlib.Path) -> None:
   rows = run(spiel_cfr.CFRSolver(kuhn), 4, csv, jsonl)
   comment, names, *cells = csv.read_text().splitlines()
   assert json.loads(comment.removeprefix("# "))["kind"] == "trace of spiel_cfr"
-  assert names.split(",") == [field.name for field in dataclasses.fields(spiel_cfr.Row)][:-1]
+  assert names.split(",") == [field.name for field in dataclasses.fields(spiel_cfr.runs.Row)][:-1]
   assert [[float(cell) if cell else None for cell in line.split(",")] for line in cells] == [
     list(row.columns().values()) for row in rows
   ]
@@ -63,12 +63,12 @@ def test_a_resumed_run_goes_on_in_the_same_trace(
   run(solver, 40, path)
   with open(path, "a") as file:
     file.write("half a li")
-  assert len(spiel_cfr.read_trace(path).rows) == 7
+  assert len(spiel_cfr.runs.read_trace(path).rows) == 7
 
   resumed = spiel_cfr.CFRSolver(kuhn)
   resumed.load_state_dict(kept)
   second = run(resumed, 32, path)
-  header, rows = spiel_cfr.read_trace(path)
+  header, rows = spiel_cfr.runs.read_trace(path)
   assert rows == first + second
   assert [row.iteration for row in rows] == [1, 2, 4, 8, 16, 32]
   for column in ("solver_seconds", "evaluation_seconds"):
@@ -87,9 +87,9 @@ def test_a_run_with_nothing_left_to_do_adds_nothing(
   rows = run(solver, 10, path)
   for _ in range(2):
     assert run(solver, 10, path)[-1].nash_conv == rows[-1].nash_conv
-    assert spiel_cfr.read_trace(path).rows == rows
+    assert spiel_cfr.runs.read_trace(path).rows == rows
   run(solver, 11, path)
-  assert [row.iteration for row in spiel_cfr.read_trace(path).rows[-2:]] == [10, 11]
+  assert [row.iteration for row in spiel_cfr.runs.read_trace(path).rows[-2:]] == [10, 11]
 
 
 @SUFFIXES
@@ -97,7 +97,7 @@ def test_a_new_run_begins_a_new_trace(suffix: str, kuhn: Any, tmp_path: pathlib.
   path = tmp_path / f"trace{suffix}"
   run(spiel_cfr.CFRSolver(kuhn), 16, path)
   run(spiel_cfr.CFRSolver(kuhn), 4, path)
-  header, rows = spiel_cfr.read_trace(path)
+  header, rows = spiel_cfr.runs.read_trace(path)
   assert "resumed" not in header
   assert [row.iteration for row in rows] == [1, 2, 4]
 
@@ -152,7 +152,7 @@ class Broken(spiel_cfr.FullWidthSolver):
 def test_traces_are_closed_when_the_run_fails(kuhn: Any, tmp_path: pathlib.Path) -> None:
   closed = []
 
-  class Listener(spiel_cfr.Trace):
+  class Listener(spiel_cfr.runs.Trace):
     def start(self, solver: Any) -> None:
       assert solver.iteration == 0
 
@@ -170,9 +170,9 @@ def test_traces_are_closed_when_the_run_fails(kuhn: Any, tmp_path: pathlib.Path)
 @pytest.mark.parametrize("name", ["trace.txt", "trace.csv.gz"])
 def test_other_suffixes_are_refused(name: str) -> None:
   with pytest.raises(errors.ArgumentError, match=name):
-    spiel_cfr.open_trace(name)
+    spiel_cfr.runs.open_trace(name)
   with pytest.raises(errors.FileFormatError, match=name):
-    spiel_cfr.read_trace(name)
+    spiel_cfr.runs.read_trace(name)
 
 
 @SUFFIXES
@@ -184,7 +184,7 @@ def test_other_formats_are_refused(
     patch.setattr(trace, "_FORMAT", trace._FORMAT + 1)
     run(spiel_cfr.CFRSolver(kuhn), 4, path)
   with pytest.raises(errors.FileFormatError, match="format"):
-    spiel_cfr.read_trace(path)
+    spiel_cfr.runs.read_trace(path)
 
 
 class Talkative(spiel_cfr.CFRSolver):
@@ -201,7 +201,7 @@ def test_solvers_have_columns_of_their_own(suffix: str, kuhn: Any, tmp_path: pat
   first = run(solver, 8, path)
   assert first[-1].more == {"count": 8, "share": 1 / 9}
   second = run(solver, 16, path)
-  assert spiel_cfr.read_trace(path).rows == first + second
+  assert spiel_cfr.runs.read_trace(path).rows == first + second
   pruning = spiel_cfr.Pruning("best_response", shortest=20, worthwhile=math.inf)
   pruned = spiel_cfr.CFRPlusSolver(kuhn, pruning=pruning)
   assert run(pruned, 3)[-1].more == {"held_bytes": pruned.held_bytes}
@@ -219,11 +219,11 @@ def test_a_trace_that_was_cut_anywhere_keeps_its_whole_rows(
     path.write_bytes(content[:length])
     if length <= header_end:
       with pytest.raises(errors.FileFormatError):
-        spiel_cfr.read_trace(path)
+        spiel_cfr.runs.read_trace(path)
     else:
       names = 1 if suffix == ".csv" else 0
       whole = max(0, content[:length].count(b"\n") - 1 - names)
-      assert spiel_cfr.read_trace(path).rows == rows[:whole]
+      assert spiel_cfr.runs.read_trace(path).rows == rows[:whole]
 
 
 def test_tensorboard(kuhn: Any, tmp_path: pathlib.Path) -> None:
@@ -253,4 +253,4 @@ def test_tensorboard(kuhn: Any, tmp_path: pathlib.Path) -> None:
 def test_tensorboard_that_is_not_installed_is_asked_for(monkeypatch: Any) -> None:
   monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
   with pytest.raises(errors.ArgumentError, match="pip install tensorboard"):
-    spiel_cfr.open_trace("folder")
+    spiel_cfr.runs.open_trace("folder")

@@ -8,6 +8,11 @@ import random_games
 from hypothesis import strategies as st
 
 import spiel_cfr
+from spiel_cfr import FullWidthSolver
+from spiel_cfr.regret_minimizers.oftrl import OFTRL
+from spiel_cfr.stable_predictive import certificate, step_sizes
+from spiel_cfr.stable_predictive.certifying import certify
+from spiel_cfr.stable_predictive.stable_predictive_cfr import theory_of
 
 _REGULARIZERS = ("entropy", "euclidean")
 
@@ -22,9 +27,9 @@ def _solver(game, **settings):
 def test_theory_holds_on_poker(game, iterations, steps, regularizer):
   solver = _solver(game, steps=steps, regularizer=regularizer)
   solver.run(iterations)
-  certificate = certificate(solver)
-  assert certificate.holds, str(certificate)
-  assert {check.name for check in certificate.checks} == {
+  found = certificate(solver)
+  assert found.holds, str(found)
+  assert {check.name for check in found.checks} == {
     "local stability (5)",
     "stability from an infoset on",
     "stability of the whole strategy",
@@ -39,9 +44,9 @@ def test_theory_holds_on_poker(game, iterations, steps, regularizer):
     "gap <= sum of regrets / sum of weights",
     "gap <= guarantee before the run",
   }
-  assert certificate.gap <= certificate.guarantee
+  assert found.gap <= found.guarantee
   # The bounds are bounds, not infinities: something comes within a few orders of magnitude.
-  assert max(check.ratio for check in certificate.checks) > 1e-2
+  assert max(check.ratio for check in found.checks) > 1e-2
 
 
 @hypothesis.settings(max_examples=25)
@@ -62,8 +67,8 @@ def test_theory_holds_on_random_games(game, regularizer, alternating, prediction
     prediction=prediction,
   )
   solver.run(25)
-  certificate = certificate(solver)
-  assert certificate.holds, str(certificate)
+  found = certificate(solver)
+  assert found.holds, str(found)
 
 
 # What is claimed, made false by a factor, and the checks one of which must notice.
@@ -84,31 +89,31 @@ _BROKEN = [
 def test_a_broken_constant_is_noticed(field, factor, name, regularizer):
   solver = _solver("kuhn_poker", regularizer=regularizer)
   solver.run(60)
-  assert certificate(solver).holds
-  wrong = {field: factor * getattr(solver.constants, field)}
+  run = theory_of(solver)
+  assert certify(run).holds
+  wrong = {field: factor * getattr(run.constants, field)}
   if field == "alpha":
-    wrong["beta"] = factor * solver.constants.beta
-  solver.constants = dataclasses.replace(solver.constants, **wrong)
-  certificate = certificate(solver)
-  assert not certificate.holds
-  (check,) = (check for check in certificate.broken if check.name == name)
+    wrong["beta"] = factor * run.constants.beta
+  found = certify(dataclasses.replace(run, constants=dataclasses.replace(run.constants, **wrong)))
+  assert not found.holds
+  (check,) = (check for check in found.broken if check.name == name)
   assert check.value > check.bound
   assert "player" in check.where
   assert 1 <= check.iteration <= 60
-  assert f"BROKEN {name}" in str(certificate)
-  assert check.where in str(certificate)
+  assert f"BROKEN {name}" in str(found)
+  assert check.where in str(found)
 
 
 def test_steps_that_are_too_long_are_noticed_where_they_are():
   """The steps themselves, not what is claimed of them: one infoset of the second player."""
-  solver = _solver("leduc_poker", regularizer="euclidean")
-  tree = solver.compiled_game.treeplexes[1]
-  infostate = solver.compiled_game.infostates[1][7]
-  wrong = tree.first_infoset + int(solver.compiled_game.infosets[1].position[7])
-  solver.minimizer.steps[wrong] *= 1e7
-  solver = solver.blank(solver.configuration())
+  run = theory_of(_solver("leduc_poker", regularizer="euclidean"))
+  game, steps = run.compiled_game, run.constants.steps.copy()
+  infostate = game.infostates[1][7]
+  steps[game.treeplexes[1].first_infoset + int(game.infosets[1].position[7])] *= 1e7
+  solver = FullWidthSolver(game, OFTRL(steps, "euclidean"), alternating_updates=False)
   solver.run(5)
-  broken = {check.name: check for check in certificate(solver).broken}
+  found = certify(dataclasses.replace(run, solver=solver))
+  broken = {check.name: check for check in found.broken}
   assert broken["local stability (5)"].where == f"player 1's infostate {infostate!r}"
 
 
@@ -123,9 +128,9 @@ def test_certifying_changes_nothing():
 
 
 def test_a_run_of_no_iterations_promises_nothing():
-  certificate = _solver("kuhn_poker").certificate()
-  assert certificate.holds
-  assert certificate.checks == ()
+  found = certificate(_solver("kuhn_poker"))
+  assert found.holds
+  assert found.checks == ()
 
 
 @pytest.mark.parametrize(
@@ -141,10 +146,10 @@ def test_a_run_of_no_iterations_promises_nothing():
 def test_what_the_theory_does_not_cover_is_said(settings, note):
   solver = _solver(**{"game": "kuhn_poker", **settings})
   solver.run(10)
-  certificate = certificate(solver)
-  assert certificate.holds
-  assert any(note in text for text in certificate.notes)
-  assert (certificate.guarantee is None) == ("horizon" not in settings)
+  found = certificate(solver)
+  assert found.holds
+  assert any(note in text for text in found.notes)
+  assert (found.guarantee is None) == ("horizon" not in settings)
 
 
 def test_guarantee_falls_with_the_horizon_as_the_theory_says():

@@ -10,9 +10,12 @@ from composition.forms import FORMS
 from hypothesis import strategies as st
 
 import spiel_cfr
-from spiel_cfr import errors
-from spiel_cfr.regret_minimizers.schedules import Power
-from spiel_cfr.stable_predictive import adaptive_steps
+from spiel_cfr import FullWidthSolver, errors
+from spiel_cfr.regret_minimizers.adaptive_oftrl import AdaptiveOFTRL
+from spiel_cfr.regret_minimizers.oftrl import OFTRL
+from spiel_cfr.stable_predictive import adaptive_steps, certificate
+from spiel_cfr.stable_predictive.certifying import certify
+from spiel_cfr.stable_predictive.stable_predictive_cfr import theory_of
 
 _LOCAL = {
   "size of the losses (D)",
@@ -42,8 +45,8 @@ _SETTINGS = {
 }
 
 
-def _names(certificate):
-  return {check.name for check in certificate.checks}
+def _names(found):
+  return {check.name for check in found.checks}
 
 
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
@@ -53,13 +56,13 @@ def test_theory_holds_on_poker(game, iterations, settings, regularizer):
   arguments, names = _SETTINGS[settings]
   solver = spiel_cfr.StablePredictiveCFRSolver(game, regularizer=regularizer, **arguments)
   solver.run(iterations)
-  certificate = certificate(solver)
-  assert certificate.holds, str(certificate)
-  assert _names(certificate) == _LOCAL | _GAP | names
-  assert certificate.gap <= certificate.bound
+  found = certificate(solver)
+  assert found.holds, str(found)
+  assert _names(found) == _LOCAL | _GAP | names
+  assert found.gap <= found.bound
   if names >= _BEFORE:
-    assert certificate.bound <= certificate.guarantee
-  ratios = {check.name: check.ratio for check in certificate.checks}
+    assert found.bound <= found.guarantee
+  ratios = {check.name: check.ratio for check in found.checks}
   # The bounds are bounds, not infinities.
   assert min(ratios["size of the losses (D)"], ratios["movement (3)"]) > 0.1
   assert ratios["errors (1)"] > 0.02
@@ -88,8 +91,8 @@ def test_theory_holds_on_random_games(
     **({"delta": size} if steps == "adaptive" else {"kappa": size}),
   )
   solver.run(25)
-  certificate = certificate(solver)
-  assert certificate.holds, str(certificate)
+  found = certificate(solver)
+  assert found.holds, str(found)
 
 
 @pytest.mark.parametrize("settings", ["adaptive, linear", "adaptive, uniform"])
@@ -104,13 +107,13 @@ def test_theory_holds_in_every_form_of_game(form, settings):
     with pytest.raises(errors.AbstractionError, match="perfect recall"):
       certificate(solver)
     return
-  certificate = certificate(solver)
-  assert certificate.holds, str(certificate)
+  found = certificate(solver)
+  assert found.holds, str(found)
   zero_sum = solver.compiled_game.is_two_player_constant_sum
-  assert _names(certificate) == _LOCAL | (names if zero_sum else names - _BEFORE) | (
+  assert _names(found) == _LOCAL | (names if zero_sum else names - _BEFORE) | (
     _GAP if zero_sum else set()
   )
-  assert zero_sum == (certificate.bound is not None)
+  assert zero_sum == (found.bound is not None)
 
 
 # What is claimed, made false by a factor, and the check that must notice.
@@ -146,16 +149,16 @@ def test_a_broken_constant_is_noticed(steps, field, factor, name, regularizer):
     "kuhn_poker", steps=steps, regularizer=regularizer, **horizon
   )
   solver.run(60)
-  assert certificate(solver).holds
-  wrong = {field: factor * getattr(solver.constants, field)}
-  solver.constants = dataclasses.replace(solver.constants, **wrong)
-  certificate = certificate(solver)
-  assert name in {check.name for check in certificate.broken}, str(certificate)
-  (check,) = (check for check in certificate.broken if check.name == name)
+  run = theory_of(solver)
+  assert certify(run).holds
+  wrong = {field: factor * getattr(run.constants, field)}
+  found = certify(dataclasses.replace(run, constants=dataclasses.replace(run.constants, **wrong)))
+  assert name in {check.name for check in found.broken}, str(found)
+  (check,) = (check for check in found.broken if check.name == name)
   assert check.value > check.bound
   assert 1 <= check.iteration <= 60
-  assert f"BROKEN {name}" in str(certificate)
-  assert check.where in str(certificate)
+  assert f"BROKEN {name}" in str(found)
+  assert check.where in str(found)
 
 
 @pytest.mark.parametrize(
@@ -164,31 +167,39 @@ def test_a_broken_constant_is_noticed(steps, field, factor, name, regularizer):
 def test_steps_that_are_longer_than_they_say_are_noticed(steps, name):
   """Behind the certificate's back: one infoset of the second player."""
   horizon = {} if steps == "adaptive" else {"horizon": 100}
-  solver = spiel_cfr.StablePredictiveCFRSolver("leduc_poker", steps=steps, **horizon)
-  game = solver.compiled_game
+  run = theory_of(spiel_cfr.StablePredictiveCFRSolver("leduc_poker", steps=steps, **horizon))
+  game = run.compiled_game
   infostate = game.infostates[1][7]
   wrong = game.treeplexes[1].first_infoset + int(game.infosets[1].position[7])
   if steps == "adaptive":
-    bounds = solver.minimizer.loss_bounds.copy()
+    constants = adaptive_steps.adaptive_steps(game, "entropy", "subtree", 3.0, 1.0)
+    bounds = constants.loss_norm.copy()
     bounds[wrong] *= 1e-3
-    solver.minimizer = dataclasses.replace(solver.minimizer, loss_bounds=bounds, delta=3.0)
-    solver.constants = adaptive_steps.adaptive_steps(game, "entropy", "subtree", 3.0, 1.0)
+    minimizer = AdaptiveOFTRL(bounds, 3.0, 1.0)
   else:
-    claimed = solver.constants.steps.copy()
-    solver.minimizer.steps[wrong] *= 30
-    solver.constants = dataclasses.replace(solver.constants, steps=claimed)
-  solver.reset()
+    constants = run.constants
+    longer = constants.steps.copy()
+    longer[wrong] *= 30
+    minimizer = OFTRL(longer)
+  solver = FullWidthSolver(
+    game, minimizer, alternating_updates=False, average_weights=constants.power
+  )
   solver.run(10)
-  broken = {check.name: check for check in certificate(solver).broken}
+  found = certify(dataclasses.replace(run, solver=solver, constants=constants))
+  broken = {check.name: check for check in found.broken}
   assert broken[name].where == f"player 1's infostate {infostate!r}"
 
 
 def test_weights_of_the_average_alone_are_noticed():
   """Theory C with linear averages is not covered: its regrets weigh all iterations alike."""
-  solver = spiel_cfr.StablePredictiveCFRSolver("leduc_poker", averaging="uniform", delta=0.01)
-  solver._weights = Power(1.0)
+  run = theory_of(
+    spiel_cfr.StablePredictiveCFRSolver("leduc_poker", averaging="uniform", delta=0.01)
+  )
+  solver = FullWidthSolver(
+    run.compiled_game, run.solver.minimizer, alternating_updates=False, average_weights=1.0
+  )
   solver.run(100)
-  broken = {check.name for check in certificate(solver).broken}
+  broken = {check.name for check in certify(dataclasses.replace(run, solver=solver)).broken}
   assert broken == {"gap <= sum of regrets / sum of weights"}
 
 
@@ -196,8 +207,8 @@ def test_uniform_averages_of_alternating_updates_need_the_loss_of_updates():
   """What the first player's updates gain or lose is part of the gap, not of the regrets."""
   solver = spiel_cfr.StablePredictiveCFRSolver("leduc_poker", alternating_updates=True)
   solver.run(100)
-  certificate = certificate(solver)
-  (gap,) = (check for check in certificate.checks if check.name.startswith("gap <= sum"))
+  found = certificate(solver)
+  (gap,) = (check for check in found.checks if check.name.startswith("gap <= sum"))
   # The gap of the averages is what the regrets and the updates say exactly: none is wasted.
   assert gap.ratio == pytest.approx(1.0, abs=1e-9)
 
@@ -215,9 +226,9 @@ def test_uniform_averages_of_alternating_updates_need_the_loss_of_updates():
 def test_what_the_theory_does_not_cover_is_said(settings, note):
   solver = spiel_cfr.StablePredictiveCFRSolver(**{"game": "kuhn_poker", **settings})
   solver.run(10)
-  certificate = certificate(solver)
-  assert certificate.holds, str(certificate)
-  assert any(note in text for text in certificate.notes)
+  found = certificate(solver)
+  assert found.holds, str(found)
+  assert any(note in text for text in found.notes)
 
 
 def test_bounds_before_the_run():

@@ -15,7 +15,7 @@ SOLVERS: dict[str, Any] = {
       catalogue.make,
       name,
       iterations=ITERATIONS,
-      **({"seed": 0} if issubclass(entry.family, spiel_cfr.SamplingSolver) else {}),
+      **({"seed": 0} if issubclass(entry.family, spiel_cfr.mccfr.SamplingSolver) else {}),
     )
     for name, entry in catalogue.SOLVERS.items()
   },
@@ -28,7 +28,7 @@ SOLVERS: dict[str, Any] = {
   "averages of both kinds": lambda game: spiel_cfr.FullWidthSolver(
     game, RegretMatching.discounted(beta=0.5), averaged=("after", "before")
   ),
-  "average-strategy sampling, beta": lambda game: spiel_cfr.AverageStrategySamplingSolver(
+  "average-strategy sampling, beta": lambda game: spiel_cfr.mccfr.AverageStrategySamplingSolver(
     game, beta=1, seed=4
   ),
 }

@@ -52,7 +52,7 @@ def _seeds() -> dict[str, list[bytes]]:
   paths = [hostile.file(f"seed{suffix}", b"") for suffix in (".csv", ".jsonl", ".npz")]
   for path in paths:
     path.unlink()
-  traces = [spiel_cfr.open_trace(path) for path in paths[:2]]
+  traces = [spiel_cfr.runs.open_trace(path) for path in paths[:2]]
   spiel_cfr.run(solver, 4, traces=traces, progress=False)
   solver.save(paths[2])
   *files_of_traces, checkpoint = [path.read_bytes() for path in paths]

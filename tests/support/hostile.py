@@ -99,7 +99,7 @@ def reads_trace(content: bytes, suffix: str) -> bool:
   """Reads a trace; its rows must then be rows."""
 
   def read() -> None:
-    rows = spiel_cfr.read_trace(file(f"trace{suffix}", content)).rows
-    assert all(isinstance(row, spiel_cfr.Row) for row in rows)
+    rows = spiel_cfr.runs.read_trace(file(f"trace{suffix}", content)).rows
+    assert all(isinstance(row, spiel_cfr.runs.Row) for row in rows)
 
   return _accepts(read)

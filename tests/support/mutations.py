@@ -257,7 +257,7 @@ class Games(Kind):
   def spoil(self, rng: random.Random) -> pathlib.Path:
     path = self.folder / "game.npz"
     path.write_bytes(rng.choice(self.contents))
-    spoil(rng, path, enumerated_game._KIND, enumerated_game._FORMAT)
+    spoil(rng, path, enumerated_game.KIND, enumerated_game.FORMAT)
     return path
 
   def use(self, path: pathlib.Path, rng: random.Random) -> None:
@@ -312,9 +312,9 @@ class Traces(Kind):
     self.game = spiel_cfr.compile_game("kuhn_poker")
     self.solver = spiel_cfr.CFRSolver(self.game)
     paths = [folder / "whole.csv", folder / "whole.jsonl"]
-    traces = [spiel_cfr.open_trace(path) for path in paths]
+    traces = [spiel_cfr.runs.open_trace(path) for path in paths]
     spiel_cfr.run(self.solver, 10, traces=traces, progress=False)
-    traces = [spiel_cfr.open_trace(path) for path in paths]
+    traces = [spiel_cfr.runs.open_trace(path) for path in paths]
     spiel_cfr.run(self.solver, 20, traces=traces, progress=False)
     self.contents = [(path.suffix, path.read_bytes()) for path in paths]
 
@@ -326,15 +326,15 @@ class Traces(Kind):
     return path
 
   def use(self, path: pathlib.Path, rng: random.Random) -> None:
-    rows = spiel_cfr.read_trace(path).rows
+    rows = spiel_cfr.runs.read_trace(path).rows
     for row in rows:
       assert row.iteration >= 0
       assert math.isfinite(row.solver_seconds + row.evaluation_seconds + row.nash_conv)
     solver = type(self.solver)(self.game)
     solver.load_state_dict(self.solver.state_dict())
-    result = spiel_cfr.run(solver, 22, traces=[spiel_cfr.open_trace(path)], progress=False)
+    result = spiel_cfr.run(solver, 22, traces=[spiel_cfr.runs.open_trace(path)], progress=False)
     assert math.isfinite(result.last.solver_seconds)
-    assert spiel_cfr.read_trace(path).rows[-1] == result.last
+    assert spiel_cfr.runs.read_trace(path).rows[-1] == result.last
 
 
 KINDS: dict[str, type[Kind]] = {"game": Games, "checkpoint": Checkpoints, "trace": Traces}

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr import Endgame
-from spiel_cfr.poker import cards
+from spiel_cfr.poker import Endgame, cards
 
 RIVER, TURN = "4s8hTc9h2s", "7s9h9cTc"
 UNIVERSAL_POKER = (

@@ -1,8 +1,8 @@
 """Every number that a public function, constructor or method takes, found by inspection.
 
-`cases` walks `spiel_cfr.__all__`. What a call needs besides the number under test is looked up by the parameter's name
-in `_bases`, or else built by its annotation, so that new classes need no entry as long as their parameters have known
-names.
+`cases` walks the top level and the rooms. What a call needs besides the number under test is looked up by the
+parameter's name in `_bases`, or else built by its annotation, so that new classes need no entry as long as their
+parameters have known names.
 """
 
 import contextlib
@@ -84,7 +84,7 @@ def cases() -> Iterator[Case]:
       if not inspect.isabstract(thing):
         for method, function in _methods(thing):
           yield from _cases_of(f"{name}.{method}", thing, method, function)
-    elif callable(thing):
+    elif inspect.isfunction(thing):
       yield from _cases_of(name, None, thing, thing)
 
 
@@ -117,14 +117,16 @@ def attempt(case: Case, value: Any) -> None:
       holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
       function = getattr(holder, case.function)
     named = {**_arguments(function), case.parameter: value}
-    if function is spiel_cfr.optimize_parameters:
-      named["game"] = spiel_cfr.linear_game(_kuhn(), spiel_cfr.kuhn_bets)
-    if function in (spiel_cfr.equity_histograms, spiel_cfr.next_histograms):
+    if function is spiel_cfr.parametric_games.optimize_parameters:
+      named["game"] = spiel_cfr.parametric_games.linear_game(
+        _kuhn(), spiel_cfr.parametric_games.kuhn_bets
+      )
+    if function in (spiel_cfr.abstraction.equity_histograms, spiel_cfr.abstraction.next_histograms):
       # Public cards are to come.
       game = named["game"] = _in_parts()
       if "labels" in named:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
-    if function in (spiel_cfr.shard, spiel_cfr.solve_refining):
+    if function in (spiel_cfr.runs.shard, spiel_cfr.abstraction.solve_refining):
       named["game"] = _in_parts()
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "paper"} | named
@@ -145,15 +147,27 @@ def instance(cls: type) -> Any:
 # What there is.
 
 
+def rooms() -> list[types.ModuleType]:
+  """Returns what has public names: the top level, the rooms, and the modules that are public as they are."""
+  found = [spiel_cfr, *(value for value in vars(spiel_cfr).values() if hasattr(value, "__all__"))]
+  return [*found, spiel_cfr.catalogue, spiel_cfr.errors]
+
+
 def _public() -> Iterator[tuple[str, Any]]:
-  for name in spiel_cfr.__all__:
-    thing = getattr(spiel_cfr, name)
-    if not isinstance(thing, types.ModuleType):
-      yield name, thing
-      continue
-    for inner, value in vars(thing).items():
-      if not inner.startswith("_") and getattr(value, "__module__", "") == thing.__name__:
-        yield f"{name}.{inner}", value
+  """Yields everything public once, by the shortest name: that of the top level, or else that in its room."""
+  seen: set[int] = set()
+  for room in rooms():
+    prefix = room.__name__.partition(".")[2]
+    for name, thing in vars(room).items():
+      listed = getattr(room, "__all__", None)
+      own = not name.startswith("_") and getattr(thing, "__module__", "") == room.__name__
+      if isinstance(thing, types.ModuleType) or not (own if listed is None else name in listed):
+        continue
+      # Solvers call networks, users name them.
+      is_network = inspect.isclass(thing) and issubclass(thing, spiel_cfr.deep_cfr.Approximator)
+      if id(thing) not in seen and not is_network and thing is not Any:
+        seen.add(id(thing))
+        yield f"{prefix}.{name}" if prefix else name, thing
 
 
 def _is_record(cls: type) -> bool:
@@ -169,12 +183,18 @@ def _is_record(cls: type) -> bool:
 def _maker(cls: type) -> Any:
   """Returns the function with which one makes objects of a class, None for its constructor."""
   found = re.search(r"Make one with `(\w+)`", cls.__doc__ or "")
-  return getattr(spiel_cfr, found[1]) if found else None
+  return (
+    next(getattr(room, found[1]) for room in rooms() if hasattr(room, found[1])) if found else None
+  )
+
+
+# What wrappers and certificates call of the solver inside, with numbers that they have checked.
+_INTERNAL = {"iteration_numbers", "minimizer_local", "slices"}
 
 
 def _methods(cls: type) -> Iterator[tuple[str, Any]]:
   for name in dir(cls):
-    if name.startswith("_") and name != "__call__":
+    if (name.startswith("_") and name != "__call__") or name in _INTERNAL:
       continue
     function = inspect.getattr_static(cls, name)
     function = getattr(function, "__func__", function)
@@ -200,7 +220,8 @@ def _numbers(function: Any) -> dict[str, bool]:
 def _hints(function: Any) -> dict[str, Any]:
   """Returns the annotation of each parameter, those in `**options` among them."""
   # Some aliases are strings, of what other modules import.
-  names = vars(spiel_cfr) | {"pyspiel": pyspiel}
+  names = {key: value for room in reversed(rooms()) for key, value in vars(room).items()}
+  names |= {"pyspiel": pyspiel}
   hints = typing.get_type_hints(inspect.unwrap(function), None, names, include_extras=True)
   hints.pop("return", None)
   for name in list(hints):
@@ -245,22 +266,22 @@ def _compiled() -> spiel_cfr.CompiledGame:
 @functools.cache
 def _public_game() -> Any:
   """Games stay as they are, and that a deal of each board is as in OpenSpiel need not be checked for every call."""
-  return spiel_cfr.compile_public_game(**_arguments(spiel_cfr.compile_public_game))
+  return spiel_cfr.poker.compile_public_game(**_arguments(spiel_cfr.poker.compile_public_game))
 
 
 @functools.cache
 def _in_parts() -> Any:
-  return spiel_cfr.compile_public_game("leduc_poker", partitioned=True)
+  return spiel_cfr.poker.compile_public_game("leduc_poker", partitioned=True)
 
 
 @functools.cache
 def _bucketed_hands() -> Any:
-  return spiel_cfr.abstract(instance(spiel_cfr.PublicGame), _hand_buckets())
+  return spiel_cfr.abstraction.abstract(instance(spiel_cfr.poker.PublicGame), _hand_buckets())
 
 
 def _hand_buckets() -> Any:
-  game = instance(spiel_cfr.PublicGame)
-  return spiel_cfr.hand_buckets(
+  game = instance(spiel_cfr.poker.PublicGame)
+  return spiel_cfr.abstraction.hand_buckets(
     game, [np.arange(len(own)) // 2 for own in game.layout.boards[0].hands]
   )
 
@@ -279,11 +300,17 @@ _bases: dict[str, Callable[[], Any]] = {
   "minimizer": spiel_cfr.RegretMatching.plus,
   # Networks of JAX are compiled anew for every shape.
   "network": LeastSquares,
+  "solver": lambda: spiel_cfr.CFRPlusSolver(_compiled()),
   "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),
   "name": lambda: "hsdcfr",
   "horizon": lambda: 10,
+  "first": lambda: 0.5,
+  "until": lambda: 10.0,
+  "gamma": lambda: 30.0,
+  "limit": lambda: 2.0,
+  "half": lambda: 1.0,
   "iterations": lambda: 3,
   "iteration": lambda: 3,
   "every": lambda: 2,
@@ -316,24 +343,24 @@ _bases: dict[str, Callable[[], Any]] = {
   "below": lambda: 0.5,
   "above": lambda: 2.0,
   "regrets": lambda: policies.uniform(_compiled()),
-  "components": lambda: spiel_cfr.kuhn_bets,
+  "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
 }
 
 
 # Of classes whose objects are found rather than made.
-def _ray_executor() -> spiel_cfr.RayExecutor:
+def _ray_executor() -> spiel_cfr.runs.RayExecutor:
   """One that starts no Ray, and finds one core."""
-  executor = spiel_cfr.RayExecutor()
+  executor = spiel_cfr.runs.RayExecutor()
   executor.ray = unittest.mock.MagicMock()
   return executor
 
 
 _instances: dict[type, Callable[[], Any]] = {
-  spiel_cfr.PublicGame: _public_game,
-  spiel_cfr.RayExecutor: _ray_executor,
-  spiel_cfr.BucketedHands: _bucketed_hands,
-  spiel_cfr.HandBuckets: _hand_buckets,
+  spiel_cfr.poker.PublicGame: _public_game,
+  spiel_cfr.runs.RayExecutor: _ray_executor,
+  spiel_cfr.abstraction.BucketedHands: _bucketed_hands,
+  spiel_cfr.abstraction.HandBuckets: _hand_buckets,
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 
@@ -350,7 +377,7 @@ def _arguments(function: Any) -> dict[str, Any]:
       hint = hints.get(name)
       if hint is spiel_cfr.CompiledGame:
         result[name] = _compiled()
-      elif hint is spiel_cfr.PublicGame:
+      elif hint is spiel_cfr.poker.PublicGame:
         result[name] = instance(hint)
       else:
         result[name] = _bases[name]()
@@ -375,7 +402,7 @@ def _use(result: Any) -> None:
     assert math.isfinite(result.nash_conv())
   elif isinstance(result, spiel_cfr.RegretMinimizer):
     _use(spiel_cfr.FullWidthSolver(_compiled(), result))
-  elif isinstance(result, spiel_cfr.Every | spiel_cfr.Powers):
+  elif isinstance(result, spiel_cfr.runs.Every | spiel_cfr.runs.Powers):
     assert result(5) > 5
   elif isinstance(result, spiel_cfr.Checkpoints):
     assert result.schedule(5) > 5

@@ -12,7 +12,7 @@ import spiel_cfr
 from spiel_cfr import RegretMatching
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 
-FULL, IMPORTANCE = spiel_cfr.AverageType.FULL, spiel_cfr.AverageType.IMPORTANCE
+FULL, IMPORTANCE = spiel_cfr.mccfr.AverageType.FULL, spiel_cfr.mccfr.AverageType.IMPORTANCE
 
 
 Make = Callable[..., SamplingSolver]
@@ -27,8 +27,10 @@ SAMPLERS: dict[str, Make] = {
   "external with baseline": make(spiel_cfr.ExternalSamplingSolver, baseline_rate=0.5),
   "outcome": make(spiel_cfr.OutcomeSamplingSolver),
   "outcome with baseline": make(spiel_cfr.OutcomeSamplingSolver, epsilon=0.3, baseline_rate=0.1),
-  "chance": make(spiel_cfr.ChanceSamplingSolver),
-  "average strategy": make(spiel_cfr.AverageStrategySamplingSolver, epsilon=0.2, beta=2.0, tau=2.0),
+  "chance": make(spiel_cfr.mccfr.ChanceSamplingSolver),
+  "average strategy": make(
+    spiel_cfr.mccfr.AverageStrategySamplingSolver, epsilon=0.2, beta=2.0, tau=2.0
+  ),
 }
 
 

@@ -30,7 +30,7 @@ from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
-from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, block_signature
+from spiel_cfr.games.sequence_form.blocks import block_signature
 from spiel_cfr.games.sequence_form.shared_infosets import (
   NO_SHARED_INFOSETS,
   SHARED_INFOSETS,
@@ -61,14 +61,14 @@ _ONE = np.uint64(1)
 
 
 class _Game(NamedTuple):
-  """What iterations read of a game; all but `shared_infosets` (no players where none are) are of `games.compiled.forced_moves`."""
+  """What iterations read of a game: see `forced_moves.Decisions`; `shared` has no players if there are none."""
 
   payoff: PayoffArrays
   players: Uint64s
   tree: Tree
   forced: Uint32s
   chosen: Uint32s
-  shared_infosets: SharedInfosets
+  shared: SharedInfosets
 
 
 class _Arrays(NamedTuple):
@@ -99,11 +99,6 @@ class _Arrays(NamedTuple):
   prediction: AnyFloats
   pooled: AnyFloats
   scratch: Scratch
-
-
-@block_kernel
-def no_prediction(block: Block) -> None:
-  """Stands in for `predict` where there is none; never called."""
 
 
 def _signature(number: Any) -> Any:
@@ -150,8 +145,8 @@ def run_iterations(
   Args:
     gradient: the payoff's kernel.
     observe: the minimizer's kernels, see `regret_minimizers.regret_minimizer`.
-    predict: called if `predicts`.
-    shared_pass: `shared_backward_pass`, for games with shared infosets.
+    predict: absent where there is none.
+    shared_pass: `shared_backward_pass`; absent where no infosets are shared.
     predicts: whether the minimizer predicts.
     game: what they read.
     arrays: what they write to.
@@ -161,11 +156,11 @@ def run_iterations(
     first_player: who updates first.
     end_player: one more than who updates last.
   """
-  payoff, players, tree, forced, chosen, shared_infosets = game
+  payoff, players, tree, forced, chosen, shared = game
   memory, tapered, gradients, play_values, locked, kept = arrays[:6]
   sequence_form, utility, prediction, pooled, scratch = arrays[6:]
   strategy, cumulative, state, local = memory
-  tied = shared_infosets.players.shape[0] > 0
+  tied = shared.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
@@ -186,11 +181,11 @@ def run_iterations(
       # fmt: off
       if tied:
         shared_pass(
-          observe, False, player, shared_infosets, tree, strategy, utility, pooled, state, local, parameters, scratch
+          observe, False, player, shared, tree, strategy, utility, pooled, state, local, parameters, scratch
         )
         if predicts:
           shared_pass(
-            predict, True, player, shared_infosets, tree, strategy, prediction, pooled, state, local, parameters, scratch
+            predict, True, player, shared, tree, strategy, prediction, pooled, state, local, parameters, scratch
           )
       else:
         backward_pass(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
@@ -309,8 +304,10 @@ class WholeGameLoop(Loop):
     return bind(
       decisions.payoff.gradient.of(dtype),
       minimizer.observe.of(dtype),
-      (minimizer.predict or no_prediction).of(dtype),
-      shared_backward_pass.of(dtype),
+      minimizer.predict.of(dtype) if minimizer.predict else minimizer.observe.of(dtype).absent,
+      shared_backward_pass.of(dtype)
+      if game.shared_infosets
+      else shared_backward_pass.of(dtype).absent,
       self._predicts,
       _Game(
         decisions.payoff.arrays_of(dtype),

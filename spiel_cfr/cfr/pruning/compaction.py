@@ -7,6 +7,7 @@ many actions they have left. Those with one have nothing to decide, and are left
 `games.compiled.forced_moves`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,9 +29,8 @@ from spiel_cfr._numba.arrays import (
 )
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.payoffs.leaf_rows import LeafRows
-from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
-from spiel_cfr.games.payoffs.sorted_rows import SortedRows
+from spiel_cfr.games.payoffs.build_payoff import merged_leaves
+from spiel_cfr.games.payoffs.leaf_rows import LeafRows, Leaves, leaves_of
 from spiel_cfr.games.sequence_form.tree_passes import TREE, Tree
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COLUMNS, Treeplex
 
@@ -38,8 +38,31 @@ _ZERO, _ONE, _NO = np.uint64(0), np.uint64(1), np.uint8(0)
 _LINE = np.uint64(LINE)
 
 
-def all_leaves(game: EnumeratedGame) -> LeafRows:
-  """Returns a two-player game's payoffs as rows of leaves, with both players' leaves for each of them.
+class LeafTable(NamedTuple):
+  """A two-player game's leaves, sequence by sequence.
+
+  Attributes:
+    starts: where the leaves of each sequence begin, and the end, shape (sequences + 1,).
+    others: the other player's sequence of each, shape (leaves,).
+    values: what each is worth to the sequence's owner, shape (leaves,).
+  """
+
+  starts: Uint32s
+  others: Uint32s
+  values: Float64s
+
+  def payoff(self, treeplexes: Sequence[Treeplex], wanted: Bools) -> LeafRows:
+    """Returns the payoffs of some leaves; `wanted` is of shape (leaves,)."""
+    own = np.repeat(np.arange(len(self.starts) - 1, dtype=np.uint32), np.diff(self.starts))
+    leaves, bounds = [], [(tree.root, tree.end) for tree in treeplexes]
+    for root, end in bounds:
+      some = np.flatnonzero(wanted & (own >= root) & (own < end))
+      leaves.append(Leaves(own[some], self.others[None, some], self.values[some]))
+    return LeafRows.of_leaves(leaves, bounds)
+
+
+def all_leaves(game: EnumeratedGame) -> LeafTable:
+  """Returns a two-player game's leaves, both players' for each of them.
 
   A leaf that is worth nothing to its owner stays where it is worth something to the other: each player's rows then say
   of every infoset whether anything that follows it matters to anybody.
@@ -47,7 +70,13 @@ def all_leaves(game: EnumeratedGame) -> LeafRows:
   number = np.arange(game.end, dtype=np.uint32)
   number[game.decisions.forced] = game.decisions.chosen
   leaves, payoffs = merged_leaves(game.payoff, game.num_players, number, np.ones(game.end))
-  return LeafRows.build(leaves, payoffs, game.treeplexes, zeros=True)
+  every = np.ones(len(payoffs), bool)
+  own, others, values = zip(
+    *(leaves_of(player, leaves, payoffs, every) for player in range(2)), strict=True
+  )
+  counts = np.bincount(np.concatenate(own), minlength=game.end)
+  starts = np.append(0, np.cumsum(counts)).astype(np.uint32)
+  return LeafTable(starts, np.concatenate(others, axis=1)[0], np.concatenate(values))
 
 
 @kernel(types.void(TREE, BYTES, BYTES))
@@ -223,7 +252,7 @@ class Compacted(NamedTuple):
   share: float
 
 
-def compact(game: EnumeratedGame, leaves: LeafRows, pruned: Bools) -> Compacted:
+def compact(game: EnumeratedGame, leaves: LeafTable, pruned: Bools) -> Compacted:
   """Returns what is left of a game.
 
   Args:
@@ -236,7 +265,7 @@ def compact(game: EnumeratedGame, leaves: LeafRows, pruned: Bools) -> Compacted:
   kept, roots = np.zeros(game.end, np.uint8), [tree.root for tree in game.treeplexes]
   kept[roots] = 1
   keep.unchecked(tree, pruned.view(np.uint8), kept)
-  _, rows, (others,), values = leaves.arrays
+  rows, others, values = leaves
   counts, live = np.zeros(game.end, np.uint64), np.zeros(game.num_infosets, np.uint64)
   left_others, left_values = np.empty(len(values) + 1, np.uint32), np.empty(len(values) + 1)
   number = take_leaves.unchecked(rows, others, values, kept, counts, left_others, left_values)
@@ -260,14 +289,15 @@ def compact(game: EnumeratedGame, leaves: LeafRows, pruned: Bools) -> Compacted:
     treeplexes.append(
       Treeplex(root, int(numbers[0]), first_infoset, groups[:number_of_groups], above)
     )
-  payoff = SortedRows.build(
-    counts,
-    left_others[:number],
-    left_values[:number],
-    place,
-    [(tree.root, tree.end) for tree in game.treeplexes],
-    [(tree.root, tree.end) for tree in treeplexes],
-  )
+  taken, first = [], 0
+  for tree_of_player in game.treeplexes:
+    places = slice(tree_of_player.root, tree_of_player.end)
+    own_counts = counts[places].astype(np.int64)
+    last = first + int(own_counts.sum())
+    owners, of_others = np.repeat(place[places], own_counts), place[left_others[None, first:last]]
+    taken.append(Leaves(owners, of_others, left_values[first:last]))
+    first = last
+  payoff = LeafRows.of_leaves(taken, [(part.root, part.end) for part in treeplexes])
   sequences = sequences[: int(numbers[3])]
   return Compacted(
     game=game.with_payoff(payoff, treeplexes=tuple(treeplexes)),

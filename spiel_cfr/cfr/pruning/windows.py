@@ -14,14 +14,12 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, aligned, aligned_zeros
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.pruning.backfill import BACKFILL, add_deferred, choose, note_unseen, restore
-from spiel_cfr.cfr.pruning.compaction import COMPACTION, Compacted, all_leaves, compact
+from spiel_cfr.cfr.pruning.compaction import COMPACTION, Compacted, LeafTable, all_leaves, compact
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.payoffs.sorted_rows import sorted_rows
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT
@@ -72,7 +70,7 @@ class Windows:
     """Makes what is made once, and compiles."""
     assert self._gains
     for each in (*BACKFILL, *COMPACTION):
-      assert each.compiled
+      assert each.address
 
   def length(self, iteration: int, left: Compacted | None) -> int:
     """Returns how many iterations a window is to have that begins after so many; `left` is of the one before it."""
@@ -172,13 +170,13 @@ class Windows:
     return result
 
   @functools.cached_property
-  def _leaves(self) -> LeafRows:
+  def _leaves(self) -> LeafTable:
     return all_leaves(self.game)
 
   @functools.cached_property
   def _gains(self) -> Payoff:
     """The payoffs, losses counting as nothing."""
-    return sorted_rows(self._leaves, self._leaves.arrays.values > 0)
+    return self._leaves.payoff(self.game.treeplexes, self._leaves.values > 0)
 
   @functools.cached_property
   def _ties(self) -> Float64s:

@@ -240,7 +240,7 @@ class CompiledGame(abc.ABC):
     return as_scale(self._per_infoset(scales))
 
   def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:
-    """Returns bounds on utilities, from a payoff's player by player: no more than the largest payoff; those of shared infosets add up."""
+    """Returns a payoff's bounds of all players, no more than the largest payoff; those of shared infosets add up."""
     result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
     return result if self.shared_infosets is None else self._pooled(self.shared_infosets, result)
 

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Uint32s, Uint64s
-from spiel_cfr.games.payoffs.build_payoff import build_payoff, quickest
-from spiel_cfr.games.payoffs.merged_leaves import merged_leaves
+from spiel_cfr.games.payoffs.build_payoff import build_payoff, merged_leaves
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.private_types import public_states_of
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, Treeplex
@@ -60,7 +59,7 @@ def without_forced_moves(every: Decisions, treeplexes: Sequence[Treeplex]) -> De
   players[:, :2] = ends[players[:, :2].astype(np.int64)]
   forced = np.flatnonzero(chosen != np.arange(len(chosen))).astype(np.uint32)
   return Decisions(
-    payoff=quickest(build_payoff(leaves, payoffs, kept, states)),
+    payoff=build_payoff(leaves, payoffs, kept, states),
     players=players,
     groups=every.groups[decides],
     parent=chosen[every.parent],

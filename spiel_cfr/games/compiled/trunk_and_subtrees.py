@@ -136,7 +136,7 @@ class PartWalk:
     ]
 
   def kept(self, number: int, player: int) -> tuple[AnyFloats, AnyFloats]:
-    """Returns what a subtree's backward passes have left for the trunk, utilities and predictions: the arrays themselves."""
+    """Returns what a subtree's backward passes have left for the trunk: the arrays of utilities and predictions."""
     return self._kept[number][player]
 
   def for_each_subtree(self, work: Callable[[int, Workspace], None]) -> None:

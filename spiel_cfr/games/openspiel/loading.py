@@ -11,27 +11,17 @@ Source: OpenSpiel, `game_parameters.cc` and `spiel.cc` (what a game string is), 
 """
 
 import difflib
-import faulthandler
-import gc
 import math
-import os
-import pickle
 import random
 import re
-import signal
-import warnings
 from typing import Any, NoReturn
-
-try:
-  import resource
-except ImportError:  # There is none on Windows, and no fork.
-  resource = None  # type: ignore[assignment]
 
 import open_spiel.python.games  # noqa: F401 (registers OpenSpiel's Python games)
 import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.games.openspiel import python_answers
+from spiel_cfr.games.openspiel.forked_child import CAN_FORK, ChildDiedError, call_in_child
 
 _PROBE_SECONDS = 10.0
 _PROBE_EXTRA_BYTES = 2 * 2**30
@@ -67,7 +57,7 @@ def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pys
   """
   if isinstance(game, str):
     _check_names(_nested_names(game))
-    if hasattr(os, "fork") and not _is_default(game):
+    if CAN_FORK and not _is_default(game):
       _probe(game, names_infostates)
   elif not isinstance(game, pyspiel.Game):
     raise errors.ArgumentError(
@@ -292,73 +282,32 @@ def is_endgame(game: pyspiel.Game) -> bool:
 
 
 def _probe(string: str, names_infostates: bool) -> None:
-  """Loads and plays a game in a forked child; raises what the child found, or how it died."""
-  report, exit_code = _try_in_child(string, names_infostates)
-  if exit_code == -signal.SIGALRM:
-    # The child may have waited for a lock that another thread held when it was forked.
-    report, exit_code = _try_in_child(string, names_infostates)
-  if report:
-    error = pickle.loads(report)
-    if error is not None:
-      raise error
-    return
-  if exit_code == -signal.SIGALRM:
-    fate = f"takes more than {_PROBE_SECONDS:g} seconds to load and play a few games"
-  elif exit_code < 0:
-    fate = f"ends the process with {signal.Signals(-exit_code).name}"
-  else:
-    fate = f"ends the process with exit code {exit_code}"
-  raise errors.GameParameterError(f"{_shorten(string)} {fate}. {_takes(string)}")
-
-
-def _try_in_child(string: str, names_infostates: bool) -> tuple[bytes, int]:
-  """Returns what a forked child has to report of a game, and how it ended."""
-  read_end, write_end = os.pipe()
-  with warnings.catch_warnings():
-    # Forking beside running threads is warned of because a child may wait for their locks; this one has an alarm.
-    warnings.simplefilter("ignore")
-    child = os.fork()
-  if child == 0:
-    _report_trial(string, names_infostates, write_end)
-  os.close(write_end)
-  with os.fdopen(read_end, "rb") as pipe:
-    report = pipe.read()
-  return report, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def _report_trial(string: str, names_infostates: bool, write_end: int) -> NoReturn:
-  """The child of `_probe`: writes the pickled error, or None, and exits."""
+  """Loads and plays a game in a forked child; raises what was found there, or how the child died."""
   try:
-    # Finalizers of the parent's objects may need locks that were held when this child was forked.
-    gc.disable()
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, _PROBE_SECONDS)
-    # A crash here is an answer, not something to dump a core or a traceback for.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    faulthandler.disable()
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    if os.path.exists("/proc/self/statm"):
-      with open("/proc/self/statm") as statm:
-        limit = int(statm.read().split()[0]) * resource.getpagesize() + _PROBE_EXTRA_BYTES
-      hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-      resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))
-    error: errors.GameError | None = None
-    try:
-      game = pyspiel.load_game(string)
-      _check_values(pyspiel.game_parameters_from_string(string), game.num_players())
-      game = _to_sequential(game, names_infostates)
-      rng, moves = random.Random(0), 0
-      for _ in range(_PROBE_PLAYOUTS):
-        moves += _play(game, rng, _PROBE_MOVES - moves, names_infostates)
-    except errors.UnsupportedGameError as unsupported:
-      error = unsupported
-    except Exception as problem:
-      error = errors.GameParameterError(
-        f"{_shorten(string)} can't be played: {_detail(problem)}. {_takes(string)}"
-      )
-    with os.fdopen(write_end, "wb") as pipe:
-      pickle.dump(error, pipe)
-  finally:
-    os._exit(0)
+    error = call_in_child(
+      lambda: _fault_of(string, names_infostates), _PROBE_SECONDS, _PROBE_EXTRA_BYTES
+    )
+  except ChildDiedError as died:
+    raise errors.GameParameterError(
+      f"{_shorten(string)} {died} when it is loaded and played on trial. {_takes(string)}"
+    ) from died
+  if error is not None:
+    raise error
+
+
+def _fault_of(string: str, names_infostates: bool) -> errors.GameError | None:
+  """Loads and plays a game; returns what is wrong with it, None if nothing is."""
+  try:
+    game = pyspiel.load_game(string)
+    _check_values(pyspiel.game_parameters_from_string(string), game.num_players())
+    game = _to_sequential(game, names_infostates)
+    rng, moves = random.Random(0), 0
+    for _ in range(_PROBE_PLAYOUTS):
+      moves += _play(game, rng, _PROBE_MOVES - moves, names_infostates)
+  except errors.UnsupportedGameError as unsupported:
+    return unsupported
+  except Exception as problem:
+    return errors.GameParameterError(
+      f"{_shorten(string)} can't be played: {_detail(problem)}. {_takes(string)}"
+    )
+  return None

@@ -2,19 +2,14 @@
 
 import array
 import dataclasses
-import itertools
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, taken
-from spiel_cfr._numba.sort_columns import lexicographic_order
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr._util import memory
-from spiel_cfr.games.openspiel.first_states import FirstHistories, IntArray
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.size_limits import Watch
 from spiel_cfr.games.openspiel.state_checks import (
@@ -25,21 +20,12 @@ from spiel_cfr.games.openspiel.state_checks import (
   unknown_player,
   wrong_returns,
 )
+from spiel_cfr.games.openspiel.terminal_histories import BITS, TerminalHistories
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-# Terminal histories that are kept apart before those with the same sequences are merged, at least: bounds the memory of
-# games whose chance nodes multiply histories (those that no player sees) without merging often.
-_MERGE_EVERY = 1 << 20
-# And at least this share of those that are kept anyway, so that a history is sorted a bounded number of times.
-_LEAST_SHARE = 1 / 8
-# A state carries the last sequences of all players as one integer, so many bits each: its children's come from an
-# addition, and no tuple of them is taken apart and put together.
-_BITS = 32
-_ONE_SEQUENCE = (1 << _BITS) - 1
+_ONE_SEQUENCE = (1 << BITS) - 1
 _CHECK_EVERY = 1 << 12
-# Of the largest return: what sums of returns may differ by and still count as constant.
-_SUM_TOLERANCE = 1e-9
 
 
 @dataclasses.dataclass
@@ -60,7 +46,6 @@ class Enumeration:
     num_terminals: how many of them are terminal.
     payoff_range: smallest and largest return that any player can get.
     constant_sum: what the players' returns sum to, or None where they don't always sum to the same.
-    first_histories: see `games.openspiel.first_states`.
   """
 
   infostates: list[list[str]]
@@ -73,7 +58,6 @@ class Enumeration:
   num_terminals: int
   payoff_range: tuple[float, float]
   constant_sum: float | None
-  first_histories: IntArray
 
 
 def enumerate_game(
@@ -104,11 +88,10 @@ def enumerate_game(
   found = [_Infosets() for _ in range(num_players)]
   # What every decision looks at, without a look into an object.
   at_hand = [
-    (own.places.get, own.parents, own.firsts, own.kinds, own.moves, _BITS * player)
+    (own.places.get, own.parents, own.firsts, own.kinds, own.moves, BITS * player)
     for player, own in enumerate(found)
   ]
-  first_histories = FirstHistories()
-  leaves = _Leaves(num_players)
+  leaves = TerminalHistories(num_players)
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
   # States count as soon as they are on the stack: in games with many moves those are most of the memory.
@@ -133,7 +116,6 @@ def enumerate_game(
       if num_states >= next_check:
         watch.check(num_states, sum(map(len, found)))
         leaves.collect()
-        first_histories.collect()
         next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 
       if 0 <= player < num_players:
@@ -148,7 +130,6 @@ def enumerate_game(
           if kind is None:
             kind = mine.add_kind(_moves(view, state, legal, shift))
           infoset = mine.add(infostate, parent, kind)
-          first_histories.add(player, state.history())
         known, later, (before, action) = moves[kinds[infoset]]
         if parent != parents[infoset]:
           raise imperfect_recall(view, state)
@@ -199,7 +180,6 @@ def enumerate_game(
     num_terminals=leaves.num_terminals,
     payoff_range=leaves.payoff_range,
     constant_sum=leaves.constant_sum,
-    first_histories=first_histories.all(),
   )
 
 
@@ -271,106 +251,3 @@ class _Infosets:
 
 def _name_of_action(outcome: tuple[int, float]) -> str:
   return str(outcome[0])
-
-
-class _Leaves:
-  """Collects terminal histories and merges those with the same sequences of all players."""
-
-  def __init__(self, num_players: int) -> None:
-    self.num_players = num_players
-    self.num_terminals = 0
-    self.payoff_range = (math.inf, -math.inf)
-    self.constant_sum: float | None = None
-    # The walk appends to these three directly: a call of ours a history would cost a tenth of it.
-    self.new_sequences: list[int] = []
-    self.new_returns: list[Sequence[float]] = []
-    self.new_reaches: list[float] = []
-    # A row per leaf, and behind them room for more.
-    self._sequences = np.zeros((0, num_players), np.uint32)
-    self._payoffs = np.zeros((0, num_players))
-    self._num_leaves = self._unmerged = 0
-    self._next_merge = _MERGE_EVERY
-
-  def collect(self) -> None:
-    """Moves new histories into arrays; call it every few thousand."""
-    count = len(self.new_reaches)
-    if not count:
-      return
-    shape, width = (count, self.num_players), self.num_players * _BITS // 8
-    packed = b"".join([each.to_bytes(width, "little") for each in self.new_sequences])
-    sequences = np.frombuffer(packed, "<u4").reshape(shape)
-    flat = itertools.chain.from_iterable(self.new_returns)
-    returns = np.fromiter(flat, np.float64, count * self.num_players).reshape(shape)
-    self._note_returns(returns)
-    self._make_room(self._num_leaves + count)
-    new = slice(self._num_leaves, self._num_leaves + count)
-    self._sequences[new] = sequences
-    self._payoffs[new] = returns * np.array(self.new_reaches)[:, None]
-    self._num_leaves += count
-    self.num_terminals += count
-    self._unmerged += count
-    for column in (self.new_sequences, self.new_returns, self.new_reaches):
-      column.clear()
-    if self._unmerged >= self._next_merge:
-      self._merge()
-
-  def forget(self) -> None:
-    """Forgets everything."""
-    self._num_leaves = 0
-    self._resize(0)
-    for column in (self.new_sequences, self.new_returns, self.new_reaches):
-      column.clear()
-
-  def merged(self) -> tuple[Uint32s, Float64s]:
-    """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories."""
-    self.collect()
-    self._merge()
-    self._resize(self._num_leaves)
-    return self._sequences.T, self._payoffs
-
-  def _make_room(self, length: int) -> None:
-    if length > len(self._payoffs):
-      self._resize(length + length // 16)
-
-  def _resize(self, length: int) -> None:
-    # In place, where a new array and the old one would be there at the same time.
-    for table in (self._sequences, self._payoffs):
-      table.resize((length, self.num_players), refcheck=False)
-
-  def _merge(self) -> None:
-    """Sorts the leaves in place, and adds up payoffs with the same sequences."""
-    sequences, payoffs = self._sequences[: self._num_leaves], self._payoffs[: self._num_leaves]
-    order = lexicographic_order(sequences.T)
-    first = np.zeros(self._num_leaves, bool)
-    first[0] = True
-    for column in sequences.T:
-      column[:] = taken(column, order)
-      first[1:] |= column[1:] != column[:-1]
-    for values in payoffs.T:
-      values[:] = taken(values, order)
-    del order
-    starts = np.flatnonzero(first)
-    # Where nearly all are kept, there is no point in looking often: that would sort n leaves n / 2^20 times.
-    kept = 1 - (self._num_leaves - len(starts)) / max(self._unmerged, 1)
-    self._next_merge = max(_MERGE_EVERY, int(max(kept, _LEAST_SHARE) * len(starts)))
-    self._num_leaves, self._unmerged = len(starts), 0
-    for column in sequences.T:
-      column[: len(starts)] = column[starts]
-    for values in payoffs.T:
-      values[: len(starts)] = np.add.reduceat(values, starts)
-
-  def _note_returns(self, returns: Float64s) -> None:
-    if not np.isfinite(returns).all():
-      worst = int(np.flatnonzero(~np.isfinite(returns).all(axis=1))[0])
-      raise errors.InvalidPayoffError(
-        f"Terminal state {self.num_terminals + worst + 1:,} of the walk has the returns "
-        f"{returns[worst].tolist()}; they must be finite numbers."
-      )
-    low, high = self.payoff_range
-    self.payoff_range = (min(low, float(returns.min())), max(high, float(returns.max())))
-    sums = returns.sum(axis=1)
-    if not self.num_terminals:
-      self.constant_sum = float(sums[0])
-    tolerance = _SUM_TOLERANCE * max(1.0, *map(abs, self.payoff_range))
-    if self.constant_sum is not None and np.abs(sums - self.constant_sum).max() > tolerance:
-      self.constant_sum = None

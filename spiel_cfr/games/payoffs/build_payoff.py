@@ -1,20 +1,17 @@
-"""Which form the payoffs of an enumerated game take."""
+"""Which form the payoffs of an enumerated game take, and its leaves in another numbering, to build them anew."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.private_types import find_blocks
-from spiel_cfr.games.payoffs.sorted_patterns import SortedPatterns
-from spiel_cfr.games.payoffs.sorted_rows import sorted_rows
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Bytes of patterns that a level-2 cache holds beside all else.
-_CACHED = 1 << 20
 # By name, as files keep it.
 FORMS: dict[str, type[Payoff]] = {form.form: form for form in (LeafRows, TypedPatterns)}
 
@@ -47,13 +44,31 @@ def build_payoff(
   return LeafRows.build(leaf_sequences, leaf_payoffs, treeplexes)
 
 
-def quickest(payoff: Payoff) -> Payoff:
-  """Returns payoffs in the form that iterations read fastest: sorted, those of two players.
+def merged_leaves(
+  payoff: Payoff, num_players: int, number: Uint32s, copies: Float64s
+) -> tuple[Uint32s, Float64s]:
+  """Returns a payoff's leaves in another numbering, as if the game had been walked in that.
 
-  Patterns that stay in no cache are read in the order in which they lie.
+  Args:
+    payoff: of all players.
+    num_players: how many there are.
+    number: the new number of each sequence, shape (sequences,); several may have the same one.
+    copies: by how much what follows each sequence is counted more often than once, shape (sequences,).
+
+  Returns:
+    Leaf sequences and payoffs, as of `Enumeration`.
   """
-  if isinstance(payoff, LeafRows) and len(payoff.arrays.others) == 1:
-    return sorted_rows(payoff, np.ones(len(payoff.arrays.values), bool))
-  if isinstance(payoff, TypedPatterns) and payoff.arrays.others.shape[1] == 2:
-    return SortedPatterns(payoff) if payoff.arrays.values.nbytes <= _CACHED else payoff
-  return payoff
+  found, payoffs = [], []
+  for player in range(num_players):
+    own, others, values = payoff.leaves(player)
+    columns = np.vstack([own, others])
+    payoffs.append(values / np.prod(copies[columns], axis=0))
+    # From an order that begins with the player to ascending order.
+    found.append(number[np.roll(columns, player, axis=0)])
+  leaves, which = distinct_columns(np.hstack(found))
+  ends = np.cumsum([len(values) for values in payoffs])[:-1]
+  sums = [
+    np.bincount(places, values, leaves.shape[1])
+    for places, values in zip(np.split(which, ends), payoffs, strict=True)
+  ]
+  return leaves.astype(np.uint32), np.stack(sums, axis=1).astype(np.float64)

@@ -29,10 +29,12 @@ from spiel_cfr._numba.arrays import (
   AnyFloats,
   Bools,
   Float64s,
+  Int64s,
   Uint32s,
   Uint64s,
   floats,
   require,
+  require_array,
   tuple_type,
   unpickled,
 )
@@ -40,21 +42,45 @@ from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr.games.payoffs import utility_bounds
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
+# Columns of `PayoffArrays.players`.
+ROOT, END, FIRST_RUN, END_RUN, LEAVES = range(5)
+PLAYER_COLUMNS = 5
+# For forms that keep these in a place of their own.
+NO_PLAYERS = np.zeros((0, PLAYER_COLUMNS), np.uint64)
+# Columns of `PayoffArrays.runs` that have the same meaning in all forms for enumerated games; what the last two hold is
+# the form's own business.
+FIRST_ROW, END_ROW, FIRST_ENTRY, LENGTH = range(4)
+RUN_COLUMNS = 6
+# Rows and entries are numbered in 32 bits.
+_MOST = 1 << 32
+
 
 class PayoffArrays(NamedTuple):
-  """What a form's kernel works on; what the arrays hold is the form's own business.
+  """What a form's kernel works on.
+
+  A row is a sequence of a player, or several next to each other, with a list of entries whose sum is its utility. Rows
+  with equally long lists that are computed one after the other are a run. The entries of a run are end to end, and so
+  are those of all runs, the runs of a player, and the players.
 
   Attributes:
-    table: uint64 of shape (players, columns), or longer.
-    rows: uint32, one-dimensional.
-    others: uint32, two-dimensional.
-    values: float64, one-dimensional; float32 where gradients are.
+    players: uint64 of shape (players, `PLAYER_COLUMNS`): `ROOT` and `END` of the player's treeplex, `FIRST_RUN` and
+      `END_RUN` of its runs, and `LEAVES`, how many leaves have a payoff for it.
+    runs: uint64 of shape (runs, columns): `FIRST_ROW`, `END_ROW`, `FIRST_ENTRY`, `LENGTH` (entries of each row), and
+      what a form adds. In vector form, see `poker.terminals`.
+    rows: uint32 of shape (rows,): the first sequence of each row.
+    others: uint32, two-dimensional: the other players' sequences of each entry.
+    values: float64, float32 where gradients are, of shape (entries,): the payoff or the factor of each entry.
+    patterns: float64, float32 where gradients are: see `typed_patterns`.
+    squares: uint32: see `typed_patterns`.
   """
 
-  table: Uint64s
+  players: Uint64s
+  runs: Uint64s
   rows: Uint32s
   others: Uint32s
   values: AnyFloats
+  patterns: AnyFloats = np.zeros(0)
+  squares: Uint32s = np.zeros(0, np.uint32)
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles as a call, see `arrays.unpickled`."""
@@ -63,7 +89,10 @@ class PayoffArrays(NamedTuple):
 
 def payoff_arrays_type(number: Any) -> Any:
   """Returns the numba type of a payoff's arrays in a precision."""
-  return tuple_type(PayoffArrays, COUNT_TABLE, INDICES, INDEX_TABLE, floats(number))
+  numbers = floats(number)
+  return tuple_type(
+    PayoffArrays, COUNT_TABLE, COUNT_TABLE, INDICES, INDEX_TABLE, numbers, numbers, INDICES
+  )
 
 
 def gradient_signature(number: Any) -> Any:
@@ -85,7 +114,7 @@ class Payoff(abc.ABC):
   """
 
   form: ClassVar[str]
-  gradient: ClassVar[Kernel]
+  gradient: Kernel
 
   def __init__(self, arrays: PayoffArrays) -> None:
     """Takes arrays that one of the form's builders has made."""
@@ -115,7 +144,7 @@ class Payoff(abc.ABC):
   @property
   def num_leaves(self) -> int:
     """How many tuples of last sequences have a payoff for player 0."""
-    return int(self.arrays.table[0, -1])
+    return int(self.arrays.players[0, LEAVES])
 
   @property
   def num_bytes(self) -> int:
@@ -124,7 +153,10 @@ class Payoff(abc.ABC):
 
   @functools.cached_property
   def _single_arrays(self) -> PayoffArrays:
-    return self.arrays._replace(values=self.arrays.values.astype(np.float32))
+    values, patterns = self.arrays.values, self.arrays.patterns
+    return self.arrays._replace(
+      values=values.astype(np.float32), patterns=patterns.astype(np.float32)
+    )
 
   def arrays_of(self, dtype: npt.DTypeLike) -> PayoffArrays:
     """Returns what `gradient.of(dtype)` works on."""
@@ -168,7 +200,8 @@ class Payoff(abc.ABC):
     Returns:
       Shape (infosets,), in layout order.
     """
-    positive = self.arrays._replace(values=np.abs(self.arrays.values))
+    arrays = self.arrays
+    positive = arrays._replace(values=np.abs(arrays.values), patterns=np.abs(arrays.patterns))
     totals = np.zeros(treeplexes[-1].end + LINE)
     self.gradient(np.uint64(player), positive, np.ones(len(totals)), totals)
     tree = treeplexes[player]
@@ -191,3 +224,41 @@ def check_sequences(sequences: Uint32s, tree: Treeplex, real: Bools) -> None:
   if len(sequences):
     require((sequences.min() >= tree.root, sequences.max() < tree.end), "leaves are in treeplexes")
     require(real[sequences], "leaves are not in padding")
+
+
+def check_runs(arrays: PayoffArrays, treeplexes: Sequence[Treeplex]) -> None:
+  """Checks that players, runs, rows and entries are end to end.
+
+  Raises:
+    ValueError: they are not.
+  """
+  players, runs, rows, _, values, _, _ = arrays
+  require_array(players, "players", np.uint64, len(treeplexes), PLAYER_COLUMNS)
+  require_array(runs, "runs", np.uint64, -1, RUN_COLUMNS)
+  require_array(rows, "rows", np.uint32, -1)
+  require_array(values, "values", np.float64, -1)
+  require(runs < _MOST, "runs are counted in 32 bits")
+  bounds = [(tree.root, tree.end) for tree in treeplexes]
+  require(players[:, [ROOT, END]] == bounds, "players have their treeplexes")
+  ends = [*players[:, FIRST_RUN].tolist(), len(runs)]
+  require(players[:, END_RUN] == ends[1:], "players' runs are end to end")
+  require(np.diff(ends, prepend=0) >= 0, "players' runs are end to end")
+  require(ends[0] == 0, "players' runs are end to end")
+  first, end, entry, length = runs[:, :4].astype(np.int64).T
+  require(np.append(first, len(rows)) == np.append(0, end), "runs are end to end")
+  require(first < end, "runs have rows")
+  # In floating point nothing overflows, and if the sum is right, no product does.
+  require(float(length.astype(float) @ (end - first)) == len(values), "runs have all entries")
+  taken = length * (end - first)
+  require(entry == np.cumsum(taken) - taken, "the entries of runs are end to end")
+
+
+def rows_of(arrays: PayoffArrays, player: int) -> tuple[Int64s, Int64s, int]:
+  """Returns a player's rows: the first sequence of each, how many entries it has, and the first entry of all."""
+  first, end = arrays.players[player, [FIRST_RUN, END_RUN]].tolist()
+  runs = arrays.runs[first:end].astype(np.int64)
+  if not len(runs):
+    return np.zeros(0, np.int64), np.zeros(0, np.int64), 0
+  lengths = np.repeat(runs[:, LENGTH], runs[:, END_ROW] - runs[:, FIRST_ROW])
+  rows = arrays.rows[runs[0, FIRST_ROW] : runs[-1, END_ROW]].astype(np.int64)
+  return rows, lengths, int(runs[0, FIRST_ENTRY])

@@ -1,29 +1,140 @@
-"""The gradient of payoffs that are multiples of few patterns over private types."""
+"""The gradients of payoffs that are multiples of few patterns over private types, for two players and for more.
+
+See `TypedPatterns` for the arrays. What is read beyond the types of the last other player is multiplied by zero.
+"""
 
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from spiel_cfr._numba.arrays import Float64s, Uint32s
+from spiel_cfr._numba.arrays import Float64s, borrowed
 from spiel_cfr._numba.kernels import inlined, kernel
-from spiel_cfr._numba.simd import LANES, add_multiple, full, load, lowest_bit, nonzero_bits, store
-from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature
+from spiel_cfr._numba.simd import (
+  LANES,
+  add_multiple,
+  full,
+  load,
+  lowest_bit,
+  nonzero_bits,
+  store_first,
+)
+from spiel_cfr.games.payoffs.payoff import (
+  END_ROW,
+  END_RUN,
+  FIRST_ENTRY,
+  FIRST_ROW,
+  FIRST_RUN,
+  LENGTH,
+  PayoffArrays,
+  gradient_signature,
+)
+
+# The columns of `PayoffArrays.runs` that this form adds: how many types the player has in each row; and how many
+# columns of the patterns are not zero, rounded up to an even number, where there are two players.
+TYPES, WIDTH = 4, 5
+# The first column of `PayoffArrays.others`: a pattern.
+PATTERN = 0
 
 _ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(8))
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 
 
 @inlined
+def _load_columns(patterns: Float64s, square: int) -> Any:
+  """Returns the columns of a pattern."""
+  first = np.uint64(square) * _SQUARE
+  return (
+    load(patterns, first),
+    load(patterns, first + _LANES),
+    load(patterns, first + _LANES * _TWO),
+    load(patterns, first + _LANES * _THREE),
+    load(patterns, first + _LANES * _FOUR),
+    load(patterns, first + _LANES * _FIVE),
+    load(patterns, first + _LANES * _SIX),
+    load(patterns, first + _LANES * _SEVEN),
+  )
+
+
+@inlined
+def _add_columns(
+  total: Any, columns: Any, width: int, factor: float, other: int, sequence_form: Float64s
+) -> Any:
+  """Returns `total` with the first columns added, each times the strategy from `other` on and a factor."""
+  product = add_multiple(full(0.0), columns[0], sequence_form[other])
+  product = add_multiple(product, columns[1], sequence_form[other + _ONE])
+  if width > _TWO:
+    product = add_multiple(product, columns[2], sequence_form[other + _TWO])
+    product = add_multiple(product, columns[3], sequence_form[other + _THREE])
+    if width > _FOUR:
+      product = add_multiple(product, columns[4], sequence_form[other + _FOUR])
+      product = add_multiple(product, columns[5], sequence_form[other + _FIVE])
+      if width > _SIX:
+        product = add_multiple(product, columns[6], sequence_form[other + _SIX])
+        product = add_multiple(product, columns[7], sequence_form[other + _SEVEN])
+  return add_multiple(total, product, factor)
+
+
+@inlined
+def _sum_alike(
+  length: int, player_run: Any, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+) -> None:
+  """Sums the rows of a run, of one or two entries that in all rows have the same patterns."""
+  first, end, entry, types_, width = player_run
+  others, values = arrays.others, arrays.values
+  one = _load_columns(arrays.patterns, others[entry, PATTERN])
+  two = _load_columns(arrays.patterns, others[entry + length - _ONE, PATTERN])
+  for row in range(first, end):
+    total = _add_columns(
+      full(0.0), one, width, values[entry], np.uint64(others[entry, 1]), sequence_form
+    )
+    if length == _TWO:
+      other = np.uint64(others[entry + _ONE, 1])
+      total = _add_columns(total, two, width, values[entry + _ONE], other, sequence_form)
+    entry += length
+    store_first(utility, np.uint64(arrays.rows[row]), total, types_)
+
+
+@kernel(gradient_signature(types.float64))
+def two_player_gradient(
+  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+) -> None:
+  """Multiplies patterns by the other player's strategy, run by run, for a vector of the own types at a time.
+
+  To load a pattern takes longer than to multiply by it: rows of a run share theirs, which stay in registers.
+  """
+  # Helpers that are given arrays with owners would count references for every entry: five times as long.
+  arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
+  players, runs, rows = arrays.players, arrays.runs, arrays.rows
+  others, values = arrays.others, arrays.values
+  for run in range(players[player, FIRST_RUN], players[player, END_RUN]):
+    first, end, entry = runs[run, FIRST_ROW], runs[run, END_ROW], runs[run, FIRST_ENTRY]
+    length, types_, width = runs[run, LENGTH], runs[run, TYPES], runs[run, WIDTH]
+    # With the length known to the compiler there is no inner loop, and patterns stay in registers.
+    if length == _ONE:
+      _sum_alike(_ONE, (first, end, entry, types_, width), arrays, sequence_form, utility)
+    elif length == _TWO:
+      _sum_alike(_TWO, (first, end, entry, types_, width), arrays, sequence_form, utility)
+    else:
+      for row in range(first, end):
+        total = full(0.0)
+        for _ in range(length):
+          columns = _load_columns(arrays.patterns, others[entry, PATTERN])
+          other = np.uint64(others[entry, 1])
+          total = _add_columns(total, columns, width, values[entry], other, sequence_form)
+          entry += _ONE
+        store_first(utility, np.uint64(rows[row]), total, types_)
+
+
+@inlined
 def _add_squares(
   total: Any,
   factor: float,
-  rows: Uint32s,
+  arrays: PayoffArrays,
   place: int,
   width: int,
   first: int,
   other: int,
-  values: Float64s,
   sequence_form: Float64s,
 ) -> Any:
   """Returns `total` with squares added, each times the last player's strategy, the next to last's, and a factor.
@@ -31,90 +142,72 @@ def _add_squares(
   Args:
     total: a vector.
     factor: the factor.
-    rows: has from `place` on, for each type of the next to last player, twice its square, plus one if there is anything
-      in the last column of that.
-    place: see `rows`.
+    arrays: have in `squares` from `place` on a square for each type of the next to last player.
+    place: see there.
     width: how many types the next to last player has, no more than `LANES`.
     first: the first sequence of these.
     other: the first sequence of the last player's types.
-    values: has the squares.
     sequence_form: the strategies.
   """
+  patterns = arrays.patterns
   # Players soon stop playing to most places: what is 0 is left out without a branch for each type.
   played = nonzero_bits(load(sequence_form, first)) & ((_ONE << width) - _ONE)
   while played != _ZERO:
     outer = lowest_bit(played)
     played &= played - _ONE
-    marked = np.uint64(rows[place + outer])
+    marked = np.uint64(arrays.squares[place + outer])
     square = (marked >> _ONE) * _SQUARE
     product = full(0.0)
     for lane in range(_SEVEN):
-      block = load(values, square + lane * _LANES)
+      block = load(patterns, square + lane * _LANES)
       product = add_multiple(product, block, sequence_form[other + lane])
     # Where a player has no more than seven types, as with eight cards one of which is public, the rest is 0.
     if marked & _ONE:
-      block = load(values, square + _SEVEN * _LANES)
+      block = load(patterns, square + _SEVEN * _LANES)
       product = add_multiple(product, block, sequence_form[other + _SEVEN])
     total = add_multiple(total, product, factor * sequence_form[first + outer])
   return total
 
 
 @kernel(gradient_signature(types.float64))
-def typed_pattern_gradient(
+def several_player_gradient(
   player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
-  """Multiplies patterns by the other players' strategies, for a vector of the player's own types at a time.
-
-  See `TypedPatterns.build` for the arrays. What a vector has beyond the types in its row is zero, and falls on
-  sequences that are written later or on padding. What is read beyond the types of the last other player is multiplied
-  by zero.
-  """
-  table, rows, others, values = arrays
-  first_row, end_row, first_factor = table[player, 0], table[player, 1], table[player, 2]
-  if others.shape[1] == 2:
-    for row in range(first_row, end_row):
+  """Multiplies patterns by the other players' strategies, for a vector of the player's own types at a time."""
+  arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
+  players, runs, rows = arrays.players, arrays.runs, arrays.rows
+  others, values = arrays.others, arrays.values
+  last = np.uint64(others.shape[1] - 1)
+  for run in range(players[player, FIRST_RUN], players[player, END_RUN]):
+    entry, length = runs[run, FIRST_ENTRY], runs[run, LENGTH]
+    for row in range(runs[run, FIRST_ROW], runs[run, END_ROW]):
       total = full(0.0)
-      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
-        square, other = np.uint64(others[entry, 0]) * _SQUARE, np.uint64(others[entry, 1])
-        product = full(0.0)
-        for lane in range(_LANES):
-          block = load(values, square + lane * _LANES)
-          product = add_multiple(product, block, sequence_form[other + lane])
-        total = add_multiple(total, product, values[first_factor + entry])
-      store(utility, np.uint64(rows[_TWO * row]), total)
-  else:
-    last = np.uint64(others.shape[1] - 1)
-    first_place = _TWO * (table[table.shape[0] - 1, 1] + _ONE)
-    for row in range(first_row, end_row):
-      total = full(0.0)
-      for entry in range(np.uint64(rows[_TWO * row + _ONE]), np.uint64(rows[_TWO * row + _THREE])):
-        place, other = first_place + np.uint64(others[entry, 0]), np.uint64(others[entry, last])
+      for each in range(entry, entry + length):
+        place, other = np.uint64(others[each, PATTERN]), np.uint64(others[each, last])
         if nonzero_bits(load(sequence_form, other)) == _ZERO:
           continue
-        width, first = np.uint64(others[entry, last - _TWO]), np.uint64(others[entry, last - _ONE])
-        factor = values[first_factor + entry]
+        width, first = np.uint64(others[each, last - _TWO]), np.uint64(others[each, last - _ONE])
         # A loop over combinations of nobody's types would take a seventh of the time of three players' gradients.
         if last == _THREE:
           total = _add_squares(
-            total, factor, rows, place, width, first, other, values, sequence_form
+            total, values[each], arrays, place, width, first, other, sequence_form
           )
           continue
         # All combinations of types of the other players but the last two, in lexicographic order.
         combinations = _ONE
         for line in range(_ONE, last - _TWO, _TWO):
-          combinations *= np.uint64(others[entry, line])
+          combinations *= np.uint64(others[each, line])
         for combination in range(combinations):
           rest: Any = combination
-          weight = factor
+          weight = values[each]
           for back in range(_FOUR, last, _TWO):
-            outer_width = np.uint64(others[entry, last - back])
+            outer_width = np.uint64(others[each, last - back])
             weight *= sequence_form[
-              np.uint64(others[entry, last - back + _ONE]) + rest % outer_width
+              np.uint64(others[each, last - back + _ONE]) + rest % outer_width
             ]
             rest = rest // outer_width
           if weight != 0.0:
-            total = _add_squares(
-              total, weight, rows, place, width, first, other, values, sequence_form
-            )
+            total = _add_squares(total, weight, arrays, place, width, first, other, sequence_form)
           place += width
-      store(utility, np.uint64(rows[_TWO * row]), total)
+      entry += length
+      store_first(utility, np.uint64(rows[row]), total, runs[run, TYPES])

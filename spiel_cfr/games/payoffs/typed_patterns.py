@@ -10,10 +10,11 @@ Nothing here knows of cards. What is a type is read off the leaves (`private_typ
 matter of counting (`build.build_payoff`).
 """
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import (
   Bools,
@@ -21,31 +22,68 @@ from spiel_cfr._numba.arrays import (
   Int64s,
   Uint32s,
   aligned,
-  pieces,
   require,
   require_array,
   spread,
 )
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, check_sequences
-from spiel_cfr.games.payoffs.private_types import Blocks, parts
-from spiel_cfr.games.payoffs.typed_gradient import typed_pattern_gradient
+from spiel_cfr.games.payoffs.pattern_entries import find_entries
+from spiel_cfr.games.payoffs.payoff import (
+  END,
+  END_ROW,
+  END_RUN,
+  FIRST_ENTRY,
+  FIRST_ROW,
+  FIRST_RUN,
+  LEAVES,
+  LENGTH,
+  ROOT,
+  Payoff,
+  PayoffArrays,
+  check_runs,
+  check_sequences,
+  rows_of,
+)
+from spiel_cfr.games.payoffs.private_types import Blocks
+from spiel_cfr.games.payoffs.typed_gradient import (
+  PATTERN,
+  TYPES,
+  WIDTH,
+  several_player_gradient,
+  two_player_gradient,
+)
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Two tensors with a largest element of 1 that agree to these decimals are the same pattern. Chance's probabilities,
-# multiplied in another order, make them differ in later ones.
-_DECIMALS = 13
-# Elements of a tensor that are this much of the largest, or more, are equally large but for rounding.
-_ALMOST_ONE = 1 - 1e-9
-# Bounds the memory that building takes besides that of the game.
-_SQUARES_AT_A_TIME = 1 << 9
+# Bytes of patterns that a level-2 cache holds beside all else.
+_CACHED = 1 << 20
+_NO_PLACES = np.zeros(0, np.int64)
 
 
 class TypedPatterns(Payoff):
-  """Payoffs as multiples of few patterns over private types."""
+  """Payoffs as multiples of few patterns over private types.
+
+  A pattern is a tensor whose last dimension is the player's own, and the one before the last other player's, both
+  padded to `LANES`: a square for each combination of the others' types. Rows longer than a vector are cut. Whatever
+  part of a player's own row meets parts of rows of the last two other players, and full rows of the others, is an
+  entry: `others`, of shape (entries, 2 * (players - 1)), has its pattern, then for each other player but the last, the
+  width and the first sequence of its row, then the first sequence of the last one's; `values` has its factor.
+
+  `patterns` has the squares, end to end. With two players a pattern is one square, and is named by its number. With
+  more, many squares are alike, and are kept once: `squares` is a list of them in which each pattern has neighbouring
+  places, and the first of these names it. The list has twice the number of a square, plus one if anything in its last
+  column is not zero.
+
+  A run of rows has two more columns, see `typed_gradient`. With two players, rows of a run with one or two entries have
+  the same patterns in them. Rows are then sorted to that end, unless there are too many patterns to stay in a cache.
+  """
 
   form = "typed patterns"
-  gradient = typed_pattern_gradient
+
+  def __init__(self, arrays: PayoffArrays) -> None:
+    """Takes arrays that `build` has made."""
+    super().__init__(arrays)
+    two_players = len(arrays.players) == 2
+    self.gradient = two_player_gradient if two_players else several_player_gradient
 
   @classmethod
   def build(
@@ -53,142 +91,111 @@ class TypedPatterns(Payoff):
   ) -> "TypedPatterns":
     """Builds it.
 
-    Rows longer than a vector are cut. Whatever part of a player's own row meets parts of rows of the last two other
-    players, and full rows of the others, is an entry.
-
     Args:
       blocks: the leaves by block.
       leaf_payoffs: shape (leaves, players).
       treeplexes: one per player.
-
-    Returns:
-      The payoff with, in `table`, a player's first row, one past its last, where the factors of all players begin in
-      `values`, and the number of leaves; in `rows`, for each row, its first sequence and its first entry; in `others`,
-      shape (entries, 2 * (players - 1)), the pattern, then for each other player but the last, the width and the first
-      sequence of its row, then the first sequence of the last one's; in `values`, the squares of all patterns and then
-      a factor per entry. A pattern is a tensor whose last dimension is the player's own, and the one before the last
-      other player's, both padded to `LANES`: a square for each combination of the others' types. With two players that
-      is one square, whose number names the pattern. With more, many squares are alike, and are kept once: `rows` ends
-      with a list of squares, in which each pattern has neighbouring places, and the first of these names it. The list
-      has twice the number of a square, plus one if anything in its last column is not zero.
     """
-    table = np.zeros((len(treeplexes), 4), np.uint64)
-    rows: list[Int64s] = []
+    rows: list[_Rows] = []
     places: list[Int64s] = []
-    others: list[Int64s] = []
     squares: list[Float64s] = []
-    factors: list[Float64s] = []
-    num_rows = num_places = num_entries = num_squares = 0
-    for player, treeplex in enumerate(treeplexes):
-      own = np.arange(treeplex.root, treeplex.end)
+    num_places = num_squares = 0
+    for player, tree in enumerate(treeplexes):
+      own = np.arange(tree.root, tree.end)
       starts = own[(blocks.width[own] > 0) & ((own - blocks.first[own]) % LANES == 0)]
-      entries = _entries(blocks, player, leaf_payoffs[:, player])
-      entries.lines[:, 0] += num_places
-      rows.append(np.stack([starts, num_entries + np.searchsorted(entries.rows, starts)], axis=1))
-      others.append(entries.lines)
+      entries = find_entries(blocks, player, leaf_payoffs[:, player])
+      entries.lines[:, PATTERN] += num_places
+      lengths = np.diff(np.append(np.searchsorted(entries.rows, starts), len(entries.rows)))
+      num_leaves = int(np.count_nonzero(leaf_payoffs[:, player]))
+      bounds = tree.root, tree.end, num_leaves
+      rows.append(_Rows(starts, lengths, entries.lines, entries.factors, bounds))
       places.append(entries.places + 2 * num_squares)
       squares.append(entries.squares)
-      factors.append(entries.factors)
-      table[player] = num_rows, num_rows + len(starts), 0, np.count_nonzero(leaf_payoffs[:, player])
-      num_rows += len(starts)
-      num_entries += len(entries.rows)
       num_places += len(entries.places)
       num_squares += len(entries.squares)
-    rows.append(np.array([[treeplexes[-1].end, num_entries]]))
-    rows = [own.reshape(-1) for own in rows]
-    table[:, 2] = num_squares * LANES**2
-    arrays = PayoffArrays(
-      table=table,
-      rows=np.concatenate(rows if len(treeplexes) == 2 else rows + places).astype(np.uint32),
-      others=np.concatenate(others).astype(np.uint32, order="C"),
-      values=aligned(np.concatenate([np.concatenate(squares).reshape(-1), *factors])),
-    )
-    return cls(arrays)
+    # What names a square is then the square itself.
+    listed = [] if len(treeplexes) == 2 else places
+    return cls(_arranged(rows, np.concatenate(squares), np.concatenate([_NO_PLACES, *listed])))
 
   def gains(self) -> "TypedPatterns":
     """Returns the payoffs of two players, losses counting as nothing; of leaves, it counts as many as before."""
-    table, rows, others, values = self.arrays
-    squares, factors = np.split(values, [len(values) - len(others)])
-    table, others = table.copy(), others.copy()
+    players, _, _, others, values, patterns, squares = self.arrays
     # Whatever is negative in a pattern is a gain where the factor is negative too.
-    table[:, 2] *= 2
-    others[factors < 0, 0] += np.uint32(len(squares) // LANES**2)
-    gained = [np.maximum(squares, 0.0), np.maximum(-squares, 0.0), np.abs(factors)]
-    return TypedPatterns(PayoffArrays(table, rows, others, aligned(np.concatenate(gained))))
+    others = others.copy()
+    others[values < 0, PATTERN] += np.uint32(len(patterns) // LANES**2)
+    rows: list[_Rows] = []
+    for player, bounds in enumerate(players[:, [ROOT, END, LEAVES]].tolist()):
+      starts, lengths, entries = self._in_order(player)
+      rows.append(_Rows(starts, lengths, others[entries], np.abs(values[entries]), bounds))
+    gained = np.concatenate([np.maximum(patterns, 0.0), np.maximum(-patterns, 0.0)])
+    return TypedPatterns(_arranged(rows, gained.reshape(-1, LANES**2), squares))
 
   def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
-    """See the base class."""
-    table, rows, others, values = self.arrays
+    """Also checks that all that vectors of types reach is there, and that every utility is written."""
+    players, runs, _, others, values, patterns, places = self.arrays
     num_players, square = len(treeplexes), LANES * LANES
-    require_array(table, "table", np.uint64, num_players, 4)
-    require_array(rows, "rows", np.uint32, -1)
-    require_array(others, "others", np.uint32, -1, 2 * (num_players - 1))
-    require_array(values, "values", np.float64, -1)
-    num_rows, num_entries = int(table[-1, 1]), len(others)
-    num_cells = len(values) - num_entries
-    require((num_cells >= 0, num_cells % square == 0), "patterns are squares")
-    require(table[:, 2] == num_cells, "factors follow the patterns")
-    require((table[0, 0] == 0, 2 * num_rows + 2 <= len(rows)), "the table has all rows")
-    rows, places = np.split(rows, [2 * num_rows + 2])
-    num_places = num_cells // square
+    check_runs(self.arrays, treeplexes)
+    require_array(others, "others", np.uint32, len(values), 2 * (num_players - 1))
+    require_array(patterns, "patterns", np.float64, -1)
+    require_array(places, "squares", np.uint32, -1)
+    require(len(patterns) % square == 0, "patterns are squares")
+    num_patterns = len(patterns) // square
     if num_players == 2:
-      require(len(places) == 0, "the table has all rows")
+      require(len(places) == 0, "patterns of two players are squares themselves")
+      wide = _widths(patterns)
     else:
-      in_last: Bools = np.any(values[:num_cells].reshape(-1, square)[:, -LANES:] != 0, axis=1)
-      require(places < 2 * num_places, "squares are there")
+      in_last = _widths(patterns) == LANES
+      require(places < 2 * num_patterns, "squares are there")
       require(places % 2 >= in_last[places // 2], "squares with a last column are marked")
-      num_places = len(places)
-    require(table[1:, 0] == table[:-1, 1], "players' rows are end to end")
-    require(table[:, 0] <= table[:, 1], "players' rows are end to end")
-    starts, first_entry = rows.reshape(-1, 2).astype(np.int64).T
-    require((first_entry[0], first_entry[-1]) == (0, num_entries), "rows have all entries")
-    require(np.diff(first_entry) >= 0, "rows are end to end")
+      num_patterns = len(places)
+    require(runs[:, TYPES] <= LANES, "rows are cut")
     lines = others.astype(np.int64)
     for player, tree in enumerate(treeplexes):
-      begin, end = table[player, :2].astype(np.int64)
-      own = starts[begin:end]
-      check_sequences(rows[2 * begin : 2 * end : 2], tree, real)
-      require(np.diff(own) > 0, "rows are in order")
+      begin, end = players[player, [FIRST_RUN, END_RUN]].tolist()
+      own, lengths, first = rows_of(self.arrays, player)
+      mine = runs[begin:end].astype(np.int64)
+      num_rows = mine[:, END_ROW] - mine[:, FIRST_ROW]
+      num_types, width = (np.repeat(mine[:, column], num_rows) for column in (TYPES, WIDTH))
+      check_sequences(own.astype(np.uint32), tree, real)
       require(own + LANES <= tree.end, "rows end before the treeplex")
       # Whoever reads utilities relies on all of them being written.
       written = np.zeros(tree.end - tree.root, bool)
-      for lane in range(LANES):
-        written[own - tree.root + lane] = True
+      written[spread(own - tree.root, num_types)] = True
       require(written | ~real[tree.root : tree.end], "rows have all sequences")
-      entries = slice(first_entry[begin], first_entry[end])
+      entries = slice(first, first + int(lengths.sum()))
       *outer, last = [other for index, other in enumerate(treeplexes) if index != player]
-      mine = lines[entries]
-      combinations = np.ones(len(mine))
+      line = lines[entries]
+      combinations = np.ones(len(line))
       for place, other in enumerate(outer):
-        width, first = mine[:, 1 + 2 * place], mine[:, 2 + 2 * place]
-        require((width > 0) & (first >= other.root), "others' rows are in their treeplexes")
-        require(first + width <= other.end, "others' rows are in their treeplexes")
-        combinations *= width
+        types_, theirs = line[:, 1 + 2 * place], line[:, 2 + 2 * place]
+        require((types_ > 0) & (theirs >= other.root), "others' rows are in their treeplexes")
+        require(theirs + types_ <= other.end, "others' rows are in their treeplexes")
+        combinations *= types_
       if outer:
         # The kernel reads a whole vector of the next to last player's types.
-        require((mine[:, -3] <= LANES, mine[:, -2] + LANES <= outer[-1].end), "rows are cut")
-      require(mine[:, 0] + combinations <= num_places, "patterns are there")
-      require(table[player, 3] <= square * combinations.sum(), "the table counts the leaves")
+        require((line[:, -3] <= LANES, line[:, -2] + LANES <= outer[-1].end), "rows are cut")
+      require(line[:, PATTERN] + combinations <= num_patterns, "patterns are there")
+      if not outer:
+        require(np.repeat(width, lengths) >= wide[line[:, PATTERN]], "patterns are no wider")
+        _check_alike(mine, lines)
+      require(players[player, LEAVES] <= square * combinations.sum(), "the leaves are counted")
       check_sequences(others[entries, -1], last, real)
-      require(mine[:, -1] + LANES <= last.end, "others' rows are in their treeplexes")
+      require(line[:, -1] + LANES <= last.end, "others' rows are in their treeplexes")
 
   def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
-    """See the base class."""
-    table, rows, columns, values = self.arrays
-    first_row, end_row, first_factor = table[player, :3].astype(np.int64)
-    pairs = rows[2 * first_row : 2 * end_row + 2].reshape(-1, 2)
-    own_rows, starts = pairs.astype(np.int64).T
-    own = np.repeat(own_rows[:-1], np.diff(starts))
-    lines = columns[starts[0] : starts[-1]].astype(np.int64)
+    """Lists them by the player's rows."""
+    _, _, _, columns, values, patterns, places = self.arrays
+    starts, lengths, entries = self._in_order(player)
+    own = np.repeat(starts, lengths)
+    lines = columns[entries].astype(np.int64)
     # From here on, an element a square, and then an element a leaf.
     squares = lines[:, 1:-1:2].prod(axis=1)
     entry = np.repeat(np.arange(len(lines)), squares)
     combination = np.arange(len(entry)) - np.repeat(np.cumsum(squares) - squares, squares)
-    squares = lines[entry, 0] + combination
+    squares = lines[entry, PATTERN] + combination
     if lines.shape[1] > 2:
-      squares = rows[2 * int(table[-1, 1]) + 2 :][squares] >> 1
-    cells = values[:first_factor].reshape(-1, LANES, LANES)[squares]
-    cells = cells * values[first_factor:][starts[0] + entry, None, None]
+      squares = places[squares] >> 1
+    cells = patterns.reshape(-1, LANES, LANES)[squares] * values[entries[entry], None, None]
     square, last_type, own_type = np.nonzero(cells)
     entry, combination = entry[square], combination[square]
     others = [lines[entry, -1] + last_type]
@@ -203,134 +210,93 @@ class TypedPatterns(Payoff):
       cells[square, last_type, own_type],
     )
 
+  def _in_order(self, player: int) -> tuple[Int64s, Int64s, Int64s]:
+    """Returns a player's rows by their sequence: the first sequence, how many entries; and the entries of all."""
+    starts, lengths, first = rows_of(self.arrays, player)
+    order = np.argsort(starts)
+    entries = first + spread((np.cumsum(lengths) - lengths)[order], lengths[order])
+    return starts[order], lengths[order], entries
 
-@dataclasses.dataclass(frozen=True)
-class _Entries:
-  """One player's entries, sorted by row.
+
+class _Rows(NamedTuple):
+  """One player's rows, before they are arranged in runs.
 
   Attributes:
-    rows: the first sequence of each entry's own part of a row.
-    lines: what `typed_patterns` says of `others`.
+    starts: the first sequence of each.
+    lengths: how many entries each has.
+    lines: of each entry, what `TypedPatterns` says of `others`.
     factors: one per entry.
-    places: for each square of the player's patterns, end to end, twice which of those that are kept it is, plus one if
-      anything in its last column is not zero.
-    squares: those that are kept, shape (squares, LANES * LANES).
+    bounds: the player's root, one past its last sequence, and how many leaves it has.
   """
 
-  rows: Int64s
-  lines: Int64s
+  starts: Int64s
+  lengths: Int64s
+  lines: npt.NDArray[Any]
   factors: Float64s
-  places: Int64s
-  squares: Float64s
+  bounds: Sequence[int]
 
 
-def _entries(blocks: Blocks, player: int, payoffs: Float64s) -> _Entries:
-  others = [other for other in range(len(blocks.rows)) if other != player]
-  outer, cut = others[:-1], [player, *others[-2:]]
-  # An entry for each tuple of parts of the rows that are cut.
-  num_parts = {other: parts(blocks.width[blocks.rows[other]]) for other in cut}
-  num_entries = np.prod(list(num_parts.values()), axis=0)
-  first_entry = np.cumsum(num_entries) - num_entries
-  block = np.repeat(np.arange(len(num_entries)), num_entries)
-  rest = np.arange(len(block)) - first_entry[block]
-  first, width = blocks.rows[:, block], blocks.width[blocks.rows[:, block]]
-  for other in reversed(cut):
-    rest, part = np.divmod(rest, num_parts[other][block])
-    first[other] += LANES * part
-    width[other] = np.minimum(LANES, width[other] - LANES * part)
-
-  entry = np.zeros(len(payoffs), np.uint32)
-  for some in pieces(len(entry)):
-    here = blocks.block[some]
-    for other in cut:
-      entry[some] *= num_parts[other][here].astype(np.uint32)
-      entry[some] += blocks.types[other, some] // LANES
-    entry[some] += first_entry[here].astype(np.uint32)
-  leaves_of = np.bincount(entry, minlength=len(block))
-  first_leaf = np.cumsum(leaves_of) - leaves_of
-  leaves = np.argsort(entry)
-  del entry
-  leaves = leaves.astype(np.uint32)
-
-  def tensors(batch: Int64s, size: int) -> Float64s:
-    """Returns the payoffs of some entries with `size` squares each, shape (entries, elements)."""
-    these = leaves[spread(first_leaf[batch], leaves_of[batch])]
-    place = np.repeat(np.arange(len(batch)), leaves_of[batch])
-    types = blocks.types[:, these].astype(np.int64)
-    types[cut] %= LANES
-    square = np.zeros(len(these), np.int64)
-    for other in outer:
-      square = square * width[other, batch[place]] + types[other]
-    cells = np.zeros((len(batch), size, LANES, LANES))
-    cells[place, square, types[others[-1]], types[player]] = payoffs[these]
-    return cells.reshape(len(batch), -1)
-
-  pattern, factors, patterns = _factorize(tensors, np.prod(width[outer], axis=0))
-  lines = [pattern]
-  for other in outer:
-    lines += [width[other], first[other]]
-  lines.append(first[others[-1]])
-  used = np.flatnonzero(factors)
-  used = used[np.argsort(first[player, used], kind="stable")]
-  places, squares = _shared(patterns.reshape(-1, LANES**2))
-  return _Entries(
-    rows=first[player, used],
-    lines=np.stack(lines, axis=1)[used],
-    factors=factors[used],
-    places=places,
-    squares=squares,
+def _arranged(rows: Sequence[_Rows], squares: Float64s, places: npt.NDArray[Any]) -> PayoffArrays:
+  """Arranges all players' rows in runs, see `TypedPatterns`; `squares` has shape (squares, LANES * LANES)."""
+  two_players, wide = len(rows) == 2, _widths(squares)
+  players, runs, starts, entries = [], [], [], []
+  num_rows = num_entries = num_runs = 0
+  for own in rows:
+    begins = np.cumsum(own.lengths) - own.lengths
+    kinds = np.zeros((5, len(own.starts)), np.int64)
+    kinds[0], kinds[2] = own.lengths, LANES
+    kinds[1] = np.minimum(np.diff(own.starts, append=own.bounds[1]), LANES)
+    order = np.arange(len(own.starts))
+    if two_players:
+      patterns = own.lines[:, PATTERN]
+      some, few = own.lengths > 0, (own.lengths == 1) | (own.lengths == 2)
+      kinds[2] = 0
+      if some.any():
+        kinds[2, some] = np.maximum.reduceat(wide[patterns], begins[some])
+      kinds[2] += kinds[2] % 2
+      kinds[3:, few] = patterns[begins[few]], patterns[(begins + own.lengths)[few] - 1]
+      if squares.nbytes <= _CACHED:
+        order = np.lexsort(kinds[::-1])
+    kinds = kinds[:, order]
+    new = np.diff(kinds, axis=1, prepend=-1).any(axis=0)
+    firsts = np.flatnonzero(new)
+    ends = np.append(firsts[1:], len(order))
+    taken = (ends - firsts) * kinds[0, firsts]
+    first_entry = num_entries + np.cumsum(taken) - taken
+    length, num_types, width, _, _ = kinds[:, firsts]
+    runs.append(
+      np.stack([num_rows + firsts, num_rows + ends, first_entry, length, num_types, width], axis=1)
+    )
+    starts.append(own.starts[order])
+    entries.append(num_entries + spread(begins[order], own.lengths[order]))
+    root, end, num_leaves = own.bounds
+    players.append((root, end, num_runs, num_runs + len(firsts), num_leaves))
+    num_rows, num_runs = num_rows + len(order), num_runs + len(firsts)
+    num_entries += len(own.lines)
+  order = np.concatenate(entries)
+  return PayoffArrays(
+    players=np.array(players, np.uint64),
+    runs=np.concatenate(runs).astype(np.uint64),
+    rows=np.concatenate(starts).astype(np.uint32),
+    others=np.concatenate([own.lines for own in rows])[order].astype(np.uint32, order="C"),
+    values=np.concatenate([own.factors for own in rows])[order],
+    patterns=aligned(squares.reshape(-1)),
+    squares=places.astype(np.uint32),
   )
 
 
-def _factorize(
-  tensors: Callable[[Int64s, int], Float64s], squares: Int64s
-) -> tuple[Int64s, Float64s, Float64s]:
-  """Writes tensors as multiples of as few as possible.
-
-  Args:
-    tensors: returns some of them, which have the same number of squares, flat.
-    squares: how many squares of LANES * LANES each has.
-
-  Returns:
-    For each tensor, the first square of its pattern and its factor, 0 if it has nothing but zeros; and the patterns.
-  """
-  pattern = np.zeros(len(squares), np.int64)
-  factors = np.zeros(len(squares))
-  patterns = [np.zeros(0)]
-  num_squares = 0
-  known: dict[bytes, int] = {}
-  for size in np.unique(squares).tolist():
-    members = np.flatnonzero(squares == size)
-    for batch in np.array_split(members, 1 + len(members) * size // _SQUARES_AT_A_TIME):
-      found = tensors(batch, size)
-      magnitude = np.abs(found)
-      # The first of the largest elements becomes 1.
-      one = (magnitude >= _ALMOST_ONE * magnitude.max(axis=1, keepdims=True)).argmax(axis=1)
-      factors[batch] = found[np.arange(len(batch)), one]
-      used = factors[batch] != 0
-      batch, found = batch[used], found[used] / factors[batch][used, None]
-      for tensor, rounded in enumerate(found.round(_DECIMALS) + 0.0):
-        key = rounded.tobytes()
-        if key not in known:
-          known[key] = num_squares
-          patterns.append(found[tensor].copy())
-          num_squares += size
-        pattern[batch[tensor]] = known[key]
-  return pattern, factors, np.concatenate(patterns)
+def _widths(squares: Float64s) -> Int64s:
+  """Returns how many columns of each square there are up to the last that is not zero."""
+  cells: Bools = np.any(squares.reshape(-1, LANES, LANES) != 0, axis=2)
+  return np.where(cells.any(axis=1), LANES - cells[:, ::-1].argmax(axis=1), 0)
 
 
-def _shared(squares: Float64s) -> tuple[Int64s, Float64s]:
-  """Finds squares that are alike, to keep each once.
-
-  Args:
-    squares: shape (squares, LANES * LANES).
-
-  Returns:
-    `places` and `squares` of `_Entries`, the latter in order of their first use.
-  """
-  keys = (squares.round(_DECIMALS) + 0.0).view(np.dtype((np.void, squares.itemsize * LANES**2)))
-  _, first, which = np.unique(keys[:, 0], return_index=True, return_inverse=True)
-  kept = np.sort(first)
-  places = np.searchsorted(kept, first)[which]
-  marked: Bools = np.any(squares[kept, -LANES:] != 0, axis=1)
-  return 2 * places + marked[places], squares[kept]
+def _check_alike(runs: Int64s, lines: Int64s) -> None:
+  """Checks that rows of one or two entries have the patterns that their run begins with."""
+  for length in (1, 2):
+    some = runs[runs[:, LENGTH] == length]
+    count = (some[:, END_ROW] - some[:, FIRST_ROW]) * length
+    first = np.repeat(some[:, FIRST_ENTRY], count)
+    place = spread(np.zeros_like(count), count)
+    same = lines[first + place, PATTERN] == lines[first + place % length, PATTERN]
+    require(same, "rows of a run have the same patterns")

@@ -1,13 +1,16 @@
-"""Bounds on payoffs, from a list of leaves, for step sizes that need them."""
+"""Bounds on payoffs: from a list of leaves, for step sizes that need them; and what solvers can compute with."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
+# Differences of 1e-12 of the payoffs are squared.
+_SMALLEST_PAYOFF, _LARGEST_PAYOFF = 1e-140, 1e140
 # What `Payoff.leaves` returns.
 Leaves: TypeAlias = tuple[Uint32s, Uint32s, Float64s]
 
@@ -107,3 +110,21 @@ def sensitivity(leaves: Leaves) -> float:
     largest_sums = [np.bincount(key, entries).max(initial=0.0) for key in (rows, columns)]
     total += min(float(np.linalg.norm(entries)), float(np.sqrt(np.prod(largest_sums))))
   return total
+
+
+def check_payoffs(name: str, payoff_range: tuple[float, float]) -> None:
+  """Checks that solvers can compute with payoffs, their squares and many sums of these.
+
+  Args:
+    name: of the game.
+    payoff_range: the smallest and the largest return of any player.
+
+  Raises:
+    InvalidPayoffError: the largest is too large, or too small.
+  """
+  largest = max(map(abs, payoff_range))
+  if largest and not _SMALLEST_PAYOFF <= largest <= _LARGEST_PAYOFF:
+    raise errors.InvalidPayoffError(
+      f"The payoffs of {name[:200]} go up to {largest:g}; solvers compute with {_SMALLEST_PAYOFF:g} to "
+      f"{_LARGEST_PAYOFF:g}. Multiply them by a number: equilibria do not change."
+    )

@@ -1,15 +1,15 @@
 """Infosets that share strategies and regrets though their owner came to them in different ways.
 
 Where players forget (Waugh et al., "A Practical Use of Imperfect Recall", 2009; Lanctot et al., "No-Regret Learning in
-Extensive-Form Games with Imperfect Recall", 2012), a bucket is several infosets of a game of perfect recall, tied
-together. The counterfactual utility of an action of the bucket is the sum over them, under the strategies just played:
+Extensive-Form Games with Imperfect Recall", 2012), a bucket is several infosets of a game of perfect
+recall. The counterfactual utility of an action of the bucket is the sum over them, under the strategies just played:
 
     U(B, a) = sum over I in B of u(I, a)
 
-So a tied iteration carries utilities up as they are, pools them within buckets, and hands the pooled ones to the
+So the backward pass takes utilities as they are, pools them within buckets, and hands the pooled ones to the
 minimizer, which so does the same at all infosets of a bucket. Everything stays in the order of the game.
 
-What is carried up does not wait for what is learned, so that it needs no block kernel: a loop that the compiler sees
+What goes up does not wait for what is learned, so that it needs no block kernel: a loop that the compiler sees
 through takes less time than calls do.
 """
 
@@ -47,17 +47,17 @@ from spiel_cfr.games.sequence_form.tree_passes import (
 from spiel_cfr.games.sequence_form.treeplex import DEPTH
 
 _ZERO, _ONE, _TWO, _CHUNK = (np.uint64(number) for number in (0, 1, 2, CHUNK))
-# Columns of `Ties.levels`.
-_FIRST_GROUP, _END_GROUP, _FIRST_TIE, _END_TIE = range(4)
+# Columns of `SharedInfosets.levels`.
+_FIRST_GROUP, _END_GROUP, _FIRST_SET, _END_SET = range(4)
 
 
 class SharedInfosets(NamedTuple):
-  """Sequences that are tied to each other.
+  """Which sequences share their strategy and regrets: sets of them, each an action of a bucket.
 
   Attributes:
-    members: the tied sequences, tie by tie; the shared_infosets of a player together, in the order of its groups.
-    starts: where each tie begins in `members`, and the end.
-    levels: a row per depth of each player: first group, one past the last, first tie, one past the last.
+    members: the sequences, set by set; the sets of a player together, in the order of its groups.
+    starts: where each set begins in `members`, and the end.
+    levels: a row per depth of each player: first group, one past the last, first set, one past the last.
     players: a row per player: its first level, one past the last.
   """
 
@@ -78,16 +78,16 @@ NO_SHARED_INFOSETS = SharedInfosets(
   np.zeros((0, 4), np.uint64),
   np.zeros((0, 2), np.uint64),
 )
-# In place of `Tree.parent`: what is pooled is not carried up.
+# In place of `Tree.parent`: what is pooled goes no further up.
 _NOWHERE = np.zeros(0, np.uint32)
 
 
 def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedInfosets:
-  """Ties sequences.
+  """Puts sequences that share in sets.
 
   Args:
     groups: each player's `Treeplex.groups`, or those of a part of it.
-    bucket: shape (sequences,): tied are those of one player with the same number; negative ones are not.
+    bucket: shape (sequences,): those of one player with the same number share; negative ones are alone.
   """
   levels: list[tuple[int, int, int, int]] = []
   players: list[tuple[int, int]] = []
@@ -96,19 +96,19 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
   first_group = num_shared = 0
   for own in groups:
     sequences, depths = _sequences(own.astype(np.int64))
-    tied = bucket[sequences] >= 0
-    sequences, depths = sequences[tied], depths[tied]
-    _, tie, counts = np.unique(bucket[sequences], return_inverse=True, return_counts=True)
-    several = counts[tie] > 1
-    sequences, depths, tie = sequences[several], depths[several], tie[several]
+    shares = bucket[sequences] >= 0
+    sequences, depths = sequences[shares], depths[shares]
+    _, number, counts = np.unique(bucket[sequences], return_inverse=True, return_counts=True)
+    several = counts[number] > 1
+    sequences, depths, number = sequences[several], depths[several], number[several]
     # Where a bucket spans depths, its last member counts: all are known when that is.
     deepest = np.zeros(len(counts), np.int64)
-    np.maximum.at(deepest, tie, depths)
-    order = np.lexsort((sequences, tie, deepest[tie]))
-    starts = np.flatnonzero(np.diff(tie[order], prepend=-1))
+    np.maximum.at(deepest, number, depths)
+    order = np.lexsort((sequences, number, deepest[number]))
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
     members.append(sequences[order])
     lengths.append(np.diff(np.append(starts, len(order))))
-    at = deepest[tie[order][starts]]
+    at = deepest[number[order][starts]]
     first_level = len(levels)
     of_group = own[:, DEPTH].astype(np.int64)
     for depth in np.unique(of_group).tolist():
@@ -127,7 +127,7 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
 
 
 def spans_depths(shared_infosets: SharedInfosets, groups: Uint64s) -> bool:
-  """Returns whether some tied sequences have more infosets of their owner above them than others of the same tie."""
+  """Returns whether some sequences have more infosets of their owner above them than others of their set."""
   sequences, depths = _sequences(groups.astype(np.int64))
   depth = np.zeros(int(sequences.max(initial=0)) + 1, np.int64)
   depth[sequences] = depths
@@ -183,14 +183,14 @@ def value_backward_pass(
 def pool(
   begin: int, end: int, shared_infosets: SharedInfosets, utility: AnyFloats, shared: AnyFloats
 ) -> None:
-  """Replaces the utilities of tied sequences of some levels by their sums, written to `shared`."""
+  """Replaces the utilities of shared sequences of some levels by their sums, written to `shared`."""
   members, starts = shared_infosets.members, shared_infosets.starts
-  for tie in range(
-    shared_infosets.levels[begin, _FIRST_TIE], shared_infosets.levels[end - _ONE, _END_TIE]
+  for number in range(
+    shared_infosets.levels[begin, _FIRST_SET], shared_infosets.levels[end - _ONE, _END_SET]
   ):
-    first, last = np.uint64(starts[tie]), np.uint64(starts[tie + _ONE])
+    first, last = np.uint64(starts[number]), np.uint64(starts[number + _ONE])
     if last - first == _TWO:
-      # Most shared_infosets are pairs, and shorter than what a loop takes to set up.
+      # Most sets are pairs, and shorter than what a loop takes to set up.
       one, other = members[first], members[first + _ONE]
       shared[one] = shared[other] = utility[one] + utility[other]
       continue

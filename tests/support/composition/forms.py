@@ -51,7 +51,9 @@ class Form:
   action_filter: Callable[[Any, Sequence[int]], list[int]] | None = None
   payoff: str | None = None
   tolerance: float = 1e-9
-  buckets: Callable[[Any], spiel_cfr.Buckets | spiel_cfr.HandBuckets] | None = None
+  buckets: (
+    Callable[[Any], spiel_cfr.abstraction.Buckets | spiel_cfr.abstraction.HandBuckets] | None
+  ) = None
   is_large: bool = False
   num_shards: int = 0
 
@@ -94,7 +96,7 @@ class Form:
   def compiled(self) -> spiel_cfr.CompiledGame:
     """The game in this form."""
     if self.options is not None:
-      result = spiel_cfr.compile_public_game(self.load(), self.action_filter, **self.options)
+      result = spiel_cfr.poker.compile_public_game(self.load(), self.action_filter, **self.options)
     elif self.buckets is not None:
       result = self.enumerated
     else:
@@ -102,9 +104,9 @@ class Form:
         self.load(), action_filter=self.action_filter, vector_form=False
       )
     if self.buckets is not None:
-      result = spiel_cfr.abstract(result, self.buckets(result))
+      result = spiel_cfr.abstraction.abstract(result, self.buckets(result))
     if self.num_shards:
-      result = spiel_cfr.shard(result, executors.Here(), self.num_shards)
+      result = spiel_cfr.runs.shard(result, executors.Here(), self.num_shards)
     assert self.payoff in (None, result.payoff.form)
     return result
 
@@ -135,7 +137,7 @@ def _suits() -> pyspiel.Game:
   return pyspiel.load_game(_POKER.replace("numSuits=1,numRanks=4", "numSuits=2,numRanks=2"))
 
 
-def _forgetful(game: spiel_cfr.CompiledGame) -> spiel_cfr.Buckets:
+def _forgetful(game: spiel_cfr.CompiledGame) -> spiel_cfr.abstraction.Buckets:
   """Players know nothing but what they may do and how often they have acted: imperfect recall."""
   labels = []
   for tree, own in zip(game.treeplexes, game.infosets, strict=True):
@@ -148,12 +150,12 @@ def _forgetful(game: spiel_cfr.CompiledGame) -> spiel_cfr.Buckets:
   return dataclasses.replace(buckets.identity(game), labels=tuple(labels), is_lossless=False)
 
 
-def _some_hands(game: spiel_cfr.PublicGame) -> spiel_cfr.HandBuckets:
+def _some_hands(game: spiel_cfr.poker.PublicGame) -> spiel_cfr.abstraction.HandBuckets:
   """Every other hand is alike, on every board."""
   labels = [
     [np.arange(len(board.hands[player])) % 2 for board in game.layout.boards] for player in (0, 1)
   ]
-  return spiel_cfr.hand_buckets(game, labels)
+  return spiel_cfr.abstraction.hand_buckets(game, labels)
 
 
 _FOUR_CARDS = "poker of four cards, a card of them public"
@@ -190,7 +192,7 @@ FORMS = (
     "symmetries",
     "poker of four cards of two suits, a card of them public, without them",
     _suits,
-    buckets=spiel_cfr.lossless,
+    buckets=spiel_cfr.abstraction.lossless,
   ),
   Form(
     "imperfect recall",
@@ -206,7 +208,7 @@ FORMS = (
     "poker of four cards of two suits, a card of them public, without them",
     _suits,
     {"partitioned": True},
-    buckets=spiel_cfr.lossless,
+    buckets=spiel_cfr.abstraction.lossless,
     is_large=True,
   ),
   Form(

@@ -19,7 +19,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from composition.forms import Form
-from spiel_cfr import Solver, catalogue
+from spiel_cfr import Solver, catalogue, stable_predictive
 from spiel_cfr import policies as policy_forms
 from spiel_cfr.deep_cfr.network import LeastSquares
 
@@ -28,7 +28,7 @@ ITERATIONS = 12
 _ROUNDING = 1e-12
 _SINGLE = 1e-6
 # Networks are compiled for every shape, which takes seconds a form; tests/deep has them.
-_DEEP = (spiel_cfr.DeepCFRSolver, spiel_cfr.DeepDiscountedCFRSolver)
+_DEEP = (spiel_cfr.DeepCFRSolver, spiel_cfr.deep_cfr.DeepDiscountedCFRSolver)
 _LEARNS_QUICKLY: dict[str, Any] = {"network": LeastSquares(), "num_traversals": 5}
 
 
@@ -48,7 +48,7 @@ class Context:
   def arguments(self) -> dict[str, Any]:
     """What its constructor is given besides the game."""
     cls = catalogue.SOLVERS[self.name].family
-    seed = {"seed": 0} if issubclass(cls, spiel_cfr.SamplingSolver) else {}
+    seed = {"seed": 0} if issubclass(cls, spiel_cfr.mccfr.SamplingSolver) else {}
     return {**seed, **(_LEARNS_QUICKLY if issubclass(cls, _DEEP) else {})}
 
   def solver(self, iterations: int = 0, game: spiel_cfr.CompiledGame | None = None) -> Any:
@@ -210,7 +210,7 @@ def copies(context: Context) -> None:
 def certificate(context: Context) -> None:
   """The certificate finds the theory kept, and on the enumerated game says the same."""
   solver = context.solver(ITERATIONS)
-  found = certificate(solver)
+  found = stable_predictive.certificate(solver)
   assert found.iterations == ITERATIONS
   in_game = spiel_cfr.evaluation.evaluate.evaluate(
     solver.compiled_game, solver.average_sequence_form()
@@ -222,7 +222,8 @@ def certificate(context: Context) -> None:
     assert check.holds, check
   is_same = context.form.is_vector and context.form.buckets is None
   if is_same and _has_the_same_steps(catalogue.SOLVERS[context.name]):
-    expected = context.solver(ITERATIONS, context.form.enumerated).certificate()
+    enumerated = context.solver(ITERATIONS, context.form.enumerated)
+    expected = stable_predictive.certificate(enumerated)
     assert [check.name for check in found.checks] == [check.name for check in expected.checks]
     assert found.gap == context.close(expected.gap)
     assert (found.guarantee is None) == (expected.guarantee is None)
@@ -251,7 +252,7 @@ def warm_start(context: Context) -> None:
   _assert_equal(solver, whole)
   _assert_equal(loaded, whole)
   assert np.isfinite(solver.nash_conv())
-  assert type(spiel_cfr.transfer(solver, game)) is type(solver)
+  assert type(spiel_cfr.cfr.transfer(solver, game)) is type(solver)
 
 
 def pruning(context: Context) -> None:
@@ -366,7 +367,7 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
 
   It does between best responses that are equally good, and where only trembles of 1e-10 lead.
   """
-  decided = spiel_cfr.CFRBRSolver, spiel_cfr.RTCFRPlusSolver
+  decided = spiel_cfr.CFRBRSolver, spiel_cfr.first_order.RTCFRPlusSolver
   return _has_the_same_steps(entry) and entry.solver not in decided
 
 

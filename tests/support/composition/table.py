@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
-from spiel_cfr import SamplingSolver, Solver, catalogue, errors
+from spiel_cfr import Solver, catalogue, errors
 from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.openspiel.loading import can_be_loaded_again
+from spiel_cfr.mccfr import SamplingSolver
 
 WORKS = "works"
 
@@ -179,7 +180,7 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.AbstractionError,
-    "Full averages are weighted by the one way in which a player comes to an infoset, and shared infosets have several.",
+    "Full averages are weighted by the one way in which a player comes to an infoset; shared infosets have several.",
     "AverageType.SIMPLE",
     lambda cell: cell.form.forgets and cell.solver == "external_sampling_full",
   ),

@@ -1,13 +1,10 @@
-"""The call that makes a page of a policy."""
+"""The call that writes a page of a policy, and what it says of the page."""
 
 import dataclasses
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
-
-import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
@@ -19,9 +16,9 @@ from spiel_cfr.explorer import history_pages, public_state_pages
 from spiel_cfr.explorer.page import render
 from spiel_cfr.explorer.page_content import Content
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiling import compile_game
+from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
+from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.runs.trace import Row, read_trace
 from spiel_cfr.solving import Solution
 
@@ -56,7 +53,7 @@ def explore(
   policies: Solver | Solution | open_spiel.AnyPolicy,
   path: str | os.PathLike[str],
   *,
-  game: str | pyspiel.Game | CompiledGame | None = None,
+  game: AnyGame | None = None,
   which: Which = "average",
   title: str | None = None,
   traces: AnyTrace | Mapping[str, AnyTrace] | None = None,
@@ -78,7 +75,7 @@ def explore(
   likeliest is kept where there is too much, and the page says what was left out.
 
   Args:
-    policies: a solver, what `solve` returns, or anything that `policy.from_policy` reads.
+    policies: a solver, what `solve` returns, or anything that `policies.from_policy` reads.
     path: of the file; its folder must be there.
     game: of a policy that doesn't know its own.
     which: of a solver's policies, "average" or "current".
@@ -104,7 +101,7 @@ def explore(
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   arguments.one_of(which, "which", get_args(Which))
   if isinstance(policies, Solution) and traces is None:
-    traces = {type(policies.solver).__name__: policies.rows}
+    traces = {policies.solver.recipe.name: policies.rows}
   curves = _curves(traces)
   compiled, behavioral, source = _read(policies, game, which)
   if compiled.original is not compiled:
@@ -129,9 +126,8 @@ def explore(
   path = pathlib.Path(path)
   with files.replacing(path) as file:
     file.write(render(content))
-  return Exploration(
-    path, len(content.tree.mover), num_infosets(content), tuple(content.header["cut"])
-  )
+  cut = tuple(content.header["cut"])
+  return Exploration(path, len(content.tree.mover), content.num_infosets, cut)
 
 
 def describe(
@@ -154,29 +150,20 @@ def describe(
   )
 
 
-def num_infosets(content: Content) -> int:
-  """Returns how many infosets a page shows."""
-  if content.infosets is not None:
-    return len(content.infosets.player)
-  return sum(state.probability.shape[1] for state in content.public_states or ())
-
-
-def _read(
-  policies: Any, game: str | pyspiel.Game | CompiledGame | None, which: Which
-) -> tuple[CompiledGame, Float64s, str]:
+def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGame, Float64s, str]:
   """Returns the game, the policy in behavioural form, and what it is in words."""
   if isinstance(policies, Solver):
     average = which == "average"
     behavioral = policies.average_probabilities() if average else policies.current_probabilities()
-    source = f"{which} policy of {type(policies).__name__} after {policies.iteration:,} iterations"
+    source = (
+      f"{which} policy of {policies.recipe.name} after {int(policies.iteration):,} iterations"
+    )
     return policies.compiled_game, behavioral, source
   if isinstance(policies, Solution):
-    source = f"{type(policies.solver).__name__} after {policies.iterations:,} iterations"
+    source = f"{policies.solver.recipe.name} after {policies.iterations:,} iterations"
     return policies.compiled_game, policies.probabilities, source
-  if game is None and isinstance(policies, CompiledTabularPolicy):
-    game = policies.compiled_game
   if game is None:
-    game = getattr(policies, "game", None)
+    game = getattr(policies, "compiled_game", getattr(policies, "game", None))
   if game is None:
     raise errors.ArgumentError(
       f"Say which game {arguments.shortened(policies)} is a policy for: explore(..., game=...)."
@@ -205,7 +192,8 @@ def _curves(traces: AnyTrace | Mapping[str, AnyTrace] | None) -> list[dict[str, 
   if traces is None:
     return []
   if not isinstance(traces, Mapping):
-    traces = {_name(traces): traces}
+    name = pathlib.Path(traces).stem if isinstance(traces, str | os.PathLike) else "run"
+    traces = {name: traces}
   result = []
   for name, trace in traces.items():
     rows: Any = read_trace(trace).rows if isinstance(trace, str | os.PathLike) else trace
@@ -218,11 +206,7 @@ def _curves(traces: AnyTrace | Mapping[str, AnyTrace] | None) -> list[dict[str, 
         "name": str(name),
         "iterations": [row.iteration for row in rows],
         "seconds": [row.solver_seconds for row in rows],
-        "nash_conv": np.array([row.nash_conv for row in rows], np.float64).tolist(),
+        "nash_conv": [float(row.nash_conv) for row in rows],
       }
     )
   return result
-
-
-def _name(trace: AnyTrace) -> str:
-  return pathlib.Path(trace).stem if isinstance(trace, str | os.PathLike) else "run"

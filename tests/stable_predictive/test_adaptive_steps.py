@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import policies
+from spiel_cfr.stable_predictive import step_sizes
+from spiel_cfr.stable_predictive.stable_predictive_cfr import theory_of
 
 _POWERS = {"uniform": 0, "linear": 1, "quadratic": 2}
 
@@ -24,7 +26,7 @@ def _project(scores):
 
 
 class _Plain:
-  """One player: the equations of docs/stable_predictive.md, infoset by infoset."""
+  """One player: the equations of docs/theory/stable_predictive.md, infoset by infoset."""
 
   def __init__(self, tree, bounds, regularizer, prediction, delta, power):
     self.tree, self.regularizer, self.prediction = tree, regularizer, prediction
@@ -149,13 +151,13 @@ def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
     spiel_cfr.StablePredictiveCFRSolver(
       game, regularizer=regularizer, alternating_updates=alternating, delta=0.01
     )
-  )._solver
+  ).solver
   players = _plain_players(game, regularizer, "subtree", 0.01, "linear")
   for t in range(1, 31):
     if t in (11, 21):
       restart = solver.average_sequence_form()
       behavioral = policies.behavioral_form(game, restart)
-      solver.restart_from(restart)
+      solver.init_from_strategy(restart)
       for player in players:
         player.restart([behavioral[own] for own in player.sequences])
     before = _sequence_form(game, players)
@@ -288,7 +290,7 @@ def test_it_is_ahead_of_regret_matching_under_simultaneous_updates():
 )
 def test_vector_forms_do_the_same_given_the_same_bounds(form):
   """In vector form D is known less exactly; with those of the vector form a list of payoffs gives the same iterates."""
-  plain = spiel_cfr.compile_public_game(form.load(), partitioned=False)
+  plain = spiel_cfr.poker.compile_public_game(form.load(), partitioned=False)
   solver = spiel_cfr.StablePredictiveCFRSolver(form.compiled)
   solver.run(10)
   expected = _agrees(plain, iterations=10, delta=0.001).current_sequence_form()
@@ -303,7 +305,7 @@ def test_vector_forms_do_the_same_given_the_same_bounds(form):
 def test_loss_bounds_of_parts_are_those_of_the_whole():
   endgame = poker_games.random_endgame(3, 3, poker_games.TURN).load()
   whole, parts = (
-    spiel_cfr.compile_public_game(endgame, poker_games.check_or_pot, partitioned=partitioned)
+    spiel_cfr.poker.compile_public_game(endgame, poker_games.check_or_pot, partitioned=partitioned)
     for partitioned in (False, True)
   )
   assert (whole.loss_bounds == parts.loss_bounds).all()
@@ -328,14 +330,18 @@ def test_farina2019_steps_are_in_the_units_of_the_file():
   louder = copy.copy(endgame)
   object.__setattr__(louder, "reaches", 10 * endgame.reaches)
   steps = []
+
+  def constants(game):
+    return (
+      theory_of(spiel_cfr.StablePredictiveCFRSolver(game, **choice)).constants
+      for choice in ({"horizon": 16, "steps": "farina2019"}, {"kappa": 0.5, "steps": "paper"})
+    )
+
   for each in (endgame, louder):
-    game = spiel_cfr.compile_public_game(each.load(), poker_games.check_or_pot)
-    solver = spiel_cfr.StablePredictiveCFRSolver(game, horizon=16, steps="farina2019")
-    paper = spiel_cfr.StablePredictiveCFRSolver(game, kappa=0.5, steps="paper")
-    total = game.layout.deal.total
-    assert solver.constants.steps == pytest.approx(paper.constants.kappa * total)
-    steps.append(solver.constants.steps)
+    game = spiel_cfr.poker.compile_public_game(each.load(), poker_games.check_or_pot)
+    inferred, paper = constants(game)
+    assert inferred.steps == pytest.approx(paper.kappa * game.layout.deal.total)
+    steps.append(inferred.steps)
   assert steps[1] == pytest.approx(100 * steps[0])
-  kuhn = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", horizon=16, steps="farina2019")
-  paper = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", kappa=0.5, steps="paper")
-  assert kuhn.constants.steps == pytest.approx(paper.constants.kappa)
+  inferred, paper = constants("kuhn_poker")
+  assert inferred.steps == pytest.approx(paper.kappa)

@@ -8,7 +8,8 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import errors, policies
-from spiel_cfr.stable_predictive import paper_steps
+from spiel_cfr.stable_predictive import certificate, paper_steps
+from spiel_cfr.stable_predictive.stable_predictive_cfr import theory_of
 
 
 def _children(tree, sequence):
@@ -203,10 +204,7 @@ def test_sensitivity_bounds_the_spectral_norm():
 def _scaled(game, factor):
   low, high = game.payoff_range
   arrays = game.payoff.arrays
-  values = arrays.values.copy()
-  # Typed patterns are multiplied by factors that stand behind them.
-  values[int(arrays.table[0, 2]) if game.payoff.form == "typed patterns" else 0 :] *= factor
-  payoff = type(game.payoff)(arrays._replace(values=values))
+  payoff = type(game.payoff)(arrays._replace(values=arrays.values * factor))
   return game.with_payoff(payoff, (low * factor, high * factor))
 
 
@@ -246,10 +244,12 @@ def test_a_game_without_payoffs_stays_uniform():
 
 def test_steps_as_a_factor_multiply_the_papers():
   game = spiel_cfr.compile_game("kuhn_poker")
-  plain = spiel_cfr.StablePredictiveCFRSolver(game, horizon=64, steps="paper")
-  tenfold = spiel_cfr.StablePredictiveCFRSolver(game, horizon=64, steps=10)
-  assert tenfold.constants.steps == pytest.approx(10 * plain.constants.steps)
-  assert tenfold.constants.kappa_root == pytest.approx(10 * plain.constants.kappa_root)
+  plain, tenfold = (
+    theory_of(spiel_cfr.StablePredictiveCFRSolver(game, horizon=64, steps=steps)).constants
+    for steps in ("paper", 10)
+  )
+  assert tenfold.steps == pytest.approx(10 * plain.steps)
+  assert tenfold.kappa_root == pytest.approx(10 * plain.kappa_root)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.open_spiel import CompiledTabularPolicy
 
 
-class Found:
+class SolvedPolicy:
   """Strategies of all players.
 
   Attributes:

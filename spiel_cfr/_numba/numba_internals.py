@@ -1,0 +1,116 @@
+"""What is used of numba that numba does not promise to keep, all of it here.
+
+Where a version of numba lacks one of these, something slower that is documented takes its place, but for the operators
+between the vectors of `simd`. `tests/_numba/test_numba_internals.py` takes them away one by one.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba
+import numba.core.compiler_lock
+import numba.core.options
+import numba.core.typeconv
+import numba.core.typing.templates
+import numba.experimental.function_type
+import numba.extending
+from numba import types
+
+# numba's own annotations don't cover these.
+_numba: Any = numba
+_extending: Any = numba.extending
+_cgutils: Any = numba.core.cgutils
+_tuples: Any = types.BaseTuple
+_FUNCTION_MODEL: Any = getattr(numba.experimental.function_type, "FunctionModel", None)
+_NO_WRAPPERS = {
+  name: True
+  for name in ("no_cpython_wrapper", "no_cfunc_wrapper")
+  if hasattr(getattr(_numba.core.options, "DefaultOptions", None), name)
+}
+# Options of functions that Python does not call.
+WITHOUT_PYTHON_CALLS = {name: True for name in _NO_WRAPPERS if name == "no_cpython_wrapper"}
+# In place of the class that says how types convert to each other.
+SAFE_CONVERSION: Any = _numba.core.typeconv.Conversion.safe
+# Held by whoever compiles. Another lock than numba's could wait for it while somebody waits for the other.
+compiler_lock: Any = getattr(_numba.core.compiler_lock, "global_compiler_lock", threading.RLock())
+
+
+class _AddressType(types.FunctionType):
+  """The type of a kernel: a first-class function of numba's, of which Python is asked for nothing but its address."""
+
+
+def _unbox_address(function_type: Any, value: Any, c: Any) -> Any:
+  """Generates code that reads the attribute `address`; numba's own calls a function of Python's for it."""
+  function = _cgutils.create_struct_proxy(function_type)(c.context, c.builder)
+  number = c.pyapi.object_getattr_string(value, "address")
+  failed = _cgutils.is_null(c.builder, number)
+  with c.builder.if_then(c.builder.not_(failed), likely=True):
+    function.c_addr = c.pyapi.long_as_voidptr(number)
+    c.pyapi.decref(number)
+  return _extending.NativeValue(function._getvalue(), is_error=failed)
+
+
+if _FUNCTION_MODEL is not None:
+  # In memory it is what numba's are, so that numba generates the calls.
+  _extending.register_model(_AddressType)(_FUNCTION_MODEL)
+  _extending.unbox(_AddressType)(_unbox_address)
+
+
+def by_address(numba_type: Any) -> Any:
+  """Returns a type in which every first-class function, in a tuple or as an argument too, is passed by its address."""
+  if _FUNCTION_MODEL is None:
+    return numba_type
+  if isinstance(numba_type, types.FunctionType):
+    signature = numba_type.signature
+    arguments = [by_address(argument) for argument in signature.args]
+    return _AddressType(by_address(signature.return_type)(*arguments))
+  if isinstance(numba_type, _tuples):
+    items = [by_address(item) for item in numba_type.types]
+    return _tuples.from_types(items, getattr(numba_type, "instance_class", None))
+  return numba_type
+
+
+def compile_inlined(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+  """Returns a function of numba's that is inlined in those that call it, and that nobody else can call.
+
+  Code with which Python and C would call it takes more than half of the time that it takes to compile.
+  """
+  return _numba.njit(forceinline=True, **_NO_WRAPPERS, **options)(function)
+
+
+def add_operator(python_operator: Any, instruction: str, operands: Sequence[Any]) -> None:
+  """Lets kernels apply an operator to two values of one of these types, by an instruction of LLVM's."""
+  templates = _numba.core.typing.templates
+  cases = [templates.signature(operand, operand, operand) for operand in operands]
+  name = f"spiel_cfr {instruction}"
+  templates.infer_global(python_operator)(
+    templates.make_concrete_template(name, python_operator, cases)
+  )
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return getattr(builder, instruction)(*arguments)
+
+  for operand in operands:
+    _extending.lower_builtin(python_operator, operand, operand)(generate)
+
+
+def python_entry(dispatcher: Any, signature: Any) -> Callable[..., Any]:
+  """Returns a function that unpacks its arguments and calls the machine code, or looks at their types first."""
+  try:
+    entry: Callable[..., Any] = dispatcher.overloads[tuple(signature.args)].entry_point
+  except (AttributeError, KeyError):
+    return dispatcher  # type: ignore[no-any-return]
+  return entry
+
+
+def machine_code_address(dispatcher: Any, signature: Any, options: dict[str, Any]) -> int:
+  """Returns where the machine code is that other kernels call, compiled a second time if numba doesn't say it."""
+  try:
+    result = dispatcher.overloads[tuple(signature.args)]
+    return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
+  except (AttributeError, KeyError):
+    function: Any = _numba.cfunc(signature, **options)(dispatcher.py_func)
+    # Memory of a function that nobody refers to is freed.
+    dispatcher.second_copy = function
+    return int(function.address)

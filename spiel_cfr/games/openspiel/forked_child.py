@@ -1,0 +1,88 @@
+"""Calls a function in a forked child, which may crash, hang or take all memory without harm to this process."""
+
+import faulthandler
+import gc
+import os
+import pickle
+import signal
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+try:
+  import resource
+except ImportError:  # There is none on Windows, and no fork.
+  resource = None  # type: ignore[assignment]
+
+_Result = TypeVar("_Result")
+
+CAN_FORK = hasattr(os, "fork")
+
+
+class ChildDiedError(Exception):
+  """A child did not return; the text says what it did instead, as in "ends the process with SIGSEGV"."""
+
+
+def call_in_child(function: Callable[[], _Result], seconds: float, extra_bytes: int) -> _Result:
+  """Returns what a function returns in a forked child, which can be pickled.
+
+  Args:
+    function: takes nothing; what it prints is lost.
+    seconds: how long the child may run.
+    extra_bytes: how much more memory it may have than this process.
+
+  Raises:
+    ChildDiedError: it has not returned.
+  """
+  report, exit_code = _fork(function, seconds, extra_bytes)
+  if exit_code == -signal.SIGALRM:
+    # The child may have waited for a lock that another thread held when it was forked.
+    report, exit_code = _fork(function, seconds, extra_bytes)
+  if report:
+    result: _Result = pickle.loads(report)
+    return result
+  if exit_code == -signal.SIGALRM:
+    raise ChildDiedError(f"takes more than {seconds:g} seconds")
+  if exit_code < 0:
+    raise ChildDiedError(f"ends the process with {signal.Signals(-exit_code).name}")
+  raise ChildDiedError(f"ends the process with exit code {exit_code}")
+
+
+def _fork(function: Callable[[], object], seconds: float, extra_bytes: int) -> tuple[bytes, int]:
+  """Returns the pickled result, nothing if there is none, and how the child ended."""
+  read_end, write_end = os.pipe()
+  with warnings.catch_warnings():
+    # Forking beside running threads is warned of because a child may wait for their locks; this one has an alarm.
+    warnings.simplefilter("ignore")
+    child = os.fork()
+  if child == 0:
+    try:
+      _isolate(seconds, extra_bytes)
+      report = pickle.dumps(function())
+      with os.fdopen(write_end, "wb") as pipe:
+        pipe.write(report)
+    finally:
+      os._exit(0)
+  os.close(write_end)
+  with os.fdopen(read_end, "rb") as pipe:
+    report = pipe.read()
+  return report, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _isolate(seconds: float, extra_bytes: int) -> None:
+  """Sets the limits of a child, and makes its death silent."""
+  # Finalizers of the parent's objects may need locks that were held when this child was forked.
+  gc.disable()
+  signal.signal(signal.SIGALRM, signal.SIG_DFL)
+  signal.setitimer(signal.ITIMER_REAL, seconds)
+  # A crash here is an answer, not something to dump a core or a traceback for.
+  resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+  faulthandler.disable()
+  null = os.open(os.devnull, os.O_RDWR)
+  os.dup2(null, 1)
+  os.dup2(null, 2)
+  if os.path.exists("/proc/self/statm"):
+    with open("/proc/self/statm") as statm:
+      limit = int(statm.read().split()[0]) * resource.getpagesize() + extra_bytes
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))
