@@ -1,5 +1,7 @@
 """The catalogue has every solver there is."""
 
+import doctest
+
 import pytest
 
 import spiel_cfr
@@ -7,17 +9,6 @@ from spiel_cfr import catalogue, errors
 
 
 def test_no_public_solver_is_missing():
-<<<<<<< HEAD
-  rooms = "cfr", "deep_cfr", "first_order", "mccfr", "stable_predictive"
-  public = {
-    getattr(room, name)
-    for room in (getattr(spiel_cfr, name) for name in rooms)
-    for name in room.__all__
-    if name.endswith("Solver")
-  }
-  # Nothing can be made of these without more arguments than a game.
-  bases = {spiel_cfr.Solver, spiel_cfr.FullWidthSolver, spiel_cfr.mccfr.SamplingSolver}
-=======
   rooms = (
     spiel_cfr.cfr,
     spiel_cfr.stable_predictive,
@@ -30,7 +21,6 @@ def test_no_public_solver_is_missing():
   }
   # Nothing can be made of these without more arguments than a game.
   bases = {spiel_cfr.Solver, spiel_cfr.mccfr.SamplingSolver}
->>>>>>> toplevel
   assert {entry.solver for entry in catalogue.SOLVERS.values()} == public - bases
   wrappers = {entry.wrapper for entry in catalogue.SOLVERS.values()}
   assert wrappers == {None, spiel_cfr.Restarted, spiel_cfr.Pruned}
@@ -74,3 +64,7 @@ def test_unknown_names_are_an_error():
 def test_nobody_changes_the_catalogue():
   with pytest.raises(TypeError):
     catalogue.SOLVERS["mine"] = catalogue.SOLVERS["cfr"]
+
+
+def test_examples_in_docstrings():
+  assert doctest.testmod(catalogue) == (0, 4)

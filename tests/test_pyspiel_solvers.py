@@ -110,15 +110,7 @@ def test_every_method_of_open_spiel_is_there(name):
 def test_monte_carlo_on_games_too_large_to_compile(name, ours):
   game = pyspiel.load_game("liars_dice(dice_sides=2)")
   solver = getattr(pyspiel_solvers, name)(game, seed=3)
-<<<<<<< HEAD
-  make = {
-    "ExternalSamplingMCCFRSolver": spiel_cfr.ExternalSamplingSolver,
-    "OutcomeSamplingMCCFRSolver": spiel_cfr.OutcomeSamplingSolver,
-  }[name]
-  large = pyspiel_solvers.PyspielSolver(make(game, seed=3, engine="states"))
-=======
   large = pyspiel_solvers.PyspielSolver(ours(game, seed=3, engine="states"))
->>>>>>> toplevel
   assert large.engine == "states"
   for _ in range(30):
     solver.run_iteration()
@@ -158,9 +150,5 @@ def test_checkpoints_of_the_python_names_stay_theirs(tmp_path):
   solver.run(2)
   solver.save(tmp_path / "two.npz")
   loaded = spiel_cfr.Solver.load(tmp_path / "two.npz", "kuhn_poker")
-<<<<<<< HEAD
-  assert loaded.recipe.name == "CFRSolver"
-=======
   assert type(loaded) is type(solver)
   assert loaded.recipe == solver.recipe
->>>>>>> toplevel

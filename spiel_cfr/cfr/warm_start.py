@@ -59,7 +59,8 @@ def plan(
 ) -> tuple[Known, WarmStart]:
   """Decides how a full-width solver begins anew from a policy, as if it had played that for some iterations.
 
-  Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016); see docs/theory/rewriting_history.md.
+  Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016); see
+  docs/theory/rewriting_history.md.
 
   Args:
     solver: the solver, which stays as it is.
@@ -141,7 +142,8 @@ def transfer(
   """Makes the same solver for a game with other payoffs, and starts it from the average policy of this one.
 
   Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014), scale the regrets that the same play would
-  have had with the other payoffs. A warm start needs no regrets by component, and did better; see docs/theory/rewriting_history.md.
+  have had with the other payoffs. A warm start needs no regrets by component, and did better; see
+  docs/theory/rewriting_history.md.
 
   Args:
     solver: a full-width solver, or one that is restarted; it is left alone.

@@ -11,8 +11,8 @@ with R = sum of w_t r^t, W = sum of w_t, and averages as the others faced them,
     W NashConv(average) = sum over players of max_x <R, x>  +  sum over t of w_t sum over players of (v^t(0) - u^t(x^t))
 
 where u^t(x^t), what the player expected, sums to the game's constant. CFR's v is the value of its strategy, for which
-the last sum is 0 if all update at once. Whoever puts other v's in has the second sum as the price. docs/theory/rewriting_history.md
-has the proof.
+the last sum is 0 if all update at once. Whoever puts other v's in has the second sum as the price.
+docs/theory/rewriting_history.md has the proof.
 """
 
 import numpy as np

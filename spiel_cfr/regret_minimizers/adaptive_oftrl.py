@@ -15,8 +15,8 @@ with, D the largest that a counterfactual utility of the infoset can be,
     euclidean     (||x||_2^2 - 1/n) / 2      (1 - 1/n) / 2   ||e - mean of e||_2            n (delta D)^2   sqrt 2
 
 L is the range of R, and |e| the norm dual to the one (l1, l2) in which R is 1-strongly convex, on differences of
-strategies. Neither the unit of the payoffs nor the number of iterations enters. docs/theory/stable_predictive.md has what this
-is good for, with proofs.
+strategies. Neither the unit of the payoffs nor the number of iterations enters. docs/theory/stable_predictive.md has
+what this is good for, with proofs.
 
 In a solver that restarts, the Bregman divergence of R from a center takes the place of R. The center is uniform at
 first, which is R but for a constant; a restart makes a strategy the center, and sums of utilities begin anew. Sums that

@@ -1,7 +1,7 @@
 """Checks of adaptive steps, and of constant ones of which nothing is promised beforehand.
 
-Numbers in names are those of docs/theory/stable_predictive.md. Steps, sums of errors and predictions are computed anew from
-the strategies that were played; nothing is taken from the solver but these.
+Numbers in names are those of docs/theory/stable_predictive.md. Steps, sums of errors and predictions are computed
+anew from the strategies that were played; nothing is taken from the solver but these.
 """
 
 import numpy as np

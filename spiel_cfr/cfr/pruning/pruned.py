@@ -3,7 +3,8 @@
 Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017). While the
 regret of an action stays negative nothing at or below it need be looked at. So every so many iterations the solver says
 what cannot become positive soon, and goes on in a game that is compacted to the rest; when the window is over, what was
-pruned comes back with the history of a best response in hindsight: see `cfr.pruning.backfill`. docs/theory/rewriting_history.md has
+pruned comes back with the history of a best response in hindsight: see `cfr.pruning.backfill`.
+docs/theory/rewriting_history.md has
 the proof; `cfr.pruning.reference_pruning` the papers' algorithms, iteration by iteration.
 """
 
