@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test lint composition docs dist benchmark clean
+.PHONY: help demo test test-all lint composition docs dist benchmark clean
 
 help:
 	@echo "make demo       compare the solvers on a few games and draw the result"
-	@echo "make test       run the tests"
+	@echo "make test       run the quick tests (5 minutes on two cores)"
+	@echo "make test-all   run all tests (some hours)"
 	@echo "make lint       check format, style and types"
 	@echo "make composition  run every solver on every form of game and write docs/composition.md"
 	@echo "make docs       build the documentation as a site, in site/"
@@ -22,7 +23,12 @@ demo: $(VENV)/plot.stamp
 	@$(BIN)/python examples/compare_solvers.py
 
 test: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@echo "Running the quick tests: 5 minutes on two cores where kernels have to be compiled, less the next time ..."
+	@$(BIN)/python -m pytest -n logical --dist worksteal
+
+test-all: $(VENV)/dev.stamp
+	@echo "Running all tests, which takes some hours ..."
+	@$(BIN)/python -m pytest -n logical --dist worksteal -m ""
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff format --check

@@ -95,9 +95,11 @@ class Disturbed:
     cfr._update_current_policy(self.solver._current_policy, nodes)
 
 
-# OpenSpiel's Python solvers take a tenth of a second for an iteration of these; one is disturbed beside C++, too.
+# OpenSpiel's Python solvers take up to a tenth of a second for an iteration of these; one is disturbed beside C++, too.
 SHORT = [
-  (game, name) for game in ("leduc", "battleship") for name in ("CFR", "CFR+", "LCFR", "DCFR")
+  (game, name)
+  for game in ("leduc", "battleship", "liar's dice 3", "kuhn 3", "goofspiel 3 random")
+  for name in ("CFR", "CFR+", "LCFR", "DCFR")
 ]
 SHORT += [("leduc", "CFR+ in C++")]
 

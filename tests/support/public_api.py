@@ -27,6 +27,7 @@ from executors import Here
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr.deep_cfr.network import LeastSquares
 from spiel_cfr.mccfr.engines.engine import Scheme
 from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
 from spiel_cfr.regret_minimizers.schedules import Schedule
@@ -304,6 +305,9 @@ _bases: dict[str, Callable[[], Any]] = {
   "compiled": _compiled,
   # What can be pruned has this one.
   "minimizer": spiel_cfr.RegretMatching.plus,
+  # Networks of JAX are compiled anew for every shape.
+  "network": LeastSquares,
+  "solver": lambda: spiel_cfr.CFRPlusSolver(_compiled()),
   "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),
