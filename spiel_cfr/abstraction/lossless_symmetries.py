@@ -66,7 +66,7 @@ def lossless_abstraction(game: AnyGame) -> AbstractGame | BucketedHands:
   """Returns a smaller game with the same equilibria: infosets that are the same but for names become one.
 
       >>> lossless_abstraction("leduc_poker").num_infosets
-      120
+      288
 
   Args:
     game: a compiled game, or what `compile_game` takes.

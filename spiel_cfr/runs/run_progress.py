@@ -18,7 +18,7 @@ class Progress(Trace):
 
   def start(self, solver: Solver) -> None:
     """Shows the bar, where there is a terminal or a notebook."""
-    self._name = type(solver).__name__
+    self._name = solver.recipe.name
     self._bar = tqdm.tqdm(
       desc=self._name,
       total=self._iterations,

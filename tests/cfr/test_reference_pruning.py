@@ -38,7 +38,7 @@ def test_partial_pruning_changes_nothing(name, plus, alternating):
   for _ in range(4):
     solver.run(10)
     reference.run(10)
-    np.testing.assert_allclose(reference.strategy[rows], solver._strategy[rows], atol=1e-8)
+    np.testing.assert_allclose(reference.strategy[rows], solver.state.strategy[rows], atol=1e-8)
     np.testing.assert_allclose(reference.average(), solver.average_probabilities(), atol=1e-8)
   whole = 2 * 40 * len(reference.tables.chance)
   assert reference.visited < whole * (0.95)
@@ -50,7 +50,7 @@ def test_partial_pruning_takes_any_number_of_players():
   solver.run(60)
   reference.run(60)
   rows = real_rows(game)
-  np.testing.assert_allclose(reference.strategy[rows], solver._strategy[rows], atol=1e-9)
+  np.testing.assert_allclose(reference.strategy[rows], solver.state.strategy[rows], atol=1e-9)
   np.testing.assert_allclose(reference.average(), solver.average_probabilities(), atol=1e-9)
   assert reference.visited < 3 * 60 * len(reference.tables.chance)
   with pytest.raises(errors.PruningError, match="partial"):
@@ -66,7 +66,7 @@ def test_where_no_own_infoset_follows_it_is_cfr_for_ever(name, rule):
   solver.run(80)
   reference.run(80)
   rows = real_rows(game)
-  np.testing.assert_allclose(reference.strategy[rows], solver._strategy[rows], atol=1e-9)
+  np.testing.assert_allclose(reference.strategy[rows], solver.state.strategy[rows], atol=1e-9)
   assert reference.num_returns or name == "liar's dice"
   assert reference.visited < 2 * 80 * len(reference.tables.chance)
 
@@ -112,7 +112,7 @@ def test_until_something_comes_back_it_is_cfr():
     reference.run(1)
     if reference.num_returns:
       break
-    np.testing.assert_allclose(reference.strategy[rows], solver._strategy[rows], atol=1e-10)
+    np.testing.assert_allclose(reference.strategy[rows], solver.state.strategy[rows], atol=1e-10)
   assert reference.closed.any()
   assert reference.visited < 2 * reference.iteration * len(reference.tables.chance)
 

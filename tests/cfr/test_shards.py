@@ -48,8 +48,9 @@ def _endgame(**options: Any) -> spiel_cfr.poker.PublicGame:
 
 
 def _arrays(solver: Any) -> dict[str, bytes]:
-  names = ("_strategy", "_cumulative", "_state", "_local", "_tapered", "_iteration")
-  return {name: getattr(solver, name).tobytes() for name in names}
+  names = ("strategy", "cumulative", "regrets", "local", "tapered", "counts")
+  state = solver.state
+  return {name: getattr(state, name).tobytes() for name in names}
 
 
 def _alike(solver: Any, other: Any) -> bool:

@@ -32,9 +32,9 @@ def test_exploitability_is_that_of_float64(partitioned):
   assert games[0].digest != games[1].digest
   for name, make in _SOLVERS.items():
     double, single = map(make, games)
-    for attribute in ("_state", "_strategy", "_cumulative"):
-      assert getattr(single, attribute).dtype == np.float32
-      assert getattr(single, attribute).nbytes * 2 == getattr(double, attribute).nbytes
+    for attribute in ("regrets", "strategy", "cumulative"):
+      assert getattr(single.state, attribute).dtype == np.float32
+      assert getattr(single.state, attribute).nbytes * 2 == getattr(double.state, attribute).nbytes
     for solver in (double, single):
       solver.run(60)
     assert double.nash_conv() != single.nash_conv()
