@@ -44,9 +44,18 @@ def saved(solver: Any, path: pathlib.Path) -> bytes:
   return path.read_bytes()
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+# Networks take a second an iteration; tests/deep_cfr has them.
+every_solver = pytest.mark.parametrize(
+  "name",
+  [
+    pytest.param(name, marks=[pytest.mark.slow] if name.startswith("deep") else [])
+    for name in SOLVERS
+  ],
+)
+
+
+@every_solver
 def test_every_solver_goes_on_bit_for_bit(name: str, leduc: Any, path: pathlib.Path) -> None:
-  # An iteration of a network takes a second; tests/deep has more.
   make, is_deep = SOLVERS[name], name.startswith("deep")
   game, stops = ("kuhn_poker", [0, 1, 3]) if is_deep else (leduc, [0, 1, 7, 20])
   whole = saved(after(make(game), stops[-1]), path)
@@ -62,7 +71,7 @@ def test_every_solver_goes_on_bit_for_bit(name: str, leduc: Any, path: pathlib.P
   assert spiel_cfr.Solver.load(path, game).description() == solver.description()
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@every_solver
 def test_state_dict_is_a_copy_of_all_there_is(name: str, leduc: Any) -> None:
   make, is_deep = SOLVERS[name], name.startswith("deep")
   game, before, more = ("kuhn_poker", 1, 1) if is_deep else (leduc, 5, 3)
