@@ -425,17 +425,15 @@ def _results(folder: pathlib.Path) -> Any:
   return checkpoints, rows
 
 
-def test_kill_9_at_any_moment_changes_nothing(tmp_path: pathlib.Path) -> None:
-  hunted = tmp_path / "hunted"
-  once, again = (tmp_path / f"{threads} threads" for threads in (1, 2))
-  assert _start(once, resume=False, threads=1).wait(60) == 0
-  assert _start(again, resume=False, threads=2).wait(60) == 0
-  assert _results(again) == _results(once)
+@pytest.mark.parametrize("most_kills", [2, pytest.param(8, marks=pytest.mark.slow)])
+def test_kill_9_at_any_moment_changes_nothing(most_kills: int, tmp_path: pathlib.Path) -> None:
+  hunted, once = tmp_path / "hunted", tmp_path / "once"
+  assert _start(once, resume=False, threads=2).wait(60) == 0
 
   rng = random.Random(1)
   checkpoints = spiel_cfr.Checkpoints(hunted, every=1)
   kills = 0
-  while kills < 6:
+  while kills < most_kills:
     before = checkpoints.paths()[:1]
     process = _start(hunted, resume=True)
     while process.poll() is None and checkpoints.paths()[:1] == before:
@@ -445,7 +443,7 @@ def test_kill_9_at_any_moment_changes_nothing(tmp_path: pathlib.Path) -> None:
     if process.wait() != -signal.SIGKILL:
       break  # It was done before.
     kills += 1
-  assert kills >= 3
+  assert kills >= most_kills / 2
   assert _start(hunted, resume=True).wait(60) == 0
   assert _results(hunted) == _results(once)
 
