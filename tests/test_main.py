@@ -87,7 +87,7 @@ def test_lists_and_sizes(capsys):
 )
 def test_mistakes_are_one_line(capsys, arguments, monkeypatch):
   # Nothing is run before the mistake is found.
-  monkeypatch.setattr(spiel_cfr.CFRSolver, "run", lambda *_: pytest.fail("ran"))
+  monkeypatch.setattr(spiel_cfr.FullWidthSolver, "run", lambda *_: pytest.fail("ran"))
   assert __main__.main(arguments) == 1
   text = capsys.readouterr().err
   assert text.startswith("error: ")

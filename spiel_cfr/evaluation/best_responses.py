@@ -1,9 +1,26 @@
-"""What infosets are worth to best responders: the block kernels with which policies are evaluated."""
+"""The compiled code that finds best responses, with which policies are evaluated."""
 
 import numpy as np
+from numba import types
 
+from spiel_cfr._numba.arrays import COUNT_TABLE, FLOAT_TABLE, FLOATS, Float64s, Uint64s
+from spiel_cfr._numba.kernels import Kernel, kernel
 from spiel_cfr._numba.simd import full, load, store, where_greater
-from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, sequence
+from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature, payoff_arrays_type
+from spiel_cfr.games.sequence_form.blocks import (
+  Block,
+  block_kernel,
+  block_signature,
+  lanes,
+  sequence,
+)
+from spiel_cfr.games.sequence_form.tree_passes import (
+  TREE,
+  Scratch,
+  Tree,
+  backward_pass,
+  scratch_type,
+)
 
 
 @block_kernel
@@ -34,3 +51,71 @@ def respond(block: Block) -> None:
       best = 1.0 - chosen[i] if block.utility[row + i] == value[i] else 0.0
       block.strategy[row + i] = best
       chosen[i] += best
+
+
+BEST_RESPONSES = types.void(
+  types.FunctionType(gradient_signature(types.float64)),
+  payoff_arrays_type(types.float64),
+  types.FunctionType(block_signature(types.float64)),
+  COUNT_TABLE,
+  TREE,
+  *[FLOATS] * 4,
+  scratch_type(types.float64),
+  FLOAT_TABLE,
+)
+
+
+@kernel(BEST_RESPONSES)
+def best_responses(
+  gradient: Kernel,
+  payoff: PayoffArrays,
+  block_kernel: Kernel,
+  players: Uint64s,
+  tree: Tree,
+  multiples: Float64s,
+  responses: Float64s,
+  sequence_form: Float64s,
+  utility: Float64s,
+  scratch: Scratch,
+  values: Float64s,
+) -> None:
+  """Finds every player's best response.
+
+  Args:
+    gradient: the payoff's kernel.
+    payoff: its arrays.
+    block_kernel: `respond`, or `take_best` where nobody wants the responses.
+    players: see `CompiledGame.players`.
+    tree: of all players.
+    multiples: what is responded to, each player's sequence form times a positive number.
+    responses: filled with the best responses in behavioural form, if `block_kernel` does.
+    sequence_form: filled with what is responded to, shape (sequences,).
+    utility: workspace, shape (sequences,).
+    scratch: workspace.
+    values: filled with, a row per player, the expected utility and that of the best response.
+  """
+  for player in range(np.uint64(players.shape[0])):
+    root, stop = players[player, 2], players[player, 3]
+    total = multiples[root]
+    for i in range(root, stop):
+      sequence_form[i] = multiples[i] / total
+  for player in range(np.uint64(players.shape[0])):
+    root, stop = players[player, 2], players[player, 3]
+    gradient(player, payoff, sequence_form, utility)
+    expected = 0.0
+    for i in range(root, stop):
+      expected += utility[i] * sequence_form[i]
+    values[player, 0] = expected
+    backward_pass(
+      block_kernel,
+      players[player, 0],
+      players[player, 1],
+      tree,
+      responses,
+      utility,
+      scratch.lines,
+      scratch.lines,
+      scratch.value,
+      scratch,
+    )
+    values[player, 1] = utility[root]

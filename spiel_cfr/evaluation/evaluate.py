@@ -6,6 +6,7 @@ expected per game, and exact for any number of players: a best response costs on
 """
 
 import functools
+import math
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -14,11 +15,11 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr._util import arguments
-from spiel_cfr.evaluation.best_responses import respond, take_best
+from spiel_cfr.evaluation.best_responses import best_responses, respond, take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.sequence_form.tree_passes import Scratch, Tree, new_scratch, tree_backward_pass
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
 from spiel_cfr.policies import forms, open_spiel
 
 
@@ -180,14 +181,18 @@ class Evaluator:
   def __init__(self, compiled: CompiledGame) -> None:
     """Allocates the arrays; a game that is cut into parts takes its own each time."""
     self._compiled = compiled
+    self._roots = [treeplex.root for treeplex in compiled.treeplexes]
     if compiled.partition is None:
       # Every infoset is visited, but payoffs are read as iterations read them.
-      payoff = compiled.every_infoset.payoff
-      # The arguments are made here; to check their types takes longer than small games do.
-      self._gradient, self._payoff = payoff.gradient.unchecked, payoff.arrays
-      self._tree = Tree(compiled.groups, compiled.parent)
+      payoff, self._players, groups, parent, *_ = compiled.every_infoset
+      self._gradient, self._payoff, self._tree = (
+        payoff.gradient,
+        payoff.arrays,
+        Tree(groups, parent),
+      )
       self._scratch = new_scratch()
       self._sequence_form, self._utility = aligned_zeros(2, compiled.end)
+      self._values = aligned_zeros(compiled.num_players, 2)
 
   def __call__(
     self, sequence_form: npt.NDArray[Any], responses: Float64s | None = None
@@ -207,35 +212,31 @@ class Evaluator:
       raise errors.PolicyError(
         f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
       )
-    for treeplex in compiled.treeplexes:
-      if not sequence_form.item(treeplex.root) > 0:
+    for root in self._roots:
+      if not sequence_form.item(root) > 0:
         raise errors.NotFiniteError(
           "A sequence form, or a sum of them, is positive at each player's root."
         )
-    if compiled.partition is None:
-      expected, best = self._whole_game(sequence_form, responses)
+    if compiled.partition is not None:
+      values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
     else:
-      expected, best = _by_parts(compiled, compiled.partition, sequence_form, responses)
-    if not np.isfinite(expected).all() or not np.isfinite(best).all():
-      raise errors.NotFiniteError(
-        f"The players expect {expected.tolist()}, and with best responses {best.tolist()}: the policy has numbers that "
-        "are not finite, or payoffs are too large to be added up."
+      # That the other arguments are what they must be, nobody outside can change.
+      best_responses.unchecked(
+        self._gradient,
+        self._payoff,
+        take_best if responses is None else respond,
+        self._players,
+        self._tree,
+        np.ascontiguousarray(sequence_form, np.float64),
+        self._sequence_form if responses is None else responses,
+        self._sequence_form,
+        self._utility,
+        self._scratch,
+        self._values,
       )
-    return Evaluation(expected, best, _NONE if responses is None else responses)
-
-  def _whole_game(
-    self, sequence_form: npt.NDArray[Any], responses: Float64s | None
-  ) -> tuple[Float64s, Float64s]:
-    """Returns what each player expects, and what from a best response, shape (players,) each."""
-    treeplexes, played, utility = self._compiled.treeplexes, self._sequence_form, self._utility
-    each = [slice(treeplex.root, treeplex.end) for treeplex in treeplexes]
-    for own in each:
-      np.divide(sequence_form[own], sequence_form[own.start], out=played[own], dtype=np.float64)
-    for player in range(len(each)):
-      self._gradient(np.uint64(player), self._payoff, played, utility)
-    expected = np.array([dot(utility[own], played[own]) for own in each])
-    _respond(self._tree, utility, responses, self._scratch)
-    return expected, utility[[own.start for own in each]]
+      values = self._values.copy()
+    _check_values(values)
+    return Evaluation(values[:, 0], values[:, 1], _NONE if responses is None else responses)
 
 
 def evaluate(
@@ -281,31 +282,30 @@ def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
   return np.full(compiled.num_players, evaluation.nash_conv / compiled.num_players)
 
 
-def _respond(tree: Tree, utility: Float64s, responses: Float64s | None, scratch: Scratch) -> None:
-  """Carries up what sequences are worth to a best responder, and writes the responses if they are wanted."""
-  tree_backward_pass.unchecked(
-    take_best if responses is None else respond,
-    tree,
-    # `take_best` writes no responses.
-    scratch.value if responses is None else responses,
-    utility,
-    scratch.lines,
-    scratch.lines,
-    scratch.value,
-    scratch,
-  )
+def _check_values(values: Float64s) -> None:
+  """Checks the values of policy and best response, a row per player.
+
+  Raises:
+    NotFiniteError: they are NaN or infinite.
+  """
+  # Its sum is finite if all are, unless they are so large that the sum is not.
+  if not math.isfinite(values.sum()) and not np.isfinite(values).all():
+    raise errors.NotFiniteError(
+      f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "
+      "numbers that are not finite, or payoffs are too large to be added up."
+    )
 
 
-def _by_parts(
+def _evaluate_by_parts(
   compiled: CompiledGame,
   partition: Partition,
   sequence_form: npt.NDArray[Any],
   responses: Float64s | None,
-) -> tuple[Float64s, Float64s]:
-  """Does what `Evaluator._whole_game` does part by part, without arrays as long as the game."""
-  expected, best = np.empty((2, 2))
+) -> Float64s:
+  """Does the same part by part, without arrays as long as the game; returns the values."""
+  values = np.zeros((2, 2))
   walk = PartWalk(partition)
-  by_part = np.zeros(len(partition.parts))
+  expected = np.zeros(len(partition.parts))
   scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
 
   def value(player: int, number: int, workspace: Workspace) -> None:
@@ -319,11 +319,20 @@ def _by_parts(
     walk.gradient(number, player, workspace)
     # What is at sequences of the trunk is added up for all parts in the trunk.
     length = part.length(player)
-    by_part[number] = dot(utility[:length], workspace.sequence_form[player][:length])
+    expected[number] = dot(utility[:length], workspace.sequence_form[player][:length])
     if number == 0:
       walk.add_kept(player)
-    own_responses = None if responses is None else responses[part.sequences[player]]
-    _respond(part.trees[player], utility, own_responses, workspace.scratch)
+    tree_backward_pass(
+      take_best if responses is None else respond,
+      part.trees[player],
+      # `take_best` writes no responses.
+      workspace.sequence_form[player] if responses is None else responses[part.sequences[player]],
+      utility,
+      workspace.scratch.lines,
+      workspace.scratch.lines,
+      workspace.scratch.value,
+      workspace.scratch,
+    )
     walk.keep(number, player, workspace)
 
   for player in PLAYERS:
@@ -337,6 +346,5 @@ def _by_parts(
       )
     walk.for_each_subtree(functools.partial(value, player))
     value(player, 0, walk.trunk)
-    expected[player] = sum(by_part.tolist())
-    best[player] = walk.trunk.utility[player][0][0]
-  return expected, best
+    values[player] = sum(expected.tolist()), walk.trunk.utility[player][0][0]
+  return values

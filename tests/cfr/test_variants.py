@@ -325,7 +325,11 @@ def _check_published(game, solver_class, published):
       assert abs(math.log10(solver.exploitability() / expected)) <= 0.2, iterations
 
 
-@pytest.mark.parametrize(("key", "published"), _PUBLISHED.items(), ids=str)
+@pytest.mark.parametrize(
+  ("key", "published"),
+  _PUBLISHED.items(),
+  ids=lambda value: getattr(value[1], "__name__", str(value)),
+)
 def test_convergence_on_poker_is_as_published(key, published):
   _check_published(*key, published)
 

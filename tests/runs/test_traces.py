@@ -187,8 +187,11 @@ def test_other_formats_are_refused(
     spiel_cfr.runs.read_trace(path)
 
 
-class Talkative(spiel_cfr.CFRSolver):
+class Talkative(spiel_cfr.FullWidthSolver):
   """A solver with columns of its own."""
+
+  def __init__(self, game: Any) -> None:
+    super().__init__(game, spiel_cfr.RegretMatching())
 
   def trace_columns(self) -> dict[str, float]:
     return {"count": self.iteration, "share": 1 / (1 + self.iteration)}

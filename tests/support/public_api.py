@@ -71,7 +71,14 @@ class Case:
 
 # What those that these are called with have no answer for, whatever the number.
 UNANSWERED = {
-  "StablePredictiveCFRSolver.warm_start(iterations)",
+  f"regret_minimizers.{name}.repeated(iterations)"
+  for name in (
+    "AdaptiveOptimisticDescent",
+    "AsymmetricMatching",
+    "Hedge",
+    "TremblingMatching",
+    "VolatilityAdaptiveMatching",
+  )
 }
 
 
@@ -383,6 +390,8 @@ def _arguments(function: Any) -> dict[str, Any]:
         result[name] = _bases[name]()
     elif required:
       hint = hints.get(name)
+      if name == "solver" and hint is Any:
+        hint = spiel_cfr.FullWidthSolver
       if not inspect.isclass(hint):
         raise LookupError(f"Nothing is known to call {function.__qualname__}({name}: {hint}) with.")
       result[name] = instance(hint)
