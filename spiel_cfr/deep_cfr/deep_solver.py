@@ -15,8 +15,8 @@ from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.exclusive import exclusive
+from spiel_cfr.cfr.legacy import LegacySolver
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.deep_cfr import resuming
 from spiel_cfr.deep_cfr.deep_options import Hyperparameters, Learning
 from spiel_cfr.deep_cfr.exact_memory import InfosetTable, matched, softmax
@@ -150,8 +150,7 @@ class DeepSolver(SamplingSolver):
     assert isinstance(self._engine, LockStep)
     return self._engine
 
-  # On states too, a copy is what `state_dict` says.
-  __copy__ = Solver.__copy__
+  __copy__ = LegacySolver.__copy__
 
   def game_identity(self) -> dict[str, str | None]:
     own = {"game": str(self.game), "game_sha256": None}
@@ -361,8 +360,8 @@ class DeepSolver(SamplingSolver):
     return from_policy(self.compiled_game, self.current_policy())
 
   # The infosets met are not named here: only a compiled game lists them.
-  average_policy_dict = Solver.average_policy_dict
-  current_policy_dict = Solver.current_policy_dict
+  average_policy_dict = LegacySolver.average_policy_dict
+  current_policy_dict = LegacySolver.current_policy_dict
 
   def _policy_of(self, past: list[list[Past]]) -> AveragePolicy:
     """Returns the average policy of some networks a player."""

@@ -101,7 +101,7 @@ def test_expected_regrets_are_those_of_the_full_width_solver(
   solver = make(load(), engine="states", seed=3)
   compiled = _know_all_infosets(solver)
   exact = spiel_cfr.TabularCFRSolver(compiled, alternating_updates=False)
-  exact._loop.set_strategy(policies.from_policy(compiled, solver.current_policy()))
+  exact._runtime.loop.set_strategy(policies.from_policy(compiled, solver.current_policy()))
   exact.evaluate_and_update_policy()
   entries = solver._engine.table.entries
   offset = 0
@@ -114,7 +114,7 @@ def test_expected_regrets_are_those_of_the_full_width_solver(
       first = entries.first[solver._engine.infostates[player][infostate]]
       regrets = [expected[first + action] for action in range(count)]
       sequences = compiled.all_action_sequences[offset : offset + count]
-      np.testing.assert_allclose(regrets, exact._state[0, sequences], rtol=0, atol=1e-10)
+      np.testing.assert_allclose(regrets, exact.state.regrets[0, sequences], rtol=0, atol=1e-10)
       offset += count
 
 
@@ -178,8 +178,8 @@ def test_mean_regrets_on_leduc_are_exact_within_five_standard_errors(name: str) 
   compiled = solver.compiled_game
   exact = spiel_cfr.TabularCFRSolver(compiled, alternating_updates=False)
   sums = np.random.default_rng(1).uniform(0.5, 1.5, compiled.end)
-  exact._loop.set_strategy(policies.behavioral_form(compiled, sums))
-  strategy = exact._strategy[compiled.all_action_sequences]
+  exact._runtime.loop.set_strategy(policies.behavioral_form(compiled, sums))
+  strategy = exact.state.strategy[compiled.all_action_sequences]
   exact.evaluate_and_update_policy()
   entries = solver._engine.table.entries
   own = np.arange(compiled.num_players, compiled.num_players + len(compiled.actions[0]))
@@ -192,7 +192,7 @@ def test_mean_regrets_on_leduc_are_exact_within_five_standard_errors(name: str) 
     totals += entries.regret[own]
     squares += entries.regret[own] ** 2
     hits += entries.regret[own] != 0
-  wanted = exact._state[0, compiled.all_action_sequences[: len(own)]]
+  wanted = exact.state.regrets[0, compiled.all_action_sequences[: len(own)]]
   mean = totals / samples
   errors_of_mean = np.sqrt((squares / samples - mean**2) / samples)
   # The normal approximation needs some samples; one in two million is beyond five errors, but for rounding.

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import pathlib
 from typing import Any
 
@@ -205,9 +204,6 @@ def test_solvers_have_columns_of_their_own(suffix: str, kuhn: Any, tmp_path: pat
   assert first[-1].more == {"count": 8, "share": 1 / 9}
   second = run(solver, 16, path)
   assert spiel_cfr.runs.read_trace(path).rows == first + second
-  pruning = spiel_cfr.Pruning("best_response", shortest=20, worthwhile=math.inf)
-  pruned = spiel_cfr.CFRPlusSolver(kuhn, pruning=pruning)
-  assert run(pruned, 3)[-1].more == {"held_bytes": pruned.held_bytes}
 
 
 @SUFFIXES

@@ -22,6 +22,7 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import ADDITION
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.tree_passes import Memory
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.locked import Mask
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
@@ -56,6 +57,11 @@ class FullWidthState:
   counts: Uint64s = dataclasses.field(default_factory=lambda: np.zeros(2, np.uint64))
   average_start: int = 0
   warm_iterations: int = 0
+
+  @property
+  def memory(self) -> Memory:
+    """The arrays that passes over the tree take."""
+    return Memory(self.strategy, self.cumulative, self.regrets, self.local)
 
   def sums(self) -> AnyFloats:
     """Returns what the average is a multiple of, once there have been iterations; shape (sequences,)."""

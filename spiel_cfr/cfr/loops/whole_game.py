@@ -318,7 +318,7 @@ class WholeGameLoop(Loop):
         game.shared_infosets or NO_SHARED_INFOSETS,
       ),
       _Arrays(
-        Memory(state.strategy, state.cumulative, state.regrets, state.local),
+        state.memory,
         *(state.tapered, state.gradients, state.play_values, self._locked, self._kept),
         *(self._sequence_form, self._utility),
         zeros(game.end if self._predicts else 0),

@@ -117,7 +117,7 @@ class Windows:
     self.add_deferred(left, state, opened, state.cumulative)
     faced = aligned(state.cumulative - opened)
     gained = self._gradients(faced, self.game.decisions.payoff)
-    note_unseen.unchecked(self._tree, left.seen, state, gained, values)
+    note_unseen.unchecked(self._tree, left.seen, state.memory, gained, values)
 
   def prunable(
     self,
@@ -150,12 +150,12 @@ class Windows:
     reached, result = np.zeros(self.game.end, np.uint8), pruned.copy()
     reached[[tree.root for tree in self.game.treeplexes]] = 1
     least, each = self._ties * weight, result.view(np.uint8)
-    choose.unchecked(self._tree, state, best, growth, spent, least, reached, each)
+    choose.unchecked(self._tree, state.memory, best, growth, spent, least, reached, each)
     return result
 
   def bring_back(self, again: Bools, state: FullWidthState, best: Float64s, weight: float) -> None:
     """Makes the history of what was pruned and is not any more, see `backfill.restore`."""
-    restore.unchecked(self._tree, again.view(np.uint8), state, best, weight, self._ties)
+    restore.unchecked(self._tree, again.view(np.uint8), state.memory, best, weight, self._ties)
 
   def best_responses(self, faced: Float64s, payoff: Payoff | None = None) -> Float64s:
     """Returns what each sequence is worth with a best response to a sum of sequence forms, shape (sequences,)."""
