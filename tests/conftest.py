@@ -16,11 +16,12 @@ import pytest
 pytest.register_assert_rewrite("composition.operations")
 
 # The first example may have to compile a kernel, so the time of an example says nothing. Where a change is judged, the
-# examples are always the same; elsewhere new ones are tried every time.
-hypothesis.settings.register_profile(
-  "spiel_cfr", deadline=None, derandomize=bool(os.environ.get("CI"))
-)
-hypothesis.settings.load_profile("spiel_cfr")
+# examples are always the same; elsewhere new ones are tried every time. Slow tests try ten times as many.
+for _name, _examples in (("quick", 30), ("all", 300)):
+  hypothesis.settings.register_profile(
+    _name, deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=_examples
+  )
+hypothesis.settings.load_profile("quick")
 
 # Where the tests were started in the background, Ctrl-C is ignored, and tests of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -37,6 +38,12 @@ with contextlib.suppress(importlib.metadata.PackageNotFoundError):
 
 
 _ROOT = pathlib.Path(__file__).parent.parent
+
+
+def pytest_configure(config):
+  """Tries more examples where slow tests are run."""
+  if "not slow" not in config.option.markexpr:
+    hypothesis.settings.load_profile("all")
 
 
 def pytest_sessionstart(session):

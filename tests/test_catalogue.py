@@ -1,11 +1,10 @@
 """The catalogue has every solver there is."""
 
-import doctest
-
 import pytest
 
 import spiel_cfr
 from spiel_cfr import catalogue, errors
+from spiel_cfr.deep_cfr.network import LeastSquares
 
 
 def test_no_public_solver_is_missing():
@@ -29,7 +28,9 @@ def test_no_public_solver_is_missing():
 @pytest.mark.parametrize("name", catalogue.SOLVERS)
 def test_entries_make_what_they_say(name):
   entry = catalogue.SOLVERS[name]
-  solver = catalogue.make(name, "kuhn_poker", 30)
+  # Networks take a second an iteration.
+  quick = {"network": LeastSquares()} if name.startswith("deep") else {}
+  solver = catalogue.make(name, "kuhn_poker", 30, **quick)
   assert type(solver) is (entry.wrapper or entry.family)
   assert entry.horizon is None or solver.recipe.arguments[entry.horizon] == 30
   solver.run(30)
@@ -64,7 +65,3 @@ def test_unknown_names_are_an_error():
 def test_nobody_changes_the_catalogue():
   with pytest.raises(TypeError):
     catalogue.SOLVERS["mine"] = catalogue.SOLVERS["cfr"]
-
-
-def test_examples_in_docstrings():
-  assert doctest.testmod(catalogue) == (0, 4)

@@ -27,6 +27,7 @@ def run(name, *flags, fails=False, typed=None):
   return output + errors
 
 
+@pytest.mark.slow
 def test_refining(tmp_path):
   printed = run("refining", "--target=300", f"--picture={tmp_path}/refining.png")
   assert "| at once | 22,464 |" in printed
@@ -100,6 +101,7 @@ def test_sweep(tmp_path):
   assert "error: " in run("sweep", *flags, fails=True)
 
 
+@pytest.mark.slow
 def test_solve_stops_at_a_target(tmp_path):
   output = run(
     "solve",
@@ -126,6 +128,7 @@ def test_solve_refuses(game):
   assert output.startswith("error: ")
 
 
+@pytest.mark.slow
 def test_restarts(tmp_path):
   picture = tmp_path / "new" / "restarts.png"
   output = run("restarts", "--games=0", "--scale=0.05", "--rounds=2", f"--picture={picture}")
@@ -139,6 +142,7 @@ def test_restarts(tmp_path):
   assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_first_order(tmp_path):
   output = run(
     "first_order", "--games=kuhn", "--iterations=30", "--rounds=3", f"--output_dir={tmp_path}"
@@ -152,6 +156,7 @@ def test_first_order(tmp_path):
     assert (tmp_path / "first_order").with_suffix(suffix).stat().st_size > 500
 
 
+@pytest.mark.slow
 def test_n_players(tmp_path):
   picture = tmp_path / "new" / "players.png"
   output = run("n_players", "--games=4", "--iterations=300", f"--picture={picture}")
@@ -162,6 +167,7 @@ def test_n_players(tmp_path):
   assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_step_rule(tmp_path):
   """A table that was cut off goes on where it ended."""
   path = tmp_path / "new" / "results.jsonl"
@@ -188,6 +194,7 @@ def test_step_rule(tmp_path):
   assert again == output
 
 
+@pytest.mark.slow
 def test_abstraction(tmp_path):
   printed = run(
     "abstraction",
@@ -205,6 +212,7 @@ def test_abstraction(tmp_path):
   assert (tmp_path / "abstraction.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_pruning():
   output = run("pruning", "--games=0", "--at=20,150")
   rows = [line.split("|")[1:-1] for line in output.splitlines() if line[:3] in ("| 2", "| 1")]
@@ -275,6 +283,7 @@ def test_compare_solvers(tmp_path):
   assert all(float(difference) < 1e-9 for difference in differences)
 
 
+@pytest.mark.slow
 def test_compare_solvers_without_a_picture(tmp_path):
   output = run(
     "compare_solvers",
@@ -372,12 +381,21 @@ def test_kuhn_poker_says_what_is_wrong():
   assert "WRONG" in run("kuhn_poker", "--iterations=3", fails=True)
 
 
-@pytest.mark.parametrize("part", ["iterations", "solvers", "evaluation", "compiling"])
+@pytest.mark.parametrize(
+  "part",
+  [
+    "iterations",
+    *(
+      pytest.param(part, marks=pytest.mark.slow) for part in ("solvers", "evaluation", "compiling")
+    ),
+  ],
+)
 def test_benchmark(part):
   output = run("benchmark", "--games=kuhn", "--rounds=1", "--seconds=0.001", f"--only={part}")
   assert " us " in output
 
 
+@pytest.mark.slow
 def test_how_cost_grows(tmp_path, monkeypatch):
   picture = tmp_path / "scaling.png"
   output = run(
@@ -419,6 +437,7 @@ def test_what_shards_cost():
   assert output.count("2 processes") == 2
 
 
+@pytest.mark.slow
 def test_libratus_endgames(tmp_path):
   endgame = poker_games.random_endgame(0, 40)
   endgame.save(tmp_path / "river.txt")
@@ -484,6 +503,7 @@ def test_solve_goes_on_from_a_checkpoint(tmp_path):
   assert "iteration 1," not in refused
 
 
+@pytest.mark.slow
 def test_plot_traces(tmp_path):
   for solver in ("cfr", "cfr+"):
     run(
@@ -512,6 +532,7 @@ def test_list_games():
   assert "   1 solved with other parameters" in output
 
 
+@pytest.mark.slow
 def test_mccfr(tmp_path):
   output = run(
     "mccfr",
@@ -578,6 +599,7 @@ def test_play(tmp_path):
   assert "error: " in run("play", "--game=leduc_poker", saved, typed="", fails=True)
 
 
+@pytest.mark.slow
 def test_deep_cfr(tmp_path):
   picture = tmp_path / "deep.png"
   output = run(

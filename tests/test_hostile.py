@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import spiel_cfr
 from spiel_cfr import errors
 
-MANY = hypothesis.settings(max_examples=300)
-FEW = hypothesis.settings(max_examples=60)
+MANY = hypothesis.settings(max_examples=2 * hypothesis.settings().max_examples)
+FEW = hypothesis.settings()
 
 
 @st.composite

@@ -48,9 +48,9 @@ ACPC = "universal_poker_cfr_cpp_load_from_acpc_gamedef_example.py"
 @pytest.mark.parametrize(
   ("example", "flags"),
   [
-    ("cfr_cpp_example.py", ["--solver=cfr"]),
+    pytest.param("cfr_cpp_example.py", ["--solver=cfr"], marks=pytest.mark.slow),
     ("cfr_cpp_example.py", ["--solver=cfrplus", "--game=leduc_poker", "--iterations=6"]),
-    (ACPC, ["--solver=cfr", "--iterations=10"]),
+    pytest.param(ACPC, ["--solver=cfr", "--iterations=10"], marks=pytest.mark.slow),
   ],
 )
 def test_examples_print_the_same(tmp_path, example, flags):
@@ -62,7 +62,9 @@ def test_examples_print_the_same(tmp_path, example, flags):
   assert ours.count("Iteration ") >= 3
 
 
-@pytest.mark.parametrize("example", ["cfr_cpp_example.py", ACPC])
+@pytest.mark.parametrize(
+  "example", ["cfr_cpp_example.py", pytest.param(ACPC, marks=pytest.mark.slow)]
+)
 def test_the_examples_run_with_cfr_br(tmp_path, example):
   """OpenSpiel's own end with an error: its CFR-BR has no `tabular_average_policy`."""
   found = output(tmp_path, example, True, "--solver=cfrbr", "--iterations=20")
@@ -71,7 +73,7 @@ def test_the_examples_run_with_cfr_br(tmp_path, example):
   assert 0 < values[-1] < values[0]
 
 
-@pytest.mark.parametrize("sampling", ["external", "outcome"])
+@pytest.mark.parametrize("sampling", ["external", pytest.param("outcome", marks=pytest.mark.slow)])
 def test_the_sampling_example_runs(tmp_path, sampling):
   found = output(tmp_path, "mccfr_cpp_example.py", True, f"--sampling={sampling}")
   values = [float(value) for value in re.findall(r"exploitability: ([\d.]+)", found)]

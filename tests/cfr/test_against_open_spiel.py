@@ -1,10 +1,13 @@
 """Iterates, policies and evaluations equal OpenSpiel's own, on the games that its users compare algorithms on."""
 
+import itertools
+
 import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import cfr, discounted_cfr
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
+from rotation import rotated
 
 import spiel_cfr
 
@@ -149,9 +152,7 @@ def test_iterates(compiled_games, game_name, solver_name, last):
     assert ours.nash_conv() == pytest.approx(expected, rel=allowed, abs=1e-12)
 
 
-@pytest.mark.parametrize("game_name", GAMES)
-@pytest.mark.parametrize("linear", [False, True])
-@pytest.mark.parametrize("plus", [False, True])
+@rotated("game_name,linear,plus", list(GAMES), list(itertools.product([False, True], repeat=2)))
 def test_simultaneous_updates(compiled_games, game_name, linear, plus):
   compiled = compiled_games[game_name]
   if game_name == "leduc" and linear != plus:

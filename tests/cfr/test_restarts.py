@@ -13,6 +13,7 @@ import pyspiel
 import pytest
 import random_games
 from composition.forms import FORMS
+from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import Restarted, RestartedCFRSolver, catalogue, errors, policies
@@ -104,8 +105,7 @@ def test_no_wall_clock(leduc, solved):
   assert_equal(again, solved)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
-@pytest.mark.parametrize("name", BASES)
+@rotated("form,name", FORMS, BASES)
 def test_every_form_inside_a_trial(form, name, tmp_path):
   if form.is_large and name != "dcfr":
     pytest.skip("large")

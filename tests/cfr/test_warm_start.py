@@ -8,6 +8,7 @@ import pyspiel
 import pytest
 import random_games
 from composition.forms import FORMS
+from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, TabularCFRSolver, catalogue, errors, policies
@@ -81,9 +82,9 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
       solver.run(ITERATIONS)
 
 
-@pytest.mark.parametrize("number", range(len(GAMES)))
-@pytest.mark.parametrize(
-  ("minimizer", "weights", "form"),
+@rotated(
+  "number,minimizer,weights,form,alternating",
+  range(len(GAMES)),
   [
     (RegretMatching(), 0.0, "proportional"),
     (RegretMatching.plus(), 1.0, "substitute"),
@@ -92,8 +93,8 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
     (RegretMatching.discounted(1.0, 0.0), 1.0, "proportional"),
     (RegretMatching.discounted(1.0, 0.0), 1.0, "substitute"),
   ],
+  [False, True],
 )
-@pytest.mark.parametrize("alternating", [False, True])
 def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alternating):
   """Regrets that are rounded up only bound it; so do alternating updates, averaged as the others face them."""
   if alternating and minimizer.prediction:

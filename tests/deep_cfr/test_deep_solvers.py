@@ -26,7 +26,14 @@ KINDS: dict[str, Any] = {
     game, True, **options
   ),
 }
-every_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+# XLA compiles every network anew, which takes seconds.
+every_kind = pytest.mark.parametrize(
+  "make",
+  [
+    pytest.param(make, marks=[pytest.mark.slow] if name == "dcfr+" else [], id=name)
+    for name, make in KINDS.items()
+  ],
+)
 
 
 @every_kind
@@ -55,6 +62,7 @@ def test_a_checkpoint_goes_on_bit_for_bit(make: Any, tmp_path: pathlib.Path) -> 
       assert value.tobytes() == solver.state_dict()[name].tobytes()
 
 
+@pytest.mark.slow
 @every_kind
 def test_exploitability_of_kuhn_poker(make: Any) -> None:
   solver = make("kuhn_poker", seed=1, num_traversals=300, **SMALL)
@@ -64,7 +72,9 @@ def test_exploitability_of_kuhn_poker(make: Any) -> None:
   assert distilled < 0.15
 
 
-@pytest.mark.parametrize("options", [{}, {"baseline_rate": 0.1}], ids=str)
+@pytest.mark.parametrize(
+  "options", [pytest.param({}, marks=pytest.mark.slow), {"baseline_rate": 0.1}], ids=str
+)
 def test_outcome_sampling(options: Any) -> None:
   solver = spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
     "kuhn_poker", seed=1, num_traversals=1000, sampler="outcome", **options, **SMALL
@@ -87,7 +97,9 @@ def test_new_networks_for_every_fit() -> None:
   assert warm._parameters.tobytes() != anew._parameters.tobytes()
 
 
-@pytest.mark.parametrize("make", [KINDS["deep"], KINDS["pdcfr+"]])
+@pytest.mark.parametrize(
+  "make", [pytest.param(KINDS["deep"], marks=pytest.mark.slow), KINDS["pdcfr+"]]
+)
 def test_states(make: Any) -> None:
   """On states the average is that of all networks, and better than what is played at first."""
   solver = make("kuhn_poker", seed=1, num_traversals=60, engine="states", **SMALL)

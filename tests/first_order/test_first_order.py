@@ -7,6 +7,7 @@ import numpy as np
 import pyspiel
 import pytest
 import random_games
+from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import errors
@@ -31,9 +32,7 @@ def close_to_zero(compiled):
   return 1e-11 * (high - low)
 
 
-@pytest.mark.parametrize("aggressive", [False, True])
-@pytest.mark.parametrize(("regularizer", "weights"), KINDS)
-@pytest.mark.parametrize("name", PLAIN)
+@rotated("name,regularizer,weights,aggressive", list(PLAIN), KINDS, [False, True])
 def test_the_excess_is_never_negative(name, regularizer, weights, aggressive):
   compiled = game(name)
   solver = spiel_cfr.first_order.ExcessiveGapSolver(compiled, aggressive, regularizer, weights)
@@ -52,9 +51,7 @@ def test_the_excess_is_never_negative(name, regularizer, weights, aggressive):
     )
 
 
-@pytest.mark.parametrize("aggressive", [False, True])
-@pytest.mark.parametrize(("regularizer", "weights"), KINDS)
-@pytest.mark.parametrize("name", PLAIN)
+@rotated("name,regularizer,weights,aggressive", list(PLAIN), KINDS, [False, True])
 def test_mirror_prox_keeps_its_bound(name, regularizer, weights, aggressive):
   compiled = game(name)
   solver = spiel_cfr.first_order.MirrorProxSolver(compiled, aggressive, regularizer, weights)
@@ -226,8 +223,7 @@ def test_steps_that_are_too_large_are_no_numbers_or_still_strategies(regularizer
     assert math.isfinite(solver.nash_conv())
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1e6])
-@pytest.mark.parametrize("name", ["egt_as", "mirror_prox_as", "domwu", "komwu", "rtcfr+"])
+@rotated("name,factor", ["egt_as", "mirror_prox_as", "domwu", "komwu", "rtcfr+"], [1e-6, 1e6])
 def test_units_do_not_matter(name, factor):
   rows = np.array([[2.0, -1.0, 0.5], [-1.0, 1.0, 0.0]])
   gaps = []

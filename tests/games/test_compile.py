@@ -306,7 +306,7 @@ print(peak, num_leaves, sum(map(len, walk.parents)))
 @pytest.mark.parametrize(
   ("name", "traced", "per_infoset"),
   [
-    ("liars_dice", "leaves", 100),
+    pytest.param("liars_dice", "leaves", 100, marks=pytest.mark.slow),
     # 60.9 MB.
     pytest.param("leduc_poker(players=3)", "all", 400, marks=pytest.mark.slow),
   ],

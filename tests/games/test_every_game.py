@@ -19,8 +19,9 @@ _SPEC.loader.exec_module(list_games)
 _TYPES = {game_type.short_name: game_type for game_type in pyspiel.registered_games()}
 _MAX_MEGABYTES = 2000
 _SECONDS = 500
+_QUICK = sorted(name for name in _TYPES if not name.startswith("python_"))[::4]
 _DEFAULTS = [
-  pytest.param(name, 20_000, marks=pytest.mark.slow if name.startswith("python_") else ())
+  pytest.param(name, 20_000, marks=() if name in _QUICK else pytest.mark.slow)
   for name in sorted(_TYPES)
 ] + [pytest.param(name, 1_000_000, marks=pytest.mark.slow) for name in sorted(_TYPES)]
 

@@ -7,6 +7,7 @@ import pyspiel
 import pytest
 import random_games
 import samplers
+from rotation import rotated
 
 import spiel_cfr
 
@@ -24,9 +25,10 @@ CONVERGENCE = {
 }
 
 
-@pytest.mark.parametrize("name", CONVERGENCE)
-@pytest.mark.parametrize(
-  "game", ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "random 5", "random 6", "random 7"]
+@rotated(
+  "game,name",
+  ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "random 5", "random 6", "random 7"],
+  list(CONVERGENCE),
 )
 def test_average_policies_converge(game: str, name: str) -> None:
   random = game.startswith("random")

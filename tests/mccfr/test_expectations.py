@@ -8,6 +8,7 @@ import numpy as np
 import pyspiel
 import pytest
 import samplers
+from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import policies
@@ -93,8 +94,7 @@ def _know_all_infosets(solver: SamplingSolver) -> spiel_cfr.CompiledGame:
   raise AssertionError("The samples never met some infosets.")
 
 
-@samplers.every_sampler
-@samplers.every_small_game
+@rotated("load,make", samplers.SMALL_GAMES, samplers.SAMPLERS)
 def test_expected_regrets_are_those_of_the_full_width_solver(
   load: Callable[[], pyspiel.Game], make: samplers.Make
 ) -> None:
@@ -156,8 +156,7 @@ def _average_weights(
   return result
 
 
-@pytest.mark.parametrize("name", AVERAGES)
-@samplers.every_small_game
+@rotated("load,name", samplers.SMALL_GAMES, list(AVERAGES))
 def test_expected_averages_weigh_own_reach(load: Callable[[], pyspiel.Game], name: str) -> None:
   solver = samplers.VARIANTS[name](load(), engine="states", seed=4)
   _know_all_infosets(solver)

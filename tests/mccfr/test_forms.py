@@ -9,6 +9,7 @@ import poker_games
 import pytest
 import samplers
 from open_spiel.python.algorithms import exploitability
+from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import errors, policies
@@ -69,16 +70,15 @@ FORMS: dict[str, tuple[Callable[[], Any], Callable[[], spiel_cfr.CompiledGame]]]
 }
 _cached = functools.cache(lambda name, which: FORMS[name][which]())
 every_form = pytest.mark.parametrize("name", FORMS)
+every_form_and_sampler = rotated("name,make", list(FORMS), samplers.SAMPLERS)
 
 
-@samplers.every_sampler
-@every_form
+@every_form_and_sampler
 def test_engines_agree_on_every_form(name: str, make: samplers.Make) -> None:
   samplers.assert_engines_agree(make, _cached(name, 0), 30)
 
 
-@samplers.every_sampler
-@every_form
+@every_form_and_sampler
 def test_all_forms_are_sampled_alike(name: str, make: samplers.Make) -> None:
   solvers = [make(_cached(name, which), seed=2) for which in (0, 1)]
   for solver in solvers:

@@ -8,6 +8,7 @@ import pytest
 import random_games
 from composition.forms import FORMS
 from hypothesis import strategies as st
+from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, errors
@@ -49,9 +50,12 @@ def _names(found):
   return {check.name for check in found.checks}
 
 
-@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
-@pytest.mark.parametrize("settings", _SETTINGS)
-@pytest.mark.parametrize(("game", "iterations"), [("kuhn_poker", 150), ("leduc_poker", 40)])
+@rotated(
+  "settings,game,iterations,regularizer",
+  list(_SETTINGS),
+  [("kuhn_poker", 150), ("leduc_poker", 40)],
+  ["entropy", "euclidean"],
+)
 def test_theory_holds_on_poker(game, iterations, settings, regularizer):
   arguments, names = _SETTINGS[settings]
   solver = spiel_cfr.StablePredictiveCFRSolver(game, regularizer=regularizer, **arguments)
@@ -95,8 +99,7 @@ def test_theory_holds_on_random_games(
   assert found.holds, str(found)
 
 
-@pytest.mark.parametrize("settings", ["adaptive, linear", "adaptive, uniform"])
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@rotated("form,settings", FORMS, ["adaptive, linear", "adaptive, uniform"])
 def test_theory_holds_in_every_form_of_game(form, settings):
   if form.is_large and settings != "adaptive, linear":
     pytest.skip("takes long; its form is there in small as well")
@@ -141,8 +144,7 @@ _BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("steps", "field", "factor", "name"), _BROKEN, ids=str)
-@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+@rotated("steps,field,factor,name,regularizer", _BROKEN, ["entropy", "euclidean"])
 def test_a_broken_constant_is_noticed(steps, field, factor, name, regularizer):
   horizon = {} if steps == "adaptive" else {"horizon": 60}
   solver = spiel_cfr.StablePredictiveCFRSolver(

@@ -1,5 +1,6 @@
 r"""Fuzzes what reads input, guided by coverage, until Ctrl-C or as long as libFuzzer's options say.
 
+    pip install .[fuzz]
     python tests/support/fuzz.py trace -max_total_time=600
 
 Targets: trace, checkpoint, policy, efg, game. An input that gets past the named errors is left in a file whose name

@@ -65,9 +65,6 @@ SMALL_GAMES = {
 }
 
 
-every_small_game = pytest.mark.parametrize("load", SMALL_GAMES.values(), ids=SMALL_GAMES)
-
-
 def tables(solver: SamplingSolver) -> dict[str, list[list[float]]]:
   """Returns everything a solver keeps of the infosets that it has changed or met."""
   entries = solver._engine.table.entries
