@@ -307,7 +307,6 @@ _bases: dict[str, Callable[[], Any]] = {
   "minimizer": spiel_cfr.RegretMatching.plus,
   # Networks of JAX are compiled anew for every shape.
   "network": LeastSquares,
-  "solver": lambda: spiel_cfr.CFRPlusSolver(_compiled()),
   "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),
