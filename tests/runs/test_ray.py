@@ -85,8 +85,8 @@ def same(solver):
   plain = spiel_cfr.CFRPlusSolver(game)
   plain.run(solver.iteration)
   return all(
-    getattr(solver, name).tobytes() == getattr(plain, name).tobytes()
-    for name in ("_strategy", "_cumulative", "_state")
+    getattr(solver.state, name).tobytes() == getattr(plain, name).tobytes()
+    for name in ("strategy", "cumulative", "_state")
   )
 
 with spiel_cfr.runs.RayExecutor() as executor:
