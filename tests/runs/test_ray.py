@@ -86,7 +86,7 @@ def same(solver):
   plain.run(solver.iteration)
   return all(
     getattr(solver.state, name).tobytes() == getattr(plain, name).tobytes()
-    for name in ("strategy", "cumulative", "_state")
+    for name in ("strategy", "cumulative", "regrets")
   )
 
 with spiel_cfr.runs.RayExecutor() as executor:
