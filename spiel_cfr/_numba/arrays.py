@@ -34,7 +34,6 @@ SHORTS = types.Array(types.uint16, 1, "C")
 INDICES = types.Array(types.uint32, 1, "C")
 INDEX_TABLE = types.Array(types.uint32, 2, "C")
 COUNTS = types.Array(types.uint64, 1, "C")
-INTEGERS = types.Array(types.int64, 1, "C")
 BYTES = types.Array(types.uint8, 1, "C")
 COUNT_TABLE = types.Array(types.uint64, 2, "C")
 COUNT = types.uint64

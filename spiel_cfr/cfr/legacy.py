@@ -9,8 +9,8 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import require
 from spiel_cfr.cfr.exclusive import RUNNING
-from spiel_cfr.cfr.legacy_kinds import check_kind
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
+from spiel_cfr.cfr.solver_state import check_kind
 
 _STATE = "state"
 

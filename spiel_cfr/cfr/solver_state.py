@@ -69,10 +69,17 @@ def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
       f"{owner} consists of {sorted(expected)}, not of {sorted(values)}."
     )
   for name, value in expected.items():
-    if not _fits(value, values[name]):
-      raise errors.CheckpointMismatchError(
-        f"{name} of {owner} is {_in_words(value)}, not {_in_words(values[name])}."
-      )
+    check_kind(f"{name} of {owner}", value, values[name])
+
+
+def check_kind(name: str, value: Any, new: Any) -> None:
+  """Checks that `new`, as `as_dict` returns it, can take the place of `value`.
+
+  Raises:
+    CheckpointMismatchError: it is of another type, or an array of another shape.
+  """
+  if not _fits(value, new):
+    raise errors.CheckpointMismatchError(f"{name} is {_in_words(value)}, not {_in_words(new)}.")
 
 
 def _fields(state: Any) -> Iterator[tuple[str, Any]]:

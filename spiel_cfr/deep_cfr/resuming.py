@@ -10,8 +10,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import require
-from spiel_cfr.cfr.legacy_kinds import check_kind
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
+from spiel_cfr.cfr.solver_state import check_kind
 from spiel_cfr.deep_cfr.past_policies import Past, check_past, joined
 from spiel_cfr.deep_cfr.reservoir import Reservoir
 from spiel_cfr.mccfr.random_draws import ITERATIONS
