@@ -135,11 +135,6 @@ class Restarted(Solver):
     self._runtime.solver.refresh()
 
   @property
-  def solver(self) -> FullWidthSolver:
-    """A copy of the solver that is restarted, as it is now."""
-    return copy.copy(self._runtime.solver)
-
-  @property
   def iteration(self) -> int:  # type: ignore[override]
     """How many iterations have been done, those that were rolled back included."""
     return self._runtime.solver.iteration
