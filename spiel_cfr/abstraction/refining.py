@@ -159,7 +159,9 @@ def _bytes(game: PublicGame) -> int:
 
 
 def _solver(name: str, game: CompiledGame, iterations: int) -> FullWidthSolver:
-  result = catalogue.make(name, game, iterations)
-  if not isinstance(result, FullWidthSolver):
+  entry = catalogue.SOLVERS.get(name)
+  if entry is not None and (entry.wrapper or not issubclass(entry.family, FullWidthSolver)):
     raise errors.ArgumentError(f"{name!r} is no full-width solver that can start warm.")
+  result = catalogue.make(name, game, iterations)
+  assert isinstance(result, FullWidthSolver)
   return result

@@ -404,7 +404,7 @@ def test_what_is_refused():
   with pytest.raises(errors.ArgumentError, match="full-width"):
     Pruned(Pruned(solver))
   for sums in (
-    solver.with_tapered_average(),
+    FullWidthSolver("kuhn_poker", RegretMatching.plus(), tapered=True),
     FullWidthSolver(
       "kuhn_poker", RegretMatching.plus(), alternating_updates=False, correlated=True
     ),

@@ -166,7 +166,7 @@ def test_transfer():
   solver.run(300)
   other = leduc()([3, 3, 3, 3])
   moved = spiel_cfr.cfr.transfer(solver, other)
-  assert type(moved) is TabularCFRSolver
+  assert moved.description() == solver.description()
   assert not moved.alternating_updates
   assert moved.compiled_game is other
   assert moved.iteration == pytest.approx(32, abs=1)

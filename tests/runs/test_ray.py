@@ -85,7 +85,7 @@ def same(solver):
   plain = spiel_cfr.CFRPlusSolver(game)
   plain.run(solver.iteration)
   return all(
-    getattr(solver.state, name).tobytes() == getattr(plain, name).tobytes()
+    getattr(solver.state, name).tobytes() == getattr(plain.state, name).tobytes()
     for name in ("strategy", "cumulative", "regrets")
   )
 

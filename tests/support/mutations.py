@@ -46,9 +46,6 @@ _SOLVERS: dict[str, Callable[[Any], Any]] = {
   ),
   # A first attempt so early that there are restarts, kept and on trial, where the checkpoints are made.
   "restarted": lambda game: spiel_cfr.Restarted(spiel_cfr.DCFRSolver(game), first_attempt=7),
-  "restarted, handed over": lambda game: spiel_cfr.Restarted(
-    spiel_cfr.PCFRPlusSolver(game), first_attempt=3, safeguard=1e-6
-  ),
   "restarted CFR": spiel_cfr.RestartedCFRSolver,
   "external sampling": lambda game: spiel_cfr.ExternalSamplingSolver(game, baseline_rate=0.1),
   "discounted sampling": lambda game: spiel_cfr.OutcomeSamplingSolver(
@@ -330,7 +327,7 @@ class Traces(Kind):
     for row in rows:
       assert row.iteration >= 0
       assert math.isfinite(row.solver_seconds + row.evaluation_seconds + row.nash_conv)
-    solver = type(self.solver)(self.game)
+    solver = spiel_cfr.CFRSolver(self.game)
     solver.load_state_dict(self.solver.state_dict())
     result = spiel_cfr.run(solver, 22, traces=[spiel_cfr.runs.open_trace(path)], progress=False)
     assert math.isfinite(result.last.solver_seconds)
