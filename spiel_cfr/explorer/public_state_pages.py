@@ -200,10 +200,11 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> pa
     cut.append(
       f"{len(states) - len(kept):,} of {len(states):,} public states; the likeliest {len(kept):,} are here"
     )
+  tree = _tree(layout, states, kept, weights, expected, row, namer)
   return page_content.Content(
     header={"cut": cut},
     names=namer.names.listed(),
-    tree=_tree(layout, states, kept, weights, expected, row, namer),
+    tree=tree,
     public_states=rows,
     grid=hand_grid(layout.deal, namer.deck),
   )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import spiel_cfr
 from spiel_cfr import policies
+from spiel_cfr.cfr import FullWidthSolver
 from spiel_cfr.stable_predictive import step_sizes
 from spiel_cfr.stable_predictive.stable_predictive_cfr import theory_of
 
@@ -147,11 +148,11 @@ def _agrees(game, iterations=30, alternating=False, averaging="linear", delta=0.
 def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
   """From there on it plays in proportion to center * exp(step * (sum + prediction)), with the steps that it has."""
   game = spiel_cfr.compile_game("kuhn_poker")
-  solver = spiel_cfr.Restarted(
-    spiel_cfr.StablePredictiveCFRSolver(
-      game, regularizer=regularizer, alternating_updates=alternating, delta=0.01
-    )
-  ).solver
+  solver = spiel_cfr.StablePredictiveCFRSolver(
+    game, regularizer=regularizer, alternating_updates=alternating, delta=0.01
+  )
+  minimizer = solver.minimizer.resumable()
+  solver = FullWidthSolver.blank(solver.configuration() | {"minimizer": minimizer})
   players = _plain_players(game, regularizer, "subtree", 0.01, "linear")
   for t in range(1, 31):
     if t in (11, 21):
