@@ -90,7 +90,7 @@ def _is_pruned(cell: Cell) -> bool:
 
 
 def _needs_states(entry: catalogue.Entry) -> bool:
-  return issubclass(entry.family, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
+  return issubclass(entry.family, SamplingSolver)
 
 
 def _is_for_saddle_points(cell: Cell) -> bool:
