@@ -1,7 +1,7 @@
 """Adaptive steps of stable-predictive CFR, and the bounds that hold for them before and after a run.
 
-Steps come from the run, as `regret_minimizers.adaptive_oftrl` has them: step^t = scale sqrt(L / V^(t-1)), with V^t = S^t
-+ floor t^(2 power + 1/2) and S^t the sum of the squared errors of predictions so far. With |.| the norm dual to that in
+Steps come from the run: step^t = scale sqrt(L / V^(t-1)), V^t = S^t + floor t^(2 power + 1/2), S^t the sum of the
+squared errors of predictions so far; `regret_minimizers.adaptive_oftrl` takes them. With |.| the norm dual to that in
 which the regularizer is 1-strongly convex, L its range, d the diameter of the simplex in that norm, and D a bound on
 counterfactual utilities (docs/theory/stable_predictive.md has the proofs, and the numbers of the bounds):
 

@@ -125,12 +125,8 @@ def note_unseen(
 ) -> None:
   """Adds to Z of infosets that iterations did not visit what the strategies there were worth in the window.
 
-  Args:
-    groups: see `add_deferred`.
-    seen: infosets that iterations have visited, shape (infosets,).
-    state: the solver's; Z is brought up to date.
-    gained: the gradient of what was faced in the window, shape (sequences,); written over.
-    opened: Z at the beginning of the window, shape (infosets,).
+  `gained` is the gradient of what was faced in the window, shape (sequences,), and written over; `opened` Z at its
+  beginning, shape (infosets,).
   """
   values = state.local[0]
   for group in reversed(groups):
@@ -183,13 +179,8 @@ def restore(
 ) -> None:
   """Makes the history at and below what is looked at again that of a best response; see the module's docstring.
 
-  Args:
-    groups: see `add_deferred`.
-    again: what was pruned and is not any more, shape (sequences,); filled below.
-    state: the solver's; strategies, regrets and Z are brought up to date.
-    best: C, shape (sequences,).
-    weight: of the next iteration.
-    ties: below what a difference of utilities is rounding, of each infoset.
+  `again` is what was pruned and is not any more, shape (sequences,), and filled below; `best` is C, `weight` that of
+  the next iteration, `ties` below what a difference of utilities is rounding at each infoset.
   """
   for group in groups:
     below, back = again[group.above], group.of(again)

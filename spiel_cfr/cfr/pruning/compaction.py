@@ -186,14 +186,7 @@ class Window:
   def __init__(
     self, left: Compacted, minimizer: RegretMinimizer, whole: FullWidthState, game: CompiledGame
   ) -> None:
-    """Copies what is left of a solver's state.
-
-    Args:
-      left: what is left of the game.
-      minimizer: what every infoset does.
-      whole: the solver's state over the whole game, which `advance` keeps up to date.
-      game: the whole game.
-    """
+    """Copies what is left of a solver's state over the whole game, which `advance` keeps up to date."""
     self.left = left
     scale = np.pad(game.scale[left.infosets], (0, MOST_LANES))
     self._loop = WholeGameLoop.blank(left.game, minimizer, scale)

@@ -120,8 +120,8 @@ class Pruned(Solver):
       )
     weights = solver.average_weights
     # What a player has faced has to be in the average, and regrets have to be what a best response makes anew.
-    is_sound = isinstance(weights, Power) and not weights.after
-    if solver.minimizer != RegretMatching.plus() or not is_sound:
+    is_plus = solver.minimizer == RegretMatching.plus()
+    if not (is_plus and isinstance(weights, Power) and weights.after == 0):
       raise errors.PruningError(
         f"{solver.minimizer} with {weights} is not CFR+, and nothing else makes good what was pruned for too long: "
         "CFR's exploitability on Leduc poker with five sizes of bets was three times as large after 10,000 iterations. "
@@ -287,11 +287,8 @@ class Pruned(Solver):
     """
     game, state, arrays = self._prunable, self._runtime.state, self._runtime.state.solver
     sums = arrays.cumulative
-    of_late, ever = (
-      coming / float(sums[0] - state.opened[0]),
-      self.caution * coming / float(sums[0]),
-    )
-    faced = aligned((of_late + ever) * sums - of_late * state.opened)
+    of_late, ever = coming / float(sums[0] - state.opened[0]), coming / float(sums[0])
+    faced = aligned((of_late + self.caution * ever) * sums - of_late * state.opened)
     growth = game.best_responses(faced, gains_only=True)
     spent = of_late * (arrays.local[0] - state.opened_values)
     least = game.ties * weight
