@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import math
 import pathlib
 import pickle
 import tempfile
@@ -259,9 +258,7 @@ def pruning(context: Context) -> None:
   """Inside a window, the average is as good as its dict says, and a file goes on bit for bit."""
   game = context.form.compiled
   solver = spiel_cfr.CFRPlusSolver(game)
-  whole, pruned = (
-    spiel_cfr.Pruned(solver, caution=0.0, shortest=10, worthwhile=math.inf) for _ in range(2)
-  )
+  whole, pruned = (spiel_cfr.Pruned(solver, caution=0.0, shortest=10) for _ in range(2))
   whole.run(100)
   pruned.run(43)
   by_dict = spiel_cfr.nash_conv(context.form.enumerated, pruned.average_policy_dict())
