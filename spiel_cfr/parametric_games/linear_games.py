@@ -55,12 +55,8 @@ class LinearGame:
   ) -> None:
     """Takes what `linear_game` has found.
 
-    Args:
-      base: the game as OpenSpiel has it.
-      components: of terminal states.
-      leaf_sequences: of all players' leaves, shape (players, leaves).
-      leaf_payoffs: their components, weighted by chance, shape (1 + parameters, leaves, players).
-      outcomes: the different components of terminal states, shape (outcomes, 1 + parameters, players).
+    Leaves are as of shapes (players, leaves) and (1 + parameters, leaves, players), the latter weighted by chance;
+    outcomes the different components of terminal states, shape (outcomes, 1 + parameters, players).
     """
     self.base = base
     self.num_parameters = len(leaf_payoffs) - 1

@@ -147,17 +147,18 @@ def prunable(
 ) -> Bools:
   """Returns which sequences can be pruned for a window, the topmost ones only, shape (sequences,).
 
-  They are not played, and R(ja) stays negative if it grows by no more than is foreseen.
+  They are not played, and C(ja) - Z(j) + max(growth - spent, 0) < -least. Below what was pruned nothing is known, and
+  so nothing is decided.
 
   Args:
     groups: see `add_deferred`.
     owner: the infoset of each sequence, shape (sequences,); any where there is none.
     state: the solver's.
     best: C, shape (sequences,).
-    growth: what each sequence could be worth in the window, likewise;
-    spent: less what its infoset will be, shape (infosets,), but not below 0.
+    growth: what each sequence could be worth in the window, likewise.
+    spent: what each infoset will be worth, shape (infosets,).
     least: how negative R has to be, likewise.
-    pruned: what was pruned, below which nothing is known, and so nothing is decided.
+    pruned: what was pruned, shape (sequences,).
   """
   result, reached = np.zeros(len(pruned), bool), np.ones(len(pruned), bool)
   regret = best - state.local[0][owner] + np.maximum(growth - spent[owner], 0.0)

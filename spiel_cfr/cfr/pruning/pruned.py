@@ -278,13 +278,7 @@ class Pruned(Solver):
     sums[deciding.forced] = sums[deciding.chosen]
 
   def _prunable_for(self, coming: float, best: Float64s, weight: float) -> Bools:
-    """Returns which sequences can be pruned, shape (sequences,).
-
-    Args:
-      coming: the weight of the iterations of the window.
-      best: C, see `backfill`.
-      weight: of the next iteration.
-    """
+    """Returns which sequences can be pruned, given the weights of the window and of the next iteration, and C."""
     game, state, arrays = self._prunable, self._runtime.state, self._runtime.state.solver
     sums = arrays.cumulative
     of_late, ever = coming / float(sums[0] - state.opened[0]), coming / float(sums[0])
