@@ -9,7 +9,6 @@ from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, hand_
 from spiel_cfr.abstraction.hand_features import equity_histograms, hand_equities, next_histograms
 from spiel_cfr.abstraction.least_exploitable_strategies import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.lossless_symmetries import lossless, lossless_abstraction
-from spiel_cfr.abstraction.refining import Refined, solve_refining
 
 __all__ = [
   "AbstractGame",
@@ -18,7 +17,6 @@ __all__ = [
   "HandBuckets",
   "LeastExploitable",
   "Permuted",
-  "Refined",
   "abstract",
   "cluster",
   "earth_movers_distances",
@@ -32,6 +30,5 @@ __all__ = [
   "make_buckets",
   "next_histograms",
   "pseudo_harmonic",
-  "solve_refining",
   "translated_policy",
 ]

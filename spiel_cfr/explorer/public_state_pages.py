@@ -28,7 +28,6 @@ from spiel_cfr.poker.hand_infosets import first_deal
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind
-from spiel_cfr.poker.range_grids import class_of_hands
 from spiel_cfr.policies import forms
 
 # OpenSpiel's universal_poker says who moves, which the page knows.
@@ -360,7 +359,10 @@ def hand_grid(deal: Deal, deck: Deck) -> page_content.HandGrid:
     suits = deck.suits[::-1] or " "
     labels = [[letter + mark.strip() for letter in ranks] for mark in suits]
     return page_content.HandGrid(names, row, column, labels)
-  row, column = class_of_hands(deal)
+  low, high = deal.hands.T
+  suited = low % deal.num_suits == high % deal.num_suits
+  place = deal.num_ranks - 1 - np.stack([high, low]) // deal.num_suits
+  row, column = np.where(suited, place, place[::-1])
   suffixes = ("o", "", "s") if deal.num_suits > 1 else ("", "", "")
   labels = [
     [

@@ -7,7 +7,6 @@ import functools
 import hashlib
 import importlib.metadata
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from spiel_cfr.poker.hand_infosets import list_infosets, name_infoset
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.public_subtrees import number_all, parts_of
-from spiel_cfr.poker.public_tree import Kind, check_random_deals, walk_public_tree
+from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
 
 CHECKED_DEALS = 10_000
 # From this many hands on a player, `compile_game` chooses the vector form.
@@ -97,11 +96,6 @@ class PublicGame(CompiledGame):
     """How many threads share the parts; None of a game that is not cut into parts."""
     return None if self._partition is None else self._partition.num_threads
 
-  def with_layout(self, layout: Layout) -> "PublicGame":
-    """Returns the game with some of its public states, in parts if it is and public cards are dealt."""
-    num_threads = self.num_threads if len(layout.boards) > 1 else None
-    return PublicGame(self.view, layout, self.dtype, num_threads)
-
   def with_payoff(self, payoff: Payoff, treeplexes: tuple[Treeplex, ...]) -> "PublicGame":
     """Returns the game with some of its terminals and infosets, for iterations; nothing else knows."""
     result = PublicGame.__new__(PublicGame)
@@ -157,37 +151,6 @@ class PublicGame(CompiledGame):
     raise errors.UnsupportedGameError(
       "A game in vector form is not saved: compiling it again takes about a second."
     )
-
-  def find_public_state(self, actions: Sequence[int]) -> tuple[int, int]:
-    """Returns the board and the node of a decision.
-
-    Args:
-      actions: those that lead to it from the deal of the hands; for public cards, their numbers as in OpenSpiel.
-
-    Raises:
-      ArgumentError: these actions lead nowhere, or to no decision.
-    """
-    layout, node = self.layout, 0
-    dealt: list[int] = []
-    remaining = [arguments.integer(action, "an action") for action in actions]
-    while remaining:
-      here = layout.nodes[node]
-      if here.kind is Kind.CHANCE and len(remaining) >= here.num_cards:
-        dealt = sorted(remaining[: here.num_cards])
-        del remaining[: here.num_cards]
-        node = here.children[0]
-      elif here.kind is Kind.DECISION and remaining[0] in here.actions:
-        node = here.children[here.actions.index(remaining.pop(0))]
-      else:
-        break
-    cards = (*layout.deal.board, *dealt)
-    boards = [number for number, board in enumerate(layout.boards) if board.cards == cards]
-    if remaining or not boards or layout.nodes[node].kind is not Kind.DECISION:
-      raise errors.ArgumentError(
-        f"The actions {list(actions)} do not lead to a decision. After {len(actions) - len(remaining)} of them "
-        f"there is: {layout.nodes[node]}."
-      )
-    return boards[0], node
 
   def memory_estimate(self, state_lines: int = 1) -> int:
     """Returns about how many bytes a solver will take, the game's own arrays included.
