@@ -16,6 +16,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Uint32s
 from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
@@ -24,7 +25,7 @@ from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.poker.hand_infosets import list_infosets, name_infoset
+from spiel_cfr.poker.hand_infosets import list_infosets, places
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.public_subtrees import number_all, parts_of
@@ -48,9 +49,18 @@ class PublicGame(CompiledGame):
   """
 
   def __init__(
-    self, view: GameView, layout: Layout, dtype: npt.DTypeLike, num_threads: int | None
+    self,
+    view: GameView,
+    layout: Layout,
+    dtype: npt.DTypeLike,
+    num_threads: int | None,
+    original: "PublicGame | None" = None,
+    abstraction_map: AbstractionMap | None = None,
   ) -> None:
-    """Describes the game as `CompiledGame` does; without threads it is not cut into parts."""
+    """Describes the game as `CompiledGame` does; without threads it is not cut into parts.
+
+    An abstraction has an original game, and a map from that game's sequences to its own.
+    """
     self.layout = layout
     self.game_string = str(view.game)
     self.open_spiel_version = importlib.metadata.version("open_spiel")
@@ -78,6 +88,8 @@ class PublicGame(CompiledGame):
       # A thread has a subtree at a time, so that more threads would have nothing to do.
       self._partition = Partition(parts, max(1, min(num_threads, len(parts) - 1)))
     self._dtype = np.dtype(dtype)
+    self._original = original
+    self._map = abstraction_map
 
   @property
   def view(self) -> GameView:
@@ -105,13 +117,15 @@ class PublicGame(CompiledGame):
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
     """Each player's infosets, listed when they are first asked for."""
-    return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
-
-  def infostate(self, player: int, place: int) -> str:
-    """Returns one infostate without listing the others."""
-    player = arguments.integer(player, "player", 0, self.num_players - 1)
-    place = arguments.integer(place, "place", 0, self.treeplexes[player].num_infosets - 1)
-    return name_infoset(self.layout, self.view, player, place)
+    if self._map is None:
+      return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
+    result = []
+    for player, known in enumerate(self.original.infosets):
+      found = places(
+        self.layout, player, self._map.sequences[known.first_sequence].astype(np.int64)
+      )
+      result.append(Infosets(known.infostates, known.actions, known.num_actions, *found))
+    return tuple(result)
 
   @property
   def dtype(self) -> np.dtype[Any]:
@@ -126,6 +140,8 @@ class PublicGame(CompiledGame):
   @functools.cached_property
   def digest(self) -> str:
     """Of the public tree, the boards, hands and reaches, and how solvers go through them."""
+    if self._map is not None:
+      return self._map.digest(self.original.digest)
     layout = self.layout
     described = layout.nodes, self.partition is not None, self.dtype
     digest = hashlib.sha256(repr(described).encode())
@@ -140,6 +156,8 @@ class PublicGame(CompiledGame):
   def size(self) -> str:
     """Public states, and infosets of both players."""
     infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
+    if self._original is not None:
+      return f"{infosets} infosets for {self._original.size}"
     return f"{self.num_states:,} public states, {infosets} infosets in vector form"
 
   def save(self, path: str | os.PathLike[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.poker import bet_filters
+from spiel_cfr.poker import bet_filters, cards
 
 
 def _write(path, **changes):

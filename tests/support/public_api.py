@@ -281,11 +281,6 @@ def _in_parts() -> Any:
   return spiel_cfr.poker.compile_public_game("leduc_poker", partitioned=True)
 
 
-@functools.cache
-def _bucketed_hands() -> Any:
-  return spiel_cfr.abstraction.abstract(instance(spiel_cfr.poker.PublicGame), _hand_buckets())
-
-
 def _hand_buckets() -> Any:
   game = instance(spiel_cfr.poker.PublicGame)
   return spiel_cfr.abstraction.hand_buckets(
@@ -365,7 +360,6 @@ def _ray_executor() -> spiel_cfr.runs.RayExecutor:
 _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.poker.PublicGame: _public_game,
   spiel_cfr.runs.RayExecutor: _ray_executor,
-  spiel_cfr.abstraction.BucketedHands: _bucketed_hands,
   spiel_cfr.abstraction.HandBuckets: _hand_buckets,
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
