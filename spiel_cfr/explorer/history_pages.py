@@ -15,7 +15,14 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.explorer import page_content
+from spiel_cfr.explorer.page_content import (
+  Content,
+  InfosetTable,
+  Tree,
+  kept_tree,
+  move_name,
+  number_name,
+)
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, HistoryWalk
 from spiel_cfr.games.openspiel import histories
@@ -35,7 +42,7 @@ def describe(
   max_nodes: int,
   max_infosets: int,
   max_histories: int,
-) -> page_content.Content:
+) -> Content:
   """Describes a policy of an enumerated game; the header says what was left out.
 
   Args:
@@ -64,13 +71,13 @@ def describe(
   kept = likeliest(reach, max_histories)
   number = np.full(len(reach), NONE)
   number[kept] = np.arange(len(kept))
-  first_child, num_children, num_cut = page_content.kept_tree(walk.parent, kept)
+  first_child, num_children, num_cut = kept_tree(walk.parent, kept)
 
   starts = np.cumsum(table.num_actions) - table.num_actions
   infoset = np.searchsorted(starts, walk.entry[kept], side="right") - 1
-  names = page_content.Names()
+  names = {"": 0}
   moves, entry_moves = _moves(compiled, walk, kept, number, names)
-  tree = page_content.Tree(
+  tree = Tree(
     mover=walk.mover[kept],
     first_child=first_child,
     num_children=num_children,
@@ -81,6 +88,8 @@ def describe(
     row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset], NONE),
   )
   entries = spread(starts[rows], table.num_actions[rows])
+  # May name actions of infosets none of whose histories is kept, so that names are listed after it.
+  infoset_moves = np.array([entry_moves(entry) for entry in entries.tolist()], np.int64)
   cut = []
   if len(kept) < len(reach):
     cut.append(
@@ -91,11 +100,11 @@ def describe(
       f"{len(table.player) - len(rows):,} of {len(table.player):,} infosets; the likeliest {len(rows):,} are here, "
       f"which hold {table.reach[rows].sum() / max(table.reach.sum(), 1e-300):.2%} of all decisions that are played"
     )
-  return page_content.Content(
+  return Content(
     header={"cut": cut},
-    names=names.listed(),
+    names=list(names),
     tree=tree,
-    infosets=page_content.InfosetTable(
+    infosets=InfosetTable(
       infostates=[table.infostates[row] for row in rows.tolist()],
       **{
         name: getattr(table, name)[rows]
@@ -108,7 +117,7 @@ def describe(
           "best_value",
         )
       },
-      move=np.array([entry_moves(entry) for entry in entries.tolist()], np.int64),
+      move=infoset_moves,
       **{
         name: getattr(table, name)[entries] for name in ("probability", "action_value", "is_best")
       },
@@ -118,7 +127,7 @@ def describe(
 
 def _infosets(
   compiled: CompiledGame, walk: HistoryWalk, behavioral: Float64s, reach: Float64s, values: Float64s
-) -> page_content.InfosetTable:
+) -> InfosetTable:
   """Returns all infosets, without names of actions."""
   num_actions = np.concatenate(compiled.num_actions)
   starts = np.cumsum(num_actions) - num_actions
@@ -153,7 +162,7 @@ def _infosets(
     action_value = action_sum / np.repeat(counterfactual_reach, num_actions)
     best_value = best_sum / counterfactual_reach
   value = np.add.reduceat(played * action_value, starts) if len(starts) else np.zeros(0)
-  return page_content.InfosetTable(
+  return InfosetTable(
     infostates=[infostate for own in compiled.infostates for infostate in own],
     player=player,
     num_actions=num_actions,
@@ -169,7 +178,7 @@ def _infosets(
 
 
 def _moves(
-  compiled: CompiledGame, walk: HistoryWalk, kept: Int64s, number: Int64s, names: page_content.Names
+  compiled: CompiledGame, walk: HistoryWalk, kept: Int64s, number: Int64s, names: dict[str, int]
 ) -> tuple[Int64s, Any]:
   """Names the moves that lead to the kept nodes, and those of infosets.
 
@@ -197,11 +206,11 @@ def _moves(
       child = int(number[first + place])
       known = of_entry.get(entry + place) if entry >= 0 else None
       if known is None and (child >= 0 or entry >= 0):
-        known = names(page_content.move_name(state, action))
+        known = number_name(names, move_name(state, action))
         if entry >= 0:
           of_entry[entry + place] = known
       if child >= 0:
         assert known is not None
         result[child] = known
         stack.append((state.child(action), first + place))
-  return result, lambda entry: of_entry.get(entry) or names(str(actions[entry]))
+  return result, lambda entry: of_entry.get(entry) or number_name(names, str(actions[entry]))
