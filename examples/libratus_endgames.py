@@ -126,8 +126,7 @@ def solve(names: list[str]) -> None:
   if best is not None:
     print(
       f"\nbest: {best[1]}, NashConv {endgame.milli_big_blinds(best[0]):.4g} mbb/g, that is exploitability "
-      f"{endgame.milli_big_blinds(best[0] / 2):.4g} mbb/g, {best[0] / 2:.4g} chips or "
-      f"{endgame.big_blinds(best[0] / 2):.4g} big blinds a game"
+      f"{endgame.milli_big_blinds(best[0] / 2):.4g} mbb/g, {best[0] / 2:.4g} chips a game"
     )
   if _PLOT.value:
     draw(gaps, f"{stem}: board {endgame.board}, pot {endgame.pot}", folder / f"endgame_{stem}.png")

@@ -242,7 +242,6 @@ def compile_public_game(
   num_threads = arguments.positive_integer(num_threads, "num_threads")
   loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
   deal = find_deal(loaded)
-  deal.check_probabilities(loaded.new_initial_state())
   view = GameView(loaded, action_filter)
   nodes = walk_public_tree(view, deal)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))

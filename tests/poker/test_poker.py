@@ -189,7 +189,6 @@ def test_suits_don_t_matter(partitioned):
     moved = tuple(sorted((hand // 4 * 4 + suits[hand % 4]).tolist()))
     renamed[:, order[moved]] = endgame.reaches[:, index]
   other = spiel_cfr.poker.Endgame(
-    endgame.round,
     "".join(new_suit.get(character, character) for character in board),
     endgame.pot,
     renamed,
@@ -336,15 +335,6 @@ def test_a_wrong_evaluator_is_an_error(monkeypatch):
   monkeypatch.setattr(cards, "hand_strengths", without_straights)
   with pytest.raises(errors.UnsupportedGameError, match="OpenSpiel pays player 0"):
     compile_public_game(game)
-
-
-def test_wrong_reaches_are_an_error():
-  game = poker_games.random_endgame(8, 60).load()
-  found = deal.find_deal(game)
-  found.check_probabilities(game.new_initial_state())
-  found.reaches[0] = found.reaches[0, ::-1]
-  with pytest.raises(errors.UnsupportedGameError, match="first chance node"):
-    found.check_probabilities(game.new_initial_state())
 
 
 def test_what_has_no_vector_form_is_named():

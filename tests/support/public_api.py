@@ -325,7 +325,6 @@ _bases: dict[str, Callable[[], Any]] = {
   "state": _state,
   "infostate": lambda: "0",
   "chips": lambda: 100.0,
-  "round": lambda: 4,
   "board": lambda: "7s9h9cTc2d",
   "pot": lambda: 500,
   "reaches": lambda: np.ones((2, 1326)),
