@@ -39,19 +39,6 @@ class HandBuckets:
   labels: tuple[list[Int64s], list[Int64s]]
   is_lossless: bool = False
 
-  def check_fit(self, game: CompiledGame) -> None:
-    """Makes sure that these are buckets of a game.
-
-    Raises:
-      UnsupportedGameError: the game is not in vector form, or an abstraction itself.
-      AbstractionError: they are of another game.
-    """
-    found = [[len(board) for board in own] for own in self.labels]
-    boards = check_whole_public_game(game).layout.boards
-    sizes = [[len(board.hands[player]) for board in boards] for player in PLAYERS]
-    if found != sizes:
-      raise errors.AbstractionError(f"The buckets are not of the boards and hands of {game}.")
-
   def only(self, game: CompiledGame, players: Iterable[int]) -> "HandBuckets":
     """Returns the same buckets for some players, while all hands of the other stay apart, on every board.
 
@@ -87,8 +74,10 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
   Raises:
     AbstractionError: the buckets are of another game.
   """
-  buckets.check_fit(full)
   before = full.layout
+  sizes = [[len(board.hands[player]) for board in before.boards] for player in PLAYERS]
+  if [[len(board) for board in own] for own in buckets.labels] != sizes:
+    raise errors.AbstractionError(f"The buckets are not of the boards and hands of {full}.")
   numbers, counts = np.unique(buckets.stands_for, return_counts=True)
   boards = [
     dataclasses.replace(
