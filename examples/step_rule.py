@@ -58,7 +58,6 @@ RIVALS = {
   "SAPCFR+": "sapcfr+",
   "APCFR+": "apcfr+",
   "APDCFR+": "apdcfr+",
-  "VAD-CFR": "vadcfr",
   "HS-DCFR": "hsdcfr",
   "HS-PCFR+": "hspcfr+",
 }

@@ -107,7 +107,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "sapcfr+": Entry(cfr.SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
     "apcfr+": Entry(cfr.APCFRPlusSolver, "asymmetric predictive CFR+"),
     "apdcfr+": Entry(cfr.APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
-    "vadcfr": Entry(cfr.VADCFRSolver, "volatility-adaptive discounted CFR"),
     "hsdcfr": Entry(
       cfr.HSDCFRSolver, "discounted CFR with hyperparameter schedules", horizon="horizon"
     ),
@@ -121,9 +120,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"linear_averaging": True, "regret_matching_plus": True},
     ),
     "hedge": Entry(cfr.HedgeCFRSolver, "CFR with multiplicative weights"),
-    "hedge_threshold": Entry(
-      cfr.HedgeCFRSolver, "CFR with multiplicative weights, small ones dropped", {"threshold": 2.0}
-    ),
     "cfr_simultaneous": Entry(
       cfr.TabularCFRSolver, "CFR, all players update at once", {"alternating_updates": False}
     ),
@@ -172,9 +168,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "stable_predictive_paper": _stable_predictive("the paper's steps", steps="paper"),
     "stable_predictive_paper_euclidean": _stable_predictive(
       "the paper's steps, Euclidean regularizer", steps="paper", regularizer="euclidean"
-    ),
-    "stable_predictive_threshold": _stable_predictive(
-      "10,000 times the paper's steps, small probabilities dropped", steps=1e4, threshold=1.0
     ),
     "stable_predictive_x10000": _stable_predictive("10,000 times the paper's steps", steps=1e4),
     "cfr+_pruned": Entry(cfr.CFRPlusSolver, "CFR+, best-response pruning", wrapper=cfr.Pruned),

@@ -120,7 +120,7 @@ class Solver(abc.ABC):
 
     Args:
       unreached: what it is where its owner has never played to: "uniform", as in OpenSpiel; or, and then it is an
-        object of its own, a "best_response", or the equilibrium of a "subgame"; see `off_path.completed`.
+        object of its own, a "best_response", see `off_path.completed`.
 
     Raises:
       ArgumentError: there is no such choice.

@@ -20,9 +20,8 @@ from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimist
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.oftrl import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import DiscountOrder, RegretMatching
-from spiel_cfr.regret_minimizers.schedules import Fading, FallingPower, Power, Saturating
+from spiel_cfr.regret_minimizers.schedules import Fading, FallingPower, Saturating
 from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
-from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
 
 
 @recorded
@@ -171,27 +170,6 @@ def APDCFRPlusSolver(
 
 
 @recorded
-def VADCFRSolver(game: AnyGame, unit: float = 1.0, first: int = 501) -> FullWidthSolver:
-  """Volatility-adaptive discounted CFR: see `volatility_matching`.
-
-  Li, Schultz, Hennes and Lanctot, "Discovering Multiagent Learning Algorithms with Large Language Models" (2026).
-  Their average begins at iteration 501 and weighs the strategy of iteration t at an infoset by
-
-      t^(2 + 1.5 min(1, m / 2)) (1 + m / 2)^0.5 / (1 + m^1.5),    m the largest regret there in that iteration
-
-  which tends to t^2. Averages of sequence forms have one weight for all infosets, so here it is t^2.
-
-  Args:
-    game: a compiled game, or what `compile_game` takes.
-    unit: of payoffs, in which the paper's constants are given; positive.
-    first: the first iteration that enters the average; before it, the average policy is the current one.
-  """
-  after = arguments.positive_integer(first, "first") - 1
-  minimizer = VolatilityAdaptiveMatching(unit)
-  return FullWidthSolver(game, minimizer, average_weights=Power(2.0, after))
-
-
-@recorded
 def DCFRPlusSolver(game: AnyGame, alpha: float = 1.5, gamma: float = 4.0) -> FullWidthSolver:
   """Discounted CFR+.
 
@@ -253,7 +231,7 @@ def HSPCFRPlusSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> 
 
 @recorded
 def HedgeCFRSolver(
-  game: AnyGame, rate: float = 1.0, alternating_updates: bool = True, threshold: float = 1.0
+  game: AnyGame, rate: float = 1.0, alternating_updates: bool = True
 ) -> FullWidthSolver:
   """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`.
 
@@ -261,10 +239,8 @@ def HedgeCFRSolver(
     game: a compiled game, or what `compile_game` takes.
     rate: a factor on the steps; positive.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
-    threshold: by what factor the bound on regrets may grow for probabilities that are too small to be 0 (dynamic
-      thresholding); 1 drops none.
   """
-  return FullWidthSolver(game, Hedge(rate, threshold), alternating_updates=alternating_updates)
+  return FullWidthSolver(game, Hedge(rate), alternating_updates=alternating_updates)
 
 
 @recorded

@@ -28,7 +28,11 @@ from spiel_cfr.cfr.substitute_regrets import (
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm, warm_form
+from spiel_cfr.regret_minimizers.regret_minimizer import (
+  RegretMinimizer,
+  WarmForm,
+  tie_tolerances,
+)
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
@@ -84,7 +88,7 @@ def plan(
   probabilities = solver.with_locked(read_policy(game, policy))
   if form is not None:
     arguments.one_of(form, "form", ("substitute", "proportional"))
-  chosen = warm_form(minimizer, form)
+  chosen = _supported(minimizer, form)
   if iterations is not None:
     iterations = arguments.integer(iterations, "iterations", 1, MOST)
   found = known(game, probabilities, forms.sequence_form(game, probabilities))
@@ -106,6 +110,18 @@ def plan(
   return found, WarmStart(chosen, iterations, found.nash_conv, scale, price)
 
 
+def _supported(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:
+  """Returns the form in which a minimizer is to start warm, or raises WarmStartError."""
+  forms, name = minimizer.warm_forms, type(minimizer).__name__
+  if not forms or (form is not None and form not in forms):
+    raise errors.WarmStartError(
+      f"{name} can't start warm{f' in the form {form!r}' if forms else ''}, but in {forms or 'none'}. Take form=None; "
+      "or give it a kernel `resume` or `warm_forms`, see spiel_cfr.regret_minimizers.regret_minimizer; or take a "
+      "solver with another minimizer, such as CFRSolver."
+    )
+  return form or forms[0]
+
+
 def begin_from(
   loop: Loop, minimizer: RegretMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
 ) -> None:
@@ -118,17 +134,16 @@ def begin_from(
     chosen: what was planned.
     parameters: the minimizer's, of the last of the iterations for which the policy counts.
   """
-  game = found.game
-  if chosen.form == "substitute":
-    regrets, _ = found.carried(substitute, chosen.scale)
-    state, strategy = minimizer.repeated(regrets, chosen.iterations, game)
-  else:
-    regrets, _ = found.carried(proportional, chosen.scale)
-    state, strategy = minimizer.scaled(regrets, chosen.iterations, game), found.probabilities
+  game, is_substitute = found.game, chosen.form == "substitute"
+  regrets, _ = found.carried(substitute if is_substitute else proportional, chosen.scale)
+  state = minimizer.warm_state(regrets, chosen.iterations, game)
   for line, values in enumerate(state):
     loop.set_regret_line(line, values)
-  loop.set_strategy(strategy)
-  if chosen.form == "proportional":
+  if is_substitute:
+    positive = np.where(state[0] > game.spread(tie_tolerances(game)), state[0], 0.0)
+    loop.set_strategy(forms.behavioral_form(game, positive))
+  else:
+    loop.set_strategy(found.probabilities)
     loop.init_from_strategy(found.sequence_form, parameters)
 
 

@@ -37,12 +37,10 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
   tolerance,
 )
-from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import (
   RegretMinimizer,
   WarmForm,
-  relative_tie,
-  tie_tolerances,
+  parameter_rows,
 )
 from spiel_cfr.regret_minimizers.schedules import Discount, Numbers, checked, evaluated
 
@@ -149,13 +147,11 @@ class RegretMatching(RegretMinimizer):
   resume = resume_matching
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where a number is negative or not finite, or `kept` is not between 0 and 1."""
     arguments.real_number(self.kept, "kept", 0.0, 1.0)
     for name in ("positive", "negative", "carried", "prediction"):
       checked(getattr(self, name), name, 0.0, math.nextafter(math.inf, 0.0))
 
   def __repr__(self) -> str:
-    """Returns the numbers that are not those of plain regret matching."""
     chosen = (
       f"{field.name}={getattr(self, field.name)!r}"
       for field in dataclasses.fields(self)
@@ -171,12 +167,11 @@ class RegretMatching(RegretMinimizer):
     return {1.0: match_regrets, 0.0: match_regrets_plus}.get(self.kept, match_weighted_regrets)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the tie tolerance and the five numbers, shape (iterations, 6); only the former if these are constant."""
-    tie = np.full(len(iterations), relative_tie(game))
+    """Returns the tie tolerance and, where `observe` reads them, the five numbers in the order of the attributes."""
     if self.observe is not match_weighted_regrets:
-      return tie[:, None]
+      return parameter_rows(iterations, game)
     numbers = (self.positive, self.negative, self.kept, self.carried, self.prediction)
-    return np.stack([tie, *(evaluated(number, iterations) for number in numbers)], axis=1)
+    return parameter_rows(iterations, game, *numbers)
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
@@ -184,18 +179,10 @@ class RegretMatching(RegretMinimizer):
     remembers = (self.positive, self.negative, self.kept) == (1.0, 1.0, 1.0)
     return ("substitute", "proportional") if remembers else ("proportional", "substitute")
 
-  def repeated(
-    self, regrets: Float64s, iterations: int, game: CompiledGame
-  ) -> tuple[Float64s, Float64s]:
-    """Returns regrets times the sum of what is left of each iteration's, for either sign, and what is then played."""
+  def warm_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
+    """Returns regrets times the sum of what is left of each iteration's, for either sign."""
     positive, negative = self._sums(iterations)
-    state = regrets * np.where(regrets > 0.0, positive, negative)
-    played = np.where(state > game.spread(tie_tolerances(game)), state, 0.0)
-    return state[None], forms.behavioral_form(game, played)
-
-  def scaled(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
-    """Returns the state of `repeated`."""
-    return self.repeated(regrets, iterations, game)[0]
+    return (regrets * np.where(regrets > 0.0, positive, negative))[None]
 
   def _sums(self, iterations: int) -> tuple[float, float]:
     """Returns what is left, in all, of positive and of negative regrets that were 1 in each iteration."""

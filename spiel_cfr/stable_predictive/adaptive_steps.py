@@ -16,9 +16,9 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.regret_minimizers.adaptive_oftrl import SCALES, floors_and_ranges
+from spiel_cfr.regret_minimizers.adaptive_oftrl import SCALES, error_floors
 from spiel_cfr.regret_minimizers.oftrl import Prediction
-from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
 from spiel_cfr.stable_predictive.infoset_trees import largest_sum, own_infosets
 
 
@@ -196,7 +196,7 @@ def adaptive_steps(
     power: iteration t weighs t^power.
   """
   known = _known(game, regularizer, prediction, power)
-  floor, _ = floors_and_ranges(regularizer, game.loss_bounds, _actions(game), delta)
+  floor = error_floors(regularizer, game.loss_bounds, _actions(game), delta)
   scale, root = SCALES[regularizer], np.sqrt(known["regularizer_range"])
   longest = np.sqrt((scale * root) ** 2 + 4 * known["simplex_diameter"] ** 2)
   return AdaptiveSteps(
@@ -231,6 +231,6 @@ def _known(
     "power": power,
     "loss_norm": game.loss_bounds,
     "spread": np.ones(len(actions)) if entropy else actions.astype(np.float64),
-    "regularizer_range": np.log(actions) if entropy else (1.0 - 1.0 / actions) / 2.0,
+    "regularizer_range": regularizer_range(regularizer, actions),
     "simplex_diameter": 2.0 if entropy else math.sqrt(2.0),
   }

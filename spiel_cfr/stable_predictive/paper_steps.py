@@ -24,7 +24,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
 from spiel_cfr.stable_predictive.infoset_trees import bottom_up, depths, largest_sum, own_infosets
 
 
@@ -104,7 +104,7 @@ def paper_steps(
     strategy_norm[own] = _strategy_norms(tree)
     gamma[own] = _gammas(tree)
     relative_kappa[own] = gamma[own] / (2 * np.sqrt(actions) * strategy_norm[own])
-    ranges[own] = np.log(actions) if regularizer == "entropy" else (1 - 1 / actions) / 2
+    ranges[own] = regularizer_range(regularizer, actions)
     loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
   losses = loss_norm > 0
   divisor = np.where(losses, 3 * loss_norm, 1.0)

@@ -11,7 +11,6 @@ With other numbers of players or payoffs it runs too; regrets are then bounded, 
 
 import dataclasses
 import math
-import sys
 from typing import Literal, TypeAlias, get_args
 
 from spiel_cfr import errors
@@ -61,7 +60,6 @@ def StablePredictiveCFRSolver(
   alternating_updates: bool = False,
   averaging: Averaging | None = None,
   delta: float | None = None,
-  threshold: float = 0.0,
 ) -> FullWidthSolver:
   """CFR with optimistic follow-the-regularized-leader and step sizes that a theory gives.
 
@@ -83,17 +81,15 @@ def StablePredictiveCFRSolver(
       utilities and errors in the same way. By default "linear" for adaptive steps, and "uniform" for all others.
     delta: of adaptive steps, how much they are held back, positive, 0.001 by default: V is never below (delta D)^2
       sqrt(t), D what utilities can be at most. Large ones give better bounds before the run, and shorter steps.
-    threshold: of constant steps with entropy, how much probability at an infoset becomes 0 in all iterations together
-      (dynamic thresholding, see `OFTRL`); 0 for none.
 
   Raises:
     ArgumentError: neither horizon nor kappa is given where one is needed, or one is given where it means nothing, or
-      is not positive; a factor is not positive; a name is unknown; or there is a threshold where there can be none.
+      is not positive; a factor is not positive; or a name is unknown.
     LossOverflowError: the payoffs are too large to be added up.
     GameError: see `compile_game`.
   """
   chosen = _Choice(
-    regularizer, steps, prediction, averaging, horizon, kappa, delta, threshold, alternating_updates
+    regularizer, steps, prediction, averaging, horizon, kappa, delta, alternating_updates
   ).checked()
   return chosen.solver(compile_game(game))
 
@@ -109,7 +105,6 @@ class _Choice:
   horizon: int | None
   kappa: float | None
   delta: float | None
-  threshold: float
   alternating_updates: bool
 
   @property
@@ -154,15 +149,7 @@ class _Choice:
     if self.delta is not None and steps != "adaptive":
       raise errors.ArgumentError("delta belongs to steps='adaptive'; other steps are constant.")
     delta = arguments.positive_number(DELTA if self.delta is None else self.delta, "delta")
-    threshold = arguments.real_number(self.threshold, "threshold", 0.0, sys.float_info.max)
-    if steps == "adaptive" and threshold:
-      raise errors.ArgumentError(
-        "Adaptive steps are as long as the errors of predictions allow, and would count what is dropped as such. Take "
-        "a threshold with constant steps, as steps='paper', or HedgeCFRSolver."
-      )
-    return dataclasses.replace(
-      self, steps=steps, horizon=horizon, kappa=kappa, delta=delta, threshold=threshold
-    )
+    return dataclasses.replace(self, steps=steps, horizon=horizon, kappa=kappa, delta=delta)
 
   def constants(self, game: CompiledGame) -> AdaptiveSteps | ConstantSteps | PaperSteps:
     """Returns what theory knows of each infoset.
@@ -196,7 +183,7 @@ class _Choice:
         constants.loss_norm, self.delta, self.power, self.regularizer, self.prediction
       )
     else:
-      minimizer = OFTRL(constants.steps, self.regularizer, self.prediction, self.threshold)
+      minimizer = OFTRL(constants.steps, self.regularizer, self.prediction)
     in_turn = self.steps == "adaptive" and self.alternating_updates
     return FullWidthSolver(
       game,
@@ -244,8 +231,8 @@ def certificate(solver: Solver) -> Certificate:
 
   Raises:
     AbstractionError: infosets of the game are shared, which no theorem here is about.
-    ArgumentError: the solver was made otherwise, or probabilities are dropped, which no theorem is about either.
-    LockError: a part of the policy is locked, nor about that.
+    ArgumentError: the solver was made otherwise.
+    LockError: a part of the policy is locked, which no theorem is about either.
     WarmStartError: the run began from a policy, so that it can't be repeated.
   """
   run = theory_of(solver)
@@ -253,11 +240,6 @@ def certificate(solver: Solver) -> Certificate:
     raise errors.AbstractionError(
       f"In {run.compiled_game} infosets are shared (imperfect recall), and the theorems that certificates check "
       "are about perfect recall. Take buckets that remember the player's own actions."
-    )
-  if solver.recipe.arguments["threshold"]:
-    raise errors.ArgumentError(
-      "The theory is about how far strategies move, and dropping small probabilities moves them further. Certify a "
-      "run without a threshold."
     )
   if run.solver.state.locked.any():
     raise errors.LockError(

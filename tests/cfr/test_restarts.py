@@ -27,7 +27,6 @@ BASES = (
   "dcfr",
   "pdcfr+",
   "apdcfr+",
-  "vadcfr",
   "hedge",
   "cfr_simultaneous",
   "adaptive",

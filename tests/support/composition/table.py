@@ -190,14 +190,6 @@ REFUSALS: tuple[Refusal, ...] = (
     "buckets that remember the player's own actions",
     lambda cell: cell.form.forgets and cell.operation.name == "certificate",
   ),
-  Refusal(
-    errors.ArgumentError,
-    "Certificates check how far strategies move, and what is dropped moves them further.",
-    "without a threshold",
-    lambda cell: (
-      cell.operation.name == "certificate" and cell.solver == "stable_predictive_threshold"
-    ),
-  ),
 )
 
 
@@ -216,7 +208,6 @@ REPRESENTATIVES = (
   "cfr+",
   "dcfr",
   "apcfr+",
-  "vadcfr",
   "cfr_br",
   "hedge",
   "restarted",
