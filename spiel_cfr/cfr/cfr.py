@@ -267,7 +267,8 @@ class FullWidthSolver(Solver):
   def minimizer_local(self, line: int) -> Float64s:
     """Returns a line of what the minimizer keeps of infosets, in the game's order, shape (infosets,)."""
     self._runtime.loop.gather()
-    return self._runtime.loop.local_line(line)
+    result: Float64s = self._runtime.loop.local_numbers()[line]
+    return result
 
   def init_from_strategy(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.

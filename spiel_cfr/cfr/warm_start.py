@@ -137,8 +137,7 @@ def begin_from(
   game, is_substitute = found.game, chosen.form == "substitute"
   regrets, _ = found.carried(substitute if is_substitute else proportional, chosen.scale)
   state = minimizer.warm_state(regrets, chosen.iterations, game)
-  for line, values in enumerate(state):
-    loop.set_regret_line(line, values)
+  loop.set_regrets(state)
   if is_substitute:
     positive = np.where(state[0] > game.spread(tie_tolerances(game)), state[0], 0.0)
     loop.set_strategy(forms.behavioral_form(game, positive))

@@ -73,7 +73,7 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
     for _ in range(2):
       t = solver.iteration
       total = weight_of(solver, t)
-      regrets = solver._runtime.loop.regret_line(0) * t**weights
+      regrets = solver._runtime.loop.regrets()[0] * t**weights
       found = gap_of_regrets(game, regrets) + first * start.price
       low, high = game.payoff_range
       assert total * solver.nash_conv() == pytest.approx(
@@ -113,7 +113,7 @@ def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alte
     for _ in range(2):
       t = solver.iteration
       found = (
-        t**weights * gap_of_regrets(game, solver._runtime.loop.regret_line(0)) + first * start.price
+        t**weights * gap_of_regrets(game, solver._runtime.loop.regrets()[0]) + first * start.price
       )
       assert weight_of(solver, t) * solver.nash_conv() <= found * (1 + 1e-9) + 1e-9
       solver.run(ITERATIONS)

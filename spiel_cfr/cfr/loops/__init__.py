@@ -1,8 +1,7 @@
 """The iterations of full-width solvers: one interface, and an implementation for each way to go through a game."""
 
 from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
-from spiel_cfr.cfr.loops.parts import PartsLoop
-from spiel_cfr.cfr.loops.sharded_loop import ShardedLoop
+from spiel_cfr.cfr.loops.partitioned_loop import PartitionedLoop
 from spiel_cfr.cfr.loops.whole_game import WholeGameLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
@@ -23,5 +22,4 @@ def make_loop(
   """
   if game.partition is None:
     return WholeGameLoop(game, minimizer, tapered, correlated)
-  loop = PartsLoop if game.partition.shards is None else ShardedLoop
-  return loop(game, minimizer, game.partition, tapered, correlated)
+  return PartitionedLoop(game, minimizer, game.partition, tapered, correlated)

@@ -13,6 +13,7 @@ taken first.
 
 import abc
 import dataclasses
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -189,20 +190,36 @@ class Loop(abc.ABC):
     """Brings everything else up to date after the arrays have been written to."""
 
   @abc.abstractmethod
-  def regret_line(self, line: int) -> Float64s:
-    """Returns a line of `regrets` in the game's order, a view or a copy; shape (sequences,)."""
+  def regret_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+    """Yields sequences, and what of `regrets` is theirs: a view of shape (lines, sequences)."""
 
   @abc.abstractmethod
-  def set_regret_line(self, line: int, values: Float64s) -> None:
-    """Writes a line of `regrets`, given in the game's order."""
+  def local_blocks(self) -> Iterator[tuple[slice, Float64s]]:
+    """Yields infosets, and what of `local` is theirs: a view of shape (lines, infosets)."""
 
-  @abc.abstractmethod
-  def local_line(self, line: int) -> Float64s:
-    """Returns a line of `local` in the game's order, a view or a copy; shape (infosets,)."""
+  def regrets(self) -> Float64s:
+    """Returns a copy of `regrets` in the game's order, shape (lines, sequences)."""
+    result = np.zeros((self._minimizer.state_lines, self._game.end))
+    for own, block in self.regret_blocks():
+      result[:, own] = block
+    return result
 
-  @abc.abstractmethod
-  def set_local_line(self, line: int, values: Float64s) -> None:
-    """Writes a line of `local`, given in the game's order."""
+  def set_regrets(self, values: Float64s) -> None:
+    """Writes `regrets`, given as `regrets()` returns them."""
+    for own, block in self.regret_blocks():
+      block[:] = values[:, own]
+
+  def local_numbers(self) -> Float64s:
+    """Returns a copy of `local` in the game's order, shape (lines, infosets)."""
+    result = np.zeros(self._initial_local.shape)
+    for own, block in self.local_blocks():
+      result[:, own] = block
+    return result
+
+  def _begin_local(self) -> None:
+    """Writes what `local` is at first."""
+    for own, block in self.local_blocks():
+      block[:] = self._initial_local[:, own]
 
   @abc.abstractmethod
   def values(self) -> list[float]:
