@@ -8,14 +8,14 @@ finds these, and averages the strategies. `cfr.loops` has the iterations, `cfr.v
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, require
+from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
@@ -26,7 +26,7 @@ from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, Loop, make_loop
 from spiel_cfr.cfr.recipes import recorded
-from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -130,7 +130,6 @@ class FullWidthSolver(Solver):
     self.reset()
 
   def reset(self) -> None:
-    """Goes back to before the first iteration. What is locked stays locked."""
     before = self.__dict__.get("_runtime")
     game = self.compiled_game
     loop = make_loop(game, self.minimizer, self.tapered, self.correlated)
@@ -143,28 +142,14 @@ class FullWidthSolver(Solver):
 
   @property
   def state(self) -> FullWidthState:
-    """All that changes from one iteration to the next; whoever writes to it calls `refresh`."""
     self._runtime.loop.gather()
     return self._runtime.loop.state
 
   def refresh(self) -> None:
-    """Brings everything else up to date after the state has been written to."""
     super().refresh()
     loop = self._runtime.loop
     loop.lock(locked_sequences(self.compiled_game, self._runtime.loop.state.locked))
     loop.refresh()
-
-  def _check_state(self, state: Mapping[str, Any]) -> None:
-    super()._check_state(state)
-    for name in ("strategy", "regrets", "local", "gradients", "play_values"):
-      require(np.isfinite(state[name]), f"{name} is finite")
-    for name in ("cumulative", "tapered"):
-      require((state[name] >= 0) & np.isfinite(state[name]), "averages are sums of probabilities")
-    iteration, last_addition = (int(count) for count in state["counts"])
-    require(iteration <= MOST_ITERATIONS, "the iteration is possible")
-    for number in (state["average_start"], state["warm_iterations"], last_addition):
-      require(0 <= number <= iteration, "what counts iterations was before")
-    forms.check_behavioral_form(self.compiled_game, state["strategy"])
 
   @property
   def game(self) -> pyspiel.Game:
@@ -187,7 +172,6 @@ class FullWidthSolver(Solver):
 
   @exclusive
   def prepare(self) -> None:
-    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
     self._advance(0)
     self.nash_conv()
 
@@ -239,29 +223,25 @@ class FullWidthSolver(Solver):
     return state.sums() if state.cumulative[0] else self.current_sequence_form()
 
   def current_probabilities(self) -> Float64s:
-    """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
     strategy = self.state.strategy
     forms.check_finite(strategy)
     return strategy.astype(np.float64)
 
   def current_sequence_form(self) -> Float64s:
-    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
     self._runtime.loop.gather()
     return self._runtime.loop.current_sequence_form()
 
   def average_probabilities(self) -> Float64s:
-    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
     return forms.behavioral_form(self.compiled_game, self.sums())
 
   def average_sequence_form(self) -> Float64s:
-    """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
+    # Without a detour by infosets.
     result = np.array(self.sums(), np.float64)
     for treeplex in self.compiled_game.treeplexes:
       result[treeplex.root : treeplex.end] /= result[treeplex.root]
     return result
 
   def nash_conv(self) -> float:
-    """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""
     return evaluate.original_nash_conv(self.compiled_game, self.sums())
 
   def minimizer_local(self, line: int) -> Float64s:

@@ -1,7 +1,6 @@
 """What depends on the iteration: the minimizer's parameters, and what strategies weigh in the average."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -74,38 +73,30 @@ class IterationSchedule:
       self._rows = self.parameters(np.arange(1, rows + 1) + done, may_have_nan=True)
       self._rows_from, first = done, 0
     rows_now = self._rows[first : first + count]
-    _check_parameters(rows_now, self._minimizer)
+    self._check_no_nan(rows_now)
     return rows_now
 
   def parameters(self, iterations: Int64s, may_have_nan: bool = False) -> Float64s:
     """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
-    result = self._minimizer.parameters(iterations, self._game)
-    _check_numbers(result, 2, len(iterations), "what the minimizer's `parameters` returns")
+    result = np.ascontiguousarray(self._minimizer.parameters(iterations, self._game), np.float64)
+    if result.ndim != 2 or len(result) != len(iterations):
+      raise errors.ArgumentError(
+        f"`parameters` of {self._minimizer} must return numbers of shape ({len(iterations)}, numbers), not of shape "
+        f"{result.shape}."
+      )
     if not may_have_nan:
-      _check_parameters(result, self._minimizer)
+      self._check_no_nan(result)
     return result
 
-
-def _check_numbers(numbers: Any, dimensions: int, count: int, name: str) -> None:
-  """Checks numbers of some iterations, which compiled code reads.
-
-  Raises:
-    ArgumentError: they are not float64, contiguous, with a row an iteration.
-  """
-  if (
-    type(numbers) is not np.ndarray
-    or numbers.dtype != np.float64
-    or numbers.ndim != dimensions
-    or len(numbers) != count
-    or not numbers.flags.c_contiguous
-  ):
-    found = (
-      f"an array of {numbers.dtype} of shape {numbers.shape}"
-      if isinstance(numbers, np.ndarray)
-      else type(numbers).__name__
-    )
-    shape = f"({count},{' numbers' * (dimensions > 1)})"
-    raise errors.ArgumentError(f"{name} must be float64 of shape {shape}, not {found}.")
+  def _check_no_nan(self, parameters: Float64s) -> None:
+    """Raises NotFiniteError: regrets that became NaN would be clipped, and nobody notice."""
+    total = parameters.sum()
+    # That of infinities is NaN too.
+    if total != total and np.isnan(parameters).any():
+      raise errors.NotFiniteError(
+        f"What `parameters` of {self._minimizer} returns for the next {len(parameters):,} iterations has NaN. If a "
+        "schedule of its ends before that, stop there."
+      )
 
 
 def check_weights(weights: Float64s, count: int, total: float, most: float = 1e300) -> None:
@@ -118,12 +109,11 @@ def check_weights(weights: Float64s, count: int, total: float, most: float = 1e3
     most: what it may become.
 
   Raises:
-    ArgumentError: they are not float64 of shape (count,), or negative.
+    ArgumentError: they are negative.
     NotFiniteError: the sum would leave the range of floating-point numbers.
   """
-  _check_numbers(weights, 1, count, "weights of averages")
   if count == 1:
-    least = more = float(weights[0])
+    least = more = weights.item()
   else:
     least, more = float(weights.min(initial=0.0)), count * float(weights.max(initial=0.0))
   if least < 0:
@@ -132,19 +122,4 @@ def check_weights(weights: Float64s, count: int, total: float, most: float = 1e3
     raise errors.NotFiniteError(
       f"The weights of the average sum to {total:g}, and those of the next {count:,} iterations to up to {more:g}, too "
       "much for floating-point numbers. Take a smaller power, such as gamma=2; or stop: the average is still right."
-    )
-
-
-def _check_parameters(parameters: Float64s, minimizer: Any) -> None:
-  """Checks the numbers of a minimizer's next iterations: regrets that become NaN would be clipped, and nobody notice.
-
-  Raises:
-    NotFiniteError: one is NaN.
-  """
-  total = parameters.sum()
-  # That of infinities is NaN too.
-  if total != total and np.isnan(parameters).any():
-    raise errors.NotFiniteError(
-      f"What `parameters` of {minimizer} returns for the next {len(parameters):,} iterations has NaN. If a schedule "
-      "of its ends before that, stop there."
     )

@@ -21,6 +21,10 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 
 
+# The power up to which no 64-bit number overflows.
+_NEVER_TOO_LARGE = 16.0
+
+
 class Schedule(abc.ABC):
   """A function from iterations, counted from 1, to numbers."""
 
@@ -75,8 +79,12 @@ class Power(Schedule):
     arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
 
   def __call__(self, iterations: Int64s) -> Float64s:
-    with np.errstate(over="ignore"):
-      result: Float64s = iterations.astype(np.float64) ** self.power
+    numbers = iterations.astype(np.float64)
+    if self.power <= _NEVER_TOO_LARGE:
+      result: Float64s = numbers**self.power
+    else:
+      with np.errstate(over="ignore"):
+        result = numbers**self.power
     return result
 
 

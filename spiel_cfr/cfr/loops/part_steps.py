@@ -177,7 +177,7 @@ class Subtrees(abc.ABC):
 
   @abc.abstractmethod
   def visit(self, turn: Sequence[int], parameters: Float64s, deferred: Float64s) -> None:
-    """Has `PartSteps.visit_subtree` called for each subtree; `PartSteps.walk` then has what that leaves for the trunk."""
+    """Does `PartSteps.visit_subtree` in each subtree; `PartSteps.walk` then has what that leaves for the trunk."""
 
   def gather(self) -> None:  # noqa: B027
     """Brings what is remembered of subtrees up to date here; whoever asks for it may write to it."""
