@@ -27,7 +27,7 @@ from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, Loop, make_loop
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
+from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
@@ -283,7 +283,7 @@ class FullWidthSolver(Solver):
       self.begin_warm(found, chosen, bool(keep_average))
     return chosen
 
-  def begin_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+  def begin_warm(self, found: PolicyValues, chosen: WarmStart, keep_average: bool) -> None:
     """Begins anew as `cfr.warm_start.plan` has planned it."""
     count, schedule = chosen.iterations, self._runtime.schedule
     weights = schedule.weights_of(np.arange(1, count + 1))

@@ -19,9 +19,9 @@ from spiel_cfr.cfr.substitute_regrets import (
   AMPLE,
   MOST,
   STEADY,
-  Known,
+  PolicyValues,
   WarmStart,
-  known,
+  policy_values,
   proportional,
   substitute,
 )
@@ -60,7 +60,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 
 def plan(
   solver: Any, policy: Any, iterations: int | None = None, form: WarmForm | None = None
-) -> tuple[Known, WarmStart]:
+) -> tuple[PolicyValues, WarmStart]:
   """Decides how a full-width solver begins anew from a policy, as if it had played that for some iterations.
 
   Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016); see
@@ -91,20 +91,20 @@ def plan(
   chosen = _supported(minimizer, form)
   if iterations is not None:
     iterations = arguments.integer(iterations, "iterations", 1, MOST)
-  found = known(game, probabilities, forms.sequence_form(game, probabilities))
+  found = policy_values(game, probabilities, forms.sequence_form(game, probabilities))
   if not math.isfinite(found.nash_conv):
     raise errors.NotFiniteError(
       f"Against this policy the best responses are worth {found.nash_conv}: payoffs are too large to be added up."
     )
-  scale = found.root(substitute)
+  scale = found.least_scale(substitute)
   if iterations is None:
     wanted = STEADY / scale
     iterations = max(1, round(wanted if chosen == "substitute" else math.sqrt(wanted)))
   kernel = substitute
   if chosen == "proportional":
     # More than the best minus the worst, no iteration could have added.
-    kernel, scale = proportional, min(AMPLE * found.root(proportional), 1.0)
-  _, price = found.carried(kernel, scale)
+    kernel, scale = proportional, min(AMPLE * found.least_scale(proportional), 1.0)
+  _, price = found.regrets_at(kernel, scale)
   if minimizer.warm_forms == ("proportional",):
     price = math.nan
   return found, WarmStart(chosen, iterations, found.nash_conv, scale, price)
@@ -123,19 +123,15 @@ def _supported(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:
 
 
 def begin_from(
-  loop: Loop, minimizer: RegretMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
+  loop: Loop,
+  minimizer: RegretMinimizer,
+  found: PolicyValues,
+  chosen: WarmStart,
+  parameters: Float64s,
 ) -> None:
-  """Brings a loop that is before its first iteration to where `plan` says.
-
-  Args:
-    loop: of a solver.
-    minimizer: its minimizer.
-    found: what is known of the policy.
-    chosen: what was planned.
-    parameters: the minimizer's, of the last of the iterations for which the policy counts.
-  """
+  """Brings a loop from before its first iteration to where `plan` says, with a minimizer's last parameters."""
   game, is_substitute = found.game, chosen.form == "substitute"
-  regrets, _ = found.carried(substitute if is_substitute else proportional, chosen.scale)
+  regrets, _ = found.regrets_at(substitute if is_substitute else proportional, chosen.scale)
   state = minimizer.warm_state(regrets, chosen.iterations, game)
   loop.set_regrets(state)
   if is_substitute:

@@ -20,7 +20,6 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 
-
 # The power up to which no 64-bit number overflows.
 _NEVER_TOO_LARGE = 16.0
 

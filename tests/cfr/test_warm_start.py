@@ -12,7 +12,7 @@ from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, TabularCFRSolver, catalogue, errors, policies
-from spiel_cfr.cfr.substitute_regrets import known, proportional, substitute
+from spiel_cfr.cfr.substitute_regrets import policy_values, proportional, substitute
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import (
   backward_pass,
@@ -123,13 +123,13 @@ def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alte
 def test_substitutes_are_what_they_are_said_to_be(number):
   game = game_of(number)
   probabilities = random_policy(game, 3)
-  found = known(game, probabilities, policies.sequence_form(game, probabilities))
+  found = policy_values(game, probabilities, policies.sequence_form(game, probabilities))
   # At c = 0 the values are those of best responses, and the sum at the roots is NashConv.
   wanted = spiel_cfr.nash_conv(game, dictionary(game, probabilities))
-  assert found.carried(substitute, 0.0)[1] == pytest.approx(wanted, abs=1e-12)
+  assert found.regrets_at(substitute, 0.0)[1] == pytest.approx(wanted, abs=1e-12)
   assert found.nash_conv == pytest.approx(wanted, abs=1e-12)
-  scale = found.root(substitute)
-  regrets, price = found.carried(substitute, scale)
+  scale = found.least_scale(substitute)
+  regrets, price = found.regrets_at(substitute, scale)
   assert abs(price) < 1e-9
   for tree in game.treeplexes:
     own = found.local[0, tree.first_infoset : tree.first_infoset + tree.num_infosets]
@@ -141,7 +141,7 @@ def test_substitutes_are_what_they_are_said_to_be(number):
       assert (regrets[sequences][:, own[infosets] == 0] <= 1e-12).all()
   before = math.inf
   for rho in (0.0, 0.01, 0.1, 1.0):
-    price = found.carried(proportional, rho)[1]
+    price = found.regrets_at(proportional, rho)[1]
     assert price <= before
     before = price
 

@@ -1,15 +1,4 @@
-"""What a loop is: the arrays of a full-width solver, and iterations on them.
-
-An iteration of one player:
-
-1. The gradient of the player's expected utility: what each sequence is worth, given how the others play now.
-2. A sweep from the leaves to the root. Each block of infosets observes its counterfactual utilities, and adds its
-   values to the sequences above. Minimizers that predict need a second sweep of the same kind.
-3. A sweep from the root to the leaves turns local strategies into sequence form, and adds to the average.
-
-With alternating updates a player sees what those before it have just become; with simultaneous ones all gradients are
-taken first.
-"""
+"""What a loop is: the state of a full-width solver, and iterations on it; `whole_game` has the plain one."""
 
 import abc
 import dataclasses
@@ -18,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
-from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import ADDITION
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.tree_passes import Memory
@@ -129,22 +116,8 @@ class Loop(abc.ABC):
   state: FullWidthState
 
   def __init__(self, game: CompiledGame, minimizer: RegretMinimizer) -> None:
-    """Takes what the iterations are about.
-
-    Raises:
-      ArgumentError: the minimizer does not say how much it keeps, or begins with something else.
-    """
-    self._game = game
-    self._minimizer = minimizer
-    for name in ("state_lines", "local_lines"):
-      arguments.integer(getattr(minimizer, name), f"{name} of {type(minimizer).__name__}", 0, 1024)
-    self._initial_local = np.asarray(minimizer.initial_local(game))
-    shape = minimizer.local_lines, game.num_infosets
-    if self._initial_local.shape != shape or self._initial_local.dtype.kind not in "fiu":
-      raise errors.ArgumentError(
-        f"initial_local of {type(minimizer).__name__} returns {self._initial_local.dtype} of shape "
-        f"{self._initial_local.shape}; it must return numbers of shape (local_lines, infosets), {shape}."
-      )
+    """Takes what the iterations are about."""
+    self._game, self._minimizer = game, minimizer
 
   @abc.abstractmethod
   def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
@@ -211,15 +184,18 @@ class Loop(abc.ABC):
 
   def local_numbers(self) -> Float64s:
     """Returns a copy of `local` in the game's order, shape (lines, infosets)."""
-    result = np.zeros(self._initial_local.shape)
+    result = np.zeros((self._minimizer.local_lines, self._game.num_infosets))
     for own, block in self.local_blocks():
       result[:, own] = block
     return result
 
-  def _begin_local(self) -> None:
-    """Writes what `local` is at first."""
+  def _begin(self) -> None:
+    """Writes the first strategies, which are uniform, and what the minimizer begins with."""
+    self.state.strategy[:] = forms.uniform(self._game)
+    initial = self._minimizer.initial_local(self._game)
     for own, block in self.local_blocks():
-      block[:] = self._initial_local[:, own]
+      block[:] = initial[:, own]
+    self.refresh()
 
   @abc.abstractmethod
   def values(self) -> list[float]:

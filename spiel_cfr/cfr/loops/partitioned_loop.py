@@ -27,7 +27,6 @@ from spiel_cfr.cfr.loops.part_steps import LocalSubtrees, PartSteps, Subtrees
 from spiel_cfr.cfr.loops.sharded_subtrees import ShardedSubtrees
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
-from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
 
 
@@ -67,10 +66,9 @@ class PartitionedLoop(Loop):
       play_values=np.zeros(len(PLAYERS) if correlated else 0),
       locked=np.zeros(game.num_infosets, np.uint8),
     )
-    self.state.strategy[:] = forms.uniform(game)
     self._parts = partition.parts
     self.lock(np.zeros(0, np.int64))
-    self._begin_local()
+    self._begin()
 
   def lock(self, sequences: Int64s) -> None:
     super().lock(sequences)

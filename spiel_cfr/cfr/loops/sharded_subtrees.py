@@ -29,14 +29,10 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class _Visit(NamedTuple):
-  """What to do in each subtree.
+  """A numbered call of `PartSteps.visit_subtree` for each subtree, with what the trunk has to say.
 
   Attributes:
-    serial: the number of the visit.
-    turn: see `PartSteps.visit_subtree`, for this and the next two.
-    parameters: of the minimizer.
-    deferred: of averages.
-    reaches: the trunk's, of each player; None where nobody needs them.
+    reaches: the trunk's sequence form, of each player; None where nobody needs it.
     totals: see `PartSteps.total`, of each player.
   """
 
@@ -48,12 +44,18 @@ class _Visit(NamedTuple):
   totals: list[float]
 
 
+class _Shard(NamedTuple):
+  """A shard's key, unique among all solvers, the numbers of its subtrees, and the executor of its process."""
+
+  key: str
+  numbers: Sequence[int]
+  executor: Any
+
+
 class _Order(NamedTuple):
-  """What a shard is to do.
+  """What a shard, given by key and numbers, is to do.
 
   Attributes:
-    key: of the shard, unique among all solvers.
-    numbers: of its subtrees.
     since: the last visit that it has done.
     visits: those that it is to do.
     barrier: whether it then hands over what it remembers.
@@ -75,14 +77,6 @@ class _Answer(NamedTuple):
 
   left: AnyFloats
   arrays: list[AnyFloats]
-
-
-class _Shard(NamedTuple):
-  """A shard's key, the numbers of its subtrees, and the executor of its process."""
-
-  key: str
-  numbers: Sequence[int]
-  executor: Any
 
 
 class ShardedSubtrees(Subtrees):

@@ -254,9 +254,7 @@ class WholeGameLoop(Loop):
       )
     decisions = game.every_infoset if minimizer.visits_forced else game.decisions
     self._allocate(decisions, tapered, correlated, game.scale)
-    self.state.strategy[:] = forms.uniform(game)
-    self._begin_local()
-    self.refresh()
+    self._begin()
 
   @classmethod
   def blank(cls, game: CompiledGame, minimizer: RegretMinimizer, scale: Uint16s) -> "WholeGameLoop":
