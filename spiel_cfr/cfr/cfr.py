@@ -182,7 +182,6 @@ class FullWidthSolver(Solver):
 
   @exclusive
   def run(self, iterations: int) -> None:
-    """Does many iterations: the same numbers as single steps, bit for bit. See `Solver.run`."""
     for _ in self.slices(arguments.positive_integer(iterations, "iterations")):
       pass
 

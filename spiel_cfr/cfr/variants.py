@@ -145,27 +145,17 @@ def APCFRPlusSolver(game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> Ful
 
 
 @recorded
-def APDCFRPlusSolver(
-  game: AnyGame,
-  most: float = 9.0,
-  limit: float = 20.0,
-  half: float = 500.0,
-  beta: float = 1.5,
-  gamma: float = 2.5,
-) -> FullWidthSolver:
+def APDCFRPlusSolver(game: AnyGame, most: float = 9.0, gamma: float = 2.5) -> FullWidthSolver:
   """Asymmetric predictive discounted CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`.
 
-  Regrets of iteration t weigh limit * t^beta / (half + t^beta), and so do all before them in a strategy.
+  Regrets of iteration t weigh 20 t^1.5 / (500 + t^1.5), and so do all before them in a strategy.
 
   Args:
     game: a compiled game, or what `compile_game` takes.
     most: the largest asymmetry, positive and at most 1e100.
-    limit: positive, see above.
-    half: not negative, see above.
-    beta: not negative, see above.
     gamma: iteration t weighs t^gamma in the average.
   """
-  minimizer = AsymmetricMatching(Saturating(limit, half, beta), most)
+  minimizer = AsymmetricMatching(Saturating(20.0, 500.0, 1.5), most)
   return FullWidthSolver(game, minimizer, average_weights=gamma)
 
 
@@ -244,14 +234,7 @@ def HedgeCFRSolver(
 
 
 @recorded
-def AdaptiveOptimisticCFRSolver(
-  game: AnyGame,
-  step: float = 0.25,
-  prediction: float = 0.2,
-  forgetting: float = 1.5,
-  forgetting_offset: float = 2.0,
-  gamma: float = 2.0,
-) -> FullWidthSolver:
+def AdaptiveOptimisticCFRSolver(game: AnyGame, gamma: float = 2.0) -> FullWidthSolver:
   """CFR with adaptive optimistic mirror descent, no horizon, no unit of payoffs: see `adaptive_mirror_descent`.
 
   Every player but the last averages the strategy to which it has just updated, the one that the next player is about to
@@ -259,16 +242,11 @@ def AdaptiveOptimisticCFRSolver(
 
   Args:
     game: a compiled game, or what `compile_game` takes.
-    step: the factor on all steps; positive.
-    prediction: how much of a step the prediction moves.
-    forgetting: of early errors; errors of before iteration t are multiplied by
-      p / (p + forgetting_offset), p = (t - 1)^forgetting.
-    forgetting_offset: see `forgetting`; 0 forgets nothing.
     gamma: iteration t weighs t^gamma in the average.
   """
   compiled = compile_game(game)
-  minimizer = AdaptiveOptimisticDescent(step, prediction, forgetting, forgetting_offset)
   averaged = all_but_the_last_after(compiled.num_players)
+  minimizer = AdaptiveOptimisticDescent()
   return FullWidthSolver(compiled, minimizer, average_weights=gamma, averaged=averaged)
 
 

@@ -233,7 +233,6 @@ class RegretMatching(RegretMinimizer):
       ArgumentError: alpha is negative, one of the powers is no number, or there is no such order.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
-    beta = arguments.real_number(beta, "beta")
     delay = _delay(order)
     return cls(Discount(alpha, delay=delay), Discount(beta, delay=delay))
 
@@ -241,36 +240,22 @@ class RegretMatching(RegretMinimizer):
   def scheduled(cls, horizon: int, order: DiscountOrder = "openspiel") -> "RegretMatching":
     """Returns the minimizer of HS-DCFR: alpha = 1 + 3 t / horizon and beta = -1 - 2 t / horizon.
 
-    Args:
-      horizon: past it, the powers stay where they are.
-      order: as for `discounted`.
-
-    Raises:
-      ArgumentError: the horizon is not a positive integer, or there is no such order.
+    Past the horizon, a positive integer, the powers stay where they are; `order` is as for `discounted`.
     """
-    horizon = arguments.positive_integer(horizon, "horizon")
     delay = _delay(order)
     return cls(Discount(1.0, 3.0, horizon, delay), Discount(-1.0, -2.0, horizon, delay))
 
   @classmethod
   def predictive_plus(cls, weight: float = 1.0) -> "RegretMatching":
-    """Returns the minimizer of PCFR+, or with a smaller weight of the prediction, of SAPCFR+.
-
-    Raises:
-      ArgumentError: the weight is not between 0 and 1.
-    """
+    """Returns the minimizer of PCFR+ or, with a weight of the prediction below 1, of SAPCFR+."""
     return cls(kept=0.0, prediction=arguments.real_number(weight, "weight", 0.0, 1.0))
 
   @classmethod
   def discounted_plus(cls, alpha: float = 1.5, predictive: bool = False) -> "RegretMatching":
     """Returns the minimizer of DCFR+ or, with a prediction, of PDCFR+.
 
-    Args:
-      alpha: at iteration t regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1); not negative.
-      predictive: whether the last regrets are added once more before it plays, to regrets discounted once more.
-
-    Raises:
-      ArgumentError: alpha is negative or no number.
+    At iteration t regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1), alpha not negative. With a
+    prediction, the last regrets are added once more before it plays, to regrets discounted once more.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
     plus = cls(Discount(alpha, delay=1), kept=0.0)

@@ -328,7 +328,7 @@ def test_convergence_on_other_games_is_as_published(key, published):
     lambda: spiel_cfr.PCFRPlusSolver("kuhn_poker", gamma=-1.0),
     lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", most=0.0),
     lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", most=math.inf),
-    lambda: spiel_cfr.cfr.APDCFRPlusSolver("kuhn_poker", limit=-1.0),
+    lambda: Saturating(-1.0, 500.0, 1.5),
   ],
 )
 def test_bad_arguments_raise(make):
