@@ -1,7 +1,14 @@
 """CFR, CFR+, and the one full-width solver of which they and all their variants are configurations.
 
 At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities; the solver
-finds these, and averages the strategies. `cfr.loops` has the iterations, `cfr.variants` the other variants with a name.
+finds these, and averages the strategies. To read an iteration of CFR+, from the solver down to the infoset:
+
+    CFRPlusSolver                          which minimizer, and what iterations weigh in the average; below
+    cfr.loops.whole_game                   `run_iterations`: gradient, backward pass, forward pass
+    games.sequence_form.tree_passes        the two passes over a player's tree
+    regret_minimizers.regret_matching      `match_regrets_plus`: what an infoset does
+
+`cfr.variants` has the other variants with a name; a new one is a minimizer or a schedule of weights.
 
 - CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).
 - CFR+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).

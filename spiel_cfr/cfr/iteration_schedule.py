@@ -100,13 +100,7 @@ class IterationSchedule:
 
 
 def check_weights(weights: Float64s, count: int, total: float, most: float = 1e300) -> None:
-  """Checks the weights of averages before they are added to what they sum to so far.
-
-  Args:
-    weights: of the next iterations, shape (count,).
-    count: how many these are.
-    total: the sum so far.
-    most: what it may become.
+  """Checks weights of averages, shape (count,), before they are added to the `total` so far, which may become `most`.
 
   Raises:
     ArgumentError: they are negative.

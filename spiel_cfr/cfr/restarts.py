@@ -105,8 +105,7 @@ class Restarted(Solver):
 
   def _begin(self, like: FullWidthSolver | None) -> None:
     """Makes everything as it is before the first iteration, with what is locked in another solver."""
-    game = self.compiled_game
-    solver = FullWidthSolver.blank(self._restarted)
+    game, solver = self.compiled_game, FullWidthSolver.blank(self._restarted)
     if like is not None:
       solver.lock_as(like)
     state = RestartedState(
@@ -156,11 +155,6 @@ class Restarted(Solver):
   def next_check(self) -> int:
     """The next iteration after which it looks for better strategies."""
     return self._runtime.state.control.next_check
-
-  @property
-  def certified_nash_conv(self) -> float:
-    """The NashConv of the best strategies that checks have found, infinite before the first."""
-    return float(self._runtime.state.scores.sum())
 
   @exclusive
   def prepare(self) -> None:
@@ -244,15 +238,12 @@ class Restarted(Solver):
     return self._runtime.solver.current_sequence_form()
 
   def average_probabilities(self) -> Float64s:
-    """Returns the best policy found in behavioural form, shape (sequences,); uniform where never played to."""
     return forms.behavioral_form(self.compiled_game, self.average_sequence_form())
 
   def average_sequence_form(self) -> Float64s:
-    """Returns the best policy found in sequence form, shape (sequences,)."""
     return self._certified()[0]
 
   def nash_conv(self) -> float:
-    """Returns the NashConv of the best policy found, without leaving the arrays."""
     exact = self.compiled_game.is_exact
     return float(self._certified()[1].sum()) if exact else super().nash_conv()
 
@@ -285,7 +276,6 @@ class Restarted(Solver):
     return chosen
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed, see `FullWidthSolver.lock`."""
     self._runtime.solver.lock(policy, infostates)
 
 

@@ -266,10 +266,7 @@ class Solver(abc.ABC):
   def restore(self, path: str | os.PathLike[str]) -> None:
     """Takes over the state in a checkpoint of a solver that was made in the same way for the same game.
 
-    Raises:
-      CheckpointMismatchError: it was another game, another solver or other arguments. This solver is then as it was.
-      FileFormatError: the file is no checkpoint, is damaged or has another format.
-      OSError: the file can't be read.
+    Raises the errors of `solver_files.read_state`; this solver is then as it was.
     """
     self.load_state_dict(solver_files.read_state(self, path))
 
@@ -277,15 +274,7 @@ class Solver(abc.ABC):
   def load(path: str | os.PathLike[str], game: AnyGame) -> "Solver":
     """Makes the solver of a checkpoint anew, whatever it is. Classes of your own must have been imported.
 
-    Args:
-      path: what `save` has written.
-      game: a compiled game, or what `compile_game` takes.
-
-    Raises:
-      CheckpointMismatchError: the checkpoint is of another game, or of a solver that nobody knows here.
-      FileFormatError: the file is no checkpoint, is damaged or has another format.
-      GameError: see `compile_game`.
-      OSError: the file can't be read.
+    Raises the errors of `solver_files.read_state`, and of `compile_game`, which `game` is given to.
     """
     solver: Solver = solver_files.load(path, game)
     return solver

@@ -163,22 +163,18 @@ class WarmStart(NamedTuple):
     iterations: T, how many iterations the policy counts for.
     nash_conv: of the policy, as best responses certify it.
     scale: the root c* or, for "proportional", rho.
-    price: what the history that was made up costs: in two-player constant-sum games, W NashConv(average) is what the
-      regrets say plus W_T times this, W_T the weight of T iterations and W of all. Not positive, up to rounding, unless
-      no scale was enough. NaN for minimizers whose state is no regret.
   """
 
   form: str
   iterations: int
   nash_conv: float
   scale: float
-  price: float
 
   def __repr__(self) -> str:
     """Returns one line."""
     return (
       f"<WarmStart {self.form}: counts for {self.iterations:,} iterations, NashConv {self.nash_conv:.6g}, "
-      f"scale {self.scale:.3g}, price {self.price:.3g}>"
+      f"scale {self.scale:.3g}>"
     )
 
 

@@ -76,7 +76,7 @@ def plan(
       go on playing it; None for what suits the minimizer.
 
   Returns:
-    What is known of the policy; and what a start does, at what price.
+    What is known of the policy; and what a start does.
 
   Raises:
     PolicyError: the policy is for another game, or its numbers are no probabilities.
@@ -100,14 +100,10 @@ def plan(
   if iterations is None:
     wanted = STEADY / scale
     iterations = max(1, round(wanted if chosen == "substitute" else math.sqrt(wanted)))
-  kernel = substitute
   if chosen == "proportional":
     # More than the best minus the worst, no iteration could have added.
-    kernel, scale = proportional, min(AMPLE * found.least_scale(proportional), 1.0)
-  _, price = found.regrets_at(kernel, scale)
-  if minimizer.warm_forms == ("proportional",):
-    price = math.nan
-  return found, WarmStart(chosen, iterations, found.nash_conv, scale, price)
+    scale = min(AMPLE * found.least_scale(proportional), 1.0)
+  return found, WarmStart(chosen, iterations, found.nash_conv, scale)
 
 
 def _supported(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:

@@ -126,10 +126,9 @@ def resume_matching(block: Block) -> None:
 class RegretMatching(RegretMinimizer):
   """A minimizer of the family. Its state is the cumulative regret.
 
-      >>> RegretMatching()                                    # the minimizer of CFR
-      RegretMatching()
-      >>> RegretMatching(kept=0.0, prediction=1.0)            # of PCFR+
-      RegretMatching(kept=0.0, prediction=1.0)
+      RegretMatching()                            # the minimizer of CFR
+      RegretMatching(kept=0.0)                    # of CFR+
+      RegretMatching(kept=0.0, prediction=1.0)    # of PCFR+
 
   Attributes:
     positive: what positive regrets are multiplied by before those of the iteration are added, not negative.
@@ -150,14 +149,6 @@ class RegretMatching(RegretMinimizer):
     arguments.real_number(self.kept, "kept", 0.0, 1.0)
     for name in ("positive", "negative", "carried", "prediction"):
       checked(getattr(self, name), name, 0.0, math.nextafter(math.inf, 0.0))
-
-  def __repr__(self) -> str:
-    chosen = (
-      f"{field.name}={getattr(self, field.name)!r}"
-      for field in dataclasses.fields(self)
-      if getattr(self, field.name) != field.default
-    )
-    return f"{type(self).__name__}({', '.join(chosen)})"
 
   @property
   def observe(self) -> Kernel:

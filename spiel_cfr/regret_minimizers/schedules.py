@@ -43,10 +43,7 @@ def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
   """
   if not isinstance(numbers, Schedule):
     return np.full(len(iterations), float(numbers))
-  try:
-    result = np.asarray(numbers(iterations), np.float64)
-  except (TypeError, ValueError) as error:
-    raise errors.ArgumentError(f"{numbers!r} does not return numbers: {error}.") from error
+  result = np.asarray(numbers(iterations), np.float64)
   if result.shape != iterations.shape:
     raise errors.ArgumentError(
       f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations."

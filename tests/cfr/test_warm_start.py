@@ -56,6 +56,12 @@ def weight_of(solver, iterations):
   return float(solver.average_weights(np.arange(1, iterations + 1)).sum())
 
 
+def price_of(game, probabilities, start):
+  """Returns what a made-up history costs: by how much values at the roots are more than what the policy expects."""
+  found = policy_values(game, probabilities, policies.sequence_form(game, probabilities))
+  return found.regrets_at({"substitute": substitute}.get(start.form, proportional), start.scale)[1]
+
+
 @pytest.mark.parametrize("number", range(len(GAMES)))
 @pytest.mark.parametrize("weights", [0.0, 1.0])
 def test_the_identity_prices_substitutes_exactly(number, weights):
@@ -68,13 +74,14 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
   minimizer = RegretMatching() if not weights else RegretMatching.discounted(1.0, 1.0)
   for seed, iterations in ((0, 1), (1, 7), (2, 1000)):
     solver = FullWidthSolver(game, minimizer, alternating_updates=False, average_weights=weights)
-    start = solver.warm_start(dictionary(game, random_policy(game, seed)), iterations, "substitute")
-    first = weight_of(solver, iterations)
+    given = random_policy(game, seed)
+    start = solver.warm_start(dictionary(game, given), iterations, "substitute")
+    first, price = weight_of(solver, iterations), price_of(game, given, start)
     for _ in range(2):
       t = solver.iteration
       total = weight_of(solver, t)
-      regrets = solver._runtime.loop.regrets()[0] * t**weights
-      found = gap_of_regrets(game, regrets) + first * start.price
+      regrets = solver.state.regrets[0] * t**weights
+      found = gap_of_regrets(game, regrets) + first * price
       low, high = game.payoff_range
       assert total * solver.nash_conv() == pytest.approx(
         found, rel=1e-9, abs=1e-9 * total * (high - low)
@@ -108,13 +115,12 @@ def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alte
       average_weights=weights,
       averaged=("after", "before") if alternating else "before",
     )
-    start = solver.warm_start(dictionary(game, random_policy(game, seed, 0.0)), iterations, form)
-    first = weight_of(solver, iterations)
+    given = random_policy(game, seed, 0.0)
+    start = solver.warm_start(dictionary(game, given), iterations, form)
+    first, price = weight_of(solver, iterations), price_of(game, given, start)
     for _ in range(2):
       t = solver.iteration
-      found = (
-        t**weights * gap_of_regrets(game, solver._runtime.loop.regrets()[0]) + first * start.price
-      )
+      found = t**weights * gap_of_regrets(game, solver.state.regrets[0]) + first * price
       assert weight_of(solver, t) * solver.nash_conv() <= found * (1 + 1e-9) + 1e-9
       solver.run(ITERATIONS)
 

@@ -121,12 +121,9 @@ class Loop(abc.ABC):
 
   @abc.abstractmethod
   def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
-    """Runs as many iterations as there are rows of numbers.
+    """Runs as many iterations as there are rows of numbers, and counts them in the state.
 
-    Args:
-      alternating: whether a player sees the new strategies of those before it.
-      numbers: see `IterationNumbers`. Iterations are counted where no interruption can come between an iteration and
-        its number.
+    With alternating updates a player sees the new strategies of those before it; otherwise all see the last ones.
     """
 
   def lock(self, sequences: Int64s) -> None:
@@ -148,12 +145,7 @@ class Loop(abc.ABC):
 
   @abc.abstractmethod
   def update(self, player: int, numbers: IterationNumbers) -> None:
-    """Does the part of an iteration in which one player evaluates the current policies and updates its own.
-
-    Args:
-      player: who.
-      numbers: of one iteration; what it adds to `tapered` is the caller's business.
-    """
+    """Does what one player does in an iteration of these numbers; tapered averages are the caller's business."""
 
   def gather(self) -> None:  # noqa: B027
     """Brings all arrays up to date: `advance` may have left some of them elsewhere."""
@@ -170,15 +162,8 @@ class Loop(abc.ABC):
   def local_blocks(self) -> Iterator[tuple[slice, Float64s]]:
     """Yields infosets, and what of `local` is theirs: a view of shape (lines, infosets)."""
 
-  def regrets(self) -> Float64s:
-    """Returns a copy of `regrets` in the game's order, shape (lines, sequences)."""
-    result = np.zeros((self._minimizer.state_lines, self._game.end))
-    for own, block in self.regret_blocks():
-      result[:, own] = block
-    return result
-
   def set_regrets(self, values: Float64s) -> None:
-    """Writes `regrets`, given as `regrets()` returns them."""
+    """Writes `regrets`, given in the game's order, shape (lines, sequences)."""
     for own, block in self.regret_blocks():
       block[:] = values[:, own]
 

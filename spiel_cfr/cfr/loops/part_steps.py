@@ -61,14 +61,9 @@ class PartSteps:
     parameters: Float64s,
     deferred: Float64s,
   ) -> None:
-    """Does all that an iteration does in a subtree.
+    """Does all that an iteration does in a subtree, for the players whose turn it is to update; maybe nobody's.
 
-    Args:
-      number: which.
-      workspace: to work on.
-      turn: the players that update together; maybe nobody.
-      parameters: the minimizer's.
-      deferred: with what weight each player's strategy is still to be added to its average, shape (players,).
+    `deferred` is the weight with which each player's strategy is still to be added to its average, shape (players,).
     """
     for player in PLAYERS:
       if deferred[player]:

@@ -152,19 +152,9 @@ def run_iterations(
 ) -> None:
   """Runs as many iterations as there are rows of numbers, of the players from `first_player` to `end_player` - 1.
 
-  Args:
-    gradient: the payoff's kernel.
-    observe: the minimizer's kernels, see `regret_minimizers.regret_minimizer`.
-    predict: any other where it does not predict.
-    shared_pass: `shared_backward_pass`; absent where no infosets are shared.
-    predicts: whether the minimizer predicts.
-    game: what they read.
-    arrays: what they write to.
-    alternating: see `Loop.advance`.
-    numbers: see `IterationNumbers`.
-    done: see `Loop.advance`.
-    first_player: who updates first.
-    end_player: one more than who updates last.
+  `observe` and `predict` are the minimizer's kernels; the latter is any other where it does not predict. `shared_pass`
+  is absent where no infosets are shared. `done` is `FullWidthState.counts`: iterations are counted here, so that no
+  interruption comes between an iteration and its number.
   """
   payoff, players, tree, forced, chosen, shared = game
   memory, tapered, gradients, play_values, locked, kept = arrays[:6]
