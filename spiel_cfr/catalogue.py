@@ -98,9 +98,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "cfr+": Entry(cfr.CFRPlusSolver, "CFR+: regret matching+, a linear average"),
     "lcfr": Entry(cfr.LCFRSolver, "linear CFR: iteration t weighs t"),
     "dcfr": Entry(cfr.DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
-    "dcfr_paper": Entry(
-      cfr.DCFRSolver, "discounted CFR, discounts before adding as in the paper", {"order": "paper"}
-    ),
     "pcfr+": Entry(cfr.PCFRPlusSolver, "predictive CFR+"),
     "dcfr+": Entry(cfr.DCFRPlusSolver, "discounted CFR+"),
     "pdcfr+": Entry(cfr.PDCFRPlusSolver, "predictive discounted CFR+"),

@@ -31,11 +31,6 @@ class CorrelatedGap(NamedTuple):
   player_improvements: Float64s
   expected_values: Float64s
 
-  def __repr__(self) -> str:
-    """Returns one line: the gap and what it consists of."""
-    gains = ", ".join(f"{gain:.6g}" for gain in self.player_improvements.tolist())
-    return f"<CorrelatedGap {self.gap:.6g}: players gain {gains}>"
-
 
 def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
   """Returns how far a solver's play so far is from a coarse correlated equilibrium, exactly.

@@ -65,18 +65,16 @@ class IterationSchedule:
 
   def _next_parameters(self, done: int, count: int) -> Float64s:
     """Returns the minimizer's parameters, quickly where it is called for a few iterations after the other."""
-    if not count or count > _TABLE:
-      return self.parameters(np.arange(1, count + 1) + done)
     first = done - self._rows_from
     if not 0 <= first <= len(self._rows) - count:
-      rows = max(count, _FEWEST, min(done, _TABLE))
-      self._rows = self.parameters(np.arange(1, rows + 1) + done, may_have_nan=True)
+      rows = count if not count or count > _TABLE else max(count, _FEWEST, min(done, _TABLE))
+      self._rows = self.parameters(np.arange(1, rows + 1) + done)
       self._rows_from, first = done, 0
-    rows_now = self._rows[first : first + count]
-    self._check_no_nan(rows_now)
-    return rows_now
+    result = self._rows[first : first + count]
+    self._check_no_nan(result)
+    return result
 
-  def parameters(self, iterations: Int64s, may_have_nan: bool = False) -> Float64s:
+  def parameters(self, iterations: Int64s) -> Float64s:
     """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
     result = np.ascontiguousarray(self._minimizer.parameters(iterations, self._game), np.float64)
     if result.ndim != 2 or len(result) != len(iterations):
@@ -84,8 +82,6 @@ class IterationSchedule:
         f"`parameters` of {self._minimizer} must return numbers of shape ({len(iterations)}, numbers), not of shape "
         f"{result.shape}."
       )
-    if not may_have_nan:
-      self._check_no_nan(result)
     return result
 
   def _check_no_nan(self, parameters: Float64s) -> None:

@@ -101,13 +101,14 @@ class Restarted(Solver):
       "minimizer": solver.minimizer.resumable(),
       "tapered": True,
     }
-    self._begin(solver)
+    self.reset()
+    self._runtime.solver.lock_as(solver)
 
-  def _begin(self, like: FullWidthSolver | None) -> None:
-    """Makes everything as it is before the first iteration, with what is locked in another solver."""
-    game, solver = self.compiled_game, FullWidthSolver.blank(self._restarted)
-    if like is not None:
-      solver.lock_as(like)
+  def reset(self) -> None:
+    before, game = self.__dict__.get("_runtime"), self.compiled_game
+    solver = FullWidthSolver.blank(self._restarted)
+    if before is not None:
+      solver.lock_as(before.solver)
     state = RestartedState(
       solver.state,
       copy.deepcopy(solver.state),
@@ -117,10 +118,6 @@ class Restarted(Solver):
       RestartControl(next_check=self.first_attempt),
     )
     self._runtime = _Run(solver, state, evaluate.Evaluator(game))
-
-  def reset(self) -> None:
-    before = self.__dict__.get("_runtime")
-    self._begin(None if before is None else before.solver)
 
   @property
   def state(self) -> RestartedState:

@@ -170,13 +170,6 @@ class WarmStart(NamedTuple):
   nash_conv: float
   scale: float
 
-  def __repr__(self) -> str:
-    """Returns one line."""
-    return (
-      f"<WarmStart {self.form}: counts for {self.iterations:,} iterations, NashConv {self.nash_conv:.6g}, "
-      f"scale {self.scale:.3g}>"
-    )
-
 
 def _root(excess: Callable[[float], float], low: float, high: float) -> float:
   """Returns the least number from `low` to `high`, up to rounding, where a falling function is not positive."""

@@ -19,7 +19,7 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.oftrl import Hedge
-from spiel_cfr.regret_minimizers.regret_matching import DiscountOrder, RegretMatching
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.schedules import Fading, FallingPower, Saturating
 from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
 
@@ -56,9 +56,8 @@ def DCFRSolver(
   alpha: float = 1.5,
   beta: float = 0.0,
   gamma: float = 2.0,
-  order: DiscountOrder = "openspiel",
 ) -> FullWidthSolver:
-  """Discounted CFR.
+  """Discounted CFR; regrets are discounted after those of the iteration have been added, as in OpenSpiel.
 
   Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
 
@@ -67,11 +66,9 @@ def DCFRSolver(
     alpha: positive regrets are multiplied by t^alpha / (t^alpha + 1); not negative.
     beta: negative regrets are multiplied by t^beta / (t^beta + 1).
     gamma: iteration t weighs t^gamma in the average; not negative.
-    order: whether regrets are discounted after those of the iteration have been added, as in OpenSpiel
-      ("openspiel"), or before, as in the paper ("paper").
   """
   gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
-  minimizer = RegretMatching.discounted(alpha, beta, order)
+  minimizer = RegretMatching.discounted(alpha, beta)
   return FullWidthSolver(game, minimizer, average_weights=gamma)
 
 
@@ -81,7 +78,7 @@ def LCFRSolver(game: AnyGame) -> FullWidthSolver:
 
   From the same paper as `DCFRSolver`.
   """
-  minimizer = RegretMatching.discounted(1.0, 1.0, "openspiel")
+  minimizer = RegretMatching.discounted(1.0, 1.0)
   return FullWidthSolver(game, minimizer, average_weights=1.0)
 
 
@@ -188,9 +185,7 @@ def PDCFRPlusSolver(game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> Fu
 
 
 @recorded
-def HSDCFRSolver(
-  game: AnyGame, horizon: int, first_gamma: float = 30.0, order: DiscountOrder = "openspiel"
-) -> FullWidthSolver:
+def HSDCFRSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> FullWidthSolver:
   """DCFR with hyperparameter schedules.
 
   Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024):
@@ -200,10 +195,9 @@ def HSDCFRSolver(
     game: a compiled game, or what `compile_game` takes.
     horizon: for how many iterations it is to run; past them the schedules stay where they are.
     first_gamma: 30, or 15, which the paper also tries; at least 5.
-    order: as in `DCFRSolver`.
   """
   weights = FallingPower(first_gamma, horizon)
-  return FullWidthSolver(game, RegretMatching.scheduled(horizon, order), average_weights=weights)
+  return FullWidthSolver(game, RegretMatching.scheduled(horizon), average_weights=weights)
 
 
 @recorded

@@ -19,7 +19,6 @@ where the five numbers may depend on the iteration. Any mixture of them is a min
 
 import dataclasses
 import math
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -43,9 +42,6 @@ from spiel_cfr.regret_minimizers.regret_minimizer import (
   parameter_rows,
 )
 from spiel_cfr.regret_minimizers.schedules import Discount, Numbers, checked, evaluated
-
-# When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
-DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
 
 
 @block_kernel
@@ -206,35 +202,27 @@ class RegretMatching(RegretMinimizer):
     return cls(kept=0.0)
 
   @classmethod
-  def discounted(
-    cls, alpha: float = 1.5, beta: float = 0.0, order: DiscountOrder = "openspiel"
-  ) -> "RegretMatching":
-    """Returns the minimizer of DCFR.
+  def discounted(cls, alpha: float = 1.5, beta: float = 0.0) -> "RegretMatching":
+    """Returns the minimizer of DCFR in OpenSpiel's order.
 
-    OpenSpiel's order, adding the regrets of iteration t and then multiplying by t^power / (t^power + 1), plays the same
-    as multiplying by (t - 1)^power / ((t - 1)^power + 1) first, which is how later papers write it. The paper's own
-    order is to multiply by t^power / (t^power + 1) first.
+    To add the regrets of iteration t and then to multiply by t^power / (t^power + 1) plays the same as to multiply by
+    (t - 1)^power / ((t - 1)^power + 1) first, which is how later papers write it. The paper's own order, to multiply by
+    t^power / (t^power + 1) first, is `RegretMatching(Discount(alpha), Discount(beta))`.
 
     Args:
       alpha: the power for positive regrets, not negative; infinity keeps them whole.
       beta: the power for negative regrets; minus infinity forgets them.
-      order: "openspiel" or "paper".
-
-    Raises:
-      ArgumentError: alpha is negative, one of the powers is no number, or there is no such order.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
-    delay = _delay(order)
-    return cls(Discount(alpha, delay=delay), Discount(beta, delay=delay))
+    return cls(Discount(alpha, delay=1), Discount(beta, delay=1))
 
   @classmethod
-  def scheduled(cls, horizon: int, order: DiscountOrder = "openspiel") -> "RegretMatching":
+  def scheduled(cls, horizon: int) -> "RegretMatching":
     """Returns the minimizer of HS-DCFR: alpha = 1 + 3 t / horizon and beta = -1 - 2 t / horizon.
 
-    Past the horizon, a positive integer, the powers stay where they are; `order` is as for `discounted`.
+    Past the horizon, a positive integer, the powers stay where they are; the order is as for `discounted`.
     """
-    delay = _delay(order)
-    return cls(Discount(1.0, 3.0, horizon, delay), Discount(-1.0, -2.0, horizon, delay))
+    return cls(Discount(1.0, 3.0, horizon, 1), Discount(-1.0, -2.0, horizon, 1))
 
   @classmethod
   def predictive_plus(cls, weight: float = 1.0) -> "RegretMatching":
@@ -253,8 +241,3 @@ class RegretMatching(RegretMinimizer):
     return (
       dataclasses.replace(plus, carried=Discount(alpha), prediction=1.0) if predictive else plus
     )
-
-
-def _delay(order: DiscountOrder) -> int:
-  arguments.one_of(order, "order", get_args(DiscountOrder))
-  return int(order == "openspiel")

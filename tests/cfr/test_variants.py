@@ -13,7 +13,7 @@ from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.regret_minimizers import adaptive_mirror_descent, oftrl
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
-from spiel_cfr.regret_minimizers.schedules import FallingPower, Saturating
+from spiel_cfr.regret_minimizers.schedules import Discount, FallingPower, Saturating
 
 _COUNT, _ACTIONS, _ROUNDS = 4, 3, 12
 
@@ -153,7 +153,7 @@ def _adaptive(utilities):
 _RULES = [
   (RegretMatching.discounted(), _dcfr(lambda t: 1.5, lambda t: 0.0, "openspiel")),
   (
-    RegretMatching.discounted(1.2, -0.5, order="paper"),
+    RegretMatching(Discount(1.2), Discount(-0.5)),
     _dcfr(lambda t: 1.2, lambda t: -0.5, "paper"),
   ),
   (RegretMatching.predictive_plus(), _pcfr_plus(1.0)),
@@ -161,7 +161,7 @@ _RULES = [
   (RegretMatching.discounted_plus(1.5), _dcfr_plus(1.5, False)),
   (RegretMatching.discounted_plus(2.3, predictive=True), _dcfr_plus(2.3, True)),
   (
-    RegretMatching.scheduled(order="paper", horizon=8),
+    RegretMatching(Discount(1.0, 3.0, 8), Discount(-1.0, -2.0, 8)),
     _dcfr(lambda t: 1 + 3 * min(t / 8, 1), lambda t: -1 - 2 * min(t / 8, 1), "paper"),
   ),
   (AsymmetricMatching(), _asymmetric(lambda t: 1.0, 5.0)),
@@ -219,7 +219,8 @@ def test_whole_solvers_on_a_matrix_game(make, rule, weight):
 def test_the_two_orders_of_dcfr_differ():
   utilities = np.random.default_rng(0).normal(size=(_ROUNDS, _COUNT, _ACTIONS))
   one, other = (
-    _play(RegretMatching.discounted(order=order), utilities) for order in ("openspiel", "paper")
+    _play(minimizer, utilities)
+    for minimizer in (RegretMatching.discounted(), RegretMatching(Discount(1.5), Discount(0.0)))
   )
   assert np.abs(one - other).max() > 1e-3
 
@@ -314,7 +315,6 @@ def test_convergence_on_other_games_is_as_published(key, published):
 @pytest.mark.parametrize(
   "make",
   [
-    lambda: RegretMatching.discounted(order="ours"),
     lambda: RegretMatching.discounted(alpha=-1.0),
     lambda: RegretMatching.discounted_plus(alpha=math.nan),
     lambda: RegretMatching.predictive_plus(weight=1.5),
@@ -341,7 +341,6 @@ def test_scheduled_solvers_converge(first_gamma):
   for solver, bound in (
     (spiel_cfr.cfr.HSPCFRPlusSolver("kuhn_poker", 500, first_gamma), 1e-10),
     (spiel_cfr.cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma), 2e-3),
-    (spiel_cfr.cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma, order="paper"), 2e-3),
   ):
     solver.run(500)
     assert solver.exploitability() < bound
