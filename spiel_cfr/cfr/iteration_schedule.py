@@ -17,13 +17,7 @@ _FEWEST, _TABLE = 64, 512
 
 
 class IterationSchedule:
-  """The numbers of all iterations of a solver.
-
-  Attributes:
-    weights: what iteration t weighs in the average.
-    after: whose averages take strategies after their update, shape (players,).
-    tapered: whether weights vanish at the end too.
-  """
+  """The numbers of all iterations of a solver: `after` says whose averages take strategies after their update."""
 
   def __init__(
     self,
@@ -33,7 +27,6 @@ class IterationSchedule:
     after: Bools,
     tapered: bool,
   ) -> None:
-    """Takes what never changes."""
     self._game, self._minimizer = game, minimizer
     self.weights, self.after, self.tapered = weights, after, tapered
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20

@@ -162,7 +162,7 @@ class Restarted(Solver):
 
   @exclusive
   def evaluate_and_update_policy(self) -> None:
-    """Does one iteration: every player evaluates the current policies and updates its own."""
+    """Does one iteration."""
     self._advance(1)
 
   @exclusive

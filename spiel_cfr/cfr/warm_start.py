@@ -161,9 +161,8 @@ def transfer(
 
   Raises:
     ArgumentError: `solver` is no full-width solver, or an argument of its constructor can't be written as JSON.
-    PolicyError: the infosets are others.
-    WarmStartError: the minimizer can't start warm.
-    GameError: see `compile_game`.
+
+  and what `plan` and `compile_game` raise.
   """
   if not hasattr(solver, "warm_start"):
     raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")

@@ -12,14 +12,7 @@ __all__ = ["FullWidthState", "IterationNumbers", "Loop", "WholeGameLoop", "make_
 def make_loop(
   game: CompiledGame, minimizer: RegretMinimizer, tapered: bool = False, correlated: bool = False
 ) -> Loop:
-  """Returns the loop for a game, before its first iteration.
-
-  Args:
-    game: the game.
-    minimizer: what every infoset does.
-    tapered: whether it keeps `FullWidthState.tapered`.
-    correlated: whether it keeps `gradients` and `play_values`.
-  """
+  """Returns the loop for a game before its first iteration, which keeps `tapered` and correlated sums on demand."""
   if game.partition is None:
     return WholeGameLoop(game, minimizer, tapered, correlated)
   return PartitionedLoop(game, minimizer, game.partition, tapered, correlated)

@@ -116,7 +116,6 @@ class Loop(abc.ABC):
   state: FullWidthState
 
   def __init__(self, game: CompiledGame, minimizer: RegretMinimizer) -> None:
-    """Takes what the iterations are about."""
     self._game, self._minimizer = game, minimizer
 
   @abc.abstractmethod

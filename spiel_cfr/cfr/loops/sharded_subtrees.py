@@ -213,7 +213,6 @@ class _Worker:
     self._serial = -1
 
   def serve(self, order: _Order) -> _Answer | None:
-    """Does what `_serve` says."""
     steps, numbers, serial = self._steps, order.numbers, order.since
     turn: Sequence[int] = ()
     if order.snapshot is not None:
@@ -231,7 +230,6 @@ class _Worker:
     return _Answer(left, _remembered(steps, numbers) if order.barrier else [])
 
   def _visit(self, numbers: Sequence[int], visit: _Visit) -> None:
-    """Goes through the subtrees."""
     steps, walk = self._steps, self._steps.walk
     for reach, sent in zip(walk.trunk.sequence_form, visit.reaches, strict=True):
       if sent is not None:
@@ -264,7 +262,6 @@ def _forget(key: str) -> None:
 
 
 def _forget_everywhere(shards: Sequence[_Shard]) -> None:
-  """Has processes forget a solver that is no more."""
   for shard in shards:
     _forget(shard.key)
     # They may be no more, either.

@@ -82,19 +82,16 @@ class _Game(NamedTuple):
 
 
 class _Arrays(NamedTuple):
-  """What iterations write to.
+  """What iterations write to; see `FullWidthState` for the first ones. What nobody wants has the shape (0,).
 
   Attributes:
     memory: strategies, averages, and what the minimizer keeps.
-    tapered: see `Loop`, as for the next two.
-    gradients: of two players' play, the average of one says what gradients the other has seen: then empty.
-    play_values: empty if nobody wants them.
     locked: sequences at which strategies stay.
     kept: their probabilities.
     sequence_form: of the current strategies, shape (sequences,).
     utility: of each sequence, shape (sequences,).
-    prediction: predicted utilities, shape (sequences,), or (0,) if there are none.
-    pooled: predicted ones, pooled over shared infosets, likewise.
+    prediction: predicted utilities, shape (sequences,).
+    pooled: utilities pooled over shared infosets, shape (sequences,).
     scratch: what block kernels work on.
   """
 
