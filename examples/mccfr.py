@@ -22,7 +22,7 @@ from results import file_name
 import spiel_cfr
 from spiel_cfr import CompiledGame, RegretMatching
 from spiel_cfr._util import files
-from spiel_cfr.mccfr.snapshot import Snapshot
+from spiel_cfr.mccfr.sampled_policy import Snapshot
 
 Factory = Callable[[Any, int], Any]
 SOLVERS: dict[str, Factory] = {

@@ -1,17 +1,21 @@
 """A solver's state is one value, and to copy, keep, restore, roll back or compare it is one function each.
 
-The value is a dataclass whose fields are arrays that keep their shape, numbers, NumPy random generators, and
-dataclasses of these. All else that a solver is never changes.
+The value is a dataclass whose fields are arrays that keep their shape or are `GROWING`, numbers, NumPy random
+generators, and dataclasses of these or tuples of such. All else that a solver is never changes.
 """
 
 import copy
 import dataclasses
+import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
+
+# Metadata of the field of an array whose first axis may become longer. It is replaced, not written to.
+GROWING = types.MappingProxyType({"grows": True})
 
 
 def as_dict(state: Any) -> dict[str, Any]:
@@ -32,8 +36,10 @@ def assign(state: Any, values: Mapping[str, Any]) -> None:
   for name, value in _fields(state):
     if dataclasses.is_dataclass(value):
       assign(value, inside(values, name))
-    elif isinstance(value, np.ndarray):
+    elif isinstance(value, np.ndarray) and value.shape == values[name].shape:
       np.copyto(value, values[name])
+    elif isinstance(value, np.ndarray):
+      setattr(state, name, np.array(values[name]))
     elif isinstance(value, np.random.Generator):
       value.bit_generator.state = values[name]
     else:
@@ -63,13 +69,16 @@ def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
   Raises:
     CheckpointMismatchError: they are of another solver, or of none.
   """
-  expected = dict(_leaves(state))
+  expected = {name: (value, grows) for name, value, grows in _leaves(state)}
   if set(values) != set(expected):
     raise errors.CheckpointMismatchError(
       f"{owner} consists of {sorted(expected)}, not of {sorted(values)}."
     )
-  for name, value in expected.items():
-    check_kind(f"{name} of {owner}", value, values[name])
+  for name, (value, grows) in expected.items():
+    new = values[name]
+    if grows and isinstance(new, np.ndarray) and new.ndim:
+      value, new = value[:0], new[:0]
+    check_kind(f"{name} of {owner}", value, new)
 
 
 def check_kind(name: str, value: Any, new: Any) -> None:
@@ -83,18 +92,24 @@ def check_kind(name: str, value: Any, new: Any) -> None:
 
 
 def _fields(state: Any) -> Iterator[tuple[str, Any]]:
+  """Yields what a state has by field; what a tuple of states has as "field.0", "field.1", ..."""
   for field in dataclasses.fields(state):
-    yield field.name, getattr(state, field.name)
+    value = getattr(state, field.name)
+    if isinstance(value, tuple):
+      yield from ((f"{field.name}.{place}", each) for place, each in enumerate(value))
+    else:
+      yield field.name, value
 
 
-def _leaves(state: Any) -> Iterator[tuple[str, Any]]:
-  """Yields the names of `as_dict` with what a state has there itself."""
+def _leaves(state: Any) -> Iterator[tuple[str, Any, bool]]:
+  """Yields the names of `as_dict` with what a state has there itself, and whether it grows."""
+  growing_names = {field.name for field in dataclasses.fields(state) if field.metadata == GROWING}
   for name, value in _fields(state):
     if dataclasses.is_dataclass(value):
-      for inner, each in _leaves(value):
-        yield f"{name}.{inner}", each
+      for inner, each, grows in _leaves(value):
+        yield f"{name}.{inner}", each, grows
     else:
-      yield name, value
+      yield name, value, name in growing_names
 
 
 def _fits(value: Any, new: Any) -> bool:

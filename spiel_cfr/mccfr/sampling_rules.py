@@ -1,8 +1,4 @@
-"""What a sampler does at a node: which actions a traversal explores, and what a visit weighs in averages.
-
-A sampler is one rule for the player whose regrets a traversal estimates and one for the other players. Chance is always
-sampled by its own probabilities.
-"""
+"""What a Monte Carlo solver samples: which actions a traversal explores, and what a visit weighs in averages."""
 
 import dataclasses
 import enum
@@ -44,16 +40,22 @@ class Rule(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Sampler:
-  """What a Monte Carlo solver samples.
+  """What a Monte Carlo solver does, whatever the game and the minimizer; chance is sampled by its own probabilities.
 
   Attributes:
     own: the rule for the player whose regrets a traversal estimates.
     others: the rule for the other players.
     parameters: of the rules: epsilon, beta, tau, as far as they use them.
     repeats_draws: whether the traversals of all players in an iteration draw the same random numbers.
+    average_type: how visits are weighted.
+    averages_own: whether a traversal averages the strategies of its own player, or of the next one.
+    baseline_rate: how far a baseline moves to a new value, 0 for none.
   """
 
   own: Rule
   others: Rule
   parameters: tuple[float, ...] = ()
   repeats_draws: bool = False
+  average_type: AverageType = AverageType.SIMPLE
+  averages_own: bool = False
+  baseline_rate: float = 0.0

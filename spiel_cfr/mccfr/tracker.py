@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from spiel_cfr import errors
 from spiel_cfr._util.arguments import positive_integer
+from spiel_cfr.mccfr.sampled_policy import Snapshot
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
-from spiel_cfr.mccfr.snapshot import Snapshot
 
 
 class Tracker:

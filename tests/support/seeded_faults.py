@@ -368,10 +368,8 @@ FAULTS = (
   Fault(
     "averages of the player that is sampled for",
     _TRAVERSAL,
-    "(player + averaged_after) % num_players,\n        average_type,\n        batch.weights[iteration],\n"
-    "        baseline_rate,\n        counters,\n        entries,\n        workspace,\n      )\n      match_regrets",
-    "player,\n        average_type,\n        batch.weights[iteration],\n"
-    "        baseline_rate,\n        counters,\n        entries,\n        workspace,\n      )\n      match_regrets",
+    "averaged = (player + rules.averaged_after) % np.uint64(histories.returns.shape[1])",
+    "averaged = player",
     _SAMPLING,
   ),
   Fault(
