@@ -45,10 +45,10 @@ _ADVANTAGES, _NEXT = 0, 1
 _MOST_STEPS = (1 << 31) - 1
 # alpha and c of the discount.
 _DISCOUNTS = {"dcfr+": (2.0, 1.5), "pdcfr+": (2.3, 1.0)}
-_FULL = AverageType.FULL
+_FULL = AverageType.FULL.value
 _SAMPLERS = {
   "external": Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY, average_type=_FULL),
-  "outcome": Sampler(Rule.BY_EXPLORING_STRATEGY, Rule.BY_STRATEGY, (0.6,), average_type=_FULL),
+  "outcome": Sampler(Rule.BY_EXPLORING_STRATEGY, Rule.BY_STRATEGY, 0.6, average_type=_FULL),
 }
 
 

@@ -21,18 +21,19 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.histories import HISTORIES, Histories
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
 from spiel_cfr.mccfr.infoset_table import ENTRIES, Entries
-from spiel_cfr.mccfr.traversal import RULES, WORKSPACE, Rules, Workspace, traverse
+from spiel_cfr.mccfr.sampling_rules import SAMPLER, Sampler
+from spiel_cfr.mccfr.traversal import WORKSPACE, Workspace, traverse
 from spiel_cfr.mccfr.updates import average_all
 
 
 @kernel(
   types.void(
-    HISTORIES, RULES, COUNT, COUNT, types.float64, COUNTS, ENTRIES, FLOATS, FLOATS, WORKSPACE
+    HISTORIES, SAMPLER, COUNT, COUNT, types.float64, COUNTS, ENTRIES, FLOATS, FLOATS, WORKSPACE
   )
 )
 def sample_advantages(
   histories: Histories,
-  rules: Rules,
+  sampler: Sampler,
   player: int,
   num_traversals: int,
   weight: float,
@@ -51,7 +52,7 @@ def sample_advantages(
   histories, entries = borrowed(histories), borrowed(entries)
   workspace, counters = borrowed(workspace), borrowed(counters)
   for _ in range(num_traversals):
-    for i in range(traverse(histories, rules, player, 0.0, counters, entries, workspace)):
+    for i in range(traverse(histories, sampler, player, 0.0, counters, entries, workspace)):
       begin = np.uint64(workspace.reached[i])
       end = begin + np.uint64(entries.touched[begin])
       entries.touched[begin] = 0
@@ -154,7 +155,7 @@ class ExactSamples:
       memory.sums[here] = memory.visits[here] = 0.0
     sample_advantages(
       engine.histories,
-      engine.rules,
+      engine.sampler,
       player,
       num_traversals,
       weight,

@@ -189,7 +189,7 @@ class LockStep:
         seen = features[place], mask[place], chances[place], explored[place]
         own.append(_Decision(above, *seen, np.zeros(self._num_outputs)))
         actions = legal
-        if self._sampler.own is not Rule.EVERY_ACTION:
+        if self._sampler.own != Rule.EVERY_ACTION:
           actions = [pick(explored[place], 0, self._num_outputs, draws[place])]
         result += [(state.child(action), (here, action)) for action in actions[:-1]]
         state.apply_action(actions[-1])
@@ -198,9 +198,9 @@ class LockStep:
 
   def _explored(self, mask: Bools, chances: Float64s) -> Float64s:
     """Returns the probabilities that actions of the player who learns are explored."""
-    if self._sampler.own is Rule.EVERY_ACTION:
+    if self._sampler.own == Rule.EVERY_ACTION:
       return mask.astype(np.float64)
-    epsilon = self._sampler.parameters[0]
+    epsilon = self._sampler.epsilon
     return epsilon * (mask / mask.sum(axis=1, keepdims=True)) + (1.0 - epsilon) * chances
 
   def _to_decision(self, state: Any) -> None:

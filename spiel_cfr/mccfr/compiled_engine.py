@@ -2,29 +2,28 @@
 
 import copy
 import functools
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Uint64s
+from spiel_cfr._numba.arrays import Int64s, Uint64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.histories import compile_histories
 from spiel_cfr.mccfr.infoset_table import Table, table_of
 from spiel_cfr.mccfr.sampling_rules import AverageType, Sampler
-from spiel_cfr.mccfr.traversal import Workspace, rules_of, sample_iterations
+from spiel_cfr.mccfr.traversal import Workspace, sample_iterations
 from spiel_cfr.mccfr.updates import Batch
 
 
 class CompiledEngine:
-  """Samples a compiled game; `begun` has what a run needs, a table and counters.
+  """Samples a compiled game; what `begun` returns has what a run needs, from `table` on.
 
   Attributes:
     compiled_game: the game.
-    histories: its histories.
-    rules: what is sampled.
+    sampler: what is sampled.
+    histories: the game's histories.
     infostates: a player's information state strings -> the infoset's number in `table`.
     table: what is kept of each infoset of the game.
     counters: see `random_draws.new_counters`.
@@ -54,12 +53,12 @@ class CompiledEngine:
       raise errors.GameTooLargeError(
         f"The game has {compiled.num_infosets:,} infosets, and so more than {max_nodes=:,} histories."
       )
-    if compiled.shared_infosets is not None and sampler.average_type is AverageType.FULL:
+    if compiled.shared_infosets is not None and sampler.average_type == AverageType.FULL.value:
       raise errors.AbstractionError(
         f"{compiled} has shared infosets: there is no one way to them by which full averages could be weighted. "
         "Take another average_type, such as AverageType.SIMPLE."
       )
-    self.compiled_game, self.rules = compiled, rules_of(sampler)
+    self.compiled_game, self.sampler = compiled, sampler
     self.histories, self._depth = compile_histories(
       compiled.view,
       compiled.infostates,
@@ -83,7 +82,7 @@ class CompiledEngine:
     """Returns an engine for the same game before its first iteration, which advances these counters."""
     result = copy.copy(self)
     result.counters = counters
-    result.table = table = table_of(self.compiled_game, self.rules.baseline_rate > 0)
+    result.table = table = table_of(self.compiled_game, self.sampler.baseline_rate > 0)
     actions = int(table.entries.num_actions.max(initial=1))
     result.workspace = Workspace(
       frames=np.zeros((self._depth, 3), np.uint64),
@@ -99,26 +98,16 @@ class CompiledEngine:
     """How the game was walked."""
     return self.compiled_game.view
 
+  @functools.cached_property
+  def actions(self) -> Int64s:
+    """The action of each sequence of the table, shape (sequences,); those of the empty ones mean nothing."""
+    compiled = self.compiled_game
+    places = np.unique(compiled.shared_entries, return_index=True)[1]
+    nothing = np.zeros(compiled.num_players, np.int64)
+    return np.concatenate([nothing, np.concatenate(compiled.actions)[places]])
+
   def run(self, batch: Batch) -> None:
     """Does the iterations of a batch."""
     sample_iterations(
-      self.histories, self.rules, batch, self.counters, self.table.entries, self.workspace
+      self.histories, self.sampler, batch, self.counters, self.table.entries, self.workspace
     )
-
-  @functools.cached_property
-  def actions(self) -> list[dict[str, list[int]]]:
-    """The legal actions at each infostate of each player, in the table's order."""
-    actions, shared = np.concatenate(self.compiled_game.actions), self.compiled_game.shared_entries
-    result: list[dict[str, list[int]]] = []
-    begin = 0
-    for own in self.compiled_game.infosets:
-      result.append({})
-      for infostate, count in zip(own.infostates, own.num_actions.tolist(), strict=True):
-        here = slice(begin, begin + count)
-        result[-1][infostate] = actions[here][np.argsort(shared[here])].tolist()
-        begin += count
-    return result
-
-  def legal_actions(self, player: int, infostate: str) -> Sequence[int]:
-    """Returns the legal actions at an infoset in the table, in the table's order."""
-    return self.actions[player][infostate]

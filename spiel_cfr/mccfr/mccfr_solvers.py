@@ -42,7 +42,7 @@ def ExternalSamplingSolver(
   sampler = Sampler(
     Rule.EVERY_ACTION,
     Rule.BY_STRATEGY,
-    average_type=AverageType[name],
+    average_type=AverageType[name].value,
     baseline_rate=arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0),
   )
   return SamplingSolver(game, sampler, **options)
@@ -63,8 +63,8 @@ def OutcomeSamplingSolver(
   sampler = Sampler(
     Rule.BY_EXPLORING_STRATEGY,
     Rule.BY_STRATEGY,
-    (_positive_fraction(epsilon),),
-    average_type=AverageType.IMPORTANCE,
+    _positive_fraction(epsilon),
+    average_type=AverageType.IMPORTANCE.value,
     averages_own=True,
     baseline_rate=arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0),
   )
@@ -103,7 +103,7 @@ def AverageStrategySamplingSolver(
   """
   for name, value in (("beta", beta), ("tau", tau)):
     arguments.real_number(value, name, 0.0, sys.float_info.max)
-  sampler = Sampler(Rule.BY_AVERAGE, Rule.BY_STRATEGY, (_positive_fraction(epsilon), beta, tau))
+  sampler = Sampler(Rule.BY_AVERAGE, Rule.BY_STRATEGY, _positive_fraction(epsilon), beta, tau)
   return SamplingSolver(game, sampler, **options)
 
 

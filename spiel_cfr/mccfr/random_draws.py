@@ -14,7 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import COUNTS, FLOATS, Float64s, Uint64s
 from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._util import arguments
-from spiel_cfr.mccfr.sampling_rules import Rule
+from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 
 # Entries of a solver's counters: the key and the position of its random numbers, iterations done, nodes visited.
 KEY, POSITION, ITERATIONS, VISITED = range(4)
@@ -90,22 +90,22 @@ def pick(probabilities: Sequence[float], begin: int, count: int, uniform: float)
 
 def explore(
   rule: int,
+  sampler: Sampler,
   strategy: Sequence[float],
   cumulative: Float64s,
   first: int,
   actions: int,
-  parameters: Sequence[float],
   probabilities: MutableSequence[float],
 ) -> bool:
   """Applies a `Rule` other than `EVERY_ACTION` to an infoset.
 
   Args:
     rule: which one.
+    sampler: has its parameters.
     strategy: the current strategy at the infoset, `actions` numbers from `first` on.
     cumulative: likewise, the weighted sums of its strategies.
     first: see there.
     actions: see there.
-    parameters: of the rule.
     probabilities: filled, from 0 on, with the probability that an action is explored.
 
   Returns:
@@ -115,12 +115,12 @@ def explore(
     for action in range(actions):
       probabilities[action] = strategy[first + action]
     return False
-  epsilon = parameters[0]
+  epsilon = sampler.epsilon
   if rule == _BY_EXPLORING_STRATEGY:
     for action in range(actions):
       probabilities[action] = epsilon / actions + (1.0 - epsilon) * strategy[first + action]
     return False
-  beta, tau = parameters[1], parameters[2]
+  beta, tau = sampler.beta, sampler.tau
   total = beta
   for action in range(actions):
     total += cumulative[first + action]

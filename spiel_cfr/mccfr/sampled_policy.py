@@ -51,16 +51,18 @@ def snapshot(engine: Engine, logarithms: Float64s, player: int, infostate: str) 
   infoset = engine.infostates[player].get(infostate)
   if infoset is None:
     raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
-  entries, actions = engine.table.entries, engine.legal_actions(player, infostate)
+  entries = engine.table.entries
   first = entries.first.item(infoset)
-  here = slice(first, first + len(actions))
+  here = slice(first, first + entries.num_actions.item(infoset))
+  compiled = isinstance(engine, CompiledEngine)
+  actions = engine.actions[here].tolist() if compiled else list(engine.actions[infoset])
   idle, regret = np.exp(logarithms - entries.caught_up[:, first]), entries.regret[here]
   return Snapshot(
     int(engine.counters[ITERATIONS]),
     int(engine.counters[VISITED]),
     player,
     infostate,
-    list(actions),
+    actions,
     entries.strategy[here].tolist(),
     _normalized(entries.cumulative[here]),
     (regret * np.where(regret > 0, *idle)).tolist(),
@@ -85,13 +87,13 @@ def sampled_form(compiled: CompiledGame, engine: Engine, which: Which) -> Float6
   return forms.behavioral_form(compiled, compiled.from_actions(in_order))
 
 
-def sampled_dict(engine: Engine, which: Which) -> open_spiel.PolicyDict:
+def sampled_dict(engine: StateEngine, which: Which) -> open_spiel.PolicyDict:
   """Returns what a table plays as infostate -> action -> probability."""
   result: open_spiel.PolicyDict = {}
   sums, first = getattr(engine.table.entries, which), engine.table.entries.first
-  for player, infostates in enumerate(engine.infostates):
+  for infostates in engine.infostates:
     for infostate, infoset in infostates.items():
-      actions = engine.legal_actions(player, infostate)
+      actions = engine.actions[infoset]
       probabilities = _normalized(sums[first[infoset] :][: len(actions)])
       result[infostate] = dict(zip(actions, probabilities, strict=True))
   return result

@@ -76,17 +76,13 @@ class StateEngine:
     self._known_actions: dict[tuple[int, ...], list[int]] = {}
     self.view, self.counters = view, counters
     self._sampler, self._max_infosets = sampler, max_infosets
-    self._full = sampler.average_type is AverageType.FULL
-    self._importance = sampler.average_type is AverageType.IMPORTANCE
+    self._full = sampler.average_type == AverageType.FULL.value
+    self._importance = sampler.average_type == AverageType.IMPORTANCE.value
     self._warned = False
     self._next_player = 0
     # Random numbers drawn ahead, next one last; `_ahead` is the counters behind them.
     self._numbers: list[float] = []
     self._ahead = counters.copy()
-
-  def legal_actions(self, player: int, infostate: str) -> Sequence[int]:
-    """Returns the legal actions at an infoset in the table, in the table's order."""
-    return self.actions[self.infostates[player][infostate]]
 
   def run(self, batch: Batch) -> None:
     """Does the iterations of a batch.
@@ -198,7 +194,7 @@ class StateEngine:
     values = entries.baseline[player, here].tolist() if sampler.baseline_rate else [0.0] * count
     candidates: Iterable[int] = range(count)
     each = rule == Rule.EVERY_ACTION or explore(
-      rule, strategy, entries.cumulative[here], 0, count, sampler.parameters, explored
+      rule, sampler, strategy, entries.cumulative[here], 0, count, explored
     )
     if not each:
       candidates = (self._pick(explored),)

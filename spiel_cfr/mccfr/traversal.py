@@ -19,11 +19,9 @@ import numpy as np
 from numba import types
 
 from spiel_cfr._numba.arrays import (
-  COUNT,
   COUNT_TABLE,
   COUNTS,
   FLOAT_TABLE,
-  FLOATS,
   INDICES,
   Float64s,
   Uint32s,
@@ -51,7 +49,7 @@ from spiel_cfr.mccfr.random_draws import (
   compiled_pick,
   next_uniform,
 )
-from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
+from spiel_cfr.mccfr.sampling_rules import SAMPLER, AverageType, Rule, Sampler
 from spiel_cfr.mccfr.updates import BATCH, Batch, average_all_inlined, match_regrets
 
 _ZERO: Any = np.uint64(0)
@@ -59,29 +57,7 @@ _ONE: Any = np.uint64(1)
 _CHANCE, _TERMINAL = np.uint64(CHANCE), np.uint64(TERMINAL)
 # Compiled code knows integers of a fixed size only.
 _EVERY_ACTION, _BY_STRATEGY = int(Rule.EVERY_ACTION), int(Rule.BY_STRATEGY)
-_FULL, _IMPORTANCE = np.uint64(AverageType.FULL.value), np.uint64(AverageType.IMPORTANCE.value)
-
-
-class Rules(NamedTuple):
-  """A `Sampler` as compiled code reads it.
-
-  Attributes:
-    own: see there, as the others.
-    others: a `Rule`.
-    parameters: shape (3,) or shorter.
-    repeats_draws: whether traversals of an iteration draw alike.
-    averaged_after: a traversal for player p averages strategies of player (p + averaged_after) mod players.
-    average_type: the value of an `AverageType`.
-    baseline_rate: 0 for no baselines.
-  """
-
-  own: int
-  others: int
-  parameters: Float64s
-  repeats_draws: bool
-  averaged_after: int
-  average_type: int
-  baseline_rate: float
+_FULL, _IMPORTANCE = AverageType.FULL.value, AverageType.IMPORTANCE.value
 
 
 class Workspace(NamedTuple):
@@ -103,29 +79,13 @@ class Workspace(NamedTuple):
 
 
 _NODE, _ACTION, _EACH = 0, 1, 2
-RULES = tuple_type(
-  Rules, types.int64, types.int64, FLOATS, types.boolean, COUNT, COUNT, types.float64
-)
 WORKSPACE = tuple_type(Workspace, COUNT_TABLE, FLOAT_TABLE, FLOAT_TABLE, FLOAT_TABLE, INDICES)
-
-
-def rules_of(sampler: Sampler) -> Rules:
-  """Returns a sampler as compiled code reads it."""
-  return Rules(
-    int(sampler.own),
-    int(sampler.others),
-    np.array(sampler.parameters, np.float64),
-    sampler.repeats_draws,
-    int(not sampler.averages_own),
-    sampler.average_type.value,
-    sampler.baseline_rate,
-  )
 
 
 @inlined
 def traverse(
   histories: Histories,
-  rules: Rules,
+  sampler: Sampler,
   player: int,
   average_weight: float,
   counters: Uint64s,
@@ -136,7 +96,7 @@ def traverse(
 
   Args:
     histories: the game.
-    rules: what is sampled.
+    sampler: what is sampled.
     player: whose regrets are estimated.
     average_weight: what strategies weigh in the average.
     counters: see `random_draws.new_counters`.
@@ -146,8 +106,10 @@ def traverse(
   Returns:
     How many infosets have been valued: the first of `Workspace.reached`.
   """
-  own, others, baseline_rate = rules.own, rules.others, rules.baseline_rate
-  averaged = (player + rules.averaged_after) % np.uint64(histories.returns.shape[1])
+  own, others, baseline_rate = sampler.own, sampler.others, sampler.baseline_rate
+  averaged = player
+  if not sampler.averages_own:
+    averaged = (player + _ONE) % np.uint64(histories.returns.shape[1])
   nodes, probabilities, returns = histories.nodes, histories.probabilities, histories.returns
   strategy, cumulative = entries.strategy, entries.cumulative
   increment, reach = entries.increment, entries.reach
@@ -155,7 +117,7 @@ def traverse(
   frames, weights, reached = workspace.frames, workspace.weights, workspace.reached
   explored, values = workspace.explored, workspace.values
   learns = baseline_rate > 0.0
-  full, importance = rules.average_type == _FULL, rules.average_type == _IMPORTANCE
+  full, importance = sampler.average_type == _FULL, sampler.average_type == _IMPORTANCE
   visited = _ZERO
   num_reached = _ZERO
   node, depth, value, entering = _ZERO, _ZERO, 0.0, True
@@ -190,7 +152,7 @@ def traverse(
       action, end, each = _ZERO, actions, True
       if rule != _EVERY_ACTION:
         each = compiled_explore(
-          rule, strategy, cumulative, begin, actions, rules.parameters, explored[depth]
+          rule, sampler, strategy, cumulative, begin, actions, explored[depth]
         )
         if not each:
           action = compiled_pick(explored[depth], _ZERO, actions, next_uniform(counters))
@@ -257,10 +219,10 @@ def traverse(
   return num_reached
 
 
-@kernel(types.void(HISTORIES, RULES, BATCH, COUNTS, ENTRIES, WORKSPACE))
+@kernel(types.void(HISTORIES, SAMPLER, BATCH, COUNTS, ENTRIES, WORKSPACE))
 def sample_iterations(
   histories: Histories,
-  rules: Rules,
+  sampler: Sampler,
   batch: Batch,
   counters: Uint64s,
   entries: Entries,
@@ -273,10 +235,10 @@ def sample_iterations(
   for iteration in range(np.uint64(batch.weights.shape[0])):
     start, weight = counters[POSITION], batch.weights[iteration]
     for player in range(num_players):
-      if rules.repeats_draws:
+      if sampler.repeats_draws:
         counters[POSITION] = start
-      count = traverse(histories, rules, player, weight, counters, entries, workspace)
+      count = traverse(histories, sampler, player, weight, counters, entries, workspace)
       match_regrets(workspace.reached, count, batch, iteration, entries)
-    if rules.average_type == _FULL:
+    if sampler.average_type == _FULL:
       average_all_inlined(num_players, np.uint64(entries.first.shape[0]), weight, entries)
     counters[ITERATIONS] += _ONE

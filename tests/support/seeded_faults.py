@@ -368,8 +368,8 @@ FAULTS = (
   Fault(
     "averages of the player that is sampled for",
     _TRAVERSAL,
-    "averaged = (player + rules.averaged_after) % np.uint64(histories.returns.shape[1])",
-    "averaged = player",
+    "    averaged = (player + _ONE) % np.uint64(histories.returns.shape[1])",
+    "    averaged = player",
     _SAMPLING,
   ),
   Fault(
