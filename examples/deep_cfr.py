@@ -45,7 +45,7 @@ _PICTURE = flags.DEFINE_string("picture", "", "Where to draw exploitability, if 
 _POINTS = 20
 
 
-def make(name: str, game: Any, **options: Any) -> Any:
+def make(name: Any, game: Any, **options: Any) -> Any:
   """Returns a solver by its name here."""
   options |= {"num_traversals": _NUM_TRAVERSALS.value, "seed": _SEED.value}
   options.setdefault("batch_size_advantage", _BATCH_SIZE.value)

@@ -42,17 +42,10 @@ class AveragePolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     iterations: Int64s,
     play: Play,
   ) -> None:
-    """Notes what it is made of.
+    """Takes networks of one kind after some iterations, by their numbers, and what each of these weighs.
 
-    Args:
-      view: the game.
-      encoder: what networks see.
-      network: of what kind they are.
-      parameters: shape (iterations, players, networks, parameters).
-      scales: what outputs are multiplied by, shape (iterations, players, networks).
-      weights: of iterations, shape (iterations,).
-      iterations: their numbers, shape (iterations,).
-      play: turns what networks say into strategies.
+    `parameters` is of shape (iterations, players, networks, parameters), `scales`, by which outputs are multiplied, of
+    shape (iterations, players, networks), `weights` and `iterations` of shape (iterations,).
     """
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))
     self._view, self._encoder, self._network, self._play = view, encoder, network, play

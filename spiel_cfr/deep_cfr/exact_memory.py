@@ -141,13 +141,9 @@ class ExactSamples:
     self.memory = ExactMemory(sums, visits, entries.strategy, entries.cumulative)
 
   def sample(self, player: int, num_traversals: int, weight: float, forgets: bool) -> Rows:
-    """Samples for a player; returns mean advantages at infosets, and what these weigh.
+    """Samples for a player, each sample weighing `weight`; returns mean advantages at infosets, and their weights.
 
-    Args:
-      player: who learns.
-      num_traversals: how many.
-      weight: what each sample weighs.
-      forgets: whether samples of earlier iterations are forgotten.
+    If it `forgets`, only these samples count, and none of earlier iterations.
     """
     engine, rows, memory = self.engine, self._rows, self.memory
     here = rows.entries_of(player)

@@ -45,16 +45,7 @@ class SampledMemory:
 
 
 class _Decision(NamedTuple):
-  """A decision of the player who learns, on the path of a traversal.
-
-  Attributes:
-    above: the decision before it and the action there, see `_Waiting`.
-    features: of its infoset.
-    mask: its legal actions.
-    strategy: what is played.
-    explored: the probability that an action is explored.
-    values: v(h, a).
-  """
+  """A decision of the player who learns: the one `above`, see `_Waiting`, what is known of it, and values v(h, a)."""
 
   above: tuple[int, int]
   features: Float32s
@@ -80,15 +71,7 @@ class LockStep:
     capacity: int,
     learner: Learner,
   ) -> None:
-    """Begins with empty reservoirs.
-
-    Args:
-      view: the game.
-      encoder: what networks see.
-      sampler: every action of the player who learns, or one by `Rule.BY_EXPLORING_STRATEGY`.
-      counters: see `random_draws.new_counters`.
-      capacity: how many samples a reservoir holds.
-      learner: the networks.
+    """Begins with empty reservoirs of this capacity.
 
     Raises:
       FeaturesError: features are one-hot.
@@ -117,12 +100,7 @@ class LockStep:
   ) -> Rows:
     """Runs traversals for a player, and adds their samples to its reservoir; returns what that holds.
 
-    Args:
-      player: who learns.
-      num_traversals: how many.
-      weight: what each sample weighs.
-      forgets: whether samples of earlier iterations are forgotten.
-      strategies: what is played; it must stay.
+    If it `forgets`, the reservoir is empty before. `strategies` must stay what they are.
 
     Raises:
       InvalidPayoffError: a terminal state returns NaN or an infinity.
@@ -200,8 +178,9 @@ class LockStep:
     """Returns the probabilities that actions of the player who learns are explored."""
     if self._sampler.own == Rule.EVERY_ACTION:
       return mask.astype(np.float64)
-    epsilon = self._sampler.epsilon
-    return epsilon * (mask / mask.sum(axis=1, keepdims=True)) + (1.0 - epsilon) * chances
+    epsilon, uniform = self._sampler.epsilon, mask / mask.sum(axis=1, keepdims=True)
+    result: Float64s = epsilon * uniform + (1.0 - epsilon) * chances
+    return result
 
   def _to_decision(self, state: Any) -> None:
     """Draws what chance does until a player is to move or the game is over; counts the states."""

@@ -165,15 +165,9 @@ class ExcessiveGapSolver(FirstOrderSolver[ExcessiveGapState]):
     return values
 
   def _shrunk(self, player: int, answer: Step, tau: float) -> tuple[Float64s, Float64s, Float64s]:
-    """Shrinks a player's mu to (1 - tau) of what it was.
+    """Shrinks a player's mu to (1 - tau) of what it was, given what that player responds smoothly to the others.
 
-    Args:
-      player: whose.
-      answer: what that player responds smoothly to the others.
-      tau: by how much.
-
-    Returns:
-      The strategies that make up for it, in sequence form, mu, and what the players' empty sequences were worth.
+    Returns the strategies that make up for it, in sequence form, mu, and what the players' empty sequences were worth.
     """
     point, smoothing = self.state.point, self.state.smoothing
     moved, smaller = point.copy(), smoothing.copy()

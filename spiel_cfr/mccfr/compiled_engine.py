@@ -9,7 +9,6 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, Uint64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.histories import compile_histories
 from spiel_cfr.mccfr.infoset_table import Table, table_of
 from spiel_cfr.mccfr.sampling_rules import AverageType, Sampler
@@ -92,11 +91,6 @@ class CompiledEngine:
       reached=np.zeros(table.num_infosets, np.uint32),
     )
     return result
-
-  @property
-  def view(self) -> GameView:
-    """How the game was walked."""
-    return self.compiled_game.view
 
   @functools.cached_property
   def actions(self) -> Int64s:

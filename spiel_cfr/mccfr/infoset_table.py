@@ -4,6 +4,7 @@ Unlike in sequence form, the actions of an infoset stand side by side: a sample 
 i of the arrays is the empty sequence of player i; the actions of the infosets follow.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from spiel_cfr._numba.arrays import (
   INDICES,
   Float64s,
   Uint32s,
+  Uint64s,
   require,
   tuple_type,
 )
@@ -61,6 +63,30 @@ ENTRIES = tuple_type(
 )
 
 
+@dataclasses.dataclass
+class SamplingState:
+  """All that changes from one iteration to the next. On the state engine, the last five are empty: its table has them.
+
+  Attributes:
+    counters: see `random_draws.new_counters`.
+    logarithms: the iteration up to which these go, and the sums of the logarithms of all discounts of positive and of
+      negative regrets, shape (3,).
+    regret: see `Entries`, as the others.
+    strategy: shape (sequences,).
+    cumulative: shape (sequences,).
+    caught_up: shape (2, sequences).
+    baseline: shape (players, sequences).
+  """
+
+  counters: Uint64s
+  logarithms: Float64s
+  regret: Float64s
+  strategy: Float64s
+  cumulative: Float64s
+  caught_up: Float64s
+  baseline: Float64s
+
+
 class Table:
   """Entries of infosets in order of their first appearance.
 
@@ -93,6 +119,18 @@ class Table:
   def num_bytes(self) -> int:
     """Memory of the arrays."""
     return sum(array.nbytes for array in self.entries)
+
+  def state(self, counters: Uint64s, is_whole: bool) -> SamplingState:
+    """Returns the state of a solver before its first iteration, with the arrays of a table that `is_whole`."""
+    entries, shown = self.entries, slice(None if is_whole else 0)
+    lines = (entries.regret, entries.strategy, entries.cumulative)
+    tables = entries.caught_up, entries.baseline
+    return SamplingState(
+      counters,
+      np.zeros(3),
+      *(line[shown] for line in lines),
+      *(table[:, shown] for table in tables),
+    )
 
   def reserve(self, num_infosets: int, num_sequences: int) -> None:
     """Makes room for this many infosets and sequences in all; doubles what has become too short."""

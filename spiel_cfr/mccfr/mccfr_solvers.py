@@ -17,8 +17,9 @@ from typing import Unpack
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.mccfr.monte_carlo_solver import Options
 from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
-from spiel_cfr.mccfr.sampling_solver import Options, SamplingSolver
+from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 
 
 @recorded

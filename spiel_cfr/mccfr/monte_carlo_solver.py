@@ -3,7 +3,7 @@
 import abc
 import functools
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 import numpy as np
 import pyspiel
@@ -19,10 +19,22 @@ from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
 from spiel_cfr.mccfr.random_draws import ITERATIONS, KEY, VISITED, new_key
 from spiel_cfr.mccfr.sampling_rules import Sampler
-from spiel_cfr.regret_minimizers.regret_minimizer import TIE
+from spiel_cfr.regret_minimizers.regret_minimizer import TIE, RegretMinimizer
+from spiel_cfr.regret_minimizers.schedules import Numbers
 
 EngineName = Literal["compiled", "states"]
 DEFAULT_MAX_NODES = 500_000
+
+
+class Options(TypedDict, total=False):
+  """Arguments that all samplers take, see `SamplingSolver`."""
+
+  seed: int | np.random.Generator | None
+  minimizer: RegretMinimizer
+  average_weights: Numbers
+  engine: EngineName | None
+  max_nodes: int
+  max_infosets: int
 
 
 class Iterations(int):
@@ -152,13 +164,7 @@ class MonteCarloSolver(Solver):
 def _compiled_engine(
   game: AnyGame, sampler: Sampler, max_nodes: int, required: bool
 ) -> CompiledEngine | None:
-  """Returns the engine for any game, or None where the game does not fit and the engine is not required.
-
-  Raises:
-    GameTooLargeError: there are more than `max_nodes` histories, and the engine is required.
-    ImperfectRecallError: a player forgets something, and the engine is required.
-    GameError: see `compile_game`.
-  """
+  """Returns the engine for any game, or None where the game does not fit and the engine is not required."""
   try:
     # Histories are needed anyway, so that the vector form would save nothing.
     compiled = compile_game(game, max_nodes=max_nodes, vector_form=False)

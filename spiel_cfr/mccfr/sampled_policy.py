@@ -47,22 +47,21 @@ class Snapshot(NamedTuple):
 
 def snapshot(engine: Engine, logarithms: Float64s, player: int, infostate: str) -> Snapshot:
   """Returns what an infoset does now, see `SamplingSolver.snapshot`; `logarithms` are those up to now of `Batch`."""
-  player = arguments.integer(player, "player", 0, engine.view.num_players - 1)
+  player = arguments.integer(player, "player", 0, len(engine.infostates) - 1)
   infoset = engine.infostates[player].get(infostate)
   if infoset is None:
     raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
   entries = engine.table.entries
   first = entries.first.item(infoset)
   here = slice(first, first + entries.num_actions.item(infoset))
-  compiled = isinstance(engine, CompiledEngine)
-  actions = engine.actions[here].tolist() if compiled else list(engine.actions[infoset])
+  actions: Any = engine.actions
   idle, regret = np.exp(logarithms - entries.caught_up[:, first]), entries.regret[here]
   return Snapshot(
     int(engine.counters[ITERATIONS]),
     int(engine.counters[VISITED]),
     player,
     infostate,
-    actions,
+    actions[here].tolist() if isinstance(engine, CompiledEngine) else list(actions[infoset]),
     entries.strategy[here].tolist(),
     _normalized(entries.cumulative[here]),
     (regret * np.where(regret > 0, *idle)).tolist(),
@@ -87,13 +86,14 @@ def sampled_form(compiled: CompiledGame, engine: Engine, which: Which) -> Float6
   return forms.behavioral_form(compiled, compiled.from_actions(in_order))
 
 
-def sampled_dict(engine: StateEngine, which: Which) -> open_spiel.PolicyDict:
-  """Returns what a table plays as infostate -> action -> probability."""
+def sampled_dict(engine: Engine, which: Which) -> open_spiel.PolicyDict:
+  """Returns what is played where the state engine has been, as infostate -> action -> probability."""
   result: open_spiel.PolicyDict = {}
   sums, first = getattr(engine.table.entries, which), engine.table.entries.first
+  known: Any = engine.actions
   for infostates in engine.infostates:
     for infostate, infoset in infostates.items():
-      actions = engine.actions[infoset]
+      actions = known[infoset]
       probabilities = _normalized(sums[first[infoset] :][: len(actions)])
       result[infostate] = dict(zip(actions, probabilities, strict=True))
   return result

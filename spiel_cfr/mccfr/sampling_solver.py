@@ -4,15 +4,14 @@ Every iteration makes one traversal per player, and players update in turn.
 """
 
 import copy
-import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Uint64s, require
+from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.exclusive import exclusive
@@ -20,6 +19,7 @@ from spiel_cfr.cfr.iteration_schedule import check_weights
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.mccfr.infoset_table import SamplingState
 from spiel_cfr.mccfr.monte_carlo_solver import DEFAULT_MAX_NODES, EngineName, MonteCarloSolver
 from spiel_cfr.mccfr.random_draws import ITERATIONS, new_counters
 from spiel_cfr.mccfr.sampled_policy import (
@@ -41,41 +41,6 @@ from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule, eval
 DEFAULT_MAX_INFOSETS = 2_000_000
 # Stands for the logarithm of 0; its exponential is 0.
 _LEAST_LOGARITHM = -1000.0
-
-
-class Options(TypedDict, total=False):
-  """Arguments that all samplers take, see `SamplingSolver`."""
-
-  seed: int | np.random.Generator | None
-  minimizer: RegretMinimizer
-  average_weights: Numbers
-  engine: EngineName | None
-  max_nodes: int
-  max_infosets: int
-
-
-@dataclasses.dataclass
-class SamplingState:
-  """All that changes from one iteration to the next. On the state engine, the last five are empty: its table has them.
-
-  Attributes:
-    counters: see `random_draws.new_counters`.
-    logarithms: the iteration up to which these go, and the sums of the logarithms of all discounts of positive and of
-      negative regrets, shape (3,).
-    regret: see `Entries`, as the others.
-    strategy: shape (sequences,).
-    cumulative: shape (sequences,).
-    caught_up: shape (2, sequences).
-    baseline: shape (players, sequences).
-  """
-
-  counters: Uint64s
-  logarithms: Float64s
-  regret: Float64s
-  strategy: Float64s
-  cumulative: Float64s
-  caught_up: Float64s
-  baseline: Float64s
 
 
 class _Run(NamedTuple):
@@ -148,21 +113,8 @@ class SamplingSolver(MonteCarloSolver):
       engine = self._compiled_engine.begun(counters)
     else:
       engine = StateEngine(self.view, self._sampler, counters, self._max_infosets)
-    entries = engine.table.entries
-    shown = slice(None if self.engine == "compiled" else 0)
-    self._runtime = _Run(
-      SamplingState(
-        counters,
-        np.zeros(3),
-        entries.regret[shown],
-        entries.strategy[shown],
-        entries.cumulative[shown],
-        entries.caught_up[:, shown],
-        entries.baseline[:, shown],
-      ),
-      engine,
-      Slices(),
-    )
+    state = engine.table.state(counters, self.engine == "compiled")
+    self._runtime = _Run(state, engine, Slices())
 
   @property
   def state(self) -> SamplingState:

@@ -61,14 +61,7 @@ class StateEngine:
   def __init__(
     self, view: GameView, sampler: Sampler, counters: Uint64s, max_infosets: int
   ) -> None:
-    """Starts with an empty table.
-
-    Args:
-      view: the game.
-      sampler: what to sample and how to average.
-      counters: see `random_draws.new_counters`; the engine advances them.
-      max_infosets: how many infosets may be remembered.
-    """
+    """Starts with an empty table of at most `max_infosets` infosets; it advances the counters."""
     self.table = Table(view.num_players, sampler.baseline_rate > 0)
     self.infostates: list[dict[str, int]] = [{} for _ in range(view.num_players)]
     self.actions: list[list[int]] = []
@@ -140,13 +133,7 @@ class StateEngine:
     self.counters[VISITED] += np.uint64(self._visited)
 
   def _value(self, state: Any, weight: float, average_weight: float) -> float:
-    """Estimates what the traversal's player gets after a history; uses `state` up.
-
-    Args:
-      state: the history.
-      weight: what samples from here on weigh in estimates of regrets.
-      average_weight: what they weigh in averages.
-    """
+    """Estimates what the traversal's player gets after a history; uses `state` up. See `mccfr.traversal`."""
     player, importance, sampler = self._player, self._importance, self._sampler
     self._visited += 1
     mover = state.current_player()

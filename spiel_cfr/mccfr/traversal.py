@@ -94,14 +94,7 @@ def traverse(
 ) -> Any:
   """Runs one traversal for a player, and adds what it estimates to `Entries.increment`.
 
-  Args:
-    histories: the game.
-    sampler: what is sampled.
-    player: whose regrets are estimated.
-    average_weight: what strategies weigh in the average.
-    counters: see `random_draws.new_counters`.
-    entries: the table.
-    workspace: see there.
+  Strategies weigh `average_weight` in the average; for the counters see `random_draws.new_counters`.
 
   Returns:
     How many infosets have been valued: the first of `Workspace.reached`.

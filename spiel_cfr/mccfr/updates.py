@@ -102,16 +102,16 @@ def absorb(
   iteration: int,
   entries: Entries,
 ) -> None:
-  """Ends a traversal that only took notes.
+  """Ends a traversal that only took notes, in the order of its visits.
 
   Args:
-    averaged: the infosets whose strategies are to be averaged, in the order of visits.
+    averaged: the infosets whose strategies are to be averaged.
     average_weights: what each of these visits weighs.
-    valued: the infosets whose regrets were estimated, in the order in which that was done.
+    valued: the infosets whose regrets were estimated.
     estimates: the regrets of their actions, end to end.
     reached: workspace as long as `valued`.
-    batch: see `Batch`.
-    iteration: which row of it.
+    batch: see `Batch`, as for `iteration`, a row of it.
+    iteration: which.
     entries: the table.
   """
   cumulative, increment = entries.cumulative, entries.increment
