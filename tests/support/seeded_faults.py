@@ -275,8 +275,8 @@ FAULTS = (
   Fault(
     "a field is lost in checkpoints",
     _STATE,
-    "    elif isinstance(value, np.ndarray):\n      np.copyto(value, values[name])\n",
-    '    elif isinstance(value, np.ndarray):\n      if name != "local":\n        np.copyto(value, values[name])\n',
+    "values[name].shape:\n      np.copyto(value, values[name])\n",
+    'values[name].shape:\n      if name != "local":\n        np.copyto(value, values[name])\n',
     _CHECKPOINTS,
   ),
   Fault(
