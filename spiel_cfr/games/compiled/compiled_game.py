@@ -16,7 +16,6 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s,
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
-from spiel_cfr.games.openspiel.first_states import first_states
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.blocks import as_scale
@@ -200,7 +199,7 @@ class CompiledGame(abc.ABC):
 
   def first_states(self) -> list[Any]:
     """Returns OpenSpiel's first state of every infoset in the order of histories, player by player."""
-    return first_states(self.view, self.infostates)
+    return self.view.first_states(self.infostates)
 
   def infostate(self, player: int, place: int) -> str:
     """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""

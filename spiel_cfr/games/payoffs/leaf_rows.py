@@ -6,8 +6,8 @@ time: their first leaves are next to each other, then their second ones, and so 
 ones of them is a leaf that is worth nothing. Rows of which there are not enough are on their own.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -18,11 +18,11 @@ from spiel_cfr._numba.arrays import (
   Int64s,
   Uint32s,
   borrowed,
-  require,
   require_array,
 )
 from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._numba.simd import LANES, full, gather, load, scatter
+from spiel_cfr._util import files
 from spiel_cfr.games.payoffs.payoff import (
   END,
   END_ROW,
@@ -34,9 +34,9 @@ from spiel_cfr.games.payoffs.payoff import (
   PLAYER_COLUMNS,
   ROOT,
   RUN_COLUMNS,
+  Leaves,
   Payoff,
   PayoffArrays,
-  check_runs,
   check_sequences,
   gradient_signature,
   rows_of,
@@ -101,20 +101,6 @@ def leaf_row_gradient(
     _sum_rows(num_others, player, arrays, sequence_form, utility)
 
 
-class Leaves(NamedTuple):
-  """One player's leaves.
-
-  Attributes:
-    own: the player's last sequence, shape (leaves,).
-    others: those of the other players, from the next one on, shape (players - 1, leaves).
-    values: the payoffs weighted by chance, shape (leaves,).
-  """
-
-  own: Uint32s
-  others: Uint32s
-  values: Float64s
-
-
 class LeafRows(Payoff):
   """Payoffs as rows of leaves.
 
@@ -177,26 +163,27 @@ class LeafRows(Payoff):
     )
     return cls(arrays)
 
-  def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
-    """Also checks that rows are different sequences, and leaves the others'."""
-    players, runs, rows, others, values, patterns, squares = self.arrays
-    check_runs(self.arrays, treeplexes)
-    require_array(others, "others", np.uint32, len(treeplexes) - 1, len(values))
-    require_array(patterns, "patterns", np.float64, 0)
-    require_array(squares, "squares", np.uint32, 0)
-    side_by_side = runs[:, SIDE_BY_SIDE]
-    require((side_by_side == 1) | (side_by_side == LANES), "rows are alone or make vectors")
-    require((runs[:, END_ROW] - runs[:, FIRST_ROW]) % side_by_side == 0, "vectors are full")
-    require(others < treeplexes[-1].end, "leaves are in treeplexes")
-    require(len(np.unique(rows)) == len(rows), "rows are different sequences")
-    for player, tree in enumerate(treeplexes):
-      own, lengths, begin = rows_of(self.arrays, player)
-      check_sequences(own.astype(np.uint32), tree, real)
-      worth = begin + np.flatnonzero(values[begin : begin + lengths.sum()])
-      require(players[player, -1] == len(worth), "the leaves of players are counted")
-      for shift in range(1, len(treeplexes)):
-        other = treeplexes[(player + shift) % len(treeplexes)]
-        check_sequences(others[shift - 1, worth], other, real)
+  def saved(self) -> files.Arrays:
+    """Returns each player's leaves."""
+    return {
+      f"{player}.{name}": np.ascontiguousarray(array)
+      for player in range(len(self.arrays.players))
+      for name, array in self.leaves(player)._asdict().items()
+    }
+
+  @classmethod
+  def restored(cls, arrays: Mapping[str, Any], treeplexes: Sequence[Treeplex]) -> "LeafRows":
+    """Arranges the leaves as they were: of each sequence, they are in their order."""
+    num_players, leaves = len(treeplexes), []
+    for player in range(num_players):
+      own, others, values = (arrays[f"{player}.{name}"] for name in Leaves._fields)
+      require_array(values, "values", np.float64, -1)
+      require_array(own, "own", np.uint32, len(values))
+      require_array(others, "others", np.uint32, num_players - 1, len(values))
+      for shift, sequences in enumerate([own, *others]):
+        check_sequences(sequences, treeplexes[(player + shift) % num_players])
+      leaves.append(Leaves(own, others, values))
+    return cls.of_leaves(leaves, [(tree.root, tree.end) for tree in treeplexes])
 
   def leaves(self, player: int) -> Leaves:
     """Lists them by the player's sequence."""

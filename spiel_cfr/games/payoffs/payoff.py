@@ -13,8 +13,8 @@ Each form of payoffs is a class with its kernel, what builds it, its leaves and 
 
 import abc
 import functools
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,18 +27,17 @@ from spiel_cfr._numba.arrays import (
   INDICES,
   LINE,
   AnyFloats,
-  Bools,
   Float64s,
   Int64s,
   Uint32s,
   Uint64s,
   floats,
   require,
-  require_array,
   tuple_type,
   unpickled,
 )
 from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import utility_bounds
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
@@ -51,8 +50,6 @@ NO_PLAYERS = np.zeros((0, PLAYER_COLUMNS), np.uint64)
 # the form's own business.
 FIRST_ROW, END_ROW, FIRST_ENTRY, LENGTH = range(4)
 RUN_COLUMNS = 6
-# Rows and entries are numbered in 32 bits.
-_MOST = 1 << 32
 
 
 class PayoffArrays(NamedTuple):
@@ -104,6 +101,20 @@ def gradient_signature(number: Any) -> Any:
   return types.void(COUNT, payoff_arrays_type(number), floats(number), floats(number))
 
 
+class Leaves(NamedTuple):
+  """One player's leaves.
+
+  Attributes:
+    own: the player's last sequence, shape (leaves,).
+    others: those of the other players, from the next one on, shape (players - 1, leaves).
+    values: the payoffs weighted by chance, shape (leaves,).
+  """
+
+  own: Uint32s
+  others: Uint32s
+  values: Float64s
+
+
 class Payoff(abc.ABC):
   """The payoffs of all players.
 
@@ -121,25 +132,22 @@ class Payoff(abc.ABC):
     self.arrays = arrays
 
   @abc.abstractmethod
-  def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
-    """Lists the leaves where a player's payoff is not zero, for analysis rather than speed.
+  def leaves(self, player: int) -> Leaves:
+    """Lists the leaves where a player's payoff is not zero, by the player's sequence; for analysis, not for speed."""
 
-    Returns:
-      The player's last sequence, shape (leaves,); those of the other players, from the next one on, shape
-      (players - 1, leaves); and the payoffs weighted by chance, shape (leaves,).
-    """
+  def saved(self) -> files.Arrays:
+    """Returns what a file keeps of the payoffs, in forms of which there are files."""
+    raise NotImplementedError(f"{self.form} are not kept in files")
 
-  def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
-    """Checks everything in the arrays that the kernel relies on, as for arrays from a file.
-
-    Args:
-      treeplexes: one a player, checked.
-      real: which sequences are not padding, shape (sequences,).
+  @classmethod
+  def restored(cls, arrays: Mapping[str, Any], treeplexes: Sequence[Treeplex]) -> Self:
+    """Returns the payoffs, with the same bits, of which a file has `saved` arrays.
 
     Raises:
-      ValueError: the arrays are not what this form's builder makes, or the form is one that no file has.
+      KeyError: an array is missing.
+      ValueError: an array is not what `saved` returns for such treeplexes; kernels take every index on trust.
     """
-    raise ValueError(f"{self.form} are not kept in files")
+    raise NotImplementedError(f"{cls.form} are not kept in files")
 
   @property
   def num_leaves(self) -> int:
@@ -219,38 +227,9 @@ class Payoff(abc.ABC):
     return utility_bounds.sensitivity(self.leaves(player))
 
 
-def check_sequences(sequences: Uint32s, tree: Treeplex, real: Bools) -> None:
-  """Raises ValueError unless all are sequences of a player's treeplex; `real` says which are not padding."""
-  if len(sequences):
-    require((sequences.min() >= tree.root, sequences.max() < tree.end), "leaves are in treeplexes")
-    require(real[sequences], "leaves are not in padding")
-
-
-def check_runs(arrays: PayoffArrays, treeplexes: Sequence[Treeplex]) -> None:
-  """Checks that players, runs, rows and entries are end to end.
-
-  Raises:
-    ValueError: they are not.
-  """
-  players, runs, rows, _, values, _, _ = arrays
-  require_array(players, "players", np.uint64, len(treeplexes), PLAYER_COLUMNS)
-  require_array(runs, "runs", np.uint64, -1, RUN_COLUMNS)
-  require_array(rows, "rows", np.uint32, -1)
-  require_array(values, "values", np.float64, -1)
-  require(runs < _MOST, "runs are counted in 32 bits")
-  bounds = [(tree.root, tree.end) for tree in treeplexes]
-  require(players[:, [ROOT, END]] == bounds, "players have their treeplexes")
-  ends = [*players[:, FIRST_RUN].tolist(), len(runs)]
-  require(players[:, END_RUN] == ends[1:], "players' runs are end to end")
-  require(np.diff(ends, prepend=0) >= 0, "players' runs are end to end")
-  require(ends[0] == 0, "players' runs are end to end")
-  first, end, entry, length = runs[:, :4].astype(np.int64).T
-  require(np.append(first, len(rows)) == np.append(0, end), "runs are end to end")
-  require(first < end, "runs have rows")
-  # In floating point nothing overflows, and if the sum is right, no product does.
-  require(float(length.astype(float) @ (end - first)) == len(values), "runs have all entries")
-  taken = length * (end - first)
-  require(entry == np.cumsum(taken) - taken, "the entries of runs are end to end")
+def check_sequences(sequences: Any, tree: Treeplex) -> None:
+  """Raises ValueError unless all are sequences of a player's treeplex."""
+  require((sequences >= tree.root) & (sequences < tree.end), "leaves are in treeplexes")
 
 
 def rows_of(arrays: PayoffArrays, player: int) -> tuple[Int64s, Int64s, int]:
