@@ -44,6 +44,7 @@ def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pys
       memory on them, or they make a game that can't be played.
     MeanFieldGameError, SampledChanceError, SinglePlayerGameError, NoInformationStateError: a kind of game that no
       solver here takes.
+    InvalidPayoffError: a trial game ended with a payoff that is not finite.
     GameError: a game object can't be played.
   """
   if isinstance(game, str):
@@ -171,7 +172,9 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
   for move in range(max_moves):
     if state.is_terminal():
       if not all(map(math.isfinite, state.returns())):
-        raise errors.GameError(f"it ends with {state.returns()} after {state.history()}")
+        raise errors.InvalidPayoffError(
+          f"{game} ends with payoffs {state.returns()} after {state.history()}"
+        )
       return move
     if state.is_chance_node():
       # OpenSpiel does not go on from a deal that is impossible.

@@ -154,6 +154,7 @@ def enumerate_game(
       else:
         raise unknown_player(state)
     watch.check(num_states, sum(map(len, found)))
+    merged_sequences, merged_payoffs = leaves.merged()
   except errors.GameTooLargeError:
     # A traceback would keep all that has been found.
     stack.clear()
@@ -172,7 +173,6 @@ def enumerate_game(
   finally:
     watch.close()
 
-  merged_sequences, merged_payoffs = leaves.merged()
   legal_actions = [own.actions() for own in found]
   return Enumeration(
     infostates=[list(own.places) for own in found],

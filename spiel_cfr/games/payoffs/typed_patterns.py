@@ -109,7 +109,7 @@ class TypedPatterns(Payoff):
   def saved(self) -> files.Arrays:
     """Returns the patterns, and each player's rows by their sequence, before they are arranged in runs."""
     players, _, _, others, values, patterns, squares = self.arrays
-    result = {"patterns": patterns, "squares": squares, "leaves": players[:, LEAVES]}
+    result = {"patterns": patterns, "squares": squares, "leaves": players[:, LEAVES].copy()}
     for player in range(len(players)):
       starts, lengths, entries = self._in_order(player)
       result |= {
