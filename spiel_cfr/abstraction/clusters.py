@@ -97,8 +97,10 @@ def _public_states(game: CompiledGame) -> list[Int64s]:
     number[cells] = 1 + np.arange(len(cells))
     begin += len(cells)
   leaves, _ = merged_leaves(game.payoff, game.num_players, number, np.ones(game.end))
+  owners = [np.repeat(np.arange(len(own.num_actions)), own.num_actions) for own in game.infosets]
   return [
-    public_states(leaves, player, own.num_actions) for player, own in enumerate(game.infosets)
+    public_states(leaves, player, np.append(-1, owner), len(own.num_actions))
+    for player, (owner, own) in enumerate(zip(owners, game.infosets, strict=True))
   ]
 
 

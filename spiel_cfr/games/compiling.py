@@ -9,7 +9,7 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr._util import arguments
+from spiel_cfr._util import arguments, memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.openspiel import loading
@@ -81,7 +81,13 @@ def compile_game(
   if public_game.is_worth_it(loaded) if vector_form is None else vector_form:
     return public_game.compile_public_game(loaded, action_filter)
   view = GameView(loaded, action_filter, infostate=infostate)
-  walk = enumerate_game(view, max_nodes, max_bytes, progress)
+  try:
+    walk = enumerate_game(view, max_nodes, max_bytes, progress)
+  except errors.GameTooLargeError as error:
+    # Its traceback would keep all that has been found.
+    error.with_traceback(None)
+    memory.give_back()
+    raise error from None
   placements, payoff = lay_out(
     walk.parents, walk.num_actions, walk.leaf_sequences, walk.leaf_payoffs
   )
@@ -137,22 +143,16 @@ def lay_out(
   leaf_sequences: Uint32s,
   leaf_payoffs: Float64s,
 ) -> tuple[list[Placement], Payoff]:
-  """Builds the treeplexes and the payoff of a game.
+  """Builds each player's treeplex and the payoff of a game from what `Enumeration` has.
 
-  Args:
-    parents: as of `Enumeration`.
-    num_actions: likewise.
-    leaf_sequences: likewise; written over with the numbering of the treeplexes.
-    leaf_payoffs: likewise.
-
-  Returns:
-    Each player's treeplex, and where everything has gone; and the payoff.
+  `leaf_sequences` is written over, with the numbering of the treeplexes.
   """
   placements: list[Placement] = []
   states = []
   root = first_infoset = 0
   for player, (above, counts) in enumerate(zip(parents, num_actions, strict=True)):
-    found = public_states(leaf_sequences, player, counts)
+    owner = np.append(-1, np.repeat(np.arange(len(counts)), counts))
+    found = public_states(leaf_sequences, player, owner, len(counts))
     placed = build_treeplex(above, counts, root, first_infoset, found)
     placements.append(placed)
     laid_out = np.empty_like(found)

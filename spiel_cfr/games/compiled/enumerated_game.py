@@ -134,7 +134,7 @@ class EnumeratedGame(CompiledGame):
       **other: `constant_sum`, `view`, `treeplexes` and `infosets`, likewise.
     """
     result = EnumeratedGame.__new__(EnumeratedGame)
-    result.__dict__.update(self._attributes())
+    result.__dict__.update(super().__getstate__())
     result._payoff = payoff
     result.payoff_range = payoff_range or self.payoff_range
     result.constant_sum = other.get("constant_sum", self.constant_sum)
@@ -169,7 +169,7 @@ class EnumeratedGame(CompiledGame):
       # Of each sequence, its number in order of discovery.
       number = np.zeros(tree.end - tree.root, np.uint32)
       number[sequences[player] - tree.root] = 1 + np.arange(len(own.actions))
-      columns = {
+      columns: files.Arrays = {
         "infostates": np.frombuffer(b"".join(encoded), np.uint8),
         "infostate_lengths": np.array([len(text) for text in encoded], np.uint32),
         "actions": own.actions,

@@ -10,7 +10,6 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.game_size import Watch
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
@@ -155,14 +154,6 @@ def enumerate_game(
         raise unknown_player(state)
     watch.check(num_states, sum(map(len, found)))
     merged_sequences, merged_payoffs = leaves.merged()
-  except errors.GameTooLargeError:
-    # A traceback would keep all that has been found.
-    stack.clear()
-    found.clear()
-    at_hand.clear()
-    leaves.forget()
-    memory.give_back()
-    raise
   except errors.SpielCFRError:
     raise
   # Games that are written in Python may answer anything, and those in C++ may use bytes that are no UTF-8.

@@ -38,18 +38,13 @@ from spiel_cfr._numba.arrays import (
 )
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._util import files
+from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs import utility_bounds
+from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Columns of `PayoffArrays.players`.
-ROOT, END, FIRST_RUN, END_RUN, LEAVES = range(5)
-PLAYER_COLUMNS = 5
 # For forms that keep these in a place of their own.
-NO_PLAYERS = np.zeros((0, PLAYER_COLUMNS), np.uint64)
-# Columns of `PayoffArrays.runs` that have the same meaning in all forms for enumerated games; what the last two hold is
-# the form's own business.
-FIRST_ROW, END_ROW, FIRST_ENTRY, LENGTH = range(4)
-RUN_COLUMNS = 6
+NO_PLAYERS = np.zeros((0, column.OF_PLAYERS), np.uint64)
 
 
 class PayoffArrays(NamedTuple):
@@ -60,8 +55,8 @@ class PayoffArrays(NamedTuple):
   are those of all runs, the runs of a player, and the players.
 
   Attributes:
-    players: uint64 of shape (players, `PLAYER_COLUMNS`): `ROOT` and `END` of the player's treeplex, `FIRST_RUN` and
-      `END_RUN` of its runs, and `LEAVES`, how many leaves have a payoff for it.
+    players: uint64 of shape (players, columns), see `payoff_columns`: `ROOT` and `END` of the player's treeplex,
+      `FIRST_RUN` and `END_RUN` of its runs, and `LEAVES`, how many leaves have a payoff for it.
     runs: uint64 of shape (runs, columns): `FIRST_ROW`, `END_ROW`, `FIRST_ENTRY`, `LENGTH` (entries of each row), and
       what a form adds. In vector form, see `poker.terminals`.
     rows: uint32 of shape (rows,): the first sequence of each row.
@@ -80,7 +75,6 @@ class PayoffArrays(NamedTuple):
   squares: Uint32s = np.zeros(0, np.uint32)
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles as a call, see `arrays.unpickled`."""
     return unpickled, (PayoffArrays, *self)
 
 
@@ -99,20 +93,6 @@ def gradient_signature(number: Any) -> Any:
   sequences, given everybody's sequence-form strategies; padding may become zero.
   """
   return types.void(COUNT, payoff_arrays_type(number), floats(number), floats(number))
-
-
-class Leaves(NamedTuple):
-  """One player's leaves.
-
-  Attributes:
-    own: the player's last sequence, shape (leaves,).
-    others: those of the other players, from the next one on, shape (players - 1, leaves).
-    values: the payoffs weighted by chance, shape (leaves,).
-  """
-
-  own: Uint32s
-  others: Uint32s
-  values: Float64s
 
 
 class Payoff(abc.ABC):
@@ -152,7 +132,7 @@ class Payoff(abc.ABC):
   @property
   def num_leaves(self) -> int:
     """How many tuples of last sequences have a payoff for player 0."""
-    return int(self.arrays.players[0, LEAVES])
+    return int(self.arrays.players[0, column.LEAVES])
 
   @property
   def num_bytes(self) -> int:
@@ -178,21 +158,13 @@ class Payoff(abc.ABC):
     dtype = utility.dtype
     self.gradient.of(dtype)(np.uint64(player), self.arrays_of(dtype), sequence_form, utility)
 
-  def counterfactual_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
-
-    Returns:
-      Shape (end - root,), from the empty sequence on.
-    """
-    return utility_bounds.counterfactual_bounds(self.leaves(player), treeplexes, player)
-
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """Bounds the counterfactual utilities of all actions at each of a player's infosets.
 
     Returns:
       Shape (infosets,), in layout order.
     """
-    bounds = self.counterfactual_bounds(treeplexes, player)
+    bounds = utility_bounds.counterfactual_bounds(self.leaves(player), treeplexes, player)
     tree = treeplexes[player]
     result = np.zeros(tree.num_infosets)
     for sequences, infosets in tree.blocks():
@@ -234,10 +206,10 @@ def check_sequences(sequences: Any, tree: Treeplex) -> None:
 
 def rows_of(arrays: PayoffArrays, player: int) -> tuple[Int64s, Int64s, int]:
   """Returns a player's rows: the first sequence of each, how many entries it has, and the first entry of all."""
-  first, end = arrays.players[player, [FIRST_RUN, END_RUN]].tolist()
+  first, end = arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
   runs = arrays.runs[first:end].astype(np.int64)
   if not len(runs):
     return np.zeros(0, np.int64), np.zeros(0, np.int64), 0
-  lengths = np.repeat(runs[:, LENGTH], runs[:, END_ROW] - runs[:, FIRST_ROW])
-  rows = arrays.rows[runs[0, FIRST_ROW] : runs[-1, END_ROW]].astype(np.int64)
-  return rows, lengths, int(runs[0, FIRST_ENTRY])
+  lengths = np.repeat(runs[:, column.LENGTH], runs[:, column.END_ROW] - runs[:, column.FIRST_ROW])
+  rows = arrays.rows[runs[0, column.FIRST_ROW] : runs[-1, column.END_ROW]].astype(np.int64)
+  return rows, lengths, int(runs[0, column.FIRST_ENTRY])

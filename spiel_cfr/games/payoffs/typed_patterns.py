@@ -27,20 +27,12 @@ from spiel_cfr._numba.arrays import (
 )
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr._util import files
+from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs.pattern_entries import find_entries
-from spiel_cfr.games.payoffs.payoff import (
-  LEAVES,
-  Leaves,
-  Payoff,
-  PayoffArrays,
-  rows_of,
-)
+from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, rows_of
 from spiel_cfr.games.payoffs.private_types import Blocks
-from spiel_cfr.games.payoffs.typed_gradient import (
-  PATTERN,
-  several_player_gradient,
-  two_player_gradient,
-)
+from spiel_cfr.games.payoffs.typed_gradient import several_player_gradient, two_player_gradient
+from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 # Bytes of patterns that a level-2 cache holds beside all else.
@@ -62,7 +54,7 @@ class TypedPatterns(Payoff):
   places, and the first of these names it. The list has twice the number of a square, plus one if anything in its last
   column is not zero.
 
-  A run of rows has two more columns, see `typed_gradient`. With two players, rows of a run with one or two entries have
+  A run of rows has two more columns, see `payoff_columns`. With two players, rows of a run with one or two entries have
   the same patterns in them. Rows are then sorted to that end, unless there are too many patterns to stay in a cache.
   """
 
@@ -78,13 +70,7 @@ class TypedPatterns(Payoff):
   def build(
     cls, blocks: Blocks, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
   ) -> "TypedPatterns":
-    """Builds it.
-
-    Args:
-      blocks: the leaves by block.
-      leaf_payoffs: shape (leaves, players).
-      treeplexes: one per player.
-    """
+    """Builds it from the leaves by block, and payoffs of shape (leaves, players)."""
     rows: list[_Rows] = []
     places: list[Int64s] = []
     squares: list[Float64s] = []
@@ -93,7 +79,7 @@ class TypedPatterns(Payoff):
       own = np.arange(tree.root, tree.end)
       starts = own[(blocks.width[own] > 0) & ((own - blocks.first[own]) % LANES == 0)]
       entries = find_entries(blocks, player, leaf_payoffs[:, player])
-      entries.lines[:, PATTERN] += num_places
+      entries.lines[:, column.PATTERN] += num_places
       lengths = np.diff(np.append(np.searchsorted(entries.rows, starts), len(entries.rows)))
       num_leaves = int(np.count_nonzero(leaf_payoffs[:, player]))
       bounds = tree.root, tree.end, num_leaves
@@ -109,7 +95,7 @@ class TypedPatterns(Payoff):
   def saved(self) -> files.Arrays:
     """Returns the patterns, and each player's rows by their sequence, before they are arranged in runs."""
     players, _, _, others, values, patterns, squares = self.arrays
-    result = {"patterns": patterns, "squares": squares, "leaves": players[:, LEAVES].copy()}
+    result = {"patterns": patterns, "squares": squares, "leaves": players[:, column.LEAVES].copy()}
     for player in range(len(players)):
       starts, lengths, entries = self._in_order(player)
       result |= {
@@ -142,7 +128,8 @@ class TypedPatterns(Payoff):
       require_array(others, "others", np.uint32, len(values), 2 * (num_players - 1))
       require(lengths.sum(dtype=np.float64) == len(values), "rows have all entries")
       bounds = tree.root, tree.end, int(num_leaves[player])
-      own = _Rows(*(each.astype(np.int64) for each in (starts, lengths, others)), values, bounds)
+      starts, lengths, others = (each.astype(np.int64) for each in (starts, lengths, others))
+      own = _Rows(starts, lengths, others, values, bounds)
       _check_rows(own, tree)
       _check_others(own.lines, [*treeplexes[:player], *treeplexes[player + 1 :]], num_patterns)
       rows.append(own)
@@ -158,7 +145,7 @@ class TypedPatterns(Payoff):
     squares = lines[:, 1:-1:2].prod(axis=1)
     entry = np.repeat(np.arange(len(lines)), squares)
     combination = np.arange(len(entry)) - np.repeat(np.cumsum(squares) - squares, squares)
-    squares = lines[entry, PATTERN] + combination
+    squares = lines[entry, column.PATTERN] + combination
     if lines.shape[1] > 2:
       squares = places[squares] >> 1
     cells = patterns.reshape(-1, LANES, LANES)[squares] * values[entries[entry], None, None]
@@ -214,7 +201,7 @@ def _arranged(rows: Sequence[_Rows], squares: Float64s, places: npt.NDArray[Any]
     kinds[1] = np.minimum(np.diff(own.starts, append=own.bounds[1]), LANES)
     order = np.arange(len(own.starts))
     if two_players:
-      patterns = own.lines[:, PATTERN]
+      patterns = own.lines[:, column.PATTERN]
       some, few = own.lengths > 0, (own.lengths == 1) | (own.lengths == 2)
       kinds[2] = 0
       if some.any():
@@ -264,8 +251,9 @@ def _check_rows(rows: _Rows, tree: Treeplex) -> None:
   require((starts >= tree.root) & (starts + LANES <= tree.end), "rows are in their treeplex")
   written = np.zeros(tree.end - tree.root, bool)
   written[spread(starts - tree.root, np.minimum(np.diff(starts, append=tree.end), LANES))] = True
-  real = [tree.root, *(sequences.ravel() for sequences, _ in tree.blocks())]
-  require(written[np.hstack(real) - tree.root], "rows have all sequences")
+  require(written[0], "rows have all sequences")
+  for sequences, _ in tree.blocks():
+    require(written[sequences - tree.root], "rows have all sequences")
 
 
 def _check_others(lines: Int64s, others: Sequence[Treeplex], num_patterns: int) -> None:
@@ -279,7 +267,7 @@ def _check_others(lines: Int64s, others: Sequence[Treeplex], num_patterns: int) 
     combinations *= width
   # Kernels read a whole vector of the last two players' types.
   require(not outer or lines[:, -3] <= LANES, "rows are cut")
-  require(lines[:, PATTERN] + combinations <= num_patterns, "patterns are there")
+  require(lines[:, column.PATTERN] + combinations <= num_patterns, "patterns are there")
   first = lines[:, -1]
   require(
     (first >= last.root) & (first + LANES <= last.end), "others' rows are in their treeplexes"
