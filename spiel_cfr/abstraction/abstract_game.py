@@ -109,7 +109,7 @@ class AbstractGame(EnumeratedGame):
     groups = [treeplex.groups for treeplex in self.treeplexes]
     return build_shared_infosets(groups, bucket)
 
-  @property
+  @functools.cached_property
   def view(self) -> GameView:
     """How the full game was walked."""
     return self.full.view
@@ -234,9 +234,7 @@ class AbstractGame(EnumeratedGame):
       "An abstraction is not saved: save the full game and its buckets, and call abstract again."
     )
 
-  def with_payoff(
-    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None, **other: Any
-  ) -> EnumeratedGame:
+  def with_payoff(self, payoff: Payoff, **other: Any) -> EnumeratedGame:
     """Does not take other payoffs.
 
     Raises:

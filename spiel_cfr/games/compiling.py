@@ -74,11 +74,11 @@ def compile_game(
       f'infostate must be "history" or a function of state and player, not {infostate!r}.'
     )
   loaded = loading.load_game(game, names_infostates=infostate is None)
-  if infostate is not None:
-    if vector_form:
+  if vector_form is None:
+    vector_form = infostate is None and public_game.is_worth_it(loaded)
+  if vector_form:
+    if infostate is not None:
       raise errors.ArgumentError("In vector form infosets are hands; it takes no infostate.")
-    vector_form = False
-  if public_game.is_worth_it(loaded) if vector_form is None else vector_form:
     return public_game.compile_public_game(loaded, action_filter)
   view = GameView(loaded, action_filter, infostate=infostate)
   try:

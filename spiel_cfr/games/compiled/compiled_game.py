@@ -345,9 +345,9 @@ class CompiledGame(abc.ABC):
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns all attributes that are not made again when they are asked for."""
-    cls = type(self)
+    made_again = functools.cached_property
     return {
       name: value
       for name, value in vars(self).items()
-      if not isinstance(getattr(cls, name, None), functools.cached_property)
+      if name == "view" or not isinstance(getattr(type(self), name, None), made_again)
     }

@@ -69,9 +69,10 @@ class EnumeratedGame(CompiledGame):
     self.num_terminals = num_terminals
     self._infosets = infosets
     self._payoff = payoff
-    self._view = view
+    if view is not None:
+      self.view = view
 
-  @property
+  @functools.cached_property
   def view(self) -> GameView:
     """How the game was walked.
 
@@ -79,29 +80,27 @@ class EnumeratedGame(CompiledGame):
       UnsupportedGameError: the game was pickled or read from a file, and OpenSpiel can't make it of its string.
       FileFormatError: the game of that string has other numbers of players or actions.
     """
-    if self._view is None:
-      try:
-        view = GameView(loading.load_game(self.game_string))
-      except errors.GameError as error:
-        raise errors.UnsupportedGameError(
-          "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
-          f"file, and OpenSpiel can't make them of its string: {error} "
-          "Use what compile_game returns, in its own process."
-        ) from error
-      asked = view.num_players, view.game.num_distinct_actions()
-      if asked != (self.num_players, self.num_distinct_actions):
-        raise errors.FileFormatError(
-          f"What was read says that it is {self.game_string}, but has {self.num_players} players and "
-          f"{self.num_distinct_actions} actions, where that has {asked[0]} and {asked[1]}."
-        )
-      self._view = view
-    return self._view
+    try:
+      view = GameView(loading.load_game(self.game_string))
+    except errors.GameError as error:
+      raise errors.UnsupportedGameError(
+        "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
+        f"file, and OpenSpiel can't make them of its string: {error} "
+        "Use what compile_game returns, in its own process."
+      ) from error
+    asked = view.num_players, view.game.num_distinct_actions()
+    if asked != (self.num_players, self.num_distinct_actions):
+      raise errors.FileFormatError(
+        f"What was read says that it is {self.game_string}, but has {self.num_players} players and "
+        f"{self.num_distinct_actions} actions, where that has {asked[0]} and {asked[1]}."
+      )
+    return view
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves a game behind that OpenSpiel can't load again; whoever asks for it is told so."""
     state = super().__getstate__()
-    if not loading.can_be_loaded_again(self.view.game):
-      state["_view"] = None
+    if "view" in state and not loading.can_be_loaded_again(self.view.game):
+      del state["view"]
     return state
 
   @property
@@ -123,24 +122,10 @@ class EnumeratedGame(CompiledGame):
     infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     return f"{self.num_states:,} states, {infosets} infosets, {self.num_leaves:,} leaves"
 
-  def with_payoff(
-    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None, **other: Any
-  ) -> "EnumeratedGame":
-    """Returns the game with other payoffs on the same treeplexes, or with the same ones in another form.
-
-    Args:
-      payoff: the payoffs.
-      payoff_range: the smallest and the largest return of any player; by default, what it was.
-      **other: `constant_sum`, `view`, `treeplexes` and `infosets`, likewise.
-    """
-    result = EnumeratedGame.__new__(EnumeratedGame)
-    result.__dict__.update(super().__getstate__())
-    result._payoff = payoff
-    result.payoff_range = payoff_range or self.payoff_range
-    result.constant_sum = other.get("constant_sum", self.constant_sum)
-    result.treeplexes = other.get("treeplexes", self.treeplexes)
-    result._infosets = other.get("infosets", self._infosets)
-    result._view = other.get("view", self._view)
+  def with_payoff(self, payoff: Payoff, **other: Any) -> "EnumeratedGame":
+    """Returns the game with other payoffs, and with other attributes that depend on them, such as `payoff_range`."""
+    result = object.__new__(EnumeratedGame)
+    result.__dict__.update(super().__getstate__(), _payoff=payoff, **other)
     return result
 
   def save(self, path: str | os.PathLike[str]) -> None:

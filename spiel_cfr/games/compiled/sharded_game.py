@@ -36,7 +36,7 @@ def shard(
   Raises:
     ArgumentError: the executor can't say which process a call goes to, `num_shards` is not an integer from 1 to
       100,000, or `barrier_every` not one from 1 to 1,000,000.
-    UnsupportedGameError: the game is not in parts, or its action filter can't be pickled.
+    UnsupportedGameError: the game is not in parts.
     ShardError: the executor has too few processes.
   """
   actors = getattr(executor, "actors", None)

@@ -285,7 +285,10 @@ class RestrictedGame:
     return [self.new_initial_state()]
 
   def __getattr__(self, name: str) -> Any:
-    return _passed_on(self, "_view", name, lambda view: view.game)
+    # `copy` and `pickle` ask before there is a view.
+    if name.startswith("_"):
+      raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+    return getattr(self._view.game, name)
 
   def __str__(self) -> str:
     return str(self._view.game)
@@ -354,14 +357,9 @@ class RestrictedState:
     return self._view.named(self._state, player)
 
   def __getattr__(self, name: str) -> Any:
-    return _passed_on(self, "_state", name, lambda state: state)
+    if name.startswith("_"):
+      raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+    return getattr(self._state, name)
 
   def __str__(self) -> str:
     return str(self._state)
-
-
-def _passed_on(own: Any, field: str, name: str, target: Callable[[Any], Any]) -> Any:
-  """Looks an attribute up in what is wrapped; `copy` and `pickle` ask before there is anything wrapped."""
-  if name.startswith("_"):
-    raise AttributeError(f"{type(own).__name__} has no attribute {name!r}.")
-  return getattr(target(own.__dict__[field]), name)
