@@ -102,7 +102,7 @@ class LinearGame:
         np.einsum("k,klp->lp", factors, self._leaf_payoffs),
         self.base.treeplexes,
       ),
-      (float(returns.min()), float(returns.max())),
+      payoff_range=(float(returns.min()), float(returns.max())),
       constant_sum=constant,
       view=view.with_returns(LinearReturns(self._components, factors.tolist())),
     )

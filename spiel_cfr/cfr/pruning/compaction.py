@@ -30,7 +30,8 @@ from spiel_cfr._numba.arrays import (
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
-from spiel_cfr.games.payoffs.leaf_rows import LeafRows, Leaves, leaves_of
+from spiel_cfr.games.payoffs.leaf_rows import LeafRows, leaves_of
+from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.tree_passes import TREE, Tree
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COLUMNS, Treeplex
 

@@ -36,14 +36,9 @@ def shard(
   Raises:
     ArgumentError: the executor can't say which process a call goes to, `num_shards` is not an integer from 1 to
       100,000, or `barrier_every` not one from 1 to 1,000,000.
-    UnsupportedGameError: the game is not in parts, or its action filter can't be pickled.
+    UnsupportedGameError: the game is not in parts.
     ShardError: the executor has too few processes.
   """
-  if not isinstance(game, CompiledGame):
-    raise errors.ArgumentError(
-      f"game must be a compiled game, not {arguments.shortened(game)}. "
-      "compile_public_game(game, partitioned=True) makes one in parts."
-    )
   actors = getattr(executor, "actors", None)
   if not callable(actors):
     raise errors.ArgumentError(

@@ -43,9 +43,8 @@ def call_in_child(function: Callable[[], _Result], seconds: float, extra_bytes: 
     return result
   if exit_code == -signal.SIGALRM:
     raise ChildDiedError(f"takes more than {seconds:g} seconds")
-  if exit_code < 0:
-    raise ChildDiedError(f"ends the process with {signal.Signals(-exit_code).name}")
-  raise ChildDiedError(f"ends the process with exit code {exit_code}")
+  how = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
+  raise ChildDiedError(f"ends the process with {how}")
 
 
 def _fork(function: Callable[[], object], seconds: float, extra_bytes: int) -> tuple[bytes, int]:
@@ -75,7 +74,6 @@ def _isolate(seconds: float, extra_bytes: int) -> None:
   gc.disable()
   signal.signal(signal.SIGALRM, signal.SIG_DFL)
   signal.setitimer(signal.ITIMER_REAL, seconds)
-  # A crash here is an answer, not something to dump a core or a traceback for.
   resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
   faulthandler.disable()
   null = os.open(os.devnull, os.O_RDWR)

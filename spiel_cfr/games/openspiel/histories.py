@@ -51,7 +51,6 @@ class Histories(NamedTuple):
   returns: Float64s
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles as a call, see `arrays.unpickled`."""
     return unpickled, (Histories, *self)
 
 
@@ -82,7 +81,7 @@ def compile_histories(
 
   Raises:
     GameTooLargeError: there are more histories than `max_nodes`.
-    InconsistentInfosetError: the game does not have the infosets, or not the legal actions, that were compiled.
+    InconsistentInfosetError: the game has other infosets, or other legal actions, than were compiled.
   """
   num_players = len(infostates)
   if entries is None:
@@ -152,13 +151,6 @@ def compile_histories(
   place, *rest = (np.frombuffer(column, np.uint32) for column in columns)
   nodes = np.empty((len(place), len(rest)), np.uint32)
   nodes[place] = np.stack(rest, axis=1)
-  met = set(nodes[nodes[:, MOVER] < num_players, INDEX].tolist())
-  for player, own in enumerate(infosets):
-    for infostate, (first, *_) in own.items():
-      if first not in met:
-        raise errors.InconsistentInfosetError(
-          f"The game has no infostate {infostate!r} of player {player}, which was compiled."
-        )
   terminal = nodes[:, MOVER] == TERMINAL
   nodes[terminal, INDEX] = rows.ravel()[nodes[terminal, INDEX]]
   return Histories(nodes, np.array(probabilities), different), deepest

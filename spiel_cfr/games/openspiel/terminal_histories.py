@@ -63,13 +63,6 @@ class TerminalHistories:
     if self._unmerged >= self._next_merge:
       self._merge()
 
-  def forget(self) -> None:
-    """Forgets everything."""
-    self._num_leaves = 0
-    self._resize(0)
-    for column in (self.new_sequences, self.new_returns, self.new_reaches):
-      column.clear()
-
   def merged(self) -> tuple[Uint32s, Float64s]:
     """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories."""
     self.collect()

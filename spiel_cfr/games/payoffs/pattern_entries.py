@@ -100,11 +100,9 @@ def find_entries(blocks: Blocks, player: int, payoffs: Float64s) -> Entries:
 def _factorize(
   tensors: Callable[[Int64s, int], Float64s], squares: Int64s
 ) -> tuple[Int64s, Float64s, Float64s]:
-  """Writes tensors as multiples of as few as possible.
+  """Writes tensors, which have so many squares of LANES * LANES each, as multiples of as few as possible.
 
-  Args:
-    tensors: returns some of them, which have the same number of squares, flat.
-    squares: how many squares of LANES * LANES each has.
+  `tensors` returns some of them, which have the same number of squares, flat.
 
   Returns:
     For each tensor, the first square of its pattern and its factor, 0 if it has nothing but zeros; and the patterns.
@@ -135,14 +133,7 @@ def _factorize(
 
 
 def _shared(squares: Float64s) -> tuple[Int64s, Float64s]:
-  """Finds squares that are alike, to keep each once.
-
-  Args:
-    squares: shape (squares, LANES * LANES).
-
-  Returns:
-    `places` and `squares` of `Entries`, the latter in order of their first use.
-  """
+  """Keeps of squares that are alike the first; returns `places` and `squares` of `Entries`, in order of first use."""
   keys = (squares.round(_DECIMALS) + 0.0).view(np.dtype((np.void, squares.itemsize * LANES**2)))
   _, first, which = np.unique(keys[:, 0], return_index=True, return_inverse=True)
   kept = np.sort(first)

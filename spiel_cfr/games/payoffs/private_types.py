@@ -11,7 +11,7 @@ from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 
-def public_states(leaf_sequences: Uint32s, player: int, num_actions: Int64s) -> Int64s:
+def public_states(leaf_sequences: Uint32s, player: int, owner: Int64s, num_infosets: int) -> Int64s:
   """Finds which infosets of a player are types in the same public state.
 
   Two are if there is a leaf with the player's last sequence at the one, and a leaf with it at the other, and all other
@@ -19,21 +19,14 @@ def public_states(leaf_sequences: Uint32s, player: int, num_actions: Int64s) -> 
   always moves again is by itself.
 
   Args:
-    leaf_sequences: shape (players, leaves), in order of discovery.
+    leaf_sequences: shape (players, leaves).
     player: whose infosets.
-    num_actions: shape (infosets,), in order of discovery.
+    owner: the infoset of each sequence, -1 for the empty one.
+    num_infosets: how many there are.
 
   Returns:
-    For each infoset, in order of discovery, the first infoset in the same public state.
+    For each infoset, the first infoset in the same public state.
   """
-  owner = np.repeat(np.arange(len(num_actions)), num_actions)
-  return public_states_of(leaf_sequences, player, np.append(-1, owner), len(num_actions))
-
-
-def public_states_of(
-  leaf_sequences: Uint32s, player: int, owner: Int64s, num_infosets: int
-) -> Int64s:
-  """Does the same for any numbering, in which `owner` is the infoset of each sequence, -1 for the empty one."""
   others = [own for index, own in enumerate(leaf_sequences) if index != player]
   classes, class_of_leaf = distinct_columns(others)
   # The empty sequence is in no infoset, and so has the highest number, whatever its leaves are with.

@@ -67,7 +67,6 @@ class SharedInfosets(NamedTuple):
   players: Uint64s
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles as a call, see `arrays.unpickled`."""
     return unpickled, (SharedInfosets, *self)
 
 
@@ -233,22 +232,11 @@ def shared_backward_pass(
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
-  """Does what `backward_pass` does, with pooled utilities for the block kernel.
+  """Does what `backward_pass` does to a player's groups, with pooled utilities for the block kernel.
 
-  Args:
-    block_kernel: what learns.
-    chooses: whether infosets are worth what they are under the strategies that the kernel chooses, level by level from
-      the deepest; or under those that it finds.
-    player: whose groups.
-    shared_infosets: see `SharedInfosets`.
-    tree: see `backward_pass`, as for all others but `shared`.
-    strategy: likewise.
-    utility: likewise; if infosets do not choose, pooled in the end.
-    shared: room for pooled utilities, if infosets choose.
-    state: likewise.
-    local: likewise.
-    parameters: likewise.
-    scratch: likewise.
+  If it `chooses`, infosets are worth what they are under the strategies that the kernel chooses, level by level from
+  the deepest, and `shared` is room for pooled utilities. Otherwise they are worth what they are under the strategies
+  that it finds, and `utility` is pooled in the end.
   """
   levels, alone = shared_infosets.levels, Tree(tree.groups, _NOWHERE, tree.scale)
   first, last = shared_infosets.players[player, 0], shared_infosets.players[player, 1]

@@ -56,7 +56,6 @@ class Tree(NamedTuple):
   scale: Uint16s = NO_SCALE
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles as a call, see `arrays.unpickled`."""
     return unpickled, (Tree, *self)
 
 
@@ -278,18 +277,11 @@ def tree_forward_pass(
   )
 
 
-@inlined
-def reach_pass(
-  begin: int,
-  end: int,
-  tree: Tree,
-  strategy: AnyFloats,
-  sequence_form: AnyFloats,
-  scratch: Scratch,
-) -> None:
+@kernel(lambda number: types.void(TREE, *[floats(number)] * 2, scratch_type(number)))
+def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
   """Turns local strategies into sequence form, nothing more."""
   groups, parent, reach = tree.groups, tree.parent, scratch.value
-  for group in range(begin, end):
+  for group in range(np.uint64(groups.shape[0])):
     first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
     actions, infoset = groups[group, 3], groups[group, 4]
     for start in range(_ZERO, total, _CHUNK):
@@ -302,14 +294,8 @@ def reach_pass(
           sequence_form[row + i] = reach[i] * strategy[row + i]
 
 
-@kernel(lambda number: types.void(TREE, *[floats(number)] * 2, scratch_type(number)))
-def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
-  """`reach_pass` over all groups."""
-  reach_pass(_ZERO, np.uint64(tree.groups.shape[0]), tree, strategy, sequence_form, scratch)
-
-
-@inlined
-def adopt_pass(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
+@kernel(lambda number: types.void(TREE, *[floats(number)] * 2))
+def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
   """Turns sequence form into local strategies; where an owner does not play to, they stay as they are."""
   groups, parent = tree.groups, tree.parent
   for group in range(np.uint64(groups.shape[0])):
@@ -321,9 +307,3 @@ def adopt_pass(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> Non
         reach = sequence_form[parent[infoset + i]]
         if reach > 0.0:
           strategy[row + i] = sequence_form[row + i] / reach
-
-
-@kernel(lambda number: types.void(TREE, *[floats(number)] * 2))
-def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
-  """`adopt_pass` over all groups."""
-  adopt_pass(tree, sequence_form, strategy)
