@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Any, Self
@@ -237,14 +238,12 @@ class CompiledGame(abc.ABC):
   def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:
     """Returns a payoff's bounds of all players, no more than the largest payoff; those of shared infosets add up."""
     result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
-    return result if self.shared_infosets is None else self._pooled(self.shared_infosets, result)
-
-  def _pooled(self, shared_infosets: SharedInfosets, numbers: Float64s) -> Float64s:
-    """Returns numbers over infosets with those of shared ones, whose utilities are pooled, replaced by their sum."""
-    result, first = pooled(shared_infosets, self.spread(numbers)), [np.zeros(0, np.int64)]
-    for treeplex in self.treeplexes:
-      first += [sequences[0] for sequences, _ in treeplex.blocks()]
-    return result[np.concatenate(first)]
+    if self.shared_infosets is None:
+      return result
+    # Utilities of shared infosets are pooled.
+    sums = pooled(self.shared_infosets, self.spread(result))
+    blocks = [tree.blocks() for tree in self.treeplexes]
+    return np.concatenate([sums[own[0]] for own, _ in itertools.chain(*blocks)])
 
   def spread(self, numbers: Float64s) -> Float64s:
     """Returns, for each sequence, the number of its infoset; shapes (infosets,) to (sequences,)."""

@@ -28,10 +28,8 @@ class HistoryWalk:
     """Goes through the tree once."""
     self._compiled, self._found = compiled, found
     nodes = found.nodes.astype(np.int64)
-    mover = nodes[:, histories.MOVER].copy()
-    mover[mover == histories.CHANCE] = CHANCE
-    mover[mover == histories.TERMINAL] = TERMINAL
-    self.mover = mover
+    # In 32 bits with a sign, chance and terminals are -1 and -2.
+    self.mover = mover = found.nodes[:, histories.MOVER].astype(np.int32).astype(np.int64)
     self.first_child, self.num_children = (
       nodes[:, histories.FIRST_CHILD],
       nodes[:, histories.CHILDREN],
@@ -58,13 +56,12 @@ class HistoryWalk:
     entries = self._compiled.to_actions(behavioral)
     result = np.ones(len(self.mover))
     place = np.arange(len(self.mover)) - self.first_child[self.parent]
-    by_chance = self.mover[self.parent] == CHANCE
-    by_chance[0] = False
-    by_player = self.mover[self.parent] >= 0
-    by_player[0] = False
+    mover = self.mover[self.parent]
+    # Nobody has moved to the root.
+    mover[0] = TERMINAL
     for moved, start, source in (
-      (by_chance, self.index, self._found.probabilities),
-      (by_player, self.entry, entries),
+      (mover == CHANCE, self.index, self._found.probabilities),
+      (mover >= 0, self.entry, entries),
     ):
       result[moved] = source[start[self.parent[moved]] + place[moved]]
     return result

@@ -21,7 +21,6 @@ from spiel_cfr import errors
 from spiel_cfr.games.openspiel.forked_child import CAN_FORK, ChildDiedError, call_in_child
 
 _PROBE_SECONDS = 10.0
-_PROBE_EXTRA_BYTES = 2 * 2**30
 _PROBE_PLAYOUTS = 3
 _PROBE_MOVES = 500
 
@@ -198,9 +197,7 @@ def _probe(string: str, names_infostates: bool) -> None:
   )
   takes = f"{name} takes {', '.join(kinds) or 'no parameters'}."
   try:
-    fault = call_in_child(
-      lambda: _fault_of(string, names_infostates), _PROBE_SECONDS, _PROBE_EXTRA_BYTES
-    )
+    fault = call_in_child(lambda: _fault_of(string, names_infostates), _PROBE_SECONDS)
   except ChildDiedError as died:
     fault = f"it {died} when it is loaded and played on trial"
   if isinstance(fault, errors.UnsupportedGameError):

@@ -32,7 +32,6 @@ from spiel_cfr._numba.arrays import (
   Uint32s,
   Uint64s,
   floats,
-  require,
   tuple_type,
   unpickled,
 )
@@ -197,11 +196,6 @@ class Payoff(abc.ABC):
     Norms are Euclidean.
     """
     return utility_bounds.sensitivity(self.leaves(player))
-
-
-def check_sequences(sequences: Any, tree: Treeplex) -> None:
-  """Raises ValueError unless all are sequences of a player's treeplex."""
-  require((sequences >= tree.root) & (sequences < tree.end), "leaves are in treeplexes")
 
 
 def rows_of(arrays: PayoffArrays, player: int) -> tuple[Int64s, Int64s, int]:
