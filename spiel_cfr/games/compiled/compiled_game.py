@@ -217,10 +217,7 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
-    """D: no counterfactual utility at an infoset is larger, whatever anybody plays; shape (infosets,).
-
-    From `Payoff.infoset_bounds`, or the largest payoff where that is less.
-    """
+    """D: no counterfactual utility is larger at an infoset: `Payoff.infoset_bounds`, or the largest payoff if less."""
     payoff = self._bounding_payoff
     bounds = [payoff.infoset_bounds(self.treeplexes, player) for player in range(self.num_players)]
     return self._per_infoset(bounds)
@@ -228,11 +225,8 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def scale(self) -> Uint16s:
     """`Block.scale` of all infosets: from `Payoff.infoset_scales`, or the largest payoff where that is less."""
-    # In the form that iterations read, whose kernel is compiled anyway.
-    whole = self.partition is None
-    payoff = self.every_infoset.payoff if whole else self._bounding_payoff
-    players = range(self.num_players)
-    scales = [payoff.infoset_scales(self.treeplexes, player) for player in players]
+    payoff = self._bounding_payoff
+    scales = [payoff.infoset_scales(self.treeplexes, player) for player in range(self.num_players)]
     return as_scale(self._per_infoset(scales))
 
   def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:

@@ -6,8 +6,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel import histories
-from spiel_cfr.games.openspiel.histories import Histories
+from spiel_cfr.games.openspiel.histories import MOVER, Histories
 
 # Movers that are no players, and what is in place of an index where there is none.
 CHANCE, TERMINAL = -1, -2
@@ -27,16 +26,11 @@ class HistoryWalk:
   def __init__(self, compiled: CompiledGame, found: Histories) -> None:
     """Goes through the tree once."""
     self._compiled, self._found = compiled, found
-    nodes = found.nodes.astype(np.int64)
     # In 32 bits with a sign, chance and terminals are -1 and -2.
-    self.mover = mover = found.nodes[:, histories.MOVER].astype(np.int32).astype(np.int64)
-    self.first_child, self.num_children = (
-      nodes[:, histories.FIRST_CHILD],
-      nodes[:, histories.CHILDREN],
-    )
-    self.index = nodes[:, histories.INDEX]
+    self.mover = mover = found.nodes[:, MOVER].astype(np.int32).astype(np.int64)
+    _, self.index, self.first_child, self.num_children = found.nodes.astype(np.int64).T
     self.entry = np.where(mover >= 0, self.index - compiled.num_players, NONE)
-    self.parent = np.zeros(len(nodes), np.int64)
+    self.parent = np.zeros(len(mover), np.int64)
     self.levels = list(self._levels())
 
   def _levels(self) -> Iterator[Int64s]:

@@ -1,10 +1,8 @@
 """Games cut into a trunk and subtrees that meet in the trunk only, and how to go through them.
 
-Big games fit neither a cache nor, with all arrays that a solver works on, the memory. Where chance splits a game into
-many subtrees, a solver can go through them one at a time with the same small workspace, or through several at once.
-
-What several threads leave at the trunk is added in the order of the subtrees, whoever computed it, so that results
-don't depend on the number of threads.
+Where chance splits a game into many subtrees, a solver can go through them one at a time with the same small workspace,
+or through several at once. What several threads leave at the trunk is added in the order of the subtrees, whoever
+computed it, so that results don't depend on the number of threads.
 """
 
 import concurrent.futures

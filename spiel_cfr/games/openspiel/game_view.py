@@ -113,9 +113,8 @@ class GameView:
 
     That is the game itself, or where the view leaves something out or names infostates, a `RestrictedGame`.
     """
-    changes = (self.action_filter, self._infostate, self._returns)
-    is_changed = any(each is not None for each in changes) or self.possible_only
-    return RestrictedGame(self) if is_changed else self.game
+    changes = (self.action_filter, self._infostate, self._returns, self.possible_only or None)
+    return RestrictedGame(self) if any(each is not None for each in changes) else self.game
 
   def first_states(self, infostates: Sequence[Sequence[str]]) -> list[Any]:
     """Walks the game until a state of every infoset is found: the first in the order of histories, as in OpenSpiel.

@@ -61,9 +61,9 @@ def compile_histories(
 
   Args:
     view: the game.
-    infostates: each player's, as it was compiled.
-    actions: each player's legal actions, infoset by infoset, in one flat array.
-    num_actions: shape (infosets,) per player.
+    infostates: of `CompiledGame`, as are `actions` and `num_actions`.
+    actions: see there.
+    num_actions: see there.
     max_nodes: how many histories the game may have.
     entries: the entry of each action of each infoset, all players' end to end; those of an infoset are in a row, in any
       order. By default, every action has its own.

@@ -25,12 +25,7 @@ from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._numba.simd import LANES, full, gather, load, scatter
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
-from spiel_cfr.games.payoffs.payoff import (
-  Payoff,
-  PayoffArrays,
-  gradient_signature,
-  rows_of,
-)
+from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, gradient_signature, rows_of
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 

@@ -20,21 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from spiel_cfr._numba.arrays import (
-  COUNT,
-  COUNT_TABLE,
-  INDEX_TABLE,
-  INDICES,
-  LINE,
-  AnyFloats,
-  Float64s,
-  Int64s,
-  Uint32s,
-  Uint64s,
-  floats,
-  tuple_type,
-  unpickled,
-)
+from spiel_cfr._numba import arrays as kernel_types
+from spiel_cfr._numba.arrays import LINE, AnyFloats, Float64s, Int64s, Uint32s, Uint64s, unpickled
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
@@ -79,9 +66,16 @@ class PayoffArrays(NamedTuple):
 
 def payoff_arrays_type(number: Any) -> Any:
   """Returns the numba type of a payoff's arrays in a precision."""
-  numbers = floats(number)
-  return tuple_type(
-    PayoffArrays, COUNT_TABLE, COUNT_TABLE, INDICES, INDEX_TABLE, numbers, numbers, INDICES
+  numbers = kernel_types.floats(number)
+  return kernel_types.tuple_type(
+    PayoffArrays,
+    kernel_types.COUNT_TABLE,
+    kernel_types.COUNT_TABLE,
+    kernel_types.INDICES,
+    kernel_types.INDEX_TABLE,
+    numbers,
+    numbers,
+    kernel_types.INDICES,
   )
 
 
@@ -91,7 +85,12 @@ def gradient_signature(number: Any) -> Any:
   (player, arrays, sequence_form, utility): writes the gradient of `player` into `utility` at all of that player's
   sequences, given everybody's sequence-form strategies; padding may become zero.
   """
-  return types.void(COUNT, payoff_arrays_type(number), floats(number), floats(number))
+  return types.void(
+    kernel_types.COUNT,
+    payoff_arrays_type(number),
+    kernel_types.floats(number),
+    kernel_types.floats(number),
+  )
 
 
 class Payoff(abc.ABC):

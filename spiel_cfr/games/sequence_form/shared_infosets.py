@@ -60,22 +60,14 @@ class SharedInfosets(NamedTuple):
 SHARED_INFOSETS = arrays.tuple_type(
   SharedInfosets, arrays.INDICES, arrays.INDICES, arrays.COUNT_TABLE, arrays.COUNT_TABLE
 )
-NO_SHARED_INFOSETS = SharedInfosets(
-  np.zeros(0, np.uint32),
-  np.zeros(1, np.uint32),
-  np.zeros((0, 4), np.uint64),
-  np.zeros((0, 2), np.uint64),
-)
 # In place of `Tree.parent`: what is pooled goes no further up.
 _NOWHERE = np.zeros(0, np.uint32)
 
 
 def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedInfosets:
-  """Puts sequences that share in sets.
+  """Puts sequences that share in sets, given each player's `Treeplex.groups`, or those of a part of it.
 
-  Args:
-    groups: each player's `Treeplex.groups`, or those of a part of it.
-    bucket: shape (sequences,): those of one player with the same number share; negative ones are alone.
+  `bucket` has shape (sequences,): those of one player with the same number share; negative ones are alone.
   """
   levels: list[tuple[int, int, int, int]] = []
   players: list[tuple[int, int]] = []
@@ -112,6 +104,9 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
     np.array(levels, np.uint64).reshape(-1, 4),
     np.array(players, np.uint64).reshape(-1, 2),
   )
+
+
+NO_SHARED_INFOSETS = build_shared_infosets([], np.zeros(0, np.int64))
 
 
 def spans_depths(shared_infosets: SharedInfosets, groups: Uint64s) -> bool:
