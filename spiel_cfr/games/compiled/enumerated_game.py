@@ -135,6 +135,7 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def digest(self) -> str:
+    """Of what a file keeps, but for the name of the game."""
     header, arrays = self._contents
     del header["game_string"]  # The same game can be named in several ways.
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())

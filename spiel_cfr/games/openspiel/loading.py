@@ -185,12 +185,6 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
 
 def _probe(string: str, names_infostates: bool) -> None:
   """Loads and plays a game in a forked child; raises what was found there, or how the child died."""
-  name = string.partition("(")[0]
-  specification = _game_types()[name].parameter_specification.items()
-  kinds = (
-    f"{key} ({'game' if value == {} else type(value).__name__})" for key, value in specification
-  )
-  takes = f"{name} takes {', '.join(kinds) or 'no parameters'}."
   try:
     fault = call_in_child(lambda: _fault_of(string, names_infostates), _PROBE_SECONDS)
   except ChildDiedError as died:
@@ -198,6 +192,12 @@ def _probe(string: str, names_infostates: bool) -> None:
   if isinstance(fault, errors.UnsupportedGameError):
     raise fault
   if fault:
+    name = string.partition("(")[0]
+    specification = _game_types()[name].parameter_specification.items()
+    kinds = (
+      f"{key} ({'game' if value == {} else type(value).__name__})" for key, value in specification
+    )
+    takes = f"{name} takes {', '.join(kinds) or 'no parameters'}."
     raise errors.GameParameterError(f"{_shorten(string)} can't be played: {fault}. {takes}")
 
 

@@ -7,8 +7,6 @@ x_p is, at each sequence s of p,
 
 where a leaf is one tuple of last sequences, and its payoff the sum over the histories that end with it of chance's
 probability times the return. A solver needs nothing else of the game's histories.
-
-Each form of payoffs is a class with its kernel, what builds it, its leaves and its bounds.
 """
 
 import abc
