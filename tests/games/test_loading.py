@@ -276,9 +276,13 @@ def test_loads_from_several_threads():
     ("blackjack", errors.SinglePlayerGameError, "one player"),
     ("pathfinding", errors.SinglePlayerGameError, "one player"),
     ("coop_to_1p(game=tiny_hanabi())", errors.SinglePlayerGameError, "one player"),
-    ("breakthrough", errors.NoInformationStateError, "observation strings only"),
-    ("markov_soccer", errors.NoInformationStateError, "observation strings only"),
-    ("python_iterated_prisoners_dilemma", errors.NoInformationStateError, "no strings at all"),
+    ("breakthrough", errors.NoInformationStateError, "no information state strings"),
+    ("markov_soccer", errors.NoInformationStateError, "no information state strings"),
+    (
+      "python_iterated_prisoners_dilemma",
+      errors.NoInformationStateError,
+      "no information state strings",
+    ),
   ],
 )
 def test_unsupported_kind(string, error, message):

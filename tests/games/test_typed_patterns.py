@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import unittest.mock
+from types import SimpleNamespace
 
 import numpy as np
 import pyspiel
@@ -178,7 +179,8 @@ def test_leaf_rows_are_sums_over_leaves(num_others, longest):
     rng.shuffle(own)
     others = rng.integers(0, bounds[-1][1], (num_others, len(own))).astype(np.uint32)
     listed.append(Leaves(own.astype(np.uint32), others, rng.normal(size=len(own))))
-  payoff, sequence = LeafRows.of_leaves(listed, bounds), rng.random(bounds[-1][1])
+  trees = [SimpleNamespace(root=root, end=end) for root, end in bounds]
+  payoff, sequence = LeafRows.of_leaves(listed, trees), rng.random(bounds[-1][1])
   for player, ((root, end), leaves) in enumerate(zip(bounds, listed, strict=True)):
     expected, found = np.full((2, len(sequence)), 7.0)
     expected[root:end] = 0.0

@@ -55,11 +55,11 @@ class LeafTable(NamedTuple):
   def payoff(self, treeplexes: Sequence[Treeplex], wanted: Bools) -> LeafRows:
     """Returns the payoffs of some leaves; `wanted` is of shape (leaves,)."""
     own = np.repeat(np.arange(len(self.starts) - 1, dtype=np.uint32), np.diff(self.starts))
-    leaves, bounds = [], [(tree.root, tree.end) for tree in treeplexes]
-    for root, end in bounds:
-      some = np.flatnonzero(wanted & (own >= root) & (own < end))
+    leaves = []
+    for tree in treeplexes:
+      some = np.flatnonzero(wanted & (own >= tree.root) & (own < tree.end))
       leaves.append(Leaves(own[some], self.others[None, some], self.values[some]))
-    return LeafRows.of_leaves(leaves, bounds)
+    return LeafRows.of_leaves(leaves, treeplexes)
 
 
 def all_leaves(game: EnumeratedGame) -> LeafTable:
@@ -298,7 +298,7 @@ def compact(game: EnumeratedGame, leaves: LeafTable, pruned: Bools) -> Compacted
     owners, of_others = np.repeat(place[places], own_counts), place[left_others[None, first:last]]
     taken.append(Leaves(owners, of_others, left_values[first:last]))
     first = last
-  payoff = LeafRows.of_leaves(taken, [(part.root, part.end) for part in treeplexes])
+  payoff = LeafRows.of_leaves(taken, treeplexes)
   sequences = sequences[: int(numbers[3])]
   return Compacted(
     game=game.with_payoff(payoff, treeplexes=tuple(treeplexes)),

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Any, Self
@@ -229,10 +230,7 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
-    """D: no counterfactual utility at an infoset is larger, whatever anybody plays; shape (infosets,).
-
-    From `Payoff.infoset_bounds`, or the largest payoff where that is less.
-    """
+    """D: no counterfactual utility is larger at an infoset: `Payoff.infoset_bounds`, or the largest payoff if less."""
     payoff = self._bounding_payoff
     bounds = [payoff.infoset_bounds(self.treeplexes, player) for player in range(self.num_players)]
     return self._per_infoset(bounds)
@@ -240,11 +238,8 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def scale(self) -> Uint16s:
     """`Block.scale` of all infosets: from `Payoff.infoset_scales`, or the largest payoff where that is less."""
-    # In the form that iterations read, whose kernel is compiled anyway.
-    whole = self.partition is None
-    payoff = self.every_infoset.payoff if whole else self._bounding_payoff
-    players = range(self.num_players)
-    scales = [payoff.infoset_scales(self.treeplexes, player) for player in players]
+    payoff = self._bounding_payoff
+    scales = [payoff.infoset_scales(self.treeplexes, player) for player in range(self.num_players)]
     return as_scale(self._per_infoset(scales))
 
   def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:
@@ -252,10 +247,10 @@ class CompiledGame(abc.ABC):
     result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
     if self.shared_infosets is None:
       return result
-    sums, first = pooled(self.shared_infosets, self.spread(result)), [np.zeros(0, np.int64)]
-    for treeplex in self.treeplexes:
-      first += [sequences[0] for sequences, _ in treeplex.blocks()]
-    return sums[np.concatenate(first)]
+    # Utilities of shared infosets are pooled.
+    sums = pooled(self.shared_infosets, self.spread(result))
+    blocks = [tree.blocks() for tree in self.treeplexes]
+    return np.concatenate([sums[own[0]] for own, _ in itertools.chain(*blocks)])
 
   def spread(self, numbers: Float64s) -> Float64s:
     """Returns, for each sequence, the number of its infoset; shapes (infosets,) to (sequences,)."""

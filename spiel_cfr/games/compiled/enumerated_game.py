@@ -159,6 +159,7 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def digest(self) -> str:
+    """Of what a file keeps, but for the name of the game; of an abstraction, of its original game and map."""
     if self._map is not None:
       return self._map.digest(self.original.digest)
     header, arrays = self._contents

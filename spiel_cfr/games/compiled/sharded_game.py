@@ -23,8 +23,7 @@ def shard(
   what the sequences of the trunk are worth, which is added in the order of the subtrees: the same bits for any number
   of shards, processes and threads. See docs/sharding.md.
 
-  Each process remembers what there is in its subtrees. This process has a copy from the last barrier, and the reach
-  probabilities since: if a process is killed, another one takes the copy and does the updates since then again.
+  If a process is killed, another one takes what it remembered at the last barrier, and does the updates since again.
 
   Args:
     game: a game in parts, see `compile_public_game`.

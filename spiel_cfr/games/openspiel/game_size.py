@@ -145,17 +145,9 @@ def _in_words(number: float) -> str:
 
 
 class Watch:
-  """Watches a walk. `close` it at its end."""
+  """Watches a walk, which may have `max_nodes` states and take `max_bytes` more memory. `close` it at its end."""
 
   def __init__(self, view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> None:
-    """Starts the clock.
-
-    Args:
-      view: the game that is walked.
-      max_nodes: how many states it may have.
-      max_bytes: how much the resident memory of the process may grow.
-      progress: whether to show a bar.
-    """
     self._view = view
     self._max_nodes, self._max_bytes = max_nodes, max_bytes
     self._bytes_before = memory.resident_bytes()

@@ -41,15 +41,18 @@ class GameView:
 
   Attributes:
     game: the game, as `loading.load_game` returns it.
-    action_filter: which legal actions of players are kept; None keeps all.
+    action_filter: takes a state and its legal actions, returns those to keep, the same at all states of an infoset;
+      None keeps all.
     possible_only: whether chance outcomes of probability 0 are left out: in endgames of `universal_poker`, which list
       every deal, and OpenSpiel does not go on from an impossible one.
     num_players: how many players there are.
-    infostate: takes a state at which a player is to move; returns the name of that player's infoset.
+    infostate: takes a state at which a player is to move; returns the name of that player's infoset. The argument is
+      a function of state and player, or "history" for the player's own observations and actions in order; by default,
+      names are OpenSpiel's `information_state_string`.
     legal_actions: takes a state at which a player is to move; returns the kept actions in ascending order. Raises
       ArgumentError if the filter keeps no action, or one that is not legal, or one twice.
     chance_outcomes: takes a chance node; returns (action, probability) pairs.
-    returns: takes a terminal state; returns the return of each player.
+    returns: takes a terminal state; returns the return of each player, by default what OpenSpiel says.
   """
 
   def __init__(
@@ -60,16 +63,6 @@ class GameView:
     infostate: Infostates | None = None,
     returns: ReturnsFunction | None = None,
   ) -> None:
-    """Makes the view.
-
-    Args:
-      game: a sequential game.
-      action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
-        states of an infoset.
-      infostate: how infostates are named: a function of a state and the player who is to move, or "history" for the
-        player's own observations and actions in order; by default, by OpenSpiel's `information_state_string`.
-      returns: what terminal states are worth; by default, what OpenSpiel says.
-    """
     self.game = game
     self.action_filter = action_filter
     self.possible_only = loading.is_endgame(game)
@@ -120,9 +113,8 @@ class GameView:
 
     That is the game itself, or where the view leaves something out or names infostates, a `RestrictedGame`.
     """
-    changes = (self.action_filter, self._infostate, self._returns)
-    is_changed = any(each is not None for each in changes) or self.possible_only
-    return RestrictedGame(self) if is_changed else self.game
+    changes = (self.action_filter, self._infostate, self._returns, self.possible_only or None)
+    return RestrictedGame(self) if any(each is not None for each in changes) else self.game
 
   def first_states(self, infostates: Sequence[Sequence[str]]) -> list[Any]:
     """Walks the game until a state of every infoset is found: the first in the order of histories, as in OpenSpiel.
@@ -173,7 +165,9 @@ class GameView:
     if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
       mover = state.current_player() if player is None else player
       if self.action_filter is None and self._infostate is None:
-        return turn_based_infostate(state, mover), state.legal_actions(mover)
+        # What OpenSpiel's turn-based version of the game calls it.
+        infostate = f"Current player: {mover}\n{state.information_state_string(mover)}"
+        return infostate, state.legal_actions(mover)
       state = self._in_turns(state, mover)
     return self.infostate(state), self.legal_actions(state)
 
@@ -210,7 +204,20 @@ class GameView:
     return result
 
   def _kept_actions(self, state: Any) -> list[int]:
-    return kept_actions(self.action_filter, state, self._all_actions(state))
+    legal = self._all_actions(state)
+    kept: Any = self.action_filter(state, list(legal)) if self.action_filter else legal
+    try:
+      kept = list(kept)
+      chosen = set(kept)
+      is_fine = 0 < len(chosen) == len(kept) and chosen <= set(legal)
+    except TypeError:  # It can't be gone through, or what is in it can't be compared.
+      is_fine = False
+    if not is_fine:
+      raise errors.ArgumentError(
+        f"The action filter turns the legal actions {legal} after the history "
+        f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
+      )
+    return sorted(action for action in legal if action in chosen)
 
   def _possible_outcomes(self, state: Any) -> list[tuple[int, float]]:
     # An endgame lists a million deals at its root.
@@ -224,11 +231,6 @@ class GameView:
     return [outcome for outcome in self._all_outcomes(root) if outcome[1] > 0]
 
 
-def turn_based_infostate(state: Any, player: int) -> str:
-  """Returns what a state of a game with simultaneous moves is called in OpenSpiel's turn-based version of it."""
-  return f"Current player: {player}\n{state.information_state_string(player)}"
-
-
 def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
   """Returns a method as a function of a state.
 
@@ -240,29 +242,6 @@ def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
   # What pybind11 wraps, a function of C, is faster still.
   inner: Callable[[Any], Any] = getattr(function, "__func__", function)
   return inner
-
-
-def kept_actions(action_filter: ActionFilter | None, state: Any, legal: list[int]) -> list[int]:
-  """Returns the actions that a filter keeps, in ascending order.
-
-  Raises:
-    ArgumentError: the filter keeps no action, or one that is not legal, or one twice.
-  """
-  if action_filter is None:
-    return legal
-  kept: Any = action_filter(state, list(legal))
-  try:
-    kept = list(kept)
-    chosen = set(kept)
-    is_fine = 0 < len(chosen) == len(kept) and chosen <= set(legal)
-  except TypeError:  # It can't be gone through, or what is in it can't be compared.
-    is_fine = False
-  if not is_fine:
-    raise errors.ArgumentError(
-      f"The action filter turns the legal actions {legal} after the history "
-      f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
-    )
-  return sorted(action for action in legal if action in chosen)
 
 
 class RestrictedGame:

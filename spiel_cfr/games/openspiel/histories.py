@@ -11,16 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import (
-  FLOAT_TABLE,
-  FLOATS,
-  INDEX_TABLE,
-  Float64s,
-  Int64s,
-  Uint32s,
-  tuple_type,
-  unpickled,
-)
+from spiel_cfr._numba import arrays
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
   chance_outcomes,
@@ -51,10 +43,10 @@ class Histories(NamedTuple):
   returns: Float64s
 
   def __reduce__(self) -> tuple[Any, ...]:
-    return unpickled, (Histories, *self)
+    return arrays.unpickled, (Histories, *self)
 
 
-HISTORIES = tuple_type(Histories, INDEX_TABLE, FLOATS, FLOAT_TABLE)
+HISTORIES = arrays.tuple_type(Histories, arrays.INDEX_TABLE, arrays.FLOATS, arrays.FLOAT_TABLE)
 
 
 def compile_histories(
@@ -69,9 +61,9 @@ def compile_histories(
 
   Args:
     view: the game.
-    infostates: each player's, as it was compiled.
-    actions: each player's legal actions, infoset by infoset, in one flat array.
-    num_actions: shape (infosets,) per player.
+    infostates: of `CompiledGame`, as are `actions` and `num_actions`.
+    actions: see there.
+    num_actions: see there.
     max_nodes: how many histories the game may have.
     entries: the entry of each action of each infoset, all players' end to end; those of an infoset are in a row, in any
       order. By default, every action has its own.

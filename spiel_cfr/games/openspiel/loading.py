@@ -21,7 +21,6 @@ from spiel_cfr import errors
 from spiel_cfr.games.openspiel.forked_child import CAN_FORK, ChildDiedError, call_in_child
 
 _PROBE_SECONDS = 10.0
-_PROBE_EXTRA_BYTES = 2 * 2**30
 _PROBE_PLAYOUTS = 3
 _PROBE_MOVES = 500
 
@@ -148,14 +147,9 @@ def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
   if game.num_players() == 1:
     raise errors.SinglePlayerGameError(f"{name} has one player; two or more are needed")
   if names_infostates and not game_type.provides_information_state_string:
-    has, history = (
-      ("observation strings only, which may forget", 'infostate="history", or with ')
-      if game_type.provides_observation_string
-      else ("no strings at all", "")
-    )
     raise errors.NoInformationStateError(
-      f"{name} has {has}; infosets are told apart by information state strings. Call compile_game with "
-      f"{history}a function of state and player as infostate, and give any solver what it returns."
+      f"{name} has no information state strings, by which infosets are told apart. Call compile_game with "
+      'infostate="history", or with a function of state and player, and give any solver what it returns.'
     )
   if name == "universal_poker":
     check_pot(game)
@@ -191,21 +185,19 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
 
 def _probe(string: str, names_infostates: bool) -> None:
   """Loads and plays a game in a forked child; raises what was found there, or how the child died."""
-  name = string.partition("(")[0]
-  specification = _game_types()[name].parameter_specification.items()
-  kinds = (
-    f"{key} ({'game' if value == {} else type(value).__name__})" for key, value in specification
-  )
-  takes = f"{name} takes {', '.join(kinds) or 'no parameters'}."
   try:
-    fault = call_in_child(
-      lambda: _fault_of(string, names_infostates), _PROBE_SECONDS, _PROBE_EXTRA_BYTES
-    )
+    fault = call_in_child(lambda: _fault_of(string, names_infostates), _PROBE_SECONDS)
   except ChildDiedError as died:
     fault = f"it {died} when it is loaded and played on trial"
   if isinstance(fault, errors.UnsupportedGameError):
     raise fault
   if fault:
+    name = string.partition("(")[0]
+    specification = _game_types()[name].parameter_specification.items()
+    kinds = (
+      f"{key} ({'game' if value == {} else type(value).__name__})" for key, value in specification
+    )
+    takes = f"{name} takes {', '.join(kinds) or 'no parameters'}."
     raise errors.GameParameterError(f"{_shorten(string)} can't be played: {fault}. {takes}")
 
 

@@ -51,7 +51,8 @@ class TerminalHistories:
     flat = itertools.chain.from_iterable(self.new_returns)
     returns = np.fromiter(flat, np.float64, count * self.num_players).reshape(shape)
     self._note_returns(returns)
-    self._make_room(self._num_leaves + count)
+    if self._num_leaves + count > len(self._payoffs):
+      self._resize((self._num_leaves + count) * 17 // 16)
     new = slice(self._num_leaves, self._num_leaves + count)
     self._sequences[new] = sequences
     self._payoffs[new] = returns * np.array(self.new_reaches)[:, None]
@@ -69,10 +70,6 @@ class TerminalHistories:
     self._merge()
     self._resize(self._num_leaves)
     return self._sequences.T, self._payoffs
-
-  def _make_room(self, length: int) -> None:
-    if length > len(self._payoffs):
-      self._resize(length + length // 16)
 
   def _resize(self, length: int) -> None:
     # In place, where a new array and the old one would be there at the same time.

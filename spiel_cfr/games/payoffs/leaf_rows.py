@@ -18,19 +18,14 @@ from spiel_cfr._numba.arrays import (
   Int64s,
   Uint32s,
   borrowed,
+  require,
   require_array,
 )
 from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._numba.simd import LANES, full, gather, load, scatter
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
-from spiel_cfr.games.payoffs.payoff import (
-  Payoff,
-  PayoffArrays,
-  check_sequences,
-  gradient_signature,
-  rows_of,
-)
+from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, gradient_signature, rows_of
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
@@ -49,12 +44,8 @@ def _sum_rows(
   for own in range(players[player, column.ROOT], players[player, column.END]):
     utility[own] = 0.0
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
-    first, end, leaf = (
-      runs[run, column.FIRST_ROW],
-      runs[run, column.END_ROW],
-      runs[run, column.FIRST_ENTRY],
-    )
-    length = runs[run, column.LENGTH]
+    first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
+    leaf, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
     if runs[run, column.SIDE_BY_SIDE] == _ONE:
       for row in range(first, end):
         total = 0.0
@@ -113,17 +104,15 @@ class LeafRows(Payoff):
       leaves_of(player, leaf_sequences, leaf_payoffs, leaf_payoffs[:, player] != 0)
       for player in range(len(treeplexes))
     ]
-    return cls.of_leaves(leaves, [(tree.root, tree.end) for tree in treeplexes])
+    return cls.of_leaves(leaves, treeplexes)
 
   @classmethod
-  def of_leaves(cls, leaves: Sequence[Leaves], bounds: Sequence[tuple[int, int]]) -> "LeafRows":
-    """Builds it from each player's leaves, given each player's root and one past its last sequence.
-
-    Leaves of one sequence are summed in the order in which they are listed.
-    """
+  def of_leaves(cls, leaves: Sequence[Leaves], treeplexes: Sequence[Treeplex]) -> "LeafRows":
+    """Builds it from each player's leaves. Those of one sequence are summed in the order in which they are listed."""
     players, all_runs, all_rows, others, values = [], [], [], [], []
     num_rows = num_leaves = num_runs = 0
-    for (root, end), (sequences, of_others, payoffs) in zip(bounds, leaves, strict=True):
+    for tree, (sequences, of_others, payoffs) in zip(treeplexes, leaves, strict=True):
+      root, end = tree.root, tree.end
       own = sequences.astype(np.int64) - root
       if (own[1:] < own[:-1]).any():
         order = np.argsort(own, kind="stable")
@@ -168,9 +157,10 @@ class LeafRows(Payoff):
       require_array(own, "own", np.uint32, len(values))
       require_array(others, "others", np.uint32, num_players - 1, len(values))
       for shift, sequences in enumerate([own, *others]):
-        check_sequences(sequences, treeplexes[(player + shift) % num_players])
+        tree = treeplexes[(player + shift) % num_players]
+        require((sequences >= tree.root) & (sequences < tree.end), "leaves are in treeplexes")
       leaves.append(Leaves(own, others, values))
-    return cls.of_leaves(leaves, [(tree.root, tree.end) for tree in treeplexes])
+    return cls.of_leaves(leaves, treeplexes)
 
   def leaves(self, player: int) -> Leaves:
     """Lists them by the player's sequence."""

@@ -7,8 +7,6 @@ x_p is, at each sequence s of p,
 
 where a leaf is one tuple of last sequences, and its payoff the sum over the histories that end with it of chance's
 probability times the return. A solver needs nothing else of the game's histories.
-
-Each form of payoffs is a class with its kernel, what builds it, its leaves and its bounds.
 """
 
 import abc
@@ -20,22 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from spiel_cfr._numba.arrays import (
-  COUNT,
-  COUNT_TABLE,
-  INDEX_TABLE,
-  INDICES,
-  LINE,
-  AnyFloats,
-  Float64s,
-  Int64s,
-  Uint32s,
-  Uint64s,
-  floats,
-  require,
-  tuple_type,
-  unpickled,
-)
+from spiel_cfr._numba import arrays as kernel_types
+from spiel_cfr._numba.arrays import LINE, AnyFloats, Float64s, Int64s, Uint32s, Uint64s, unpickled
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
@@ -80,9 +64,16 @@ class PayoffArrays(NamedTuple):
 
 def payoff_arrays_type(number: Any) -> Any:
   """Returns the numba type of a payoff's arrays in a precision."""
-  numbers = floats(number)
-  return tuple_type(
-    PayoffArrays, COUNT_TABLE, COUNT_TABLE, INDICES, INDEX_TABLE, numbers, numbers, INDICES
+  numbers = kernel_types.floats(number)
+  return kernel_types.tuple_type(
+    PayoffArrays,
+    kernel_types.COUNT_TABLE,
+    kernel_types.COUNT_TABLE,
+    kernel_types.INDICES,
+    kernel_types.INDEX_TABLE,
+    numbers,
+    numbers,
+    kernel_types.INDICES,
   )
 
 
@@ -92,7 +83,12 @@ def gradient_signature(number: Any) -> Any:
   (player, arrays, sequence_form, utility): writes the gradient of `player` into `utility` at all of that player's
   sequences, given everybody's sequence-form strategies; padding may become zero.
   """
-  return types.void(COUNT, payoff_arrays_type(number), floats(number), floats(number))
+  return types.void(
+    kernel_types.COUNT,
+    payoff_arrays_type(number),
+    kernel_types.floats(number),
+    kernel_types.floats(number),
+  )
 
 
 class Payoff(abc.ABC):
@@ -197,11 +193,6 @@ class Payoff(abc.ABC):
     Norms are Euclidean.
     """
     return utility_bounds.sensitivity(self.leaves(player))
-
-
-def check_sequences(sequences: Any, tree: Treeplex) -> None:
-  """Raises ValueError unless all are sequences of a player's treeplex."""
-  require((sequences >= tree.root) & (sequences < tree.end), "leaves are in treeplexes")
 
 
 def rows_of(arrays: PayoffArrays, player: int) -> tuple[Int64s, Int64s, int]:

@@ -94,16 +94,9 @@ def two_player_gradient(
   players, runs, rows = arrays.players, arrays.runs, arrays.rows
   others, values = arrays.others, arrays.values
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
-    first, end, entry = (
-      runs[run, column.FIRST_ROW],
-      runs[run, column.END_ROW],
-      runs[run, column.FIRST_ENTRY],
-    )
-    length, types_, width = (
-      runs[run, column.LENGTH],
-      runs[run, column.TYPES],
-      runs[run, column.WIDTH],
-    )
+    first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
+    entry, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
+    types_, width = runs[run, column.TYPES], runs[run, column.WIDTH]
     # With the length known to the compiler there is no inner loop, and patterns stay in registers.
     if length == _ONE:
       _sum_alike(_ONE, (first, end, entry, types_, width), arrays, sequence_form, utility)

@@ -16,21 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import (
-  Bools,
-  Float64s,
-  Int64s,
-  aligned,
-  require,
-  require_array,
-  spread,
-)
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, aligned, require, require_array, spread
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
-from spiel_cfr.games.payoffs.pattern_entries import find_entries
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, rows_of
-from spiel_cfr.games.payoffs.private_types import Blocks
+from spiel_cfr.games.payoffs.private_types import Blocks, find_entries
 from spiel_cfr.games.payoffs.typed_gradient import several_player_gradient, two_player_gradient
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
