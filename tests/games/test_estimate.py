@@ -52,7 +52,16 @@ def test_one_line():
   assert 0.1 * 2**20 < found.bytes < 10 * 2**20
 
 
-@pytest.mark.parametrize("name", ["bargaining", "connect_four", "chess", "phantom_ttt"])
+@pytest.mark.parametrize(
+  "name",
+  [
+    "bargaining",
+    *(
+      pytest.param(name, marks=pytest.mark.slow)
+      for name in ("connect_four", "chess", "phantom_ttt")
+    ),
+  ],
+)
 def test_hopeless_games_are_refused_at_once(name):
   spiel_cfr.games.load_game(name)
   with pytest.raises(errors.GameTooLargeError, match="far too large") as caught:
