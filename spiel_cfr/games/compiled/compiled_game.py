@@ -13,6 +13,7 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, spread
+from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled import abstraction_map
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
@@ -215,7 +216,8 @@ class CompiledGame(abc.ABC):
 
   def infostate(self, player: int, place: int) -> str:
     """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""
-    own = self.infosets[player]
+    own = self.infosets[arguments.integer(player, "player", 0, self.num_players - 1)]
+    place = arguments.integer(place, "place", 0, len(own.infostates) - 1)
     return own.infostates[int(np.flatnonzero(own.position == place)[0])]
 
   @property
@@ -345,7 +347,6 @@ class CompiledGame(abc.ABC):
     return f"<{type(self).__name__} {self}>"
 
   def __copy__(self) -> "CompiledGame":
-    # Nobody changes it.
     return self
 
   def __deepcopy__(self, memo: Any) -> "CompiledGame":

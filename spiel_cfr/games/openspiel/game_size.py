@@ -134,8 +134,7 @@ def _at_least(samples: Float64s) -> float:
 def _num_classes(met: collections.Counter[str]) -> float:
   """Estimates how many classes there are, given how often those have been met that have."""
   times = collections.Counter(met.values())
-  once, twice = times[1], times[2]
-  return len(met) + (once**2 / (2 * twice) if twice else once * (once - 1) / 2)
+  return len(met) + (times[1] ** 2 / (2 * times[2]) if times[2] else math.comb(times[1], 2))
 
 
 def _in_words(number: float) -> str:

@@ -23,9 +23,6 @@ InfostateFunction: TypeAlias = Callable[[Any, int], str]
 Infostates: TypeAlias = InfostateFunction | Literal["history"]
 # terminal state -> the return of each player.
 ReturnsFunction: TypeAlias = Callable[[Any], Sequence[float]]
-
-
-# The name of OpenSpiel's transform of games with simultaneous moves.
 _TURN_BASED = "turn_based_simultaneous_game"
 
 
@@ -104,8 +101,7 @@ class GameView:
   def player_return(self, state: Any, player: int) -> float:
     """Returns what a terminal state is worth to one player."""
     if self._returns is None:
-      own: float = state.player_return(player)
-      return own
+      return float(state.player_return(player))
     return self.returns(state)[player]
 
   def open_spiel_game(self) -> "pyspiel.Game | RestrictedGame":

@@ -147,9 +147,10 @@ def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
   if game.num_players() == 1:
     raise errors.SinglePlayerGameError(f"{name} has one player; two or more are needed")
   if names_infostates and not game_type.provides_information_state_string:
+    history = 'infostate="history", or with ' if game_type.provides_observation_string else ""
     raise errors.NoInformationStateError(
-      f"{name} has no information state strings, by which infosets are told apart. Call compile_game with "
-      'infostate="history", or with a function of state and player, and give any solver what it returns.'
+      f"{name} has no information state strings, by which infosets are told apart. Call compile_game with {history}"
+      "a function of state and player as infostate, and give any solver what it returns."
     )
   if name == "universal_poker":
     check_pot(game)

@@ -13,7 +13,6 @@ import numpy as np
 from numba import types
 
 from spiel_cfr._numba.arrays import (
-  Bools,
   Float64s,
   Int64s,
   Uint32s,
@@ -100,10 +99,8 @@ class LeafRows(Payoff):
     cls, leaf_sequences: Uint32s, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
   ) -> "LeafRows":
     """Builds it from leaf sequences, shape (players, leaves), and payoffs, shape (leaves, players)."""
-    leaves = [
-      leaves_of(player, leaf_sequences, leaf_payoffs, leaf_payoffs[:, player] != 0)
-      for player in range(len(treeplexes))
-    ]
+    players = range(len(treeplexes))
+    leaves = [_leaves_of(player, leaf_sequences, leaf_payoffs) for player in players]
     return cls.of_leaves(leaves, treeplexes)
 
   @classmethod
@@ -181,12 +178,10 @@ class LeafRows(Payoff):
     )
 
 
-def leaves_of(
-  player: int, leaf_sequences: Uint32s, leaf_payoffs: Float64s, wanted: Bools
-) -> Leaves:
-  """Returns the leaves that are `wanted`, shape (leaves,), from a player's point of view, in ascending order."""
+def _leaves_of(player: int, leaf_sequences: Uint32s, leaf_payoffs: Float64s) -> Leaves:
+  """Returns the leaves that are worth something to a player, from its point of view, in ascending order."""
   num_players = len(leaf_sequences)
-  some = np.flatnonzero(wanted)
+  some = np.flatnonzero(leaf_payoffs[:, player])
   keys = [leaf_sequences[(player + shift) % num_players] for shift in range(num_players)]
   order = some[np.lexsort([key[some] for key in reversed(keys)])]
   return Leaves(
