@@ -1,14 +1,13 @@
-"""Kernels on disk: numba's own files, in a folder a kernel, checked before numba reads them.
+"""Kernels on disk: numba's own cache, in a folder a kernel, whose name has a hash of what the kernel was made of.
 
 numba looks at the file of a function to know whether what it keeps is stale. Helpers of other files are inlined too, so
-each folder says what was in all files that the function's module imports, directly or not. Edited, a kernel replaces
-its own folder. The same note has a hash of numba's files: what is damaged is compiled anew.
+the hash is of all files that the function's module imports, directly or not. Edited, a kernel replaces its old folder.
 
-numba's files are pickles, which can run anything. So they are taken only from folders that belong to the user or to
-root, and that nobody else can write to; a folder that is not so is passed over. Kernels lie in the folder `kernels`
-below `$NUMBA_CACHE_DIR`; if that is not set, below the package's `__pycache__`, or else `~/.cache/spiel_cfr`. Where
-none of them will do, a warning says it once, and kernels are compiled at every start. So are, without a warning, those
-that no file has, such as a notebook's, and functions with variables of the functions around them.
+Kernels lie in the folder `kernels` below `$NUMBA_CACHE_DIR`; if that is not set, below the package's `__pycache__`, or
+else `~/.cache/spiel_cfr`. numba's files are pickles, which can run anything: nobody else should be able to write there.
+Where none of the folders can be written to, a warning says it once, and kernels are compiled at every start. So are,
+without a warning, those that no file has, such as a notebook's, and functions with variables of the functions around
+them.
 """
 
 import contextlib
@@ -19,246 +18,158 @@ import os
 import re
 import shutil
 import sys
+import sysconfig
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import llvmlite
-import llvmlite.binding
 import numba
 import numpy as np
 
 # numba's own annotations don't cover these.
 config: Any = cast(Any, numba).config
 
-# The note beside numba's files.
-CHECKSUM = "checksum"
-_PRIVATE = 0o700
-_WRITABLE_BY_OTHERS = 0o022
-# numba's settings that change what it generates.
-_SETTINGS = (
-  "BOUNDSCHECK",
-  "DEBUGINFO_DEFAULT",
-  "ERROR_MODEL",
-  "LOOP_VECTORIZE",
-  "OPT",
-  "SLP_VECTORIZE",
-  "USING_SVML",
-)
-# Packages that change with their version only.
-_VERSIONED = frozenset({"numba", "llvmlite", "numpy"}) | sys.stdlib_module_names
-_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_OWN_PACKAGE = __name__.partition(".")[0]
+# What is here changes with its version only.
+_INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib")})
 _IMPORT = re.compile(
   r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|.+)|import[ \t]+(.+))", re.MULTILINE
 )
-_warned = threading.Event()
 
 
-def compiled(
-  function: Callable[..., Any],
-  signature: Any,
-  options: dict[str, Any],
-  announced: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
-) -> Any:
+def compiled(function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> Any:
   """Returns numba's dispatcher of a function, compiled for one signature, from disk if nothing has changed.
 
   Args:
     function: plain Python function.
     signature: numba signature that it is compiled for.
     options: of `numba.njit`.
-    announced: entered while something is compiled, not while it is read.
   """
-  made_of = _made_of(function, signature, options)
-  if made_of is None:
-    with announced():
-      return _compile(function, signature, options)
-  name = _folder_name(function, signature, options)
-  for folder in _folders():
-    kept = folder / name
-    if _is_trusted(folder) and _is_trusted(kept) and _is_intact(kept, made_of):
-      # Whatever numba can't read, a later numba perhaps, must not be more than slow.
-      with contextlib.suppress(Exception):
-        dispatcher = _compile(function, signature, options, kept)
-        if not dispatcher.stats.cache_hits:
-          # Some versions of numba also look at when the function's file was changed, and have written it anew.
-          (kept / CHECKSUM).write_text(_checksum(kept, made_of))
-        return dispatcher
-  with announced():
-    return _compile_and_keep(function, signature, options, name, made_of)
+  folder = _folder(function, signature, options)
+  if folder is None or not any(folder.rglob("*.nbc")):
+    _announce()
+  if folder is not None:
+    # Damaged files, or a full disk; what does not compile fails again below.
+    with contextlib.suppress(Exception):
+      return _compile(function, signature, options, folder)
+    shutil.rmtree(folder, ignore_errors=True)
+  return _compile(function, signature, options)
 
 
 def _compile(
-  function: Callable[..., Any],
-  signature: Any,
-  options: dict[str, Any],
-  folder: Path | None = None,
+  function: Callable[..., Any], signature: Any, options: dict[str, Any], folder: Path | None = None
 ) -> Any:
-  """Returns a dispatcher for one signature, whose numba reads from this folder, or else writes to it."""
+  """Returns a dispatcher for one signature; numba reads from this folder, or else writes to it."""
+  before = config.CACHE_DIR
   if folder is not None:
-    before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
-    try:
-      dispatcher: Any = numba.njit(cache=True, **options)(function)
-    finally:
-      config.CACHE_DIR = before
-    # Told to keep its files elsewhere, numba would take stale ones from there.
-    if folder in Path(dispatcher.stats.cache_path).parents:
-      dispatcher.compile(signature)
-      return dispatcher
-  dispatcher = numba.njit(**options)(function)
+  try:
+    dispatcher: Any = numba.njit(cache=folder is not None, **options)(function)
+  finally:
+    config.CACHE_DIR = before
   dispatcher.compile(signature)
   return dispatcher
 
 
-def _compile_and_keep(
-  function: Callable[..., Any], signature: Any, options: dict[str, Any], name: str, made_of: str
-) -> Any:
-  """Compiles into a new folder, which then takes its place whole."""
-  reason: OSError | None = None
-  for folder in _folders():
-    try:
-      folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-      if not _is_trusted(folder):
-        raise PermissionError(f"others can write to {folder}")
-      temporary = Path(tempfile.mkdtemp(prefix=f".{name[:40]}", dir=folder))
-    except OSError as error:
-      reason = error
-      continue
-    try:
-      dispatcher = _compile(function, signature, options, temporary)
-      # numba doesn't keep code with addresses of this process in it.
-      if any(temporary.rglob("*.nbc")):
-        (temporary / CHECKSUM).write_text(_checksum(temporary, made_of))
-        shutil.rmtree(folder / name, ignore_errors=True)
-        # Another process may be faster.
-        with contextlib.suppress(OSError):
-          temporary.rename(folder / name)
-      return dispatcher
-    except OSError as error:
-      reason = error
-    finally:
-      shutil.rmtree(temporary, ignore_errors=True)
-  if not _warned.is_set():
-    _warned.set()
-    warnings.warn(
-      f"compiled kernels can't be kept, so every start compiles them again ({reason}); set the "
-      "environment variable NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to",
-      stacklevel=2,
-    )
-  return _compile(function, signature, options)
+@functools.cache
+def _announce() -> None:
+  print("spiel_cfr: compiling kernels; later starts take them from disk", file=sys.stderr)
 
 
-def _folders() -> Iterator[Path]:
-  """Yields where kernels are looked for, in this order; they are written to the first that will do."""
-  if config.CACHE_DIR:
-    yield Path(config.CACHE_DIR) / "kernels"
-    return
-  package = Path(__file__).parent.parent
-  if package.is_dir():
-    yield package / "__pycache__" / "kernels"
-  home = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~"), ".cache"))
-  if home.is_absolute():
-    yield home / "spiel_cfr" / "kernels"
-
-
-def _is_trusted(folder: Path) -> bool:
-  """Returns whether nobody but the user and root can have written to a folder."""
-  try:
-    found = folder.lstat()
-  except OSError:
-    return False
-  own = {0, os.geteuid()}
-  return folder.is_dir() and found.st_uid in own and not found.st_mode & _WRITABLE_BY_OTHERS
-
-
-def _is_intact(kept: Path, made_of: str) -> bool:
-  """Returns whether a folder holds what was compiled from the same, as it was written."""
-  try:
-    return (kept / CHECKSUM).read_text() == _checksum(kept, made_of)
-  except (OSError, ValueError):
-    return False
-
-
-def _checksum(folder: Path, made_of: str) -> str:
-  """Returns a hash of what kernels were made of, and of numba's files."""
-  total = hashlib.sha256(made_of.encode())
-  for path in sorted(folder.rglob("*.nb[ci]")):
-    total.update(hashlib.sha256(path.read_bytes()).digest())
-  return total.hexdigest()
-
-
-def _folder_name(function: Any, signature: Any, options: dict[str, Any]) -> str:
-  """Returns a name that an edited kernel shares with what it was before, but with no other."""
-  binding: Any = llvmlite.binding
+def _folder(function: Any, signature: Any, options: dict[str, Any]) -> Path | None:
+  """Returns where a kernel is kept, None if it can't be; removes what it was before it was edited."""
+  sources = _sources(function)
+  place = None if sources is None else _place()
+  if place is None:
+    return None
+  settings = [item for item in os.environ.items() if item[0].startswith("NUMBA_")]
   different = (
     signature,
     sorted(options.items()),
     function.__module__,
     sys.version,
     [package.__version__ for package in (numba, llvmlite, np)],
-    [getattr(config, name, None) for name in _SETTINGS],
-    sys.platform,
-    binding.get_host_cpu_name(),
-    binding.get_host_cpu_features().flatten(),
+    sorted(item for item in settings if item[0] != "NUMBA_CACHE_DIR"),
   )
-  hashed = hashlib.sha256(repr(different).encode()).hexdigest()[:16]
   stem = Path(function.__code__.co_filename).stem
-  words = re.sub(r"[^A-Za-z0-9_.]", "", f"{stem}.{function.__qualname__}")
-  return f"{words[:80]}-{hashed}"
+  words = re.sub(r"[^A-Za-z0-9_.]", "", f"{stem}.{function.__qualname__}")[:80]
+  name = f"{words}-{_hash(different)}"
+  folder = place / f"{name}-{_hash(sources)}"
+  if not folder.exists():
+    for old in place.glob(f"{name}-*"):
+      shutil.rmtree(old, ignore_errors=True)
+  return folder
 
 
-def _made_of(function: Any, signature: Any, options: dict[str, Any]) -> str | None:
-  """Returns a hash of all sources that a function can refer to, None if they can't be known."""
-  module = sys.modules.get(function.__module__)
-  own = getattr(module, "__file__", None)
+def _hash(value: Any) -> str:
+  return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+
+
+def _place() -> Path | None:
+  """Returns the first folder for kernels that can be written to."""
+  if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+    folders = [Path(chosen)]
+  else:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folders = [Path(__file__).parent.parent / "__pycache__", Path(home) / _OWN_PACKAGE]
+  for folder in folders:
+    with contextlib.suppress(OSError):
+      (folder / "kernels").mkdir(parents=True, exist_ok=True)
+      tempfile.TemporaryFile(dir=folder / "kernels").close()
+      return folder / "kernels"
+  _warn()
+  return None
+
+
+@functools.cache
+def _warn() -> None:
+  warnings.warn(
+    "compiled kernels can't be kept, so every start compiles them again; set the environment variable "
+    "NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to",
+    stacklevel=2,
+  )
+
+
+def _sources(function: Any) -> list[tuple[str, str]] | None:
+  """Returns a hash of every source that a function can refer to, by module; None if they can't be known."""
+  own = getattr(sys.modules.get(function.__module__), "__file__", None)
   if own is None or function.__closure__ or not os.path.isfile(own):
     return None
   if os.path.abspath(function.__code__.co_filename) != os.path.abspath(own):
     return None
-  reached, found = {function.__module__: ""}, [function.__module__]
-  try:
-    while found:
-      name = found.pop()
-      reached[name], imported = _source(name)
-      new = [each for each in imported if each not in reached]
-      reached.update(dict.fromkeys(new, ""))
-      found += new
-  except OSError:
-    return None
-  return hashlib.sha256(repr(sorted(reached.items())).encode()).hexdigest()
+  hashes: dict[str, str] = {}
+  found = {function.__module__}
+  while found:
+    name = found.pop()
+    hashes[name], imported = _source(name)
+    found.update(imported - hashes.keys())
+  return sorted(hashes.items())
 
 
 @functools.cache
-def _source(name: str) -> tuple[str, tuple[str, ...]]:
-  """Returns a hash of a module's source, and which modules it imports, wherever in it; a few more do no harm.
-
-  Raises:
-    OSError: there is no such file.
-  """
-  module = sys.modules[name]
-  path = getattr(module, "__file__", None)
-  if path is None:
-    return "", ()
-  if not path.endswith(".py") or (
-    _INSTALLED & set(Path(path).parts) and name.partition(".")[0] != __package__.partition(".")[0]
-  ):
-    found = os.stat(path)
-    return f"{found.st_size} {found.st_mtime_ns}", ()
+def _source(name: str) -> tuple[str, frozenset[str]]:
+  """Returns a hash of a module's source, and which modules it imports, wherever in it; a few more do no harm."""
+  path = getattr(sys.modules[name], "__file__", None) or ""
+  is_own = name.partition(".")[0] == _OWN_PACKAGE
+  if not path.endswith(".py") or (path.startswith(_INSTALLED) and not is_own):
+    return "", frozenset()
   source = Path(path).read_bytes()
-  package = getattr(module, "__package__", None) or ""
-  imported: set[str] = set()
-  for start, names, several in _IMPORT.findall(source.decode("utf-8", "replace")):
+  imported = frozenset(_imported(source.decode("utf-8", "replace"), sys.modules[name].__package__))
+  return hashlib.sha256(source).hexdigest(), imported & sys.modules.keys()
+
+
+def _imported(source: str, package: str | None) -> Iterator[str]:
+  """Yields the names of modules, and of what may be modules, that a source imports."""
+  for start, names, several in _IMPORT.findall(source):
     listed = re.findall(r"[.\w]+", names or several)
     if start:
       with contextlib.suppress(ImportError, ValueError):
         start = importlib.util.resolve_name(start, package)
-      listed = [start, *(f"{start}.{each}" for each in listed)]
+      yield start
+      yield from (f"{start}.{each}" for each in listed)
     else:
-      listed += [each.partition(".")[0] for each in listed]
-    imported.update(
-      each for each in listed if each in sys.modules and each.partition(".")[0] not in _VERSIONED
-    )
-  return hashlib.sha256(source).hexdigest(), tuple(sorted(imported))
+      yield from listed
+      yield from (each.partition(".")[0] for each in listed)

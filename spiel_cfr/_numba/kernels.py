@@ -6,11 +6,8 @@ makes it a first-class function: a loop takes the kernels it calls as arguments,
 compiled once, whatever it is given. Called on blocks of hundreds of infosets, the pointer costs about a nanosecond.
 """
 
-import contextlib
 import functools
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, Self
 
@@ -36,8 +33,6 @@ tuples: Any = types.BaseTuple
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 # By which numba's wrapper address protocol says that there is no implementation.
 _NO_ADDRESS = -1
-_ANNOUNCE_AFTER_SECONDS = 0.7
-_ERASE_LINE = "\r\x1b[K"
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,7 +78,7 @@ class Kernel(types.WrapperAddressProtocol):
     """
     if len(arguments) != len(self._checks):
       raise TypeError(
-        f"{self.__qualname__}() takes {len(self._checks)} arguments but {len(arguments)} were given"
+        f"{self.__qualname__}() takes {len(self._checks)} arguments, not {len(arguments)}"
       )
     self._check_first(arguments)
     return self.unchecked(*arguments)
@@ -92,10 +87,7 @@ class Kernel(types.WrapperAddressProtocol):
     """Checks the types of arguments, which compiled code relies on."""
     for i, (value, fits) in enumerate(zip(arguments, self._checks, strict=False)):
       if not fits(value):
-        wanted = self._signature.args[i]
-        raise TypeError(
-          f"argument {i} of {self.__qualname__}() must be {wanted}, not {_described(value)}"
-        )
+        raise TypeError(f"argument {i} of {self.__qualname__}() must be {self._signature.args[i]}")
 
   @functools.cached_property
   def _checks(self) -> tuple[Callable[[Any], bool], ...]:
@@ -153,8 +145,7 @@ class Kernel(types.WrapperAddressProtocol):
       known = self.__dict__.get("_dispatcher")
       if known is not None:
         return known
-      announced = functools.partial(_announcement, self.__qualname__)
-      return cache.compiled(self.function, self._signature, self._options, announced)
+      return cache.compiled(self.function, self._signature, self._options)
 
   @property
   def _options(self) -> dict[str, Any]:
@@ -204,51 +195,10 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
   return lambda function: Kernel(function, signature)
 
 
-class _Announced:
-  """What has been said of compiling in this process: that it takes so long, once, and on a terminal of which kernel."""
-
-  def __init__(self) -> None:
-    self.kernels = 0
-    self.said = False
-
-
-_announced = _Announced()
-
-
-@contextlib.contextmanager
-def _announcement(name: str) -> Iterator[None]:
-  """Says on standard error what takes so long; on a terminal, in a line that is gone afterwards."""
-  _announced.kernels += 1
-  on_terminal = sys.stderr is not None and sys.stderr.isatty()
-
-  def announce() -> None:
-    first, _announced.said = not _announced.said, True
-    if on_terminal:
-      line = (
-        f"spiel_cfr: compiling kernel {_announced.kernels}, {name}; later starts take it from disk"
-      )
-      print(f"{_ERASE_LINE}{line[:79]}", end="", file=sys.stderr, flush=True)
-    elif first:
-      print("spiel_cfr: compiling kernels; later starts take them from disk", file=sys.stderr)
-
-  timer = threading.Timer(_ANNOUNCE_AFTER_SECONDS, announce)
-  timer.daemon = True
-  if _announced.said:
-    announce()
-  else:
-    timer.start()
-  try:
-    yield
-  finally:
-    timer.cancel()
-    if on_terminal and _announced.said:
-      print(_ERASE_LINE, end="", file=sys.stderr, flush=True)
-
-
 def _check(wanted: Any) -> Callable[[Any], bool]:
   """Returns a function that says whether compiled code can be given a value where its signature has this type."""
   if isinstance(wanted, types.Array):
-    return functools.partial(_is_array, numpy_dtype(wanted.dtype), wanted.ndim)
+    return functools.partial(_is_array, np.dtype(wanted.dtype.name), wanted.ndim)
   if isinstance(wanted, tuples):
     cls = getattr(wanted, "instance_class", tuple)
     return functools.partial(_is_tuple, cls, tuple(map(_check, wanted.types)))
@@ -276,17 +226,3 @@ def _is_tuple(cls: Any, checks: Sequence[Callable[[Any], bool]], value: Any) -> 
     and len(value) == len(checks)
     and all(fits(item) for fits, item in zip(checks, value, strict=True))
   )
-
-
-def numpy_dtype(number: Any) -> np.dtype[Any]:
-  """Returns NumPy's name for numba's type of an array's elements."""
-  found = getattr(number, "dtype", None)
-  return found if isinstance(found, np.dtype) else np.dtype(number.name)
-
-
-def _described(value: Any) -> str:
-  """Returns how an error message calls the type of a value."""
-  if not isinstance(value, np.ndarray):
-    return type(value).__qualname__
-  kind = "" if value.flags.carray else " in pieces, not aligned or read-only"
-  return f"an array{kind} of {value.dtype} and shape {value.shape}"
