@@ -178,20 +178,18 @@ def run_iterations(
       if predicts:
         for i in range(root, stop):
           prediction[i] = utility[i]
-      # fmt: off
-      if tied:
-        shared_pass(
-          observe, False, player, shared, tree, strategy, utility, pooled, state, local, parameters, scratch
-        )
-        if predicts:
+      # One call, and so one copy of the pass, for both kernels.
+      for step in range(2 if predicts else 1):
+        update = predict if step else observe
+        values = prediction if step else utility
+        # fmt: off
+        if tied:
           shared_pass(
-            predict, True, player, shared, tree, strategy, prediction, pooled, state, local, parameters, scratch
+            update, step > 0, player, shared, tree, strategy, values, pooled, state, local, parameters, scratch
           )
-      else:
-        backward_pass(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
-        if predicts:
-          backward_pass(predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch)
-      # fmt: on
+        else:
+          backward_pass(update, begin, end, tree, strategy, values, state, local, parameters, scratch)
+        # fmt: on
       for i in range(locked.shape[0]):
         strategy[locked[i]] = kept[i]
       before = numbers.weights_before[iteration, player]
