@@ -55,9 +55,7 @@ _PICTURE = flags.DEFINE_string(
 _MAX_NODES = flags.DEFINE_integer(
   "max_nodes", 20_000_000, "how many states the game may have", lower_bound=1
 )
-_TRACE = flags.DEFINE_multi_string(
-  "trace", [], "write evaluations here: *.csv, *.jsonl or a folder for TensorBoard; any number"
-)
+_TRACE = flags.DEFINE_multi_string("trace", [], "write evaluations here: CSV files, any number")
 _CHECKPOINT_DIR = flags.DEFINE_string("checkpoint_dir", None, "keep checkpoints in this folder")
 _CHECKPOINT_EVERY = flags.DEFINE_integer(
   "checkpoint_every", 10_000, "iterations from one checkpoint to the next", lower_bound=1
@@ -114,7 +112,7 @@ def solve() -> None:
     iterations=iterations,
     solver=solver,
     progress=True,
-    traces=[spiel_cfr.runs.open_trace(path) for path in _TRACE.value],
+    traces=[spiel_cfr.runs.TraceFile(path) for path in _TRACE.value],
     checkpoints=checkpoints,
     **every,
   )
