@@ -20,7 +20,7 @@ from spiel_cfr import cfr, deep_cfr, errors, first_order, mccfr
 from spiel_cfr._util import arguments as checked
 from spiel_cfr.cfr import Restarted, Solver
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.regret_minimizers import AdaptiveOptimisticDescent, RegretMatching, RegretMinimizer
+from spiel_cfr.regret_minimizers import AdaptiveOptimisticDescent, RegretMatching
 from spiel_cfr.stable_predictive import StablePredictiveCFRSolver
 
 
@@ -80,162 +80,137 @@ def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
   return SOLVERS[name](game, iterations, **arguments)
 
 
-def _simultaneous(what: str, minimizer: RegretMinimizer) -> Entry:
-  arguments = {"minimizer": minimizer, "alternating_updates": False, "average_weights": 2.0}
-  return Entry(cfr.FullWidthSolver, f"{what}, all players update at once", arguments)
+def _entry(
+  solver: Callable[..., Solver],
+  summary: str,
+  horizon: str | None = None,
+  wrapper: Callable[[Any], Solver] | None = None,
+  **arguments: Any,
+) -> Entry:
+  return Entry(solver, summary, arguments, horizon, wrapper)
 
 
-def _stable_predictive(what: str, **arguments: Any) -> Entry:
-  """Steps that are given, unlike adaptive ones, are for a number of iterations."""
-  summary = f"stable-predictive optimistic CFR, {what}"
-  horizon = "horizon" if "steps" in arguments else None
-  return Entry(StablePredictiveCFRSolver, summary, arguments, horizon)
-
-
-SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
-  {
-    "cfr": Entry(cfr.CFRSolver, "CFR: regret matching, a uniform average"),
-    "cfr+": Entry(cfr.CFRPlusSolver, "CFR+: regret matching+, a linear average"),
-    "lcfr": Entry(cfr.LCFRSolver, "linear CFR: iteration t weighs t"),
-    "dcfr": Entry(cfr.DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
-    "dcfr_paper": Entry(
-      cfr.DCFRSolver, "discounted CFR, discounts before adding as in the paper", {"order": "paper"}
-    ),
-    "pcfr+": Entry(cfr.PCFRPlusSolver, "predictive CFR+"),
-    "dcfr+": Entry(cfr.DCFRPlusSolver, "discounted CFR+"),
-    "pdcfr+": Entry(cfr.PDCFRPlusSolver, "predictive discounted CFR+"),
-    "sapcfr+": Entry(cfr.SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
-    "apcfr+": Entry(cfr.APCFRPlusSolver, "asymmetric predictive CFR+"),
-    "apdcfr+": Entry(cfr.APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
-    "vadcfr": Entry(cfr.VADCFRSolver, "volatility-adaptive discounted CFR"),
-    "hsdcfr": Entry(
-      cfr.HSDCFRSolver, "discounted CFR with hyperparameter schedules", horizon="horizon"
-    ),
-    "hspcfr+": Entry(
-      cfr.HSPCFRPlusSolver, "predictive CFR+ with a scheduled average", horizon="horizon"
-    ),
-    "cfr_br": Entry(cfr.CFRBRSolver, "CFR-BR: CFR against best responses"),
-    "cfr_br+": Entry(
-      cfr.CFRBRSolver,
-      "CFR-BR with regret matching+ and a linear average",
-      {"linear_averaging": True, "regret_matching_plus": True},
-    ),
-    "hedge": Entry(cfr.HedgeCFRSolver, "CFR with multiplicative weights"),
-    "hedge_threshold": Entry(
-      cfr.HedgeCFRSolver, "CFR with multiplicative weights, small ones dropped", {"threshold": 2.0}
-    ),
-    "cfr_simultaneous": Entry(
-      cfr.TabularCFRSolver, "CFR, all players update at once", {"alternating_updates": False}
-    ),
-    "cfr+_simultaneous": Entry(
-      cfr.TabularCFRSolver,
-      "CFR+, all players update at once",
-      {"alternating_updates": False, "linear_averaging": True, "regret_matching_plus": True},
-    ),
-    "dcfr_simultaneous": _simultaneous("discounted CFR", RegretMatching.discounted()),
-    "pcfr+_simultaneous": _simultaneous("predictive CFR+", RegretMatching.predictive_plus()),
-    "restarted": Entry(
-      cfr.RestartedCFRSolver, "restarted CFR: discounts, fading predictions, tentative restarts"
-    ),
-    "restarted_dcfr": Entry(
-      cfr.DCFRSolver, "discounted CFR, tentative restarts", wrapper=Restarted
-    ),
-    "restarted_adaptive": Entry(
-      cfr.AdaptiveOptimisticCFRSolver,
-      "adaptive optimistic CFR, tentative restarts",
-      wrapper=Restarted,
-    ),
-    "adaptive": Entry(cfr.AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
-    # Simultaneous updates need the whole prediction.
-    "adaptive_simultaneous": _simultaneous(
-      "adaptive optimistic CFR", AdaptiveOptimisticDescent(prediction=1.0)
-    ),
-    "stable_predictive": _stable_predictive("adaptive steps, a linear average"),
-    "restarted_stable_predictive": dataclasses.replace(
-      _stable_predictive("adaptive steps, tentative restarts"), wrapper=Restarted
-    ),
-    "stable_predictive_uniform": _stable_predictive(
-      "adaptive steps, a uniform average", averaging="uniform"
-    ),
-    "stable_predictive_euclidean": _stable_predictive(
-      "adaptive steps, Euclidean regularizer", regularizer="euclidean"
-    ),
-    "stable_predictive_last": _stable_predictive(
-      "adaptive steps, predicts the last counterfactual utilities", prediction="last"
-    ),
-    "stable_predictive_alternating": _stable_predictive(
-      "adaptive steps, players update in turn", alternating_updates=True
-    ),
-    "stable_predictive_farina2019": _stable_predictive(
-      "the steps of the paper's figures, nothing proven", steps="farina2019"
-    ),
-    "stable_predictive_paper": _stable_predictive("the paper's steps", steps="paper"),
-    "stable_predictive_paper_euclidean": _stable_predictive(
-      "the paper's steps, Euclidean regularizer", steps="paper", regularizer="euclidean"
-    ),
-    "stable_predictive_threshold": _stable_predictive(
-      "10,000 times the paper's steps, small probabilities dropped", steps=1e4, threshold=1.0
-    ),
-    "stable_predictive_x10000": _stable_predictive("10,000 times the paper's steps", steps=1e4),
-    "cfr+_pruned": Entry(cfr.CFRPlusSolver, "CFR+, best-response pruning", wrapper=cfr.Pruned),
-    "trembling_hand": Entry(
-      cfr.TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
-    ),
-    "rtcfr+": Entry(
-      first_order.RTCFRPlusSolver, "reward transformation CFR+: its last iterate converges"
-    ),
-    "egt": Entry(first_order.ExcessiveGapSolver, "excessive gap technique, dilated entropy"),
-    "egt_as": Entry(
-      first_order.ExcessiveGapSolver,
-      "excessive gap technique, aggressive steps",
-      {"aggressive": True},
-    ),
-    "mirror_prox_as": Entry(
-      first_order.MirrorProxSolver, "mirror prox, aggressive steps", {"aggressive": True}
-    ),
-    "domwu": Entry(
-      first_order.OptimisticMirrorDescentSolver,
-      "optimistic mirror descent, dilated entropy (DOMWU)",
-    ),
-    "komwu": Entry(first_order.KOMWUSolver, "kernelized optimistic multiplicative weights"),
-    "external_sampling": Entry(mccfr.ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),
-    "external_sampling_full": Entry(
-      mccfr.ExternalSamplingSolver,
-      "external sampling, averages of full trees",
-      {"average_type": mccfr.AverageType.FULL},
-    ),
-    "external_sampling_linear": Entry(
-      mccfr.ExternalSamplingSolver,
-      "external sampling with the weights of linear CFR",
-      {"minimizer": RegretMatching.discounted(1.0, 1.0), "average_weights": 1.0},
-    ),
-    "external_sampling_plus": Entry(
-      mccfr.ExternalSamplingSolver,
-      "external sampling with regret matching+ and a linear average",
-      {"minimizer": RegretMatching.plus(), "average_weights": 1.0},
-    ),
-    "external_sampling_baseline": Entry(
-      mccfr.ExternalSamplingSolver, "external sampling with baselines", {"baseline_rate": 0.1}
-    ),
-    "outcome_sampling": Entry(mccfr.OutcomeSamplingSolver, "outcome-sampling Monte Carlo CFR"),
-    "outcome_sampling_baseline": Entry(
-      mccfr.OutcomeSamplingSolver, "outcome sampling with baselines", {"baseline_rate": 0.1}
-    ),
-    "chance_sampling": Entry(mccfr.ChanceSamplingSolver, "chance-sampling Monte Carlo CFR"),
-    "average_strategy_sampling": Entry(
-      mccfr.AverageStrategySamplingSolver, "average-strategy-sampling Monte Carlo CFR"
-    ),
-    "deep_cfr": Entry(deep_cfr.DeepCFRSolver, "deep CFR: networks, exact memory, an exact average"),
-    "deep_dcfr+": Entry(deep_cfr.DeepDiscountedCFRSolver, "deep CFR, bootstrapped, discounted"),
-    "deep_pdcfr+": Entry(
-      deep_cfr.DeepDiscountedCFRSolver,
-      "deep CFR, bootstrapped, discounted, with predictions",
-      {"predictive": True},
-    ),
-    "deep_pdcfr+_outcome": Entry(
-      deep_cfr.DeepDiscountedCFRSolver,
-      "deep CFR, bootstrapped, discounted, with predictions, outcome sampling and baselines",
-      {"predictive": True, "sampler": "outcome", "baseline_rate": 0.1},
-    ),
-  }
-)
+# What players who update at once have in place of alternating updates.
+_AT_ONCE: Mapping[str, Any] = {"alternating_updates": False, "average_weights": 2.0}
+_BASELINES: Mapping[str, Any] = {"baseline_rate": 0.1}
+# fmt: off
+_TABLE: Mapping[str, Entry] = {
+  "cfr": _entry(cfr.CFRSolver, "CFR: regret matching, a uniform average"),
+  "cfr+": _entry(cfr.CFRPlusSolver, "CFR+: regret matching+, a linear average"),
+  "lcfr": _entry(cfr.LCFRSolver, "linear CFR: iteration t weighs t"),
+  "dcfr": _entry(cfr.DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
+  "dcfr_paper": _entry(cfr.DCFRSolver, "discounted CFR, discounts before adding as in the paper", order="paper"),
+  "pcfr+": _entry(cfr.PCFRPlusSolver, "predictive CFR+"),
+  "dcfr+": _entry(cfr.DCFRPlusSolver, "discounted CFR+"),
+  "pdcfr+": _entry(cfr.PDCFRPlusSolver, "predictive discounted CFR+"),
+  "sapcfr+": _entry(cfr.SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
+  "apcfr+": _entry(cfr.APCFRPlusSolver, "asymmetric predictive CFR+"),
+  "apdcfr+": _entry(cfr.APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
+  "vadcfr": _entry(cfr.VADCFRSolver, "volatility-adaptive discounted CFR"),
+  "hsdcfr": _entry(cfr.HSDCFRSolver, "discounted CFR with hyperparameter schedules", "horizon"),
+  "hspcfr+": _entry(cfr.HSPCFRPlusSolver, "predictive CFR+ with a scheduled average", "horizon"),
+  "cfr_br": _entry(cfr.CFRBRSolver, "CFR-BR: CFR against best responses"),
+  "cfr_br+": _entry(
+    cfr.CFRBRSolver, "CFR-BR with regret matching+ and a linear average",
+    linear_averaging=True, regret_matching_plus=True,
+  ),
+  "hedge": _entry(cfr.HedgeCFRSolver, "CFR with multiplicative weights"),
+  "hedge_threshold": _entry(cfr.HedgeCFRSolver, "CFR with multiplicative weights, small ones dropped", threshold=2.0),
+  "cfr_simultaneous": _entry(cfr.TabularCFRSolver, "CFR, all players update at once", alternating_updates=False),
+  "cfr+_simultaneous": _entry(
+    cfr.TabularCFRSolver, "CFR+, all players update at once",
+    alternating_updates=False, linear_averaging=True, regret_matching_plus=True,
+  ),
+  "dcfr_simultaneous": _entry(
+    cfr.FullWidthSolver, "discounted CFR, all players update at once", minimizer=RegretMatching.discounted(), **_AT_ONCE
+  ),
+  "pcfr+_simultaneous": _entry(
+    cfr.FullWidthSolver, "predictive CFR+, all players update at once",
+    minimizer=RegretMatching.predictive_plus(), **_AT_ONCE,
+  ),
+  "restarted": _entry(cfr.RestartedCFRSolver, "restarted CFR: discounts, fading predictions, tentative restarts"),
+  "restarted_dcfr": _entry(cfr.DCFRSolver, "discounted CFR, tentative restarts", wrapper=Restarted),
+  "restarted_adaptive": _entry(
+    cfr.AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, tentative restarts", wrapper=Restarted
+  ),
+  "adaptive": _entry(cfr.AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
+  # Simultaneous updates need the whole prediction.
+  "adaptive_simultaneous": _entry(
+    cfr.FullWidthSolver, "adaptive optimistic CFR, all players update at once",
+    minimizer=AdaptiveOptimisticDescent(prediction=1.0), **_AT_ONCE,
+  ),
+  "stable_predictive": _entry(StablePredictiveCFRSolver, "stable-predictive CFR, adaptive steps, a linear average"),
+  "restarted_stable_predictive": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, tentative restarts", wrapper=Restarted
+  ),
+  "stable_predictive_uniform": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, a uniform average", averaging="uniform"
+  ),
+  "stable_predictive_euclidean": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, Euclidean", regularizer="euclidean"
+  ),
+  "stable_predictive_last": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, predicts the last utilities", prediction="last"
+  ),
+  "stable_predictive_alternating": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, players update in turn", alternating_updates=True
+  ),
+  # Steps that are given, unlike adaptive ones, are for a number of iterations.
+  "stable_predictive_farina2019": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, steps of the paper's figures, nothing proven",
+    "horizon", steps="farina2019",
+  ),
+  "stable_predictive_paper": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, the paper's steps", "horizon", steps="paper"
+  ),
+  "stable_predictive_paper_euclidean": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, the paper's steps, Euclidean",
+    "horizon", steps="paper", regularizer="euclidean",
+  ),
+  "stable_predictive_threshold": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, 10,000 times the paper's steps, small probabilities dropped",
+    "horizon",
+    steps=1e4, threshold=1.0,
+  ),
+  "stable_predictive_x10000": _entry(
+    StablePredictiveCFRSolver, "stable-predictive CFR, 10,000 times the paper's steps", "horizon", steps=1e4
+  ),
+  "cfr+_pruned": _entry(cfr.CFRPlusSolver, "CFR+, best-response pruning", wrapper=cfr.Pruned),
+  "trembling_hand": _entry(cfr.TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"),
+  "rtcfr+": _entry(first_order.RTCFRPlusSolver, "reward transformation CFR+: its last iterate converges"),
+  "egt": _entry(first_order.ExcessiveGapSolver, "excessive gap technique, dilated entropy"),
+  "egt_as": _entry(first_order.ExcessiveGapSolver, "excessive gap technique, aggressive steps", aggressive=True),
+  "mirror_prox_as": _entry(first_order.MirrorProxSolver, "mirror prox, aggressive steps", aggressive=True),
+  "domwu": _entry(first_order.OptimisticMirrorDescentSolver, "optimistic mirror descent, dilated entropy (DOMWU)"),
+  "komwu": _entry(first_order.KOMWUSolver, "kernelized optimistic multiplicative weights"),
+  "external_sampling": _entry(mccfr.ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),
+  "external_sampling_full": _entry(
+    mccfr.ExternalSamplingSolver, "external sampling, averages of full trees", average_type=mccfr.AverageType.FULL
+  ),
+  "external_sampling_linear": _entry(
+    mccfr.ExternalSamplingSolver, "external sampling with the weights of linear CFR",
+    minimizer=RegretMatching.discounted(1.0, 1.0), average_weights=1.0,
+  ),
+  "external_sampling_plus": _entry(
+    mccfr.ExternalSamplingSolver, "external sampling with regret matching+ and a linear average",
+    minimizer=RegretMatching.plus(), average_weights=1.0,
+  ),
+  "external_sampling_baseline": _entry(mccfr.ExternalSamplingSolver, "external sampling with baselines", **_BASELINES),
+  "outcome_sampling": _entry(mccfr.OutcomeSamplingSolver, "outcome-sampling Monte Carlo CFR"),
+  "outcome_sampling_baseline": _entry(mccfr.OutcomeSamplingSolver, "outcome sampling with baselines", **_BASELINES),
+  "chance_sampling": _entry(mccfr.ChanceSamplingSolver, "chance-sampling Monte Carlo CFR"),
+  "average_strategy_sampling": _entry(
+    mccfr.AverageStrategySamplingSolver, "average-strategy-sampling Monte Carlo CFR"
+  ),
+  "deep_cfr": _entry(deep_cfr.DeepCFRSolver, "deep CFR: networks, exact memory, an exact average"),
+  "deep_dcfr+": _entry(deep_cfr.DeepDiscountedCFRSolver, "deep CFR, bootstrapped, discounted"),
+  "deep_pdcfr+": _entry(
+    deep_cfr.DeepDiscountedCFRSolver, "deep CFR, bootstrapped, discounted, with predictions", predictive=True
+  ),
+  "deep_pdcfr+_outcome": _entry(
+    deep_cfr.DeepDiscountedCFRSolver, "deep PDCFR+ with outcome sampling and baselines",
+    predictive=True, sampler="outcome", **_BASELINES,
+  ),
+}
+# fmt: on
+SOLVERS: Mapping[str, Entry] = types.MappingProxyType(_TABLE)

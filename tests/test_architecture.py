@@ -43,7 +43,7 @@ ORDER = (
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
-_OPTIONAL = ("highspy", "jax", "matplotlib", "optax", "pandas", "ray", "tensorboard")
+_OPTIONAL = ("jax", "matplotlib", "optax", "ray")
 _MOST_LINES = 400
 
 

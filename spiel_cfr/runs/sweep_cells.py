@@ -74,7 +74,7 @@ def make_solver(
     checked.one_of(solver, "solver", list(catalogue.SOLVERS))
     entry = catalogue.SOLVERS[solver]
   elif callable(solver):
-    entry = catalogue.Entry(solver, "")
+    entry = catalogue.Entry(solver, "", {})
   else:
     raise errors.ArgumentError(
       f"solver must be a name of spiel_cfr.catalogue or a class of solvers, not {checked.shortened(solver)}."
