@@ -25,7 +25,6 @@ from spiel_cfr import (  # noqa: F401
   runs,
   stable_predictive,
 )
-from spiel_cfr.bots import PolicyBot
 from spiel_cfr.cfr import (
   AdaptiveOptimisticCFRSolver,
   CFRBRSolver,
@@ -70,7 +69,6 @@ __all__ = [
   "LCFRSolver",
   "OutcomeSamplingSolver",
   "PCFRPlusSolver",
-  "PolicyBot",
   "Pruned",
   "RegretMatching",
   "RegretMinimizer",

@@ -36,7 +36,6 @@ ORDER = (
   "abstraction",  # smaller games in which infosets play alike, and the best of them
   "parametric_games",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
-  "bots",  # policies that play
   "explorer",  # pages on which one clicks through a solved game
   "games",  # says what is in its folders
   "__init__",  # what is public
