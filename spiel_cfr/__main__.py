@@ -8,8 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-import pyspiel
-
 import spiel_cfr
 from spiel_cfr import catalogue, errors
 
@@ -53,7 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
   job = _add(jobs, "size", _size, "estimate how large a game is, without walking it")
   job.add_argument("game", help="OpenSpiel's string of a game")
 
-  _add(jobs, "games", _games, "list OpenSpiel's games, and which can't be solved")
   _add(jobs, "solvers", _solvers, "list the solvers")
 
   chosen = parser.parse_args(arguments)
@@ -147,16 +144,6 @@ def _explore(chosen: argparse.Namespace) -> None:
 
 def _size(chosen: argparse.Namespace) -> None:
   print(spiel_cfr.estimate_size(chosen.game))
-
-
-def _games(_: argparse.Namespace) -> None:
-  for name in pyspiel.registered_names():
-    try:
-      spiel_cfr.games.load_game(name)
-      note = ""
-    except errors.GameError as error:
-      note = f"  {error}"
-    print(f"{name}{note}")
 
 
 def _solvers(_: argparse.Namespace) -> None:

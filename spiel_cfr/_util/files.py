@@ -8,13 +8,11 @@ import contextlib
 import errno
 import hashlib
 import json
-import math
 import os
 import pathlib
 import secrets
 import struct
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
@@ -29,13 +27,6 @@ TEMPORARY = ".tmp"
 _HEADER = "header"
 _DIGEST_BYTES = 64
 _BUFFER_BYTES = 1 << 20
-_MEMBER = ".npy"
-# Of a member in an archive: its first bytes, and the lengths of what follows before the data.
-_LOCAL_HEADER = struct.Struct("<4s22xHH")
-_HEADER_READERS = {
-  (1, 0): np.lib.format.read_array_header_1_0,
-  (2, 0): np.lib.format.read_array_header_2_0,
-}
 
 
 def write(
@@ -129,7 +120,7 @@ def _sync_folder(path: pathlib.Path) -> None:
 def read(
   path: str | os.PathLike[str], kind: str, format_version: int
 ) -> tuple[dict[str, Any], Arrays]:
-  """Reads the header and the arrays of a file. Nothing in it is executed, and no more memory taken than it is long.
+  """Reads the header and the arrays of a file; nothing in it is executed.
 
   Raises:
     DamagedFileError: a part of the file is missing or was changed.
@@ -146,7 +137,11 @@ def read(
       )
     file.seek(0)
     try:
-      arrays = _members(file, size)
+      with np.load(file, allow_pickle=False) as archive:
+        arrays: Arrays = {name: archive[name] for name in archive.files}
+      unknown = {array.dtype.kind for array in arrays.values()} - set("biuf")
+      if unknown:
+        raise ValueError(f"it has arrays of kind {unknown}")
       header = json.loads(arrays.pop(_HEADER).tobytes())
       found = header["kind"], header["format"]
     # A right checksum does not mean that we wrote the file, and there is no end of what zip and numpy can stumble over.
@@ -161,51 +156,6 @@ def read(
       f"{path} has format {found[1]}; this version of spiel_cfr reads format {format_version}."
     )
   return header, arrays
-
-
-def _members(file: BinaryIO, size: int) -> Arrays:
-  """Reads the arrays of an archive that is `size` bytes long.
-
-  Raises:
-    ValueError: it holds something else than arrays, or promises more than it has.
-  """
-  with zipfile.ZipFile(file) as archive:
-    entries = archive.infolist()
-  if sum(entry.file_size for entry in entries) > size:
-    raise ValueError("its members are longer than itself")
-  arrays = {}
-  for entry in entries:
-    # What is not compressed can't be longer than the file.
-    if entry.compress_type != zipfile.ZIP_STORED or not entry.filename.endswith(_MEMBER):
-      raise ValueError(f"{entry.filename!r} is not an array that numpy.savez has written")
-    arrays[entry.filename.removesuffix(_MEMBER)] = _array(file, entry)
-  if len(arrays) != len(entries):
-    raise ValueError("two members have the same name")
-  return arrays
-
-
-def _array(file: BinaryIO, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
-  """Reads an array in NumPy's format straight from the file; the shape in its header must be that of the data."""
-  file.seek(entry.header_offset)
-  local = file.read(_LOCAL_HEADER.size)
-  magic, name_length, extra_length = _LOCAL_HEADER.unpack(local)
-  if magic != b"PK\x03\x04":
-    raise ValueError(f"{entry.filename!r} is not where it should be")
-  begin = file.seek(name_length + extra_length, os.SEEK_CUR)
-  version = np.lib.format.read_magic(file)
-  if version not in _HEADER_READERS:
-    raise ValueError(f"an array has version {version} of NumPy's format")
-  shape, fortran_order, dtype = _HEADER_READERS[version](file)
-  if dtype.kind not in "biuf":
-    raise ValueError(f"an array is of {dtype}")
-  length, count = begin + entry.file_size - file.tell(), math.prod(shape)
-  if any(number < 0 for number in shape) or count * dtype.itemsize != length:
-    raise ValueError(f"an array of shape {shape} has {length} bytes of data")
-  array: npt.NDArray[Any] = np.empty(count, dtype)
-  into: Any = file
-  if into.readinto(array.view(np.uint8)) != length:
-    raise ValueError(f"{entry.filename!r} goes on behind the end of the file")
-  return array.reshape(shape[::-1]).T if fortran_order else array.reshape(shape)
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:
