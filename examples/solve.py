@@ -86,9 +86,8 @@ def solve() -> None:
   print(game, flush=True)
   iterations, target, seconds = _ITERATIONS.value, _TARGET.value, _SECONDS.value
   if _SOLVER.value is None:
-    choice = spiel_cfr.solving.choose_solver(game)
-    name = choice.name
-    print(f"Takes {name!r}, {choice.why}.", flush=True)
+    name, why = spiel_cfr.solving.choose_solver(game)
+    print(f"Takes {name!r}, {why}.", flush=True)
     if iterations is None and target is None and seconds is None:
       target, seconds = 2 * _EXPLOITABILITY, _MINUTE
   else:

@@ -114,7 +114,7 @@ class Solution(SolvedPolicy):
     return "\n".join(f"{name:<10} {text}" for name, text in rows.items())
 
 
-def _choose_solver(game: CompiledGame) -> tuple[str, str]:
+def choose_solver(game: CompiledGame) -> tuple[str, str]:
   """Returns the name of the solver that serves a game best, and why; see docs/restarts.md for the measurements."""
   if game.is_two_player_constant_sum:
     return "restarted", (
@@ -169,7 +169,7 @@ def solve(
   compiled = compile_game(game)
   why = "as was asked for"
   if solver is None:
-    solver, why = _choose_solver(compiled)
+    solver, why = choose_solver(compiled)
   if isinstance(solver, str):
     # What has a horizon is told of the whole run.
     solver = catalogue.make(solver, compiled, iterations or 1_000)

@@ -12,7 +12,7 @@ import pickle
 import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import tqdm
 
@@ -234,7 +234,7 @@ def _run(
     # What Ctrl-C sends: runs end after a whole number of iterations.
     for process in multiprocessing.active_children() if own else []:
       with contextlib.suppress(ProcessLookupError):
-        os.kill(process.ident, signal.SIGINT)
+        os.kill(cast("int", process.pid), signal.SIGINT)
     raise
   finally:
     if own:

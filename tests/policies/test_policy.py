@@ -276,7 +276,7 @@ def test_policies_that_play_what_a_filter_removed_are_named(vector_form):
     policies.to_pyspiel(raising, policies.uniform(raising)),
     policies.to_dict(raising, policies.uniform(raising)),
   ):
-    with pytest.raises(errors.PolicyError, match="action filter|sum to 1"):
+    with pytest.raises(errors.PolicyError, match=r"action filter|sum to 1"):
       spiel_cfr.nash_conv(compiled, other)
   # It is the actions played that count, not those listed.
   passive = policies.to_dict(raising, policies.uniform(raising))

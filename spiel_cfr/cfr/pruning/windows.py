@@ -70,7 +70,7 @@ class Windows:
     """Makes what is made once, and compiles."""
     assert self._gains
     for each in (*BACKFILL, *COMPACTION):
-      assert each.unchecked
+      assert callable(each.unchecked)
 
   def length(self, iteration: int, left: Compacted | None) -> int:
     """Returns how many iterations a window is to have that begins after so many; `left` is of the one before it."""
