@@ -70,6 +70,9 @@ def _compile(
     dispatcher: Any = numba.njit(cache=folder is not None, **options)(function)
   finally:
     config.CACHE_DIR = before
+  if folder is not None and folder not in Path(dispatcher.stats.cache_path).parents:
+    # A numba that keeps its files elsewhere would take stale ones from there.
+    dispatcher = numba.njit(**options)(function)
   dispatcher.compile(signature)
   return dispatcher
 
