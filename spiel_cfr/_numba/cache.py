@@ -74,6 +74,8 @@ def _compile(
     # A numba that keeps its files elsewhere would take stale ones from there.
     dispatcher = numba.njit(**options)(function)
   dispatcher.compile(signature)
+  # Numbers of other types are converted, not compiled for.
+  dispatcher.disable_compile()
   return dispatcher
 
 
