@@ -68,8 +68,7 @@ class Kernel(types.WrapperAddressProtocol):
       function: plain Python function.
       signature: numba's; or, of a kernel that there is in two precisions, a function from the type of numbers to it.
       python_calls: whether Python can call it.
-      passed: whether it can be passed to other kernels. What can be one of the two only is compiled in two thirds of
-        the time.
+      passed: whether it can be passed to other kernels. What only one of the two call compiles faster.
     """
     functools.update_wrapper(self, function)
     self.function = function

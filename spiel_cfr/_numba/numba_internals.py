@@ -66,10 +66,7 @@ def by_address(numba_type: Any) -> Any:
 
 
 def without_wrappers(*, python: bool, passed: bool) -> dict[str, bool]:
-  """Returns options that spare the code with which Python, or other kernels, would call a function.
-
-  Each is as long as the function, which it has inlined.
-  """
+  """Returns options that spare the code with which Python, or other kernels, would call a function."""
   options = {"no_cpython_wrapper": not python, "no_cfunc_wrapper": not passed}
   return {name: True for name, spared in options.items() if spared and hasattr(_OPTIONS, name)}
 
