@@ -15,14 +15,14 @@ finds these, and averages the strategies. To read an iteration of CFR+, from the
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
@@ -33,7 +33,7 @@ from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, Loop, make_loop
 from spiel_cfr.cfr.recipes import recorded
-from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -158,6 +158,24 @@ class FullWidthSolver(Solver):
     loop.lock(locked_sequences(self.compiled_game, self._runtime.loop.state.locked))
     loop.refresh()
 
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    for name in ("strategy", "regrets", "local", "gradients", "play_values"):
+      require(np.isfinite(state[name]), f"{name} is finite")
+    for name in ("cumulative", "tapered"):
+      require((state[name] >= 0) & np.isfinite(state[name]), "averages are sums of probabilities")
+    iteration, last_addition = (int(count) for count in state["counts"])
+    require(iteration <= MOST_ITERATIONS, "the iteration is possible")
+    for number in (state["average_start"], state["warm_iterations"], last_addition):
+      require(0 <= number <= iteration, "what counts iterations was before")
+    forms.check_behavioral_form(self.compiled_game, state["strategy"])
+    # Sums have as many roundings as there were iterations.
+    game, tolerance = self.compiled_game, 100 * math.sqrt(self.precision)
+    for sums in (state["cumulative"], state["tapered"]):
+      if sums.any():
+        require(sums[[tree.root for tree in game.treeplexes]] > 0, "every player has an average")
+        forms.check_sequence_form(game, forms.normalized(game, sums), tolerance)
+
   @property
   def game(self) -> pyspiel.Game:
     """The game, sequential, as OpenSpiel has it."""
@@ -242,10 +260,7 @@ class FullWidthSolver(Solver):
 
   def average_sequence_form(self) -> Float64s:
     # Without a detour by infosets.
-    result = np.array(self.sums(), np.float64)
-    for treeplex in self.compiled_game.treeplexes:
-      result[treeplex.root : treeplex.end] /= result[treeplex.root]
-    return result
+    return forms.normalized(self.compiled_game, self.sums())
 
   def nash_conv(self) -> float:
     return evaluate.original_nash_conv(self.compiled_game, self.sums())

@@ -7,13 +7,14 @@ moments, and do harm otherwise. docs/theory/restarts.md has what is proved and w
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import restart_rule, warm_start
@@ -23,7 +24,7 @@ from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.solver_state import as_dict, assign
+from spiel_cfr.cfr.solver_state import as_dict, assign, inside
 from spiel_cfr.cfr.substitute_regrets import WarmStart
 from spiel_cfr.cfr.variants import all_but_the_last_after
 from spiel_cfr.evaluation import evaluate
@@ -274,6 +275,32 @@ class Restarted(Solver):
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
     self._runtime.solver.lock(policy, infostates)
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    solver = self._runtime.solver
+    own, saved = inside(state, "solver"), inside(state, "saved")
+    solver._check_state(own)
+    solver._check_state(saved)
+    iteration = int(own["counts"][0])
+    RestartControl(**inside(state, "control")).check(iteration)
+    trial = state["control.trial"]
+    if trial:
+      require(int(saved["counts"][0]) == trial == own["average_start"], "the trial is a restart")
+    for name in ("scores", "trial_scores"):
+      require(state[name] > -math.inf, f"{name} are numbers, or not there yet")
+    if np.isfinite(state["scores"]).any():
+      self._check_best(state["best"], state["scores"])
+
+  def _check_best(self, best: Float64s, scores: Float64s) -> None:
+    """Checks that strategies are some, and as good as is said."""
+    game = self.compiled_game
+    # Averages are sums of as many roundings as there were iterations.
+    tolerance = 100 * math.sqrt(self._runtime.solver.precision)
+    forms.check_sequence_form(game, best, tolerance)
+    found = evaluate.scores(game, evaluate.evaluate(game, best))
+    scale = max(map(abs, game.payoff_range))
+    require(np.abs(found - scores) <= tolerance * scale, "the best strategies are that good")
 
 
 @recorded

@@ -212,7 +212,4 @@ class FirstOrderSolver(Solver, Generic[S]):
 
   def average_sequence_form(self) -> Float64s:
     """Returns the same in sequence form, shape (sequences,), without a detour by infosets."""
-    result = self.state.sums().copy()
-    for treeplex in self.compiled_game.treeplexes:
-      result[treeplex.root : treeplex.end] /= result[treeplex.root]
-    return result
+    return forms.normalized(self.compiled_game, self.state.sums())

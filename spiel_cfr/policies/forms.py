@@ -110,6 +110,14 @@ def shared_strategy(compiled: CompiledGame, sums: Float64s, strategy: Float64s) 
   return result
 
 
+def normalized(compiled: CompiledGame, sums: npt.NDArray[Any]) -> Float64s:
+  """Returns sums of sequence forms, shape (sequences,), as the sequence form that they are a multiple of."""
+  result = np.array(sums, np.float64)
+  for treeplex in compiled.treeplexes:
+    result[treeplex.root : treeplex.end] /= result[treeplex.root]
+  return result
+
+
 def check_sequence_form(compiled: CompiledGame, sequence_form: Float64s, tolerance: float) -> None:
   """Checks that numbers over sequences are strategies in sequence form.
 
