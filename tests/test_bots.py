@@ -32,7 +32,7 @@ def test_mean_returns_are_what_is_expected(name):
   solver = spiel_cfr.CFRSolver(game)
   solver.run(20)
   bots = [spiel_cfr.PolicyBot(solver, player, seed=player) for player in range(game.num_players())]
-  mean, error = play(game, bots, 2000)
+  mean, error = play(game, bots, 500)
   expected = spiel_cfr.expected_values(solver.compiled_game, solver.average_policy())
   assert (np.abs(mean - expected) < 5 * error + 1e-9).all()
   returns = evaluate_bots.evaluate_bots(game.new_initial_state(), bots, np.random.RandomState(0))

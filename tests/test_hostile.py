@@ -81,7 +81,7 @@ def test_game_strings(string: str) -> None:
   hypothesis.event(str(hostile.compiles(string)))
 
 
-@FEW
+@hypothesis.settings(max_examples=hypothesis.settings.default.max_examples // 3)
 @hypothesis.given(st.data(), st.integers(0, 100))
 def test_extensive_form_files(data: Any, seed: int) -> None:
   text = random_games.random_efg(seed, max_histories=20).encode()

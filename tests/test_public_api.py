@@ -65,6 +65,7 @@ def test_every_number(values: int) -> None:
   assert not wrong
 
 
+@pytest.mark.slow
 def test_what_is_right_is_accepted() -> None:
   """Or else everything would be refused for some other reason."""
   accepted = [

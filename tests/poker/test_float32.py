@@ -22,9 +22,9 @@ _SOLVERS = {
 }
 
 
-@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("partitioned", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_exploitability_is_that_of_float64(partitioned):
-  endgame = poker_games.random_endgame(6, 40, poker_games.TURN).load()
+  endgame = poker_games.random_endgame(6, 12, poker_games.TURN).load()
   games = [
     compile_public_game(endgame, poker_games.check_or_pot, partitioned=partitioned, dtype=dtype)
     for dtype in ("float64", "float32")

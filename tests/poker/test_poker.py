@@ -12,6 +12,7 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import exploitability
+from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, RegretMatching, errors, policies
@@ -66,7 +67,7 @@ def test_infosets_are_those_of_open_spiel_in_the_same_order(game):
 
 @pytest.mark.parametrize("board", [poker_games.RIVER, poker_games.TURN])
 def test_infosets_of_endgames_are_in_the_order_of_their_first_histories(board):
-  game = poker_games.random_endgame(1, 8, board).load()
+  game = poker_games.random_endgame(1, 4, board).load()
   listed = spiel_cfr.compile_game(game, action_filter=poker_games.check_or_pot, vector_form=False)
   vector = compile_public_game(game, poker_games.check_or_pot)
   assert list(vector.rows) == list(listed.rows)
@@ -75,9 +76,7 @@ def test_infosets_of_endgames_are_in_the_order_of_their_first_histories(board):
       assert vector.infostate(player, place) == infostate
 
 
-@pytest.mark.parametrize("partitioned", [False, True])
-@pytest.mark.parametrize("name", _SOLVERS)
-@pytest.mark.parametrize("game", _GAMES)
+@rotated("game,name,partitioned", _GAMES, _SOLVERS, [False, True])
 def test_iterates_are_those_of_the_enumerated_game(game, name, partitioned):
   if partitioned and game == "kuhn_poker":
     return
@@ -90,7 +89,7 @@ def test_iterates_are_those_of_the_enumerated_game(game, name, partitioned):
 def test_exploitability_is_that_of_open_spiel(game, partitioned):
   solver = spiel_cfr.CFRPlusSolver(_compile(game, partitioned=partitioned))
   loaded = pyspiel.load_game(game)
-  for count in (0, 1, 20):
+  for count in (0, 20):
     if count:
       solver.run(count)
     expected = exploitability.nash_conv(loaded, solver.average_policy())
@@ -114,10 +113,10 @@ def _endgame_pair(endgame, action_filter, **options):
 
 _ENDGAMES = [
   # Two vectors of hands.
-  pytest.param(poker_games.RIVER, 12, bet_filters.few_bets, {}, id="river"),
-  pytest.param(poker_games.TURN, 4, poker_games.check_or_pot, {}, id="turn"),
+  pytest.param(poker_games.RIVER, 9, bet_filters.few_bets, {}, id="river"),
+  pytest.param(poker_games.TURN, 3, poker_games.check_or_pot, {}, id="turn"),
   pytest.param(
-    poker_games.TURN, 4, poker_games.check_or_pot, {"partitioned": True}, id="turn, partitioned"
+    poker_games.TURN, 3, poker_games.check_or_pot, {"partitioned": True}, id="turn, partitioned"
   ),
   pytest.param(
     poker_games.TURN,
@@ -169,7 +168,7 @@ def test_the_papers_abstraction():
 @pytest.mark.parametrize("board", [poker_games.RIVER, poker_games.TURN])
 def test_values_sum_to_zero(board):
   game = compile_public_game(
-    poker_games.random_endgame(3, 40, board).load(), poker_games.check_or_pot
+    poker_games.random_endgame(3, 16, board).load(), poker_games.check_or_pot
   )
   rng = np.random.default_rng(0)
   strategy = policies.behavioral_form(game, rng.random(game.end))
@@ -178,11 +177,11 @@ def test_values_sum_to_zero(board):
   assert (result.best_response_values >= result.expected_values - 1e-10).all()
 
 
-@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("partitioned", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_suits_don_t_matter(partitioned):
   """Renaming suits renames hands, and changes nothing else."""
   board = poker_games.TURN
-  endgame = poker_games.random_endgame(4, 30, board)
+  endgame = poker_games.random_endgame(4, 12, board)
   new_suit = dict(zip("cdhs", "hscd", strict=True))
   renamed = np.zeros_like(endgame.reaches)
   hands = cards.file_hands()
@@ -229,7 +228,7 @@ def test_players_can_change_seats():
   values = []
   for blind, first in (("1 2", "1 2"), ("2 1", "2 1")):
     solver = spiel_cfr.CFRPlusSolver(compile_public_game(template.format(blind, first)))
-    solver.run(2000)
+    solver.run(1000)
     policy = solver.average_policy()
     values.append(spiel_cfr.expected_values(solver.compiled_game, policy))
     assert solver.nash_conv() < 2e-3
@@ -237,7 +236,7 @@ def test_players_can_change_seats():
 
 
 def test_threads():
-  endgame = poker_games.random_endgame(6, 40, poker_games.TURN)
+  endgame = poker_games.random_endgame(6, 12, poker_games.TURN)
   game = endgame.load()
   solvers = {}
   for options in ({}, {"num_threads": 2}, {"num_threads": 3}):
@@ -267,13 +266,13 @@ def test_single_steps_leave_the_same_average(name, dtype):
 
 
 def test_boards_on_which_every_showdown_ties():
-  endgame = poker_games.random_endgame(1, 12, "ThJhQhKhAh")
+  endgame = poker_games.random_endgame(1, 9, "ThJhQhKhAh")
   vector, enumerated = _endgame_pair(endgame, poker_games.check_or_pot)
   _compare(spiel_cfr.CFRPlusSolver(vector), spiel_cfr.CFRPlusSolver(enumerated))
 
 
 def test_checkpoints_of_partitioned_games(tmp_path):
-  endgame = poker_games.random_endgame(7, 20, poker_games.TURN)
+  endgame = poker_games.random_endgame(7, 10, poker_games.TURN)
   game = compile_public_game(endgame.load(), poker_games.check_or_pot, partitioned=True)
   solver = spiel_cfr.PCFRPlusSolver(game)
   solver.run(7)
@@ -290,11 +289,11 @@ def test_checkpoints_of_partitioned_games(tmp_path):
 
 
 def test_ctrl_c_leaves_a_whole_number_of_iterations():
-  endgame = poker_games.random_endgame(7, 60, poker_games.TURN)
+  endgame = poker_games.random_endgame(7, 24, poker_games.TURN)
   game = compile_public_game(endgame.load(), bet_filters.few_bets, partitioned=True)
   solver, undisturbed = (spiel_cfr.CFRPlusSolver(game) for _ in range(2))
   solver.run(1)
-  timer = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT])
+  timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
   timer.start()
   with pytest.raises(KeyboardInterrupt):
     solver.run(10**6)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_solvers import SOLVERS
+from all_solvers import SOLVERS, quick_if_representative
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
@@ -44,14 +44,7 @@ def saved(solver: Any, path: pathlib.Path) -> bytes:
   return path.read_bytes()
 
 
-# Networks take a second an iteration; tests/deep_cfr has them.
-every_solver = pytest.mark.parametrize(
-  "name",
-  [
-    pytest.param(name, marks=[pytest.mark.slow] if name.startswith("deep") else [])
-    for name in SOLVERS
-  ],
-)
+every_solver = pytest.mark.parametrize("name", quick_if_representative(SOLVERS))
 
 
 @every_solver
@@ -425,7 +418,7 @@ def _results(folder: pathlib.Path) -> Any:
   return checkpoints, rows
 
 
-@pytest.mark.parametrize("most_kills", [2, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most_kills", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_kill_9_at_any_moment_changes_nothing(most_kills: int, tmp_path: pathlib.Path) -> None:
   hunted, once = tmp_path / "hunted", tmp_path / "once"
   assert _start(once, resume=False, threads=2).wait(60) == 0

@@ -6,19 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_solvers import SOLVERS
+from all_solvers import SOLVERS, quick_if_representative
 
 import spiel_cfr
 from spiel_cfr.deep_cfr.deep_solver import DeepSolver
 
-_EVERY_SOLVER = pytest.mark.parametrize(
-  "make",
-  [
-    # An iteration of these fits networks, which takes thousands of times as long as one on arrays.
-    pytest.param(make, id=name, marks=[pytest.mark.slow] if name.startswith("deep") else [])
-    for name, make in SOLVERS.items()
-  ],
-)
+_EVERY_SOLVER = pytest.mark.parametrize("name", quick_if_representative(SOLVERS))
 _TOLERANCE = 1e-12
 
 
@@ -55,8 +48,8 @@ def iterations_per_second(solver: Any, iterations: int) -> float:
     pytest.param("leduc_poker", 1_000_000, marks=pytest.mark.slow),
   ],
 )
-def test_long_runs(make: Any, game: str, iterations: int) -> None:
-  solver = make(spiel_cfr.compile_game(game))
+def test_long_runs(name: str, game: str, iterations: int) -> None:
+  solver = SOLVERS[name](spiel_cfr.compile_game(game))
   if isinstance(solver, DeepSolver):
     iterations = 250
   solver.prepare()
@@ -75,12 +68,12 @@ def test_long_runs(make: Any, game: str, iterations: int) -> None:
 
 @_EVERY_SOLVER
 @pytest.mark.parametrize("iteration", [pytest.param(10**7, marks=pytest.mark.slow), 10**9])
-def test_late_iterations(make: Any, iteration: int) -> None:
+def test_late_iterations(name: str, iteration: int) -> None:
   """What iterations weigh after so many others, without waiting for those.
 
   Monte Carlo solvers can't jump: what they remember of discounts is a sum over all iterations.
   """
-  solver = make(spiel_cfr.compile_game("kuhn_poker"))
+  solver = SOLVERS[name](spiel_cfr.compile_game("kuhn_poker"))
   if isinstance(solver, spiel_cfr.mccfr.SamplingSolver):
     with pytest.raises(AttributeError, match="depends on all iterations"):
       solver.iteration = iteration

@@ -303,6 +303,7 @@ def start(folder: pathlib.Path, *lives: pathlib.Path) -> "subprocess.Popen[str]"
   )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 def test_processes_that_are_killed(kuhn: Any, tmp_path: pathlib.Path) -> None:
   """One that dies twice goes on from its checkpoints; one that always dies is a row; the others don't notice."""
@@ -338,7 +339,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
-@pytest.mark.parametrize("sent", ["SIGINT", "SIGKILL"])
+@pytest.mark.parametrize("sent", [pytest.param("SIGINT", marks=pytest.mark.slow), "SIGKILL"])
 def test_processes_end_with_the_sweep(sent: str, tmp_path: pathlib.Path) -> None:
   program = tmp_path / "program.py"
   program.write_text(_ENDLESS)

@@ -1,9 +1,12 @@
 """Every solver of the catalogue, and some with arguments that the catalogue has not; name -> factory of a game."""
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pytest
+from composition.table import REPRESENTATIVES
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, catalogue
@@ -32,3 +35,16 @@ SOLVERS: dict[str, Any] = {
     game, beta=1, seed=4
   ),
 }
+
+
+def quick_if_representative(names: Iterable[str]) -> list[Any]:
+  """Returns names as parameters of a test, which is slow but for one solver of each kind.
+
+  Those with networks are slow too, since an iteration takes them a second; tests/deep_cfr has them.
+  """
+  return [
+    pytest.param(
+      name, marks=[] if name in REPRESENTATIVES and "deep" not in name else pytest.mark.slow
+    )
+    for name in names
+  ]

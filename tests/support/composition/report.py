@@ -1,5 +1,6 @@
 """The table as Markdown."""
 
+import collections
 from collections.abc import Iterable, Mapping
 
 from composition.forms import FORMS
@@ -37,15 +38,14 @@ def _forms() -> list[str]:
 
 def _operations(found: Mapping[Cell, str]) -> list[str]:
   """How many solvers an operation works with, on each form."""
+  outcomes = collections.defaultdict(list)
+  for cell, outcome in found.items():
+    outcomes[cell.operation.name, cell.form.name].append(outcome)
   rows = []
   for operation in OPERATIONS:
     row = [f"**{operation}**. {operation.summary}"]
     for form in FORMS:
-      here = [
-        outcome
-        for cell, outcome in found.items()
-        if (cell.form, cell.operation) == (form, operation)
-      ]
+      here = outcomes[operation.name, form.name]
       works = here.count(WORKS)
       row.append(
         "" if not here else f"{works}" if works == len(here) else f"{works} of {len(here)}"
@@ -61,15 +61,13 @@ def _operations(found: Mapping[Cell, str]) -> list[str]:
 
 
 def _solvers(found: Mapping[Cell, str]) -> list[str]:
-  rows = []
-  for name, entry in catalogue.SOLVERS.items():
-    row = [f"**{name}**: {entry.summary}"]
-    for form in FORMS:
-      here = {
-        cell: outcome for cell, outcome in found.items() if (cell.form, cell.solver) == (form, name)
-      }
-      row.append(_in_words(here))
-    rows.append(row)
+  cells: dict[tuple[str, str], dict[Cell, str]] = collections.defaultdict(dict)
+  for cell, outcome in found.items():
+    cells[cell.solver, cell.form.name][cell] = outcome
+  rows = [
+    [f"**{name}**: {entry.summary}", *(_in_words(cells[name, form.name]) for form in FORMS)]
+    for name, entry in catalogue.SOLVERS.items()
+  ]
   return [
     "## Solvers",
     "",
