@@ -26,6 +26,8 @@ import spiel_cfr
 from spiel_cfr import catalogue, policies
 from spiel_cfr.poker import bet_filters, cards
 from spiel_cfr.poker.range_grids import range_grid
+from spiel_cfr.regret_minimizers.oftrl import OFTRL
+from spiel_cfr.stable_predictive.paper_steps import paper_steps
 
 _SUBGAME_FILE = flags.DEFINE_string(
   "subgame_file", None, "a file in the LibratusEndgames format", required=True
@@ -53,6 +55,15 @@ _TURN = 3
 _ACTIONS = {"fold": 0, "check": 1, "call": 1, "pot": 2, "all-in": 3, "half": 4}
 
 
+def steps_of_the_figures(
+  game: spiel_cfr.poker.PublicGame, iterations: int, alternating_updates: bool
+) -> spiel_cfr.Solver:
+  """Steps kappa_j in the payoffs of the file, as the paper's figures were very probably made; nothing is proven."""
+  kappa = paper_steps(game, "entropy", kappa_root=iterations**-0.25).kappa
+  minimizer = OFTRL(kappa * game.layout.deal.total)
+  return spiel_cfr.FullWidthSolver(game, minimizer, alternating_updates=alternating_updates)
+
+
 SOLVERS: dict[str, Callable[..., spiel_cfr.Solver]] = {}
 _SIMULTANEOUS = ", simultaneous"
 for _suffix, _alternates in (("", True), (_SIMULTANEOUS, False)):
@@ -60,16 +71,18 @@ for _suffix, _alternates in (("", True), (_SIMULTANEOUS, False)):
     SOLVERS[_name + _suffix] = functools.partial(
       catalogue.SOLVERS[f"{_name}_simultaneous"], alternating_updates=_alternates
     )
-  # Stable-predictive OFTRL: steps that come from the run, those of the paper's figures, and the paper's theory.
+  # Stable-predictive OFTRL: steps that come from the run, those of the paper's theory, and those of its figures.
   for _name, _entry in (
     ("", "stable_predictive"),
     (", uniform", "stable_predictive_uniform"),
-    (", farina2019", "stable_predictive_farina2019"),
     (", paper", "stable_predictive_paper"),
   ):
     SOLVERS[f"oftrl{_name}{_suffix}"] = functools.partial(
       catalogue.SOLVERS[_entry], alternating_updates=_alternates
     )
+  SOLVERS[f"oftrl, figures{_suffix}"] = functools.partial(
+    steps_of_the_figures, alternating_updates=_alternates
+  )
 _NAMES = [_name for _name in SOLVERS if not _name.endswith(_SIMULTANEOUS)]
 _COLORS = ("tab:blue", "tab:green", "tab:red", "0.6", "tab:purple", "tab:orange", "tab:brown")
 _SOLVERS = flags.DEFINE_multi_string(

@@ -77,7 +77,7 @@ def count_visits(game: spiel_cfr.CompiledGame) -> None:
       solver = ReferenceCFR(game, rule, plus)
       for at in sorted(map(int, _AT.value)):
         solver.run(at - solver.iteration)
-        share = solver.visited / (2 * at * len(solver.tables.chance))
+        share = solver.visited / (2 * at * solver.num_histories)
         gap = original_nash_conv(game, solver.faced) / 2
         print(
           f"| {'CFR+' if plus else 'CFR'} | {rule or 'none'} | {at:,} | {gap:.2e} | {share:.2f} "

@@ -166,15 +166,9 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "stable_predictive_alternating": _stable_predictive(
       "adaptive steps, players update in turn", alternating_updates=True
     ),
-    "stable_predictive_farina2019": _stable_predictive(
-      "the steps of the paper's figures, nothing proven", steps="farina2019"
-    ),
     "stable_predictive_paper": _stable_predictive("the paper's steps", steps="paper"),
     "stable_predictive_paper_euclidean": _stable_predictive(
       "the paper's steps, Euclidean regularizer", steps="paper", regularizer="euclidean"
-    ),
-    "stable_predictive_threshold": _stable_predictive(
-      "10,000 times the paper's steps, small probabilities dropped", steps=1e4, threshold=1.0
     ),
     "stable_predictive_x10000": _stable_predictive("10,000 times the paper's steps", steps=1e4),
     "cfr+_pruned": Entry(cfr.CFRPlusSolver, "CFR+, best-response pruning", wrapper=cfr.Pruned),

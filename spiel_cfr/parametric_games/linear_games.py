@@ -28,23 +28,10 @@ from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 Components: TypeAlias = Callable[[Any], npt.ArrayLike]
 
 
-class LinearReturns:
-  """What terminal states are worth at some parameters.
-
-  Attributes:
-    components: see `Components`.
-    factors: 1 and the parameters.
-  """
-
-  def __init__(self, components: Components, factors: Sequence[float]) -> None:
-    """Takes both."""
-    self.components = components
-    self.factors = tuple(factors)
-
-  def __call__(self, state: Any) -> list[float]:
-    """Returns one return a player."""
-    result: list[float] = (np.array(self.factors) @ np.asarray(self.components(state))).tolist()
-    return result
+def _linear_returns(components: Components, factors: Float64s, state: Any) -> list[float]:
+  """Returns what a terminal state is worth to each player; `factors` are 1 and the parameters."""
+  result: list[float] = (factors @ np.asarray(components(state))).tolist()
+  return result
 
 
 class LinearGame:
@@ -68,12 +55,8 @@ class LinearGame:
   ) -> None:
     """Takes what `linear_game` has found.
 
-    Args:
-      base: the game as OpenSpiel has it.
-      components: of terminal states.
-      leaf_sequences: of all players' leaves, shape (players, leaves).
-      leaf_payoffs: their components, weighted by chance, shape (1 + parameters, leaves, players).
-      outcomes: the different components of terminal states, shape (outcomes, 1 + parameters, players).
+    Leaves are as of shapes (players, leaves) and (1 + parameters, leaves, players), the latter weighted by chance;
+    outcomes the different components of terminal states, shape (outcomes, 1 + parameters, players).
     """
     self.base = base
     self.num_parameters = len(leaf_payoffs) - 1
@@ -95,7 +78,6 @@ class LinearGame:
     sums = returns.sum(axis=1)
     scale = max(1.0, float(np.abs(returns).max()))
     constant = float(sums[0]) if np.abs(sums - sums[0]).max() <= 1e-9 * scale else None
-    view = self.base.view
     return self.base.with_payoff(
       LeafRows.build(
         self._leaf_sequences.astype(np.uint32),
@@ -104,7 +86,9 @@ class LinearGame:
       ),
       (float(returns.min()), float(returns.max())),
       constant_sum=constant,
-      view=view.with_returns(LinearReturns(self._components, factors.tolist())),
+      view=self.base.view.with_returns(
+        functools.partial(_linear_returns, self._components, factors)
+      ),
     )
 
   def checked(self, parameters: Sequence[float] | Float64s) -> Float64s:

@@ -1,10 +1,10 @@
-"""What is proved of stable-predictive CFR: step sizes, and checks of a run against every promise."""
+"""Stable-predictive CFR: steps, the solver, and a certificate that checks a run against every promise of the theory."""
 
-from spiel_cfr.stable_predictive.certificate_report import Certificate
-from spiel_cfr.stable_predictive.paper_steps import StepSize, StepSizeTable
+from spiel_cfr.stable_predictive.certificate import Certificate, certificate
 from spiel_cfr.stable_predictive.stable_predictive_cfr import (
   StablePredictiveCFRSolver,
-  certificate,
+  StepSize,
+  StepSizeTable,
   step_sizes,
 )
 

@@ -15,17 +15,14 @@ or less gets step_j = kappa_j / (3 D_j), and then moves by kappa_j or less.
 """
 
 import dataclasses
-import math
-from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.sequence_form.treeplex import Treeplex
-from spiel_cfr.poker.deal import find_deal
+from spiel_cfr.games.sequence_form.treeplex import COUNT, DEPTH, Treeplex
+from spiel_cfr.regret_minimizers.oftrl import OFTRL, Prediction
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
-from spiel_cfr.stable_predictive.infoset_trees import bottom_up, depths, largest_sum, own_infosets
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -33,6 +30,9 @@ class PaperSteps:
   """The constants of every infoset, all of shape (infosets of all players,), and of every player, shape (players,).
 
   Attributes:
+    regularizer: "entropy" or "euclidean".
+    prediction: "subtree" or "last".
+    horizon: for how many iterations the steps are best, None if that was not given.
     kappa_root: the stability that is wanted of each player's whole strategy.
     gamma: the stability that is wanted of the strategy from an infoset on.
     kappa: the stability of the local strategy that gives it.
@@ -46,6 +46,9 @@ class PaperSteps:
       sequence-form strategy moves by 1.
   """
 
+  regularizer: Regularizer
+  prediction: Prediction
+  horizon: int | None
   kappa_root: float
   gamma: Float64s
   kappa: Float64s
@@ -56,6 +59,10 @@ class PaperSteps:
   alpha: Float64s
   beta: Float64s
   sensitivity: Float64s
+
+  def minimizer(self) -> OFTRL:
+    """Returns what plays with these steps."""
+    return OFTRL(self.steps, self.regularizer, self.prediction)
 
   def regret_bound(self, player: int, errors: float) -> float:
     """Returns the bound on a player's regret, where `errors` is the sum of the squared errors of the predictions."""
@@ -76,6 +83,7 @@ class PaperSteps:
 def paper_steps(
   game: CompiledGame,
   regularizer: Regularizer,
+  prediction: Prediction = "subtree",
   *,
   horizon: int | None = None,
   kappa_root: float | None = None,
@@ -85,6 +93,7 @@ def paper_steps(
   Args:
     game: the game.
     regularizer: of the regret minimizers.
+    prediction: what they predict.
     horizon: for how many iterations the regret bound is to be smallest, where `kappa_root` is not given.
     kappa_root: the wanted stability of a player's whole strategy.
 
@@ -124,6 +133,9 @@ def paper_steps(
     spread = 3 * horizon * float((beta * sensitivity**2).sum())
     kappa_root = float((alpha.sum() / spread) ** 0.25) if spread > 0 else 1.0
   return PaperSteps(
+    regularizer=regularizer,
+    prediction=prediction,
+    horizon=horizon,
     kappa_root=kappa_root,
     gamma=kappa_root * gamma,
     kappa=kappa_root * relative_kappa,
@@ -137,101 +149,11 @@ def paper_steps(
   )
 
 
-def farina_steps(
-  game: CompiledGame,
-  regularizer: Regularizer,
-  *,
-  horizon: int | None = None,
-  kappa_root: float | None = None,
-) -> Float64s:
-  """Returns eta_j = kappa_j, for gamma_root = horizon^(-1/4) if `kappa_root` is not given; shape (infosets,).
-
-  That is (15) without a bound on losses, in the payoffs of an endgame file: chips times both hands' reaches as they
-  are in the file, not divided by their sum over all deals. It gives the figures of Farina et al. (2019) what their text
-  says of them, but is inferred, and no stable-predictive step. In games without `handReaches` it is kappa_j in the
-  game's own payoffs.
-  """
-  if kappa_root is None:
-    assert horizon is not None
-    kappa_root = float(horizon) ** -0.25
-  constants = paper_steps(game, regularizer, kappa_root=kappa_root)
-  raw = bool(game.game.get_parameters().get("handReaches"))
-  return constants.kappa * (find_deal(game.game).total if raw else 1.0)
-
-
-class StepSize(NamedTuple):
-  """The constants of one infoset; nan what its theory does not know.
-
-  Attributes:
-    player: whose infoset it is.
-    infostate: its information state string.
-    depth: how many infosets of the player lie above it.
-    gamma: the stability that is wanted of the strategy from here on.
-    kappa: the stability of the local strategy.
-    strategy_norm: B.
-    loss_norm: D.
-    step: eta; adaptive ones, that of the next iteration.
-  """
-
-  player: int
-  infostate: str
-  depth: int
-  gamma: float
-  kappa: float
-  strategy_norm: float
-  loss_norm: float
-  step: float
-
-
-_COLUMNS = {
-  "gamma": "gamma",
-  "kappa": "kappa",
-  "strategy_norm": "B",
-  "loss_norm": "D",
-  "step": "eta",
-}
-
-
-class StepSizeTable(tuple[StepSize, ...]):
-  """The constants of every infoset, players and parents first; `print` shows them as a table."""
-
-  def __str__(self) -> str:
-    """Returns the table, without columns of nan: infostates are set in by their depth."""
-    known = [name for name in _COLUMNS if not all(math.isnan(getattr(row, name)) for row in self)]
-    titles = " ".join(f"{_COLUMNS[name]:>9}" for name in known)
-    lines = [f"{'player':>6} {'depth':>5} {titles}  infostate"]
-    for row in self:
-      numbers = " ".join(f"{getattr(row, name):9.3g}" for name in known)
-      lines.append(f"{row.player:6} {row.depth:5} {numbers}  {'  ' * row.depth}{row.infostate!r}")
-    return "\n".join(lines)
-
-
-def step_size_table(game: CompiledGame, constants: object, steps: Float64s) -> StepSizeTable:
-  """Lists the constants of a game in OpenSpiel's order of infosets.
-
-  Args:
-    game: the game.
-    constants: what has some of the attributes of `PaperSteps`.
-    steps: eta of each infoset.
-  """
-  unknown = np.full(game.num_infosets, np.nan)
-  known = [getattr(constants, name, None) for name in list(_COLUMNS)[:-1]]
-  columns = np.stack([*(unknown if column is None else column for column in known), steps])
-  rows = []
-  for player, tree in enumerate(game.treeplexes):
-    above = depths(tree)
-    own = game.infosets[player]
-    for infostate, place in zip(own.infostates, own.position.tolist(), strict=True):
-      numbers = columns[:, tree.first_infoset + place].tolist()
-      rows.append(StepSize(player, infostate, int(above[place]), *numbers))
-  return StepSizeTable(rows)
-
-
 def _strategy_norms(tree: Treeplex) -> Float64s:
   """(16): B of each infoset."""
   norm = np.zeros(tree.num_infosets)
   below = np.zeros(tree.end)
-  for sequences, infosets in bottom_up(tree):
+  for sequences, infosets in reversed(list(tree.blocks())):
     squared = 1 + below[sequences].max(axis=0)
     norm[infosets] = np.sqrt(squared)
     np.add.at(below, tree.parent[infosets], squared)
@@ -249,3 +171,30 @@ def _gammas(tree: Treeplex) -> Float64s:
     gamma[infosets] = at_observation[parent] / np.sqrt(children[parent])
     at_observation[sequences] = gamma[infosets] / (2 * np.sqrt(len(sequences)))
   return gamma
+
+
+def own_infosets(tree: Treeplex) -> slice:
+  """Returns which infosets of the game are the player's."""
+  return slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
+
+
+def depths(tree: Treeplex) -> Int64s:
+  """Returns how many infosets of the player lie above each, shape (infosets,)."""
+  groups = tree.groups.astype(np.int64)
+  return np.asarray(np.repeat(groups[:, DEPTH], groups[:, COUNT]))
+
+
+def largest_sum(tree: Treeplex, terms: Float64s, at_observations: np.ufunc = np.add) -> float:
+  """Returns the largest sum of terms of infosets along a pure plan.
+
+  Args:
+    tree: the player's.
+    terms: of each of the player's infosets, shape (infosets,).
+    at_observations: how the infosets that may be the next after an action are combined; `np.add` for all of them,
+      `np.maximum` for one of them.
+  """
+  below = np.zeros(tree.end)
+  for sequences, infosets in reversed(list(tree.blocks())):
+    best = terms[infosets] + below[sequences].max(axis=0)
+    at_observations.at(below, tree.parent[infosets], best)
+  return float(below[tree.root])

@@ -3,16 +3,16 @@
 Farina, Kroer, Brown and Sandholm, "Stable-Predictive Optimistic Counterfactual Regret Minimization" (2019). At every
 infoset optimistic follow-the-regularized-leader with the last gradient as the prediction of the next. If strategies
 move slowly, predictions are good, and the gap of the average strategies of a two-player zero-sum game is O(T^-3/4),
-where regret matching has O(T^-1/2). How long steps may be for that is the question, to which there are several answers;
-docs/theory/stable_predictive.md has them with proofs.
+where regret matching has O(T^-1/2). How long steps may be for that is the question, to which there are two answers:
+`adaptive_steps` and the paper's, `paper_steps`; docs/theory/stable_predictive.md has them with proofs.
 
 With other numbers of players or payoffs it runs too; regrets are then bounded, but promise no Nash equilibrium.
 """
 
-import dataclasses
 import math
-import sys
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
@@ -22,28 +22,14 @@ from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.variants import all_but_the_last_after
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.regret_minimizers.adaptive_oftrl import AdaptiveOFTRL
-from spiel_cfr.regret_minimizers.oftrl import OFTRL, Prediction
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+from spiel_cfr.regret_minimizers.oftrl import Prediction
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
-from spiel_cfr.stable_predictive.adaptive_steps import (
-  AdaptiveSteps,
-  ConstantSteps,
-  adaptive_steps,
-  constant_steps,
-)
-from spiel_cfr.stable_predictive.certificate_report import Certificate
-from spiel_cfr.stable_predictive.certifying import certify
-from spiel_cfr.stable_predictive.paper_steps import (
-  PaperSteps,
-  StepSizeTable,
-  farina_steps,
-  paper_steps,
-  step_size_table,
-)
-from spiel_cfr.stable_predictive.regret_decomposition import Averaging, StablePredictiveRun
+from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps, adaptive_steps
+from spiel_cfr.stable_predictive.paper_steps import PaperSteps, depths, paper_steps
 
-Steps: TypeAlias = Literal["adaptive", "paper", "farina2019"]
+# In the order of the powers of t.
+Averaging: TypeAlias = Literal["uniform", "linear", "quadratic"]
+Steps: TypeAlias = Literal["adaptive", "paper"]
 
 # Chosen on liar's dice with a die of 3 and of 5 sides, goofspiel with 4 cards in ascending and random order, and
 # oshi-zumo with 4 coins.
@@ -61,7 +47,6 @@ def StablePredictiveCFRSolver(
   alternating_updates: bool = False,
   averaging: Averaging | None = None,
   delta: float | None = None,
-  threshold: float = 0.0,
 ) -> FullWidthSolver:
   """CFR with optimistic follow-the-regularized-leader and step sizes that a theory gives.
 
@@ -73,8 +58,7 @@ def StablePredictiveCFRSolver(
       best for the horizon.
     regularizer: "entropy" or "euclidean".
     steps: "adaptive" for steps that come from the errors of the predictions so far; "paper" for the paper's constant
-      ones; a factor by which to multiply the paper's: 100 is the paper's guarantee for 100 kappa; "farina2019" for
-      those with which the paper's figures were very probably made, of which nothing is proven.
+      ones; a factor by which to multiply the paper's: 100 is the paper's guarantee for 100 kappa.
     prediction: "subtree" carries the last gradient up with the new strategies below (the paper's equation 17);
       "last" predicts the last counterfactual utilities.
     alternating_updates: whether a player sees the strategies to which those before it have just updated. Averages of
@@ -83,141 +67,141 @@ def StablePredictiveCFRSolver(
       utilities and errors in the same way. By default "linear" for adaptive steps, and "uniform" for all others.
     delta: of adaptive steps, how much they are held back, positive, 0.001 by default: V is never below (delta D)^2
       sqrt(t), D what utilities can be at most. Large ones give better bounds before the run, and shorter steps.
-    threshold: of constant steps with entropy, how much probability at an infoset becomes 0 in all iterations together
-      (dynamic thresholding, see `OFTRL`); 0 for none.
 
   Raises:
     ArgumentError: neither horizon nor kappa is given where one is needed, or one is given where it means nothing, or
-      is not positive; a factor is not positive; a name is unknown; or there is a threshold where there can be none.
+      is not positive; a factor is not positive; or a name is unknown.
     LossOverflowError: the payoffs are too large to be added up.
     GameError: see `compile_game`.
   """
-  chosen = _Choice(
-    regularizer, steps, prediction, averaging, horizon, kappa, delta, threshold, alternating_updates
-  ).checked()
-  return chosen.solver(compile_game(game))
+  game = compile_game(game)
+  power = _power(averaging, steps)
+  constants = _steps(game, horizon, kappa, regularizer, steps, prediction, power, delta)
+  in_turn = steps == "adaptive" and alternating_updates
+  return FullWidthSolver(
+    game,
+    constants.minimizer(),
+    alternating_updates=alternating_updates,
+    average_weights=power,
+    averaged=all_but_the_last_after(game.num_players) if in_turn else "before",
+  )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Choice:
-  """The arguments of `StablePredictiveCFRSolver`."""
+def _power(averaging: Averaging | None, steps: Steps | float) -> float:
+  """Returns the power of t that iteration t weighs."""
+  if averaging is None:
+    averaging = "linear" if steps == "adaptive" else "uniform"
+  arguments.one_of(averaging, "averaging", get_args(Averaging))
+  return float(get_args(Averaging).index(averaging))
 
-  regularizer: Regularizer
-  steps: Steps | float
-  prediction: Prediction
-  averaging: Averaging | None
-  horizon: int | None
-  kappa: float | None
-  delta: float | None
-  threshold: float
-  alternating_updates: bool
 
-  @property
-  def average(self) -> Averaging:
-    """How iterations weigh in the average."""
-    return self.averaging or ("linear" if self.steps == "adaptive" else "uniform")
-
-  @property
-  def power(self) -> float:
-    """Of the iteration that it weighs in the average."""
-    return float(get_args(Averaging).index(self.average))
-
-  def checked(self) -> "_Choice":
-    """Returns the same in the right types.
-
-    Raises:
-      ArgumentError: see `StablePredictiveCFRSolver`.
-    """
-    arguments.one_of(self.regularizer, "regularizer", get_args(Regularizer))
-    arguments.one_of(self.prediction, "prediction", get_args(Prediction))
-    steps, horizon, kappa = self.steps, self.horizon, self.kappa
-    if isinstance(steps, str):
-      arguments.one_of(steps, "steps", get_args(Steps), " or a factor on the paper's")
-    else:
-      steps = arguments.positive_number(steps, "steps")
-    if self.averaging is not None:
-      arguments.one_of(self.averaging, "averaging", get_args(Averaging))
-    if steps == "adaptive" and (horizon is not None or kappa is not None):
+def _steps(
+  game: CompiledGame,
+  horizon: int | None,
+  kappa: float | None,
+  regularizer: Regularizer,
+  steps: Steps | float,
+  prediction: Prediction,
+  power: float,
+  delta: float | None,
+) -> AdaptiveSteps | PaperSteps:
+  """Returns what theory knows of each infoset."""
+  arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
+  arguments.one_of(prediction, "prediction", get_args(Prediction))
+  if isinstance(steps, str):
+    arguments.one_of(steps, "steps", get_args(Steps), " or a factor on the paper's")
+  largest = max(map(abs, game.payoff_range))
+  if not math.isfinite(largest * largest * game.num_leaves):
+    raise errors.LossOverflowError(
+      f"{game.game_string} has payoffs of up to {largest:g}, too large for the sums of their squares. "
+      "Scale the game's payoffs down; equilibria do not change."
+    )
+  if steps == "adaptive":
+    if horizon is not None or kappa is not None:
       raise errors.ArgumentError(
         "Adaptive steps, the default, come from the run and need neither horizon nor kappa. Leave them out, or choose "
         "constant steps with steps='paper'."
       )
-    if horizon is not None:
-      horizon = arguments.positive_integer(horizon, "horizon")
-    if kappa is not None:
-      kappa = arguments.positive_number(kappa, "kappa")
-    if steps != "adaptive" and horizon is None and kappa is None:
-      raise errors.ArgumentError(
-        "Constant step sizes depend on how long the solver will run: give horizon=, the number of "
-        "iterations, or kappa=, how far a strategy may move in one. steps='adaptive' needs neither."
-      )
-    if self.delta is not None and steps != "adaptive":
-      raise errors.ArgumentError("delta belongs to steps='adaptive'; other steps are constant.")
-    delta = arguments.positive_number(DELTA if self.delta is None else self.delta, "delta")
-    threshold = arguments.real_number(self.threshold, "threshold", 0.0, sys.float_info.max)
-    if steps == "adaptive" and threshold:
-      raise errors.ArgumentError(
-        "Adaptive steps are as long as the errors of predictions allow, and would count what is dropped as such. Take "
-        "a threshold with constant steps, as steps='paper', or HedgeCFRSolver."
-      )
-    return dataclasses.replace(
-      self, steps=steps, horizon=horizon, kappa=kappa, delta=delta, threshold=threshold
+    delta = arguments.positive_number(DELTA if delta is None else delta, "delta")
+    return adaptive_steps(game, regularizer, prediction, delta, power)
+  if delta is not None:
+    raise errors.ArgumentError("delta belongs to steps='adaptive'; other steps are constant.")
+  if horizon is None and kappa is None:
+    raise errors.ArgumentError(
+      "Constant step sizes depend on how long the solver will run: give horizon=, the number of iterations, or kappa=, "
+      "how far a strategy may move in one. steps='adaptive' needs neither."
     )
-
-  def constants(self, game: CompiledGame) -> AdaptiveSteps | ConstantSteps | PaperSteps:
-    """Returns what theory knows of each infoset.
-
-    Raises:
-      LossOverflowError: the payoffs are too large to be added up.
-    """
-    largest = max(map(abs, game.payoff_range))
-    if not math.isfinite(largest * largest * game.num_leaves):
-      raise errors.LossOverflowError(
-        f"{game.game_string} has payoffs of up to {largest:g}, too large for the sums of their squares. "
-        "Scale the game's payoffs down; equilibria do not change."
-      )
-    if self.steps == "adaptive":
-      assert self.delta is not None
-      return adaptive_steps(game, self.regularizer, self.prediction, self.delta, self.power)
-    if self.steps == "farina2019":
-      lengths = farina_steps(game, self.regularizer, horizon=self.horizon, kappa_root=self.kappa)
-      return constant_steps(game, self.regularizer, self.prediction, lengths)
-    factor = 1.0 if isinstance(self.steps, str) else self.steps
-    plain = paper_steps(game, self.regularizer, horizon=self.horizon, kappa_root=self.kappa)
-    return plain.scaled(factor)
-
-  def solver(self, game: CompiledGame) -> FullWidthSolver:
-    """Makes the solver."""
-    constants = self.constants(game)
-    minimizer: RegretMinimizer
-    if isinstance(constants, AdaptiveSteps):
-      assert self.delta is not None
-      minimizer = AdaptiveOFTRL(
-        constants.loss_norm, self.delta, self.power, self.regularizer, self.prediction
-      )
-    else:
-      minimizer = OFTRL(constants.steps, self.regularizer, self.prediction, self.threshold)
-    in_turn = self.steps == "adaptive" and self.alternating_updates
-    return FullWidthSolver(
-      game,
-      minimizer,
-      alternating_updates=self.alternating_updates,
-      average_weights=self.power,
-      averaged=all_but_the_last_after(game.num_players) if in_turn else "before",
-    )
+  if horizon is not None:
+    horizon = arguments.positive_integer(horizon, "horizon")
+  if kappa is not None:
+    kappa = arguments.positive_number(kappa, "kappa")
+  factor = 1.0 if steps == "paper" else arguments.positive_number(steps, "steps")
+  return paper_steps(game, regularizer, prediction, horizon=horizon, kappa_root=kappa).scaled(
+    factor
+  )
 
 
-def theory_of(solver: Solver) -> StablePredictiveRun:
-  """Returns what theory says of a solver's steps, and of its run so far.
+def steps_of(solver: Solver) -> AdaptiveSteps | PaperSteps:
+  """Returns what theory says of a solver's steps.
 
   Raises:
     ArgumentError: the solver was not made by `StablePredictiveCFRSolver`.
   """
   if not isinstance(solver, FullWidthSolver) or solver.recipe.name != "StablePredictiveCFRSolver":
     raise errors.ArgumentError(f"{solver!r} was not made by StablePredictiveCFRSolver.")
-  choice = _Choice(**solver.recipe.arguments).checked()
-  constants = choice.constants(solver.compiled_game)
-  return StablePredictiveRun(solver, constants, choice.horizon, choice.prediction, choice.average)
+  chosen: dict[str, Any] = dict(solver.recipe.arguments)
+  del chosen["alternating_updates"]
+  power = _power(chosen.pop("averaging"), chosen["steps"])
+  return _steps(solver.compiled_game, power=power, **chosen)
+
+
+class StepSize(NamedTuple):
+  """The constants of one infoset; nan what its theory does not know.
+
+  Attributes:
+    player: whose infoset it is.
+    infostate: its information state string.
+    depth: how many infosets of the player lie above it.
+    gamma: the stability that is wanted of the strategy from here on.
+    kappa: the stability of the local strategy.
+    strategy_norm: B.
+    loss_norm: D.
+    step: eta; adaptive ones, that of the next iteration.
+  """
+
+  player: int
+  infostate: str
+  depth: int
+  gamma: float
+  kappa: float
+  strategy_norm: float
+  loss_norm: float
+  step: float
+
+
+# Titles of its columns of constants.
+_TITLES = {
+  "gamma": "gamma",
+  "kappa": "kappa",
+  "strategy_norm": "B",
+  "loss_norm": "D",
+  "step": "eta",
+}
+
+
+class StepSizeTable(tuple[StepSize, ...]):
+  """The constants of every infoset, players and parents first; `print` shows them as a table."""
+
+  def __str__(self) -> str:
+    """Returns the table, without columns of nan: infostates are set in by their depth."""
+    known = [name for name in _TITLES if not all(math.isnan(getattr(row, name)) for row in self)]
+    lines = [
+      f"{'player':>6} {'depth':>5} {' '.join(f'{_TITLES[name]:>9}' for name in known)}  infostate"
+    ]
+    for row in self:
+      numbers = " ".join(f"{getattr(row, name):9.3g}" for name in known)
+      lines.append(f"{row.player:6} {row.depth:5} {numbers}  {'  ' * row.depth}{row.infostate!r}")
+    return "\n".join(lines)
 
 
 def step_sizes(solver: Solver) -> StepSizeTable:
@@ -226,46 +210,21 @@ def step_sizes(solver: Solver) -> StepSizeTable:
   Raises:
     ArgumentError: the solver was not made by `StablePredictiveCFRSolver`.
   """
-  run = theory_of(solver)
-  constants = run.constants
+  constants, game = steps_of(solver), solver.compiled_game
+  unknown = np.full(game.num_infosets, np.nan)
   if isinstance(constants, AdaptiveSteps):
-    squares = constants.squared_errors(run.solver.minimizer_local(0), run.iteration)
-    return step_size_table(run.compiled_game, constants, constants.steps_after(squares))
-  return step_size_table(run.compiled_game, constants, constants.steps)
-
-
-def certificate(solver: Solver) -> Certificate:
-  """Checks a run so far against everything that the theory promises.
-
-  It repeats the run in single steps, at about a thousand times the cost of an iteration of a small game.
-
-  Args:
-    solver: made by `StablePredictiveCFRSolver`; it is left alone.
-
-  Raises:
-    AbstractionError: infosets of the game are shared, which no theorem here is about.
-    ArgumentError: the solver was made otherwise, or probabilities are dropped, which no theorem is about either.
-    LockError: a part of the policy is locked, nor about that.
-    WarmStartError: the run began from a policy, so that it can't be repeated.
-  """
-  run = theory_of(solver)
-  if run.compiled_game.shared_infosets is not None:
-    raise errors.AbstractionError(
-      f"In {run.compiled_game} infosets are shared (imperfect recall), and the theorems that certificates check "
-      "are about perfect recall. Take buckets that remember the player's own actions."
+    assert isinstance(solver, FullWidthSolver)
+    squares = constants.squared_errors(solver.minimizer_local(0), solver.iteration)
+    steps = constants.steps_after(squares)
+    columns = np.stack([unknown, unknown, unknown, constants.loss_norm, steps])
+  else:
+    columns = np.stack(
+      [getattr(constants, "steps" if name == "step" else name) for name in _TITLES]
     )
-  if solver.recipe.arguments["threshold"]:
-    raise errors.ArgumentError(
-      "The theory is about how far strategies move, and dropping small probabilities moves them further. Certify a "
-      "run without a threshold."
-    )
-  if run.solver.state.locked.any():
-    raise errors.LockError(
-      f"The theory says nothing of locked policies, as {solver!r} has one. Judge it by its play, or lock nothing."
-    )
-  if run.solver.warm_iterations:
-    raise errors.WarmStartError(
-      "The theory is about runs from the first iteration, and this one began from a policy. Certify a run that began "
-      "cold: solver.reset()."
-    )
-  return certify(run)
+  rows = []
+  for player, tree in enumerate(game.treeplexes):
+    own, above = game.infosets[player], depths(tree)
+    for infostate, place in zip(own.infostates, own.position.tolist(), strict=True):
+      numbers = columns[:, tree.first_infoset + place].tolist()
+      rows.append(StepSize(player, infostate, int(above[place]), *numbers))
+  return StepSizeTable(rows)

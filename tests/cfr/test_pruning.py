@@ -14,10 +14,9 @@ from pruning_games import GAMES, game_of, names, unpruned
 
 import spiel_cfr
 from spiel_cfr import CFRPlusSolver, FullWidthSolver, Pruned, RegretMatching, errors
-from spiel_cfr.cfr.pruning.compaction import all_leaves, compact
-from spiel_cfr.cfr.pruning.noted_matching import NotedMatching
-from spiel_cfr.cfr.pruning.window import Window
-from spiel_cfr.cfr.pruning.windows import Windows
+from spiel_cfr.cfr.pruning import pruned as pruned_module
+from spiel_cfr.cfr.pruning.backfill import NotedMatching
+from spiel_cfr.cfr.pruning.compaction import PrunableGame, Window
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import (
   backward_pass,
@@ -35,12 +34,20 @@ EVERY = [name for name in GAMES if name != "kuhn"]
 NAMES = names(EVERY, always=("liar's dice", "random 2", "random 5"))
 
 
+@pytest.fixture(autouse=True)
+def _whether_it_pays_or_not(request):
+  with pytest.MonkeyPatch.context() as patch:
+    if "how_good" not in request.node.name:
+      patch.setattr(pruned_module, "_WORTHWHILE", math.inf)
+    yield
+
+
 def pruned(game, alternating=True, **constants):
-  """Opens windows soon, and whether they pay or not."""
+  """Opens windows soon."""
   solver = FullWidthSolver(
     game, RegretMatching.plus(), alternating_updates=alternating, average_weights=1.0
   )
-  return Pruned(solver, **{"shortest": 10, "worthwhile": math.inf} | constants)
+  return Pruned(solver, **{"shortest": 10} | constants)
 
 
 def daring(game, alternating=True):
@@ -57,8 +64,9 @@ def parts(solver):
 def brought_back(solver):
   """A copy of which nothing is pruned any more."""
   result = copy.copy(solver)
-  result.worthwhile = 0.0
-  result._next_window()
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(pruned_module, "_WORTHWHILE", 0.0)
+    result._next_window()
   assert not result.num_pruned
   return result
 
@@ -106,7 +114,8 @@ def below(game, wanted):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("alternating", [False, True])
-def test_what_is_noted_changes_no_bit(name, alternating):
+def test_what_is_noted_changes_no_bit(name, alternating, monkeypatch):
+  monkeypatch.setattr(pruned_module, "_WORTHWHILE", 0.0)
   game, weights = game_of(name), Power(1.0)
   plain = unpruned(game, True, alternating)
   noted, never = (
@@ -117,7 +126,7 @@ def test_what_is_noted_changes_no_bit(name, alternating):
       average_weights=weights,
       averaged=("after", "before") if alternating else "before",
     ),
-    pruned(game, alternating, worthwhile=0.0),
+    pruned(game, alternating),
   )
   for _ in range(20):
     for solver in (plain, noted, never):
@@ -181,7 +190,7 @@ def one_sided_game():
 def test_what_is_left_of_a_game_is_worth_the_same(name):
   """Where the pruned is not played, what is left is worth what it is in the whole game, and the rest nothing."""
   game = one_sided_game() if name == "one-sided" else game_of(name)
-  rows, rng = all_leaves(game), np.random.default_rng(0)
+  prunable, rng = PrunableGame(game), np.random.default_rng(0)
   for share in (0.1, 0.4):
     dropped = rng.random(game.end) < share
     real = np.zeros(game.end, bool)
@@ -194,7 +203,7 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     weights = rng.random(game.end) * ~dropped
     local = spiel_cfr.policies.behavioral_form(game, weights)
     x = spiel_cfr.policies.sequence_form(game, local)
-    left = compact(game, rows, dropped)
+    left = prunable.without(dropped)
     small = np.zeros(left.game.end)
     small[left.places] = x[left.sequences]
     whole, found = gradients(game, x), gradients(left.game, small)
@@ -213,7 +222,7 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
       for sequences, infosets in tree.blocks():
         actions_left[tree.first_infoset :][infosets] = (~dropped[sequences]).sum(axis=0)
     reached = ~(dropped | below(game, dropped))
-    several = rows_at(game, (actions_left > 1) & (left.seen == 0)) & reached & real
+    several = rows_at(game, (actions_left > 1) & ~left.seen) & reached & real
     several[game.decisions.forced] = False
     np.testing.assert_allclose(gradients(game, x)[several & (x > 0)], 0, atol=1e-12)
 
@@ -398,7 +407,7 @@ def test_every_form_works_or_is_refused(form):
 
 def test_what_is_refused():
   solver = CFRPlusSolver("kuhn_poker")
-  for arguments in ({"caution": -1.0}, {"shortest": 0}, {"shortest": 3001}, {"worthwhile": -0.1}):
+  for arguments in ({"caution": -1.0}, {"shortest": 0}, {"shortest": 3001}):
     with pytest.raises(errors.ArgumentError):
       Pruned(solver, **arguments)
   with pytest.raises(errors.ArgumentError, match="full-width"):
@@ -422,10 +431,10 @@ def test_what_is_refused():
   ("minimizer", "weights", "reason"),
   [
     (RegretMatching(), 0.0, "10,000 iterations"),
-    (RegretMatching.discounted(), 2.0, "not regret matching"),
-    (RegretMatching.predictive_plus(), 2.0, "not regret matching"),
-    (Hedge(), 0.0, "not regret matching"),
-    (RegretMatching.plus(), Power(0.0, 10), "weigh nothing"),
+    (RegretMatching.discounted(), 2.0, "not CFR+"),
+    (RegretMatching.predictive_plus(), 2.0, "not CFR+"),
+    (Hedge(), 0.0, "not CFR+"),
+    (RegretMatching.plus(), Power(0.0, 10), "after=10"),
   ],
 )
 def test_minimizers_for_which_it_is_not_sound_are_refused_by_name(minimizer, weights, reason):
@@ -434,18 +443,14 @@ def test_minimizers_for_which_it_is_not_sound_are_refused_by_name(minimizer, wei
   assert "CFRPlusSolver" in str(caught.value)
 
 
-def test_windows_take_longer_than_their_opening_but_are_a_tenth_of_all_so_far_at_most():
-  game = game_of("liar's dice")
-  windows = Windows(game, None)
-  solver = pruned(game)
+def test_windows_are_a_fifth_of_all_iterations_so_far():
+  solver = pruned(game_of("liar's dice"))
   while not solver.num_pruned:
     solver.run(10)
-  left, long_ago = solver._open_window().left, 10**6
-  assert windows.work(left) < windows.work()
-  assert windows.length(0, None) == windows.length(long_ago, None) == windows.shortest
-  assert windows.length(long_ago, left) == min(windows._paid(left), 3000)
-  assert windows.length(20 * windows.shortest, left) == min(2 * windows.shortest, 3000)
-  assert Windows(game, 7).length(0, left) == 7
+  for _ in range(10):
+    start = solver.state.window_end
+    solver.run(start + 1 - solver.iteration)
+    assert solver.state.window_end == start + max(10, start // 5)
 
 
 @pytest.mark.parametrize("seed", [3, 4])

@@ -27,34 +27,17 @@ def has_own_below(game):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("plus", [False, True])
-@pytest.mark.parametrize("alternating", [False, True])
-def test_partial_pruning_changes_nothing(name, plus, alternating):
+def test_partial_pruning_changes_nothing(name, plus):
   game = game_of(name)
-  solver, reference = (
-    unpruned(game, plus, alternating),
-    ReferenceCFR(game, "partial", plus, alternating),
-  )
+  solver, reference = unpruned(game, plus), ReferenceCFR(game, "partial", plus)
   rows = real_rows(game)
   for _ in range(4):
     solver.run(10)
     reference.run(10)
     np.testing.assert_allclose(reference.strategy[rows], solver.state.strategy[rows], atol=1e-8)
     np.testing.assert_allclose(reference.average(), solver.average_probabilities(), atol=1e-8)
-  whole = 2 * 40 * len(reference.tables.chance)
+  whole = 2 * 40 * reference.num_histories
   assert reference.visited < whole * (0.95)
-
-
-def test_partial_pruning_takes_any_number_of_players():
-  game = spiel_cfr.compile_game(random_games.random_game(1, num_players=3, max_histories=100))
-  solver, reference = unpruned(game, True), ReferenceCFR(game, "partial", True)
-  solver.run(60)
-  reference.run(60)
-  rows = real_rows(game)
-  np.testing.assert_allclose(reference.strategy[rows], solver.state.strategy[rows], atol=1e-9)
-  np.testing.assert_allclose(reference.average(), solver.average_probabilities(), atol=1e-9)
-  assert reference.visited < 3 * 60 * len(reference.tables.chance)
-  with pytest.raises(errors.PruningError, match="partial"):
-    ReferenceCFR(game, "regret")
 
 
 @pytest.mark.parametrize("rule", ["regret", "best_response"])
@@ -62,13 +45,14 @@ def test_partial_pruning_takes_any_number_of_players():
 def test_where_no_own_infoset_follows_it_is_cfr_for_ever(name, rule):
   """A best response below a last action is what was played there, so nothing is made up."""
   game = game_of(name)
-  solver, reference = unpruned(game, False), ReferenceCFR(game, rule, where=~has_own_below(game))
+  solver, reference = unpruned(game, False), ReferenceCFR(game, rule)
+  reference.may_close = ~has_own_below(game)
   solver.run(80)
   reference.run(80)
   rows = real_rows(game)
   np.testing.assert_allclose(reference.strategy[rows], solver.state.strategy[rows], atol=1e-9)
   assert reference.num_returns or name == "liar's dice"
-  assert reference.visited < 2 * 80 * len(reference.tables.chance)
+  assert reference.visited < 2 * 80 * reference.num_histories
 
 
 @pytest.mark.parametrize("rule", ["regret", "best_response"])
@@ -87,7 +71,7 @@ def test_windows_are_sound(name, rule, plus):
   found = original_nash_conv(game, reference.faced)
   assert found < 2 * solver.nash_conv() + 1e-9
   for row in list(reference.windows):
-    reference._return(row)
+    reference.bring_back(row)
   assert np.isfinite(reference.regrets).all()
   if plus:
     return
@@ -114,12 +98,13 @@ def test_until_something_comes_back_it_is_cfr():
       break
     np.testing.assert_allclose(reference.strategy[rows], solver.state.strategy[rows], atol=1e-10)
   assert reference.closed.any()
-  assert reference.visited < 2 * reference.iteration * len(reference.tables.chance)
+  assert reference.visited < 2 * reference.iteration * reference.num_histories
 
 
 def test_what_is_refused():
   game = game_of("kuhn")
   with pytest.raises(errors.ArgumentError, match="rule"):
     ReferenceCFR(game, "all")
-  with pytest.raises(errors.ArgumentError, match="least"):
-    ReferenceCFR(game, RULES[0], least=0)
+  three = spiel_cfr.compile_game(random_games.random_game(1, num_players=3, max_histories=100))
+  with pytest.raises(errors.PruningError, match="3 players"):
+    ReferenceCFR(three, RULES[0])

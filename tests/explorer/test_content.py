@@ -239,8 +239,7 @@ VECTOR_GAMES = {
 @pytest.mark.parametrize(
   "name",
   [
-    pytest.param(name, marks=pytest.mark.slow if name == "turn endgame" else ())
-    for name in VECTOR_GAMES
+    pytest.param(name, marks=pytest.mark.slow if "endgame" in name else ()) for name in VECTOR_GAMES
   ],
 )
 def test_public_states(name):
@@ -256,6 +255,9 @@ def test_public_states(name):
   found = describe(compiled, behavioral, **_ALL)
   np.testing.assert_allclose(found.tree.values[0], expected.tree.values[0], atol=1e-9)
   assert sum(state.probability.shape[1] for state in found.public_states) == len(wanted)
+  # Moves have names, those of chance too; the first name is that of no move.
+  assert (found.tree.move[1:] > 0).all()
+  assert (found.tree.move < len(found.names)).all()
 
   layout = compiled.layout
   names = [

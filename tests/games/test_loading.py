@@ -462,7 +462,7 @@ def _game_strings(draw):
   return f"{name}({','.join(f'{key}={value}' for key, value in pairs.items())})"
 
 
-@hypothesis.settings(max_examples=150, deadline=None)
+@hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(_game_strings() | st.text("kuhn_poer()=,players3"))
 def test_any_string_gives_a_game_or_a_named_error(string):
   with pytest.MonkeyPatch.context() as patch:

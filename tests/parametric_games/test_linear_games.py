@@ -209,13 +209,13 @@ def test_everybody_sees_the_same_returns():
 
 def test_optimal_bets():
   found = optimize_parameters(leduc(), [2, 4, 2, 4], fixed=(2, 3), length=2.0, steps=25)
-  values = [step.value for step in found.steps]
-  assert found.best.value > values[0] + 0.08
+  best = max(found, key=lambda step: step.value - step.nash_conv)
+  assert best.value > found[0].value + 0.08
   # Each value is that of a policy, certified.
-  for step in found.steps[::6]:
+  for step in found[::6]:
     value = spiel_cfr.solve(leduc()(step.parameters), exploitability=1e-6).expected_values[0]
     assert step.value == pytest.approx(value, abs=step.nash_conv + 1e-6)
-  assert (found.best.parameters[2:] == [2, 4]).all()
+  assert (best.parameters[2:] == [2, 4]).all()
 
 
 def test_what_is_refused():
@@ -229,5 +229,3 @@ def test_what_is_refused():
     spiel_cfr.cfr.transfer(spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=0), "kuhn_poker")
   with pytest.raises(errors.PolicyError, match="another game"):
     spiel_cfr.cfr.transfer(spiel_cfr.CFRSolver("kuhn_poker"), "leduc_poker")
-  with pytest.raises(errors.ArgumentError, match="full-width"):
-    optimize_parameters(kuhn(), [1.0], solver="external_sampling")

@@ -76,7 +76,7 @@ def test_infosets_of_endgames_are_in_the_order_of_their_first_histories(board):
       assert vector.infostate(player, place) == infostate
 
 
-@rotated("game,name,partitioned", _GAMES, _SOLVERS, [False, True])
+@rotated("game,name,partitioned", _GAMES, list(_SOLVERS), [False, True])
 def test_iterates_are_those_of_the_enumerated_game(game, name, partitioned):
   if partitioned and game == "kuhn_poker":
     return

@@ -10,7 +10,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.regret_minimizers.oftrl import OFTRL, Hedge, observe_and_choose
-from spiel_cfr.stable_predictive import certificate
+from spiel_cfr.stable_predictive.paper_steps import paper_steps
 
 
 def dropped(probabilities, mass):
@@ -142,13 +142,13 @@ def test_optimistic_leaders_lose_no_more_than_the_threshold(threshold):
 def test_optimistic_leaders_in_a_game(prediction, alternating):
   """They play fewer actions, converge all the same, and everything about a run works as without."""
   game = spiel_cfr.compile_game("leduc_poker")
-  options = {"horizon": 300, "steps": 1e4, "prediction": prediction}
-  solvers = [
-    spiel_cfr.StablePredictiveCFRSolver(
-      game, **options, alternating_updates=alternating, threshold=threshold
-    )
-    for threshold in (0.0, 1.0)
-  ]
+  steps = 1e4 * paper_steps(game, "entropy", horizon=300).steps
+
+  def solver_of(threshold):
+    minimizer = OFTRL(steps, "entropy", prediction, threshold)
+    return spiel_cfr.FullWidthSolver(game, minimizer, alternating_updates=alternating)
+
+  solvers = [solver_of(threshold) for threshold in (0.0, 1.0)]
   zeros = []
   for solver in solvers:
     solver.run(300)
@@ -157,16 +157,12 @@ def test_optimistic_leaders_in_a_game(prediction, alternating):
   assert zeros[0] == 0
   assert zeros[1] > 0.25
   assert solvers[1].exploitability() < 1.1 * solvers[0].exploitability()
-  again = spiel_cfr.StablePredictiveCFRSolver(
-    game, **options, alternating_updates=alternating, threshold=1.0
-  )
+  again = solver_of(1.0)
   again.run(150)
   state = again.state_dict()
   again.load_state_dict(state)
   again.run(150)
   assert again.current_probabilities().tobytes() == solvers[1].current_probabilities().tobytes()
-  with pytest.raises(errors.ArgumentError, match="without a threshold"):
-    certificate(solvers[1])
 
 
 def test_in_a_game_it_plays_fewer_actions_and_is_no_worse():
@@ -194,9 +190,5 @@ def test_what_is_refused():
   for threshold in (-0.5, math.inf, math.nan):
     with pytest.raises(errors.ArgumentError, match="threshold"):
       OFTRL(np.ones(12), threshold=threshold)
-    with pytest.raises(errors.ArgumentError, match="threshold"):
-      spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", threshold=threshold)
   with pytest.raises(errors.ArgumentError, match="entropy"):
     OFTRL(np.ones(12), "euclidean", threshold=1.0)
-  with pytest.raises(errors.ArgumentError, match="constant steps"):
-    spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", threshold=1.0)

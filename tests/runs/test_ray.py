@@ -143,6 +143,7 @@ def expected(game: str, name: str) -> str:
   return repr(solver.nash_conv())
 
 
+@pytest.mark.slow
 def test_games_go_to_ray_and_back(tmp_path: pathlib.Path) -> None:
   """Shards too, on two processes, one of which is killed in the middle."""
   value = expected("leduc_poker", "cfr+")

@@ -1,6 +1,4 @@
-"""Stable-predictive CFR with adaptive and inferred steps against plain transcriptions of their equations."""
-
-import copy
+"""Stable-predictive CFR with adaptive steps against plain transcriptions of its equations."""
 
 import hypothesis
 import numpy as np
@@ -14,7 +12,6 @@ import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr.cfr import FullWidthSolver
 from spiel_cfr.stable_predictive import step_sizes
-from spiel_cfr.stable_predictive.stable_predictive_cfr import theory_of
 
 _POWERS = {"uniform": 0, "linear": 1, "quadratic": 2}
 
@@ -323,26 +320,3 @@ def test_current_steps_are_in_the_table():
   squares = ((call - fold) / 2) ** 2
   assert row.step == pytest.approx(np.sqrt(np.log(2) / (squares + 0.25 * row.loss_norm**2)))
   assert "gamma" not in str(step_sizes(solver)).splitlines()[0]
-
-
-def test_farina2019_steps_are_in_the_units_of_the_file():
-  """With reaches 10 times as large for both players, steps on normalized payoffs are 100 times as long."""
-  endgame = poker_games.random_endgame(1, 3)
-  louder = copy.copy(endgame)
-  object.__setattr__(louder, "reaches", 10 * endgame.reaches)
-  steps = []
-
-  def constants(game):
-    return (
-      theory_of(spiel_cfr.StablePredictiveCFRSolver(game, **choice)).constants
-      for choice in ({"horizon": 16, "steps": "farina2019"}, {"kappa": 0.5, "steps": "paper"})
-    )
-
-  for each in (endgame, louder):
-    game = spiel_cfr.poker.compile_public_game(each.load(), poker_games.check_or_pot)
-    inferred, paper = constants(game)
-    assert inferred.steps == pytest.approx(paper.kappa * game.layout.deal.total)
-    steps.append(inferred.steps)
-  assert steps[1] == pytest.approx(100 * steps[0])
-  inferred, paper = constants("kuhn_poker")
-  assert inferred.steps == pytest.approx(paper.kappa)

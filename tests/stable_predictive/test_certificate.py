@@ -11,8 +11,8 @@ import spiel_cfr
 from spiel_cfr import FullWidthSolver
 from spiel_cfr.regret_minimizers.oftrl import OFTRL
 from spiel_cfr.stable_predictive import certificate, step_sizes
-from spiel_cfr.stable_predictive.certifying import certify
-from spiel_cfr.stable_predictive.stable_predictive_cfr import theory_of
+from spiel_cfr.stable_predictive.certificate import certify
+from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
 _REGULARIZERS = ("entropy", "euclidean")
 
@@ -89,12 +89,12 @@ _BROKEN = [
 def test_a_broken_constant_is_noticed(field, factor, name, regularizer):
   solver = _solver("kuhn_poker", regularizer=regularizer)
   solver.run(60)
-  run = theory_of(solver)
-  assert certify(run).holds
-  wrong = {field: factor * getattr(run.constants, field)}
+  constants = steps_of(solver)
+  assert certify(solver, constants).holds
+  wrong = {field: factor * getattr(constants, field)}
   if field == "alpha":
-    wrong["beta"] = factor * run.constants.beta
-  found = certify(dataclasses.replace(run, constants=dataclasses.replace(run.constants, **wrong)))
+    wrong["beta"] = factor * constants.beta
+  found = certify(solver, dataclasses.replace(constants, **wrong))
   assert not found.holds
   (check,) = (check for check in found.broken if check.name == name)
   assert check.value > check.bound
@@ -106,13 +106,14 @@ def test_a_broken_constant_is_noticed(field, factor, name, regularizer):
 
 def test_steps_that_are_too_long_are_noticed_where_they_are():
   """The steps themselves, not what is claimed of them: one infoset of the second player."""
-  run = theory_of(_solver("leduc_poker", regularizer="euclidean"))
-  game, steps = run.compiled_game, run.constants.steps.copy()
+  game = spiel_cfr.compile_game("leduc_poker")
+  constants = steps_of(_solver(game, regularizer="euclidean"))
+  steps = constants.steps.copy()
   infostate = game.infostates[1][7]
   steps[game.treeplexes[1].first_infoset + int(game.infosets[1].position[7])] *= 1e7
   solver = FullWidthSolver(game, OFTRL(steps, "euclidean"), alternating_updates=False)
   solver.run(5)
-  found = certify(dataclasses.replace(run, solver=solver))
+  found = certify(solver, constants)
   broken = {check.name: check for check in found.broken}
   assert broken["local stability (5)"].where == f"player 1's infostate {infostate!r}"
 

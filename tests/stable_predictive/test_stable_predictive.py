@@ -9,7 +9,7 @@ import random_games
 import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr.stable_predictive import certificate, paper_steps
-from spiel_cfr.stable_predictive.stable_predictive_cfr import theory_of
+from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
 
 def _children(tree, sequence):
@@ -234,7 +234,7 @@ def test_payoffs_that_overflow_are_refused():
 
 def test_a_game_without_payoffs_stays_uniform():
   game = _scaled(spiel_cfr.compile_game("kuhn_poker"), 0.0)
-  for constants in ("adaptive", "paper", "farina2019"):
+  for constants in ("adaptive", "paper"):
     solver = _make(game, constants)
     solver.run(10)
     assert certificate(solver).holds
@@ -245,7 +245,7 @@ def test_a_game_without_payoffs_stays_uniform():
 def test_steps_as_a_factor_multiply_the_papers():
   game = spiel_cfr.compile_game("kuhn_poker")
   plain, tenfold = (
-    theory_of(spiel_cfr.StablePredictiveCFRSolver(game, horizon=64, steps=steps)).constants
+    steps_of(spiel_cfr.StablePredictiveCFRSolver(game, horizon=64, steps=steps))
     for steps in ("paper", 10)
   )
   assert tenfold.steps == pytest.approx(10 * plain.steps)
@@ -256,7 +256,6 @@ def test_steps_as_a_factor_multiply_the_papers():
   ("arguments", "message"),
   [
     ({"steps": "paper"}, "give horizon="),
-    ({"steps": "farina2019"}, "give horizon="),
     ({"steps": 100.0}, "give horizon="),
     ({"horizon": 9}, "need neither horizon nor kappa"),
     ({"kappa": 0.1}, "need neither horizon nor kappa"),
@@ -271,7 +270,7 @@ def test_steps_as_a_factor_multiply_the_papers():
     ({"steps": "paper", "kappa": "small"}, "kappa"),
     ({"horizon": 9, "steps": 0}, "steps"),
     ({"horizon": 9, "steps": -2.0}, "steps"),
-    ({"horizon": 9, "steps": "level"}, "'adaptive', 'paper', 'farina2019'"),
+    ({"horizon": 9, "steps": "level"}, "'adaptive', 'paper'"),
     ({"horizon": 9, "regularizer": "entropic"}, "'entropy', 'euclidean'"),
     ({"horizon": 9, "prediction": None}, "'subtree', 'last'"),
     ({"horizon": 9, "averaging": "cubic"}, "'uniform', 'linear', 'quadratic'"),

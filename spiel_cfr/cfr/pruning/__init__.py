@@ -1,1 +1,1 @@
-"""Pruning: what is left alone, the rules by which it is, and what is left of a game for a window of iterations."""
+"""Pruning: CFR+ in windows that leave out what cannot matter for a while, and the papers' algorithms in short form."""

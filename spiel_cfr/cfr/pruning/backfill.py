@@ -1,8 +1,12 @@
-"""Best-response backfill: what happens to what was pruned, and to what nobody looked at, when a window ends.
+"""Best-response backfill: which actions can be pruned, and the history that they get when they come back.
 
 Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017). With F all
-that a player has ever faced, C(ja) and C(j) the values of the best response to F, and Z(j) = sum of w_t v^t(j), history
-at and below a sequence ja that was not played is made anew as if that best response had been played there all along:
+that a player has ever faced, C(ja) and C(j) the values of the best response to F, and
+
+    Z(j) = sum of w_t v^t(j)
+
+the values of an infoset, w_t the weight of iteration t in averages, the history at and below a sequence ja that was not
+played is made anew as if that best response had been played there all along:
 
     R(ja) = C(ja) - Z(j),    and below:   R(j'a') = C(j'a') - C(j') <= 0,    Z(j') = C(j')
 
@@ -10,157 +14,185 @@ times one over the weight of the next iteration, for regret matching+ cut off at
 `evaluation.counterfactual_values` that costs nothing, and no positive regret below becomes larger. So as long as R(ja)
 stays negative nothing at or below ja need be looked at, and nothing there need be remembered.
 
-Infosets with one action left are not looked at either. Their strategies stay, and so what is theirs is brought up to
-date in one pass: sums of averages grow by what has been played to above, Z by what was faced.
+The passes over the game here are made once a window, in NumPy.
 """
 
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
 import numpy as np
-from numba import types
+import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import BYTES, FLOATS, Float64s, Uint8s, borrowed
-from spiel_cfr._numba.kernels import inlined, kernel
-from spiel_cfr.games.sequence_form.tree_passes import TREE, Memory, Tree, memory_type
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr.cfr.loops import FullWidthState
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  normalize,
+  sequence,
+  tolerance,
+)
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.schedules import Power, evaluated
 
-MEMORY = memory_type(types.float64)
-_ONE, _YES, _NO = np.uint64(1), np.uint8(1), np.uint8(0)
+T = TypeVar("T", bound=np.generic)
 
 
-@kernel(types.void(TREE, BYTES, *[FLOATS] * 3))
+@block_kernel
+def match_and_note(block: Block) -> None:
+  """Regret matching+, and Z += weight * value."""
+  regret, zero, weight = block.state[0], full(0.0), block.parameters[1]
+  for i in lanes(block):
+    value, tie, total = expected_value(block, i), tolerance(block, i), zero
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      updated = load(regret, row) + load(block.utility, row) - value
+      positive = where_greater(updated, tie, updated, zero)
+      store(regret, row, positive)
+      store(block.strategy, row, positive)
+      total = total + positive
+    normalize(block, i, total)
+  for i in range(block.size):
+    block.local[0, block.infoset + i] += weight * block.value[i]
+
+
+@dataclasses.dataclass(frozen=True)
+class NotedMatching(RegretMinimizer):
+  """Regret matching+, bit for bit that of `RegretMatching`, which also sums up Z of each infoset.
+
+  Attributes:
+    weights: of iterations, w_t.
+  """
+
+  weights: Power
+  observe = match_and_note
+  local_lines = 1
+  # What is forced is worth what it leads to.
+  visits_forced = False
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns tie tolerance and w_t, shape (iterations, 2)."""
+    tie = np.full(len(iterations), relative_tie(game))
+    return np.stack([tie, evaluated(self.weights, iterations)], axis=1)
+
+
+class Group(NamedTuple):
+  """Infosets with as many actions, see `treeplex.Treeplex`.
+
+  Attributes:
+    sequences: theirs, padding included.
+    actions: how many each has.
+    infosets: the infosets.
+    above: the sequence above each, shape (infosets,).
+  """
+
+  sequences: slice
+  actions: int
+  infosets: slice
+  above: Int64s
+
+  def of(self, array: npt.NDArray[T]) -> npt.NDArray[T]:
+    """Returns a view of their sequences in an array of shape (sequences,), of shape (actions, infosets)."""
+    return array[self.sequences].reshape(self.actions, -1)[:, : len(self.above)]
+
+
 def add_deferred(
-  tree: Tree, seen: Uint8s, strategy: Float64s, opened: Float64s, sums: Float64s
+  groups: Sequence[Group], seen: Bools, strategy: Float64s, opened: Float64s, sums: Float64s
 ) -> None:
-  """Adds to sums of sequence forms, where nobody looked, what the strategies there have come to since.
+  """Adds to sums of sequence forms, at infosets that iterations did not visit, what was played there since.
 
   Args:
-    tree: all infosets.
-    seen: 1 at infosets that iterations have visited, shape (infosets,).
+    groups: of both players, parents before children; as in all functions here.
+    seen: infosets that iterations have visited, shape (infosets,).
     strategy: of all infosets, shape (sequences,).
     opened: the sums at the beginning of the window, likewise.
     sums: brought up to date.
   """
-  tree = borrowed(tree)
-  for group in range(np.uint64(tree.groups.shape[0])):
-    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for i in range(count):
-      above = tree.parent[infoset + i]
-      more = sums[above] - opened[above]
-      if seen[infoset + i] == _NO and more != 0.0:
-        for row in range(first + i, first + i + actions * stride, stride):
-          sums[row] += more * strategy[row]
+  for group in groups:
+    more = np.where(seen[group.infosets], 0.0, sums[group.above] - opened[group.above])
+    if more.any():
+      own = group.of(sums)
+      own += more * group.of(strategy)
 
 
-@kernel(types.void(TREE, BYTES, MEMORY, FLOATS, FLOATS))
 def note_unseen(
-  tree: Tree, seen: Uint8s, memory: Memory, gained: Float64s, opened: Float64s
+  groups: Sequence[Group], seen: Bools, state: FullWidthState, gained: Float64s, opened: Float64s
 ) -> None:
-  """Adds to Z of infosets, where nobody looked, what the strategies there were worth in the window.
+  """Adds to Z of infosets that iterations did not visit what the strategies there were worth in the window.
 
-  Args:
-    tree: all infosets.
-    seen: 1 at infosets that iterations have visited, shape (infosets,).
-    memory: the solver's; Z is brought up to date.
-    gained: the gradient of what was faced in the window, shape (sequences,); written over.
-    opened: Z at the beginning of the window, shape (infosets,).
+  `gained` is the gradient of what was faced in the window, shape (sequences,), and written over; `opened` Z at its
+  beginning, shape (infosets,).
   """
-  tree, groups = borrowed(tree), np.uint64(tree.groups.shape[0])
-  strategy, values = memory.strategy, memory.local[0]
-  for back in range(groups):
-    group = groups - _ONE - back
-    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for j in range(infoset, infoset + count):
-      if seen[j] == _NO:
-        row_0 = first + j - infoset
-        for row in range(row_0, row_0 + actions * stride, stride):
-          values[j] += strategy[row] * gained[row]
-      gained[tree.parent[j]] += values[j] - opened[j]
+  values = state.local[0]
+  for group in reversed(groups):
+    worth = (group.of(state.strategy) * group.of(gained)).sum(axis=0)
+    values[group.infosets] += np.where(seen[group.infosets], 0.0, worth)
+    np.add.at(gained, group.above, values[group.infosets] - opened[group.infosets])
 
 
-@kernel(types.void(TREE, MEMORY, *[FLOATS] * 4, *[BYTES] * 2))
-def choose(
-  tree: Tree,
-  memory: Memory,
+def prunable(
+  groups: Sequence[Group],
+  owner: Int64s,
+  state: FullWidthState,
   best: Float64s,
   growth: Float64s,
   spent: Float64s,
   least: Float64s,
-  reached: Uint8s,
-  pruned: Uint8s,
-) -> None:
-  """Decides which sequences are pruned for a window, the topmost ones only.
+  pruned: Bools,
+) -> Bools:
+  """Returns which sequences can be pruned for a window, the topmost ones only, shape (sequences,).
 
-  They are not played, and R(ja) stays negative if it grows by no more than is foreseen.
+  They are not played, and C(ja) - Z(j) + max(growth - spent, 0) < -least. Below what was pruned nothing is known, and
+  so nothing is decided.
 
   Args:
-    tree: all infosets.
-    memory: the solver's.
+    groups: see `add_deferred`.
+    owner: the infoset of each sequence, shape (sequences,); any where there is none.
+    state: the solver's.
     best: C, shape (sequences,).
-    growth: what each sequence could be worth in the window, likewise,
-    spent: less what its infoset will be, shape (infosets,), but not below 0.
+    growth: what each sequence could be worth in the window, likewise.
+    spent: what each infoset will be worth, shape (infosets,).
     least: how negative R has to be, likewise.
-    reached: workspace of zeros, but of ones at empty sequences; shape (sequences,).
-    pruned: what was pruned, below which nothing is known, and so nothing is decided; becomes what is to be.
+    pruned: what was pruned, shape (sequences,).
   """
-  tree = borrowed(tree)
-  strategy, values = memory.strategy, memory.local[0]
-  for group in range(np.uint64(tree.groups.shape[0])):
-    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for j in range(infoset, infoset + count):
-      here, row_0 = reached[tree.parent[j]], first + j - infoset
-      for row in range(row_0, row_0 + actions * stride, stride):
-        more = max(growth[row] - spent[j], 0.0)
-        hopeless = here & np.uint8(strategy[row] == 0.0)
-        hopeless &= np.uint8(best[row] - values[j] + more < -least[j])
-        reached[row] = here & (_YES - hopeless) & (_YES - pruned[row])
-        pruned[row] = hopeless
+  result, reached = np.zeros(len(pruned), bool), np.ones(len(pruned), bool)
+  regret = best - state.local[0][owner] + np.maximum(growth - spent[owner], 0.0)
+  hopeless = (state.strategy == 0) & (regret < -least[owner])
+  for group in groups:
+    here = reached[group.above]
+    group.of(result)[:] = here & group.of(hopeless)
+    group.of(reached)[:] = here & ~group.of(hopeless) & ~group.of(pruned)
+  return result
 
 
-@inlined
-def _match(rows: range, regret: Float64s, tie: float, strategy: Float64s) -> None:
-  """Writes the strategy of regret matching at an infoset's sequences."""
-  total = 0.0
-  for row in rows:
-    strategy[row] = regret[row] if regret[row] > tie else 0.0
-    total += strategy[row]
-  for row in rows:
-    strategy[row] = strategy[row] / total if total > 0.0 else 1.0 / len(rows)
-
-
-@kernel(types.void(TREE, BYTES, MEMORY, FLOATS, types.float64, FLOATS))
 def restore(
-  tree: Tree, again: Uint8s, memory: Memory, best: Float64s, weight: float, ties: Float64s
+  groups: Sequence[Group],
+  again: Bools,
+  state: FullWidthState,
+  best: Float64s,
+  weight: float,
+  ties: Float64s,
 ) -> None:
   """Makes the history at and below what is looked at again that of a best response; see the module's docstring.
 
-  Args:
-    tree: all infosets.
-    again: 1 for what was pruned and is not any more, shape (sequences,); filled with 1 below.
-    memory: the solver's; strategies, regrets and Z are brought up to date.
-    best: C, shape (sequences,).
-    weight: of the next iteration.
-    ties: below what a difference of utilities is rounding, of each infoset.
+  `again` is what was pruned and is not any more, shape (sequences,), and filled below; `best` is C, `weight` that of
+  the next iteration, `ties` below what a difference of utilities is rounding at each infoset.
   """
-  tree = borrowed(tree)
-  strategy, regret, values = memory.strategy, memory.state[0], memory.local[0]
-  for group in range(np.uint64(tree.groups.shape[0])):
-    first, stride, count = tree.groups[group, 0], tree.groups[group, 1], tree.groups[group, 2]
-    actions, infoset = tree.groups[group, 3], tree.groups[group, 4]
-    for j in range(infoset, infoset + count):
-      row_0 = first + j - infoset
-      rows = range(row_0, row_0 + actions * stride, stride)
-      if again[tree.parent[j]] == _YES:
-        values[j] = -np.inf
-        for row in rows:
-          values[j], again[row] = max(values[j], best[row]), _YES
-      changed = _NO
-      for row in rows:
-        if again[row] == _YES:
-          regret[row], changed = max(best[row] - values[j], 0.0) / weight, _YES
-      if changed == _YES:
-        _match(rows, regret, ties[j], strategy)
-
-
-# All of them, for those who load them before they need them.
-BACKFILL = (add_deferred, note_unseen, choose, restore)
+  for group in groups:
+    below, back = again[group.above], group.of(again)
+    back |= below
+    if back.any():
+      own, values = group.of(best), state.local[0][group.infosets]
+      regret, strategy = group.of(state.regrets[0]), group.of(state.strategy)
+      np.copyto(values, own.max(axis=0), where=below)
+      np.copyto(regret, np.maximum(own - values, 0.0) / weight, where=back)
+      positive = np.where(regret > ties[group.infosets], regret, 0.0)
+      total = positive.sum(axis=0)
+      uniform = np.full(regret.shape, 1 / len(regret))
+      played = np.divide(positive, total, out=uniform, where=total > 0)
+      np.copyto(strategy, played, where=back.any(axis=0))

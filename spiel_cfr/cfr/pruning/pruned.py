@@ -2,10 +2,10 @@
 
 Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017). While the
 regret of an action stays negative nothing at or below it need be looked at. So every so many iterations the solver says
-what cannot become positive soon, and goes on in a game that is compacted to the rest; when the window is over, what was
-pruned comes back with the history of a best response in hindsight: see `cfr.pruning.backfill`.
-docs/theory/rewriting_history.md has
-the proof; `cfr.pruning.reference_pruning` the papers' algorithms, iteration by iteration.
+what cannot become positive soon (`cfr.pruning.backfill`), and goes on in a game without it (`cfr.pruning.compaction`);
+when the window is over, what was pruned comes back with the history of a best response in hindsight.
+docs/theory/rewriting_history.md has the proof; `cfr.pruning.reference_pruning` the papers' algorithms, iteration by
+iteration.
 """
 
 import dataclasses
@@ -22,20 +22,24 @@ from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.loops import FullWidthState
-from spiel_cfr.cfr.pruning.compaction import Compacted
-from spiel_cfr.cfr.pruning.noted_matching import noted
-from spiel_cfr.cfr.pruning.window import Window
-from spiel_cfr.cfr.pruning.windows import LONGEST, Windows
+from spiel_cfr.cfr.pruning import backfill
+from spiel_cfr.cfr.pruning.compaction import Compacted, PrunableGame, Window
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import inside
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.schedules import evaluated
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+from spiel_cfr.regret_minimizers.schedules import Power, evaluated
 
-# The first window begins after so many times its iterations.
-_FIRST = 3
+# The most iterations of a window, and what part of all iterations so far they may be.
+_LONGEST, _PART = 3000, 5
+# A window is to take about five times as long as its opening does: as many iterations, and as many leaves that are
+# looked at one by one.
+_OPENING_ITERATIONS, _OPENING_LEAVES = 250, 8_000_000
 # Where nothing can be pruned, the next attempt is this many times as far away.
 _IDLE = 2
+# What part of an iteration's work may be left at most; otherwise nothing is pruned.
+_WORTHWHILE = 0.8
 
 
 @dataclasses.dataclass
@@ -79,25 +83,19 @@ class Pruned(Solver):
   faces: with alternating updates player 0's after the update, player 1's before it.
 
   Whether a window pays is a matter of counting leaves and sequences, never of a clock, so that runs are repeatable: it
-  is to take five times as long as its opening.
+  has a fifth of all iterations so far, at least `shortest` and at most 3,000, and there is none if more than 0.8 of an
+  iteration's work would be left.
 
   Attributes:
     compiled_game: the game as arrays.
     caution: as given.
     shortest: the fewest iterations of a window.
-    longest: as given.
-    worthwhile: as given.
   """
 
   _runtime: _Run
 
   def __init__(
-    self,
-    solver: FullWidthSolver,
-    *,
-    caution: float = 1.0,
-    shortest: int | None = None,
-    worthwhile: float = 0.8,
+    self, solver: FullWidthSolver, *, caution: float = 1.0, shortest: int | None = None
   ) -> None:
     """Makes the solver.
 
@@ -106,14 +104,13 @@ class Pruned(Solver):
         run does not matter.
       caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
         was not of late.
-      shortest: the fewest iterations of a window; by default, as many as take five times as long as to open it with
-        nothing pruned, or 3,000 if these are fewer.
-      worthwhile: what part of an iteration's work may be left at most, by counts of leaves and sequences: otherwise
-        nothing is pruned. Infinity always prunes what can be.
+      shortest: the fewest iterations of a window; by default, about as many as take five times as long as to open it,
+        or 3,000 if these are fewer.
 
     Raises:
-      PruningError: the minimizer is not regret matching+, the solver keeps a tapered average or correlated sums, or the
-        game has other than two players, is an abstraction, or is in vector form.
+      PruningError: the minimizer is not regret matching+, the average's weights are no power of the iteration, the
+        solver keeps a tapered average or correlated sums, or the game has other than two players, is an abstraction,
+        or is in vector form.
       LockError: a part of the policy is locked.
       ArgumentError: `solver` is no full-width solver, or a number is out of its range.
     """
@@ -121,27 +118,35 @@ class Pruned(Solver):
       raise errors.ArgumentError(
         f"Only full-width solvers can be pruned, not {arguments.shortened(solver)}."
       )
-    self.compiled_game = solver.compiled_game
-    self.caution = arguments.real_number(caution, "caution", 0.0, 1e9)
-    self.worthwhile = arguments.real_number(worthwhile, "worthwhile", 0.0)
-    self.shortest = (
-      None if shortest is None else arguments.integer(shortest, "shortest", 1, LONGEST)
-    )
-    for name, is_kept in (
-      ("a tapered average", solver.tapered),
-      ("correlated sums", solver.correlated),
-    ):
-      if is_kept:
-        raise errors.PruningError(
-          f"{solver!r} keeps {name}, which windows do not. Take it without that, or take no pruning."
-        )
+    weights = solver.average_weights
+    # What a player has faced has to be in the average, and regrets have to be what a best response makes anew.
+    is_plus = solver.minimizer == RegretMatching.plus()
+    if not (is_plus and isinstance(weights, Power) and weights.after == 0):
+      raise errors.PruningError(
+        f"{solver.minimizer} with {weights} is not CFR+, and nothing else makes good what was pruned for too long: "
+        "CFR's exploitability on Leduc poker with five sizes of bets was three times as large after 10,000 iterations. "
+        "Take Pruned(CFRPlusSolver(game))."
+      )
+    if solver.tapered or solver.correlated:
+      raise errors.PruningError(
+        f"{solver!r} keeps a tapered average or correlated sums, which windows do not. Take it without, or take no "
+        "pruning."
+      )
     if solver.state.locked.any():
       raise errors.LockError(
         f"{solver!r} has a locked policy, and what is pruned goes by what is played. Take no pruning."
       )
-    self._windows = Windows(self.compiled_game, self.shortest)
+    self.compiled_game = solver.compiled_game
+    self.caution = arguments.real_number(caution, "caution", 0.0, 1e9)
+    self._prunable = PrunableGame(self.compiled_game)
+    paid = _OPENING_ITERATIONS + _OPENING_LEAVES // max(1, self._prunable.work)
+    self.shortest = (
+      min(paid, _LONGEST)
+      if shortest is None
+      else arguments.integer(shortest, "shortest", 1, _LONGEST)
+    )
     self._alternating = solver.alternating_updates
-    self._minimizer = noted(solver.minimizer, solver.average_weights)
+    self._minimizer = backfill.NotedMatching(weights)
     self.reset()
 
   def reset(self) -> None:
@@ -159,7 +164,7 @@ class Pruned(Solver):
       np.zeros(self.compiled_game.end, bool),
       aligned(arrays.cumulative),
       arrays.local[0].copy(),
-      _FIRST * self._windows.shortest,
+      self.shortest,
     )
     self._runtime = _Run(solver, state, Slices(self.compiled_game.end))
 
@@ -194,11 +199,12 @@ class Pruned(Solver):
 
   @exclusive
   def prepare(self) -> None:
-    """Compiles kernels or takes them from disk, and makes what all windows are made of."""
+    """Compiles kernels or takes them from disk."""
     solver = self._runtime.solver
     solver.prepare()
-    self._windows.prepare()
-    window = self._window_on(self._windows.compact(np.zeros_like(self._runtime.state.pruned)))
+    nothing = np.zeros(self.compiled_game.end, bool)
+    self._prunable.best_responses(aligned(self._runtime.state.opened))
+    window = self._window_on(self._prunable.without(nothing))
     window.advance(self._alternating, solver.iteration_numbers(0))
 
   @exclusive
@@ -231,7 +237,7 @@ class Pruned(Solver):
     """Returns the window, which is made anew where a state was loaded."""
     run = self._runtime
     if run.window is None:
-      run.window = self._window_on(self._windows.compact(run.state.pruned))
+      run.window = self._window_on(self._prunable.without(run.state.pruned))
     return run.window
 
   def _window_on(self, left: Compacted) -> Window:
@@ -239,34 +245,50 @@ class Pruned(Solver):
 
   def _next_window(self) -> None:
     """Ends the window, if there is one, and opens the next."""
-    run, windows, left = self._runtime, self._windows, None
+    run, game = self._runtime, self._prunable
     state, arrays = run.state, run.state.solver
     if self.num_pruned:
-      left = self._open_window().left
-      windows.catch_up(left, arrays, state.opened, state.opened_values)
-    length = windows.length(self.iteration, left)
-    iterations = np.arange(1, length + 2) + self.iteration
-    weights = evaluated(self._minimizer.weights, iterations)
-    best = windows.best_responses(arrays.cumulative)
-    pruned = windows.prunable(
-      arrays,
-      best,
-      state.opened,
-      state.opened_values,
-      float(weights[:-1].sum()),
-      self.caution,
-      state.pruned,
-      float(weights[0]),
-    )
-    left = windows.compact(pruned) if pruned.any() else None
-    if left is None or windows.work(left) > self.worthwhile * windows.work():
-      left, pruned = None, np.zeros_like(pruned)
-      length = _IDLE * windows.length(self.iteration, None)
-    windows.bring_back(state.pruned & ~pruned, arrays, best, float(weights[0]))
+      self._catch_up(self._open_window().left)
+    length = min(max(self.iteration // _PART, self.shortest), _LONGEST)
+    weights = evaluated(self._minimizer.weights, np.arange(length + 1) + self.iteration + 1)
+    best, weight = game.best_responses(arrays.cumulative), float(weights[0])
+    pruned = self._prunable_for(float(weights[:-1].sum()), best, weight)
+    left = game.without(pruned) if pruned.any() else None
+    if left is None or left.work > _WORTHWHILE * game.work:
+      left, pruned, length = None, np.zeros_like(pruned), _IDLE * length
+    again = state.pruned & ~pruned
+    backfill.restore(game.groups, again, arrays, best, weight, game.ties)
     run.solver.refresh()
     state.pruned[:], run.window = pruned, None if left is None else self._window_on(left)
     state.opened[:], state.opened_values[:] = arrays.cumulative, arrays.local[0]
     state.window_end = self.iteration + length
+
+  def _catch_up(self, left: Compacted) -> None:
+    """Brings up to date what was not pruned and not looked at in the window."""
+    game, state, arrays = self._prunable, self._runtime.state, self._runtime.state.solver
+    self._add_deferred(left, arrays.cumulative)
+    gained = game.gradients(aligned(arrays.cumulative - state.opened))
+    backfill.note_unseen(game.groups, left.seen, arrays, gained, state.opened_values)
+
+  def _add_deferred(self, left: Compacted, sums: AnyFloats) -> None:
+    """Brings sums of sequence forms up to date where nobody looked."""
+    state, deciding = self._runtime.state, self.compiled_game.decisions
+    strategy = state.solver.strategy
+    backfill.add_deferred(self._prunable.groups, left.seen, strategy, state.opened, sums)
+    sums[deciding.forced] = sums[deciding.chosen]
+
+  def _prunable_for(self, coming: float, best: Float64s, weight: float) -> Bools:
+    """Returns which sequences can be pruned, given the weights of the window and of the next iteration, and C."""
+    game, state, arrays = self._prunable, self._runtime.state, self._runtime.state.solver
+    sums = arrays.cumulative
+    of_late, ever = coming / float(sums[0] - state.opened[0]), coming / float(sums[0])
+    faced = aligned((of_late + self.caution * ever) * sums - of_late * state.opened)
+    growth = game.best_responses(faced, gains_only=True)
+    spent = of_late * (arrays.local[0] - state.opened_values)
+    least = game.ties * weight
+    return backfill.prunable(
+      game.groups, game.owner, arrays, best, growth, spent, least, state.pruned
+    )
 
   def _sums(self) -> AnyFloats:
     """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
@@ -274,7 +296,7 @@ class Pruned(Solver):
     if not self.num_pruned:
       return solver.sums()
     sums = aligned(state.solver.cumulative)
-    self._windows.add_deferred(self._open_window().left, state.solver, state.opened, sums)
+    self._add_deferred(self._open_window().left, sums)
     return sums
 
   def current_probabilities(self) -> Float64s:
@@ -293,7 +315,7 @@ class Pruned(Solver):
     own, pruned = inside(state, "solver"), state["pruned"]
     self._runtime.solver._check_state(own)
     left = state["window_end"] - int(own["counts"][0])
-    require(left <= max(_IDLE, _FIRST) * LONGEST, "the window is possible")
+    require(left <= _IDLE * _LONGEST, "the window is possible")
     for name in ("opened", "opened_values"):
       require(np.isfinite(state[name]), f"{name} is finite")
     require(state["opened"] >= 0, "what was faced is not negative")

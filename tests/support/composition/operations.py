@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import math
 import pathlib
 import pickle
 import tempfile
@@ -259,9 +258,7 @@ def pruning(context: Context) -> None:
   """Inside a window, the average is as good as its dict says, and a file goes on bit for bit."""
   game = context.form.compiled
   solver = spiel_cfr.CFRPlusSolver(game)
-  whole, pruned = (
-    spiel_cfr.Pruned(solver, caution=0.0, shortest=10, worthwhile=math.inf) for _ in range(2)
-  )
+  whole, pruned = (spiel_cfr.Pruned(solver, caution=0.0, shortest=10) for _ in range(2))
   whole.run(100)
   pruned.run(43)
   by_dict = spiel_cfr.nash_conv(context.form.enumerated, pruned.average_policy_dict())
@@ -355,11 +352,7 @@ def _computes_the_same(form: Form) -> bool:
 
 def _has_the_same_steps(entry: catalogue.Entry) -> bool:
   """Whether no bounds on losses enter: of a game in vector form they are known less exactly."""
-  return not _is_stable_predictive(entry) or entry.arguments.get("steps") in (
-    "paper",
-    "farina2019",
-    1e4,
-  )
+  return not _is_stable_predictive(entry) or entry.arguments.get("steps") in ("paper", 1e4)
 
 
 def _has_the_same_iterates(entry: catalogue.Entry) -> bool:

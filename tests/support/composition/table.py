@@ -90,7 +90,7 @@ def _is_pruned(cell: Cell) -> bool:
 
 
 def _needs_states(entry: catalogue.Entry) -> bool:
-  return issubclass(entry.family, SamplingSolver) or entry.arguments.get("steps") == "farina2019"
+  return issubclass(entry.family, SamplingSolver)
 
 
 def _is_for_saddle_points(cell: Cell) -> bool:
@@ -189,14 +189,6 @@ REFUSALS: tuple[Refusal, ...] = (
     "Certificates check theorems about perfect recall.",
     "buckets that remember the player's own actions",
     lambda cell: cell.form.forgets and cell.operation.name == "certificate",
-  ),
-  Refusal(
-    errors.ArgumentError,
-    "Certificates check how far strategies move, and what is dropped moves them further.",
-    "without a threshold",
-    lambda cell: (
-      cell.operation.name == "certificate" and cell.solver == "stable_predictive_threshold"
-    ),
   ),
 )
 
