@@ -72,18 +72,16 @@ def main(arguments: list[str]) -> None:
 
 
 def clustered(game: spiel_cfr.CompiledGame) -> Curves:
-  """Measures clusters of strategies and of values, and what loses nothing."""
+  """Measures clusters of strategies, and what loses nothing."""
   curves: Curves = {}
-  for feature in ("strategies", "values"):
-    for size in map(int, _SIZES.value):
-      made = spiel_cfr.abstraction.cluster(game, size, feature=feature)
-      small = spiel_cfr.abstraction.abstract(game, made)
-      both = run(small)
-      one = spiel_cfr.abstraction.least_exploitable(game, made, iterations=_ITERATIONS.value)
-      add(curves, f"{feature}, both sides", small.num_buckets, both)
-      add(curves, f"{feature}, one side at a time", small.num_buckets, one.exploitability)
-  small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
-  add(curves, "lossless", small.num_buckets, run(small))
+  for size in map(int, _SIZES.value):
+    made = spiel_cfr.abstraction.cluster(game, size)
+    both = run(spiel_cfr.abstraction.abstract(game, made))
+    one = spiel_cfr.abstraction.least_exploitable(game, made, iterations=_ITERATIONS.value)
+    add(curves, "both sides", made.num_buckets, both)
+    add(curves, "one side at a time", made.num_buckets, one.exploitability)
+  small = spiel_cfr.abstraction.lossless_abstraction(game)
+  add(curves, "lossless", small.num_infosets, run(small))
   return curves
 
 
@@ -106,7 +104,7 @@ def bucketed(game: spiel_cfr.poker.PublicGame) -> Curves:
           game, [spiel_cfr.abstraction.k_means(own, size) for own in points]
         ),
       )
-      add(curves, name, small.num_buckets, run(small))
+      add(curves, name, small.num_infosets, run(small))
   add(curves, "all hands", game.num_infosets, run(game))
   return curves
 
@@ -127,7 +125,7 @@ def before_the_river(game: spiel_cfr.poker.PublicGame) -> Curves:
         turn = spiel_cfr.abstraction.k_means(points, size, ground=ground)
         labels.append([turn, *(spiel_cfr.abstraction.k_means(own, size) for own in equities)])
       small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.hand_buckets(game, labels))
-      add(curves, name, small.num_buckets, run(small, _TURN_ITERATIONS.value))
+      add(curves, name, small.num_infosets, run(small, _TURN_ITERATIONS.value))
   equal = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
   add(curves, "lossless", equal.num_infosets, run(equal, _TURN_ITERATIONS.value))
   return curves
@@ -202,9 +200,11 @@ def forgetful(infostate: str) -> tuple[str, ...]:
 def speed() -> str:
   """Measures iterations of CFR+ on Leduc poker against each other, and how long what loses nothing takes to find."""
   full = spiel_cfr.compile_game("leduc_poker")
-  tied = spiel_cfr.abstraction.abstract(full, forgetful)
-  assert isinstance(tied, spiel_cfr.abstraction.AbstractGame)
-  untied = spiel_cfr.abstraction.abstract(full, tied.refined_buckets())
+  made = spiel_cfr.abstraction.make_buckets(full, forgetful)
+  tied = spiel_cfr.abstraction.abstract(full, made)
+  # As many infosets, none of which share a bucket.
+  places = tuple(own.position.astype(np.int64) for own in tied.infosets)
+  untied = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.Buckets(places, made.slots))
   lossless = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.lossless(full))
   rows = [
     "\n| what | infosets | measured | aim |",

@@ -362,7 +362,7 @@ def endgame(path: str | None, board: str, num_hands: int = 1326) -> pyspiel.Game
   rng = np.random.default_rng(0)
   reaches = rng.random((2, 1326))
   reaches[:, rng.permutation(1326)[num_hands:]] = 0.0
-  return spiel_cfr.poker.Endgame(3 if len(board) == 8 else 4, board, 500, reaches).load()
+  return spiel_cfr.poker.Endgame(board, 500, reaches).load()
 
 
 def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:

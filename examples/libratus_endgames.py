@@ -7,10 +7,9 @@ Bets are the paper's: the first of a round half the pot, the pot or all-in, late
 prints and draws the saddle-point gap (NashConv) of the average strategies in thousandths of a big blind a game (mbb/g)
 against iterations; exploitability is half of it.
 
-    python examples/libratus_endgames.py --subgame_file=subgame3.txt --solvers=dcfr --show_state=check,half
+    python examples/libratus_endgames.py --subgame_file=subgame3.txt --solvers=dcfr --page
 
-also shows what the player to move does with each hand after a check and a bet of half the pot. On the turn, the river
-is named like the bets, as in --show_state=check,check,Ah.
+also writes a page on which one clicks through what the best of the solvers does with each hand.
 """
 
 import functools
@@ -23,9 +22,8 @@ from collections.abc import Callable
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr import catalogue, policies
-from spiel_cfr.poker import bet_filters, cards
-from spiel_cfr.poker.range_grids import range_grid
+from spiel_cfr import catalogue
+from spiel_cfr.poker import bet_filters
 from spiel_cfr.regret_minimizers.oftrl import OFTRL
 from spiel_cfr.stable_predictive.paper_steps import paper_steps
 
@@ -46,13 +44,8 @@ _RESUME = flags.DEFINE_bool(
   "whether to leave out solvers of which output_dir has the numbers, and draw these",
 )
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
-_SHOW_STATE = flags.DEFINE_list(
-  "show_state",
-  None,
-  "actions that lead to a public state to show: check, call, half, pot, all-in, Ah",
-)
+_PAGE = flags.DEFINE_bool("page", False, "whether to write a page of the explorer")
 _TURN = 3
-_ACTIONS = {"fold": 0, "check": 1, "call": 1, "pot": 2, "all-in": 3, "half": 4}
 
 
 def steps_of_the_figures(
@@ -116,10 +109,6 @@ def solve(names: list[str]) -> None:
   print(f"{game}\ncompiled in {time.perf_counter() - start:.2f} s", flush=True)
   print(f"each solver takes about {game.memory_estimate() / 1e6:,.0f} MB", flush=True)
 
-  # Mistakes are found before the run.
-  actions = state_to_show()
-  if actions is not None:
-    range_grid(game, policies.sequence_form(game, policies.uniform(game)), actions)
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   stem = pathlib.Path(_SUBGAME_FILE.value).stem
@@ -150,13 +139,12 @@ def solve(names: list[str]) -> None:
   if best is not None:
     print(
       f"\nbest: {best[1]}, NashConv {endgame.milli_big_blinds(best[0]):.4g} mbb/g, that is exploitability "
-      f"{endgame.milli_big_blinds(best[0] / 2):.4g} mbb/g, {best[0] / 2:.4g} chips or "
-      f"{endgame.big_blinds(best[0] / 2):.4g} big blinds a game"
+      f"{endgame.milli_big_blinds(best[0] / 2):.4g} mbb/g, {best[0] / 2:.4g} chips a game"
     )
   if _PLOT.value:
     draw(gaps, f"{stem}: board {endgame.board}, pot {endgame.pot}", folder / f"endgame_{stem}.png")
-  if actions is not None and best is not None:
-    show(game, best[2], actions, folder / f"range_{stem}.png")
+  if _PAGE.value and best is not None:
+    print(spiel_cfr.explore(best[2], folder / f"endgame_{stem}.html", title=stem))
 
 
 def known_gaps(path: pathlib.Path) -> dict[str, dict[int, float]]:
@@ -187,38 +175,6 @@ def draw(gaps: dict[str, dict[int, float]], title: str, path: pathlib.Path) -> N
   figure.suptitle(title)
   figure.savefig(path, dpi=110)
   print(f"wrote {path}")
-
-
-def state_to_show() -> list[int] | None:
-  """Returns the actions that lead to the public state that was asked for, if one was.
-
-  Raises:
-    ArgumentError: a word is neither an action nor cards.
-  """
-  if _SHOW_STATE.value is None:
-    return None
-  actions: list[int] = []
-  for word in filter(None, _SHOW_STATE.value):
-    actions += [_ACTIONS[word]] if word in _ACTIONS else cards.parse_cards(word)
-  return actions
-
-
-def show(
-  game: spiel_cfr.poker.PublicGame,
-  solver: spiel_cfr.Solver,
-  actions: list[int],
-  path: pathlib.Path,
-) -> None:
-  """Shows a public state, as text and as a picture."""
-  grid = range_grid(game, solver.average_sequence_form(), actions)
-  print(f"\n{grid}")
-  if _PLOT.value:
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7.5, 8), layout="constrained")
-    grid.draw(axes)
-    figure.savefig(path, dpi=110, bbox_inches="tight")
-    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

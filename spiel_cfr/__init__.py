@@ -1,6 +1,6 @@
 """Counterfactual regret minimization and its family, for any OpenSpiel game.
 
-Here is what most programs need; all else is in the rooms below, as `spiel_cfr.poker.range_grid`.
+Here is what most programs need; all else is in the rooms below, as `spiel_cfr.poker.few_bets`.
 """
 
 import importlib.metadata

@@ -291,7 +291,6 @@ def test_averages_are_named_for_each_player(averaged: Any, kuhn: Any) -> None:
     {"pot": 500.0},
     {"pot": "500"},
     {"big_blind": 0.5},
-    {"round": True},
     {"board": None},
     {"reaches": None},
     {"reaches": [["x"]]},
@@ -299,7 +298,7 @@ def test_averages_are_named_for_each_player(averaged: Any, kuhn: Any) -> None:
   ids=str,
 )
 def test_endgames_are_checked_before_open_spiel_sees_them(changes: Any) -> None:
-  whole = {"round": 4, "board": "7s9h9cTc2d", "pot": 500, "reaches": np.ones((2, 1326))}
+  whole = {"board": "7s9h9cTc2d", "pot": 500, "reaches": np.ones((2, 1326))}
   spiel_cfr.poker.Endgame(**whole)
   with pytest.raises(errors.EndgameError):
     spiel_cfr.poker.Endgame(**whole | changes)

@@ -1,37 +1,31 @@
 """Smaller games that stand for larger ones: infosets that play alike, with loss or without, and fewer actions."""
 
-from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstraction.abstract_game import abstract, lift
 from spiel_cfr.abstraction.action_translation import pseudo_harmonic, translated_policy
 from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
 from spiel_cfr.abstraction.clusters import cluster, k_means
-from spiel_cfr.abstraction.earth_mover import earth_movers_distances
-from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets, hand_buckets
+from spiel_cfr.abstraction.hand_buckets import HandBuckets, hand_buckets
 from spiel_cfr.abstraction.hand_features import equity_histograms, hand_equities, next_histograms
 from spiel_cfr.abstraction.least_exploitable_strategies import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.lossless_symmetries import lossless, lossless_abstraction
-from spiel_cfr.abstraction.refining import Refined, solve_refining
 
 __all__ = [
-  "AbstractGame",
-  "BucketedHands",
   "Buckets",
   "HandBuckets",
   "LeastExploitable",
   "Permuted",
-  "Refined",
   "abstract",
   "cluster",
-  "earth_movers_distances",
   "equity_histograms",
   "hand_buckets",
   "hand_equities",
   "k_means",
   "least_exploitable",
+  "lift",
   "lossless",
   "lossless_abstraction",
   "make_buckets",
   "next_histograms",
   "pseudo_harmonic",
-  "solve_refining",
   "translated_policy",
 ]

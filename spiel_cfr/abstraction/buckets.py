@@ -2,21 +2,18 @@
 
     buckets = make_buckets(game, lambda infostate: infostate.replace("private:2", "private:3"))
 
-Whoever knows more of the game than its infostate strings gives a function of states, or a dictionary, or a file.
+Whoever knows more of the game than its infostate strings gives a dictionary: `game.first_states()` are a state of each.
 """
 
 import dataclasses
-import json
-import os
-import pathlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, spread
-from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 
 class Permuted(NamedTuple):
@@ -69,31 +66,9 @@ class Buckets:
       self.is_lossless,
     )
 
-  def save(self, path: str | os.PathLike[str], game: CompiledGame) -> None:
-    """Writes a JSON file that `make_buckets` reads: infostate -> [bucket, actions in the bucket's order].
-
-    Raises:
-      AbstractionError: actions of an infoset share a place in their bucket, which files do not say.
-      OSError: the file can't be written.
-    """
-    content: dict[str, Any] = {}
-    for own, labels, slots in zip(game.infosets, self.labels, self.slots, strict=True):
-      begin = 0
-      for infostate, label, count in zip(
-        own.infostates, labels.tolist(), own.num_actions.tolist(), strict=True
-      ):
-        places, legal = slots[begin : begin + count], own.actions[begin : begin + count]
-        if len(np.unique(places)) < count:
-          raise errors.AbstractionError(
-            f"At infostate {infostate!r} several actions are one; find such buckets again instead of keeping them."
-          )
-        content[infostate] = [label, legal[np.argsort(places)].tolist()]
-        begin += count
-    pathlib.Path(path).write_text(json.dumps(content))
-
 
 # What `make_buckets` takes.
-AnyBuckets: TypeAlias = Buckets | Labels | str | os.PathLike[str]
+AnyBuckets: TypeAlias = Buckets | Labels
 
 
 def checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
@@ -124,51 +99,22 @@ def _places(num_actions: Int64s) -> Int64s:
   return spread(np.zeros_like(num_actions), num_actions)
 
 
-def shared_entries(infosets: Sequence[Infosets], buckets: Buckets) -> Int64s:
-  """Returns `CompiledGame.shared_entries` of infosets in buckets."""
-  result, begin = [np.zeros(0, np.int64)], 0
-  for own, labels, slots in zip(infosets, buckets.labels, buckets.slots, strict=True):
-    infoset = np.repeat(np.arange(len(labels)), own.num_actions)
-    starts = np.cumsum(own.num_actions) - own.num_actions
-    rank = np.empty_like(slots)
-    rank[np.lexsort((slots, infoset))] = np.arange(len(slots)) - starts[infoset]
-    _, first, bucket = np.unique(labels, return_index=True, return_inverse=True)
-    # Buckets in order of discovery, each as long as its infosets.
-    order = np.argsort(first)
-    lengths = own.num_actions[first[order]]
-    at = np.empty(len(order), np.int64)
-    at[order] = begin + np.cumsum(lengths) - lengths
-    result.append(at[bucket][infoset] + rank)
-    begin += int(lengths.sum())
-  return np.concatenate(result)
-
-
-def make_buckets(
-  game: CompiledGame,
-  buckets: AnyBuckets,
-  *,
-  of_states: bool = False,
-) -> Buckets:
+def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
   """Puts infosets into buckets.
 
   Args:
     game: the game.
-    buckets: a function from infostate strings to names of buckets; a mapping from some infostates to such names, in
-      which those left out stay by themselves; or what `Buckets.save` has written. A name is anything hashable, or a
-      `Permuted`; players' names have nothing to do with each other.
-    of_states: whether the function takes a state of OpenSpiel's, the first of each infoset, rather than a string.
+    buckets: a function from infostate strings to names of buckets; or a mapping from some infostates to such names, in
+      which those left out stay by themselves. A name is anything hashable, or a `Permuted`; players' names have nothing
+      to do with each other.
 
   Raises:
     AbstractionError: infosets of a bucket have different actions, or a mapping names infosets that there are not.
     ArgumentError: it is none of these, or a name is not hashable.
-    FileFormatError: the file is not one.
-    OSError: the file can't be read.
   """
   if isinstance(buckets, Buckets):
     _check_fit(game, buckets)
     return buckets
-  if isinstance(buckets, str | os.PathLike):
-    buckets = _read(pathlib.Path(buckets))
   if isinstance(buckets, Mapping):
     known = {infostate for own in game.infosets for infostate in own.infostates}
     unknown = [infostate for infostate in buckets if infostate not in known]
@@ -180,14 +126,13 @@ def make_buckets(
       # Apart from every name that somebody gives.
       return mapping[infostate] if infostate in mapping else Permuted((Permuted, infostate), ())
 
-    find: Callable[[Any], Any] = names
+    find: Callable[[str], Hashable] = names
   elif callable(buckets):
     find = buckets
   else:
     raise errors.ArgumentError(
-      f"Buckets are a function, a mapping or a file, not {type(buckets).__name__}."
+      f"Buckets are a function or a mapping, not {type(buckets).__name__}."
     )
-  states = iter(game.first_states() if of_states else ())
   labels, slots = [], []
   for own in game.infosets:
     numbers: dict[Hashable, tuple[int, str, list[int]]] = {}
@@ -195,7 +140,7 @@ def make_buckets(
     begin = 0
     for infostate, count in zip(own.infostates, own.num_actions.tolist(), strict=True):
       legal = own.actions[begin : begin + count].tolist()
-      found = find(next(states) if of_states else infostate)
+      found = find(infostate)
       name, order = found if isinstance(found, Permuted) else (found, legal)
       order = list(order) if len(order) else legal
       if sorted(order) != legal:
@@ -231,14 +176,3 @@ def _check_fit(game: CompiledGame, buckets: Buckets) -> None:
     raise errors.AbstractionError(
       f"The buckets are of another game: they have {found} infosets and actions, {game} has {sizes}."
     )
-
-
-def _read(path: pathlib.Path) -> dict[str, Hashable]:
-  try:
-    content = json.loads(path.read_bytes())
-    return {
-      infostate: Permuted(int(label), [int(action) for action in actions])
-      for infostate, (label, actions) in content.items()
-    }
-  except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-    raise errors.FileFormatError(f"{path} does not hold buckets: {error}.") from error

@@ -1,59 +1,36 @@
 """Buckets that clusters of infosets make, without any knowledge of the game.
 
-Infosets of a player that the others can't tell apart, such as hands after the same betting, are clustered by what a few
-iterations on the full game say of them:
-
-- "values": the counterfactual utility of each action (after Li and Huang, "WEVA", 2026, who weigh the values of hands
-  at all nodes);
-- "strategies": how often each action is played, on average.
-
-Where clusters do not follow from those before, players forget: the infosets are shared. k-means++ is that of Arthur and
-Vassilvitskii (2007), by SciPy.
+Infosets of a player that the others can't tell apart, such as hands after the same betting, are clustered by the
+strategy that a few iterations on the full game find at them. Where clusters do not follow from those before, players
+forget: the infosets are shared. k-means++ is that of Arthur and Vassilvitskii (2007), by SciPy.
 """
 
 import warnings
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import scipy  # its `cluster` is imported when it is used
 
-from spiel_cfr import catalogue, errors
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.abstraction.buckets import Buckets, identity
-from spiel_cfr.abstraction.earth_mover import earth_movers_distances
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
+from spiel_cfr.cfr import CFRPlusSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
-from spiel_cfr.games.payoffs.private_types import public_states
-from spiel_cfr.policies import forms
-
-Feature: TypeAlias = Literal["values", "strategies"]
-# Of k-means over histograms, as SciPy's.
-_ROUNDS = 10
+from spiel_cfr.games.payoffs.private_types import public_states_of
 
 
-def cluster(
-  game: CompiledGame,
-  size: int,
-  *,
-  feature: Feature = "strategies",
-  iterations: int = 100,
-  solver: str = "cfr+",
-  seed: int = 0,
-) -> Buckets:
-  """Puts infosets into buckets by what a solver has learned of them.
+def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int = 0) -> Buckets:
+  """Puts infosets into buckets by the average strategy of CFR+.
 
       small = abstract(game, cluster(game, 4))
 
   Args:
     game: a compiled game that lists its leaves.
     size: how many buckets a public state has at most.
-    feature: see the module's docstring.
-    iterations: how many to look at the full game for.
-    solver: a name in the catalogue.
+    iterations: of CFR+ on the full game.
     seed: of k-means++; the same seed gives the same buckets.
 
   Raises:
@@ -61,45 +38,35 @@ def cluster(
     UnsupportedGameError: the game is in vector form, or an abstraction itself.
   """
   size = arguments.positive_integer(size, "size")
-  seed = arguments.integer(seed, "seed", 0)
-  arguments.one_of(feature, "feature", get_args(Feature))
-  states = _public_states(game)
-  learned = catalogue.make(solver, game, iterations)
-  learned.run(arguments.positive_integer(iterations, "iterations"))
-  probabilities = learned.average_probabilities()
-  numbers = probabilities if feature == "strategies" else _values(game, probabilities)
-  entries, begin = numbers[game.all_action_sequences], 0
-  rng = np.random.default_rng(seed)
-  labels = []
-  for own, public in zip(game.infosets, states, strict=True):
-    starts = begin + np.cumsum(own.num_actions) - own.num_actions
-    begin += len(own.actions)
-    found, count = np.zeros(len(public), np.int64), 0
-    for members in _groups(own.num_actions, own.actions, public):
-      width = int(own.num_actions[members[0]])
-      points = entries[starts[members][:, None] + np.arange(width)]
-      number = k_means(points, size, rng)
-      found[members] = count + number
-      count += int(number.max()) + 1
-    labels.append(found)
-  return Buckets(tuple(labels), identity(game).slots)
-
-
-def _public_states(game: CompiledGame) -> list[Int64s]:
-  """Returns, per player, the first infoset that the others can't tell from each; in order of discovery."""
+  iterations = arguments.positive_integer(iterations, "iterations")
+  rng = np.random.default_rng(arguments.integer(seed, "seed", 0))
   if not isinstance(game, EnumeratedGame) or game.original is not game:
     raise errors.UnsupportedGameError(
       f"{game} lists no leaves of its own. Give compile_game(game, vector_form=False), without symmetries."
     )
-  number, begin = np.zeros(game.end, np.uint32), 0
-  for own in game.infosets:
-    cells = game.all_action_sequences[begin : begin + len(own.actions)]
-    number[cells] = 1 + np.arange(len(cells))
-    begin += len(cells)
-  leaves, _ = merged_leaves(game.payoff, game.num_players, number, np.ones(game.end))
-  return [
-    public_states(leaves, player, own.num_actions) for player, own in enumerate(game.infosets)
-  ]
+  learned = CFRPlusSolver(game)
+  learned.run(iterations)
+  played, owner = learned.average_probabilities(), np.full(game.end, -1)
+  sequences = np.split(
+    game.all_action_sequences, np.cumsum([len(own.actions) for own in game.infosets])[:-1]
+  )
+  for cells, own in zip(sequences, game.infosets, strict=True):
+    owner[cells] = np.repeat(np.arange(len(own.num_actions)), own.num_actions)
+  leaves, _ = merged_leaves(
+    game.payoff, game.num_players, np.arange(game.end, dtype=np.uint32), np.ones(game.end)
+  )
+  labels = []
+  for player, (cells, own) in enumerate(zip(sequences, game.infosets, strict=True)):
+    public = public_states_of(leaves, player, owner, len(own.num_actions))
+    starts = np.cumsum(own.num_actions) - own.num_actions
+    found, count = np.zeros(len(public), np.int64), 0
+    for members in _groups(own.num_actions, own.actions, public):
+      width = int(own.num_actions[members[0]])
+      points = played[cells[starts[members][:, None] + np.arange(width)]]
+      found[members] = count + k_means(points, size, rng)
+      count += size
+    labels.append(found)
+  return Buckets(tuple(labels), identity(game).slots)
 
 
 def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s]:
@@ -109,13 +76,6 @@ def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s
   for index, (state, legal) in enumerate(zip(public.tolist(), pieces, strict=True)):
     groups.setdefault((state, *legal.tolist()), []).append(index)
   return [np.array(members) for members in groups.values()]
-
-
-def _values(game: CompiledGame, probabilities: Float64s) -> Float64s:
-  """Returns the counterfactual utility of each sequence."""
-  utility = gradients(game, forms.sequence_form(game, probabilities))
-  backward_pass(game, expect, utility, strategy=probabilities)
-  return utility
 
 
 def k_means(
@@ -131,15 +91,18 @@ def k_means(
     points: shape (points, numbers).
     size: how many clusters there are at most.
     seed: of the first centres, or a generator to draw them from.
-    ground: None for Euclidean distances. Or the distances between the columns: then points are histograms, compared by
-      `earth_movers_distances`, with means for centres (Ganzfried and Sandholm 2014).
+    ground: None for Euclidean distances between points. Or the Euclidean distances between what the columns stand for:
+      then points p, q are histograms of the same sum, and compared by the energy distance (Székely and Rizzo, "Energy
+      Statistics", 2013), in which bins that are close to each other hardly differ:
+
+          distance^2 = -(p - q)' ground (p - q)
 
   Returns:
     The number of each point's cluster, from 0 without gaps; shape (points,).
 
   Raises:
-    ArgumentError: the points are not a table of finite numbers, or the size is not positive, or the seed is none; or
-      see `earth_movers_distances`.
+    ArgumentError: the points are not a table of finite numbers, or the size is not positive, or the seed is none, or
+      `ground` is no symmetric table.
   """
   size = arguments.positive_integer(size, "size")
   if not isinstance(seed, np.random.Generator):
@@ -147,44 +110,31 @@ def k_means(
   table = np.asarray(points, np.float64)
   if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
     raise errors.ArgumentError("points must be a table of finite numbers, a row each.")
-  distinct, which, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
-  which = which.reshape(-1)
+  distinct, which = np.unique(table, axis=0, return_inverse=True)
   if ground is not None:
-    # Says what is wrong, however few points there are.
-    earth_movers_distances(distinct[:1], distinct[:1], ground)
+    embedding = _embed(np.asarray(ground, np.float64), table.shape[1])
+    distinct, table = distinct @ embedding, table @ embedding
   if len(distinct) > size:
-    rng = np.random.default_rng(seed)
-    if ground is None:
-      with warnings.catch_warnings():
-        # An empty cluster is one cluster less.
-        warnings.simplefilter("ignore", UserWarning)
-        centres, _ = scipy.cluster.vq.kmeans2(table, size, minit="++", seed=rng)
-      nearest = ((distinct[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
-    else:
-      nearest = _histogram_clusters(distinct, counts, size, rng, np.asarray(ground, np.float64))
-    which = nearest[which]
-  result: Int64s = np.unique(which, return_inverse=True)[1]
+    with warnings.catch_warnings():
+      # An empty cluster is one cluster less.
+      warnings.simplefilter("ignore", UserWarning)
+      centres, _ = scipy.cluster.vq.kmeans2(
+        table, size, minit="++", seed=np.random.default_rng(seed)
+      )
+    nearest = ((distinct[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    which = nearest[which.reshape(-1)]
+  result: Int64s = np.unique(which, return_inverse=True)[1].reshape(-1)
   return result
 
 
-def _histogram_clusters(
-  points: Float64s, counts: Int64s, size: int, rng: np.random.Generator, ground: Float64s
-) -> Int64s:
-  """Lloyd's algorithm, from the centres of k-means++, which SciPy has for Euclidean distances alone."""
-  centres = points[rng.choice(len(points), 1, p=counts / counts.sum())]
-  distances = earth_movers_distances(points, centres, ground)
-  while len(centres) < size:
-    weights = counts * distances.min(axis=1) ** 2
-    centres = np.vstack([centres, points[rng.choice(len(points), p=weights / weights.sum())]])
-    distances = np.hstack([distances, earth_movers_distances(points, centres[-1:], ground)])
-  nearest = distances.argmin(axis=1)
-  for _ in range(_ROUNDS):
-    # What no point is nearest to stays where it is.
-    used = np.unique(nearest)
-    for cluster_number in used.tolist():
-      own = nearest == cluster_number
-      centres[cluster_number] = np.average(points[own], axis=0, weights=counts[own])
-    before, nearest = nearest, earth_movers_distances(points, centres, ground).argmin(axis=1)
-    if (before == nearest).all():
-      break
-  return np.asarray(nearest)
+def _embed(ground: Float64s, columns: int) -> Float64s:
+  """Returns A with |p A - q A|^2 = -(p - q)' ground (p - q) where p and q have the same sum: classical scaling."""
+  if ground.shape != (columns, columns) or not (
+    np.isfinite(ground).all() and np.array_equal(ground, ground.T)
+  ):
+    raise errors.ArgumentError(
+      f"ground must be a symmetric table of {columns} x {columns} distances, not of shape {ground.shape}."
+    )
+  centring = np.eye(columns) - 1 / columns
+  values, vectors = np.linalg.eigh(-centring @ ground @ centring)
+  return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))

@@ -19,11 +19,12 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros
-from spiel_cfr.abstraction.abstract_game import AbstractGame, abstract
+from spiel_cfr.abstraction.abstract_game import abstract
 from spiel_cfr.abstraction.buckets import Buckets
-from spiel_cfr.abstraction.hand_buckets import BucketedHands, HandBuckets
+from spiel_cfr.abstraction.hand_buckets import HandBuckets
 from spiel_cfr.abstraction.suit_symmetries import equal_hands
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.poker.public_game import PublicGame
 
@@ -33,17 +34,16 @@ _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
 _DRAWS = 2
 
 
-def lossless(game: CompiledGame, *, merge_actions: bool = True) -> Buckets | HandBuckets:
+def lossless(game: CompiledGame) -> Buckets | HandBuckets:
   """Finds infosets that may play alike without loss: what `abstract` makes of them has the same equilibria.
 
       small = abstract(game, lossless(game))
 
+  Actions of an infoset that have the same colour become one, which plays them equally often.
+
   Args:
     game: any game. Of poker in vector form, public cards and hands are found that differ by suits alone, see
       `suit_symmetries`.
-    merge_actions: whether actions of an infoset that have the same colour become one, which plays them equally often.
-      Otherwise they stay apart, in whatever order makes most infosets play alike; solvers then do exactly what they do
-      in the full game. In vector form no actions are alike.
 
   Raises:
     UnsupportedGameError: the game is an abstraction itself.
@@ -56,13 +56,10 @@ def lossless(game: CompiledGame, *, merge_actions: bool = True) -> Buckets | Han
     return HandBuckets(*equal_hands(game.layout), is_lossless=True)
   colours = _Colours(game)
   colours.refine()
-  if not merge_actions:
-    while colours.tell_apart():
-      colours.refine()
   return colours.buckets()
 
 
-def lossless_abstraction(game: AnyGame) -> AbstractGame | BucketedHands:
+def lossless_abstraction(game: AnyGame) -> EnumeratedGame | PublicGame:
   """Returns a smaller game with the same equilibria: infosets that are the same but for names become one.
 
       >>> lossless_abstraction("leduc_poker").num_infosets
@@ -139,21 +136,6 @@ class _Colours:
         game.payoff.gradient_into(player, weights, utility)
       result.append(utility)
     return result
-
-  def tell_apart(self) -> bool:
-    """Numbers actions of an infoset that have the same colour; returns whether there are any."""
-    sequences = self.sequences
-    order = sequences[np.lexsort((sequences, self.colour[sequences], self.owner[sequences]))]
-    pair = np.stack([self.owner[order], self.colour[order]])
-    new = np.append(True, (np.diff(pair, axis=1) != 0).any(axis=0))
-    index = np.arange(len(order))
-    rank = index - np.maximum.accumulate(np.where(new, index, 0))
-    # Empty sequences belong to no infoset.
-    rank[pair[0] == len(self.parent)] = 0
-    every = np.zeros(len(self.colour), np.uint64)
-    every[order] = rank
-    self.colour = _numbered(_mixed(self.colour.astype(np.uint64) + np.uint64(1)) ^ every)
-    return bool(rank.any())
 
   def buckets(self) -> Buckets:
     """Returns infosets by colour, and their actions in the order of theirs."""

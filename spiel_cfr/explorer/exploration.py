@@ -56,7 +56,7 @@ def explore(
   game: AnyGame | None = None,
   which: Which = "average",
   title: str | None = None,
-  traces: AnyTrace | Mapping[str, AnyTrace] | None = None,
+  traces: Mapping[str, AnyTrace] | None = None,
   max_infosets: int = 100_000,
   max_histories: int = 200_000,
   max_nodes: int = 5_000_000,
@@ -80,7 +80,7 @@ def explore(
     game: of a policy that doesn't know its own.
     which: of a solver's policies, "average" or "current".
     title: of the page; by default the game's name.
-    traces: convergence curves: a trace file, rows of a run, or several of these by name. By default those of `solve`.
+    traces: convergence curves by name: trace files, or rows of runs. By default those of `solve`.
     max_infosets: how many infosets the page may have; in vector form, how many hands that are to move.
     max_histories: how many histories the page may have.
     max_nodes: how many histories are walked to make it; the walk is what takes time.
@@ -100,8 +100,8 @@ def explore(
   max_histories = arguments.positive_integer(max_histories, "max_histories")
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   arguments.one_of(which, "which", get_args(Which))
-  if isinstance(policies, Solution) and traces is None:
-    traces = {policies.solver.recipe.name: policies.rows}
+  if traces is None:
+    traces = {policies.solver.recipe.name: policies.rows} if isinstance(policies, Solution) else {}
   curves = _curves(traces)
   compiled, behavioral, source = _read(policies, game, which)
   if compiled.original is not compiled:
@@ -187,19 +187,16 @@ def _header(compiled: CompiledGame, behavioral: Float64s) -> dict[str, Any]:
   }
 
 
-def _curves(traces: AnyTrace | Mapping[str, AnyTrace] | None) -> list[dict[str, Any]]:
+def _curves(traces: Mapping[str, AnyTrace]) -> list[dict[str, Any]]:
   """Returns the curves of some traces; what can't be on a logarithmic axis is left to the page."""
-  if traces is None:
-    return []
   if not isinstance(traces, Mapping):
-    name = pathlib.Path(traces).stem if isinstance(traces, str | os.PathLike) else "run"
-    traces = {name: traces}
+    raise errors.ArgumentError(f"traces must be traces by name, not {arguments.shortened(traces)}.")
   result = []
   for name, trace in traces.items():
     rows: Any = read_trace(trace).rows if isinstance(trace, str | os.PathLike) else trace
     if not isinstance(rows, Sequence) or not all(isinstance(row, Row) for row in rows):
       raise errors.ArgumentError(
-        f"traces must be a trace file, rows of a run, or these by name, not {arguments.shortened(trace)}."
+        f"traces must be trace files or rows of runs, by name, not {arguments.shortened(trace)}."
       )
     result.append(
       {

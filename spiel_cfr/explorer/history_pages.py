@@ -15,7 +15,14 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.explorer import page_content
+from spiel_cfr.explorer.page_content import (
+  Content,
+  InfosetTable,
+  Tree,
+  kept_tree,
+  move_name,
+  number_name,
+)
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, HistoryWalk
 from spiel_cfr.games.openspiel import histories
@@ -35,7 +42,7 @@ def describe(
   max_nodes: int,
   max_infosets: int,
   max_histories: int,
-) -> page_content.Content:
+) -> Content:
   """Describes a policy of an enumerated game; the header says what was left out.
 
   Args:
@@ -55,71 +62,64 @@ def describe(
   walk = HistoryWalk(compiled, found)
   probabilities = walk.probabilities(behavioral)
   reach, values = walk.reach(probabilities), walk.values(probabilities)
-  table = _infosets(compiled, walk, behavioral, reach, values)
+  of_infosets, of_actions = _infosets(compiled, walk, behavioral, reach, values)
+  num_actions, played_to = of_infosets["num_actions"], of_infosets["reach"]
 
-  rows = likeliest(table.reach + 1e-9 * table.counterfactual_reach, max_infosets)
-  row_of_infoset = np.full(len(table.player), NONE)
+  rows = likeliest(played_to + 1e-9 * of_infosets["counterfactual_reach"], max_infosets)
+  row_of_infoset = np.full(len(num_actions), NONE)
   row_of_infoset[rows] = np.arange(len(rows))
   # No history is likelier than its parent, so those that are kept are a tree.
   kept = likeliest(reach, max_histories)
-  number = np.full(len(reach), NONE)
-  number[kept] = np.arange(len(kept))
-  first_child, num_children, num_cut = page_content.kept_tree(walk.parent, kept)
+  first_child, num_children, num_cut = kept_tree(walk.parent, kept)
 
-  starts = np.cumsum(table.num_actions) - table.num_actions
+  starts = np.cumsum(num_actions) - num_actions
   infoset = np.searchsorted(starts, walk.entry[kept], side="right") - 1
-  names = page_content.Names()
-  moves, entry_moves = _moves(compiled, walk, kept, number, names)
-  tree = page_content.Tree(
-    mover=walk.mover[kept],
-    first_child=first_child,
-    num_children=num_children,
-    num_cut=num_cut,
-    move=moves,
-    probability=probabilities[kept],
-    values=values[kept],
-    row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset], NONE),
-  )
-  entries = spread(starts[rows], table.num_actions[rows])
+  names = {"": 0}
+  moves, known = _moves(compiled, walk, kept, names)
+  entries = spread(starts[rows], num_actions[rows])
+  # Of infosets none of whose histories is kept, actions go by their numbers.
+  unnamed = np.concatenate(compiled.actions)
+  infoset_moves = [
+    known[entry] if entry in known else number_name(names, str(unnamed[entry]))
+    for entry in entries.tolist()
+  ]
   cut = []
   if len(kept) < len(reach):
     cut.append(
       f"{len(reach) - len(kept):,} of {len(reach):,} histories; the likeliest {len(kept):,} are here"
     )
-  if len(rows) < len(table.player):
+  if len(rows) < len(num_actions):
     cut.append(
-      f"{len(table.player) - len(rows):,} of {len(table.player):,} infosets; the likeliest {len(rows):,} are here, "
-      f"which hold {table.reach[rows].sum() / max(table.reach.sum(), 1e-300):.2%} of all decisions that are played"
+      f"{len(num_actions) - len(rows):,} of {len(num_actions):,} infosets; the likeliest {len(rows):,} are here, "
+      f"which hold {played_to[rows].sum() / max(played_to.sum(), 1e-300):.2%} of all decisions that are played"
     )
-  return page_content.Content(
+  infostates = [infostate for own in compiled.infostates for infostate in own]
+  return Content(
     header={"cut": cut},
-    names=names.listed(),
-    tree=tree,
-    infosets=page_content.InfosetTable(
-      infostates=[table.infostates[row] for row in rows.tolist()],
-      **{
-        name: getattr(table, name)[rows]
-        for name in (
-          "player",
-          "num_actions",
-          "reach",
-          "counterfactual_reach",
-          "value",
-          "best_value",
-        )
-      },
-      move=np.array([entry_moves(entry) for entry in entries.tolist()], np.int64),
-      **{
-        name: getattr(table, name)[entries] for name in ("probability", "action_value", "is_best")
-      },
+    names=list(names),
+    tree=Tree(
+      mover=walk.mover[kept],
+      first_child=first_child,
+      num_children=num_children,
+      num_cut=num_cut,
+      move=moves,
+      probability=probabilities[kept],
+      values=values[kept],
+      row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset], NONE),
+    ),
+    infosets=InfosetTable(
+      infostates=[infostates[row] for row in rows.tolist()],
+      move=np.array(infoset_moves, np.int64),
+      **{name: array[rows] for name, array in of_infosets.items()},
+      **{name: array[entries] for name, array in of_actions.items()},
     ),
   )
 
 
 def _infosets(
   compiled: CompiledGame, walk: HistoryWalk, behavioral: Float64s, reach: Float64s, values: Float64s
-) -> page_content.InfosetTable:
-  """Returns all infosets, without names of actions."""
+) -> tuple[dict[str, Any], dict[str, Any]]:
+  """Returns the columns of `InfosetTable` of all infosets, and of all actions."""
   num_actions = np.concatenate(compiled.num_actions)
   starts = np.cumsum(num_actions) - num_actions
   player = np.repeat(
@@ -153,55 +153,47 @@ def _infosets(
     action_value = action_sum / np.repeat(counterfactual_reach, num_actions)
     best_value = best_sum / counterfactual_reach
   value = np.add.reduceat(played * action_value, starts) if len(starts) else np.zeros(0)
-  return page_content.InfosetTable(
-    infostates=[infostate for own in compiled.infostates for infostate in own],
-    player=player,
-    num_actions=num_actions,
-    reach=own_reach,
-    counterfactual_reach=counterfactual_reach,
-    value=value,
-    best_value=best_value,
-    move=np.zeros(0, np.int64),
-    probability=played,
-    action_value=action_value,
-    is_best=responses[compiled.all_action_sequences] > 0,
-  )
+  of_infosets = {
+    "player": player,
+    "num_actions": num_actions,
+    "reach": own_reach,
+    "counterfactual_reach": counterfactual_reach,
+    "value": value,
+    "best_value": best_value,
+  }
+  is_best = responses[compiled.all_action_sequences] > 0
+  return of_infosets, {"probability": played, "action_value": action_value, "is_best": is_best}
 
 
 def _moves(
-  compiled: CompiledGame, walk: HistoryWalk, kept: Int64s, number: Int64s, names: page_content.Names
-) -> tuple[Int64s, Any]:
-  """Names the moves that lead to the kept nodes, and those of infosets.
+  compiled: CompiledGame, walk: HistoryWalk, kept: Int64s, names: dict[str, int]
+) -> tuple[Int64s, dict[int, int]]:
+  """Names the moves that lead to the kept nodes, and the actions of infosets that are met on the way.
 
   Returns:
-    The numbers of the names, shape (kept,), and a function from an action's place among all to the number of its name.
+    The numbers of the names, shape (kept,); and of the actions, by their place among those of all infosets.
   """
   view = compiled.view
+  number = np.full(len(walk.mover), NONE)
+  number[kept] = np.arange(len(kept))
   actions = np.concatenate(compiled.actions)
   of_entry: dict[int, int] = {}
   result = np.zeros(len(kept), np.int64)
   stack = [(view.new_initial_state(), 0)]
   while stack:
     state, node = stack.pop()
-    count = int(walk.num_children[node])
-    if walk.mover[node] >= 0:
-      entry = int(walk.entry[node])
-      legal = actions[entry : entry + count].tolist()
-    elif walk.mover[node] == CHANCE:
-      entry = NONE
+    first, entry = int(walk.first_child[node]), int(walk.entry[node])
+    if walk.mover[node] == CHANCE:
       legal = [action for action, _ in chance_outcomes(view, state)]
     else:
-      continue
-    first = int(walk.first_child[node])
+      legal = actions[entry : entry + int(walk.num_children[node])].tolist()
     for place, action in enumerate(legal):
       child = int(number[first + place])
-      known = of_entry.get(entry + place) if entry >= 0 else None
-      if known is None and (child >= 0 or entry >= 0):
-        known = names(page_content.move_name(state, action))
-        if entry >= 0:
-          of_entry[entry + place] = known
+      if entry >= 0 and entry + place not in of_entry:
+        of_entry[entry + place] = number_name(names, move_name(state, action))
       if child >= 0:
-        assert known is not None
-        result[child] = known
+        result[child] = (
+          of_entry[entry + place] if entry >= 0 else number_name(names, move_name(state, action))
+        )
         stack.append((state.child(action), first + place))
-  return result, lambda entry: of_entry.get(entry) or names(str(actions[entry]))
+  return result, of_entry

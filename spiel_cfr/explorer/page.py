@@ -38,15 +38,9 @@ def render(content: Content) -> bytes:
   if content.infosets is not None:
     groups["infosets"] = _fields(content.infosets)
     texts["infostates"] = content.infosets.infostates
-  if content.public_states is not None and content.grid is not None:
+  if content.public_states is not None:
     groups["states"] = _ranges(content.public_states)
-    grid = content.grid
-    texts["grid"] = {
-      "names": grid.names,
-      "row": grid.row.tolist(),
-      "column": grid.column.tolist(),
-      "labels": grid.labels,
-    }
+    texts["grid"] = content.grid
     texts["boards"] = [" ".join(state.board) for state in content.public_states]
   sections = []
   for name, text in texts.items():

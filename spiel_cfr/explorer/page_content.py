@@ -113,23 +113,6 @@ class PublicState:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class HandGrid:
-  """All hands of a poker game, and where a grid has them.
-
-  Attributes:
-    names: of the hands.
-    row: int64 (hands,): of the grid.
-    column: int64 (hands,).
-    labels: names of the grid's cells, row by row; empty where no hand is.
-  """
-
-  names: list[str]
-  row: Int64s
-  column: Int64s
-  labels: list[list[str]]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class Content:
   """What a page shows.
 
@@ -139,7 +122,8 @@ class Content:
     tree: of histories, or of public states.
     infosets: those of a game whose histories are listed, None in vector form.
     public_states: those of a game in vector form, None elsewhere.
-    grid: its hands, None elsewhere.
+    grid: its hands, as JSON: `names` of all, the `row` and the `column` of each in a grid, and `labels` of the grid's
+      cells, row by row; None elsewhere.
   """
 
   header: dict[str, Any]
@@ -147,7 +131,7 @@ class Content:
   tree: Tree
   infosets: InfosetTable | None = None
   public_states: list[PublicState] | None = None
-  grid: HandGrid | None = None
+  grid: dict[str, Any] | None = None
 
   @property
   def num_infosets(self) -> int:
@@ -172,20 +156,9 @@ def kept_tree(parent: Int64s, kept: Int64s) -> tuple[Int64s, Int64s, Int64s]:
   return first[kept], num_kept[kept], (num_children - num_kept)[kept]
 
 
-class Names:
-  """Strings, each of which is kept once."""
-
-  def __init__(self) -> None:
-    """The first name is empty."""
-    self._numbers = {"": 0}
-
-  def __call__(self, name: str) -> int:
-    """Returns the number of a name."""
-    return self._numbers.setdefault(name, len(self._numbers))
-
-  def listed(self) -> list[str]:
-    """Returns all names by number."""
-    return list(self._numbers)
+def number_name(names: dict[str, int], name: str) -> int:
+  """Returns the number of a name, a new one if it is new; `Content.names` are the names in order of their numbers."""
+  return names.setdefault(name, len(names))
 
 
 def move_name(state: Any, action: int) -> str:

@@ -10,15 +10,23 @@ V is found from the ends of the game up, for all hands at once: from decisions o
 those of the opponent the sum, whose weights are in r_-i already, and from chance the sum over boards by probability.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.explorer import page_content
+from spiel_cfr.explorer.page_content import (
+  Content,
+  HandRange,
+  PublicState,
+  Tree,
+  kept_tree,
+  move_name,
+  number_name,
+)
 from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, TERMINAL
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.poker import cards
@@ -28,16 +36,13 @@ from spiel_cfr.poker.hand_infosets import first_deal
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind
-from spiel_cfr.poker.range_grids import class_of_hands
 from spiel_cfr.policies import forms
 
 # OpenSpiel's universal_poker says who moves, which the page knows.
 _WHO = re.compile(r"^player=\d+ move=")
-# The decks of these games have no deuces.
-_JACK_TO_KING = ("kuhn_poker", "leduc_poker")
 
 
-class Board:
+class _PlayedBoard:
   """A board under a policy.
 
   Attributes:
@@ -96,7 +101,7 @@ class Board:
         self.sums[node.player][place] = (played * self.sums[node.player][children]).sum(axis=0)
         self.sums[1 - node.player][place] = self.sums[1 - node.player][children].sum(axis=0)
 
-  def add_to_trunk(self, trunk: "Board") -> None:
+  def add_to_trunk(self, trunk: "_PlayedBoard") -> None:
     """Adds what follows the deal of this board to the trunk's chance nodes, and to its equities."""
     layout, board = self.layout, self.layout.boards[self.number]
     lanes = [layout.lanes(player, 0, self.number) for player in PLAYERS]
@@ -118,13 +123,13 @@ class Board:
     with np.errstate(invalid="ignore", divide="ignore"):
       return np.where(self.mass[:, None] > 0, sums / self.mass[:, None], np.nan)
 
-  def hand_range(self, player: int, node: int) -> page_content.HandRange:
+  def hand_range(self, player: int, node: int) -> HandRange:
     """Returns a player's hands at a node."""
     place = self.place[node]
     others = self.ranges[1 - player][place]
     with np.errstate(invalid="ignore", divide="ignore"):
       mass = self.apart[player] @ others
-      return page_content.HandRange(
+      return HandRange(
         hands=self.layout.boards[self.number].hands[player],
         weight=self.ranges[player][place],
         beside=mass,
@@ -141,7 +146,7 @@ class Board:
       return np.asarray(self.sums[decision.player][children] / mass)
 
 
-def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> page_content.Content:
+def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Content:
   """Describes a policy of a game in vector form; the header says what was left out.
 
   Args:
@@ -153,8 +158,8 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> pa
   sequence_form = forms.sequence_form(game, behavioral)
   responses = evaluate.evaluate(game, sequence_form, responses=True).best_responses
 
-  def board(number: int) -> Board:
-    return Board(game, behavioral, sequence_form, number)
+  def board(number: int) -> _PlayedBoard:
+    return _PlayedBoard(game, behavioral, sequence_form, number)
 
   trunk = board(0)
   if len(layout.boards) > 1:
@@ -180,7 +185,7 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> pa
   kept = _likeliest(layout, states, weights, max_infosets)
   namer = _Namer(game)
 
-  rows: list[page_content.PublicState] = []
+  rows: list[PublicState] = []
   row = np.full(len(kept), NONE)
   places_by_board: dict[int, list[int]] = {}
   for place, index in enumerate(kept):
@@ -201,12 +206,12 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> pa
       f"{len(states) - len(kept):,} of {len(states):,} public states; the likeliest {len(kept):,} are here"
     )
   tree = _tree(layout, states, kept, weights, expected, row, namer)
-  return page_content.Content(
+  return Content(
     header={"cut": cut},
-    names=namer.names.listed(),
+    names=list(namer.names),
     tree=tree,
     public_states=rows,
-    grid=hand_grid(layout.deal, namer.deck),
+    grid=hand_grid(layout.deal, namer.cards),
   )
 
 
@@ -241,16 +246,16 @@ def _likeliest(
 
 
 def _state(
-  board: Board, node: int, behavioral: Float64s, responses: Float64s, namer: "_Namer"
-) -> page_content.PublicState:
+  board: _PlayedBoard, node: int, behavioral: Float64s, responses: Float64s, namer: "_Namer"
+) -> PublicState:
   layout, number = board.layout, board.number
   ranges = (board.hand_range(0, node), board.hand_range(1, node))
-  names = [namer.deck.card(card) for card in layout.boards[number].cards]
+  names = [namer.cards[card] for card in layout.boards[number].cards]
   if layout.nodes[node].kind is not Kind.DECISION:
     none = np.zeros((0, 0))
-    return page_content.PublicState(names, ranges, [], none, none, none > 0)
+    return PublicState(names, ranges, [], none, none, none > 0)
   sequences = layout.sequences(number, node)
-  return page_content.PublicState(
+  return PublicState(
     board=names,
     ranges=ranges,
     moves=namer.moves(number, node),
@@ -268,9 +273,9 @@ def _tree(
   expected: Float64s,
   row: Int64s,
   namer: "_Namer",
-) -> page_content.Tree:
+) -> Tree:
   parents = np.array([parent for _, _, parent in states])
-  first_child, num_children, num_cut = page_content.kept_tree(parents, np.array(kept))
+  first_child, num_children, num_cut = kept_tree(parents, np.array(kept))
   mover, move = np.zeros((2, len(kept)), np.int64)
   probability = np.ones(len(kept))
   for place, index in enumerate(kept):
@@ -280,7 +285,7 @@ def _tree(
     if index:
       move[place] = namer.move(number, states[parent][1], node)
       probability[place] = weights[index] / weights[parent] if weights[parent] > 0 else 0.0
-  return page_content.Tree(
+  return Tree(
     mover=mover,
     first_child=first_child,
     num_children=num_children,
@@ -292,38 +297,22 @@ def _tree(
   )
 
 
-@dataclasses.dataclass(frozen=True)
-class Deck:
-  """What cards are called.
-
-  Attributes:
-    ranks: a letter each, lowest first.
-    suits: a letter each; empty where there is one suit only.
-  """
-
-  ranks: str
-  suits: str
-
-  def card(self, card: int) -> str:
-    """Returns the name of a card."""
-    rank, suit = divmod(card, max(1, len(self.suits)))
-    return self.ranks[rank] + (self.suits[suit] if self.suits else "")
-
-
 class _Namer:
-  """Names moves.
+  """Names cards and moves.
 
   Attributes:
-    names: of all moves.
-    deck: what cards are called.
+    cards: names of all cards.
+    names: numbers of all names of moves.
   """
 
   def __init__(self, game: PublicGame) -> None:
     self._game = game
-    self.names = page_content.Names()
+    self.names = {"": 0}
     deal, short_name = game.layout.deal, game.game.get_type().short_name
-    ranks = "JQK" if short_name in _JACK_TO_KING else cards.RANKS[: deal.num_ranks]
-    self.deck = Deck(ranks, cards.SUITS[: deal.num_suits] if deal.num_suits > 1 else "")
+    # The decks of these games have no deuces.
+    ranks = "JQK" if short_name in ("kuhn_poker", "leduc_poker") else cards.RANKS[: deal.num_ranks]
+    suits = list(cards.SUITS[: deal.num_suits]) if deal.num_suits > 1 else [""]
+    self.cards = [rank + suit for rank in ranks for suit in suits]
     self._known: dict[int, list[int]] = {}
 
   def move(self, number: int, node: int, child: int) -> int:
@@ -331,7 +320,7 @@ class _Namer:
     layout = self._game.layout
     if layout.nodes[node].kind is Kind.CHANCE:
       dealt = layout.boards[number].cards[len(layout.deal.board) :]
-      return self.names(" ".join(map(self.deck.card, dealt)))
+      return number_name(self.names, " ".join(self.cards[card] for card in dealt))
     return self.moves(number, node)[layout.nodes[node].children.index(child)]
 
   def moves(self, number: int, node: int) -> list[int]:
@@ -344,31 +333,33 @@ class _Namer:
       for action in (*dealt, *layout.public_actions(number, node)):
         state.apply_action(action)
       self._known[node] = [
-        self.names(_WHO.sub("", page_content.move_name(state, action)))
+        number_name(self.names, _WHO.sub("", move_name(state, action)))
         for action in decision.actions
       ]
     return self._known[node]
 
 
-def hand_grid(deal: Deal, deck: Deck) -> page_content.HandGrid:
-  """Places hands in a grid: of two cards by ranks, suited ones above the diagonal; of one by suit and rank."""
-  ranks = deck.ranks[::-1]
-  names = ["".join(map(deck.card, reversed(hand))) for hand in deal.hands.tolist()]
+def hand_grid(deal: Deal, card_names: list[str]) -> dict[str, Any]:
+  """Returns `Content.grid`: of two cards by ranks, suited ones above the diagonal; of one by suit and rank."""
+  names = ["".join(card_names[card] for card in hand[::-1]) for hand in deal.hands.tolist()]
   if deal.hand_size == 1:
     rank, suit = np.divmod(deal.hands[:, 0], deal.num_suits)
     row, column = deal.num_suits - 1 - suit, deal.num_ranks - 1 - rank
-    suits = deck.suits[::-1] or " "
-    labels = [[letter + mark.strip() for letter in ranks] for mark in suits]
-    return page_content.HandGrid(names, row, column, labels)
-  row, column = class_of_hands(deal)
-  suffixes = ("o", "", "s") if deal.num_suits > 1 else ("", "", "")
-  labels = [
-    [
-      ranks[min(down, across)]
-      + ranks[max(down, across)]
-      + suffixes[int(np.sign(across - down)) + 1]
-      for across in range(len(ranks))
+    labels = np.reshape(card_names, (deal.num_ranks, deal.num_suits)).T[::-1, ::-1].tolist()
+  else:
+    low, high = deal.hands.T
+    suited = low % deal.num_suits == high % deal.num_suits
+    place = deal.num_ranks - 1 - np.stack([high, low]) // deal.num_suits
+    row, column = np.where(suited, place, place[::-1])
+    ranks = [name[0] for name in card_names[:: -deal.num_suits]]
+    suffixes = ("o", "", "s") if deal.num_suits > 1 else ("", "", "")
+    labels = [
+      [
+        ranks[min(down, across)]
+        + ranks[max(down, across)]
+        + suffixes[int(np.sign(across - down)) + 1]
+        for across in range(len(ranks))
+      ]
+      for down in range(len(ranks))
     ]
-    for down in range(len(ranks))
-  ]
-  return page_content.HandGrid(names, row, column, labels)
+  return {"names": names, "row": row.tolist(), "column": column.tolist(), "labels": labels}

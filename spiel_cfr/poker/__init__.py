@@ -3,16 +3,13 @@
 from spiel_cfr.poker.bet_filters import few_bets
 from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game
-from spiel_cfr.poker.range_grids import RangeGrid, range_grid
 from spiel_cfr.poker.ranges import parse_range
 
 __all__ = [
   "Endgame",
   "PublicGame",
-  "RangeGrid",
   "compile_public_game",
   "few_bets",
   "load_endgame",
   "parse_range",
-  "range_grid",
 ]

@@ -13,15 +13,11 @@ def few_bets(state: Any, actions: list[int]) -> list[int]:
   there is nothing to call.
   """
   removed = set()
-  if "r" in _this_round(state):
+  # The betting of this round: c for a check or call, r for a bet or raise.
+  betting = state.information_state_string().rpartition("[Sequences: ")[2].rpartition("|")[2]
+  if "r" in betting:
     removed.add(_HALF_POT)
   spent = re.findall(r"Spent: \[P0: (\d+)\s+P1: (\d+)", str(state))
   if spent and spent[0][0] == spent[0][1]:
     removed.add(_FOLD)
   return [action for action in actions if action not in removed]
-
-
-def _this_round(state: Any) -> str:
-  """Returns the betting of the current round as OpenSpiel writes it: c for a check or call, r for a bet or raise."""
-  sequences: str = re.findall(r"\[Sequences: (.*)\]$", state.information_state_string())[0]
-  return sequences.rpartition("|")[2]

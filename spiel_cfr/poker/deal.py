@@ -10,9 +10,7 @@ where reaches are 1 but in the endgames of `universal_poker`, whose parameter `h
 import dataclasses
 import functools
 import itertools
-import operator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyspiel
@@ -24,8 +22,6 @@ from spiel_cfr.poker import cards
 
 NUM_SUITS = len(cards.SUITS)
 NUM_CARDS = NUM_SUITS * len(cards.RANKS)
-# How the probabilities that OpenSpiel gives may differ from the formula above, relative to the largest.
-_PROBABILITY_TOLERANCE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,35 +75,6 @@ class Deal:
     if not self.one_action:
       return dealt
     return [functools.reduce(lambda code, card: code * NUM_CARDS + card, dealt)]
-
-  def check_probabilities(self, root: Any) -> None:
-    """Compares the probabilities of this class with those of OpenSpiel's chance node at the root.
-
-    Raises:
-      UnsupportedGameError: they differ.
-    """
-    outcomes = root.chance_outcomes()
-    if self.one_action:
-      actions = np.fromiter(map(operator.itemgetter(0), outcomes), np.int64, len(outcomes))
-      found = np.fromiter(map(operator.itemgetter(1), outcomes), np.float64, len(outcomes))
-      dealt = np.stack([actions // NUM_CARDS**power % NUM_CARDS for power in range(3, -1, -1)])
-      index = np.full((NUM_CARDS, NUM_CARDS), len(self.hands))
-      index[tuple(self.hands.T)] = np.arange(len(self.hands))
-      # Hands that the board makes impossible come last, with no reach.
-      reach = np.pad(self.reaches, ((0, 0), (0, 1))) / np.sqrt(self.total)
-      expected = reach[0, index[*dealt[:2]]] * reach[1, index[*dealt[2:]]]
-    else:
-      found = np.array([probability for _, probability in outcomes])
-      expected = np.full(self.num_cards, 1 / self.num_cards)
-    if (
-      len(found) != len(expected)
-      or np.abs(found - expected).max() > _PROBABILITY_TOLERANCE * expected.max()
-      or abs(expected.sum() - 1) > _PROBABILITY_TOLERANCE
-    ):
-      raise errors.UnsupportedGameError(
-        "The first chance node of the game does not deal cards as its parameters say. Compile "
-        "the game with compile_game(game, vector_form=False)."
-      )
 
 
 def find_deal(game: pyspiel.Game) -> Deal:

@@ -21,7 +21,6 @@ from spiel_cfr.poker import cards
 
 NUM_HANDS = 1326
 _KEYS = ("round", "board", "pot", "reach")
-_BOARD_SIZES = {3: 4, 4: 5}
 # OpenSpiel's chips have 32 bits.
 _MOST_CHIPS = (1 << 30) - 1
 
@@ -31,15 +30,13 @@ class Endgame:
   """What an endgame file says, and the stakes of the match it is from.
 
   Attributes:
-    round: 3 for the turn, 4 for the river.
-    board: the public cards, as in `"7s9h9cTc"`.
+    board: the public cards, as in `"7s9h9cTc2d"`: four on the turn, five on the river.
     pot: chips in the pot, half of it from each player.
     reaches: float64 of shape (2, 1326), in the order of the file.
     stack: chips of each player when the match began, those in the pot included.
-    big_blind: chips of the big blind, the unit of `big_blinds` and `milli_big_blinds`.
+    big_blind: chips of the big blind, the unit of `milli_big_blinds`.
   """
 
-  round: int
   board: str
   pot: int
   reaches: Float64s
@@ -52,39 +49,26 @@ class Endgame:
     Raises:
       EndgameError: it is none; the message says why.
     """
-    # OpenSpiel ends the process where a stack is not a whole number.
-    for name in ("round", "pot", "stack", "big_blind"):
-      try:
-        number = arguments.integer(getattr(self, name), name, maximum=_MOST_CHIPS)
-      except errors.ArgumentError as error:
-        raise errors.EndgameError(str(error)) from None
-      object.__setattr__(self, name, number)
-    if self.round not in _BOARD_SIZES:
-      raise errors.EndgameError(f"The round must be 3 (turn) or 4 (river), not {self.round!r}.")
-    if not isinstance(self.board, str):
-      raise errors.EndgameError(
-        f"The board must be a string such as '7s9h9cTc', not {self.board!r}."
-      )
     try:
-      object.__setattr__(self, "reaches", np.array(self.reaches, np.float64))
-    except (TypeError, ValueError) as error:
-      raise errors.EndgameError(f"The hand reaches must be numbers: {error}.") from None
-    try:
+      # OpenSpiel ends the process where a stack is not a whole number.
+      for name in ("pot", "stack", "big_blind"):
+        number = arguments.integer(getattr(self, name), name, 1, _MOST_CHIPS)
+        object.__setattr__(self, name, number)
+      if not isinstance(self.board, str):
+        raise errors.ArgumentError(f"it must be a string such as '7s9h9cTc2d', not {self.board!r}.")
       board = cards.parse_cards(self.board)
-    except errors.ArgumentError as error:
-      raise errors.EndgameError(f"Bad board: {error}") from None
-    if len(board) != _BOARD_SIZES[self.round]:
+      object.__setattr__(self, "reaches", np.array(self.reaches, np.float64))
+    except (errors.ArgumentError, TypeError, ValueError) as error:
+      raise errors.EndgameError(f"This is no endgame: {error}") from None
+    if len(board) not in (4, 5):
       raise errors.EndgameError(
-        f"The board {self.board} has {len(board)} cards; round {self.round} has "
-        f"{_BOARD_SIZES[self.round]}."
+        f"The board {self.board} has {len(board)} cards; the turn has 4, the river 5."
       )
-    if not (self.pot > 0 and self.pot % 2 == 0 and self.pot // 2 < self.stack):
+    if self.pot % 2 or self.pot // 2 >= self.stack:
       raise errors.EndgameError(
         f"The pot must be an even number of chips and leave players with a stack of {self.stack} "
         f"something to bet, not {self.pot}."
       )
-    if self.big_blind <= 0:
-      raise errors.EndgameError(f"The big blind must be positive, not {self.big_blind}.")
     if self.reaches.shape != (2, NUM_HANDS):
       raise errors.EndgameError(
         f"There must be 2 x {NUM_HANDS} = {2 * NUM_HANDS} hand reaches, not {self.reaches.size}."
@@ -104,6 +88,11 @@ class Endgame:
         "No pair of hands can be dealt: every two with a reach above 0 share a card with each "
         "other or with the board."
       )
+
+  @property
+  def round(self) -> int:
+    """3 for the turn, 4 for the river."""
+    return len(cards.parse_cards(self.board)) - 1
 
   def __repr__(self) -> str:
     """Returns one line."""
@@ -127,10 +116,6 @@ class Endgame:
   def load(self) -> pyspiel.Game:
     """Returns the endgame as a game of OpenSpiel. Player 0 acts first in the round."""
     return pyspiel.load_game(self.game_string())
-
-  def big_blinds(self, chips: float) -> float:
-    """Converts chips to big blinds."""
-    return arguments.real_number(chips, "chips") / self.big_blind
 
   def milli_big_blinds(self, chips: float) -> float:
     """Converts chips a game to thousandths of a big blind a game (mbb/g)."""
@@ -177,15 +162,15 @@ def load_endgame(
     pot = float(fields["pot"])
     if not math.isfinite(pot) or pot != int(pot):
       raise ValueError(f"{fields['pot']} is not a whole number of chips")
-    return Endgame(
-      round=int(fields["round"]),
+    endgame = Endgame(
       board=fields["board"],
       pot=int(pot),
       reaches=reaches.reshape(2, -1) if reaches.size == 2 * NUM_HANDS else reaches,
       stack=stack,
       big_blind=big_blind,
     )
-  except errors.EndgameError as error:
+    if int(fields["round"]) != endgame.round:
+      raise ValueError(f"round {fields['round']} has another number of cards than {endgame.board}")
+  except (errors.EndgameError, ValueError) as error:
     raise errors.EndgameError(f"{path}: {error}") from None
-  except ValueError as error:
-    raise errors.EndgameError(f"{path}: {error}.") from None
+  return endgame

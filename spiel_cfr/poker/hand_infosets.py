@@ -73,25 +73,3 @@ def first_deal(layout: Layout, player: int, board: Board, hand: int) -> list[int
   digits = np.hstack(both if player == 0 else both[::-1])
   codes = digits @ NUM_CARDS ** np.arange(digits.shape[1])[::-1]
   return [int(min(map(str, codes.tolist())))]
-
-
-def name_infoset(layout: Layout, view: GameView, player: int, place: int) -> str:
-  """Returns the infostate of the infoset at a place in the layout of a player's treeplex, without listing others."""
-  infoset = place + int(layout.first_infosets[player, 0])
-  number = int(np.searchsorted(layout.first_infosets[player], infoset, side="right")) - 1
-  board = layout.boards[number]
-  groups = layout.groups[player][number].astype(np.int64)
-  group = groups[np.searchsorted(groups[:, FIRST_INFOSET], infoset, side="right") - 1]
-  sequence = int(group[FIRST_SEQUENCE] + infoset - group[FIRST_INFOSET])
-  members = board.hands[player][board.members(player)]
-  node = next(
-    node
-    for node in layout.decisions(player, number)
-    if 0 <= sequence - layout.starts[number, node] < len(members)
-  )
-  hand = int(members[sequence - layout.starts[number, node]])
-  state = view.new_initial_state()
-  dealt = first_deal(layout, player, board, hand)
-  for action in (*dealt, *layout.public_actions(number, node)):
-    state.apply_action(action)
-  return view.infostate(state)

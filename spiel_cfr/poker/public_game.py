@@ -7,7 +7,6 @@ import functools
 import hashlib
 import importlib.metadata
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Uint32s
 from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
@@ -25,11 +25,11 @@ from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.poker.hand_infosets import list_infosets, name_infoset
+from spiel_cfr.poker.hand_infosets import list_infosets, places
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.public_subtrees import number_all, parts_of
-from spiel_cfr.poker.public_tree import Kind, check_random_deals, walk_public_tree
+from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
 
 CHECKED_DEALS = 10_000
 # From this many hands on a player, `compile_game` chooses the vector form.
@@ -49,9 +49,18 @@ class PublicGame(CompiledGame):
   """
 
   def __init__(
-    self, view: GameView, layout: Layout, dtype: npt.DTypeLike, num_threads: int | None
+    self,
+    view: GameView,
+    layout: Layout,
+    dtype: npt.DTypeLike,
+    num_threads: int | None,
+    original: "PublicGame | None" = None,
+    abstraction_map: AbstractionMap | None = None,
   ) -> None:
-    """Describes the game as `CompiledGame` does; without threads it is not cut into parts."""
+    """Describes the game as `CompiledGame` does; without threads it is not cut into parts.
+
+    An abstraction has an original game, and a map from that game's sequences to its own.
+    """
     self.layout = layout
     self.game_string = str(view.game)
     self.open_spiel_version = importlib.metadata.version("open_spiel")
@@ -79,6 +88,8 @@ class PublicGame(CompiledGame):
       # A thread has a subtree at a time, so that more threads would have nothing to do.
       self._partition = Partition(parts, max(1, min(num_threads, len(parts) - 1)))
     self._dtype = np.dtype(dtype)
+    self._original = original
+    self._map = abstraction_map
 
   @property
   def view(self) -> GameView:
@@ -97,11 +108,6 @@ class PublicGame(CompiledGame):
     """How many threads share the parts; None of a game that is not cut into parts."""
     return None if self._partition is None else self._partition.num_threads
 
-  def with_layout(self, layout: Layout) -> "PublicGame":
-    """Returns the game with some of its public states, in parts if it is and public cards are dealt."""
-    num_threads = self.num_threads if len(layout.boards) > 1 else None
-    return PublicGame(self.view, layout, self.dtype, num_threads)
-
   def with_payoff(self, payoff: Payoff, treeplexes: tuple[Treeplex, ...]) -> "PublicGame":
     """Returns the game with some of its terminals and infosets, for iterations; nothing else knows."""
     result = PublicGame.__new__(PublicGame)
@@ -111,13 +117,15 @@ class PublicGame(CompiledGame):
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
     """Each player's infosets, listed when they are first asked for."""
-    return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
-
-  def infostate(self, player: int, place: int) -> str:
-    """Returns one infostate without listing the others."""
-    player = arguments.integer(player, "player", 0, self.num_players - 1)
-    place = arguments.integer(place, "place", 0, self.treeplexes[player].num_infosets - 1)
-    return name_infoset(self.layout, self.view, player, place)
+    if self._map is None:
+      return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
+    result = []
+    for player, known in enumerate(self.original.infosets):
+      found = places(
+        self.layout, player, self._map.sequences[known.first_sequence].astype(np.int64)
+      )
+      result.append(Infosets(known.infostates, known.actions, known.num_actions, *found))
+    return tuple(result)
 
   @property
   def dtype(self) -> np.dtype[Any]:
@@ -132,6 +140,8 @@ class PublicGame(CompiledGame):
   @functools.cached_property
   def digest(self) -> str:
     """Of the public tree, the boards, hands and reaches, and how solvers go through them."""
+    if self._map is not None:
+      return self._map.digest(self.original.digest)
     layout = self.layout
     described = layout.nodes, self.partition is not None, self.dtype
     digest = hashlib.sha256(repr(described).encode())
@@ -146,6 +156,8 @@ class PublicGame(CompiledGame):
   def size(self) -> str:
     """Public states, and infosets of both players."""
     infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
+    if self._original is not None:
+      return f"{infosets} infosets for {self._original.size}"
     return f"{self.num_states:,} public states, {infosets} infosets in vector form"
 
   def save(self, path: str | os.PathLike[str]) -> None:
@@ -157,37 +169,6 @@ class PublicGame(CompiledGame):
     raise errors.UnsupportedGameError(
       "A game in vector form is not saved: compiling it again takes about a second."
     )
-
-  def find_public_state(self, actions: Sequence[int]) -> tuple[int, int]:
-    """Returns the board and the node of a decision.
-
-    Args:
-      actions: those that lead to it from the deal of the hands; for public cards, their numbers as in OpenSpiel.
-
-    Raises:
-      ArgumentError: these actions lead nowhere, or to no decision.
-    """
-    layout, node = self.layout, 0
-    dealt: list[int] = []
-    remaining = [arguments.integer(action, "an action") for action in actions]
-    while remaining:
-      here = layout.nodes[node]
-      if here.kind is Kind.CHANCE and len(remaining) >= here.num_cards:
-        dealt = sorted(remaining[: here.num_cards])
-        del remaining[: here.num_cards]
-        node = here.children[0]
-      elif here.kind is Kind.DECISION and remaining[0] in here.actions:
-        node = here.children[here.actions.index(remaining.pop(0))]
-      else:
-        break
-    cards = (*layout.deal.board, *dealt)
-    boards = [number for number, board in enumerate(layout.boards) if board.cards == cards]
-    if remaining or not boards or layout.nodes[node].kind is not Kind.DECISION:
-      raise errors.ArgumentError(
-        f"The actions {list(actions)} do not lead to a decision. After {len(actions) - len(remaining)} of them "
-        f"there is: {layout.nodes[node]}."
-      )
-    return boards[0], node
 
   def memory_estimate(self, state_lines: int = 1) -> int:
     """Returns about how many bytes a solver will take, the game's own arrays included.
@@ -261,7 +242,6 @@ def compile_public_game(
   num_threads = arguments.positive_integer(num_threads, "num_threads")
   loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
   deal = find_deal(loaded)
-  deal.check_probabilities(loaded.new_initial_state())
   view = GameView(loaded, action_filter)
   nodes = walk_public_tree(view, deal)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))

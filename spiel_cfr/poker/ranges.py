@@ -78,7 +78,7 @@ def endgame(
     board: four or five cards, as in `"7s9h9cTc"`: the turn or the river.
     pot: chips in the pot, half of it from each player.
     stack: chips that each player still has besides.
-    big_blind: chips of the big blind, the unit of `Endgame.big_blinds`.
+    big_blind: chips of the big blind, the unit of `Endgame.milli_big_blinds`.
 
   Raises:
     EndgameError: a range, the board or the chips make no sense, or no pair of hands can be dealt.
@@ -86,13 +86,7 @@ def endgame(
   """
   pot = arguments.positive_integer(pot, "pot")
   behind = arguments.positive_integer(stack, "stack")
-  rounds = {8: 3, 10: 4}
-  if not isinstance(board, str) or len(board) not in rounds:
-    raise errors.EndgameError(
-      f"The board must be four or five cards as in '7s9h9cTc', not {board!r}."
-    )
   return Endgame(
-    round=rounds[len(board)],
     board=board,
     pot=pot,
     reaches=np.stack([parse_range(first), parse_range(second)]),

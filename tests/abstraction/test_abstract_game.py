@@ -98,7 +98,7 @@ def test_expected_values_are_those_of_the_full_game():
     merged += game.num_infosets - small.num_infosets
     probabilities = _random_probabilities(small, number)
     own = evaluate.evaluate(small, policies.sequence_form(small, probabilities))
-    lifted = small.lift(policies.to_dict(small, probabilities))
+    lifted = spiel_cfr.abstraction.lift(small, policies.to_dict(small, probabilities))
     found = evaluate.evaluate(
       game, policies.sequence_form(game, policies.from_policy(game, lifted))
     )
@@ -193,7 +193,7 @@ def test_tied_iterates_are_those_of_a_slow_solver_on_the_full_tree(seed):
 def test_one_side_at_a_time_is_least_exploitable(leduc, buckets, num_buckets, both, optimum):
   """Numbers of Leduc with perfect recall; the optimum is that of a linear program."""
   small = spiel_cfr.abstraction.abstract(leduc, buckets)
-  assert (small.num_buckets, small.shared_infosets) == (num_buckets, None)
+  assert (small.num_infosets, small.shared_infosets) == (num_buckets, None)
   solver = spiel_cfr.CFRPlusSolver(small)
   solver.run(1000)
   assert solver.exploitability() == pytest.approx(both, abs=5e-5)
@@ -210,8 +210,9 @@ def test_one_side_at_a_time_is_least_exploitable(leduc, buckets, num_buckets, bo
 
 def test_imperfect_recall_of_leduc(leduc):
   """Round 2 forgets the betting of round 1 but the pot: 180 buckets, 0.027 one side at a time, 0.40 both at once."""
-  small = spiel_cfr.abstraction.abstract(leduc, _forgets_betting)
-  assert small.num_buckets == 180
+  made = spiel_cfr.abstraction.make_buckets(leduc, _forgets_betting)
+  assert made.num_buckets == 180
+  small = spiel_cfr.abstraction.abstract(leduc, made)
   assert small.shared_infosets is not None
   solver = spiel_cfr.CFRPlusSolver(small)
   result = spiel_cfr.run(solver, 1000, progress=False)
@@ -219,16 +220,12 @@ def test_imperfect_recall_of_leduc(leduc):
   assert result.best.exploitability <= result.last.exploitability
   found = spiel_cfr.exploitability(leduc, result.best_policy)
   assert found == pytest.approx(result.best.exploitability, abs=1e-12)
-  best = spiel_cfr.abstraction.least_exploitable(
-    leduc, _forgets_betting, iterations=2000, per_bucket=True
-  )
+  best = spiel_cfr.abstraction.least_exploitable(leduc, _forgets_betting, iterations=2000)
   assert best.exploitability < 0.03
-  rows = [[] for _ in range(small.num_buckets)]
-  for own, labels in zip(leduc.infosets, small.buckets.labels, strict=True):
+  rows = [[] for _ in range(made.num_buckets)]
+  for own, labels in zip(leduc.infosets, made.labels, strict=True):
     for infostate, label in zip(own.infostates, labels.tolist(), strict=True):
-      rows[label + (labels is small.buckets.labels[1]) * 90].append(
-        best.policy.policy_for_key(infostate)
-      )
+      rows[label + (labels is made.labels[1]) * 90].append(best.policy.policy_for_key(infostate))
   for alike in rows:
     np.testing.assert_allclose(alike, [alike[0]] * len(alike), atol=1e-12)
 
@@ -273,21 +270,9 @@ def test_samples_of_buckets_converge():
   assert solver.nash_conv() > 2 * abstract_gap
 
 
-def test_files_and_mappings(leduc, tmp_path):
-  made = spiel_cfr.abstraction.make_buckets(leduc, _blind)
-  made.save(tmp_path / "blind.json", leduc)
-  again = spiel_cfr.abstraction.make_buckets(leduc, tmp_path / "blind.json")
-  for own, other in zip((*made.labels, *made.slots), (*again.labels, *again.slots), strict=True):
-    np.testing.assert_array_equal(own, other)
+def test_mappings(leduc):
   names = {infostate: _seen(infostate) for infostate in leduc.infostates[0][:40]}
   assert spiel_cfr.abstraction.make_buckets(leduc, names).labels[1].tolist() == list(range(468))
-  by_state = spiel_cfr.abstraction.make_buckets(
-    leduc, lambda state: _blind(state.information_state_string()), of_states=True
-  )
-  np.testing.assert_array_equal(by_state.labels[0], made.labels[0])
-  (tmp_path / "bad.json").write_text('{"a": 3}')
-  with pytest.raises(errors.FileFormatError, match="buckets"):
-    spiel_cfr.abstraction.make_buckets(leduc, tmp_path / "bad.json")
 
 
 @pytest.mark.parametrize(
@@ -316,21 +301,24 @@ def test_a_bucket_above_itself_is_refused():
 
 
 def test_other_refusals(leduc):
-  small = spiel_cfr.abstraction.abstract(leduc, _blind)
+  made = spiel_cfr.abstraction.make_buckets(leduc, _blind)
+  small = spiel_cfr.abstraction.abstract(leduc, made)
   with pytest.raises(errors.UnsupportedGameError, match="without symmetries"):
     spiel_cfr.abstraction.abstract(small, _blind)
-  with pytest.raises(errors.UnsupportedGameError, match="full game and its buckets"):
+  with pytest.raises(errors.UnsupportedGameError, match="original game and the buckets"):
     small.save("never written")
-  with pytest.raises(errors.UnsupportedGameError, match="full game"):
+  with pytest.raises(errors.UnsupportedGameError, match="original game"):
     small.with_payoff(small.payoff)
   with pytest.raises(errors.ArgumentError, match="players"):
     spiel_cfr.abstraction.abstract(leduc, _blind, (2,))
   with pytest.raises(errors.PolicyError, match="same bucket"):
-    small.lift(spiel_cfr.CFRSolver(leduc).average_policy_dict() | _one_pure(leduc))
+    spiel_cfr.abstraction.lift(
+      small, spiel_cfr.CFRSolver(leduc).average_policy_dict() | _one_pure(leduc)
+    )
   with pytest.raises(errors.ArgumentError, match="compile_game"):
     spiel_cfr.abstraction.abstract("leduc_poker", _blind)
   with pytest.raises(errors.AbstractionError, match="another game"):
-    spiel_cfr.abstraction.abstract(spiel_cfr.compile_game("kuhn_poker"), small.buckets)
+    spiel_cfr.abstraction.abstract(spiel_cfr.compile_game("kuhn_poker"), made)
 
 
 def _one_pure(game):

@@ -26,12 +26,11 @@ def test_k_means_finds_clusters_that_are_far_apart():
     spiel_cfr.abstraction.k_means(np.array([[np.nan]]), 2)
 
 
-@pytest.mark.parametrize("feature", ["values", "strategies"])
-def test_as_many_clusters_as_suits_leave_lose_nothing(leduc, feature):
+def test_as_many_clusters_as_suits_leave_lose_nothing(leduc):
   """In a public state of Leduc there are at most three ranks; with one bucket each hand plays alike."""
   losses = []
   for size in (1, 2, 6):
-    made = spiel_cfr.abstraction.cluster(leduc, size, feature=feature, iterations=200)
+    made = spiel_cfr.abstraction.cluster(leduc, size, iterations=200)
     assert made.num_buckets <= leduc.num_infosets
     best = spiel_cfr.abstraction.least_exploitable(leduc, made, iterations=1000)
     found = spiel_cfr.exploitability(leduc, best.policy)

@@ -54,7 +54,7 @@ def test_iterates_are_those_of_the_enumerated_game(endgame, name):
   labels = _labels(vector, 2)
   small = bucketed(vector, labels)
   other = spiel_cfr.abstraction.abstract(listed, _same_buckets(vector, listed, labels))
-  assert small.num_buckets == other.num_buckets
+  assert small.num_infosets == other.num_infosets
   assert other.shared_infosets is None
   found = spiel_cfr.catalogue.make(name, small, 30)
   expected = spiel_cfr.catalogue.make(name, other, 30)
@@ -87,7 +87,7 @@ def test_more_buckets_are_better(endgame):
   assert losses[0] > losses[1] > losses[2]
   sampling = spiel_cfr.ExternalSamplingSolver(bucketed(vector, _labels(vector, 2)), seed=1)
   sampling.run(100)
-  assert sampling.num_infosets == bucketed(vector, _labels(vector, 2)).num_buckets
+  assert sampling.num_infosets == bucketed(vector, _labels(vector, 2)).num_infosets
 
 
 def test_equities(endgame):
@@ -186,7 +186,7 @@ def test_buckets_before_and_after_public_cards(index, partitioned):
     found._runtime.loop.values(), expected._runtime.loop.values(), strict=True
   ):
     assert own == pytest.approx(theirs, abs=1e-9 * scale)
-  lifted = small.lift(found.average_policy())
+  lifted = spiel_cfr.abstraction.lift(small, found.average_policy())
   assert spiel_cfr.nash_conv(vector, lifted) == pytest.approx(found.nash_conv(), abs=1e-9 * scale)
 
 

@@ -47,7 +47,7 @@ def test_number_of_infosets(name):
     np.testing.assert_allclose(
       found.best_response_values, expected.best_response_values, atol=1e-12 * scale
     )
-    lifted = spiel_cfr.nash_conv(game, small.lift(solver.average_policy()))
+    lifted = spiel_cfr.nash_conv(game, spiel_cfr.abstraction.lift(small, solver.average_policy()))
     assert solver.nash_conv() == pytest.approx(lifted, abs=1e-12 * scale)
 
 
@@ -75,27 +75,6 @@ def test_iterates_are_those_of_the_full_game(name, iterations):
   np.testing.assert_allclose(current, expected.current_sequence_form(), atol=1e-12)
   average = small.to_original(found.average_sequence_form())
   np.testing.assert_allclose(average, expected.average_sequence_form(), atol=1e-12)
-
-
-def test_actions_that_stay_apart():
-  """Then iterates are the full game's even where actions are the same to everybody."""
-  game = spiel_cfr.compile_game(_BATTLESHIP)
-  apart = spiel_cfr.abstraction.abstract(
-    game, spiel_cfr.abstraction.lossless(game, merge_actions=False)
-  )
-  assert 50 < apart.num_infosets <= game.num_infosets
-  assert all(
-    len(np.unique(slots[begin : begin + count])) == count
-    for own, slots in zip(game.infosets, apart.buckets.slots, strict=True)
-    for begin, count in zip(
-      (np.cumsum(own.num_actions) - own.num_actions).tolist(), own.num_actions.tolist(), strict=True
-    )
-  )
-  found, expected = spiel_cfr.CFRSolver(apart), spiel_cfr.CFRSolver(game)
-  for solver in (found, expected):
-    solver.run(3)
-  current = apart.to_original(found.current_sequence_form())
-  np.testing.assert_allclose(current, expected.current_sequence_form(), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", _BATTLESHIP])

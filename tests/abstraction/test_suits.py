@@ -146,7 +146,7 @@ def test_compile_game_with_symmetries():
   small = spiel_cfr.abstraction.lossless_abstraction(
     spiel_cfr.compile_game(loaded, action_filter=poker_games.check_or_pot)
   )
-  assert isinstance(small, spiel_cfr.abstraction.BucketedHands)
+  assert isinstance(small, spiel_cfr.poker.PublicGame)
   solution = spiel_cfr.solve(small, exploitability=1.0)
   full = small.original
   assert solution.compiled_game is full

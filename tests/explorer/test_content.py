@@ -209,6 +209,15 @@ def test_what_is_likeliest_is_kept():
   assert (lost >= 2).all()
 
 
+def test_actions_have_names_where_no_history_is_kept():
+  compiled = spiel_cfr.compile_game("kuhn_poker")
+  found = describe(
+    compiled, policies.uniform(compiled), max_infosets=12, max_histories=1, max_nodes=100
+  )
+  assert len(found.tree.mover) == 1
+  assert {found.names[move] for move in found.infosets.move} == {"0", "1"}
+
+
 def _actions_by_infostate(found):
   table = found.infosets
   starts = np.cumsum(table.num_actions)[:-1]
@@ -339,9 +348,10 @@ def test_public_states_are_cut_by_reach():
 
 def test_grid():
   deal = find_deal(poker_games.random_endgame(1, 3).load())
-  grid = public_state_pages.hand_grid(deal, public_state_pages.Deck(cards.RANKS, cards.SUITS))
+  grid = public_state_pages.hand_grid(deal, [cards.card_name(card) for card in range(52)])
   place = {
-    name: (row, column) for name, row, column in zip(grid.names, grid.row, grid.column, strict=True)
+    name: (row, column)
+    for name, row, column in zip(grid["names"], grid["row"], grid["column"], strict=True)
   }
   for name, label in {
     "AcKc": "AKs",
@@ -351,8 +361,8 @@ def test_grid():
     "7h5h": "75s",
   }.items():
     row, column = place[name]
-    assert grid.labels[row][column] == label
-  assert len(list(itertools.chain(*grid.labels))) == 169
+    assert grid["labels"][row][column] == label
+  assert len(list(itertools.chain(*grid["labels"]))) == 169
 
 
 def test_too_many_histories():

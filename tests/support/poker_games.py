@@ -34,7 +34,6 @@ def random_endgame(seed: int, num_hands: int, board: str = RIVER, **stakes: int)
   for reach in reaches:
     reach[rng.choice(live, num_hands, replace=False)] = rng.random(num_hands)
   return Endgame(
-    round=3 if len(board) == 8 else 4,
     board=board,
     reaches=reaches,
     **{"pot": 400, "stack": 1600, "big_blind": 100} | stakes,

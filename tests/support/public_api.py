@@ -133,7 +133,7 @@ def attempt(case: Case, value: Any) -> None:
       game = named["game"] = _in_parts()
       if "labels" in named:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
-    if function in (spiel_cfr.runs.shard, spiel_cfr.abstraction.solve_refining):
+    if function is spiel_cfr.runs.shard:
       named["game"] = _in_parts()
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "paper"} | named
@@ -281,11 +281,6 @@ def _in_parts() -> Any:
   return spiel_cfr.poker.compile_public_game("leduc_poker", partitioned=True)
 
 
-@functools.cache
-def _bucketed_hands() -> Any:
-  return spiel_cfr.abstraction.abstract(instance(spiel_cfr.poker.PublicGame), _hand_buckets())
-
-
 def _hand_buckets() -> Any:
   game = instance(spiel_cfr.poker.PublicGame)
   return spiel_cfr.abstraction.hand_buckets(
@@ -330,7 +325,6 @@ _bases: dict[str, Callable[[], Any]] = {
   "state": _state,
   "infostate": lambda: "0",
   "chips": lambda: 100.0,
-  "round": lambda: 4,
   "board": lambda: "7s9h9cTc2d",
   "pot": lambda: 500,
   "reaches": lambda: np.ones((2, 1326)),
@@ -365,7 +359,6 @@ def _ray_executor() -> spiel_cfr.runs.RayExecutor:
 _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.poker.PublicGame: _public_game,
   spiel_cfr.runs.RayExecutor: _ray_executor,
-  spiel_cfr.abstraction.BucketedHands: _bucketed_hands,
   spiel_cfr.abstraction.HandBuckets: _hand_buckets,
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }

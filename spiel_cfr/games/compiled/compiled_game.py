@@ -14,6 +14,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, spread
 from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled import abstraction_map
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.openspiel.first_states import first_states
@@ -68,6 +69,9 @@ class CompiledGame(abc.ABC):
   num_states: int
   num_terminals: int
   _partition: Partition | None = None
+  # Of an abstraction: the game that it stands for, and how.
+  _original: "CompiledGame | None" = None
+  _map: abstraction_map.AbstractionMap | None = None
 
   @property
   @abc.abstractmethod
@@ -117,41 +121,50 @@ class CompiledGame(abc.ABC):
   @property
   def shared_infosets(self) -> SharedInfosets | None:
     """Which sequences share strategies and regrets; None where none do."""
-    return None
+    return None if self._map is None else self._map.shared_infosets
 
   @property
   def original(self) -> "CompiledGame":
     """The game that this one stands for: itself, unless it is an abstraction."""
-    return self
+    return self if self._original is None else self._original
 
   @property
   def is_exact(self) -> bool:
     """Whether a policy is as good in the original game as it is here."""
-    return True
+    return self._map is None or self._map.is_exact
 
   def to_original(self, sequence_form: Float64s) -> Float64s:
     """Turns a sequence form, or a sum of them, into one of the original game; shape (sequences,), as theirs is."""
-    return sequence_form
+    return sequence_form if self._map is None else self._map.to_original(sequence_form)
 
   def to_actions(self, probabilities: Float64s) -> Float64s:
-    """Returns the probability of every entry of `actions`, of all players end to end.
-
-    Args:
-      probabilities: behavioural form, shape (sequences,).
-    """
-    result: Float64s = probabilities[self.all_action_sequences]
-    return result
+    """Returns the probability of every entry of `actions` from behavioural form; actions that are one share theirs."""
+    entries = self.all_action_sequences
+    result: Float64s = probabilities[entries]
+    return (
+      result if self._map is None else result / abstraction_map.count_alike(entries, self._shape[1])
+    )
 
   def from_actions(self, entries: Float64s) -> Float64s:
-    """Returns behavioural form, shape (sequences,), of the probability of every entry of `actions`."""
+    """Returns behavioural form of probabilities of all entries of `actions`; of infosets that are one, the first's."""
+    cells = slice(None) if self._map is None else abstraction_map.first_cells(*self._shape)
     result = np.zeros(self.end)
-    result[self.all_action_sequences] = entries
+    np.add.at(result, self.all_action_sequences[cells], entries[cells])
     return result
 
   @functools.cached_property
   def shared_entries(self) -> Int64s:
     """For every entry of `actions`, the number of what samples keep for it; those that play alike share one."""
-    return np.arange(len(self.all_action_sequences))
+    entries = self.all_action_sequences
+    if self._map is None:
+      return np.arange(len(entries))
+    return abstraction_map.number_entries(entries, *self._shape, self.shared_infosets)
+
+  @property
+  def _shape(self) -> tuple[Int64s, Int64s]:
+    """The first sequence of each infoset of all players in order of discovery, and its number of actions."""
+    first = np.concatenate([own.first_sequence for own in self.infosets])
+    return first.astype(np.int64), np.concatenate(self.num_actions)
 
   @property
   def num_leaves(self) -> int:
@@ -242,14 +255,12 @@ class CompiledGame(abc.ABC):
   def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:
     """Returns a payoff's bounds of all players, no more than the largest payoff; those of shared infosets add up."""
     result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
-    return result if self.shared_infosets is None else self._pooled(self.shared_infosets, result)
-
-  def _pooled(self, shared_infosets: SharedInfosets, numbers: Float64s) -> Float64s:
-    """Returns numbers over infosets with those of shared ones, whose utilities are pooled, replaced by their sum."""
-    result, first = pooled(shared_infosets, self.spread(numbers)), [np.zeros(0, np.int64)]
+    if self.shared_infosets is None:
+      return result
+    sums, first = pooled(self.shared_infosets, self.spread(result)), [np.zeros(0, np.int64)]
     for treeplex in self.treeplexes:
       first += [sequences[0] for sequences, _ in treeplex.blocks()]
-    return result[np.concatenate(first)]
+    return sums[np.concatenate(first)]
 
   def spread(self, numbers: Float64s) -> Float64s:
     """Returns, for each sequence, the number of its infoset; shapes (infosets,) to (sequences,)."""
@@ -295,6 +306,8 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:
     """The sequence of every entry of `actions`, of all players end to end."""
+    if self._map is not None:
+      return self._map.sequences[self.original.all_action_sequences].astype(np.int64)
     result = [np.zeros(0, np.int64)]
     for own in self.infosets:
       index = spread(np.zeros_like(own.num_actions), own.num_actions)

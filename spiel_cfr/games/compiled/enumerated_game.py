@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._util import files
+from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
 from spiel_cfr.games.openspiel import loading
@@ -51,8 +52,13 @@ class EnumeratedGame(CompiledGame):
     num_states: int,
     num_terminals: int,
     view: GameView | None = None,
+    original: CompiledGame | None = None,
+    abstraction_map: AbstractionMap | None = None,
   ) -> None:
-    """Takes the attributes; without a view, the game is loaded from its string when it is needed."""
+    """Takes the attributes; without a view, the game is loaded from its string when it is needed.
+
+    An abstraction has an original game, whose view it takes, and a map from that game's sequences to its own.
+    """
     self.game_string = game_string
     self.open_spiel_version = open_spiel_version
     self.treeplexes = treeplexes
@@ -64,6 +70,8 @@ class EnumeratedGame(CompiledGame):
     self._infosets = infosets
     self._payoff = payoff
     self._view = view
+    self._original = original
+    self._map = abstraction_map
 
   @property
   def view(self) -> GameView:
@@ -72,6 +80,8 @@ class EnumeratedGame(CompiledGame):
     Raises:
       UnsupportedGameError: the game was pickled or read from a file, and OpenSpiel can't make it of its string.
     """
+    if self._original is not None:
+      return self._original.view
     if self._view is None:
       try:
         view = GameView(loading.load_game(self.game_string))
@@ -126,6 +136,8 @@ class EnumeratedGame(CompiledGame):
   def size(self) -> str:
     """See the base class."""
     infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
+    if self._original is not None:
+      return f"{infosets} infosets for {self._original.size}"
     return f"{self.num_states:,} states, {infosets} infosets, {self.num_leaves:,} leaves"
 
   @property
@@ -146,7 +158,14 @@ class EnumeratedGame(CompiledGame):
       payoff: the payoffs.
       payoff_range: the smallest and the largest return of any player; by default, what it was.
       **other: `constant_sum`, `view`, `treeplexes` and `infosets`, likewise.
+
+    Raises:
+      UnsupportedGameError: the game is an abstraction.
     """
+    if self._original is not None:
+      raise errors.UnsupportedGameError(
+        "An abstraction has the payoffs of its original game: call abstract(original.with_payoff(...), buckets)."
+      )
     result = EnumeratedGame.__new__(EnumeratedGame)
     result.__dict__.update(self._attributes())
     result._payoff = payoff
@@ -167,8 +186,13 @@ class EnumeratedGame(CompiledGame):
     """See the base class.
 
     Raises:
+      UnsupportedGameError: the game is an abstraction.
       OSError: the file can't be written.
     """
+    if self._original is not None:
+      raise errors.UnsupportedGameError(
+        "An abstraction is not saved: save its original game and the buckets, and call abstract again."
+      )
     header, arrays = self._contents
     header["open_spiel_version"] = self.open_spiel_version
     files.write(path, KIND, FORMAT, header, arrays)
@@ -176,6 +200,8 @@ class EnumeratedGame(CompiledGame):
   @functools.cached_property
   def digest(self) -> str:
     """See the base class."""
+    if self._map is not None:
+      return self._map.digest(self.original.digest)
     header, arrays = self._contents
     del header["game_string"]  # The same game can be named in several ways.
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
