@@ -10,9 +10,6 @@ that whatever else the machine does is shared. Only the time of this process cou
 
 counts what the papers' algorithms visit, see `cfr.pruning.reference_pruning`.
 
-    python examples/pruning.py --thresholds --games=0 --at=300
-
-prints what part of probabilities dynamic thresholding makes 0, and what that does to multiplicative weights.
 """
 
 import time
@@ -46,7 +43,6 @@ GAMES: dict[str, Callable[[], Any]] = {
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
 _AT = flags.DEFINE_list("at", ["1000", "3000", "10000"], "after how many iterations to look")
 _PAPERS = flags.DEFINE_bool("papers", False, "whether to count what the papers' algorithms visit")
-_THRESHOLDS = flags.DEFINE_bool("thresholds", False, "whether to drop small probabilities")
 
 
 def main(arguments: list[str]) -> None:
@@ -62,9 +58,7 @@ def main(arguments: list[str]) -> None:
     print(f"\n{name}: {compiled}\n")
     if _PAPERS.value:
       count_visits(compiled)
-    if _THRESHOLDS.value:
-      drop_small(compiled)
-    if not (_PAPERS.value or _THRESHOLDS.value):
+    else:
       compare(compiled)
 
 
@@ -84,19 +78,6 @@ def count_visits(game: spiel_cfr.CompiledGame) -> None:
           f"| {solver.num_returns:,} |",
           flush=True,
         )
-
-
-def drop_small(game: spiel_cfr.CompiledGame) -> None:
-  """Prints what dynamic thresholding does to multiplicative weights."""
-  print("| threshold | iterations | exploitability | probabilities that are 0 |")
-  print("| --- | --- | --- | --- |")
-  real = game.all_action_sequences
-  for threshold in (1.0, 1.1, 1.5, 2.0, 3.0):
-    solver = spiel_cfr.cfr.HedgeCFRSolver(game, 300.0, threshold=threshold)
-    for at in sorted(map(int, _AT.value)):
-      solver.run(at - solver.iteration)
-      zeros = (solver.current_probabilities()[real] == 0).mean()
-      print(f"| {threshold:g} | {at:,} | {solver.exploitability():.4f} | {zeros:.2f} |", flush=True)
 
 
 def compare(game: spiel_cfr.CompiledGame) -> None:

@@ -98,16 +98,12 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "cfr+": Entry(cfr.CFRPlusSolver, "CFR+: regret matching+, a linear average"),
     "lcfr": Entry(cfr.LCFRSolver, "linear CFR: iteration t weighs t"),
     "dcfr": Entry(cfr.DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
-    "dcfr_paper": Entry(
-      cfr.DCFRSolver, "discounted CFR, discounts before adding as in the paper", {"order": "paper"}
-    ),
     "pcfr+": Entry(cfr.PCFRPlusSolver, "predictive CFR+"),
     "dcfr+": Entry(cfr.DCFRPlusSolver, "discounted CFR+"),
     "pdcfr+": Entry(cfr.PDCFRPlusSolver, "predictive discounted CFR+"),
     "sapcfr+": Entry(cfr.SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
     "apcfr+": Entry(cfr.APCFRPlusSolver, "asymmetric predictive CFR+"),
     "apdcfr+": Entry(cfr.APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
-    "vadcfr": Entry(cfr.VADCFRSolver, "volatility-adaptive discounted CFR"),
     "hsdcfr": Entry(
       cfr.HSDCFRSolver, "discounted CFR with hyperparameter schedules", horizon="horizon"
     ),
@@ -121,9 +117,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"linear_averaging": True, "regret_matching_plus": True},
     ),
     "hedge": Entry(cfr.HedgeCFRSolver, "CFR with multiplicative weights"),
-    "hedge_threshold": Entry(
-      cfr.HedgeCFRSolver, "CFR with multiplicative weights, small ones dropped", {"threshold": 2.0}
-    ),
     "cfr_simultaneous": Entry(
       cfr.TabularCFRSolver, "CFR, all players update at once", {"alternating_updates": False}
     ),

@@ -218,14 +218,12 @@ def test_pruning():
 
 @pytest.mark.slow
 def test_pruning_by_other_rules():
-  """The papers' algorithms visit less; thresholds make zeros."""
-  output = run("pruning", "--papers", "--thresholds", "--games=0", "--at=10")
+  """The papers' algorithms visit less."""
+  output = run("pruning", "--papers", "--games=0", "--at=10")
   rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| CFR")]
   visited = {(row[0].strip(), row[1].strip()): float(row[4]) for row in rows}
   assert visited["CFR", "none"] == 1
   assert max(visited["CFR", "partial"], visited["CFR+", "partial"]) < 0.9
-  zeros = [line.split("|")[4] for line in output.splitlines() if line[:4] in ("| 1 ", "| 2 ")]
-  assert float(zeros[0]) == 0 < float(zeros[1])
 
 
 def test_leduc5():

@@ -4,7 +4,6 @@ from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.correlated_gap import (
   CorrelatedGap,
   coarse_correlated_gap,
-  extensive_form_correlated_gap,
 )
 from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
@@ -26,7 +25,6 @@ from spiel_cfr.cfr.variants import (
   SAPCFRPlusSolver,
   TabularCFRSolver,
   TremblingHandSolver,
-  VADCFRSolver,
 )
 from spiel_cfr.cfr.warm_start import transfer
 
@@ -54,9 +52,7 @@ __all__ = [
   "Solver",
   "TabularCFRSolver",
   "TremblingHandSolver",
-  "VADCFRSolver",
   "WarmStart",
   "coarse_correlated_gap",
-  "extensive_form_correlated_gap",
   "transfer",
 ]

@@ -40,12 +40,8 @@ def averages_after(averaged: Any, num_players: int) -> Bools:
 def check_correlated(game: CompiledGame, in_turn: bool) -> None:
   """Checks that sums can tell how far play is from a coarse correlated equilibrium.
 
-  Args:
-    game: the game.
-    in_turn: whether averages take strategies that were not all played at once.
-
   Raises:
-    ArgumentError: they are.
+    ArgumentError: averages take strategies that were not all played at once, but in turn.
     AbstractionError: the game is an abstraction that loses something.
   """
   if in_turn:
@@ -63,14 +59,8 @@ def check_correlated(game: CompiledGame, in_turn: bool) -> None:
 def additions(count: int, iteration: int, last: int, start: int) -> Float64s:
   """Returns what the sums are multiplied by when they are added to the tapered ones, 0 where they are not.
 
-  Args:
-    count: of how many iterations.
-    iteration: that before the first of them.
-    last: the iteration of the last addition.
-    start: the iteration after which the average began.
-
-  Returns:
-    Shape (count,).
+  That is for `count` iterations after `iteration`, shape (count,), given those of the `last` addition and of the
+  `start` of the average.
   """
   result, first, end = np.zeros(count), iteration + 1, iteration + count
   while True:

@@ -1,21 +1,28 @@
 """CFR, CFR+, and the one full-width solver of which they and all their variants are configurations.
 
 At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities; the solver
-finds these, and averages the strategies. `cfr.loops` has the iterations, `cfr.variants` the other variants with a name.
+finds these, and averages the strategies. To read an iteration of CFR+, from the solver down to the infoset:
+
+    CFRPlusSolver                          which minimizer, and what iterations weigh in the average; below
+    cfr.loops.whole_game                   `run_iterations`: gradient, backward pass, forward pass
+    games.sequence_form.tree_passes        the two passes over a player's tree
+    regret_minimizers.regret_matching      `match_regrets_plus`: what an infoset does
+
+`cfr.variants` has the other variants with a name; a new one is a minimizer or a schedule of weights.
 
 - CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).
 - CFR+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, require
+from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
@@ -26,8 +33,8 @@ from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, Loop, make_loop
 from spiel_cfr.cfr.recipes import recorded
-from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
-from spiel_cfr.cfr.substitute_regrets import Known, WarmStart
+from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
@@ -130,7 +137,6 @@ class FullWidthSolver(Solver):
     self.reset()
 
   def reset(self) -> None:
-    """Goes back to before the first iteration. What is locked stays locked."""
     before = self.__dict__.get("_runtime")
     game = self.compiled_game
     loop = make_loop(game, self.minimizer, self.tapered, self.correlated)
@@ -143,28 +149,14 @@ class FullWidthSolver(Solver):
 
   @property
   def state(self) -> FullWidthState:
-    """All that changes from one iteration to the next; whoever writes to it calls `refresh`."""
     self._runtime.loop.gather()
     return self._runtime.loop.state
 
   def refresh(self) -> None:
-    """Brings everything else up to date after the state has been written to."""
     super().refresh()
     loop = self._runtime.loop
     loop.lock(locked_sequences(self.compiled_game, self._runtime.loop.state.locked))
     loop.refresh()
-
-  def _check_state(self, state: Mapping[str, Any]) -> None:
-    super()._check_state(state)
-    for name in ("strategy", "regrets", "local", "gradients", "play_values"):
-      require(np.isfinite(state[name]), f"{name} is finite")
-    for name in ("cumulative", "tapered"):
-      require((state[name] >= 0) & np.isfinite(state[name]), "averages are sums of probabilities")
-    iteration, last_addition = (int(count) for count in state["counts"])
-    require(iteration <= MOST_ITERATIONS, "the iteration is possible")
-    for number in (state["average_start"], state["warm_iterations"], last_addition):
-      require(0 <= number <= iteration, "what counts iterations was before")
-    forms.check_behavioral_form(self.compiled_game, state["strategy"])
 
   @property
   def game(self) -> pyspiel.Game:
@@ -187,7 +179,6 @@ class FullWidthSolver(Solver):
 
   @exclusive
   def prepare(self) -> None:
-    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
     self._advance(0)
     self.nash_conv()
 
@@ -198,7 +189,6 @@ class FullWidthSolver(Solver):
 
   @exclusive
   def run(self, iterations: int) -> None:
-    """Does many iterations: the same numbers as single steps, bit for bit. See `Solver.run`."""
     for _ in self.slices(arguments.positive_integer(iterations, "iterations")):
       pass
 
@@ -239,35 +229,32 @@ class FullWidthSolver(Solver):
     return state.sums() if state.cumulative[0] else self.current_sequence_form()
 
   def current_probabilities(self) -> Float64s:
-    """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
     strategy = self.state.strategy
     forms.check_finite(strategy)
     return strategy.astype(np.float64)
 
   def current_sequence_form(self) -> Float64s:
-    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
     self._runtime.loop.gather()
     return self._runtime.loop.current_sequence_form()
 
   def average_probabilities(self) -> Float64s:
-    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
     return forms.behavioral_form(self.compiled_game, self.sums())
 
   def average_sequence_form(self) -> Float64s:
-    """Returns the average policy in sequence form, shape (sequences,), without a detour by infosets."""
+    # Without a detour by infosets.
     result = np.array(self.sums(), np.float64)
     for treeplex in self.compiled_game.treeplexes:
       result[treeplex.root : treeplex.end] /= result[treeplex.root]
     return result
 
   def nash_conv(self) -> float:
-    """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""
     return evaluate.original_nash_conv(self.compiled_game, self.sums())
 
   def minimizer_local(self, line: int) -> Float64s:
     """Returns a line of what the minimizer keeps of infosets, in the game's order, shape (infosets,)."""
     self._runtime.loop.gather()
-    return self._runtime.loop.local_line(line)
+    result: Float64s = self._runtime.loop.local_numbers()[line]
+    return result
 
   def init_from_strategy(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.
@@ -302,7 +289,7 @@ class FullWidthSolver(Solver):
       self.begin_warm(found, chosen, bool(keep_average))
     return chosen
 
-  def begin_warm(self, found: Known, chosen: WarmStart, keep_average: bool) -> None:
+  def begin_warm(self, found: PolicyValues, chosen: WarmStart, keep_average: bool) -> None:
     """Begins anew as `cfr.warm_start.plan` has planned it."""
     count, schedule = chosen.iterations, self._runtime.schedule
     weights = schedule.weights_of(np.arange(1, count + 1))

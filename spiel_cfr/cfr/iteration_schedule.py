@@ -1,7 +1,6 @@
 """What depends on the iteration: the minimizer's parameters, and what strategies weigh in the average."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -18,13 +17,7 @@ _FEWEST, _TABLE = 64, 512
 
 
 class IterationSchedule:
-  """The numbers of all iterations of a solver.
-
-  Attributes:
-    weights: what iteration t weighs in the average.
-    after: whose averages take strategies after their update, shape (players,).
-    tapered: whether weights vanish at the end too.
-  """
+  """The numbers of all iterations of a solver: `after` says whose averages take strategies after their update."""
 
   def __init__(
     self,
@@ -34,7 +27,6 @@ class IterationSchedule:
     after: Bools,
     tapered: bool,
   ) -> None:
-    """Takes what never changes."""
     self._game, self._minimizer = game, minimizer
     self.weights, self.after, self.tapered = weights, after, tapered
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
@@ -66,64 +58,45 @@ class IterationSchedule:
 
   def _next_parameters(self, done: int, count: int) -> Float64s:
     """Returns the minimizer's parameters, quickly where it is called for a few iterations after the other."""
-    if not count or count > _TABLE:
-      return self.parameters(np.arange(1, count + 1) + done)
     first = done - self._rows_from
     if not 0 <= first <= len(self._rows) - count:
-      rows = max(count, _FEWEST, min(done, _TABLE))
-      self._rows = self.parameters(np.arange(1, rows + 1) + done, may_have_nan=True)
+      rows = count if not count or count > _TABLE else max(count, _FEWEST, min(done, _TABLE))
+      self._rows = self.parameters(np.arange(1, rows + 1) + done)
       self._rows_from, first = done, 0
-    rows_now = self._rows[first : first + count]
-    _check_parameters(rows_now, self._minimizer)
-    return rows_now
-
-  def parameters(self, iterations: Int64s, may_have_nan: bool = False) -> Float64s:
-    """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
-    result = self._minimizer.parameters(iterations, self._game)
-    _check_numbers(result, 2, len(iterations), "what the minimizer's `parameters` returns")
-    if not may_have_nan:
-      _check_parameters(result, self._minimizer)
+    result = self._rows[first : first + count]
+    self._check_no_nan(result)
     return result
 
+  def parameters(self, iterations: Int64s) -> Float64s:
+    """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
+    result = np.ascontiguousarray(self._minimizer.parameters(iterations, self._game), np.float64)
+    if result.ndim != 2 or len(result) != len(iterations):
+      raise errors.ArgumentError(
+        f"`parameters` of {self._minimizer} must return numbers of shape ({len(iterations)}, numbers), not of shape "
+        f"{result.shape}."
+      )
+    return result
 
-def _check_numbers(numbers: Any, dimensions: int, count: int, name: str) -> None:
-  """Checks numbers of some iterations, which compiled code reads.
-
-  Raises:
-    ArgumentError: they are not float64, contiguous, with a row an iteration.
-  """
-  if (
-    type(numbers) is not np.ndarray
-    or numbers.dtype != np.float64
-    or numbers.ndim != dimensions
-    or len(numbers) != count
-    or not numbers.flags.c_contiguous
-  ):
-    found = (
-      f"an array of {numbers.dtype} of shape {numbers.shape}"
-      if isinstance(numbers, np.ndarray)
-      else type(numbers).__name__
-    )
-    shape = f"({count},{' numbers' * (dimensions > 1)})"
-    raise errors.ArgumentError(f"{name} must be float64 of shape {shape}, not {found}.")
+  def _check_no_nan(self, parameters: Float64s) -> None:
+    """Raises NotFiniteError: regrets that became NaN would be clipped, and nobody notice."""
+    total = parameters.sum()
+    # That of infinities is NaN too.
+    if total != total and np.isnan(parameters).any():
+      raise errors.NotFiniteError(
+        f"What `parameters` of {self._minimizer} returns for the next {len(parameters):,} iterations has NaN. If a "
+        "schedule of its ends before that, stop there."
+      )
 
 
 def check_weights(weights: Float64s, count: int, total: float, most: float = 1e300) -> None:
-  """Checks the weights of averages before they are added to what they sum to so far.
-
-  Args:
-    weights: of the next iterations, shape (count,).
-    count: how many these are.
-    total: the sum so far.
-    most: what it may become.
+  """Checks weights of averages, shape (count,), before they are added to the `total` so far, which may become `most`.
 
   Raises:
-    ArgumentError: they are not float64 of shape (count,), or negative.
+    ArgumentError: they are negative.
     NotFiniteError: the sum would leave the range of floating-point numbers.
   """
-  _check_numbers(weights, 1, count, "weights of averages")
   if count == 1:
-    least = more = float(weights[0])
+    least = more = weights.item()
   else:
     least, more = float(weights.min(initial=0.0)), count * float(weights.max(initial=0.0))
   if least < 0:
@@ -132,19 +105,4 @@ def check_weights(weights: Float64s, count: int, total: float, most: float = 1e3
     raise errors.NotFiniteError(
       f"The weights of the average sum to {total:g}, and those of the next {count:,} iterations to up to {more:g}, too "
       "much for floating-point numbers. Take a smaller power, such as gamma=2; or stop: the average is still right."
-    )
-
-
-def _check_parameters(parameters: Float64s, minimizer: Any) -> None:
-  """Checks the numbers of a minimizer's next iterations: regrets that become NaN would be clipped, and nobody notice.
-
-  Raises:
-    NotFiniteError: one is NaN.
-  """
-  total = parameters.sum()
-  # That of infinities is NaN too.
-  if total != total and np.isnan(parameters).any():
-    raise errors.NotFiniteError(
-      f"What `parameters` of {minimizer} returns for the next {len(parameters):,} iterations has NaN. If a schedule "
-      "of its ends before that, stop there."
     )

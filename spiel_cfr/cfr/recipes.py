@@ -8,7 +8,8 @@ import dataclasses
 import enum
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -58,11 +59,11 @@ def recorded(make: Callable[P, R], name: str | None = None) -> Callable[P, R]:
     bound.apply_defaults()
     kept = {key: value for key, value in bound.arguments.items() if key not in (_GAME, "self")}
     solver: Any = arguments[0] if name else result
-    solver.recipe = Recipe((name and type(solver).__name__) or make.__name__, kept)
+    solver.recipe = Recipe(type(solver).__name__ if name else make.__name__, kept)
     return result
 
   if name is None:
-    _MAKERS[make.__name__] = noting
+    register(make.__name__, noting)
   return noting
 
 
@@ -85,42 +86,23 @@ def make(description: Mapping[str, Any], game: Any) -> Any:
 
   Raises:
     KeyError: nothing of that name makes solvers here.
+    TypeError: it takes other arguments.
   """
   maker = _MAKERS[description[NAME]]
-  arguments = {
-    name: make(value, game) if _is_recipe(value) else from_json(value)
-    for name, value in description["arguments"].items()
-  }
   signature = inspect.signature(maker)
-  if _GAME in signature.parameters:
-    arguments[_GAME] = game
-  bound = signature.bind_partial()
-  bound.arguments.update(
-    {name: arguments[name] for name in signature.parameters if name in arguments}
-  )
-  unknown = arguments.keys() - signature.parameters.keys()
-  if unknown:
-    raise TypeError(f"it takes no {', '.join(sorted(unknown))}")
+  arguments = {_GAME: game} if _GAME in signature.parameters else {}
+  for name, value in description["arguments"].items():
+    arguments[name] = make(value, game) if _is_recipe(value) else from_json(value)
+  if not arguments.keys() <= signature.parameters.keys():
+    raise TypeError(f"it takes {', '.join(signature.parameters)}")
+  known = {name: arguments[name] for name in signature.parameters if name in arguments}
+  # Some may be positional only, or any number of them.
+  bound = inspect.BoundArguments(signature, OrderedDict(known))
   return maker(*bound.args, **bound.kwargs)
 
 
 def _is_recipe(value: Any) -> bool:
   return isinstance(value, dict) and set(value) == {NAME, "arguments"}
-
-
-def newest_class(bases: Sequence[type[Any]], name: str) -> Any:
-  """Returns the class of that name, of `bases` or derived from one; of several the one defined last, as in notebooks.
-
-  Raises:
-    KeyError: there is none.
-  """
-  known = {base.__name__: base for base in bases}
-  unseen = [*bases]
-  while unseen:
-    children = unseen.pop().__subclasses__()
-    known.update((child.__name__, child) for child in children)
-    unseen += children
-  return known[name]
 
 
 def to_json(value: Any) -> Any:
@@ -150,8 +132,18 @@ def from_json(value: Any) -> Any:
     return [from_json(entry) for entry in value]
   if isinstance(value, dict):
     fields = {name: from_json(entry) for name, entry in value.items() if name != NAME}
-    return newest_class(_DESCRIBED, value[NAME])(**fields) if NAME in value else fields
+    if NAME not in value:
+      return fields
+    known = {each.__name__: each for base in _DESCRIBED for each in _classes(base)}
+    return known[value[NAME]](**fields)
   return value
+
+
+def _classes(base: type[Any]) -> Iterator[type[Any]]:
+  """Yields a class and all that are derived from it; those defined last come last, as in notebooks."""
+  yield base
+  for child in base.__subclasses__():
+    yield from _classes(child)
 
 
 def as_call(description: Any) -> str:

@@ -3,9 +3,6 @@
 import dataclasses
 import math
 
-from spiel_cfr._numba.arrays import require
-from spiel_cfr.cfr.solver import MOST_ITERATIONS
-
 # A trial begins when there are this many times as many iterations as at the end of the last one that was rolled back,
 _SPACING = 1.5
 # or, once a restart has stayed, when NashConv is this fraction of what it was when the last trial began.
@@ -19,8 +16,6 @@ _LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
 # and take at most this share of the time. An evaluation takes as long as 0.65 iterations of regret matching, and, in
 # small games, all around it as long as 3; that these are constants and not measured makes runs repeatable.
 _SHARE, EVALUATION, CHECK = 0.06, 0.65, 3.0
-# More than any check costs.
-_MOST_COST = 8.0
 
 # What a check can lead to.
 GO_ON, RESTART, ROLL_BACK = range(3)
@@ -120,24 +115,3 @@ class RestartControl:
     else:
       following = max(now + 1, int(_SPACING * self.last_attempt) + 1)
     self.next_check = following
-
-  def check(self, iteration: int) -> None:
-    """Checks what comes from a file.
-
-    Raises:
-      ValueError: no run leads to it by this iteration.
-    """
-    require(0 <= self.num_restarts <= self.num_attempts <= iteration, "attempts are iterations")
-    for number in (self.checked, self.trial, self.last_attempt):
-      require(0 <= number <= iteration, "what counts iterations was before")
-    # Ctrl-C can come between an iteration and the check after it.
-    require(self.next_check >= max(1, iteration), "the next check is not over")
-    require(self.next_check <= 4 * MOST_ITERATIONS, "the next check can be counted to")
-    require(0 <= self.cost <= _MOST_COST * iteration, "checks cost what they can cost")
-    for nash_conv in (self.trial_nash_conv, self.last_nash_conv):
-      require(nash_conv > -math.inf, "NashConv is a number, or not there yet")
-    if self.trial:
-      require(0 < self.trial_length <= _SHORTEST + self.trial, "trials have a length")
-      require(self.last_attempt == self.trial, "the last attempt is on trial")
-    else:
-      require(self.trial_length == 0 and math.isinf(self.trial_nash_conv), "there is no trial")

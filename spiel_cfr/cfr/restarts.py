@@ -7,14 +7,13 @@ moments, and do harm otherwise. docs/theory/restarts.md has what is proved and w
 
 import copy
 import dataclasses
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import restart_rule, warm_start
@@ -24,7 +23,7 @@ from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.solver_state import copy_into, inside
+from spiel_cfr.cfr.solver_state import as_dict, assign
 from spiel_cfr.cfr.substitute_regrets import WarmStart
 from spiel_cfr.cfr.variants import all_but_the_last_after
 from spiel_cfr.evaluation import evaluate
@@ -102,14 +101,14 @@ class Restarted(Solver):
       "minimizer": solver.minimizer.resumable(),
       "tapered": True,
     }
-    self._begin(solver)
+    self.reset()
+    self._runtime.solver.lock_as(solver)
 
-  def _begin(self, like: FullWidthSolver | None) -> None:
-    """Makes everything as it is before the first iteration, with what is locked in another solver."""
-    game = self.compiled_game
+  def reset(self) -> None:
+    before, game = self.__dict__.get("_runtime"), self.compiled_game
     solver = FullWidthSolver.blank(self._restarted)
-    if like is not None:
-      solver.lock_as(like)
+    if before is not None:
+      solver.lock_as(before.solver)
     state = RestartedState(
       solver.state,
       copy.deepcopy(solver.state),
@@ -119,10 +118,6 @@ class Restarted(Solver):
       RestartControl(next_check=self.first_attempt),
     )
     self._runtime = _Run(solver, state, evaluate.Evaluator(game))
-
-  def reset(self) -> None:
-    before = self.__dict__.get("_runtime")
-    self._begin(None if before is None else before.solver)
 
   @property
   def state(self) -> RestartedState:
@@ -158,11 +153,6 @@ class Restarted(Solver):
     """The next iteration after which it looks for better strategies."""
     return self._runtime.state.control.next_check
 
-  @property
-  def certified_nash_conv(self) -> float:
-    """The NashConv of the best strategies that checks have found, infinite before the first."""
-    return float(self._runtime.state.scores.sum())
-
   @exclusive
   def prepare(self) -> None:
     solver = self._runtime.solver
@@ -172,7 +162,7 @@ class Restarted(Solver):
 
   @exclusive
   def evaluate_and_update_policy(self) -> None:
-    """Does one iteration: every player evaluates the current policies and updates its own."""
+    """Does one iteration."""
     self._advance(1)
 
   @exclusive
@@ -212,10 +202,10 @@ class Restarted(Solver):
     if control.trial != began:
       state.trial_scores[:] = np.inf
     if action == restart_rule.RESTART:
-      copy_into(state.saved, solver.state)
+      assign(state.saved, as_dict(solver.state))
       solver.init_from_strategy(state.best)
     elif action == restart_rule.ROLL_BACK:
-      copy_into(solver.state, state.saved)
+      assign(solver.state, as_dict(state.saved))
       solver.state.count_as(now)
       solver.refresh()
     control.schedule(now, now - solver.state.average_start)
@@ -245,15 +235,12 @@ class Restarted(Solver):
     return self._runtime.solver.current_sequence_form()
 
   def average_probabilities(self) -> Float64s:
-    """Returns the best policy found in behavioural form, shape (sequences,); uniform where never played to."""
     return forms.behavioral_form(self.compiled_game, self.average_sequence_form())
 
   def average_sequence_form(self) -> Float64s:
-    """Returns the best policy found in sequence form, shape (sequences,)."""
     return self._certified()[0]
 
   def nash_conv(self) -> float:
-    """Returns the NashConv of the best policy found, without leaving the arrays."""
     exact = self.compiled_game.is_exact
     return float(self._certified()[1].sum()) if exact else super().nash_conv()
 
@@ -286,34 +273,7 @@ class Restarted(Solver):
     return chosen
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed, see `FullWidthSolver.lock`."""
     self._runtime.solver.lock(policy, infostates)
-
-  def _check_state(self, state: Mapping[str, Any]) -> None:
-    super()._check_state(state)
-    solver = self._runtime.solver
-    own, saved = inside(state, "solver"), inside(state, "saved")
-    solver._check_state(own)
-    solver._check_state(saved)
-    iteration = int(own["counts"][0])
-    RestartControl(**inside(state, "control")).check(iteration)
-    trial = state["control.trial"]
-    if trial:
-      require(int(saved["counts"][0]) == trial == own["average_start"], "the trial is a restart")
-    for name in ("scores", "trial_scores"):
-      require(state[name] > -math.inf, f"{name} are numbers, or not there yet")
-    if np.isfinite(state["scores"]).any():
-      self._check_best(state["best"], state["scores"])
-
-  def _check_best(self, best: Float64s, scores: Float64s) -> None:
-    """Checks that strategies are some, and as good as is said."""
-    game = self.compiled_game
-    # Averages are sums of as many roundings as there were iterations.
-    tolerance = 100 * math.sqrt(self._runtime.solver.precision)
-    forms.check_sequence_form(game, best, tolerance)
-    found = evaluate.scores(game, evaluate.evaluate(game, best))
-    scale = max(map(abs, game.payoff_range))
-    require(np.abs(found - scores) <= tolerance * scale, "the best strategies are that good")
 
 
 @recorded

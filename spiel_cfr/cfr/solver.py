@@ -48,7 +48,6 @@ class Solver(abc.ABC):
   _loads = 0
 
   def __init_subclass__(cls, **arguments: Any) -> None:
-    """Has constructors note their arguments."""
     super().__init_subclass__(**arguments)
     if "__init__" in vars(cls):
       cls.__init__ = recorded(cls.__init__, cls.__name__)  # type: ignore[method-assign]
@@ -98,7 +97,7 @@ class Solver(abc.ABC):
     """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
 
   def current_sequence_form(self) -> Float64s:
-    """Returns a copy of the current policy in sequence form, shape (sequences,)."""
+    """Returns the current policy in sequence form, shape (sequences,)."""
     return forms.sequence_form(self.compiled_game, self.current_probabilities())
 
   def average_sequence_form(self) -> Float64s:
@@ -120,7 +119,7 @@ class Solver(abc.ABC):
 
     Args:
       unreached: what it is where its owner has never played to: "uniform", as in OpenSpiel; or, and then it is an
-        object of its own, a "best_response", or the equilibrium of a "subgame"; see `off_path.completed`.
+        object of its own, a "best_response", see `off_path.completed`.
 
     Raises:
       ArgumentError: there is no such choice.
@@ -179,27 +178,21 @@ class Solver(abc.ABC):
     return self.nash_conv() / 2
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed, see `FullWidthSolver.lock`.
-
-    Raises:
-      LockError: the solver is of a kind that can't, as all but full-width ones are.
-    """
+    """Keeps a part of the policy fixed, see `FullWidthSolver.lock`; all other solvers raise LockError."""
     raise errors.LockError(
       f"{self!r} can't lock a policy. Take a full-width solver, such as CFRPlusSolver."
     )
 
   def __repr__(self) -> str:
-    """Returns one line: how it was made, the game, iterations done."""
     return f"<{self.recipe.name} of {self.compiled_game}, iteration {int(self.iteration):,}>"
 
   def __copy__(self) -> Self:
-    """Returns a solver that goes on by itself from where this one is; they share the compiled game."""
+    # It goes on by itself from where this one is, and shares what never changes.
     result = type(self).__new__(type(self))
     result.__setstate__(self.__getstate__())
     return result
 
   def __deepcopy__(self, memo: Any) -> Self:
-    """Returns the same as `copy.copy`: what two solvers share never changes."""
     return self.__copy__()
 
   def configuration(self) -> dict[str, Any]:
@@ -215,11 +208,9 @@ class Solver(abc.ABC):
     return result
 
   def __getstate__(self) -> dict[str, Any]:
-    """Returns what is pickled: the configuration, and a copy of the state."""
     return self.configuration() | {_STATE: self.state_dict()}
 
   def __setstate__(self, attributes: dict[str, Any]) -> None:
-    """Takes over what `__getstate__` has returned."""
     configuration = dict(attributes)
     state = configuration.pop(_STATE)
     self.__dict__.update(configuration)
@@ -254,11 +245,7 @@ class Solver(abc.ABC):
         require(not np.isnan(value).any(), f"{name} has no NaN")
 
   def description(self) -> dict[str, Any]:
-    """Returns how the solver was made, as JSON has it.
-
-    Raises:
-      ArgumentError: an argument can't be written as JSON.
-    """
+    """Returns how the solver was made, as JSON has it; ArgumentError where an argument can't be written so."""
     return description(self.recipe)
 
   def game_identity(self) -> dict[str, str | None]:
@@ -276,23 +263,10 @@ class Solver(abc.ABC):
     """
     solver_files.save(self, path)
 
-  def check_origin(self, path: str | os.PathLike[str]) -> None:
-    """Makes sure that a checkpoint is of a solver that was made in the same way for the same game.
-
-    Raises:
-      CheckpointMismatchError: it is not.
-      FileFormatError: the file is no checkpoint, is damaged or has another format.
-      OSError: the file can't be read.
-    """
-    solver_files.read_state(self, path)
-
   def restore(self, path: str | os.PathLike[str]) -> None:
     """Takes over the state in a checkpoint of a solver that was made in the same way for the same game.
 
-    Raises:
-      CheckpointMismatchError: it was another game, another solver or other arguments. This solver is then as it was.
-      FileFormatError: the file is no checkpoint, is damaged or has another format.
-      OSError: the file can't be read.
+    Raises the errors of `solver_files.read_state`; this solver is then as it was.
     """
     self.load_state_dict(solver_files.read_state(self, path))
 
@@ -300,15 +274,7 @@ class Solver(abc.ABC):
   def load(path: str | os.PathLike[str], game: AnyGame) -> "Solver":
     """Makes the solver of a checkpoint anew, whatever it is. Classes of your own must have been imported.
 
-    Args:
-      path: what `save` has written.
-      game: a compiled game, or what `compile_game` takes.
-
-    Raises:
-      CheckpointMismatchError: the checkpoint is of another game, or of a solver that nobody knows here.
-      FileFormatError: the file is no checkpoint, is damaged or has another format.
-      GameError: see `compile_game`.
-      OSError: the file can't be read.
+    Raises the errors of `solver_files.read_state`, and of `compile_game`, which `game` is given to.
     """
     solver: Solver = solver_files.load(path, game)
     return solver

@@ -16,37 +16,23 @@ from spiel_cfr import errors
 
 def as_dict(state: Any) -> dict[str, Any]:
   """Returns copies of all that a state holds, by field; those of a state inside it as "field.inner"."""
-  result: dict[str, Any] = {}
-  for name, value in _fields(state):
-    if dataclasses.is_dataclass(value):
-      result.update({f"{name}.{inner}": each for inner, each in as_dict(value).items()})
-    elif isinstance(value, np.random.Generator):
-      result[name] = copy.deepcopy(value.bit_generator.state)
-    else:
-      result[name] = copy.copy(value)
-  return result
+  return {
+    name: copy.deepcopy(value.bit_generator.state)
+    if isinstance(value, np.random.Generator)
+    else copy.copy(value)
+    for name, _, value in _leaves(state)
+  }
 
 
 def assign(state: Any, values: Mapping[str, Any]) -> None:
   """Makes a state what `as_dict` has returned. Arrays are written to in place, because compiled code knows them."""
-  for name, value in _fields(state):
-    if dataclasses.is_dataclass(value):
-      assign(value, inside(values, name))
-    elif isinstance(value, np.ndarray):
+  for name, owner, value in _leaves(state):
+    if isinstance(value, np.ndarray):
       np.copyto(value, values[name])
     elif isinstance(value, np.random.Generator):
       value.bit_generator.state = values[name]
     else:
-      setattr(state, name, values[name])
-
-
-def copy_into(state: Any, source: Any) -> None:
-  """Makes a state what another one is, of the same solver: a roll-back is this, from one that was set aside."""
-  for name, value in _fields(state):
-    if isinstance(value, np.ndarray):
-      np.copyto(value, getattr(source, name))
-    else:
-      setattr(state, name, getattr(source, name))
+      setattr(owner, name.rpartition(".")[2], values[name])
 
 
 def inside(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -63,7 +49,7 @@ def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
   Raises:
     CheckpointMismatchError: they are of another solver, or of none.
   """
-  expected = dict(_leaves(state))
+  expected = {name: value for name, _, value in _leaves(state)}
   if set(values) != set(expected):
     raise errors.CheckpointMismatchError(
       f"{owner} consists of {sorted(expected)}, not of {sorted(values)}."
@@ -82,19 +68,14 @@ def check_kind(name: str, value: Any, new: Any) -> None:
     raise errors.CheckpointMismatchError(f"{name} is {_in_words(value)}, not {_in_words(new)}.")
 
 
-def _fields(state: Any) -> Iterator[tuple[str, Any]]:
+def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+  """Yields names as in `as_dict`, the dataclass that has the field, and what is there itself."""
   for field in dataclasses.fields(state):
-    yield field.name, getattr(state, field.name)
-
-
-def _leaves(state: Any) -> Iterator[tuple[str, Any]]:
-  """Yields the names of `as_dict` with what a state has there itself."""
-  for name, value in _fields(state):
+    value = getattr(state, field.name)
     if dataclasses.is_dataclass(value):
-      for inner, each in _leaves(value):
-        yield f"{name}.{inner}", each
+      yield from _leaves(value, f"{prefix}{field.name}.")
     else:
-      yield name, value
+      yield prefix + field.name, state, value
 
 
 def _fits(value: Any, new: Any) -> bool:

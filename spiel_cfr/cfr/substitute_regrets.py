@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy  # its `optimize` is imported when it is used
 
-from spiel_cfr._numba.arrays import Float64s, aligned_zeros
+from spiel_cfr._numba.arrays import Float64s, aligned, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expected, gradients
@@ -42,7 +42,7 @@ _WEIGHT = 0
 
 
 @block_kernel
-def take_best_and_note(block: Block) -> None:
+def add_best(block: Block) -> None:
   """An infoset is worth its best action; adds that to its weight."""
   for i in range(block.size):
     best = -np.inf
@@ -50,17 +50,6 @@ def take_best_and_note(block: Block) -> None:
       best = max(best, block.utility[sequence(block, action, i)])
     block.value[i] = best
     block.local[_WEIGHT, block.infoset + i] += best
-
-
-@block_kernel
-def take_worst_and_note(block: Block) -> None:
-  """An infoset is worth its worst action; subtracts that from its weight."""
-  for i in range(block.size):
-    worst = np.inf
-    for action in range(block.actions):
-      worst = min(worst, block.utility[sequence(block, action, i)])
-    block.value[i] = worst
-    block.local[_WEIGHT, block.infoset + i] -= worst
 
 
 @block_kernel
@@ -107,8 +96,8 @@ def proportional(block: Block) -> None:
     block.value[i] = value
 
 
-class Known(NamedTuple):
-  """What is known of a policy.
+class PolicyValues(NamedTuple):
+  """What there is to know of a policy.
 
   Attributes:
     game: the game.
@@ -128,10 +117,9 @@ class Known(NamedTuple):
   local: Float64s
   nash_conv: float
 
-  def carried(self, block_kernel: Kernel, scale: float) -> tuple[Float64s, float]:
-    """Carries values up at a scale, c or rho; returns regrets, and how much too large the values at the roots are."""
-    utility, regrets = aligned_zeros(self.game.end), aligned_zeros(1, self.game.end)
-    utility[:] = self.gradient
+  def regrets_at(self, block_kernel: Kernel, scale: float) -> tuple[Float64s, float]:
+    """Returns regrets at a scale, c or rho, shape (sequences,), and how much too large values at the roots are."""
+    utility, regrets = aligned(self.gradient), aligned_zeros(1, self.game.end)
     low, high = self.game.payoff_range
     roots = backward_pass(
       self.game,
@@ -144,27 +132,27 @@ class Known(NamedTuple):
     )
     return regrets[0], float(roots.sum()) - self.expected
 
-  def root(self, block_kernel: Kernel) -> float:
+  def least_scale(self, block_kernel: Kernel) -> float:
     """Returns the least scale, c or rho, at which the values at the roots are not too large; never quite 0."""
     # c has the unit of rho squared.
     least = STEADY / MOST if block_kernel is substitute else math.sqrt(STEADY / MOST)
-    return _root(lambda scale: self.carried(block_kernel, scale)[1], least, _LARGEST)
+    return _root(lambda scale: self.regrets_at(block_kernel, scale)[1], least, _LARGEST)
 
 
-def known(game: CompiledGame, probabilities: Float64s, sequence_form: Float64s) -> Known:
-  """Finds out what there is to know of a policy: one gradient and two sweeps a player."""
+def policy_values(
+  game: CompiledGame, probabilities: Float64s, sequence_form: Float64s
+) -> PolicyValues:
+  """Finds out what there is to know of a policy: one gradient and two backward passes a player."""
   gradient = gradients(game, sequence_form)
   # Kernels may read whole vectors.
   local = aligned_zeros(1, game.num_infosets + LANES)
   in_all = expected(game, gradient, sequence_form)
-  utility = aligned_zeros(game.end)
-  nash_conv = 0.0
-  for kernel in (take_worst_and_note, take_best_and_note):
-    utility[:] = gradient
-    nash_conv = float(backward_pass(game, kernel, utility, local=local).sum()) - in_all
+  # The worst of all actions is the best against the opposite gradient, with the opposite sign.
+  backward_pass(game, add_best, aligned(-gradient), local=local)
+  nash_conv = float(backward_pass(game, add_best, aligned(gradient), local=local).sum()) - in_all
   ranges = local[0, : game.num_infosets]
   ranges[ranges < tie_tolerances(game)] = 0.0
-  return Known(game, probabilities, sequence_form, gradient, in_all, local, nash_conv)
+  return PolicyValues(game, probabilities, sequence_form, gradient, in_all, local, nash_conv)
 
 
 class WarmStart(NamedTuple):
@@ -175,23 +163,12 @@ class WarmStart(NamedTuple):
     iterations: T, how many iterations the policy counts for.
     nash_conv: of the policy, as best responses certify it.
     scale: the root c* or, for "proportional", rho.
-    price: what the history that was made up costs: in two-player constant-sum games, W NashConv(average) is what the
-      regrets say plus W_T times this, W_T the weight of T iterations and W of all. Not positive, up to rounding, unless
-      no scale was enough. NaN for minimizers whose state is no regret.
   """
 
   form: str
   iterations: int
   nash_conv: float
   scale: float
-  price: float
-
-  def __repr__(self) -> str:
-    """Returns one line."""
-    return (
-      f"<WarmStart {self.form}: counts for {self.iterations:,} iterations, NashConv {self.nash_conv:.6g}, "
-      f"scale {self.scale:.3g}, price {self.price:.3g}>"
-    )
 
 
 def _root(excess: Callable[[float], float], low: float, high: float) -> float:

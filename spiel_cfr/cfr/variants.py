@@ -19,10 +19,9 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.oftrl import Hedge
-from spiel_cfr.regret_minimizers.regret_matching import DiscountOrder, RegretMatching
-from spiel_cfr.regret_minimizers.schedules import Fading, FallingPower, Power, Saturating
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+from spiel_cfr.regret_minimizers.schedules import Fading, FallingPower, Saturating
 from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
-from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
 
 
 @recorded
@@ -57,9 +56,8 @@ def DCFRSolver(
   alpha: float = 1.5,
   beta: float = 0.0,
   gamma: float = 2.0,
-  order: DiscountOrder = "openspiel",
 ) -> FullWidthSolver:
-  """Discounted CFR.
+  """Discounted CFR; regrets are discounted after those of the iteration have been added, as in OpenSpiel.
 
   Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
 
@@ -68,11 +66,9 @@ def DCFRSolver(
     alpha: positive regrets are multiplied by t^alpha / (t^alpha + 1); not negative.
     beta: negative regrets are multiplied by t^beta / (t^beta + 1).
     gamma: iteration t weighs t^gamma in the average; not negative.
-    order: whether regrets are discounted after those of the iteration have been added, as in OpenSpiel
-      ("openspiel"), or before, as in the paper ("paper").
   """
   gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
-  minimizer = RegretMatching.discounted(alpha, beta, order)
+  minimizer = RegretMatching.discounted(alpha, beta)
   return FullWidthSolver(game, minimizer, average_weights=gamma)
 
 
@@ -82,7 +78,7 @@ def LCFRSolver(game: AnyGame) -> FullWidthSolver:
 
   From the same paper as `DCFRSolver`.
   """
-  minimizer = RegretMatching.discounted(1.0, 1.0, "openspiel")
+  minimizer = RegretMatching.discounted(1.0, 1.0)
   return FullWidthSolver(game, minimizer, average_weights=1.0)
 
 
@@ -146,49 +142,18 @@ def APCFRPlusSolver(game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> Ful
 
 
 @recorded
-def APDCFRPlusSolver(
-  game: AnyGame,
-  most: float = 9.0,
-  limit: float = 20.0,
-  half: float = 500.0,
-  beta: float = 1.5,
-  gamma: float = 2.5,
-) -> FullWidthSolver:
+def APDCFRPlusSolver(game: AnyGame, most: float = 9.0, gamma: float = 2.5) -> FullWidthSolver:
   """Asymmetric predictive discounted CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`.
 
-  Regrets of iteration t weigh limit * t^beta / (half + t^beta), and so do all before them in a strategy.
+  Regrets of iteration t weigh 20 t^1.5 / (500 + t^1.5), and so do all before them in a strategy.
 
   Args:
     game: a compiled game, or what `compile_game` takes.
     most: the largest asymmetry, positive and at most 1e100.
-    limit: positive, see above.
-    half: not negative, see above.
-    beta: not negative, see above.
     gamma: iteration t weighs t^gamma in the average.
   """
-  minimizer = AsymmetricMatching(Saturating(limit, half, beta), most)
+  minimizer = AsymmetricMatching(Saturating(20.0, 500.0, 1.5), most)
   return FullWidthSolver(game, minimizer, average_weights=gamma)
-
-
-@recorded
-def VADCFRSolver(game: AnyGame, unit: float = 1.0, first: int = 501) -> FullWidthSolver:
-  """Volatility-adaptive discounted CFR: see `volatility_matching`.
-
-  Li, Schultz, Hennes and Lanctot, "Discovering Multiagent Learning Algorithms with Large Language Models" (2026).
-  Their average begins at iteration 501 and weighs the strategy of iteration t at an infoset by
-
-      t^(2 + 1.5 min(1, m / 2)) (1 + m / 2)^0.5 / (1 + m^1.5),    m the largest regret there in that iteration
-
-  which tends to t^2. Averages of sequence forms have one weight for all infosets, so here it is t^2.
-
-  Args:
-    game: a compiled game, or what `compile_game` takes.
-    unit: of payoffs, in which the paper's constants are given; positive.
-    first: the first iteration that enters the average; before it, the average policy is the current one.
-  """
-  after = arguments.positive_integer(first, "first") - 1
-  minimizer = VolatilityAdaptiveMatching(unit)
-  return FullWidthSolver(game, minimizer, average_weights=Power(2.0, after))
 
 
 @recorded
@@ -220,9 +185,7 @@ def PDCFRPlusSolver(game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> Fu
 
 
 @recorded
-def HSDCFRSolver(
-  game: AnyGame, horizon: int, first_gamma: float = 30.0, order: DiscountOrder = "openspiel"
-) -> FullWidthSolver:
+def HSDCFRSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> FullWidthSolver:
   """DCFR with hyperparameter schedules.
 
   Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024):
@@ -232,10 +195,9 @@ def HSDCFRSolver(
     game: a compiled game, or what `compile_game` takes.
     horizon: for how many iterations it is to run; past them the schedules stay where they are.
     first_gamma: 30, or 15, which the paper also tries; at least 5.
-    order: as in `DCFRSolver`.
   """
   weights = FallingPower(first_gamma, horizon)
-  return FullWidthSolver(game, RegretMatching.scheduled(horizon, order), average_weights=weights)
+  return FullWidthSolver(game, RegretMatching.scheduled(horizon), average_weights=weights)
 
 
 @recorded
@@ -253,7 +215,7 @@ def HSPCFRPlusSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> 
 
 @recorded
 def HedgeCFRSolver(
-  game: AnyGame, rate: float = 1.0, alternating_updates: bool = True, threshold: float = 1.0
+  game: AnyGame, rate: float = 1.0, alternating_updates: bool = True
 ) -> FullWidthSolver:
   """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`.
 
@@ -261,21 +223,12 @@ def HedgeCFRSolver(
     game: a compiled game, or what `compile_game` takes.
     rate: a factor on the steps; positive.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
-    threshold: by what factor the bound on regrets may grow for probabilities that are too small to be 0 (dynamic
-      thresholding); 1 drops none.
   """
-  return FullWidthSolver(game, Hedge(rate, threshold), alternating_updates=alternating_updates)
+  return FullWidthSolver(game, Hedge(rate), alternating_updates=alternating_updates)
 
 
 @recorded
-def AdaptiveOptimisticCFRSolver(
-  game: AnyGame,
-  step: float = 0.25,
-  prediction: float = 0.2,
-  forgetting: float = 1.5,
-  forgetting_offset: float = 2.0,
-  gamma: float = 2.0,
-) -> FullWidthSolver:
+def AdaptiveOptimisticCFRSolver(game: AnyGame, gamma: float = 2.0) -> FullWidthSolver:
   """CFR with adaptive optimistic mirror descent, no horizon, no unit of payoffs: see `adaptive_mirror_descent`.
 
   Every player but the last averages the strategy to which it has just updated, the one that the next player is about to
@@ -283,16 +236,11 @@ def AdaptiveOptimisticCFRSolver(
 
   Args:
     game: a compiled game, or what `compile_game` takes.
-    step: the factor on all steps; positive.
-    prediction: how much of a step the prediction moves.
-    forgetting: of early errors; errors of before iteration t are multiplied by
-      p / (p + forgetting_offset), p = (t - 1)^forgetting.
-    forgetting_offset: see `forgetting`; 0 forgets nothing.
     gamma: iteration t weighs t^gamma in the average.
   """
   compiled = compile_game(game)
-  minimizer = AdaptiveOptimisticDescent(step, prediction, forgetting, forgetting_offset)
   averaged = all_but_the_last_after(compiled.num_players)
+  minimizer = AdaptiveOptimisticDescent()
   return FullWidthSolver(compiled, minimizer, average_weights=gamma, averaged=averaged)
 
 

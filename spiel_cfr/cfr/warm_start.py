@@ -19,16 +19,20 @@ from spiel_cfr.cfr.substitute_regrets import (
   AMPLE,
   MOST,
   STEADY,
-  Known,
+  PolicyValues,
   WarmStart,
-  known,
+  policy_values,
   proportional,
   substitute,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm, warm_form
+from spiel_cfr.regret_minimizers.regret_minimizer import (
+  RegretMinimizer,
+  WarmForm,
+  tie_tolerances,
+)
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
@@ -56,7 +60,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 
 def plan(
   solver: Any, policy: Any, iterations: int | None = None, form: WarmForm | None = None
-) -> tuple[Known, WarmStart]:
+) -> tuple[PolicyValues, WarmStart]:
   """Decides how a full-width solver begins anew from a policy, as if it had played that for some iterations.
 
   Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016); see
@@ -72,7 +76,7 @@ def plan(
       go on playing it; None for what suits the minimizer.
 
   Returns:
-    What is known of the policy; and what a start does, at what price.
+    What is known of the policy; and what a start does.
 
   Raises:
     PolicyError: the policy is for another game, or its numbers are no probabilities.
@@ -84,51 +88,53 @@ def plan(
   probabilities = solver.with_locked(read_policy(game, policy))
   if form is not None:
     arguments.one_of(form, "form", ("substitute", "proportional"))
-  chosen = warm_form(minimizer, form)
+  chosen = _supported(minimizer, form)
   if iterations is not None:
     iterations = arguments.integer(iterations, "iterations", 1, MOST)
-  found = known(game, probabilities, forms.sequence_form(game, probabilities))
+  found = policy_values(game, probabilities, forms.sequence_form(game, probabilities))
   if not math.isfinite(found.nash_conv):
     raise errors.NotFiniteError(
       f"Against this policy the best responses are worth {found.nash_conv}: payoffs are too large to be added up."
     )
-  scale = found.root(substitute)
+  scale = found.least_scale(substitute)
   if iterations is None:
     wanted = STEADY / scale
     iterations = max(1, round(wanted if chosen == "substitute" else math.sqrt(wanted)))
-  kernel = substitute
   if chosen == "proportional":
     # More than the best minus the worst, no iteration could have added.
-    kernel, scale = proportional, min(AMPLE * found.root(proportional), 1.0)
-  _, price = found.carried(kernel, scale)
-  if minimizer.warm_forms == ("proportional",):
-    price = math.nan
-  return found, WarmStart(chosen, iterations, found.nash_conv, scale, price)
+    scale = min(AMPLE * found.least_scale(proportional), 1.0)
+  return found, WarmStart(chosen, iterations, found.nash_conv, scale)
+
+
+def _supported(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:
+  """Returns the form in which a minimizer is to start warm, or raises WarmStartError."""
+  forms, name = minimizer.warm_forms, type(minimizer).__name__
+  if not forms or (form is not None and form not in forms):
+    raise errors.WarmStartError(
+      f"{name} can't start warm{f' in the form {form!r}' if forms else ''}, but in {forms or 'none'}. Take form=None; "
+      "or give it a kernel `resume` or `warm_forms`, see spiel_cfr.regret_minimizers.regret_minimizer; or take a "
+      "solver with another minimizer, such as CFRSolver."
+    )
+  return form or forms[0]
 
 
 def begin_from(
-  loop: Loop, minimizer: RegretMinimizer, found: Known, chosen: WarmStart, parameters: Float64s
+  loop: Loop,
+  minimizer: RegretMinimizer,
+  found: PolicyValues,
+  chosen: WarmStart,
+  parameters: Float64s,
 ) -> None:
-  """Brings a loop that is before its first iteration to where `plan` says.
-
-  Args:
-    loop: of a solver.
-    minimizer: its minimizer.
-    found: what is known of the policy.
-    chosen: what was planned.
-    parameters: the minimizer's, of the last of the iterations for which the policy counts.
-  """
-  game = found.game
-  if chosen.form == "substitute":
-    regrets, _ = found.carried(substitute, chosen.scale)
-    state, strategy = minimizer.repeated(regrets, chosen.iterations, game)
+  """Brings a loop from before its first iteration to where `plan` says, with a minimizer's last parameters."""
+  game, is_substitute = found.game, chosen.form == "substitute"
+  regrets, _ = found.regrets_at(substitute if is_substitute else proportional, chosen.scale)
+  state = minimizer.warm_state(regrets, chosen.iterations, game)
+  loop.set_regrets(state)
+  if is_substitute:
+    positive = np.where(state[0] > game.spread(tie_tolerances(game)), state[0], 0.0)
+    loop.set_strategy(forms.behavioral_form(game, positive))
   else:
-    regrets, _ = found.carried(proportional, chosen.scale)
-    state, strategy = minimizer.scaled(regrets, chosen.iterations, game), found.probabilities
-  for line, values in enumerate(state):
-    loop.set_regret_line(line, values)
-  loop.set_strategy(strategy)
-  if chosen.form == "proportional":
+    loop.set_strategy(found.probabilities)
     loop.init_from_strategy(found.sequence_form, parameters)
 
 
@@ -155,9 +161,8 @@ def transfer(
 
   Raises:
     ArgumentError: `solver` is no full-width solver, or an argument of its constructor can't be written as JSON.
-    PolicyError: the infosets are others.
-    WarmStartError: the minimizer can't start warm.
-    GameError: see `compile_game`.
+
+  and what `plan` and `compile_game` raise.
   """
   if not hasattr(solver, "warm_start"):
     raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")

@@ -46,6 +46,7 @@ from spiel_cfr.regret_minimizers.regularizers import (
   exponential,
   least_exponent,
   project_shifted,
+  regularizer_range,
 )
 
 Weights = Literal["kroer2017", "farina2021", "one"]
@@ -168,7 +169,7 @@ class DilatedDistance:
       own = slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
       self.weights[0, own] = infoset_weights(tree, weights)
       actions = tree.infoset_actions
-      ranges = np.log(actions) if entropy else (1 - 1 / actions) / 2
+      ranges = regularizer_range(regularizer, actions)
       self.diameters[player] = backward_sums(tree, self.weights[0, own] * ranges, 1.0)[1]
       for sequences, _ in tree.blocks():
         self.uniform[sequences] = -np.log(len(sequences)) if entropy else 1 / len(sequences)

@@ -15,7 +15,6 @@ from spiel_cfr.regret_minimizers.schedules import (
   Schedule,
 )
 from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
-from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
 
 __all__ = [
   "AdaptiveOptimisticDescent",
@@ -31,6 +30,5 @@ __all__ = [
   "Saturating",
   "Schedule",
   "TremblingMatching",
-  "VolatilityAdaptiveMatching",
   "block_kernel",
 ]

@@ -30,7 +30,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
   tolerance,
 )
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.regularizers import project_shifted
 
 # Columns of `Block.parameters` after the tie tolerance: d_t^2, the factor on the steps, how much of one the prediction
@@ -128,7 +128,6 @@ class AdaptiveOptimisticDescent(RegretMinimizer):
   local_lines = 1
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where a constant is outside its range."""
     arguments.positive_number(self.step, "step")
     for name in ("prediction", "forgetting", "forgetting_offset"):
       arguments.real_number(getattr(self, name), name, 0.0, sys.float_info.max)
@@ -138,5 +137,4 @@ class AdaptiveOptimisticDescent(RegretMinimizer):
     power = (iterations - 1.0) ** self.forgetting
     total = power + self.forgetting_offset
     remembered = np.divide(power, total, out=np.zeros(len(iterations)), where=total > 0)
-    columns = (relative_tie(game), remembered**2, self.step, self.prediction)
-    return np.stack(np.broadcast_arrays(*columns), axis=1)
+    return parameter_rows(iterations, game, remembered**2, self.step, self.prediction)

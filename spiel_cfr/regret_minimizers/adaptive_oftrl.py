@@ -41,11 +41,16 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
 )
 from spiel_cfr.regret_minimizers.oftrl import Prediction
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import (
+  RegretMinimizer,
+  WarmForm,
+  parameter_rows,
+)
 from spiel_cfr.regret_minimizers.regularizers import (
   Regularizer,
   gradient_at,
   least_exponent,
+  regularizer_range,
   respond,
 )
 
@@ -169,28 +174,23 @@ class AdaptiveOFTRL(RegretMinimizer):
   local_lines = 3
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where delta is not positive, or the power negative."""
     arguments.positive_number(self.delta, "delta")
     arguments.real_number(self.power, "power", 0.0, 100.0)
 
   @property
   def observe(self) -> Kernel:
-    """The kernel that sees the utilities of an iteration."""
     return observe_errors if self.prediction == "subtree" else observe_and_repeat
 
   @property
   def predict(self) -> Kernel | None:
-    """The kernel that sees the utilities predicted for the next iteration; None with the prediction "last"."""
     return predict_next if self.prediction == "subtree" else None
 
   @property
   def resume(self) -> Kernel | None:
-    """The kernel that makes a given strategy the center; None where none is kept."""
     return resume_at_center if self.centered else None
 
   @property
   def state_lines(self) -> int:
-    """Regrets and the prediction, and where it may restart, the center."""
     return 3 if self.centered else 2
 
   @property
@@ -199,33 +199,25 @@ class AdaptiveOFTRL(RegretMinimizer):
     return ()
 
   def resumable(self) -> RegretMinimizer:
-    """Returns the same minimizer with a center."""
     return dataclasses.replace(self, centered=True)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, w_t, w_(t+1), t^(2 power + 1/2), regularizer; shape (iterations, 5)."""
-    now = np.asarray(iterations, np.float64)
-    columns = (
-      relative_tie(game),
-      now**self.power,
-      (now + 1.0) ** self.power,
-      now ** (2.0 * self.power + 0.5),
-      float(self.regularizer == "euclidean"),
-    )
-    return np.stack(np.broadcast_arrays(*columns), axis=1)
+    now, euclidean = np.asarray(iterations, np.float64), float(self.regularizer == "euclidean")
+    weights, growth = (now**self.power, (now + 1.0) ** self.power), now ** (2.0 * self.power + 0.5)
+    return parameter_rows(iterations, game, *weights, growth, euclidean)
 
   def initial_local(self, game: CompiledGame) -> Float64s:
     """Returns no errors, the floors, and scale^2 L; shape (3, infosets)."""
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
-    floors, ranges = floors_and_ranges(self.regularizer, self.loss_bounds, actions, self.delta)
-    return np.stack([np.zeros(len(actions)), floors, SCALES[self.regularizer] ** 2 * ranges])
+    floors = error_floors(self.regularizer, self.loss_bounds, actions, self.delta)
+    ranges = SCALES[self.regularizer] ** 2 * regularizer_range(self.regularizer, actions)
+    return np.stack([np.zeros(len(actions)), floors, ranges])
 
 
-def floors_and_ranges(
+def error_floors(
   regularizer: Regularizer, loss_bounds: Float64s, actions: Int64s, delta: float
-) -> tuple[Float64s, Float64s]:
-  """Returns the floor and L of infosets, given their D and numbers of actions; each of shape (infosets,)."""
+) -> Float64s:
+  """Returns the floor of infosets, given their D and numbers of actions; all of shape (infosets,)."""
   squares = (delta * loss_bounds) ** 2
-  if regularizer == "entropy":
-    return squares, np.log(actions)
-  return squares * actions, (1.0 - 1.0 / actions) / 2.0
+  return squares if regularizer == "entropy" else squares * actions

@@ -30,7 +30,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   tolerance,
 )
 from spiel_cfr.regret_minimizers.regret_matching import resume_matching
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
 # Lines of `Block.scratch`: squared errors, squared moves, and what the prediction is multiplied by.
@@ -91,19 +91,11 @@ class AsymmetricMatching(RegretMinimizer):
   local_lines = 2
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where a number is outside its range."""
     checked(self.weight, "weight", 0.0, sys.float_info.max)
     # Its square is computed with.
-    arguments.positive_number(self.most, "most")
-    arguments.real_number(self.most, "most", 0.0, 1e100)
+    arguments.real_number(arguments.positive_number(self.most, "most"), "most", 0.0, 1e100)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the tie tolerance, w_t, w_{t+1} and the largest asymmetry, shape (iterations, 4)."""
-    return np.column_stack(
-      [
-        np.full(len(iterations), relative_tie(game)),
-        evaluated(self.weight, iterations),
-        evaluated(self.weight, iterations + 1),
-        np.full(len(iterations), float(self.most)),
-      ]
-    )
+    following = evaluated(self.weight, iterations + 1)
+    return parameter_rows(iterations, game, self.weight, following, self.most)

@@ -7,19 +7,15 @@ Sandholm, "Stable-Predictive Optimistic Counterfactual Regret Minimization" (201
 Convergence of Regularized Learning in Games" (2015). Hedge (Freund and Schapire 1997) is the entropy without a
 prediction.
 
-The entropy never plays an action with probability 0, unless small ones are dropped: see `dynamic_thresholds`.
-
 Neither regularizer notices when a constant is added to all utilities of an infoset, so the state is the cumulative
 regret instead of the cumulative utility: it stays small where the utilities have a common drift.
 """
 
 import dataclasses
-import sys
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.kernels import Kernel, inlined
 from spiel_cfr._numba.simd import load, store
@@ -32,8 +28,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   lanes,
   sequence,
 )
-from spiel_cfr.regret_minimizers.dynamic_thresholds import drop_smallest
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.regularizers import (
   Regularizer,
   gradient_at,
@@ -45,11 +40,9 @@ from spiel_cfr.regret_minimizers.regularizers import (
 # utilities.
 Prediction: TypeAlias = Literal["subtree", "last"]
 
-# The sum of t^(-3/2) over all t, rounded up.
-_ZETA = 2.6123753487
 # Columns of `Block.parameters` after the tie tolerance: how often the prediction counts, the factor on the steps, the
-# regularizer, how much probability is dropped, and whether that is to be multiplied by sqrt(log(actions)).
-_WEIGHT, _FACTOR, _EUCLIDEAN, _DROPPED, _BY_ACTIONS = 1, 2, 3, 4, 5
+# regularizer.
+_WEIGHT, _FACTOR, _EUCLIDEAN = 1, 2, 3
 # Lines of `Block.scratch`.
 _STEPS, _UNUSED = 0, 1
 
@@ -67,16 +60,12 @@ def add_regrets(block: Block) -> None:
 
 @inlined
 def choose(block: Block, value: AnyFloats) -> None:
-  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, less what is dropped; its value before that."""
+  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, and leaves its value in `value`."""
   steps, euclidean = block.scratch[_STEPS], block.parameters[_EUCLIDEAN] != 0.0
   for i in range(block.size):
     steps[i] = block.local[0, block.infoset + i]
   weight, factor = block.parameters[_WEIGHT], block.parameters[_FACTOR]
   respond(block, value, steps, factor, weight, euclidean, False)
-  most = block.parameters[_DROPPED]
-  if most > 0.0:
-    scale = np.log(float(block.actions)) if block.parameters[_BY_ACTIONS] != 0.0 else 1.0
-    drop_smallest(block, most * np.sqrt(scale))
 
 
 @block_kernel
@@ -87,11 +76,8 @@ def observe_only(block: Block) -> None:
 
 @block_kernel
 def predict_oftrl(block: Block) -> None:
-  """Strategy = argmax of <x, regret + prediction> - R(x) / step, less what is dropped."""
+  """Strategy = argmax of <x, regret + prediction> - R(x) / step."""
   choose(block, block.value)
-  if block.parameters[_DROPPED] > 0.0:
-    for i in lanes(block):
-      expected_value(block, i)
 
 
 @block_kernel
@@ -121,49 +107,30 @@ def resume_oftrl(block: Block) -> None:
 class OFTRL(RegretMinimizer):
   """OFTRL with constant steps. Its state is the cumulative regret.
 
-  Dropping M_t = threshold / (zeta(3/2) t^(3/2)) in iteration t keeps fast rates: all of it sums to the threshold at
-  most, and the regret of an infoset grows by no more than that times the range of its utilities.
-
   Attributes:
     steps: the step size of each infoset of all players, shape (infosets,); 0 keeps an infoset uniform.
     regularizer: "entropy" or "euclidean".
     prediction: "subtree" for the last gradient, carried up with the new strategies below; "last" for the last
       counterfactual utilities.
-    threshold: how much probability all iterations drop together at most; 0 drops none.
   """
 
   steps: Float64s
   regularizer: Regularizer = "entropy"
   prediction: Prediction = "subtree"
-  threshold: float = 0.0
   resume = resume_oftrl
   local_lines = 1
 
-  def __post_init__(self) -> None:
-    """Raises ArgumentError where the threshold is negative or not finite, or there is one without entropy."""
-    arguments.real_number(self.threshold, "threshold", 0.0, sys.float_info.max)
-    if self.threshold and self.regularizer != "entropy":
-      raise errors.ArgumentError(
-        "A projection plays the worst actions with probability 0 already: a threshold is for regularizer='entropy'."
-      )
-
   @property
   def observe(self) -> Kernel:
-    """The kernel that sees the utilities of an iteration."""
     return observe_only if self.prediction == "subtree" else observe_and_choose
 
   @property
   def predict(self) -> Kernel | None:
-    """The kernel that sees the utilities predicted for the next iteration; None with the prediction "last"."""
     return predict_oftrl if self.prediction == "subtree" else None
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer, M_t, 0; (iterations, 6)."""
-    row = [relative_tie(game), 1.0, 1.0, float(self.regularizer == "euclidean"), 0.0, 0.0]
-    result = np.tile(row, (len(iterations), 1))
-    # The strategy that is chosen at iteration t is that of t + 1.
-    result[:, _DROPPED] = self.threshold / _ZETA * (iterations + 1.0) ** -1.5
-    return result
+    """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer; (iterations, 4)."""
+    return parameter_rows(iterations, game, 1.0, 1.0, float(self.regularizer == "euclidean"))
 
   def initial_local(self, game: CompiledGame) -> Float64s:
     """Returns the step sizes, shape (1, infosets)."""
@@ -180,38 +147,24 @@ class Hedge(RegretMinimizer):
 
       sqrt(2 T log(actions)) + sqrt(log(actions) / 8)
 
-  (Cesa-Bianchi and Lugosi 2006, theorem 2.3). With a threshold C the first term grows by a factor of C at most, and
-  iteration t drops the smallest probabilities, M_t = (C - 1) sqrt(log(actions) / (2 t)) in all: the sum of these up to
-  T is no more than (C - 1) sqrt(2 T log(actions)).
+  (Cesa-Bianchi and Lugosi 2006, theorem 2.3).
 
   Attributes:
-    rate: a factor on the steps.
-    threshold: C, at least 1, which drops nothing.
+    rate: a factor on the steps, positive.
   """
 
   rate: float = 1.0
-  threshold: float = 1.0
   observe = observe_and_choose
   resume = resume_oftrl
   local_lines = 1
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where the rate is not positive and finite, or the threshold is below 1 or not finite."""
     arguments.positive_number(self.rate, "rate")
-    arguments.real_number(self.threshold, "threshold", 1.0, sys.float_info.max)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns tie tolerance, no prediction, 1 / sqrt(t), entropy, M_t / sqrt(log(actions)), 1; (iterations, 6)."""
+    """Returns tie tolerance, no prediction, 1 / sqrt(t), entropy; (iterations, 4)."""
     # The strategy that is chosen at iteration t is that of t + 1, but has seen t utilities.
-    columns = (
-      relative_tie(game),
-      0.0,
-      1.0 / np.sqrt(iterations),
-      0.0,
-      (self.threshold - 1.0) / np.sqrt(2.0 * (iterations + 1.0)),
-      1.0,
-    )
-    return np.stack(np.broadcast_arrays(*columns), axis=1)
+    return parameter_rows(iterations, game, 0.0, 1.0 / np.sqrt(iterations), 0.0)
 
   def initial_local(self, game: CompiledGame) -> Float64s:
     """Returns the steps of the first iteration, shape (1, infosets)."""

@@ -19,7 +19,6 @@ where the five numbers may depend on the iteration. Any mixture of them is a min
 
 import dataclasses
 import math
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -37,17 +36,12 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
   tolerance,
 )
-from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import (
   RegretMinimizer,
   WarmForm,
-  relative_tie,
-  tie_tolerances,
+  parameter_rows,
 )
 from spiel_cfr.regret_minimizers.schedules import Discount, Numbers, checked, evaluated
-
-# When the regrets of iteration t are added: before the others are multiplied by t^power / (t^power + 1), or after.
-DiscountOrder: TypeAlias = Literal["openspiel", "paper"]
 
 
 @block_kernel
@@ -128,10 +122,9 @@ def resume_matching(block: Block) -> None:
 class RegretMatching(RegretMinimizer):
   """A minimizer of the family. Its state is the cumulative regret.
 
-      >>> RegretMatching()                                    # the minimizer of CFR
-      RegretMatching()
-      >>> RegretMatching(kept=0.0, prediction=1.0)            # of PCFR+
-      RegretMatching(kept=0.0, prediction=1.0)
+      RegretMatching()                            # the minimizer of CFR
+      RegretMatching(kept=0.0)                    # of CFR+
+      RegretMatching(kept=0.0, prediction=1.0)    # of PCFR+
 
   Attributes:
     positive: what positive regrets are multiplied by before those of the iteration are added, not negative.
@@ -149,19 +142,9 @@ class RegretMatching(RegretMinimizer):
   resume = resume_matching
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where a number is negative or not finite, or `kept` is not between 0 and 1."""
     arguments.real_number(self.kept, "kept", 0.0, 1.0)
     for name in ("positive", "negative", "carried", "prediction"):
       checked(getattr(self, name), name, 0.0, math.nextafter(math.inf, 0.0))
-
-  def __repr__(self) -> str:
-    """Returns the numbers that are not those of plain regret matching."""
-    chosen = (
-      f"{field.name}={getattr(self, field.name)!r}"
-      for field in dataclasses.fields(self)
-      if getattr(self, field.name) != field.default
-    )
-    return f"{type(self).__name__}({', '.join(chosen)})"
 
   @property
   def observe(self) -> Kernel:
@@ -171,12 +154,11 @@ class RegretMatching(RegretMinimizer):
     return {1.0: match_regrets, 0.0: match_regrets_plus}.get(self.kept, match_weighted_regrets)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the tie tolerance and the five numbers, shape (iterations, 6); only the former if these are constant."""
-    tie = np.full(len(iterations), relative_tie(game))
+    """Returns the tie tolerance and, where `observe` reads them, the five numbers in the order of the attributes."""
     if self.observe is not match_weighted_regrets:
-      return tie[:, None]
+      return parameter_rows(iterations, game)
     numbers = (self.positive, self.negative, self.kept, self.carried, self.prediction)
-    return np.stack([tie, *(evaluated(number, iterations) for number in numbers)], axis=1)
+    return parameter_rows(iterations, game, *numbers)
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
@@ -184,18 +166,10 @@ class RegretMatching(RegretMinimizer):
     remembers = (self.positive, self.negative, self.kept) == (1.0, 1.0, 1.0)
     return ("substitute", "proportional") if remembers else ("proportional", "substitute")
 
-  def repeated(
-    self, regrets: Float64s, iterations: int, game: CompiledGame
-  ) -> tuple[Float64s, Float64s]:
-    """Returns regrets times the sum of what is left of each iteration's, for either sign, and what is then played."""
+  def warm_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
+    """Returns regrets times the sum of what is left of each iteration's, for either sign."""
     positive, negative = self._sums(iterations)
-    state = regrets * np.where(regrets > 0.0, positive, negative)
-    played = np.where(state > game.spread(tie_tolerances(game)), state, 0.0)
-    return state[None], forms.behavioral_form(game, played)
-
-  def scaled(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
-    """Returns the state of `repeated`."""
-    return self.repeated(regrets, iterations, game)[0]
+    return (regrets * np.where(regrets > 0.0, positive, negative))[None]
 
   def _sums(self, iterations: int) -> tuple[float, float]:
     """Returns what is left, in all, of positive and of negative regrets that were 1 in each iteration."""
@@ -228,70 +202,42 @@ class RegretMatching(RegretMinimizer):
     return cls(kept=0.0)
 
   @classmethod
-  def discounted(
-    cls, alpha: float = 1.5, beta: float = 0.0, order: DiscountOrder = "openspiel"
-  ) -> "RegretMatching":
-    """Returns the minimizer of DCFR.
+  def discounted(cls, alpha: float = 1.5, beta: float = 0.0) -> "RegretMatching":
+    """Returns the minimizer of DCFR in OpenSpiel's order.
 
-    OpenSpiel's order, adding the regrets of iteration t and then multiplying by t^power / (t^power + 1), plays the same
-    as multiplying by (t - 1)^power / ((t - 1)^power + 1) first, which is how later papers write it. The paper's own
-    order is to multiply by t^power / (t^power + 1) first.
+    To add the regrets of iteration t and then to multiply by t^power / (t^power + 1) plays the same as to multiply by
+    (t - 1)^power / ((t - 1)^power + 1) first, which is how later papers write it. The paper's own order, to multiply by
+    t^power / (t^power + 1) first, is `RegretMatching(Discount(alpha), Discount(beta))`.
 
     Args:
       alpha: the power for positive regrets, not negative; infinity keeps them whole.
       beta: the power for negative regrets; minus infinity forgets them.
-      order: "openspiel" or "paper".
-
-    Raises:
-      ArgumentError: alpha is negative, one of the powers is no number, or there is no such order.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
-    beta = arguments.real_number(beta, "beta")
-    delay = _delay(order)
-    return cls(Discount(alpha, delay=delay), Discount(beta, delay=delay))
+    return cls(Discount(alpha, delay=1), Discount(beta, delay=1))
 
   @classmethod
-  def scheduled(cls, horizon: int, order: DiscountOrder = "openspiel") -> "RegretMatching":
+  def scheduled(cls, horizon: int) -> "RegretMatching":
     """Returns the minimizer of HS-DCFR: alpha = 1 + 3 t / horizon and beta = -1 - 2 t / horizon.
 
-    Args:
-      horizon: past it, the powers stay where they are.
-      order: as for `discounted`.
-
-    Raises:
-      ArgumentError: the horizon is not a positive integer, or there is no such order.
+    Past the horizon, a positive integer, the powers stay where they are; the order is as for `discounted`.
     """
-    horizon = arguments.positive_integer(horizon, "horizon")
-    delay = _delay(order)
-    return cls(Discount(1.0, 3.0, horizon, delay), Discount(-1.0, -2.0, horizon, delay))
+    return cls(Discount(1.0, 3.0, horizon, 1), Discount(-1.0, -2.0, horizon, 1))
 
   @classmethod
   def predictive_plus(cls, weight: float = 1.0) -> "RegretMatching":
-    """Returns the minimizer of PCFR+, or with a smaller weight of the prediction, of SAPCFR+.
-
-    Raises:
-      ArgumentError: the weight is not between 0 and 1.
-    """
+    """Returns the minimizer of PCFR+ or, with a weight of the prediction below 1, of SAPCFR+."""
     return cls(kept=0.0, prediction=arguments.real_number(weight, "weight", 0.0, 1.0))
 
   @classmethod
   def discounted_plus(cls, alpha: float = 1.5, predictive: bool = False) -> "RegretMatching":
     """Returns the minimizer of DCFR+ or, with a prediction, of PDCFR+.
 
-    Args:
-      alpha: at iteration t regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1); not negative.
-      predictive: whether the last regrets are added once more before it plays, to regrets discounted once more.
-
-    Raises:
-      ArgumentError: alpha is negative or no number.
+    At iteration t regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1), alpha not negative. With a
+    prediction, the last regrets are added once more before it plays, to regrets discounted once more.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
     plus = cls(Discount(alpha, delay=1), kept=0.0)
     return (
       dataclasses.replace(plus, carried=Discount(alpha), prediction=1.0) if predictive else plus
     )
-
-
-def _delay(order: DiscountOrder) -> int:
-  arguments.one_of(order, "order", get_args(DiscountOrder))
-  return int(order == "openspiel")

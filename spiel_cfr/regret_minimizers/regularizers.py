@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from spiel_cfr._numba import simd
-from spiel_cfr._numba.arrays import AnyFloats
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import add_multiple, full, load, store, where_greater
 from spiel_cfr.games.sequence_form.blocks import Block, lanes, sequence
@@ -30,6 +30,12 @@ _SINGLE_LN_2_LOW = -2.12194440054690583e-4
 # e^-100 < 4e-44, in float32 e^-30 < 1e-13, stands for all smaller probabilities: products of a few of these are still
 # normal numbers, and arithmetic with others is slow.
 _LEAST_EXPONENT, _SINGLE_LEAST_EXPONENT = -100.0, -30.0
+
+
+def regularizer_range(regularizer: Regularizer, actions: Int64s) -> Float64s:
+  """Returns max R - min R over simplexes of so many actions: log n, or (1 - 1/n) / 2; any shape, that of `actions`."""
+  result: Float64s = np.log(actions) if regularizer == "entropy" else (1.0 - 1.0 / actions) / 2.0
+  return result
 
 
 @inlined

@@ -43,10 +43,7 @@ def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
   """
   if not isinstance(numbers, Schedule):
     return np.full(len(iterations), float(numbers))
-  try:
-    result = np.asarray(numbers(iterations), np.float64)
-  except (TypeError, ValueError) as error:
-    raise errors.ArgumentError(f"{numbers!r} does not return numbers: {error}.") from error
+  result = np.asarray(numbers(iterations), np.float64)
   if result.shape != iterations.shape:
     raise errors.ArgumentError(
       f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations."
@@ -66,30 +63,25 @@ def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Power(Schedule):
-  """t^power, or 0 at first.
+  """t^power.
 
   Attributes:
     power: not negative.
-    after: the last iteration of which the number is 0.
   """
 
   power: float
-  after: int = 0
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where the power is negative or not finite, or `after` is no iteration."""
     arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
-    arguments.integer(self.after, "after", 0)
 
   def __call__(self, iterations: Int64s) -> Float64s:
-    """Returns the numbers of these iterations, shape (iterations,)."""
     numbers = iterations.astype(np.float64)
     if self.power <= _NEVER_TOO_LARGE:
       result: Float64s = numbers**self.power
     else:
       with np.errstate(over="ignore"):
         result = numbers**self.power
-    return np.where(iterations > self.after, result, 0.0) if self.after else result
+    return result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,13 +99,11 @@ class Saturating(Schedule):
   power: float
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where a number is outside its range."""
     arguments.positive_number(self.limit, "limit")
     arguments.real_number(self.half, "half", 0.0, sys.float_info.max)
     arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
 
   def __call__(self, iterations: Int64s) -> Float64s:
-    """Returns the numbers of these iterations, shape (iterations,)."""
     # In a form that does not overflow.
     result: Float64s = self.limit / (1.0 + self.half * iterations.astype(np.float64) ** -self.power)
     return result
@@ -136,14 +126,12 @@ class Discount(Schedule):
   delay: int = 0
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where one of them is no number, or the horizon or the delay makes no sense."""
     arguments.real_number(self.alpha, "alpha")
     arguments.real_number(self.growth, "growth")
     arguments.positive_integer(self.horizon, "horizon")
     arguments.integer(self.delay, "delay", 0, 1)
 
   def __call__(self, iterations: Int64s) -> Float64s:
-    """Returns the numbers of these iterations, shape (iterations,)."""
     alpha = self.alpha + self.growth * np.minimum(iterations / self.horizon, 1.0)
     # In a form that does not overflow.
     with np.errstate(over="ignore", divide="ignore"):
@@ -166,13 +154,11 @@ class Fading(Schedule):
   power: float = 2.0
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where a number is outside its range."""
     arguments.real_number(self.first, "first", 0.0, sys.float_info.max)
     arguments.positive_number(self.until, "until")
     arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
 
   def __call__(self, iterations: Int64s) -> Float64s:
-    """Returns the numbers of these iterations, shape (iterations,)."""
     result: Float64s = self.first * np.minimum(1.0, self.until / iterations) ** self.power
     return result
 
@@ -197,12 +183,10 @@ class FallingPower(Schedule):
   horizon: int
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where gamma is less than 5 or the horizon is not a positive integer."""
     arguments.real_number(self.gamma, "gamma", 5.0, sys.float_info.max)
     arguments.positive_integer(self.horizon, "horizon")
 
   def __call__(self, iterations: Int64s) -> Float64s:
-    """Returns the numbers of these iterations, shape (iterations,)."""
     within = np.minimum(iterations, self.horizon)
     logarithms = np.log(within)
     factorials = np.array([math.lgamma(t) for t in within.tolist()])

@@ -13,8 +13,6 @@ Games", 2017).
 import dataclasses
 import math
 
-import numpy as np
-
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.simd import full, load, store, where_greater
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -26,7 +24,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
 )
 from spiel_cfr.regret_minimizers.regret_matching import resume_matching
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
 # Entries of `Block.parameters`: the fraction of a utility that is rounding, epsilon of now and of the next iteration.
@@ -83,12 +81,9 @@ class TremblingMatching(RegretMinimizer):
   resume = resume_matching
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where epsilon is negative or not below 1."""
     checked(self.trembles, "trembles", 0.0, math.nextafter(1.0, 0.0))
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the tolerance, and epsilon of each iteration and of the next, shape (iterations, 3)."""
-    result = np.full((len(iterations), 3), relative_tie(game))
-    result[:, NOW] = evaluated(self.trembles, iterations)
-    result[:, NEXT] = evaluated(self.trembles, iterations + 1)
-    return result
+    following = evaluated(self.trembles, iterations + 1)
+    return parameter_rows(iterations, game, self.trembles, following)

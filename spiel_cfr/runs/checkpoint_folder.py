@@ -9,6 +9,7 @@ import warnings
 from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr._util.arguments import positive_integer
+from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.folder_lock import FolderLock
 from spiel_cfr.runs.run_schedules import Every, NextDue
@@ -76,7 +77,7 @@ class Checkpoints:
     for path in paths:
       # What is damaged is for `resume` to say.
       with contextlib.suppress(errors.FileFormatError):
-        solver.check_origin(path)
+        solver_files.read_state(solver, path)
         return
 
   def locked(self) -> contextlib.AbstractContextManager[None]:

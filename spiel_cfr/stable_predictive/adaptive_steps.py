@@ -17,9 +17,9 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.regret_minimizers.adaptive_oftrl import SCALES, AdaptiveOFTRL, floors_and_ranges
+from spiel_cfr.regret_minimizers.adaptive_oftrl import SCALES, AdaptiveOFTRL, error_floors
 from spiel_cfr.regret_minimizers.oftrl import Prediction
-from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
 from spiel_cfr.stable_predictive.paper_steps import largest_sum, own_infosets
 
 _EVERY = slice(None)
@@ -168,7 +168,8 @@ def adaptive_steps(
   """Returns the constants of adaptive steps; see `AdaptiveSteps` for the arguments."""
   actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
   entropy = regularizer == "entropy"
-  floor, ranges = floors_and_ranges(regularizer, game.loss_bounds, actions, delta)
+  floor = error_floors(regularizer, game.loss_bounds, actions, delta)
+  ranges = regularizer_range(regularizer, actions)
   scale, root, diameter = SCALES[regularizer], np.sqrt(ranges), 2.0 if entropy else math.sqrt(2.0)
   return AdaptiveSteps(
     game=game,

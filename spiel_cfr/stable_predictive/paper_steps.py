@@ -22,7 +22,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import COUNT, DEPTH, Treeplex
 from spiel_cfr.regret_minimizers.oftrl import OFTRL, Prediction
-from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def paper_steps(
     strategy_norm[own] = _strategy_norms(tree)
     gamma[own] = _gammas(tree)
     relative_kappa[own] = gamma[own] / (2 * np.sqrt(actions) * strategy_norm[own])
-    ranges[own] = np.log(actions) if regularizer == "entropy" else (1 - 1 / actions) / 2
+    ranges[own] = regularizer_range(regularizer, actions)
     loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
   losses = loss_norm > 0
   divisor = np.where(losses, 3 * loss_norm, 1.0)

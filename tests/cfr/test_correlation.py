@@ -89,69 +89,6 @@ def test_it_falls_where_nash_conv_of_the_product_does_not():
   assert solver.nash_conv() > 0.2
 
 
-def test_a_mixture_that_is_an_equilibrium():
-  """Chicken: told to dare or to yield by a fair draw of the three good pairs, nobody gains by doing otherwise."""
-  game = pyspiel.create_matrix_game([[0, 7], [2, 6]], [[0, 2], [7, 6]])
-  pairs = [(0, 1), (1, 0), (1, 1)]
-  compiled = spiel_cfr.compile_game(game)
-  names = [own[0] for own in compiled.infostates]
-  profiles = [
-    {name: {action: 1.0} for name, action in zip(names, pair, strict=True)} for pair in pairs
-  ]
-  found = spiel_cfr.cfr.extensive_form_correlated_gap(compiled, profiles)
-  assert found.gap == pytest.approx(0, abs=1e-12)
-  np.testing.assert_allclose(found.expected_values, [5, 5])
-  # With the bad pair more often, whoever is told to yield dares.
-  found = spiel_cfr.cfr.extensive_form_correlated_gap(compiled, profiles, [1, 1, 8])
-  np.testing.assert_allclose(found.player_improvements, 0.1 * 8 - 0.1 * 2)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_one_decision_a_player_is_a_correlated_equilibrium(seed):
-  """There, each trigger alone is OpenSpiel's deviation of a correlated equilibrium; the best of them is reported."""
-  rng = np.random.default_rng(seed)
-  game = pyspiel.create_matrix_game(*rng.normal(size=(2, 3, 4)).tolist())
-  compiled = spiel_cfr.compile_game(game)
-  profiles, mixture = [], []
-  for chance in (0.5, 0.3, 0.2):
-    pair = [int(rng.integers(3)), int(rng.integers(4))]
-    names = [own[0] for own in compiled.infostates]
-    profiles.append({name: {a: 1.0} for name, a in zip(names, pair, strict=True)})
-    mixture.append((chance, pair))
-  payoffs = [
-    spiel_cfr.evaluation.payoff_matrix(compiled, player).toarray()[1:, 1:] for player in (0, 1)
-  ]
-  found = spiel_cfr.cfr.extensive_form_correlated_gap(compiled, profiles, [0.5, 0.3, 0.2])
-  for player in (0, 1):
-    table = payoffs[player] if player == 0 else payoffs[player].T
-    gains = [0.0]
-    for told in range(len(table)):
-      rows = [(chance, pair[1 - player]) for chance, pair in mixture if pair[player] == told]
-      gains.append(
-        max(
-          sum(chance * (table[other, theirs] - table[told, theirs]) for chance, theirs in rows)
-          for other in range(len(table))
-        )
-      )
-    coarse = max(
-      sum(
-        chance * (table[other, pair[1 - player]] - table[pair[player], pair[1 - player]])
-        for chance, pair in mixture
-      )
-      for other in range(len(table))
-    )
-    assert found.player_improvements[player] == pytest.approx(max(coarse, *gains), abs=1e-12)
-
-
-def test_gaps_of_nash_equilibria_are_zero():
-  solution = spiel_cfr.solve_lp("kuhn_poker")
-  found = spiel_cfr.cfr.extensive_form_correlated_gap("kuhn_poker", [solution.policy])
-  assert found.gap == pytest.approx(0, abs=1e-12)
-  off = spiel_cfr.CFRSolver("kuhn_poker")
-  found = spiel_cfr.cfr.extensive_form_correlated_gap("kuhn_poker", [off.average_policy()])
-  assert found.gap > 0.1
-
-
 @pytest.mark.parametrize("setting", [{"alternating_updates": True}, {"averaged": "after"}])
 def test_play_that_has_no_correlation(setting):
   with pytest.raises(errors.ArgumentError, match="alternating_updates=False"):
@@ -169,10 +106,3 @@ def test_solvers_that_keep_nothing():
       spiel_cfr.cfr.coarse_correlated_gap(solver)
   with pytest.raises(errors.ArgumentError, match="Run it first"):
     spiel_cfr.cfr.coarse_correlated_gap(tracked("kuhn_poker"))
-
-
-@pytest.mark.parametrize("weights", [[], [1.0], [-1.0, 2.0], [0.0, 0.0], [np.nan, 1.0]])
-def test_weights_that_are_none(weights):
-  profile = spiel_cfr.CFRSolver("kuhn_poker").average_policy()
-  with pytest.raises(errors.ArgumentError, match="not all 0"):
-    spiel_cfr.cfr.extensive_form_correlated_gap("kuhn_poker", [profile, profile], weights)

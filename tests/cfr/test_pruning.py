@@ -27,7 +27,7 @@ from spiel_cfr.evaluation.counterfactual_values import (
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
 from spiel_cfr.regret_minimizers.oftrl import Hedge
-from spiel_cfr.regret_minimizers.schedules import Power
+from spiel_cfr.regret_minimizers.schedules import Fading, Power
 
 # On Kuhn poker nothing is ever pruned.
 EVERY = [name for name in GAMES if name != "kuhn"]
@@ -434,7 +434,7 @@ def test_what_is_refused():
     (RegretMatching.discounted(), 2.0, "not CFR+"),
     (RegretMatching.predictive_plus(), 2.0, "not CFR+"),
     (Hedge(), 0.0, "not CFR+"),
-    (RegretMatching.plus(), Power(0.0, 10), "after=10"),
+    (RegretMatching.plus(), Fading(1.0, 10.0), "Fading"),
   ],
 )
 def test_minimizers_for_which_it_is_not_sound_are_refused_by_name(minimizer, weights, reason):

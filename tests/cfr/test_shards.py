@@ -14,7 +14,7 @@ from executors import Here
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
-from spiel_cfr.cfr.loops import sharded_loop
+from spiel_cfr.cfr.loops import sharded_subtrees
 from spiel_cfr.cfr.loops.part_steps import PartSteps
 
 _SOLVERS: dict[str, Any] = {
@@ -152,7 +152,7 @@ class _Torn(Here):
     self.deaths = 0
     self._calls = 0
     self._left: int | None = None
-    visit = PartSteps.visit
+    visit = PartSteps.visit_subtree
 
     def dying(steps: Any, *arguments: Any) -> None:
       visit(steps, *arguments)
@@ -161,7 +161,7 @@ class _Torn(Here):
         if self._left == 0:
           raise SystemExit
 
-    monkeypatch.setattr(PartSteps, "visit", dying)
+    monkeypatch.setattr(PartSteps, "visit_subtree", dying)
 
   def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     self._calls += 1
@@ -190,7 +190,7 @@ class _Forgetful(Here):
 
   def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     if self.calls % 3 == 0:
-      sharded_loop._WORKERS.clear()
+      sharded_subtrees._WORKERS.clear()
     self.calls += 1
     return super().submit(fn, *args, **kwargs)
 
@@ -211,13 +211,13 @@ def test_nobody_is_asked_twice_for_the_same(monkeypatch: pytest.MonkeyPatch) -> 
   """Processes that live are sent reach probabilities only, and hand over at barriers only."""
   # How many visits, whether there is a barrier after them, and whether they are sent what they are to remember.
   orders: list[tuple[int, bool, bool]] = []
-  serve = sharded_loop._Worker.serve
+  serve = sharded_subtrees._Worker.serve
 
   def noted(worker: Any, order: Any) -> Any:
     orders.append((len(order.visits), order.barrier, order.snapshot is not None))
     return serve(worker, order)
 
-  monkeypatch.setattr(sharded_loop._Worker, "serve", noted)
+  monkeypatch.setattr(sharded_subtrees._Worker, "serve", noted)
   game = spiel_cfr.runs.shard(_game(), Here(), num_shards=1, barrier_every=10)
   solver = spiel_cfr.CFRPlusSolver(game)
   solver._advance(12)
@@ -302,13 +302,13 @@ def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
 
 
 def test_processes_forget_solvers_that_are_no_more() -> None:
-  sharded_loop._WORKERS.clear()
+  sharded_subtrees._WORKERS.clear()
   game = spiel_cfr.runs.shard(_game(), Here(), num_shards=3)
   solvers = [_solved(game, iterations=1) for _ in range(2)]
-  assert len(sharded_loop._WORKERS) == 6
+  assert len(sharded_subtrees._WORKERS) == 6
   del solvers[0]
   gc.collect()
-  assert len(sharded_loop._WORKERS) == 3
+  assert len(sharded_subtrees._WORKERS) == 3
 
 
 def test_copies_have_no_executor() -> None:

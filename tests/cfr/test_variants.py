@@ -13,8 +13,7 @@ from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.regret_minimizers import adaptive_mirror_descent, oftrl
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
-from spiel_cfr.regret_minimizers.schedules import FallingPower, Saturating
-from spiel_cfr.regret_minimizers.volatility_matching import VolatilityAdaptiveMatching
+from spiel_cfr.regret_minimizers.schedules import Discount, FallingPower, Saturating
 
 _COUNT, _ACTIONS, _ROUNDS = 4, 3, 12
 
@@ -130,24 +129,6 @@ def _asymmetric(weight, most):
   return rule
 
 
-def _volatile(unit):
-  def update(memory, t, r):
-    largest = np.abs(r).max()
-    memory["e"] = 0.1 * largest + 0.9 * memory["e"] if t > 1 else largest
-    v = min(1.0, memory["e"] / (2 * unit))
-    boosted = np.where(r > 0, 1.1 * r, r)
-
-    def discounted(regret):
-      return regret * np.where(regret >= 0, _d(t, 1.5 - 0.5 * v), _d(t, -0.1 - 0.5 * v))
-
-    memory["R"] = np.maximum(discounted(memory["R"]) + boosted, -20 * unit)
-    optimism = (1 - 0.5 * v) / (1 + (t - 1) / 100)
-    powers = np.maximum(discounted(memory["R"]) + optimism * boosted, 0) ** 1.5
-    return powers / powers.sum() if powers.any() else np.full(_ACTIONS, 1 / _ACTIONS)
-
-  return _replayed(update)
-
-
 def _hedge(utilities):
   rate = math.sqrt(8 * math.log(_ACTIONS) / len(utilities)) / np.ptp(_game().payoff_range)
   weights = np.exp(rate * np.sum(utilities, axis=0))
@@ -172,7 +153,7 @@ def _adaptive(utilities):
 _RULES = [
   (RegretMatching.discounted(), _dcfr(lambda t: 1.5, lambda t: 0.0, "openspiel")),
   (
-    RegretMatching.discounted(1.2, -0.5, order="paper"),
+    RegretMatching(Discount(1.2), Discount(-0.5)),
     _dcfr(lambda t: 1.2, lambda t: -0.5, "paper"),
   ),
   (RegretMatching.predictive_plus(), _pcfr_plus(1.0)),
@@ -180,7 +161,7 @@ _RULES = [
   (RegretMatching.discounted_plus(1.5), _dcfr_plus(1.5, False)),
   (RegretMatching.discounted_plus(2.3, predictive=True), _dcfr_plus(2.3, True)),
   (
-    RegretMatching.scheduled(order="paper", horizon=8),
+    RegretMatching(Discount(1.0, 3.0, 8), Discount(-1.0, -2.0, 8)),
     _dcfr(lambda t: 1 + 3 * min(t / 8, 1), lambda t: -1 - 2 * min(t / 8, 1), "paper"),
   ),
   (AsymmetricMatching(), _asymmetric(lambda t: 1.0, 5.0)),
@@ -189,10 +170,6 @@ _RULES = [
     AsymmetricMatching(Saturating(20.0, 500.0, 1.5), 9.0),
     _asymmetric(lambda t: 20 * t**1.5 / (500 + t**1.5), 9.0),
   ),
-  (VolatilityAdaptiveMatching(), _volatile(1.0)),
-  # Small enough for regrets to reach the floor, and large enough not to.
-  (VolatilityAdaptiveMatching(0.02), _volatile(0.02)),
-  (VolatilityAdaptiveMatching(5.0), _volatile(5.0)),
   (oftrl.Hedge(), _hedge),
   (adaptive_mirror_descent.AdaptiveOptimisticDescent(), _adaptive),
 ]
@@ -216,11 +193,6 @@ def test_strategies_are_those_of_the_formulas(minimizer, rule, seed):
       spiel_cfr.cfr.APDCFRPlusSolver,
       _asymmetric(lambda t: 20 * t**1.5 / (500 + t**1.5), 9.0),
       lambda t: t**2.5,
-    ),
-    (
-      lambda game: spiel_cfr.cfr.VADCFRSolver(game, first=8),
-      _volatile(1.0),
-      lambda t: t**2 if t >= 8 else 0,
     ),
   ],
 )
@@ -247,7 +219,8 @@ def test_whole_solvers_on_a_matrix_game(make, rule, weight):
 def test_the_two_orders_of_dcfr_differ():
   utilities = np.random.default_rng(0).normal(size=(_ROUNDS, _COUNT, _ACTIONS))
   one, other = (
-    _play(RegretMatching.discounted(order=order), utilities) for order in ("openspiel", "paper")
+    _play(minimizer, utilities)
+    for minimizer in (RegretMatching.discounted(), RegretMatching(Discount(1.5), Discount(0.0)))
   )
   assert np.abs(one - other).max() > 1e-3
 
@@ -294,7 +267,6 @@ _PUBLISHED = {
   ("leduc_poker", spiel_cfr.cfr.SAPCFRPlusSolver): (1.3e-2, 1.9e-4, 1.4e-6),
   ("leduc_poker", spiel_cfr.AdaptiveOptimisticCFRSolver): (6.2e-3, 4.1e-5, 1.0e-7),
   ("leduc_poker", spiel_cfr.cfr.APCFRPlusSolver): (None, 1.7e-4, 1.1e-6),
-  ("leduc_poker", spiel_cfr.cfr.VADCFRSolver): (None, 3.4e-5, None),
 }
 _MORE_PUBLISHED = {
   ("liars_dice(dice_sides=4)", spiel_cfr.PCFRPlusSolver): (1.6e-3, 1.5e-6, 1.5e-9),
@@ -343,7 +315,6 @@ def test_convergence_on_other_games_is_as_published(key, published):
 @pytest.mark.parametrize(
   "make",
   [
-    lambda: RegretMatching.discounted(order="ours"),
     lambda: RegretMatching.discounted(alpha=-1.0),
     lambda: RegretMatching.discounted_plus(alpha=math.nan),
     lambda: RegretMatching.predictive_plus(weight=1.5),
@@ -357,9 +328,7 @@ def test_convergence_on_other_games_is_as_published(key, published):
     lambda: spiel_cfr.PCFRPlusSolver("kuhn_poker", gamma=-1.0),
     lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", most=0.0),
     lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", most=math.inf),
-    lambda: spiel_cfr.cfr.APDCFRPlusSolver("kuhn_poker", limit=-1.0),
-    lambda: spiel_cfr.cfr.VADCFRSolver("kuhn_poker", unit=0.0),
-    lambda: spiel_cfr.cfr.VADCFRSolver("kuhn_poker", first=0),
+    lambda: Saturating(-1.0, 500.0, 1.5),
   ],
 )
 def test_bad_arguments_raise(make):
@@ -372,7 +341,6 @@ def test_scheduled_solvers_converge(first_gamma):
   for solver, bound in (
     (spiel_cfr.cfr.HSPCFRPlusSolver("kuhn_poker", 500, first_gamma), 1e-10),
     (spiel_cfr.cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma), 2e-3),
-    (spiel_cfr.cfr.HSDCFRSolver("kuhn_poker", 500, first_gamma, order="paper"), 2e-3),
   ):
     solver.run(500)
     assert solver.exploitability() < bound

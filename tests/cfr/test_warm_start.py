@@ -12,7 +12,7 @@ from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, TabularCFRSolver, catalogue, errors, policies
-from spiel_cfr.cfr.substitute_regrets import known, proportional, substitute
+from spiel_cfr.cfr.substitute_regrets import policy_values, proportional, substitute
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import (
   backward_pass,
@@ -56,6 +56,12 @@ def weight_of(solver, iterations):
   return float(solver.average_weights(np.arange(1, iterations + 1)).sum())
 
 
+def price_of(game, probabilities, start):
+  """Returns what a made-up history costs: by how much values at the roots are more than what the policy expects."""
+  found = policy_values(game, probabilities, policies.sequence_form(game, probabilities))
+  return found.regrets_at({"substitute": substitute}.get(start.form, proportional), start.scale)[1]
+
+
 @pytest.mark.parametrize("number", range(len(GAMES)))
 @pytest.mark.parametrize("weights", [0.0, 1.0])
 def test_the_identity_prices_substitutes_exactly(number, weights):
@@ -68,13 +74,14 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
   minimizer = RegretMatching() if not weights else RegretMatching.discounted(1.0, 1.0)
   for seed, iterations in ((0, 1), (1, 7), (2, 1000)):
     solver = FullWidthSolver(game, minimizer, alternating_updates=False, average_weights=weights)
-    start = solver.warm_start(dictionary(game, random_policy(game, seed)), iterations, "substitute")
-    first = weight_of(solver, iterations)
+    given = random_policy(game, seed)
+    start = solver.warm_start(dictionary(game, given), iterations, "substitute")
+    first, price = weight_of(solver, iterations), price_of(game, given, start)
     for _ in range(2):
       t = solver.iteration
       total = weight_of(solver, t)
-      regrets = solver._runtime.loop.regret_line(0) * t**weights
-      found = gap_of_regrets(game, regrets) + first * start.price
+      regrets = solver.state.regrets[0] * t**weights
+      found = gap_of_regrets(game, regrets) + first * price
       low, high = game.payoff_range
       assert total * solver.nash_conv() == pytest.approx(
         found, rel=1e-9, abs=1e-9 * total * (high - low)
@@ -108,13 +115,12 @@ def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alte
       average_weights=weights,
       averaged=("after", "before") if alternating else "before",
     )
-    start = solver.warm_start(dictionary(game, random_policy(game, seed, 0.0)), iterations, form)
-    first = weight_of(solver, iterations)
+    given = random_policy(game, seed, 0.0)
+    start = solver.warm_start(dictionary(game, given), iterations, form)
+    first, price = weight_of(solver, iterations), price_of(game, given, start)
     for _ in range(2):
       t = solver.iteration
-      found = (
-        t**weights * gap_of_regrets(game, solver._runtime.loop.regret_line(0)) + first * start.price
-      )
+      found = t**weights * gap_of_regrets(game, solver.state.regrets[0]) + first * price
       assert weight_of(solver, t) * solver.nash_conv() <= found * (1 + 1e-9) + 1e-9
       solver.run(ITERATIONS)
 
@@ -123,13 +129,13 @@ def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alte
 def test_substitutes_are_what_they_are_said_to_be(number):
   game = game_of(number)
   probabilities = random_policy(game, 3)
-  found = known(game, probabilities, policies.sequence_form(game, probabilities))
+  found = policy_values(game, probabilities, policies.sequence_form(game, probabilities))
   # At c = 0 the values are those of best responses, and the sum at the roots is NashConv.
   wanted = spiel_cfr.nash_conv(game, dictionary(game, probabilities))
-  assert found.carried(substitute, 0.0)[1] == pytest.approx(wanted, abs=1e-12)
+  assert found.regrets_at(substitute, 0.0)[1] == pytest.approx(wanted, abs=1e-12)
   assert found.nash_conv == pytest.approx(wanted, abs=1e-12)
-  scale = found.root(substitute)
-  regrets, price = found.carried(substitute, scale)
+  scale = found.least_scale(substitute)
+  regrets, price = found.regrets_at(substitute, scale)
   assert abs(price) < 1e-9
   for tree in game.treeplexes:
     own = found.local[0, tree.first_infoset : tree.first_infoset + tree.num_infosets]
@@ -141,7 +147,7 @@ def test_substitutes_are_what_they_are_said_to_be(number):
       assert (regrets[sequences][:, own[infosets] == 0] <= 1e-12).all()
   before = math.inf
   for rho in (0.0, 0.01, 0.1, 1.0):
-    price = found.carried(proportional, rho)[1]
+    price = found.regrets_at(proportional, rho)[1]
     assert price <= before
     before = price
 
@@ -276,10 +282,10 @@ def test_what_is_refused_changes_nothing():
     for name, value in solver.state_dict().items():
       np.testing.assert_array_equal(value, before[name])
   adaptive = catalogue.make("adaptive", "kuhn_poker", 10)
-  with pytest.raises(errors.WarmStartError, match="in 'proportional'; form=None"):
+  with pytest.raises(errors.WarmStartError, match=r"form 'substitute'.*'proportional'.*form=None"):
     adaptive.warm_start(uniform, form="substitute")
   stable = catalogue.make("stable_predictive", "kuhn_poker", 10)
-  with pytest.raises(errors.WarmStartError, match=r"no way to start warm.*kernel `resume`"):
+  with pytest.raises(errors.WarmStartError, match=r"can't start warm.*kernel `resume`"):
     stable.warm_start(uniform)
   constant = catalogue.make("stable_predictive_x10000", "kuhn_poker", 10)
   constant.warm_start(uniform)

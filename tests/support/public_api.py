@@ -69,19 +69,6 @@ class Case:
   may_be_none: bool
 
 
-# What those that these are called with have no answer for, whatever the number.
-UNANSWERED = {
-  f"regret_minimizers.{name}.repeated(iterations)"
-  for name in (
-    "AdaptiveOptimisticDescent",
-    "AsymmetricMatching",
-    "Hedge",
-    "TremblingMatching",
-    "VolatilityAdaptiveMatching",
-  )
-}
-
-
 def cases() -> Iterator[Case]:
   """Yields every numeric parameter of everything public."""
   for name, thing in _public():

@@ -268,22 +268,22 @@ FAULTS = (
   Fault(
     "a field is lost in roll-backs",
     _STATE,
-    "np.copyto(value, getattr(source, name))",
-    'np.copyto(value, getattr(source, name)) if name != "tapered" else None',
+    "      setattr(owner, name",
+    "      name or setattr(owner, name",
     ("cfr/test_restarts.py",),
   ),
   Fault(
     "a field is lost in checkpoints",
     _STATE,
-    "    elif isinstance(value, np.ndarray):\n      np.copyto(value, values[name])\n",
-    '    elif isinstance(value, np.ndarray):\n      if name != "local":\n        np.copyto(value, values[name])\n',
+    "    if isinstance(value, np.ndarray):\n      np.copyto(value, values[name])\n",
+    '    if isinstance(value, np.ndarray):\n      if name != "local":\n        np.copyto(value, values[name])\n',
     _CHECKPOINTS,
   ),
   Fault(
     "copies share their arrays",
     _STATE,
-    "      result[name] = copy.copy(value)\n",
-    "      result[name] = value\n",
+    "    else copy.copy(value)\n",
+    "    else value\n",
     (*_CHECKPOINTS, "cfr"),
   ),
   Fault(

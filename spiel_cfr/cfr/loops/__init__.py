@@ -1,8 +1,7 @@
 """The iterations of full-width solvers: one interface, and an implementation for each way to go through a game."""
 
 from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
-from spiel_cfr.cfr.loops.parts import PartsLoop
-from spiel_cfr.cfr.loops.sharded_loop import ShardedLoop
+from spiel_cfr.cfr.loops.partitioned_loop import PartitionedLoop
 from spiel_cfr.cfr.loops.whole_game import WholeGameLoop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
@@ -13,15 +12,7 @@ __all__ = ["FullWidthState", "IterationNumbers", "Loop", "WholeGameLoop", "make_
 def make_loop(
   game: CompiledGame, minimizer: RegretMinimizer, tapered: bool = False, correlated: bool = False
 ) -> Loop:
-  """Returns the loop for a game, before its first iteration.
-
-  Args:
-    game: the game.
-    minimizer: what every infoset does.
-    tapered: whether it keeps `FullWidthState.tapered`.
-    correlated: whether it keeps `gradients` and `play_values`.
-  """
+  """Returns the loop for a game before its first iteration, which keeps `tapered` and correlated sums on demand."""
   if game.partition is None:
     return WholeGameLoop(game, minimizer, tapered, correlated)
-  loop = PartsLoop if game.partition.shards is None else ShardedLoop
-  return loop(game, minimizer, game.partition, tapered, correlated)
+  return PartitionedLoop(game, minimizer, game.partition, tapered, correlated)

@@ -1,25 +1,13 @@
-"""What a loop is: the arrays of a full-width solver, and iterations on them.
-
-An iteration of one player:
-
-1. The gradient of the player's expected utility: what each sequence is worth, given how the others play now.
-2. A sweep from the leaves to the root. Each block of infosets observes its counterfactual utilities, and adds its
-   values to the sequences above. Minimizers that predict need a second sweep of the same kind.
-3. A sweep from the root to the leaves turns local strategies into sequence form, and adds to the average.
-
-With alternating updates a player sees what those before it have just become; with simultaneous ones all gradients are
-taken first.
-"""
+"""What a loop is: the state of a full-width solver, and iterations on it; `whole_game` has the plain one."""
 
 import abc
 import dataclasses
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
-from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import ADDITION
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.tree_passes import Memory
@@ -128,31 +116,13 @@ class Loop(abc.ABC):
   state: FullWidthState
 
   def __init__(self, game: CompiledGame, minimizer: RegretMinimizer) -> None:
-    """Takes what the iterations are about.
-
-    Raises:
-      ArgumentError: the minimizer does not say how much it keeps, or begins with something else.
-    """
-    self._game = game
-    self._minimizer = minimizer
-    for name in ("state_lines", "local_lines"):
-      arguments.integer(getattr(minimizer, name), f"{name} of {type(minimizer).__name__}", 0, 1024)
-    self._initial_local = np.asarray(minimizer.initial_local(game))
-    shape = minimizer.local_lines, game.num_infosets
-    if self._initial_local.shape != shape or self._initial_local.dtype.kind not in "fiu":
-      raise errors.ArgumentError(
-        f"initial_local of {type(minimizer).__name__} returns {self._initial_local.dtype} of shape "
-        f"{self._initial_local.shape}; it must return numbers of shape (local_lines, infosets), {shape}."
-      )
+    self._game, self._minimizer = game, minimizer
 
   @abc.abstractmethod
   def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
-    """Runs as many iterations as there are rows of numbers.
+    """Runs as many iterations as there are rows of numbers, and counts them in the state.
 
-    Args:
-      alternating: whether a player sees the new strategies of those before it.
-      numbers: see `IterationNumbers`. Iterations are counted where no interruption can come between an iteration and
-        its number.
+    With alternating updates a player sees the new strategies of those before it; otherwise all see the last ones.
     """
 
   def lock(self, sequences: Int64s) -> None:
@@ -174,12 +144,7 @@ class Loop(abc.ABC):
 
   @abc.abstractmethod
   def update(self, player: int, numbers: IterationNumbers) -> None:
-    """Does the part of an iteration in which one player evaluates the current policies and updates its own.
-
-    Args:
-      player: who.
-      numbers: of one iteration; what it adds to `tapered` is the caller's business.
-    """
+    """Does what one player does in an iteration of these numbers; tapered averages are the caller's business."""
 
   def gather(self) -> None:  # noqa: B027
     """Brings all arrays up to date: `advance` may have left some of them elsewhere."""
@@ -189,20 +154,32 @@ class Loop(abc.ABC):
     """Brings everything else up to date after the arrays have been written to."""
 
   @abc.abstractmethod
-  def regret_line(self, line: int) -> Float64s:
-    """Returns a line of `regrets` in the game's order, a view or a copy; shape (sequences,)."""
+  def regret_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+    """Yields sequences, and what of `regrets` is theirs: a view of shape (lines, sequences)."""
 
   @abc.abstractmethod
-  def set_regret_line(self, line: int, values: Float64s) -> None:
-    """Writes a line of `regrets`, given in the game's order."""
+  def local_blocks(self) -> Iterator[tuple[slice, Float64s]]:
+    """Yields infosets, and what of `local` is theirs: a view of shape (lines, infosets)."""
 
-  @abc.abstractmethod
-  def local_line(self, line: int) -> Float64s:
-    """Returns a line of `local` in the game's order, a view or a copy; shape (infosets,)."""
+  def set_regrets(self, values: Float64s) -> None:
+    """Writes `regrets`, given in the game's order, shape (lines, sequences)."""
+    for own, block in self.regret_blocks():
+      block[:] = values[:, own]
 
-  @abc.abstractmethod
-  def set_local_line(self, line: int, values: Float64s) -> None:
-    """Writes a line of `local`, given in the game's order."""
+  def local_numbers(self) -> Float64s:
+    """Returns a copy of `local` in the game's order, shape (lines, infosets)."""
+    result = np.zeros((self._minimizer.local_lines, self._game.num_infosets))
+    for own, block in self.local_blocks():
+      result[:, own] = block
+    return result
+
+  def _begin(self) -> None:
+    """Writes the first strategies, which are uniform, and what the minimizer begins with."""
+    self.state.strategy[:] = forms.uniform(self._game)
+    initial = self._minimizer.initial_local(self._game)
+    for own, block in self.local_blocks():
+      block[:] = initial[:, own]
+    self.refresh()
 
   @abc.abstractmethod
   def values(self) -> list[float]:

@@ -1,9 +1,9 @@
-"""What solvers do in one part of a game that is cut into parts, on arrays that they are given."""
+"""What an iteration does in one part of a game that is cut into a trunk and subtrees, and who does it."""
 
+import abc
 from collections.abc import Sequence
-from typing import Any
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint32s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -18,38 +18,33 @@ from spiel_cfr.games.sequence_form.tree_passes import (
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
-def new_memory(game: CompiledGame, minimizer: RegretMinimizer) -> Memory:
-  """Returns arrays of zeros."""
-  return Memory(
-    aligned_zeros(game.end, dtype=game.dtype),
-    aligned_zeros(game.end, dtype=game.dtype),
-    aligned_zeros(minimizer.state_lines * game.end, dtype=game.dtype),
-    # Kernels may read whole vectors.
-    aligned_zeros(minimizer.local_lines * game.num_infosets + MOST_LANES),
-  )
-
-
 class PartSteps:
-  """The steps of an iteration, in any part.
+  """The steps of an iteration, in any part. A part's number is its place in `Partition.parts`, 0 that of the trunk.
 
   Attributes:
-    memory: what they change; `strategy` and `cumulative` are in the game's order, of `state` and `local` each part has
+    memory: what they change. `strategy` and `cumulative` are in the game's order; of `state` and `local` each part has
       a block of all its lines.
     parts: of the game.
     walk: reach probabilities and utilities.
     predicts: whether the minimizer predicts.
+    locked: the sequences whose probabilities stay, and these.
   """
 
-  def __init__(
-    self, game: CompiledGame, minimizer: RegretMinimizer, partition: Partition, memory: Memory
-  ) -> None:
-    """Allocates workspaces."""
-    self.memory = memory
+  locked: tuple[Uint32s, AnyFloats]
+
+  def __init__(self, game: CompiledGame, minimizer: RegretMinimizer, partition: Partition) -> None:
+    """Allocates arrays of zeros, and workspaces."""
+    self.memory = Memory(
+      aligned_zeros(game.end, dtype=game.dtype),
+      aligned_zeros(game.end, dtype=game.dtype),
+      aligned_zeros(minimizer.state_lines * game.end, dtype=game.dtype),
+      # Kernels may read whole vectors.
+      aligned_zeros(minimizer.local_lines * game.num_infosets + MOST_LANES),
+    )
     self.parts = partition.parts
     self.predicts = minimizer.predict is not None
     self.walk = PartWalk(partition, predicts=self.predicts, dtype=game.dtype)
-    self._game = game
-    self._minimizer = minimizer
+    self._minimizer, self._dtype = minimizer, game.dtype
     self._trees = [
       [
         tree._replace(scale=game.scale[own.start : own.stop + MOST_LANES])
@@ -58,18 +53,23 @@ class PartSteps:
       for part in partition.parts
     ]
 
-  def visit(
+  def visit_subtree(
     self,
     number: int,
     workspace: Workspace,
     turn: Sequence[int],
     parameters: Float64s,
-    owed: Float64s,
+    deferred: Float64s,
   ) -> None:
-    """Does step 1 in a subtree: of the players that update together, who may be none, and of what averages are owed."""
+    """Does all that an iteration does in a subtree, for the players whose turn it is to update; maybe nobody's.
+
+    `deferred` is the weight with which each player's strategy is still to be added to its average, shape (players,).
+    """
     for player in PLAYERS:
-      if owed[player]:
-        self.average(number, player, workspace, float(owed[player]))
+      if deferred[player]:
+        self.walk.enter(number, player, workspace)
+        weight, total = float(deferred[player]), self.total(player)
+        self.forward_pass(number, player, workspace, 0.0, weight, total)
       elif 1 - player in turn:
         self.reach(number, player, workspace)
     for player in turn:
@@ -93,25 +93,16 @@ class PartSteps:
   def reach(self, number: int, player: int, workspace: Workspace) -> None:
     """Computes the reach probabilities of a part."""
     self.walk.enter(number, player, workspace)
-    self._call(
-      tree_reach,
-      self._trees[number][player],
-      self.memory.strategy[self.parts[number].sequences[player]],
-      workspace.sequence_form[player],
-      workspace.scratch,
-    )
-
-  def average(self, number: int, player: int, workspace: Workspace, weight: float) -> None:
-    """Computes the reach probabilities of a part, and adds them to the average."""
-    self.walk.enter(number, player, workspace)
-    self.forward_pass(number, player, workspace, 0.0, weight, self.total(player))
+    strategy = self.memory.strategy[self.parts[number].sequences[player]]
+    tree, reach = self._trees[number][player], workspace.sequence_form[player]
+    tree_reach.of(self._dtype)(tree, strategy, reach, workspace.scratch)
 
   def adopt(self, number: int, player: int, workspace: Workspace, form: Float64s) -> None:
     """Makes a sequence form of the whole game the current strategy of a part."""
     own, reach = self.parts[number].sequences[player], workspace.sequence_form[player]
     reach[: self.parts[number].own_length(player)] = form[own]
     self.walk.enter(number, player, workspace)
-    self._call(tree_adopt, self._trees[number][player], reach, self.memory.strategy[own])
+    tree_adopt.of(self._dtype)(self._trees[number][player], reach, self.memory.strategy[own])
 
   def backward_pass(
     self,
@@ -123,16 +114,13 @@ class PartSteps:
     parameters: Float64s,
   ) -> None:
     """Calls a minimizer's kernel at every block of a part, from the leaves on."""
-    part = self.parts[number]
-    own = part.sequences[player]
-    self._call(
-      tree_backward_pass,
-      block_kernel.of(self._game.dtype),
+    tree_backward_pass.of(self._dtype)(
+      block_kernel.of(self._dtype),
       self._trees[number][player],
-      self.memory.strategy[own],
+      self.memory.strategy[self.parts[number].sequences[player]],
       utility,
-      self.state_of(self.memory, own),
-      self.local_of(self.memory, part.infosets[player]),
+      self.state_of(number, player),
+      self.local_of(number, player),
       parameters,
       workspace.scratch,
     )
@@ -148,8 +136,7 @@ class PartSteps:
   ) -> None:
     """Computes the reach probabilities of a part, and adds to the average; see `tree_passes.tree_forward_pass`."""
     own = self.parts[number].sequences[player]
-    self._call(
-      tree_forward_pass,
+    tree_forward_pass.of(self._dtype)(
       self._trees[number][player],
       self.memory.strategy[own],
       workspace.sequence_form[player],
@@ -164,23 +151,52 @@ class PartSteps:
     """Returns what the weights of a player's average sum to so far."""
     return float(self.memory.cumulative[self.parts[0].sequences[player].start])
 
-  def set_total(self, player: int, total: float) -> None:
-    """Tells what another process has found that to be."""
-    self.memory.cumulative[self.parts[0].sequences[player].start] = total
+  def state_of(self, number: int, player: int) -> AnyFloats:
+    """Returns the minimizer's state of a part and player, a view of shape (lines, sequences)."""
+    own = self.parts[number].sequences[player]
+    return _block(self.memory.state, self._minimizer.state_lines, own)
 
-  def _call(self, kernel: Kernel, *arguments: Any) -> None:
-    """Calls a kernel in the precision of the game."""
-    kernel.of(self._game.dtype)(*arguments)
-
-  def state_of(self, memory: Memory, own: slice) -> AnyFloats:
-    """Returns the minimizer's state of a part and player, given which sequences these are; shape (lines, sequences)."""
-    return _block(memory.state, self._minimizer.state_lines, own)
-
-  def local_of(self, memory: Memory, own: slice) -> AnyFloats:
-    """Returns what the minimizer keeps at infosets, likewise; shape (lines, infosets)."""
-    return _block(memory.local, self._minimizer.local_lines, own)
+  def local_of(self, number: int, player: int) -> AnyFloats:
+    """Returns what the minimizer keeps at infosets of a part and player, a view of shape (lines, infosets)."""
+    own = self.parts[number].infosets[player]
+    return _block(self.memory.local, self._minimizer.local_lines, own)
 
 
 def _block(array: AnyFloats, lines: int, own: slice) -> AnyFloats:
   """Returns what a part has of an array with several lines."""
   return array[lines * own.start : lines * own.stop].reshape(lines, own.stop - own.start)
+
+
+class Subtrees(abc.ABC):
+  """Who goes through the subtrees of a game."""
+
+  @abc.abstractmethod
+  def visit(self, turn: Sequence[int], parameters: Float64s, deferred: Float64s) -> None:
+    """Does `PartSteps.visit_subtree` in each subtree; `PartSteps.walk` then has what that leaves for the trunk."""
+
+  def gather(self) -> None:  # noqa: B027
+    """Brings what is remembered of subtrees up to date here; whoever asks for it may write to it."""
+
+  def gather_averages(self) -> None:  # noqa: B027
+    """Does the same for somebody who only reads."""
+
+  def check(self) -> None:  # noqa: B027
+    """Says whether a visit since the last call has not gone as it should.
+
+    Raises:
+      ShardError: it has not; what it was to do has been done all the same.
+    """
+
+
+class LocalSubtrees(Subtrees):
+  """Goes through them in this process, in one thread or several."""
+
+  def __init__(self, steps: PartSteps) -> None:
+    self._steps = steps
+
+  def visit(self, turn: Sequence[int], parameters: Float64s, deferred: Float64s) -> None:
+    self._steps.walk.for_each_subtree(
+      lambda number, workspace: self._steps.visit_subtree(
+        number, workspace, turn, parameters, deferred
+      )
+    )

@@ -1,7 +1,17 @@
-"""Iterations over a game as a whole, in one call of compiled code: the gradient, up the tree, down the tree."""
+"""Iterations over a game as a whole, in one call of compiled code.
+
+For each player in turn, an iteration of CFR is
+
+    gradient        utility = what each sequence is worth to the player, given how the others play
+    backward_pass   from the leaves up: at every infoset the minimizer observes its utilities and chooses the next
+                    strategy; what the infoset was worth is added to the sequence above it
+    forward_pass    from the root down: local strategies become sequence form, and are added to the average
+
+`run_iterations` is that, with what else minimizers and solvers may ask for.
+"""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,19 +82,16 @@ class _Game(NamedTuple):
 
 
 class _Arrays(NamedTuple):
-  """What iterations write to.
+  """What iterations write to; see `FullWidthState` for the first ones. What nobody wants has the shape (0,).
 
   Attributes:
     memory: strategies, averages, and what the minimizer keeps.
-    tapered: see `Loop`, as for the next two.
-    gradients: of two players' play, the average of one says what gradients the other has seen: then empty.
-    play_values: empty if nobody wants them.
     locked: sequences at which strategies stay.
     kept: their probabilities.
     sequence_form: of the current strategies, shape (sequences,).
     utility: of each sequence, shape (sequences,).
-    prediction: predicted utilities, shape (sequences,), or (0,) if there are none.
-    pooled: predicted ones, pooled over shared infosets, likewise.
+    prediction: predicted utilities, shape (sequences,).
+    pooled: utilities pooled over shared infosets, shape (sequences,).
     scratch: what block kernels work on.
   """
 
@@ -142,25 +149,15 @@ def run_iterations(
 ) -> None:
   """Runs as many iterations as there are rows of numbers, of the players from `first_player` to `end_player` - 1.
 
-  Args:
-    gradient: the payoff's kernel.
-    observe: the minimizer's kernels, see `regret_minimizers.regret_minimizer`.
-    predict: absent where there is none.
-    shared_pass: `shared_backward_pass`; absent where no infosets are shared.
-    predicts: whether the minimizer predicts.
-    game: what they read.
-    arrays: what they write to.
-    alternating: see `Loop.advance`.
-    numbers: see `IterationNumbers`.
-    done: see `Loop.advance`.
-    first_player: who updates first.
-    end_player: one more than who updates last.
+  `observe` and `predict` are the minimizer's kernels; the latter is any other where it does not predict. `shared_pass`
+  is absent where no infosets are shared. `done` is `FullWidthState.counts`: iterations are counted here, so that no
+  interruption comes between an iteration and its number.
   """
   payoff, players, tree, forced, chosen, shared = game
   memory, tapered, gradients, play_values, locked, kept = arrays[:6]
   sequence_form, utility, prediction, pooled, scratch = arrays[6:]
   strategy, cumulative, state, local = memory
-  tied = shared.players.shape[0] > 0
+  shares = shared.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
@@ -178,20 +175,18 @@ def run_iterations(
       if predicts:
         for i in range(root, stop):
           prediction[i] = utility[i]
-      # fmt: off
-      if tied:
-        shared_pass(
-          observe, False, player, shared, tree, strategy, utility, pooled, state, local, parameters, scratch
-        )
-        if predicts:
+      step, worth = observe, utility
+      for stage in range(1 + predicts):
+        if stage == 1:
+          step, worth = predict, prediction
+        # fmt: off
+        if shares:
           shared_pass(
-            predict, True, player, shared, tree, strategy, prediction, pooled, state, local, parameters, scratch
+            step, stage == 1, player, shared, tree, strategy, worth, pooled, state, local, parameters, scratch
           )
-      else:
-        backward_pass(observe, begin, end, tree, strategy, utility, state, local, parameters, scratch)
-        if predicts:
-          backward_pass(predict, begin, end, tree, strategy, prediction, state, local, parameters, scratch)
-      # fmt: on
+        else:
+          backward_pass(step, begin, end, tree, strategy, worth, state, local, parameters, scratch)
+        # fmt: on
       for i in range(locked.shape[0]):
         strategy[locked[i]] = kept[i]
       before = numbers.weights_before[iteration, player]
@@ -246,9 +241,7 @@ class WholeGameLoop(Loop):
       )
     decisions = game.every_infoset if minimizer.visits_forced else game.decisions
     self._allocate(decisions, tapered, correlated, game.scale)
-    self.state.strategy[:] = forms.uniform(game)
-    self.state.local[:, : game.num_infosets] = self._initial_local
-    self.refresh()
+    self._begin()
 
   @classmethod
   def blank(cls, game: CompiledGame, minimizer: RegretMinimizer, scale: Uint16s) -> "WholeGameLoop":
@@ -304,7 +297,7 @@ class WholeGameLoop(Loop):
     return bind(
       decisions.payoff.gradient.of(dtype),
       minimizer.observe.of(dtype),
-      minimizer.predict.of(dtype) if minimizer.predict else minimizer.observe.of(dtype).absent,
+      (minimizer.predict or minimizer.observe).of(dtype),
       shared_backward_pass.of(dtype)
       if game.shared_infosets
       else shared_backward_pass.of(dtype).absent,
@@ -356,16 +349,8 @@ class WholeGameLoop(Loop):
   def values(self) -> list[float]:
     return [self._utility.item(root) for root in self._roots]
 
-  def regret_line(self, line: int) -> Float64s:
-    result: Float64s = self.state.regrets[line].astype(np.float64, copy=False)
-    return result
+  def regret_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+    yield slice(0, self._game.end), self.state.regrets
 
-  def set_regret_line(self, line: int, values: Float64s) -> None:
-    self.state.regrets[line] = values
-
-  def local_line(self, line: int) -> Float64s:
-    result: Float64s = self.state.local[line, : self._game.num_infosets]
-    return result
-
-  def set_local_line(self, line: int, values: Float64s) -> None:
-    self.state.local[line, : self._game.num_infosets] = values
+  def local_blocks(self) -> Iterator[tuple[slice, Float64s]]:
+    yield slice(0, self._game.num_infosets), self.state.local[:, : self._game.num_infosets]

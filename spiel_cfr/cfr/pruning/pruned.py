@@ -121,7 +121,7 @@ class Pruned(Solver):
     weights = solver.average_weights
     # What a player has faced has to be in the average, and regrets have to be what a best response makes anew.
     is_plus = solver.minimizer == RegretMatching.plus()
-    if not (is_plus and isinstance(weights, Power) and weights.after == 0):
+    if not (is_plus and isinstance(weights, Power)):
       raise errors.PruningError(
         f"{solver.minimizer} with {weights} is not CFR+, and nothing else makes good what was pruned for too long: "
         "CFR's exploitability on Leduc poker with five sizes of bets was three times as large after 10,000 iterations. "

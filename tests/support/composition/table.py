@@ -208,7 +208,6 @@ REPRESENTATIVES = (
   "cfr+",
   "dcfr",
   "apcfr+",
-  "vadcfr",
   "cfr_br",
   "hedge",
   "restarted",

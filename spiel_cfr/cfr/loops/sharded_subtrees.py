@@ -1,8 +1,8 @@
-"""The loop over a game in parts whose subtrees other processes go through.
+"""Subtrees that other processes go through.
 
-A *visit* goes through all subtrees once, for one player's update. Each shard, a process, goes through some of them: it
-is sent the trunk's reach probabilities, returns what the trunk's sequences are worth, and keeps what a solver remembers
-of its subtrees.
+A *visit* goes through all subtrees once, for one turn. Each shard, a process, goes through some of them: it is sent the
+trunk's reach probabilities, returns what the trunk's sequences are worth, and keeps what a solver remembers of its
+subtrees.
 
 This process has a copy of that from the last *barrier*, and the visits since. Where a process dies, the one in its
 place is sent both and does these visits again, with the same bytes. Where the executor fails, this process does so
@@ -23,56 +23,43 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr._util.time_slices import whole_steps
-from spiel_cfr.cfr.loops.loop import IterationNumbers
-from spiel_cfr.cfr.loops.part_steps import PartSteps, new_memory
-from spiel_cfr.cfr.loops.parts import PartsLoop
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
+from spiel_cfr.cfr.loops.part_steps import PartSteps, Subtrees
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Shards
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class _Visit(NamedTuple):
-  """What to do in each subtree.
+  """A numbered call of `PartSteps.visit_subtree` for each subtree, with what the trunk has to say.
 
   Attributes:
-    serial: the number of the visit.
-    turn: see `PartSteps.visit`, for this and the next two.
-    parameters: of the minimizer.
-    owed: to averages.
-    reaches: the trunk's, of each player; None where nobody needs them.
+    reaches: the trunk's sequence form, of each player; None where nobody needs it.
     totals: see `PartSteps.total`, of each player.
   """
 
   serial: int
   turn: Sequence[int]
   parameters: Float64s
-  owed: Float64s
+  deferred: Float64s
   reaches: list[AnyFloats | None]
   totals: list[float]
 
 
-class _Snapshot(NamedTuple):
-  """What a solver remembers of a shard's subtrees.
+class _Shard(NamedTuple):
+  """A shard's key, unique among all solvers, the numbers of its subtrees, and the executor of its process."""
 
-  Attributes:
-    arrays: see `_remembered`.
-    locked: which sequences keep their probabilities, and these.
-  """
-
-  arrays: list[AnyFloats]
-  locked: tuple[Any, AnyFloats]
+  key: str
+  numbers: Sequence[int]
+  executor: Any
 
 
 class _Order(NamedTuple):
-  """What a shard is to do.
+  """What a shard, given by key and numbers, is to do.
 
   Attributes:
-    key: of the shard, unique among all solvers.
-    numbers: of its subtrees.
     since: the last visit that it has done.
     visits: those that it is to do.
     barrier: whether it then hands over what it remembers.
-    snapshot: what it has to remember after `since`; None if it does.
+    snapshot: what it has to remember after `since`, `_remembered` and `PartSteps.locked`; None if it does.
     source: the game and the minimizer, pickled; None if it has them.
   """
 
@@ -81,7 +68,7 @@ class _Order(NamedTuple):
   since: int
   visits: Sequence[_Visit]
   barrier: bool
-  snapshot: _Snapshot | None
+  snapshot: tuple[list[AnyFloats], Any] | None
   source: tuple[bytes, bytes] | None
 
 
@@ -92,33 +79,16 @@ class _Answer(NamedTuple):
   arrays: list[AnyFloats]
 
 
-class _Shard(NamedTuple):
-  """A shard's key, the numbers of its subtrees, and the executor of its process."""
-
-  key: str
-  numbers: Sequence[int]
-  executor: Any
-
-
-class ShardedLoop(PartsLoop):
+class ShardedSubtrees(Subtrees):
   """See the module's docstring."""
 
-  def __init__(
-    self,
-    game: CompiledGame,
-    minimizer: RegretMinimizer,
-    partition: Partition,
-    tapered: bool,
-    correlated: bool,
-  ) -> None:
+  def __init__(self, steps: PartSteps, shards: Shards, minimizer: RegretMinimizer) -> None:
     """Deals the subtrees to the shards.
 
     Raises:
       ShardError: the minimizer can't be pickled.
     """
-    super().__init__(game, minimizer, partition, tapered, correlated)
-    shards = partition.shards
-    assert shards is not None
+    self._steps, self._barrier_every = steps, shards.barrier_every
     try:
       self._source = shards.game, pickle.dumps(minimizer)
     except Exception as error:
@@ -128,11 +98,10 @@ class ShardedLoop(PartsLoop):
       ) from error
     count = len(shards.executors)
     self._shards = [
-      _Shard(uuid.uuid4().hex, range(first, len(partition.parts), count), executor)
+      _Shard(uuid.uuid4().hex, range(first, len(steps.parts), count), executor)
       for first, executor in enumerate(shards.executors, 1)
     ]
     weakref.finalize(self, _forget_everywhere, self._shards).atexit = False
-    self._barrier_every = shards.barrier_every
     # The last visit, the last one before a barrier, and those since.
     self._serial = self._barrier = 0
     self._visits: list[_Visit] = []
@@ -140,61 +109,55 @@ class ShardedLoop(PartsLoop):
     self._written = True
     self._failure: BaseException | None = None
 
-  def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
-    """Runs iterations, see `Loop.advance`.
-
-    Raises:
-      ShardError: the executor has failed. The iterations are whole all the same.
-    """
-    super().advance(alternating, numbers)
-    self._raise_failure()
-
-  def update(self, player: int, numbers: IterationNumbers) -> None:
-    super().update(player, numbers)
-    self.gather()
-    self._raise_failure()
-
-  def gather(self) -> None:
-    # Ctrl-C is to wait.
-    whole_steps(lambda number, last: self._gather(), 1 if self._visits else 0)
-    # Another number, so that no process takes what it remembers for what is here.
+  def visit(self, turn: Sequence[int], parameters: Float64s, deferred: Float64s) -> None:
     self._serial += 1
-    self._barrier, self._written = self._serial, True
-
-  def _add_to_tapered(self, factor: float) -> None:
-    self._gather()
-    super()._add_to_tapered(factor)
-
-  def _visit_subtrees(self, turn: Sequence[int], parameters: Float64s, owed: Float64s) -> None:
-    self._serial += 1
-    trunk = self._steps.walk.trunk.sequence_form
+    steps, trunk = self._steps, self._steps.walk.trunk.sequence_form
     # Copies, since visits are kept, and all of these change.
     reaches = [
-      trunk[player][: self._parts[0].length(player)].copy()
-      if owed[player] or 1 - player in turn
+      trunk[player][: steps.parts[0].length(player)].copy()
+      if deferred[player] or 1 - player in turn
       else None
       for player in PLAYERS
     ]
-    totals = [self._steps.total(player) for player in PLAYERS]
-    visit = _Visit(self._serial, tuple(turn), parameters.copy(), owed.copy(), reaches, totals)
+    totals = [steps.total(player) for player in PLAYERS]
+    visit = _Visit(self._serial, tuple(turn), parameters.copy(), deferred.copy(), reaches, totals)
     self._visits.append(visit)
     answers = self._ask([visit], barrier=len(self._visits) >= self._barrier_every)
     for shard, answer in answers.items():
       left = answer.left
-      for kept in _left_for_trunk(self._steps, shard.numbers, turn):
+      for kept in _left_for_trunk(steps, shard.numbers, turn):
         kept[:], left = left[: len(kept)], left[len(kept) :]
 
-  def _gather(self) -> None:
-    """Makes a barrier."""
+  def gather(self) -> None:
+    # Ctrl-C is to wait.
+    whole_steps(lambda number, last: self.gather_averages(), 1 if self._visits else 0)
+    # Another number, so that no process takes what it remembers for what is here.
+    self._serial += 1
+    self._barrier, self._written = self._serial, True
+
+  def gather_averages(self) -> None:
     if self._visits:
       failure = self._failure
       self._ask([], barrier=True)
       # If an executor has failed nothing is lost: the visits have been done again here.
       self._failure = failure
 
+  def check(self) -> None:
+    failure, self._failure = self._failure, None
+    if failure is not None:
+      # What this process has served in place of others.
+      for shard in self._shards:
+        _forget(shard.key)
+      raise errors.ShardError(
+        f"The executor failed with {type(failure).__name__}: {failure}. This process has finished the iterations that "
+        "were begun; the solver is as it would have been, and may go on with this game or be saved."
+      ) from failure
+
   def _ask(self, visits: Sequence[_Visit], barrier: bool) -> dict[_Shard, _Answer]:
     """Has the shards do visits, none or the last one, and hand over what they remember at a barrier."""
     answers: dict[_Shard, _Answer] = {}
+    # At first it is hoped that processes remember. Then they are sent all that they need; and where the executor has
+    # failed, this process does it.
     is_whole = False
     while len(answers) < len(self._shards):
       answers |= self._answers(
@@ -204,8 +167,6 @@ class ShardedLoop(PartsLoop):
           if shard not in answers
         }
       )
-      # At first it is hoped that processes remember. Then they are sent all that they need; and where the executor has
-      # failed, this process does it.
       is_whole = True
     self._written = False
     if barrier:
@@ -214,6 +175,17 @@ class ShardedLoop(PartsLoop):
       self._barrier = self._serial
       self._visits.clear()
     return answers
+
+  def _order(
+    self, shard: _Shard, visits: Sequence[_Visit], barrier: bool, is_whole: bool
+  ) -> _Order:
+    """Returns what a shard is to do; a whole order has all that it needs, and the visits since the last barrier."""
+    since, snapshot, source = self._serial - len(visits), None, None
+    if is_whole:
+      since, visits, source = self._barrier, self._visits, self._source
+    if is_whole or self._written:
+      snapshot = _remembered(self._steps, shard.numbers), self._steps.locked
+    return _Order(shard.key, shard.numbers, since, visits, barrier, snapshot, source)
 
   def _answers(self, orders: dict[_Shard, _Order]) -> dict[_Shard, _Answer]:
     """Returns the answers of those shards that remember enough; of none if the executor fails now."""
@@ -229,50 +201,24 @@ class ShardedLoop(PartsLoop):
       found = {shard: _serve(order) for shard, order in orders.items()}
     return {shard: answer for shard, answer in found.items() if answer is not None}
 
-  def _order(
-    self, shard: _Shard, visits: Sequence[_Visit], barrier: bool, is_whole: bool
-  ) -> _Order:
-    """Returns what a shard is to do; a whole order has all that it needs, and the visits since the last barrier."""
-    since, snapshot, source = self._serial - len(visits), None, None
-    if is_whole:
-      since, visits, source = self._barrier, self._visits, self._source
-    if is_whole or self._written:
-      snapshot = _Snapshot(_remembered(self._steps, shard.numbers), (self._locked, self._kept))
-    return _Order(shard.key, shard.numbers, since, visits, barrier, snapshot, source)
-
-  def _raise_failure(self) -> None:
-    failure, self._failure = self._failure, None
-    if failure is not None:
-      # What this process has served in place of others.
-      for shard in self._shards:
-        _forget(shard.key)
-      raise errors.ShardError(
-        f"The executor failed with {type(failure).__name__}: {failure}. This process has finished the iterations that "
-        "were begun; the solver is as it would have been, and may go on with this game or be saved."
-      ) from failure
-
 
 class _Worker:
   """What a process has of one shard."""
 
   def __init__(self, source: tuple[bytes, bytes]) -> None:
-    """Remembers nothing yet."""
     game, minimizer = map(pickle.loads, source)
-    partition = dataclasses.replace(game.partition, num_threads=1)
     # As long as those of the whole game; but memory that is never written to is only an address.
-    self._steps = PartSteps(game, minimizer, partition, new_memory(game, minimizer))
-    # See `_Snapshot`.
-    self._locked: tuple[Any, AnyFloats]
+    self._steps = PartSteps(game, minimizer, dataclasses.replace(game.partition, num_threads=1))
     # The last visit that has been done; -1 if that is not known.
     self._serial = -1
 
   def serve(self, order: _Order) -> _Answer | None:
-    """Does what `_serve` says."""
     steps, numbers, serial = self._steps, order.numbers, order.since
     turn: Sequence[int] = ()
     if order.snapshot is not None:
-      _write(steps, numbers, order.snapshot.arrays)
-      self._locked, self._serial = order.snapshot.locked, serial
+      arrays, steps.locked = order.snapshot
+      _write(steps, numbers, arrays)
+      self._serial = serial
     if self._serial != serial:
       return None
     self._serial = -1
@@ -284,18 +230,17 @@ class _Worker:
     return _Answer(left, _remembered(steps, numbers) if order.barrier else [])
 
   def _visit(self, numbers: Sequence[int], visit: _Visit) -> None:
-    """Goes through the subtrees."""
     steps, walk = self._steps, self._steps.walk
     for reach, sent in zip(walk.trunk.sequence_form, visit.reaches, strict=True):
       if sent is not None:
         reach[: len(sent)] = sent
     for player, total in enumerate(visit.totals):
-      steps.set_total(player, total)
+      steps.memory.cumulative[steps.parts[0].sequences[player].start] = total
     # Kernels refuse arrays that can't be written to, as Ray hands them on.
     parameters = visit.parameters.copy()
     for number in numbers:
-      steps.visit(number, walk.workspaces[0], visit.turn, parameters, visit.owed)
-    sequences, probabilities = self._locked
+      steps.visit_subtree(number, walk.workspaces[0], visit.turn, parameters, visit.deferred)
+    sequences, probabilities = steps.locked
     steps.memory.strategy[sequences] = probabilities
 
 
@@ -317,7 +262,6 @@ def _forget(key: str) -> None:
 
 
 def _forget_everywhere(shards: Sequence[_Shard]) -> None:
-  """Has processes forget a solver that is no more."""
   for shard in shards:
     _forget(shard.key)
     # They may be no more, either.
@@ -340,18 +284,15 @@ def _left_for_trunk(
 
 def _remembered(steps: PartSteps, numbers: Sequence[int]) -> list[AnyFloats]:
   """Returns all that a solver remembers of some parts: views."""
-  memory = steps.memory
   return [
     array
     for number in numbers
-    for own, infosets in zip(
-      steps.parts[number].sequences, steps.parts[number].infosets, strict=True
-    )
+    for player, own in enumerate(steps.parts[number].sequences)
     for array in (
-      memory.strategy[own],
-      memory.cumulative[own],
-      steps.state_of(memory, own),
-      steps.local_of(memory, infosets),
+      steps.memory.strategy[own],
+      steps.memory.cumulative[own],
+      steps.state_of(number, player),
+      steps.local_of(number, player),
     )
   ]
 
