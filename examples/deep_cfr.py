@@ -45,15 +45,11 @@ _PICTURE = flags.DEFINE_string("picture", "", "Where to draw exploitability, if 
 _POINTS = 20
 
 
-def make(name: str, game: Any, **options: Any) -> Any:
+def make(name: Any, game: Any, **options: Any) -> Any:
   """Returns a solver by its name here."""
   options |= {"num_traversals": _NUM_TRAVERSALS.value, "seed": _SEED.value}
   options.setdefault("batch_size_advantage", _BATCH_SIZE.value)
-  if name == "deep":
-    return spiel_cfr.DeepCFRSolver(game, **options)
-  return spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
-    game, {"dcfr+": False, "pdcfr+": True}[name], **options
-  )
+  return spiel_cfr.DeepCFRSolver(game, algorithm="linear" if name == "deep" else name, **options)
 
 
 def main(_: Any) -> None:

@@ -11,7 +11,9 @@ draws current strategy, average strategy and cumulative regret of the infosets w
 and writes them to a file, one JSON object per line. It also takes games too large to compile.
 """
 
+import json
 import pathlib
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +24,7 @@ from results import file_name
 import spiel_cfr
 from spiel_cfr import CompiledGame, RegretMatching
 from spiel_cfr._util import files
-from spiel_cfr.mccfr.snapshot import Snapshot
+from spiel_cfr.mccfr import Snapshot
 
 Factory = Callable[[Any, int], Any]
 SOLVERS: dict[str, Factory] = {
@@ -128,17 +130,26 @@ def draw_comparison(
 
 
 def track() -> None:
+  pattern = re.compile(_TRACK.value or "")
   solver = SOLVERS[_TRACKED.value](_GAME.value, _SEED.value)
   kind, game = f"track_{_TRACKED.value}", str(solver.game)
   path = pathlib.Path(_OUTPUT_DIR.value, file_name(kind, game, ".jsonl"))
   every = max(1, _ITERATIONS.value // 200)
-  tracker = spiel_cfr.mccfr.Tracker(solver, _TRACK.value, every=every, path=path)
-  tracker.run(_ITERATIONS.value)
+  snapshots: list[Snapshot] = []
+  while solver.iteration < _ITERATIONS.value:
+    solver.run(every)
+    snapshots += [
+      solver.snapshot(player, infostate)
+      for player, infostates in enumerate(solver.infostates())
+      for infostate in infostates
+      if pattern.search(infostate)
+    ]
+  if not snapshots:
+    sys.exit("error: there is no infoset that the regular expression finds, or none was met.")
+  path.write_text("".join(json.dumps(snapshot._asdict()) + "\n" for snapshot in snapshots))
   print(f"\nWrote {path}")
-  if not tracker.snapshots:
-    sys.exit("error: the samples have not met any infoset that the regular expression finds.")
   if _PLOT.value:
-    draw_infosets(tracker.snapshots, kind, game)
+    draw_infosets(snapshots, kind, game)
 
 
 def draw_infosets(snapshots: list[Snapshot], kind: str, game: str) -> None:

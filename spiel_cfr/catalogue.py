@@ -213,16 +213,13 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       mccfr.AverageStrategySamplingSolver, "average-strategy-sampling Monte Carlo CFR"
     ),
     "deep_cfr": Entry(deep_cfr.DeepCFRSolver, "deep CFR: networks, exact memory, an exact average"),
-    "deep_dcfr+": Entry(deep_cfr.DeepDiscountedCFRSolver, "deep CFR, bootstrapped, discounted"),
-    "deep_pdcfr+": Entry(
-      deep_cfr.DeepDiscountedCFRSolver,
-      "deep CFR, bootstrapped, discounted, with predictions",
-      {"predictive": True},
+    "deep_dcfr+": Entry(
+      deep_cfr.DeepCFRSolver, "deep CFR, bootstrapped, discounted", {"algorithm": "dcfr+"}
     ),
-    "deep_pdcfr+_outcome": Entry(
-      deep_cfr.DeepDiscountedCFRSolver,
-      "deep CFR, bootstrapped, discounted, with predictions, outcome sampling and baselines",
-      {"predictive": True, "sampler": "outcome", "baseline_rate": 0.1},
+    "deep_pdcfr+": Entry(
+      deep_cfr.DeepCFRSolver,
+      "deep CFR, bootstrapped, discounted, with predictions",
+      {"algorithm": "pdcfr+"},
     ),
   }
 )

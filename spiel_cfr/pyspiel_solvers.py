@@ -26,8 +26,8 @@ from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.mccfr.mccfr_solvers import ExternalSamplingSolver, OutcomeSamplingSolver
+from spiel_cfr.mccfr.monte_carlo_solver import MonteCarloSolver
 from spiel_cfr.mccfr.sampling_rules import AverageType
-from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 from spiel_cfr.policies import PolicyDict, from_policy, to_pyspiel
 
 
@@ -80,7 +80,7 @@ class PyspielSolver:
     return self.solver.tabular_current_policy()
 
   def _meets_infosets(self) -> bool:
-    return isinstance(self.solver, SamplingSolver) and self.solver.engine != "compiled"
+    return isinstance(self.solver, MonteCarloSolver) and self.solver.engine != "compiled"
 
 
 def _partial(table: PolicyDict) -> pyspiel.Policy:

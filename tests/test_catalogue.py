@@ -19,7 +19,7 @@ def test_no_public_solver_is_missing():
     getattr(room, name) for room in rooms for name in room.__all__ if name.endswith("Solver")
   }
   # Nothing can be made of these without more arguments than a game.
-  bases = {spiel_cfr.Solver, spiel_cfr.mccfr.SamplingSolver}
+  bases = {spiel_cfr.Solver, spiel_cfr.mccfr.MonteCarloSolver, spiel_cfr.mccfr.SamplingSolver}
   assert {entry.solver for entry in catalogue.SOLVERS.values()} == public - bases
   wrappers = {entry.wrapper for entry in catalogue.SOLVERS.values()}
   assert wrappers == {None, spiel_cfr.Restarted, spiel_cfr.Pruned}

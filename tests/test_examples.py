@@ -532,7 +532,7 @@ def test_mccfr_says_what_is_wrong(tmp_path):
   folder = f"--output_dir={tmp_path}"
   assert "unknown samplers" in run("mccfr", "--samplers=magic", folder, fails=True)
   output = run("mccfr", "--game=kuhn_poker", "--samplers=", "--track=xyz", folder, fails=True)
-  assert "error: 'xyz' is found in no infostate" in output
+  assert "error: there is no infoset that the regular expression finds" in output
 
 
 def test_explore(tmp_path):

@@ -136,7 +136,7 @@ def test_arguments(tmp_path):
   # Without a seed, OpenSpiel's external sampler is the same every time, the other one is not.
   pairs = [[getattr(pyspiel_solvers, name)(game) for _ in range(2)] for name in MONTE_CARLO]
   same = [
-    one.state_dict()["_counters"][0] == other.state_dict()["_counters"][0] for one, other in pairs
+    one.state_dict()["counters"][0] == other.state_dict()["counters"][0] for one, other in pairs
   ]
   assert same == [True, False]
 

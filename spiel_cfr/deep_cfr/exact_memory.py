@@ -1,4 +1,4 @@
-"""Deep CFR's memories of a compiled game, without a sample in them.
+"""Deep CFR's memory of a compiled game, without a sample in it.
 
 A reservoir of samples r_j with weights w_j at infosets I(j) is there to be fitted:
 
@@ -8,95 +8,177 @@ with W_I the sum of the weights at I, and mean_I the weighted mean of its sample
 samples that there ever were, without loss; no sample is forgotten, and none is drawn.
 """
 
-import numpy as np
+import dataclasses
 
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+import numpy as np
+from numba import types
+
+from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Bools, Float64s, Uint64s, borrowed
+from spiel_cfr._numba.kernels import kernel
 from spiel_cfr.deep_cfr.features import Encoder, Float32s, all_features
 from spiel_cfr.deep_cfr.network import Rows
-from spiel_cfr.mccfr.engines.compiled_engine import CompiledEngine
-from spiel_cfr.mccfr.infoset_table import Entries
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel.histories import HISTORIES, Histories
+from spiel_cfr.mccfr.compiled_engine import CompiledEngine
+from spiel_cfr.mccfr.infoset_table import ENTRIES, Entries
+from spiel_cfr.mccfr.sampling_rules import SAMPLER, Sampler
+from spiel_cfr.mccfr.traversal import WORKSPACE, Workspace, traverse
+from spiel_cfr.mccfr.updates import average_all
 
 
-class InfosetTable:
+@kernel(
+  types.void(
+    HISTORIES, SAMPLER, COUNT, COUNT, types.float64, COUNTS, ENTRIES, FLOATS, FLOATS, WORKSPACE
+  )
+)
+def sample_advantages(
+  histories: Histories,
+  sampler: Sampler,
+  player: int,
+  num_traversals: int,
+  weight: float,
+  counters: Uint64s,
+  entries: Entries,
+  sums: Float64s,
+  visits: Float64s,
+  workspace: Workspace,
+) -> None:
+  """Runs traversals for one player while all strategies stay.
+
+  A sample is v(h, a) - v(h), without the weight that makes up for the player's own exploration. Adds `weight` times it
+  to `sums`, and `weight` to `visits` at action 0 of its infoset; both are of shape (sequences,). The other arguments
+  are those of `mccfr.traversal.traverse`.
+  """
+  histories, entries = borrowed(histories), borrowed(entries)
+  workspace, counters = borrowed(workspace), borrowed(counters)
+  for _ in range(num_traversals):
+    for i in range(traverse(histories, sampler, player, 0.0, counters, entries, workspace)):
+      begin = np.uint64(workspace.reached[i])
+      end = begin + np.uint64(entries.touched[begin])
+      entries.touched[begin] = 0
+      visits[begin] += weight
+      for entry in range(begin, end):
+        sums[entry] += weight / entries.reach[begin] * entries.increment[entry]
+        entries.increment[entry] = 0.0
+
+
+class InfosetRows:
   """Infosets as rows, actions as columns, and back to the entries of a solver's table.
 
   Attributes:
     features: float32, shape (infosets, features), all players' end to end.
     mask: shape (infosets, actions of the game): which are legal.
-    num_actions: int64, shape (infosets,): how many.
     players: a slice of the infosets per player.
   """
 
-  features: Float32s
-  mask: Bools
-  num_actions: Int64s
-  players: list[slice]
-
-  def __init__(self, engine: CompiledEngine, encoder: Encoder) -> None:
+  def __init__(self, compiled: CompiledGame, encoder: Encoder) -> None:
     """Walks the game for the features of its infosets.
 
     Raises:
       FeaturesError: they do not tell infosets apart.
     """
-    compiled = engine.compiled_game
-    self.features = all_features(compiled, encoder)
-    self.mask = compiled.legal_actions_mask.astype(bool)
-    self.num_actions = np.concatenate(compiled.num_actions)
+    self.features: Float32s = all_features(compiled, encoder)
+    self.mask: Bools = compiled.legal_actions_mask.astype(bool)
     ends = np.cumsum([len(own) for own in compiled.infostates]).tolist()
     self.players = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
     self._num_players = compiled.num_players
     self._rows, self._columns = compiled.action_cells
-    self._ends = np.concatenate([[0], np.cumsum(self.num_actions)])
-
-  @property
-  def num_outputs(self) -> int:
-    """How many actions the game has."""
-    return int(self.mask.shape[1])
+    self._ends = np.concatenate([[0], np.cumsum(np.concatenate(compiled.num_actions))])
 
   def entries_of(self, player: int) -> slice:
     """Returns where a player's actions are in the arrays of a table."""
-    own = self.players[player]
-    begin, end = self._ends[[own.start, own.stop]]
-    return slice(self._num_players + int(begin), self._num_players + int(end))
+    begin, end = self._ends[[self.players[player].start, self.players[player].stop]].tolist()
+    return slice(self._num_players + begin, self._num_players + end)
 
-  def as_rows(self, numbers: Float64s, own: slice) -> Float64s:
-    """Returns what an array over a table's entries holds of some infosets, shape (infosets, actions), 0 elsewhere."""
-    begin, end = self._ends[[own.start, own.stop]]
-    result = np.zeros((own.stop - own.start, self.num_outputs))
-    place = slice(begin, end)
-    result[self._rows[place] - own.start, self._columns[place]] = numbers[self._num_players :][
-      place
-    ]
+  def as_rows(self, numbers: Float64s, player: int) -> Float64s:
+    """Returns what an array over a table's entries holds of a player, shape (infosets, actions), 0 elsewhere."""
+    own, here = self.players[player], self.entries_of(player)
+    result = np.zeros((own.stop - own.start, self.mask.shape[1]))
+    result[self._cells(player)] = numbers[here]
     return result
 
-  def as_entries(self, rows: Float64s, own: slice) -> Float64s:
-    """Returns the entries of some infosets, action by action, from their rows."""
-    begin, end = self._ends[[own.start, own.stop]]
-    place = slice(begin, end)
-    result: Float64s = rows[self._rows[place] - own.start, self._columns[place]]
+  def as_entries(self, rows: Float64s, player: int) -> Float64s:
+    """Returns the entries of a player, action by action, from the rows of its infosets."""
+    result: Float64s = rows[self._cells(player)]
     return result
 
-  def samples(self, sums: Float64s, visits: Float64s, entries: Entries, player: int) -> Rows:
-    """Returns weighted means of samples, and the weights.
+  def _cells(self, player: int) -> tuple[np.ndarray, np.ndarray]:
+    here = self.entries_of(player)
+    place = slice(here.start - self._num_players, here.stop - self._num_players)
+    return self._rows[place] - self.players[player].start, self._columns[place]
 
-    Args:
-      sums: over a table's entries: of weight times sample.
-      visits: likewise, of weights, at action 0.
-      entries: the table's.
-      player: whose infosets.
+
+@dataclasses.dataclass
+class ExactMemory:
+  """What a solver remembers of a compiled game besides its networks, in arrays over the entries of its table.
+
+  Attributes:
+    sums: of weight times sample.
+    visits: of weights, at action 0.
+    strategy: what the networks say now.
+    cumulative: weighted sum of strategies; the average strategy in proportion.
+  """
+
+  sums: Float64s
+  visits: Float64s
+  strategy: Float64s
+  cumulative: Float64s
+
+
+class ExactSamples:
+  """Samples a compiled game, whose infosets are all asked about at once whenever a network has changed.
+
+  Attributes:
+    engine: what samples it.
+    memory: what is remembered.
+  """
+
+  def __init__(self, engine: CompiledEngine, rows: InfosetRows) -> None:
+    """Begins with sums of nothing."""
+    self.engine, self._rows = engine, rows
+    entries = engine.table.entries
+    sums, visits = np.zeros((2, len(entries.strategy)))
+    self.memory = ExactMemory(sums, visits, entries.strategy, entries.cumulative)
+
+  def sample(self, player: int, num_traversals: int, weight: float, forgets: bool) -> Rows:
+    """Samples for a player, each sample weighing `weight`; returns mean advantages at infosets, and their weights.
+
+    If it `forgets`, only these samples count, and none of earlier iterations.
     """
-    own = self.players[player]
-    weights = visits[entries.first[own]]
-    means = self.as_rows(sums, own) / np.where(weights > 0, weights, 1.0)[:, None]
-    return Rows(self.features[own], means, self.mask[own], weights)
+    engine, rows, memory = self.engine, self._rows, self.memory
+    here = rows.entries_of(player)
+    if forgets:
+      memory.sums[here] = memory.visits[here] = 0.0
+    sample_advantages(
+      engine.histories,
+      engine.sampler,
+      player,
+      num_traversals,
+      weight,
+      engine.counters,
+      engine.table.entries,
+      memory.sums,
+      memory.visits,
+      engine.workspace,
+    )
+    return self.means(player)
 
-  def strategies(self, sums: Float64s, player: int) -> Rows:
-    """Returns weighted means of strategies, and the weights, from sums of weight times strategy."""
-    own = self.players[player]
-    rows = self.as_rows(sums, own)
-    weights = rows.sum(axis=1)
-    means = rows / np.where(weights > 0, weights, 1.0)[:, None]
-    return Rows(self.features[own], means, self.mask[own], weights)
+  def means(self, player: int) -> Rows:
+    """Returns weighted means of samples at a player's infosets, and the weights."""
+    rows, own = self._rows, self._rows.players[player]
+    weights = self.memory.visits[self.engine.table.entries.first[own]]
+    means = rows.as_rows(self.memory.sums, player) / np.where(weights > 0, weights, 1.0)[:, None]
+    return Rows(rows.features[own], means, rows.mask[own], weights)
+
+  def set_strategy(self, player: int, chances: Float64s) -> None:
+    """Has a player play these from now on, shape (the player's infosets, actions)."""
+    here = self._rows.entries_of(player)
+    self.memory.strategy[here] = self._rows.as_entries(chances, player)
+
+  def average(self, weight: float) -> None:
+    """Adds all strategies to their averages."""
+    table = self.engine.table
+    average_all(len(self._rows.players), table.num_infosets, weight, table.entries)
 
 
 def matched(advantages: Float64s, mask: Bools, tie: float, greedy: bool) -> Float64s:
@@ -119,11 +201,3 @@ def matched(advantages: Float64s, mask: Bools, tie: float, greedy: bool) -> Floa
   otherwise = mask / mask.sum(axis=-1, keepdims=True)
   result: Float64s = np.where(totals > 0, positive / np.where(totals > 0, totals, 1.0), otherwise)
   return result
-
-
-def softmax(logits: Float64s, mask: Bools) -> Float64s:
-  """Returns probabilities of legal actions, shape (infosets, actions)."""
-  masked = np.where(mask, logits, -np.inf)
-  result = np.exp(masked - masked.max(axis=1, keepdims=True))
-  normalized: Float64s = result / result.sum(axis=1, keepdims=True)
-  return normalized

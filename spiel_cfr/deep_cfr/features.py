@@ -4,6 +4,7 @@ By default these are OpenSpiel's information state tensors. Where two infosets h
 them apart, and where two states of one infoset have different ones there is nothing to look up by; both are refused.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -94,10 +95,8 @@ def all_features(compiled: CompiledGame, encoder: Encoder) -> Float32s:
     one_hot = np.zeros((len(numbers), most), np.float32)
     one_hot[np.arange(len(numbers)), numbers] = 1.0
     return one_hot
-  rows = [
-    dict(zip(own, range(first, first + len(own)), strict=True))
-    for own, first in zip(compiled.infostates, _firsts(compiled), strict=True)
-  ]
+  count = itertools.count()
+  rows = [dict(zip(own, count, strict=False)) for own in compiled.infostates]
   result = np.zeros((compiled.num_infosets, encoder.size), np.float32)
   seen: list[bytes | None] = [None] * compiled.num_infosets
   view = compiled.view
@@ -126,26 +125,21 @@ def all_features(compiled: CompiledGame, encoder: Encoder) -> Float32s:
           f"Two states of player {player}'s infostate {infostate!r} have different features. {_OTHERWISE}"
         )
     stack += [state.child(action) for action in reversed(moves)]
-  _check_that_all_differ(compiled, seen)
+  for infosets in rows:
+    _check_that_all_differ(infosets, seen)
   return result
 
 
-def _firsts(compiled: CompiledGame) -> list[int]:
-  counts = [len(own) for own in compiled.infostates]
-  return [sum(counts[:player]) for player in range(len(counts))]
-
-
-def _check_that_all_differ(compiled: CompiledGame, seen: Sequence[bytes | None]) -> None:
-  for own, first in zip(compiled.infostates, _firsts(compiled), strict=True):
-    known: dict[bytes | None, str] = {}
-    shared = 0
-    for infostate, features in zip(own, seen[first : first + len(own)], strict=True):
-      other = known.setdefault(features, infostate)
-      if other != infostate:
-        shared += 1
-        example = infostate, other
-    if shared:
-      raise errors.FeaturesError(
-        f"{shared:,} of {len(own):,} infosets of a player have the features of another, for example {example[0]!r} and "
-        f"{example[1]!r}: no network can tell them apart. {_OTHERWISE}"
-      )
+def _check_that_all_differ(infosets: dict[str, int], seen: Sequence[bytes | None]) -> None:
+  known: dict[bytes | None, str] = {}
+  shared = [
+    (infostate, known[seen[row]])
+    for infostate, row in infosets.items()
+    if known.setdefault(seen[row], infostate) != infostate
+  ]
+  if shared:
+    one, other = shared[-1]
+    raise errors.FeaturesError(
+      f"{len(shared):,} of {len(infosets):,} infosets of a player have the features of another, for example {one!r} "
+      f"and {other!r}: no network can tell them apart. {_OTHERWISE}"
+    )

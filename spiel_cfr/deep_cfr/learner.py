@@ -3,16 +3,10 @@
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.arrays import Float64s, Uint64s
 from spiel_cfr.deep_cfr.features import Float32s
 from spiel_cfr.deep_cfr.network import Approximator, Array, Rows, Training
-
-
-def seed_of(key: int, iteration: int, player: int, purpose: int) -> tuple[int, int]:
-  """Returns the seed of a network and of what its fit draws: two numbers of 32 bits."""
-  sequence = np.random.SeedSequence([key, iteration, player, purpose])
-  high, low = sequence.generate_state(2).tolist()
-  return high, low
+from spiel_cfr.mccfr.random_draws import KEY
 
 
 class Learner:
@@ -23,23 +17,21 @@ class Learner:
     scales: what outputs are multiplied by, because networks learn best what is about 1; 0 before the first fit, so that
       a player who knows nothing has no advantages. Shape (players, networks).
     num_outputs: how many actions the game has.
-    key: decides about everything random.
   """
 
   def __init__(
     self,
     network: Approximator,
     training: Training,
-    key: int,
+    counters: Uint64s,
     num_players: int,
     num_networks: int,
     num_features: int,
     num_outputs: int,
   ) -> None:
-    """Makes new networks."""
+    """Makes new networks; the key in `counters` decides about everything random."""
     self.num_outputs = num_outputs
-    self.key = key
-    self._network, self._training = network, training
+    self._network, self._training, self._counters = network, training, counters
     self._num_features = num_features
     self.scales = np.zeros((num_players, num_networks))
     every = [
@@ -57,7 +49,7 @@ class Learner:
     """
     start = self._fresh(iteration, player, number) if anew else self.parameters[player, number]
     scale = _scale(rows) if self._network.wants_scaling else 1.0
-    training = self._training._replace(seed=seed_of(self.key, iteration, player, number))
+    training = self._training._replace(seed=self._seed(iteration, player, number))
     fitted = self._network.fitted(start, rows._replace(targets=rows.targets / scale), training)
     if not np.isfinite(fitted).all():
       raise errors.NotFiniteError(
@@ -72,8 +64,14 @@ class Learner:
     return result
 
   def _fresh(self, iteration: int, player: int, number: int) -> Array:
-    seed = seed_of(self.key, iteration, player, number)
+    seed = self._seed(iteration, player, number)
     return self._network.fresh(seed, self._num_features, self.num_outputs)
+
+  def _seed(self, iteration: int, player: int, number: int) -> tuple[int, int]:
+    """Returns the seed of a network and of what its fit draws: two numbers of 32 bits."""
+    sequence = np.random.SeedSequence([int(self._counters[KEY]), iteration, player, number])
+    high, low = sequence.generate_state(2).tolist()
+    return high, low
 
 
 def _scale(rows: Rows) -> float:

@@ -4,6 +4,7 @@ In every step all traversals together ask the networks once, which answer for hu
 one. The samples are those of `mccfr.traversal`.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,57 +12,46 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Uint64s
+from spiel_cfr.cfr.solver_state import GROWING
 from spiel_cfr.deep_cfr.features import Encoder, Float32s
+from spiel_cfr.deep_cfr.learner import Learner
 from spiel_cfr.deep_cfr.network import Array, Rows
 from spiel_cfr.deep_cfr.reservoir import Reservoir
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import chance_outcomes, unknown_player, wrong_returns
-from spiel_cfr.mccfr.engines.engine import Scheme
-from spiel_cfr.mccfr.infoset_table import Table
+from spiel_cfr.games.openspiel.state_checks import chance_outcomes, unknown_player
 from spiel_cfr.mccfr.random_draws import VISITED, fill_uniform, pick
-from spiel_cfr.mccfr.sampling_rules import Rule
+from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
+from spiel_cfr.mccfr.state_engine import checked_return
 
 # (player, features, mask) -> probabilities of actions; all but the player have a row a state.
 Strategies = Callable[[int, Float32s, Bools], Float64s]
-# features -> what each action is expected to bring the player who learns.
-Baselines = Callable[[Float32s], Float64s]
+# A state, and where its value goes: the place of the decision above, -1 for none, and the action there.
+_Waiting = tuple[Any, tuple[int, int]]
 
 
-class _Met(NamedTuple):
-  """A strategy that a traversal has met.
+@dataclasses.dataclass
+class SampledMemory:
+  """What a solver on states remembers besides its networks.
 
   Attributes:
-    features: of the infoset.
-    mask: its legal actions.
-    strategy: what is played.
+    past_parameters: of all players' networks after each iteration, shape (iterations, players, networks, parameters).
+    past_scales: what their outputs are multiplied by, shape (iterations, players, networks).
+    advantages: a reservoir of samples per player.
   """
 
-  features: Float32s
-  mask: Bools
-  strategy: Float64s
+  advantages: tuple[Reservoir, ...]
+  past_parameters: Array = dataclasses.field(metadata=GROWING)
+  past_scales: Float64s = dataclasses.field(metadata=GROWING)
 
 
 class _Decision(NamedTuple):
-  """A decision on the path of a traversal; of other players only where there are baselines.
-
-  Attributes:
-    above: the decision before it, -1 for none, and the action there.
-    is_own: whether it is one of the player who learns.
-    features: of its infoset.
-    mask: its legal actions.
-    strategy: what is played.
-    explored: the probability that an action is explored.
-    baseline: what each action is expected to bring the player who learns; 0 without baselines.
-    values: v(h, a): the baseline, corrected from below where the action is explored.
-  """
+  """A decision of the player who learns: the one `above`, see `_Waiting`, what is known of it, and values v(h, a)."""
 
   above: tuple[int, int]
-  is_own: bool
   features: Float32s
   mask: Bools
   strategy: Float64s
   explored: Float64s
-  baseline: Float64s
   values: Float64s
 
 
@@ -69,28 +59,19 @@ class LockStep:
   """Samples a game through OpenSpiel's states, into reservoirs.
 
   Attributes:
-    view: the game.
-    encoder: what networks see.
-    num_outputs: how many actions the game has.
-    advantages: a reservoir per player, of samples.
-    strategies: likewise, of strategies where samples have met them.
-    baselines: likewise, of what baselines should have been in the iteration; empty if there are none.
-    reservoirs: all of these, by names.
-    table: empty: what there is to know of infosets, networks know.
-    infostates: likewise.
+    memory: what is remembered.
   """
 
   def __init__(
-    self, view: GameView, encoder: Encoder, scheme: Scheme, counters: Uint64s, capacity: int
+    self,
+    view: GameView,
+    encoder: Encoder,
+    sampler: Sampler,
+    counters: Uint64s,
+    capacity: int,
+    learner: Learner,
   ) -> None:
-    """Begins with empty reservoirs.
-
-    Args:
-      view: the game.
-      encoder: what networks see.
-      scheme: what to sample.
-      counters: see `draws.new_counters`; the engine advances them.
-      capacity: how many samples a reservoir holds.
+    """Begins with empty reservoirs of this capacity.
 
     Raises:
       FeaturesError: features are one-hot.
@@ -100,180 +81,124 @@ class LockStep:
         'features="one_hot" number the infosets of a compiled game, and this one is sampled through its states: take '
         '"tensor" or a function.'
       )
-    self.view = view
-    self.encoder = encoder
-    self.num_outputs = int(view.game.num_distinct_actions())
-    self.table = Table(view.num_players)
-    self.infostates: list[dict[str, int]] = [{} for _ in range(view.num_players)]
-    self._scheme, self._counters, self._capacity = scheme, counters, capacity
-    kinds = ["advantages", "strategies", "baselines"][: 3 if scheme.baseline_rate else 2]
-    by_kind = {
-      kind: [Reservoir(capacity, encoder.size, self.num_outputs) for _ in range(view.num_players)]
-      for kind in kinds
-    }
-    self.advantages, self.strategies = by_kind["advantages"], by_kind["strategies"]
-    self.baselines = by_kind.get("baselines", [])
-    self.reservoirs = {
-      f"{kind}.{player}": reservoir
-      for kind, each in by_kind.items()
-      for player, reservoir in enumerate(each)
-    }
+    self._view, self._encoder, self._sampler = view, encoder, sampler
+    self._counters, self._capacity = counters, capacity
+    self._num_outputs = int(view.game.num_distinct_actions())
+    advantages = tuple(
+      Reservoir.empty(capacity, encoder.size, self._num_outputs) for _ in range(view.num_players)
+    )
+    self.memory = SampledMemory(advantages, learner.parameters[None][:0], learner.scales[None][:0])
 
-  def fresh(self, counters: Uint64s) -> "LockStep":
-    """Returns an engine for the same game before its first iteration, which advances these counters."""
-    return LockStep(self.view, self.encoder, self._scheme, counters, self._capacity)
+  def remember(self, learner: Learner) -> None:
+    """Keeps the networks of an iteration."""
+    memory = self.memory
+    memory.past_parameters = np.concatenate([memory.past_parameters, learner.parameters[None]])
+    memory.past_scales = np.concatenate([memory.past_scales, learner.scales[None]])
 
   def sample(
-    self,
-    player: int,
-    num_traversals: int,
-    weight: float,
-    strategies: Strategies,
-    baselines: Baselines | None = None,
-  ) -> None:
-    """Runs traversals for a player, and adds advantages of that player and strategies of the next to reservoirs.
+    self, player: int, num_traversals: int, weight: float, forgets: bool, strategies: Strategies
+  ) -> Rows:
+    """Runs traversals for a player, and adds their samples to its reservoir; returns what that holds.
 
-    Args:
-      player: who learns.
-      num_traversals: how many.
-      weight: what each sample weighs.
-      strategies: what is played; it must stay.
-      baselines: what this player expects; needed where the scheme has baselines.
+    If it `forgets`, the reservoir is empty before. `strategies` must stay what they are.
 
     Raises:
       InvalidPayoffError: a terminal state returns NaN or an infinity.
     """
-    averaged = (player + 1) % self.view.num_players
-    decisions: list[_Decision] = []
-    met: list[_Met] = []
-    front = [(self.view.new_initial_state(), (-1, 0)) for _ in range(num_traversals)]
-    while front:
-      front = self._decide(player, averaged, strategies, baselines, front, decisions, met)
-    for decision in reversed(decisions):
-      _pass_up(decisions, decision.above, float(decision.strategy @ decision.values))
-    generator = np.random.default_rng(self._counters.tolist())
-    own = [each for each in decisions if each.is_own]
-    advantages = [
-      np.where(each.mask, each.values - each.strategy @ each.values, 0.0) for each in own
+    reservoir = self.memory.advantages[player]
+    if forgets:
+      reservoir.clear()
+    own: list[_Decision] = []
+    front: list[_Waiting] = [
+      (self._view.new_initial_state(), (-1, 0)) for _ in range(num_traversals)
     ]
-    self.advantages[player].add(self._rows(own, advantages, weight), generator)
-    chances = [each.strategy for each in met]
-    self.strategies[averaged].add(self._rows(met, chances, weight), generator)
-    if self.baselines:
-      rate, memory = self._scheme.baseline_rate, self.baselines[player]
-      moved = [
-        each.baseline + rate * each.explored * (each.values - each.baseline) for each in decisions
-      ]
-      memory.clear()
-      memory.add(self._rows(decisions, moved, 1.0), generator)
+    while front:
+      front = self._decide(player, strategies, front, own)
+    for decision in reversed(own):
+      _pass_up(own, decision.above, float(decision.strategy @ decision.values))
+    targets = [np.where(each.mask, each.values - each.strategy @ each.values, 0.0) for each in own]
+    generator = np.random.default_rng(self._counters.tolist())
+    reservoir.add(self._rows(own, targets, weight), self._capacity, generator)
+    return reservoir.rows()
 
-  def _rows(
-    self, seen: Sequence[_Met | _Decision], targets: Sequence[Float64s], weight: float
-  ) -> Rows:
-    count = len(seen)
+  def _rows(self, own: Sequence[_Decision], targets: Sequence[Float64s], weight: float) -> Rows:
+    count = len(own)
     return Rows(
-      np.array([each.features for each in seen], np.float32).reshape(count, self.encoder.size),
-      np.array(targets, np.float32).reshape(count, self.num_outputs),
-      np.array([each.mask for each in seen], bool).reshape(count, self.num_outputs),
+      np.array([each.features for each in own], np.float32).reshape(count, self._encoder.size),
+      np.array(targets, np.float32).reshape(count, self._num_outputs),
+      np.array([each.mask for each in own], bool).reshape(count, self._num_outputs),
       np.full(count, weight),
     )
 
   def _decide(
-    self,
-    player: int,
-    averaged: int,
-    strategies: Strategies,
-    baselines: Baselines | None,
-    front: list[tuple[Any, tuple[int, int]]],
-    decisions: list[_Decision],
-    met: list[_Met],
-  ) -> list[tuple[Any, tuple[int, int]]]:
+    self, player: int, strategies: Strategies, front: list[_Waiting], own: list[_Decision]
+  ) -> list[_Waiting]:
     """Takes every traversal past its next decision; returns where they then are."""
     waiting: list[list[tuple[Any, tuple[int, int], list[int]]]]
-    waiting = [[] for _ in range(self.view.num_players)]
+    waiting = [[] for _ in range(self._view.num_players)]
     for state, above in front:
       self._to_decision(state)
       if state.is_terminal():
-        _pass_up(decisions, above, self._payoff(state, player))
+        _pass_up(own, above, checked_return(self._view, state, player))
       else:
         mover = state.current_player()
-        if not 0 <= mover < self.view.num_players:
+        if not 0 <= mover < self._view.num_players:
           raise unknown_player(state)
-        waiting[mover].append((state, above, self.view.legal_actions(state)))
-    result: list[tuple[Any, tuple[int, int]]] = []
+        waiting[mover].append((state, above, self._view.legal_actions(state)))
+    result: list[_Waiting] = []
     for mover, group in enumerate(waiting):
       if not group:
         continue
-      features = np.stack([self.encoder(state, mover) for state, _, _ in group])
-      mask = np.zeros((len(group), self.num_outputs), bool)
+      features = np.stack([self._encoder(state, mover) for state, _, _ in group])
+      mask = np.zeros((len(group), self._num_outputs), bool)
       for row, (_, _, legal) in zip(mask, group, strict=True):
         row[legal] = True
       chances = strategies(mover, features, mask)
-      explored, explores_all = self._explored(mover == player, mask, chances)
-      baseline = np.where(mask, baselines(features), 0.0) if baselines else np.zeros(mask.shape)
+      explored = self._explored(mask, chances)
       draws = np.empty(len(group))
       fill_uniform(self._counters, draws)
       for place, (state, above, legal) in enumerate(group):
-        seen = features[place], mask[place], chances[place]
-        if mover == averaged:
-          met.append(_Met(*seen))
-        if mover == player or baselines:
-          here, expected = len(decisions), baseline[place]
-          decisions.append(
-            _Decision(above, mover == player, *seen, explored[place], expected, expected.copy())
-          )
-        else:
+        if mover != player:
           # The value of what is drawn is the estimate.
-          here = -1
-        if explores_all:
-          for action in legal[:-1]:
-            result.append((state.child(action), (here, action)))
-          action = legal[-1]
-        else:
-          action = pick(explored[place], 0, self.num_outputs, draws[place])
-        state.apply_action(action)
-        result.append((state, above if here < 0 else (here, action)))
+          state.apply_action(pick(chances[place], 0, self._num_outputs, draws[place]))
+          result.append((state, above))
+          continue
+        here = len(own)
+        seen = features[place], mask[place], chances[place], explored[place]
+        own.append(_Decision(above, *seen, np.zeros(self._num_outputs)))
+        actions = legal
+        if self._sampler.own != Rule.EVERY_ACTION:
+          actions = [pick(explored[place], 0, self._num_outputs, draws[place])]
+        result += [(state.child(action), (here, action)) for action in actions[:-1]]
+        state.apply_action(actions[-1])
+        result.append((state, (here, actions[-1])))
     return result
 
-  def _explored(self, is_own: bool, mask: Bools, chances: Float64s) -> tuple[Float64s, bool]:
-    """Returns the probabilities that actions are explored, and whether all are."""
-    if not is_own:
-      return chances, False
-    if self._scheme.sampler.own is Rule.EVERY_ACTION:
-      return mask.astype(np.float64), True
-    epsilon = self._scheme.sampler.parameters[0]
-    uniform = mask / mask.sum(axis=1, keepdims=True)
-    return epsilon * uniform + (1.0 - epsilon) * chances, False
+  def _explored(self, mask: Bools, chances: Float64s) -> Float64s:
+    """Returns the probabilities that actions of the player who learns are explored."""
+    if self._sampler.own == Rule.EVERY_ACTION:
+      return mask.astype(np.float64)
+    epsilon, uniform = self._sampler.epsilon, mask / mask.sum(axis=1, keepdims=True)
+    result: Float64s = epsilon * uniform + (1.0 - epsilon) * chances
+    return result
 
   def _to_decision(self, state: Any) -> None:
     """Draws what chance does until a player is to move or the game is over; counts the states."""
     self._counters[VISITED] += np.uint64(1)
     draw = np.empty(1)
     while state.is_chance_node():
-      outcomes = chance_outcomes(self.view, state)
+      outcomes = chance_outcomes(self._view, state)
       fill_uniform(self._counters, draw)
       chances = [probability for _, probability in outcomes]
       state.apply_action(outcomes[pick(chances, 0, len(chances), float(draw[0]))][0])
       self._counters[VISITED] += np.uint64(1)
 
-  def _payoff(self, state: Any, player: int) -> float:
-    returns = state.returns()
-    if len(returns) != self.view.num_players:
-      raise wrong_returns(state, returns, self.view.num_players)
-    if not np.isfinite(returns[player]):
-      raise errors.InvalidPayoffError(
-        f"Player {player} gets {returns[player]} after the history [{state.history_str()}]; it must be a finite number."
-      )
-    return float(returns[player])
 
-
-def _pass_up(decisions: list[_Decision], above: tuple[int, int], value: float) -> None:
+def _pass_up(own: list[_Decision], above: tuple[int, int], value: float) -> None:
   """Enters the value of an explored action at the decision above, as `mccfr.traversal` has it."""
   place, action = above
   if place >= 0:
-    decision = decisions[place]
-    missing = value - decision.baseline[action]
-    decision.values[action] = decision.baseline[action] + missing / decision.explored[action]
+    own[place].values[action] = value / own[place].explored[action]
 
 
 def padded(rows: Array, fewest: int = 64) -> Array:

@@ -49,14 +49,12 @@ class Training(NamedTuple):
     learning_rate: how long the longest are, see `_rate`.
     batch_size: how many rows are drawn for a step, with chances in proportion to weights; None takes all.
     seed: two numbers of 32 bits, of what is drawn.
-    policy: whether targets are probabilities, of which outputs are the logits.
   """
 
   steps: int
   learning_rate: float
   batch_size: int | None
   seed: tuple[int, int]
-  policy: bool = False
 
 
 class Approximator(Described, abc.ABC):
@@ -163,18 +161,18 @@ class Network(Approximator):
     total = rows.weights.sum()
     if not total > 0:
       return parameters
-    policy, steps, rate = training.policy, training.steps, training.learning_rate
+    steps, rate = training.steps, training.learning_rate
     arrays = rows.features, rows.targets.astype(np.float32), rows.mask.astype(np.float32)
     if training.batch_size is None or training.batch_size >= len(rows.weights):
       weights = (rows.weights / total).astype(np.float32)
-      found = functions.fit(parameters, *arrays, weights, steps, rate, policy=policy)
+      found = functions.fit(parameters, *arrays, weights, steps, rate)
     else:
       cumulative = np.cumsum(rows.weights, dtype=np.float64)
       draws = np.random.default_rng(training.seed).random((steps, training.batch_size)) * total
       chosen = np.searchsorted(cumulative, draws, side="right")
       most = np.flatnonzero(rows.weights)[-1]
       chosen = np.minimum(chosen, most).astype(np.int32)
-      found = functions.fit_batches(parameters, *arrays, chosen, rate, policy=policy)
+      found = functions.fit_batches(parameters, *arrays, chosen, rate)
     return np.array(found)
 
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
@@ -299,58 +297,43 @@ def compiled(network: Network, num_features: int, num_outputs: int) -> _Function
   def outputs(flat: Any, features: Any) -> Any:
     return network.apply(unravel(flat), features)
 
-  def loss(flat: Any, rows: Any, policy: bool) -> Any:
+  def loss(flat: Any, rows: Any) -> Any:
     features, targets, mask, weights = rows
-    found = outputs(flat, features)
-    if policy:
-      # The outputs of illegal actions, and rows without any action, must not make NaNs.
-      found = jax.nn.softmax(jnp.where(mask > 0, found, -1e9), axis=1)
-    return jnp.sum(weights[:, None] * mask * (found - targets) ** 2)
+    return jnp.sum(weights[:, None] * mask * (outputs(flat, features) - targets) ** 2)
 
-  def descend(flat: Any, steps: Any, learning_rate: Any, rows_of: Any, policy: bool) -> Any:
+  def descend(flat: Any, steps: Any, learning_rate: Any, rows_of: Any) -> Any:
     adam = optax.adam(lambda number: _rate(number, steps, learning_rate))
 
     def step(number: Any, carry: Any) -> Any:
       flat, moments = carry
-      gradient = jax.grad(loss)(flat, rows_of(number), policy)
+      gradient = jax.grad(loss)(flat, rows_of(number))
       updates, moments = adam.update(gradient, moments)
       return optax.apply_updates(flat, updates), moments
 
     found, _ = jax.lax.fori_loop(0, steps, step, (flat, adam.init(flat)))
     return found
 
-  def fit(
-    flat: Any,
-    features: Any,
-    targets: Any,
-    mask: Any,
-    weights: Any,
-    steps: Any,
-    learning_rate: Any,
-    policy: bool,
-  ) -> Any:
-    rows = features, targets, mask, weights
-    return descend(flat, steps, learning_rate, lambda _: rows, policy)
+  def fit(flat: Any, *rows_and_rate: Any) -> Any:
+    *rows, steps, learning_rate = rows_and_rate
+    return descend(flat, steps, learning_rate, lambda _: rows)
 
-  def fit_batches(
-    flat: Any, features: Any, targets: Any, mask: Any, chosen: Any, learning_rate: Any, policy: bool
-  ) -> Any:
+  def fit_batches(flat: Any, *rows_and_rate: Any) -> Any:
+    *rows, chosen, learning_rate = rows_and_rate
     steps, size = chosen.shape
     equal = jnp.full(size, 1.0 / size, jnp.float32)
 
-    def rows_of(number: Any) -> Any:
-      drawn = chosen[number]
-      return features[drawn], targets[drawn], mask[drawn], equal
+    def drawn(number: Any) -> Any:
+      return *(array[chosen[number]] for array in rows), equal
 
-    return descend(flat, steps, learning_rate, rows_of, policy)
+    return descend(flat, steps, learning_rate, drawn)
 
   def outputs_of_all(stack: Any, features: Any) -> Any:
     return jax.vmap(lambda flat: outputs(flat, features))(stack)
 
   return _Functions(
     fresh=jax.jit(fresh),
-    fit=jax.jit(fit, static_argnames="policy"),
-    fit_batches=jax.jit(fit_batches, static_argnames="policy"),
+    fit=jax.jit(fit),
+    fit_batches=jax.jit(fit_batches),
     outputs=jax.jit(outputs),
     outputs_of_all=jax.jit(outputs_of_all),
   )

@@ -1,91 +1,89 @@
 """Deep CFR's memory where exact sums do not fit: a uniform sample of all that was ever added (Vitter 1985)."""
 
+import dataclasses
 from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import require
+from spiel_cfr.cfr.solver_state import GROWING
 from spiel_cfr.deep_cfr.network import Array, Rows
 
 _FIRST_ROOM = 1024
+_ARRAYS = Rows._fields
 
 
+@dataclasses.dataclass
 class Reservoir:
-  """Keeps at most `capacity` of the rows that are added, each with the same chance.
+  """Keeps at most so many of the rows that are added, each with the same chance.
 
   Attributes:
+    features: see `Rows`, as the others; room for them doubles as it is needed, and rows that are free weigh nothing.
+    targets: shape (room, outputs).
+    mask: shape (room, outputs).
+    weights: shape (room,).
     seen: how many rows have been added.
   """
 
-  def __init__(self, capacity: int, num_features: int, num_outputs: int) -> None:
-    """Begins empty; room doubles as it is needed."""
-    self.seen = 0
-    self._capacity = capacity
+  features: Array = dataclasses.field(metadata=GROWING)
+  targets: Array = dataclasses.field(metadata=GROWING)
+  mask: Array = dataclasses.field(metadata=GROWING)
+  weights: Array = dataclasses.field(metadata=GROWING)
+  seen: int = 0
+
+  @classmethod
+  def empty(cls, capacity: int, num_features: int, num_outputs: int) -> Self:
+    """Returns one without rows."""
     room = min(capacity, _FIRST_ROOM)
-    self._rows = Rows(
+    return cls(
       np.zeros((room, num_features), np.float32),
       np.zeros((room, num_outputs), np.float32),
       np.zeros((room, num_outputs), bool),
       np.zeros(room),
     )
 
-  def add(self, rows: Rows, generator: np.random.Generator) -> None:
-    """Adds rows; which old ones they replace is drawn."""
+  def add(self, rows: Rows, capacity: int, generator: np.random.Generator) -> None:
+    """Adds rows; which old ones they replace once there are `capacity` is drawn."""
     count = len(rows.weights)
-    self._reserve(self.seen + count)
+    self._reserve(min(self.seen + count, capacity), capacity)
     places = np.arange(self.seen, self.seen + count)
-    late = places >= self._capacity
+    late = places >= capacity
     # The n-th row that is ever added stays with a chance of capacity / n.
     places[late] = (generator.random(late.sum()) * (places[late] + 1)).astype(np.int64)
-    kept = np.flatnonzero(places < self._capacity)
-    for array, new in zip(self._rows, rows, strict=True):
-      array[places[kept]] = new[kept]
+    kept = np.flatnonzero(places < capacity)
+    for name, new in zip(_ARRAYS, rows, strict=True):
+      getattr(self, name)[places[kept]] = new[kept]
     self.seen += count
 
   def rows(self) -> Rows:
     """Returns what is kept; rows that are still free weigh nothing, so that shapes seldom change."""
-    return self._rows
+    return Rows(self.features, self.targets, self.mask, self.weights)
 
   def clear(self) -> None:
     """Forgets everything."""
     self.seen = 0
-    self._rows.weights[:] = 0.0
+    self.weights[:] = 0.0
 
-  def state(self) -> dict[str, Array]:
-    """Returns a copy of all that it is, by name."""
-    rows = {name: array.copy() for name, array in self._rows._asdict().items()}
-    return {"seen": np.array([self.seen])} | rows
-
-  def check(self, state: Mapping[str, Array]) -> None:
-    """Checks what is to be taken over, arrays of the right types and of the right shapes but for their lengths.
-
-    Raises:
-      ValueError: it is of no reservoir like this one.
-    """
-    require(len(state["seen"]) == 1, "there is one number of rows seen")
-    seen, room = int(state["seen"][0]), len(state["weights"])
-    require(all(len(state[name]) == room for name in Rows._fields), "rows are whole")
-    require(min(seen, self._capacity) <= room <= self._capacity, "rows fit")
-    for name in ("features", "targets", "weights"):
-      require(np.isfinite(state[name]), f"{name} are finite")
-    require(state["weights"] >= 0, "weights are not negative")
-    require(seen >= 0, "the number of rows seen is not negative")
-
-  def take_over(self, state: Mapping[str, Array]) -> None:
-    """Becomes what `state` has returned."""
-    self.seen = int(state["seen"][0])
-    self._rows = Rows(**{name: state[name].copy() for name in Rows._fields})
-
-  def _reserve(self, count: int) -> None:
-    room = len(self._rows.weights)
-    wanted = room
-    while wanted < min(count, self._capacity):
-      wanted = min(2 * wanted, self._capacity)
-    if wanted > room:
-      self._rows = Rows(*(_longer(array, wanted) for array in self._rows))
+  def _reserve(self, count: int, capacity: int) -> None:
+    room = len(self.weights)
+    while room < count:
+      room = min(2 * room, capacity)
+    for name in _ARRAYS:
+      old = getattr(self, name)
+      if room > len(old):
+        setattr(self, name, np.zeros((room, *old.shape[1:]), old.dtype))
+        getattr(self, name)[: len(old)] = old
 
 
-def _longer(array: Array, length: int) -> Array:
-  result = np.zeros((length, *array.shape[1:]), array.dtype)
-  result[: len(array)] = array
-  return result
+def check_reservoir(state: Mapping[str, Any], capacity: int) -> None:
+  """Checks the fields of a reservoir, of the right types and of the right shapes but for their lengths.
+
+  Raises:
+    ValueError: no rows that were added lead to it.
+  """
+  room = len(state["weights"])
+  require(all(len(state[name]) == room for name in _ARRAYS), "rows are whole")
+  require(0 <= min(state["seen"], capacity) <= room <= capacity, "rows fit")
+  require(all(np.isfinite(state[name]).all() for name in _ARRAYS), "rows are finite")
+  require(state["weights"] >= 0, "weights are not negative")

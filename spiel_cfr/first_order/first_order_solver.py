@@ -19,6 +19,9 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms
 
+# Of sums of values, as a fraction of the range of payoffs.
+_ROUNDING = 1e-13
+
 
 @dataclasses.dataclass(kw_only=True)
 class FirstOrderState:
@@ -64,7 +67,6 @@ class FirstOrderSolver(Solver, Generic[S]):
   hands out as its average is its last iterate, unless its state has an average.
 
   Attributes:
-    compiled_game: the game as arrays.
     coupling: a bound on the spectral norm of the payoffs, as `Payoff.sensitivity` has it: by how much the Euclidean
       norm of any player's gradient changes when each other's sequence form moves by 1.
   """
@@ -90,6 +92,22 @@ class FirstOrderSolver(Solver, Generic[S]):
     bounds = [compiled.payoff.sensitivity(compiled.treeplexes, player) for player in self._players]
     # Where nobody's strategy matters to anybody, any number will do.
     self.coupling = max(*bounds) or 1.0
+
+  def _require_saddle_point(self) -> None:
+    """Notes what the players' returns sum to, and how far sums of values may be from that by rounding.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+    """
+    compiled = self.compiled_game
+    if compiled.constant_sum is None or not compiled.is_two_player_constant_sum:
+      raise errors.UnsupportedGameError(
+        f"{type(self).__name__} finds saddle points, which only constant-sum games of two players have; "
+        f"{compiled.game_string} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
+        "OptimisticMirrorDescentSolver."
+      )
+    self._total = compiled.constant_sum
+    self._rounding = _ROUNDING * (compiled.payoff_range[1] - compiled.payoff_range[0])
 
   @abc.abstractmethod
   def _first_state(self) -> S:

@@ -1,15 +1,16 @@
 """Monte Carlo CFR: samplers on one traversal, for compiled games and for games too large to compile."""
 
-from spiel_cfr.mccfr.engines.state_engine import ImperfectRecallWarning
 from spiel_cfr.mccfr.mccfr_solvers import (
   AverageStrategySamplingSolver,
   ChanceSamplingSolver,
   ExternalSamplingSolver,
   OutcomeSamplingSolver,
 )
-from spiel_cfr.mccfr.sampling_rules import AverageType
+from spiel_cfr.mccfr.monte_carlo_solver import MonteCarloSolver
+from spiel_cfr.mccfr.sampled_policy import Snapshot
+from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
-from spiel_cfr.mccfr.tracker import Tracker
+from spiel_cfr.mccfr.state_engine import ImperfectRecallWarning
 
 __all__ = [
   "AverageStrategySamplingSolver",
@@ -17,7 +18,10 @@ __all__ = [
   "ChanceSamplingSolver",
   "ExternalSamplingSolver",
   "ImperfectRecallWarning",
+  "MonteCarloSolver",
   "OutcomeSamplingSolver",
+  "Rule",
+  "Sampler",
   "SamplingSolver",
-  "Tracker",
+  "Snapshot",
 ]

@@ -4,6 +4,7 @@ Unlike in sequence form, the actions of an infoset stand side by side: a sample 
 i of the arrays is the empty sequence of player i; the actions of the infosets follow.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from spiel_cfr._numba.arrays import (
   INDICES,
   Float64s,
   Uint32s,
+  Uint64s,
   require,
   tuple_type,
 )
@@ -55,17 +57,34 @@ class Entries(NamedTuple):
 # What sums of probabilities may differ from 1 by.
 _TOLERANCE = 1e-6
 _MOST_LOGARITHM = 300.0
-_MOST_ITERATIONS = 1 << 53
 _OVER_INFOSETS = ("first", "num_actions", "parent")
 ENTRIES = tuple_type(
-  Entries,
-  *[INDICES] * 3,
-  *[FLOATS] * 4,
-  INDICES,
-  FLOATS,
-  FLOAT_TABLE,
-  FLOAT_TABLE,
+  Entries, *[INDICES] * 3, *[FLOATS] * 4, INDICES, FLOATS, FLOAT_TABLE, FLOAT_TABLE
 )
+
+
+@dataclasses.dataclass
+class SamplingState:
+  """All that changes from one iteration to the next. On the state engine, the last five are empty: its table has them.
+
+  Attributes:
+    counters: see `random_draws.new_counters`.
+    logarithms: the iteration up to which these go, and the sums of the logarithms of all discounts of positive and of
+      negative regrets, shape (3,).
+    regret: see `Entries`, as the others.
+    strategy: shape (sequences,).
+    cumulative: shape (sequences,).
+    caught_up: shape (2, sequences).
+    baseline: shape (players, sequences).
+  """
+
+  counters: Uint64s
+  logarithms: Float64s
+  regret: Float64s
+  strategy: Float64s
+  cumulative: Float64s
+  caught_up: Float64s
+  baseline: Float64s
 
 
 class Table:
@@ -101,6 +120,18 @@ class Table:
     """Memory of the arrays."""
     return sum(array.nbytes for array in self.entries)
 
+  def state(self, counters: Uint64s, is_whole: bool) -> SamplingState:
+    """Returns the state of a solver before its first iteration, with the arrays of a table that `is_whole`."""
+    entries, shown = self.entries, slice(None if is_whole else 0)
+    lines = (entries.regret, entries.strategy, entries.cumulative)
+    tables = entries.caught_up, entries.baseline
+    return SamplingState(
+      counters,
+      np.zeros(3),
+      *(line[shown] for line in lines),
+      *(table[:, shown] for table in tables),
+    )
+
   def reserve(self, num_infosets: int, num_sequences: int) -> None:
     """Makes room for this many infosets and sequences in all; doubles what has become too short."""
     entries = self.entries
@@ -116,29 +147,28 @@ class Table:
     self.entries = entries._replace(**grown)
 
   def check(self, state: Mapping[str, Any]) -> None:
-    """Checks what is to replace a solver's arrays, of the same shapes and types.
-
-    Args:
-      state: what `SamplingSolver.state_dict` returns.
+    """Checks what `SamplingSolver.state_dict` returns before it replaces the arrays, of the same shapes and types.
 
     Raises:
       ValueError: it is nothing that samples lead to.
     """
-    done, logarithms = int(state["_counters"][ITERATIONS]), state["_logarithms"]
-    require(done <= _MOST_ITERATIONS, "the iteration is possible")
+    done, logarithms = int(state["counters"][ITERATIONS]), state["logarithms"]
     require(logarithms[0] == done and np.isfinite(logarithms).all(), "discounts are up to date")
-    strategy, caught_up = state["_strategy"], state["_caught_up"]
-    for name in ("_regret", "_cumulative", "_baseline", "_caught_up"):
+    for name in ("regret", "cumulative", "baseline", "caught_up"):
       require(np.isfinite(state[name]), f"{name} is finite")
-    require(state["_cumulative"] >= 0, "averages are not negative")
+    self.check_averages(state["strategy"], state["cumulative"])
+    # What has not been caught up with is a product of discounts, which must be a number.
+    idle = logarithms[1:, None] - state["caught_up"]
+    require(idle <= _MOST_LOGARITHM, "sums of logarithms are possible")
+
+  def check_averages(self, strategy: Float64s, cumulative: Float64s) -> None:
+    """Raises ValueError where strategies are no distributions, or sums of them are negative."""
+    require(cumulative >= 0, "averages are not negative")
     require((strategy >= 0) & (strategy <= 1 + _TOLERANCE), "probabilities are between 0 and 1")
     first = self.entries.first[: self.num_infosets]
     if len(first):
       sums = np.add.reduceat(strategy[: self.num_sequences], first)
       require(np.abs(sums - 1) <= _TOLERANCE, "probabilities sum to 1")
-    # What has not been caught up with is a product of discounts, which must be a number.
-    idle = logarithms[1:, None] - caught_up
-    require(idle <= _MOST_LOGARITHM, "sums of logarithms are possible")
 
   def add(self, num_actions: int, parent: int) -> int:
     """Adds an infoset, which plays the uniform strategy, below a sequence of its owner; returns its number."""

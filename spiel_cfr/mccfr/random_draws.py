@@ -14,11 +14,10 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import COUNTS, FLOATS, Float64s, Uint64s
 from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._util import arguments
-from spiel_cfr.mccfr.sampling_rules import Rule
+from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 
 # Entries of a solver's counters: the key and the position of its random numbers, iterations done, nodes visited.
 KEY, POSITION, ITERATIONS, VISITED = range(4)
-NUM_COUNTERS = 4
 # As long as NumPy's generators take notice of.
 _MOST_SEED = (1 << 128) - 1
 _ONE: Any = np.uint64(1)
@@ -30,8 +29,13 @@ _TO_53_BITS, _FROM_53_BITS = np.uint64(11), 2.0**-53
 _BY_STRATEGY, _BY_EXPLORING_STRATEGY = int(Rule.BY_STRATEGY), int(Rule.BY_EXPLORING_STRATEGY)
 
 
-def new_counters(seed: int | np.random.Generator | None) -> Uint64s:
-  """Returns the counters of a solver at its beginning: a key for random numbers, and zeros.
+def new_counters(key: int) -> Uint64s:
+  """Returns the counters of a solver at its beginning: the key of its random numbers, and zeros."""
+  return np.array([key, 0, 0, 0], np.uint64)
+
+
+def new_key(seed: int | np.random.Generator | None) -> int:
+  """Returns a key for random numbers.
 
   Args:
     seed: of the key, or a generator to draw it from; None draws it from NumPy's global state.
@@ -39,11 +43,9 @@ def new_counters(seed: int | np.random.Generator | None) -> Uint64s:
   Raises:
     ArgumentError: the seed is neither a number that is not negative nor a generator.
   """
-  counters = np.zeros(NUM_COUNTERS, np.uint64)
   if seed is None:
     # OpenSpiel's solvers draw from there, and who seeds it expects that to decide.
-    counters[KEY] = np.random.randint(1 << 64, dtype=np.uint64)  # noqa: NPY002
-    return counters
+    return int(np.random.randint(1 << 64, dtype=np.uint64))  # noqa: NPY002
   if not isinstance(seed, np.random.Generator):
     try:
       seed = np.random.default_rng(arguments.integer(seed, "seed", 0, _MOST_SEED))
@@ -52,8 +54,7 @@ def new_counters(seed: int | np.random.Generator | None) -> Uint64s:
         "seed must be an integer that is not negative, a numpy.random.Generator or None, not "
         f"{arguments.shortened(seed)}."
       ) from error
-  counters[KEY] = seed.integers(1 << 64, dtype=np.uint64)
-  return counters
+  return int(seed.integers(1 << 64, dtype=np.uint64))
 
 
 @inlined
@@ -89,22 +90,22 @@ def pick(probabilities: Sequence[float], begin: int, count: int, uniform: float)
 
 def explore(
   rule: int,
+  sampler: Sampler,
   strategy: Sequence[float],
   cumulative: Float64s,
   first: int,
   actions: int,
-  parameters: Sequence[float],
   probabilities: MutableSequence[float],
 ) -> bool:
   """Applies a `Rule` other than `EVERY_ACTION` to an infoset.
 
   Args:
     rule: which one.
+    sampler: has its parameters.
     strategy: the current strategy at the infoset, `actions` numbers from `first` on.
     cumulative: likewise, the weighted sums of its strategies.
     first: see there.
     actions: see there.
-    parameters: of the rule.
     probabilities: filled, from 0 on, with the probability that an action is explored.
 
   Returns:
@@ -114,12 +115,12 @@ def explore(
     for action in range(actions):
       probabilities[action] = strategy[first + action]
     return False
-  epsilon = parameters[0]
+  epsilon = sampler.epsilon
   if rule == _BY_EXPLORING_STRATEGY:
     for action in range(actions):
       probabilities[action] = epsilon / actions + (1.0 - epsilon) * strategy[first + action]
     return False
-  beta, tau = parameters[1], parameters[2]
+  beta, tau = sampler.beta, sampler.tau
   total = beta
   for action in range(actions):
     total += cumulative[first + action]

@@ -1,11 +1,11 @@
-"""What a sampler does at a node: which actions a traversal explores, and what a visit weighs in averages.
+"""What a Monte Carlo solver samples: which actions a traversal explores, and what a visit weighs in averages."""
 
-A sampler is one rule for the player whose regrets a traversal estimates and one for the other players. Chance is always
-sampled by its own probabilities.
-"""
-
-import dataclasses
 import enum
+from typing import NamedTuple
+
+from numba import types
+
+from spiel_cfr._numba.arrays import tuple_type
 
 
 class AverageType(enum.Enum):
@@ -42,18 +42,38 @@ class Rule(enum.IntEnum):
   BY_AVERAGE = 3
 
 
-@dataclasses.dataclass(frozen=True)
-class Sampler:
-  """What a Monte Carlo solver samples.
+class Sampler(NamedTuple):
+  """What a Monte Carlo solver does, whatever the game and the minimizer; chance is sampled by its own probabilities.
 
   Attributes:
     own: the rule for the player whose regrets a traversal estimates.
     others: the rule for the other players.
-    parameters: of the rules: epsilon, beta, tau, as far as they use them.
+    epsilon: of the rules, as far as they use it.
+    beta: likewise.
+    tau: likewise.
     repeats_draws: whether the traversals of all players in an iteration draw the same random numbers.
+    average_type: how visits are weighted, the value of an `AverageType`.
+    averages_own: whether a traversal averages the strategies of its own player, or of the next one.
+    baseline_rate: how far a baseline moves to a new value, 0 for none.
   """
 
-  own: Rule
-  others: Rule
-  parameters: tuple[float, ...] = ()
+  own: int
+  others: int
+  epsilon: float = 0.0
+  beta: float = 0.0
+  tau: float = 0.0
   repeats_draws: bool = False
+  average_type: int = AverageType.SIMPLE.value
+  averages_own: bool = False
+  baseline_rate: float = 0.0
+
+
+SAMPLER = tuple_type(
+  Sampler,
+  *[types.int64] * 2,
+  *[types.float64] * 3,
+  types.boolean,
+  types.int64,
+  types.boolean,
+  types.float64,
+)

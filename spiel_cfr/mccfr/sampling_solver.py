@@ -1,76 +1,67 @@
-"""What all Monte Carlo solvers are: a sampler and a way to average, on one of two engines.
+"""Monte Carlo CFR: a sampler, a way to average, a regret minimizer, on compiled games or OpenSpiel's states.
 
 Every iteration makes one traversal per player, and players update in turn.
 """
 
 import copy
-import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.iteration_schedule import check_weights
-from spiel_cfr.cfr.legacy import LegacySolver
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.loading import load_game
-from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
-from spiel_cfr.mccfr.engines.compiled_engine import compile_engine
-from spiel_cfr.mccfr.engines.engine import Engine, Scheme
-from spiel_cfr.mccfr.engines.state_engine import StateEngine
-from spiel_cfr.mccfr.iterations import Iterations
-from spiel_cfr.mccfr.options import EngineName
-from spiel_cfr.mccfr.random_draws import ITERATIONS, KEY, VISITED, new_counters
-from spiel_cfr.mccfr.sampled_policy import SampledPolicy, normalized
-from spiel_cfr.mccfr.snapshot import Snapshot
+from spiel_cfr.mccfr.infoset_table import SamplingState
+from spiel_cfr.mccfr.monte_carlo_solver import DEFAULT_MAX_NODES, EngineName, MonteCarloSolver
+from spiel_cfr.mccfr.random_draws import ITERATIONS, new_counters
+from spiel_cfr.mccfr.sampled_policy import (
+  Engine,
+  SampledPolicy,
+  Snapshot,
+  sampled_dict,
+  sampled_form,
+  snapshot,
+)
+from spiel_cfr.mccfr.sampling_rules import Sampler
+from spiel_cfr.mccfr.state_engine import StateEngine
 from spiel_cfr.mccfr.updates import Batch
-from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies import open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import TIE, RegretMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule, evaluated
 
-DEFAULT_MAX_NODES = 500_000
 DEFAULT_MAX_INFOSETS = 2_000_000
 # Stands for the logarithm of 0; its exponential is 0.
 _LEAST_LOGARITHM = -1000.0
 
 
-class SamplingSolver(LegacySolver):
-  """A Monte Carlo solver: a sampler, a way to average, a regret minimizer.
+class _Run(NamedTuple):
+  state: SamplingState
+  engine: Engine
+  slices: Slices
 
-  It is used as OpenSpiel's are, with `solver.iteration()` or, faster, `solver.run(1000)`; and as all solvers here are,
-  where `solver.iteration` is the number of iterations done. Runs and traces need a compiled game, checkpoints the
-  compiled engine.
+
+class SamplingSolver(MonteCarloSolver):
+  """Monte Carlo CFR with any sampler; checkpoints need the compiled engine.
 
   Attributes:
-    engine: "compiled" or "states".
     minimizer: what every infoset does.
   """
 
-  state_names: ClassVar[tuple[str, ...]] = (
-    "_counters",
-    "_logarithms",
-    "_regret",
-    "_strategy",
-    "_cumulative",
-    "_caught_up",
-    "_baseline",
-  )
+  _runtime: _Run
 
   def __init__(
     self,
     game: AnyGame,
-    scheme: Scheme,
+    sampler: Sampler,
     *,
     seed: int | np.random.Generator | None = None,
     minimizer: RegretMinimizer | None = None,
@@ -83,7 +74,7 @@ class SamplingSolver(LegacySolver):
 
     Args:
       game: a game, its string, or a compiled game of any form, which is sampled as it was compiled.
-      scheme: what to sample and how to average.
+      sampler: what to sample and how to average.
       seed: of all random numbers, or a generator to draw one from. The same seed gives the same policy on any machine.
         Without one, it is drawn from NumPy's global state, so that `np.random.seed` decides as it does in OpenSpiel.
       minimizer: regret matching if None, or regret matching+ or discounted regret matching.
@@ -101,10 +92,7 @@ class SamplingSolver(LegacySolver):
         was read from a file.
       ArgumentError: an argument makes no sense.
     """
-    if engine is not None:
-      arguments.one_of(engine, "engine", get_args(EngineName), " or None")
-    arguments.positive_integer(max_infosets, "max_infosets")
-    max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+    self._max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
     self._weights = (
       average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
     )
@@ -115,126 +103,59 @@ class SamplingSolver(LegacySolver):
         "predictions, that keeps negative regrets or forgets them."
       )
     self.minimizer = chosen
-    self._first_counters = new_counters(seed)
-    self._compiled = game if isinstance(game, CompiledGame) else None
-    self._engine: Engine
-    compiled_engine, required = None, engine == "compiled"
-    if engine != "states":
-      compiled_engine = compile_engine(game, scheme, self._first_counters, max_nodes, required)
-    if compiled_engine is None:
-      self.engine: EngineName = "states"
-      view = self._compiled.view if self._compiled else GameView(load_game(game))
-      self._engine = self._state_engine(view, scheme, max_infosets)
+    super().__init__(game, sampler, seed, engine, max_nodes)
+    self.reset()
+
+  def reset(self) -> None:
+    counters = new_counters(self._key)
+    engine: Engine
+    if self._compiled_engine is not None:
+      engine = self._compiled_engine.begun(counters)
     else:
-      self.engine = "compiled"
-      self._compiled, self._engine = compiled_engine.compiled_game, compiled_engine
-    bounds = self.game.min_utility(), self.game.max_utility()
-    check_payoffs(str(self.game), self._compiled.payoff_range if self._compiled else bounds)
-    self._tie = TIE * (bounds[1] - bounds[0])
-    self._start()
+      engine = StateEngine(self.view, self._sampler, counters, self._max_infosets)
+    state = engine.table.state(counters, self.engine == "compiled")
+    self._runtime = _Run(state, engine, Slices())
 
-  def _state_engine(self, view: GameView, scheme: Scheme, max_infosets: int) -> Engine:
-    """Returns what samples games that are not compiled."""
-    return StateEngine(view, scheme, self._first_counters, max_infosets)
+  @property
+  def state(self) -> SamplingState:
+    return self._runtime.state
 
-  def _start(self) -> None:
-    self._slices = Slices()
-    self._counters = self._first_counters.copy()
-    # The sums of the logarithms of all discounts, and the iteration up to which they go.
-    self._logarithms = np.zeros(3)
-    self._engine = self._engine.fresh(self._counters)
-    if self.engine == "compiled":
-      entries = self._engine.table.entries
-      self._regret, self._strategy = entries.regret, entries.strategy
-      self._cumulative = entries.cumulative
-      self._caught_up, self._baseline = entries.caught_up, entries.baseline
-
-  def _loaded(self) -> None:
-    """Makes a solver that is restarted draw what the loaded one has drawn."""
-    # A copy, since pickled arrays may be read-only, and copies of a solver have the same ones.
-    self._first_counters = self._first_counters.copy()
-    self._first_counters[KEY] = self._counters[KEY]
-
-  def __repr__(self) -> str:
-    """Returns one line: class, game, engine, iterations done."""
-    game = self.game if self._compiled is None else self._compiled
-    return (
-      f"<{type(self).__name__} of {game}, engine {self.engine}, iteration {int(self.iteration):,}>"
-    )
-
-  def __copy__(self) -> Self:
-    """Returns a solver that goes on by itself from where this one is."""
-    if self.engine == "compiled":
-      return super().__copy__()
-    result = self.restarted()
-    # Together, because the engine counts in the solver's counters.
-    parts = copy.deepcopy((self._counters, self._logarithms, self._engine))
-    result._counters, result._logarithms, result._engine = parts
-    return result
+  @property
+  def _engine(self) -> Engine:
+    return self._runtime.engine
 
   def __getstate__(self) -> dict[str, Any]:
-    """Returns what is pickled."""
+    """Returns what is pickled; on the state engine, the engine with all the infosets that it has met."""
     if self.engine == "compiled":
       return super().__getstate__()
-    return {name: value for name, value in self.__dict__.items() if name != "_policies"}
+    return self.configuration() | {"_runtime": copy.deepcopy(self._runtime)}
 
-  @property
-  def compiled_game(self) -> CompiledGame:
-    """The game as arrays.
+  def __setstate__(self, attributes: dict[str, Any]) -> None:
+    """Takes over what `__getstate__` has returned."""
+    if "_runtime" in attributes:
+      self.__dict__.update(attributes)
+    else:
+      super().__setstate__(attributes)
+
+  def state_dict(self) -> dict[str, Any]:
+    """Returns a copy of the state, by name.
 
     Raises:
-      UnsupportedGameError: the solver works on states, and was not given a compiled game.
+      UnsupportedGameError: the solver works on states.
     """
-    if self._compiled is None:
+    if self.engine == "states":
       raise errors.UnsupportedGameError(
-        "The solver works on states, and this needs a compiled game: give it what compile_game "
-        "returns, with a large enough max_nodes, if there is the time and the memory."
+        "The solver works on states and adds infosets as it meets them, which checkpoints can't "
+        'hold: make it with engine="compiled".'
       )
-    return self._compiled
+    # Brings the sums of logarithms up to the iterations done, however those were divided into runs.
+    self._next_batch(0)
+    return super().state_dict()
 
-  @compiled_game.setter
-  def compiled_game(self, game: CompiledGame) -> None:
-    raise AttributeError("A solver keeps its game.")
-
-  @property
-  def game(self) -> pyspiel.Game:
-    """The game, sequential, without an action filter."""
-    return self._engine.view.game
-
-  @property
-  def iteration(self) -> Iterations:
-    """How many iterations have been done; `iteration()` does one more."""
-    done = Iterations(self._counters[ITERATIONS])
-    done.one_more = functools.partial(self._advance, 1)
-    return done
-
-  @iteration.setter
-  def iteration(self, number: int) -> None:
-    raise AttributeError("What was sampled depends on all iterations: none can be left out.")
-
-  @property
-  def nodes_touched(self) -> int:
-    """How many nodes, chance and terminal ones included, the traversals have visited."""
-    return int(self._counters[VISITED])
-
-  def prepare(self) -> None:
-    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
-    self._advance(0)
-
-  def run(self, iterations: int) -> None:
-    """Does many iterations: the same numbers as single ones.
-
-    Ctrl-C raises KeyboardInterrupt; the solver can go on from there, on the state engine with baselines that may have
-    moved already.
-
-    Raises:
-      ArgumentError: `iterations` is not a positive integer.
-      GameTooLargeError: the state engine has met more infosets than it may remember.
-      ConcurrentUseError: it runs already, in another thread.
-      NotFiniteError: the weights of the average would leave the range of floating-point numbers.
-    """
-    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
-      self._advance(count)
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    require(state["counters"][ITERATIONS] <= MOST_ITERATIONS, "the iteration is possible")
+    self._engine.table.check(state)
 
   @exclusive
   def _advance(self, count: int) -> None:
@@ -242,14 +163,14 @@ class SamplingSolver(LegacySolver):
 
   def _next_batch(self, count: int) -> Batch:
     """Returns what the engine has to know of the next iterations."""
-    done = int(self._counters[ITERATIONS])
-    known = int(self._logarithms[0])
+    sums = self.state.logarithms
+    done, known = int(self.state.counters[ITERATIONS]), int(sums[0])
     iterations = np.arange(known + 1, done + count + 1)
     with np.errstate(divide="ignore"):
       logarithms = np.log(self.minimizer.discounts(iterations))  # type: ignore[arg-type]
     logarithms = np.maximum(logarithms, _LEAST_LOGARITHM)
-    logarithms = np.cumsum(np.vstack([self._logarithms[1:], logarithms]), axis=0)[done - known :]
-    self._logarithms[:] = done, *logarithms[0]
+    logarithms = np.cumsum(np.vstack([sums[1:], logarithms]), axis=0)[done - known :]
+    sums[:] = done, *logarithms[0]
     weights = evaluated(self._weights, iterations[done - known :])
     check_weights(weights, count, float(self._engine.table.entries.cumulative[0]))
     return Batch(
@@ -270,98 +191,40 @@ class SamplingSolver(LegacySolver):
     """Memory of what is kept of the infosets, their names not counted."""
     return self._engine.table.num_bytes
 
-  def state_dict(self) -> dict[str, Any]:
-    """Returns a copy of all that changes from one iteration to the next, by name.
-
-    Raises:
-      UnsupportedGameError: the solver works on states.
-    """
-    if self.engine == "states":
-      raise errors.UnsupportedGameError(
-        "The solver works on states and adds infosets as it meets them, which checkpoints can't "
-        'hold: make it with engine="compiled".'
-      )
-    # Brings the sums of logarithms up to the iterations done, however those were divided into runs.
-    self._next_batch(0)
-    return super().state_dict()
-
-  def _check_state(self, state: Mapping[str, Any]) -> None:
-    super()._check_state(state)
-    self._engine.table.check(state)
-
   def average_policy(self, unreached: Unreached = "uniform") -> open_spiel_policy.Policy:
     """Returns the average policy, uniform where the samples have never been; as in OpenSpiel, it moves with the solver.
 
     It can be called on any state where a player is to move; `to_tabular()`, on states, walks the whole game.
     `copy.copy` keeps it as it is.
     """
+    if self.engine == "states" and unreached == "uniform":
+      return SampledPolicy(self.view, self._runtime.engine, "cumulative")
     if unreached != "uniform":
       return super().average_policy(unreached)
-    if self.engine == "states":
-      return SampledPolicy(self._engine.view, self._engine, "cumulative")
     return self._hand_out("average", self.average_probabilities, self._version)
 
   def current_policy(self) -> open_spiel_policy.Policy:
-    """Returns the current policy, which need not converge; it moves with the solver, as the average does."""
     if self.engine == "states":
-      return SampledPolicy(self._engine.view, self._engine, "strategy")
+      return SampledPolicy(self.view, self._runtime.engine, "strategy")
     return super().current_policy()
 
   def average_probabilities(self) -> Float64s:
-    """Returns the average policy of a compiled game in behavioural form, shape (sequences,).
-
-    Raises:
-      UnsupportedGameError: the solver works on states, and was not given a compiled game.
-    """
-    return self._behavioral_form(self._engine.table.entries.cumulative)
+    return sampled_form(self.compiled_game, self._engine, "cumulative")
 
   def current_probabilities(self) -> Float64s:
-    """Returns the current policy of a compiled game in behavioural form, shape (sequences,).
-
-    Raises:
-      UnsupportedGameError: the solver works on states, and was not given a compiled game.
-    """
-    return self._behavioral_form(self._engine.table.entries.strategy)
-
-  def _behavioral_form(self, sums: Float64s) -> Float64s:
-    compiled = self.compiled_game
-    return forms.behavioral_form(compiled, compiled.from_actions(self._in_order(sums)))
-
-  def _in_order(self, sums: Float64s) -> Float64s:
-    """Returns the entries of the actions of a compiled game, in order of discovery; 0 where nothing has been met."""
-    compiled, first = self.compiled_game, self._engine.table.entries.first
-    if self.engine == "compiled":
-      return sums[compiled.num_players + compiled.shared_entries]
-    result, begin = np.zeros(len(compiled.all_action_sequences)), 0
-    for infostates, num_actions, met in zip(
-      compiled.infostates, compiled.num_actions, self._engine.infostates, strict=True
-    ):
-      for infostate, count in zip(infostates, num_actions.tolist(), strict=True):
-        infoset = met.get(infostate)
-        if infoset is not None:
-          result[begin : begin + count] = sums[first[infoset] :][:count]
-        begin += count
-    return result
+    return sampled_form(self.compiled_game, self._engine, "strategy")
 
   def average_policy_dict(self) -> open_spiel.PolicyDict:
     """Returns the average policy as infostate -> action -> probability, on the state engine where it has been."""
-    return self._policy_dict(self._engine.table.entries.cumulative)
+    if self.engine == "compiled":
+      return super().average_policy_dict()
+    return sampled_dict(self._engine, "cumulative")
 
   def current_policy_dict(self) -> open_spiel.PolicyDict:
     """Returns the current policy as infostate -> action -> probability, on the state engine where it has been."""
-    return self._policy_dict(self._engine.table.entries.strategy)
-
-  def _policy_dict(self, sums: Float64s) -> open_spiel.PolicyDict:
     if self.engine == "compiled":
-      return open_spiel.to_dict(self.compiled_game, self._behavioral_form(sums))
-    result: open_spiel.PolicyDict = {}
-    for player, infostates in enumerate(self._engine.infostates):
-      for infostate, infoset in infostates.items():
-        actions = self._engine.legal_actions(player, infostate)
-        first = self._engine.table.entries.first.item(infoset)
-        probabilities = normalized(sums[first : first + len(actions)]).tolist()
-        result[infostate] = dict(zip(actions, probabilities, strict=True))
-    return result
+      return super().current_policy_dict()
+    return sampled_dict(self._engine, "strategy")
 
   def infostates(self) -> list[list[str]]:
     """Returns the information state strings of each player, on the state engine those met."""
@@ -373,24 +236,6 @@ class SamplingSolver(LegacySolver):
     Raises:
       ArgumentError: there is no such infoset, or it has not been met.
     """
-    player = arguments.integer(player, "player", 0, self.game.num_players() - 1)
-    infoset = self._engine.infostates[player].get(infostate)
-    if infoset is None:
-      raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
-    entries = self._engine.table.entries
-    actions = list(self._engine.legal_actions(player, infostate))
-    first = entries.first.item(infoset)
-    here = slice(first, first + len(actions))
+    # Brings the sums of logarithms up to the iterations done.
     self._next_batch(0)
-    idle = np.exp(self._logarithms[1:] - entries.caught_up[:, first])
-    regret = entries.regret[here]
-    return Snapshot(
-      int(self.iteration),
-      self.nodes_touched,
-      player,
-      infostate,
-      actions,
-      entries.strategy[here].tolist(),
-      normalized(entries.cumulative[here]).tolist(),
-      (regret * np.where(regret > 0, *idle)).tolist(),
-    )
+    return snapshot(self._engine, self.state.logarithms[1:], player, infostate)

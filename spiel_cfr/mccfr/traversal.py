@@ -19,11 +19,9 @@ import numpy as np
 from numba import types
 
 from spiel_cfr._numba.arrays import (
-  COUNT,
   COUNT_TABLE,
   COUNTS,
   FLOAT_TABLE,
-  FLOATS,
   INDICES,
   Float64s,
   Uint32s,
@@ -51,7 +49,7 @@ from spiel_cfr.mccfr.random_draws import (
   compiled_pick,
   next_uniform,
 )
-from spiel_cfr.mccfr.sampling_rules import AverageType, Rule
+from spiel_cfr.mccfr.sampling_rules import SAMPLER, AverageType, Rule, Sampler
 from spiel_cfr.mccfr.updates import BATCH, Batch, average_all_inlined, match_regrets
 
 _ZERO: Any = np.uint64(0)
@@ -59,10 +57,7 @@ _ONE: Any = np.uint64(1)
 _CHANCE, _TERMINAL = np.uint64(CHANCE), np.uint64(TERMINAL)
 # Compiled code knows integers of a fixed size only.
 _EVERY_ACTION, _BY_STRATEGY = int(Rule.EVERY_ACTION), int(Rule.BY_STRATEGY)
-_SIMPLE, _FULL, _IMPORTANCE = (
-  np.uint64(average.value)
-  for average in (AverageType.SIMPLE, AverageType.FULL, AverageType.IMPORTANCE)
-)
+_FULL, _IMPORTANCE = AverageType.FULL.value, AverageType.IMPORTANCE.value
 
 
 class Workspace(NamedTuple):
@@ -88,39 +83,26 @@ WORKSPACE = tuple_type(Workspace, COUNT_TABLE, FLOAT_TABLE, FLOAT_TABLE, FLOAT_T
 
 
 @inlined
-def _traverse(
+def traverse(
   histories: Histories,
-  own: int,
-  others: int,
-  rule_parameters: Float64s,
+  sampler: Sampler,
   player: int,
-  averaged: int,
-  average_type: int,
   average_weight: float,
-  baseline_rate: float,
   counters: Uint64s,
   entries: Entries,
   workspace: Workspace,
 ) -> Any:
   """Runs one traversal for a player, and adds what it estimates to `Entries.increment`.
 
-  Args:
-    histories: the game.
-    own: see `rules.Sampler`.
-    others: likewise.
-    rule_parameters: likewise.
-    player: whose regrets are estimated.
-    averaged: whose strategies are averaged.
-    average_type: the value of an `AverageType`.
-    average_weight: what strategies weigh in the average.
-    baseline_rate: how far a baseline moves to a new value; 0 for no baselines.
-    counters: see `KEY` and the others.
-    entries: the table.
-    workspace: see `Workspace`.
+  Strategies weigh `average_weight` in the average; for the counters see `random_draws.new_counters`.
 
   Returns:
     How many infosets have been valued: the first of `Workspace.reached`.
   """
+  own, others, baseline_rate = sampler.own, sampler.others, sampler.baseline_rate
+  averaged = player
+  if not sampler.averages_own:
+    averaged = (player + _ONE) % np.uint64(histories.returns.shape[1])
   nodes, probabilities, returns = histories.nodes, histories.probabilities, histories.returns
   strategy, cumulative = entries.strategy, entries.cumulative
   increment, reach = entries.increment, entries.reach
@@ -128,7 +110,7 @@ def _traverse(
   frames, weights, reached = workspace.frames, workspace.weights, workspace.reached
   explored, values = workspace.explored, workspace.values
   learns = baseline_rate > 0.0
-  full, importance = average_type == _FULL, average_type == _IMPORTANCE
+  full, importance = sampler.average_type == _FULL, sampler.average_type == _IMPORTANCE
   visited = _ZERO
   num_reached = _ZERO
   node, depth, value, entering = _ZERO, _ZERO, 0.0, True
@@ -163,7 +145,7 @@ def _traverse(
       action, end, each = _ZERO, actions, True
       if rule != _EVERY_ACTION:
         each = compiled_explore(
-          rule, strategy, cumulative, begin, actions, rule_parameters, explored[depth]
+          rule, sampler, strategy, cumulative, begin, actions, explored[depth]
         )
         if not each:
           action = compiled_pick(explored[depth], _ZERO, actions, next_uniform(counters))
@@ -230,158 +212,26 @@ def _traverse(
   return num_reached
 
 
-@kernel(
-  types.void(
-    HISTORIES,
-    types.int64,
-    types.int64,
-    FLOATS,
-    types.boolean,
-    COUNT,
-    COUNT,
-    types.float64,
-    BATCH,
-    COUNTS,
-    ENTRIES,
-    WORKSPACE,
-  ),
-)
+@kernel(types.void(HISTORIES, SAMPLER, BATCH, COUNTS, ENTRIES, WORKSPACE))
 def sample_iterations(
   histories: Histories,
-  own: int,
-  others: int,
-  rule_parameters: Float64s,
-  repeats_draws: bool,
-  averaged_after: int,
-  average_type: int,
-  baseline_rate: float,
+  sampler: Sampler,
   batch: Batch,
   counters: Uint64s,
   entries: Entries,
   workspace: Workspace,
 ) -> None:
-  """Runs the iterations of a batch, one traversal per player each.
-
-  Args:
-    histories: the game.
-    own: see `rules.Sampler`.
-    others: likewise.
-    rule_parameters: likewise.
-    repeats_draws: likewise.
-    averaged_after: a traversal for player p averages strategies of player (p + averaged_after) mod players.
-    average_type: the value of an `AverageType`.
-    baseline_rate: how far a baseline moves to a new value; 0 for no baselines.
-    batch: see `Batch`.
-    counters: see `KEY` and the others.
-    entries: the table.
-    workspace: see `Workspace`.
-  """
+  """Runs the iterations of a batch, one traversal per player each; arguments as for `traverse`."""
   num_players = np.uint64(histories.returns.shape[1])
   histories, entries = borrowed(histories), borrowed(entries)
-  rule_parameters, workspace = borrowed(rule_parameters), borrowed(workspace)
-  counters = borrowed(counters)
+  workspace, counters = borrowed(workspace), borrowed(counters)
   for iteration in range(np.uint64(batch.weights.shape[0])):
-    start = counters[POSITION]
+    start, weight = counters[POSITION], batch.weights[iteration]
     for player in range(num_players):
-      if repeats_draws:
+      if sampler.repeats_draws:
         counters[POSITION] = start
-      num_reached = _traverse(
-        histories,
-        own,
-        others,
-        rule_parameters,
-        player,
-        (player + averaged_after) % num_players,
-        average_type,
-        batch.weights[iteration],
-        baseline_rate,
-        counters,
-        entries,
-        workspace,
-      )
-      match_regrets(workspace.reached, num_reached, batch, iteration, entries)
-    if average_type == _FULL:
-      num_infosets = np.uint64(entries.first.shape[0])
-      average_all_inlined(num_players, num_infosets, batch.weights[iteration], entries)
+      count = traverse(histories, sampler, player, weight, counters, entries, workspace)
+      match_regrets(workspace.reached, count, batch, iteration, entries)
+    if sampler.average_type == _FULL:
+      average_all_inlined(num_players, np.uint64(entries.first.shape[0]), weight, entries)
     counters[ITERATIONS] += _ONE
-
-
-@kernel(
-  types.void(
-    HISTORIES,
-    types.int64,
-    types.int64,
-    FLOATS,
-    COUNT,
-    COUNT,
-    COUNT,
-    types.float64,
-    types.float64,
-    COUNTS,
-    ENTRIES,
-    FLOATS,
-    WORKSPACE,
-  ),
-)
-def sample_advantages(
-  histories: Histories,
-  own: int,
-  others: int,
-  rule_parameters: Float64s,
-  player: int,
-  averaged_after: int,
-  num_traversals: int,
-  weight: float,
-  baseline_rate: float,
-  counters: Uint64s,
-  entries: Entries,
-  visits: Float64s,
-  workspace: Workspace,
-) -> None:
-  """Runs traversals for one player while all strategies stay, and sums what they estimate.
-
-  A sample is v(h, a) - v(h), without the weight that makes up for the player's own exploration. `Entries.regret` sums
-  samples, `Entries.cumulative` the strategies of the player that is averaged, wherever they are met.
-
-  Args:
-    histories: the game.
-    own: see `rules.Sampler`.
-    others: likewise.
-    rule_parameters: likewise.
-    player: whose advantages are estimated.
-    averaged_after: strategies of player (p + averaged_after) mod players are averaged.
-    num_traversals: how many.
-    weight: what a sample, and a strategy, weighs in the sums.
-    baseline_rate: how far a baseline moves to a new value; 0 for no baselines.
-    counters: see `KEY` and the others.
-    entries: the table.
-    visits: shape (sequences,), at action 0 of each infoset: the weights of its samples are added.
-    workspace: see `Workspace`.
-  """
-  averaged = (player + averaged_after) % np.uint64(histories.returns.shape[1])
-  histories, entries = borrowed(histories), borrowed(entries)
-  rule_parameters, workspace = borrowed(rule_parameters), borrowed(workspace)
-  counters = borrowed(counters)
-  for _ in range(num_traversals):
-    num_reached = _traverse(
-      histories,
-      own,
-      others,
-      rule_parameters,
-      player,
-      averaged,
-      _SIMPLE,
-      weight,
-      baseline_rate,
-      counters,
-      entries,
-      workspace,
-    )
-    for i in range(num_reached):
-      begin = np.uint64(workspace.reached[i])
-      end = begin + np.uint64(entries.touched[begin])
-      entries.touched[begin] = 0
-      visits[begin] += weight
-      for entry in range(begin, end):
-        entries.regret[entry] += weight / entries.reach[begin] * entries.increment[entry]
-        entries.increment[entry] = 0.0

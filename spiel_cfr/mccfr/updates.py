@@ -47,7 +47,7 @@ BATCH = tuple_type(Batch, FLOAT_TABLE, FLOATS, types.boolean, types.boolean, typ
 def match_regrets(
   reached: Uint32s, count: int, batch: Batch, iteration: int, entries: Entries
 ) -> None:
-  """Regret matching, with discounts, at the first `count` infosets that a traversal has reached; clears increments."""
+  """Adds what a traversal has estimated at the first `count` infosets of `reached`, and matches regrets there."""
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
   caught_up, logarithms, tie = entries.caught_up, batch.logarithms, batch.tie
   for i in range(count):
@@ -72,10 +72,7 @@ def match_regrets(
       strategy[entry] = strategy[entry] / total if total > 0.0 else 1.0 / (end - begin)
 
 
-@inlined
-def average_all_inlined(
-  num_players: int, num_infosets: int, weight: float, entries: Entries
-) -> None:
+def _average_all(num_players: int, num_infosets: int, weight: float, entries: Entries) -> None:
   """Adds every infoset's strategy to its average, weighted by `weight` and own reach."""
   reach, strategy = entries.reach, entries.strategy
   cumulative = entries.cumulative
@@ -90,10 +87,8 @@ def average_all_inlined(
       cumulative[entry] += weight * reach[entry]
 
 
-@kernel(types.void(COUNT, COUNT, types.float64, ENTRIES))
-def average_all(num_players: int, num_infosets: int, weight: float, entries: Entries) -> None:
-  """Adds every infoset's strategy to its average, weighted by `weight` and own reach."""
-  average_all_inlined(num_players, num_infosets, weight, entries)
+average_all_inlined = inlined(_average_all)
+average_all = kernel(types.void(COUNT, COUNT, types.float64, ENTRIES))(_average_all)
 
 
 @kernel(types.void(INDICES, FLOATS, INDICES, FLOATS, INDICES, BATCH, COUNT, ENTRIES))
@@ -107,16 +102,16 @@ def absorb(
   iteration: int,
   entries: Entries,
 ) -> None:
-  """Ends a traversal that only took notes.
+  """Ends a traversal that only took notes, in the order of its visits.
 
   Args:
-    averaged: the infosets whose strategies are to be averaged, in the order of visits.
+    averaged: the infosets whose strategies are to be averaged.
     average_weights: what each of these visits weighs.
-    valued: the infosets whose regrets were estimated, in the order in which that was done.
+    valued: the infosets whose regrets were estimated.
     estimates: the regrets of their actions, end to end.
     reached: workspace as long as `valued`.
-    batch: see `Batch`.
-    iteration: which row of it.
+    batch: see `Batch`, as for `iteration`, a row of it.
+    iteration: which.
     entries: the table.
   """
   cumulative, increment = entries.cumulative, entries.increment

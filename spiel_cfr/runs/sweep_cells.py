@@ -14,7 +14,7 @@ from spiel_cfr._util import files
 from spiel_cfr._util.environment import versions
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.mccfr.sampling_solver import SamplingSolver
+from spiel_cfr.mccfr.monte_carlo_solver import MonteCarloSolver
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.mapped_game import MappedGame
 from spiel_cfr.runs.run_loop import StoppingRules, run
@@ -80,7 +80,7 @@ def make_solver(
     )
   if entry.horizon is not None and iterations is None:
     raise errors.ArgumentError(f"{solver!r} must know how many iterations it is to run.")
-  if issubclass(entry.family, SamplingSolver) and arguments.get("seed") is None:
+  if issubclass(entry.family, MonteCarloSolver) and arguments.get("seed") is None:
     arguments = {**arguments, "seed": 0}
   try:
     return entry(game, iterations or 1, **arguments)

@@ -15,40 +15,35 @@ import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr.deep_cfr import network
 from spiel_cfr.deep_cfr.network import LeastSquares, Network, libraries
-from spiel_cfr.deep_cfr.past_policies import joined
 
-SMALL: dict[str, Any] = {"advantage_network_layers": (16,), "policy_network_layers": (16,)}
+SMALL: dict[str, Any] = {"advantage_network_layers": (16,)}
 TABLES: dict[str, Any] = {"network": LeastSquares()}
-KINDS: dict[str, Any] = {
-  "deep": spiel_cfr.DeepCFRSolver,
-  "dcfr+": spiel_cfr.deep_cfr.DeepDiscountedCFRSolver,
-  "pdcfr+": lambda game, **options: spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
-    game, True, **options
-  ),
-}
+ALGORITHMS = ("linear", "dcfr+", "pdcfr+")
 # XLA compiles every network anew, which takes seconds.
-every_kind = pytest.mark.parametrize(
-  "make",
-  [
-    pytest.param(make, marks=[pytest.mark.slow] if name == "dcfr+" else [], id=name)
-    for name, make in KINDS.items()
-  ],
+every_algorithm = pytest.mark.parametrize(
+  "algorithm",
+  [pytest.param(name, marks=[pytest.mark.slow] if name == "dcfr+" else []) for name in ALGORITHMS],
 )
 
 
-@every_kind
-def test_the_same_seed_gives_the_same_bytes(make: Any) -> None:
-  one, same, other = (make("kuhn_poker", seed=seed, **SMALL) for seed in (1, 1, 2))
+@every_algorithm
+def test_the_same_seed_gives_the_same_bytes(algorithm: Any) -> None:
+  one, same, other = (
+    spiel_cfr.DeepCFRSolver("kuhn_poker", algorithm=algorithm, seed=seed, **SMALL)
+    for seed in (1, 1, 2)
+  )
   for solver in (one, same, other):
     solver.run(3)
   for name, value in one.state_dict().items():
     assert value.tobytes() == same.state_dict()[name].tobytes()
-  assert one._parameters.tobytes() != other._parameters.tobytes()
+  assert one.state.parameters.tobytes() != other.state.parameters.tobytes()
 
 
-@every_kind
-def test_a_checkpoint_goes_on_bit_for_bit(make: Any, tmp_path: pathlib.Path) -> None:
-  whole, stopped = (make("kuhn_poker", seed=1, **SMALL) for _ in range(2))
+@every_algorithm
+def test_a_checkpoint_goes_on_bit_for_bit(algorithm: Any, tmp_path: pathlib.Path) -> None:
+  whole, stopped = (
+    spiel_cfr.DeepCFRSolver("kuhn_poker", algorithm=algorithm, seed=1, **SMALL) for _ in range(2)
+  )
   result = spiel_cfr.run(
     whole, 5, traces=[spiel_cfr.runs.open_trace(tmp_path / "t.csv")], progress=False
   )
@@ -63,21 +58,18 @@ def test_a_checkpoint_goes_on_bit_for_bit(make: Any, tmp_path: pathlib.Path) -> 
 
 
 @pytest.mark.slow
-@every_kind
-def test_exploitability_of_kuhn_poker(make: Any) -> None:
-  solver = make("kuhn_poker", seed=1, num_traversals=300, **SMALL)
+@every_algorithm
+def test_exploitability_of_kuhn_poker(algorithm: Any) -> None:
+  solver = spiel_cfr.DeepCFRSolver(
+    "kuhn_poker", algorithm=algorithm, seed=1, num_traversals=300, **SMALL
+  )
   solver.run(40)
   assert solver.exploitability() < 0.06
-  distilled = spiel_cfr.exploitability("kuhn_poker", solver.network_policy())
-  assert distilled < 0.15
 
 
-@pytest.mark.parametrize(
-  "options", [pytest.param({}, marks=pytest.mark.slow), {"baseline_rate": 0.1}], ids=str
-)
-def test_outcome_sampling(options: Any) -> None:
-  solver = spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
-    "kuhn_poker", seed=1, num_traversals=1000, sampler="outcome", **options, **SMALL
+def test_outcome_sampling() -> None:
+  solver = spiel_cfr.DeepCFRSolver(
+    "kuhn_poker", algorithm="dcfr+", seed=1, num_traversals=1000, sampler="outcome", **SMALL
   )
   solver.run(30)
   assert solver.exploitability() < 0.15
@@ -94,31 +86,28 @@ def test_new_networks_for_every_fit() -> None:
   )
   for solver in (warm, anew):
     solver.run(2)
-  assert warm._parameters.tobytes() != anew._parameters.tobytes()
+  assert warm.state.parameters.tobytes() != anew.state.parameters.tobytes()
 
 
-@pytest.mark.parametrize(
-  "make", [pytest.param(KINDS["deep"], marks=pytest.mark.slow), KINDS["pdcfr+"]]
-)
-def test_states(make: Any) -> None:
+@pytest.mark.parametrize("algorithm", [pytest.param("linear", marks=pytest.mark.slow), "pdcfr+"])
+def test_states(algorithm: Any) -> None:
   """On states the average is that of all networks, and better than what is played at first."""
-  solver = make("kuhn_poker", seed=1, num_traversals=60, engine="states", **SMALL)
+  solver = spiel_cfr.DeepCFRSolver(
+    "kuhn_poker", algorithm=algorithm, seed=1, num_traversals=60, engine="states", **SMALL
+  )
   first = spiel_cfr.exploitability("kuhn_poker", solver.average_policy())
   solver.run(12)
   average = solver.average_policy()
   assert spiel_cfr.exploitability("kuhn_poker", average) < first / 2
-  assert spiel_cfr.exploitability("kuhn_poker", solver.network_policy()) < first
   game = spiel_cfr.compile_game("kuhn_poker")
-  played = [policies.sequence_form(game, policies.from_policy(game, average))]
   strategies = []
   for iteration in range(12):
-    # The first of a past is of no iteration.
-    past = [own[iteration + 1 : iteration + 2] for own in solver._past]
-    one = policies.from_policy(game, solver._policy_of(past))
+    one = policies.from_policy(game, solver._policy_of(slice(iteration, iteration + 1)))
     strategies.append(policies.sequence_form(game, one))
-  weights = joined(solver._past[0]).weights
+  weights = np.arange(1, 13) ** (1.0 if algorithm == "linear" else 2.0)
   expected = np.average(strategies, axis=0, weights=weights)
-  np.testing.assert_allclose(played[0], expected, atol=1e-9)
+  played = policies.sequence_form(game, policies.from_policy(game, average))
+  np.testing.assert_allclose(played, expected, atol=1e-9)
 
 
 def test_a_solver_on_states_is_copied_and_pickled() -> None:
@@ -132,16 +121,13 @@ def test_a_solver_on_states_is_copied_and_pickled() -> None:
     duplicate = make(stopped)
     duplicate.run(2)
     assert int(stopped.iteration) == 2
-    assert duplicate._parameters.tobytes() == whole._parameters.tobytes()
+    assert duplicate.state.parameters.tobytes() == whole.state.parameters.tobytes()
 
 
-@pytest.mark.parametrize(
-  "options", [{}, {"predictive": True, "baseline_rate": 0.2, "sampler": "outcome"}], ids=str
-)
+@pytest.mark.parametrize("options", [{}, {"algorithm": "pdcfr+", "sampler": "outcome"}], ids=str)
 def test_a_checkpoint_of_states_goes_on_bit_for_bit(options: Any, tmp_path: pathlib.Path) -> None:
   """Without a seed in its arguments, and without a compiled game."""
-  kind = spiel_cfr.deep_cfr.DeepDiscountedCFRSolver if options else spiel_cfr.DeepCFRSolver
-  whole = kind(
+  whole = spiel_cfr.DeepCFRSolver(
     "kuhn_poker",
     num_traversals=9,
     engine="states",
@@ -160,21 +146,21 @@ def test_a_checkpoint_of_states_goes_on_bit_for_bit(options: Any, tmp_path: path
   again.run(3)
   state = whole.state_dict()
   for name, value in again.state_dict().items():
-    assert value.tobytes() == state[name].tobytes(), name
+    np.testing.assert_array_equal(value, state[name], name)
   checkpoints.resume(again)
   assert again.iteration == 3
   with pytest.raises(errors.CheckpointMismatchError, match="leduc_poker"):
     spiel_cfr.Solver.load(path, "leduc_poker")
   for name, wrong in (
-    ("advantages.0.weights", -state["advantages.0.weights"]),
-    ("advantages.1.targets", state["advantages.1.targets"][:-1]),
-    ("strategies.0.seen", -state["strategies.0.seen"]),
-    ("strategies.0.features", state["strategies.0.features"][:, :-1]),
-    ("past.1.iterations", state["past.1.iterations"][::-1]),
-    ("past.0.parameters", np.nan * state["past.0.parameters"]),
-    ("past.0.weights", 3),
-    ("_scales", -1 - state["_scales"]),
-    ("_parameters", state["_parameters"][:1]),
+    ("memory.advantages.0.weights", -state["memory.advantages.0.weights"]),
+    ("memory.advantages.1.targets", state["memory.advantages.1.targets"][:-1]),
+    ("memory.advantages.0.seen", -1),
+    ("memory.advantages.0.features", state["memory.advantages.0.features"][:, :-1]),
+    ("memory.past_parameters", state["memory.past_parameters"][:-1]),
+    ("memory.past_scales", np.nan * state["memory.past_scales"]),
+    ("memory.past_scales", 3),
+    ("scales", -1 - state["scales"]),
+    ("parameters", state["parameters"][:1]),
   ):
     with pytest.raises(errors.CheckpointMismatchError):
       again.load_state_dict(state | {name: wrong})
@@ -242,7 +228,7 @@ def test_a_network_of_ones_own(tmp_path: pathlib.Path) -> None:
   assert solver.exploitability() < 0.15
   solver.save(tmp_path / "solver.npz")
   loaded = spiel_cfr.Solver.load(tmp_path / "solver.npz", "kuhn_poker")
-  assert loaded._learning.network == Linear()
+  assert loaded.network == Linear()
   with pytest.raises(errors.ArgumentError, match="Approximator"):
     spiel_cfr.DeepCFRSolver("kuhn_poker", network="mlp")  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ import spiel_cfr
 from spiel_cfr import RegretMatching, policies
 from spiel_cfr.deep_cfr import lockstep
 from spiel_cfr.deep_cfr.exact_memory import matched
-from spiel_cfr.deep_cfr.network import MLP, LeastSquares, Rows, compiled, libraries
+from spiel_cfr.deep_cfr.network import MLP, LeastSquares, Rows, Training, compiled, libraries
 from spiel_cfr.deep_cfr.reservoir import Reservoir
 from spiel_cfr.mccfr.sampling_rules import AverageType
 
@@ -84,15 +84,13 @@ class _Outcomes:
         return
 
 
-@pytest.mark.parametrize("baseline_rate", [0.0, 0.3])
 @pytest.mark.parametrize("sampler", ["external", "outcome"])
 def test_expected_samples_on_states_are_the_exact_advantages(
-  sampler: Any, baseline_rate: float, monkeypatch: pytest.MonkeyPatch
+  sampler: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-  """With baselines, however wrong these are."""
-  solver = spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
+  solver = spiel_cfr.DeepCFRSolver(
     "kuhn_poker",
-    baseline_rate=baseline_rate,
+    algorithm="dcfr+",
     advantage_network_layers=(4,),
     num_traversals=8,
     seed=1,
@@ -101,9 +99,9 @@ def test_expected_samples_on_states_are_the_exact_advantages(
   )
   solver.run(3)
   game = spiel_cfr.compile_game("kuhn_poker")
-  engine: Any = solver._engine
+  samples: Any = solver._runtime.samples
   rows = {
-    engine.encoder(state, state.current_player()).tobytes(): state.information_state_string()
+    solver._encoder(state, state.current_player()).tobytes(): state.information_state_string()
     for state in _decisions(game.game.new_initial_state())
   }
   wanted = _counterfactual(game, solver.current_policy())
@@ -115,10 +113,8 @@ def test_expected_samples_on_states_are_the_exact_advantages(
     sums: dict[str, Any] = collections.defaultdict(lambda: np.zeros(2))
     visits: dict[str, float] = collections.defaultdict(float)
     for _ in outcomes:
-      engine.advantages[player].clear()
-      engine.sample(player, 1, 1.0, tables.strategies, _wrong if baseline_rate else None)
-      kept = engine.advantages[player].rows()
-      for row in range(engine.advantages[player].seen):
+      kept = samples.sample(player, 1, 1.0, True, tables.strategies)
+      for row in range(samples.memory.advantages[player].seen):
         infostate = rows[kept.features[row].tobytes()]
         sums[infostate] += outcomes.probability * kept.targets[row]
         visits[infostate] += outcomes.probability
@@ -131,11 +127,6 @@ def test_expected_samples_on_states_are_the_exact_advantages(
       np.testing.assert_allclose(sums[infostate] / visits[infostate], exact, atol=1e-6)
       if sampler == "external":
         assert visits[infostate] == pytest.approx(reaches[infostate], abs=1e-12)
-
-
-def _wrong(features: Any) -> Any:
-  """Baselines that are not 0."""
-  return 3.0 * features[:, 1:3] + [0.7, -0.4]
 
 
 class _Tables:
@@ -181,20 +172,23 @@ def _reaches(game: Any, current: Any) -> dict[str, float]:
   return result
 
 
-@pytest.mark.parametrize("options", [{}, {"sampler": "outcome", "baseline_rate": 0.3}], ids=str)
-def test_mean_samples_on_a_compiled_game_are_the_exact_advantages(options: Any) -> None:
-  solver = spiel_cfr.deep_cfr.DeepDiscountedCFRSolver(
-    "kuhn_poker", advantage_network_layers=(8,), num_traversals=200, seed=2, **options
+@pytest.mark.parametrize("sampler", ["external", "outcome"])
+def test_mean_samples_on_a_compiled_game_are_the_exact_advantages(sampler: Any) -> None:
+  solver = spiel_cfr.DeepCFRSolver(
+    "kuhn_poker",
+    algorithm="dcfr+",
+    advantage_network_layers=(8,),
+    num_traversals=200,
+    seed=2,
+    sampler=sampler,
   )
   solver.run(3)
   wanted = _counterfactual(solver.compiled_game, solver.current_policy())
   reaches = _reaches(solver.compiled_game, solver.current_policy())
-  engine: Any = solver._engine
-  entries = engine.table.entries
-  sums, visits = np.zeros((2, len(entries.regret)))
-  summed = entries._replace(regret=sums, cumulative=np.zeros(len(sums)))
+  samples: Any = solver._runtime.samples
+  entries, sums, visits = samples.engine.table.entries, samples.memory.sums, samples.memory.visits
   for player in (0, 1):
-    engine.sample_advantages(player, 400_000, 1.0, summed, visits)
+    samples.sample(player, 400_000, 1.0, True)
   names = [name for own in solver.compiled_game.infostates for name in own]
   for infoset, first in enumerate(entries.first.tolist()):
     if not reaches[names[infoset]]:
@@ -207,24 +201,26 @@ def test_mean_samples_on_a_compiled_game_are_the_exact_advantages(options: Any) 
 @pytest.mark.parametrize("load", [GAMES["liars_dice"], GAMES["three players"]])
 def test_exact_memory_has_the_gradient_of_all_samples(load: Any) -> None:
   solver = spiel_cfr.DeepCFRSolver(load(), num_traversals=1, seed=3, **TABLES)
-  table, entries = solver._table, solver._engine.table.entries
+  samples: Any = solver._runtime.samples
+  table, entries = solver._rows, samples.engine.table.entries
   network, generator = MLP((8,)), np.random.default_rng(5)
   own = table.players[0]
-  sums, visits = np.zeros((2, len(entries.regret)))
+  sums, visits = samples.memory.sums, samples.memory.visits
+  num_outputs = table.mask.shape[1]
   chosen = generator.integers(own.stop - own.start, size=500)
   weights = generator.integers(1, 50, size=500).astype(float)
-  targets = generator.normal(size=(500, table.num_outputs)) * table.mask[own][chosen]
+  targets = generator.normal(size=(500, num_outputs)) * table.mask[own][chosen]
   for infoset, weight, target in zip(chosen, weights, targets, strict=True):
     first, count = entries.first[infoset], entries.num_actions[infoset]
     sums[first : first + count] += weight * target[table.mask[infoset]]
     visits[first] += weight
   features = generator.normal(size=(len(table.features), 5)).astype(np.float32)
   every = Rows(features[chosen], targets, table.mask[chosen], weights)
-  means = table.samples(sums, visits, entries, 0)
+  means = samples.means(0)
   rows = means._replace(features=features[own])
   jax = libraries().jax
   with jax.enable_x64(True):
-    sizes = ((5, 8), (8,)), ((8, table.num_outputs), (table.num_outputs,))
+    sizes = ((5, 8), (8,)), ((8, num_outputs), (num_outputs,))
     parameters = [tuple(generator.normal(size=size) for size in layer) for layer in sizes]
 
     @jax.jit
@@ -245,14 +241,12 @@ def test_exact_memory_has_the_gradient_of_all_samples(load: Any) -> None:
 
 def test_the_loss_is_weighted_masked_and_what_is_fitted() -> None:
   """Two rows of the same features settle on the weighted mean, and what is masked counts for nothing."""
-  jax = libraries().jax
   features = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
   targets = np.array([[1.0, 9.0], [0.0, 9.0], [0.5, -1.0]])
   mask = np.array([[True, False], [True, False], [True, True]])
   rows = Rows(features, targets, mask, np.array([3.0, 1.0, 2.0]))
   network = MLP((8,))
-  solver = spiel_cfr.DeepCFRSolver("kuhn_poker", advantage_network_layers=(8,), seed=1)
-  training = solver._learning.training._replace(steps=800, learning_rate=0.02)
+  training = Training(steps=800, learning_rate=0.02, batch_size=None, seed=(0, 0))
   for batch_size in (None, 2):
     start = network.fresh((1, 2), 2, 2)
     assert not network.outputs(start, features, 2).any()
@@ -261,13 +255,6 @@ def test_the_loss_is_weighted_masked_and_what_is_fitted() -> None:
     tolerance = 1e-3 if batch_size is None else 0.1
     np.testing.assert_allclose(found[[0, 2, 2], [0, 0, 1]], [0.75, 0.5, -1.0], atol=tolerance)
   assert compiled(network, 2, 2) is compiled(network, 2, 2)
-  policy_training = training._replace(policy=True)
-  chances = np.array([[0.2, 0.8], [0.2, 0.8], [1.0, 0.0]])
-  fitted = network.fitted(
-    start, Rows(features, chances, mask | True, rows.weights), policy_training
-  )
-  found = jax.nn.softmax(network.outputs(fitted, features, 2), axis=1)
-  np.testing.assert_allclose(found, chances, atol=0.02)
 
 
 def test_regret_matching() -> None:
@@ -283,10 +270,10 @@ def test_a_reservoir_keeps_all_rows_with_the_same_chance() -> None:
   generator = np.random.default_rng(1)
   counts = np.zeros(40)
   for _ in range(2000):
-    reservoir = Reservoir(10, 1, 1)
+    reservoir = Reservoir.empty(10, 1, 1)
     for begin in range(0, 40, 8):
       column = np.arange(begin, begin + 8, dtype=float)[:, None]
-      reservoir.add(Rows(column, column, column >= 0, np.ones(8)), generator)
+      reservoir.add(Rows(column, column, column >= 0, np.ones(8)), 10, generator)
     kept = reservoir.rows()
     assert (kept.features == kept.targets).all()
     assert len(set(kept.features[:, 0].tolist())) == 10

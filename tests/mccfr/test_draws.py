@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spiel_cfr.mccfr.random_draws import explore, fill_uniform, pick
-from spiel_cfr.mccfr.sampling_rules import Rule
+from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 
 
 def test_picks_nothing_impossible() -> None:
@@ -18,16 +18,23 @@ def test_picks_nothing_impossible() -> None:
 
 
 def test_rules_say_with_what_probability_actions_are_explored() -> None:
+  rules = Rule.EVERY_ACTION, Rule.BY_STRATEGY
   strategy, average = [9.0, 0.1, 0.7, 0.2], np.array([9.0, 2.0, 0.0, 30.0])
   explored = [0.0] * 3
-  assert not explore(Rule.BY_STRATEGY, strategy, average, 1, 3, (), explored)
+  assert not explore(Rule.BY_STRATEGY, Sampler(*rules), strategy, average, 1, 3, explored)
   assert explored == [0.1, 0.7, 0.2]
-  assert not explore(Rule.BY_EXPLORING_STRATEGY, strategy, average, 1, 3, (0.3,), explored)
+  assert not explore(
+    Rule.BY_EXPLORING_STRATEGY, Sampler(*rules, 0.3), strategy, average, 1, 3, explored
+  )
   assert explored == pytest.approx([0.17, 0.59, 0.24])
-  assert explore(Rule.BY_AVERAGE, strategy, average, 1, 3, (0.15, 3.0, 2.0), explored)
+  assert explore(
+    Rule.BY_AVERAGE, Sampler(*rules, 0.15, 3.0, 2.0), strategy, average, 1, 3, explored
+  )
   # (3 + 2 s) / (3 + 32), at least 0.15 and at most 1.
   assert explored == pytest.approx([7 / 35, 0.15, 1.0])
-  assert explore(Rule.BY_AVERAGE, strategy, 0 * average, 1, 3, (0.15, 0.0, 2.0), explored)
+  assert explore(
+    Rule.BY_AVERAGE, Sampler(*rules, 0.15, 0.0, 2.0), strategy, 0 * average, 1, 3, explored
+  )
   assert explored == [1.0] * 3
 
 

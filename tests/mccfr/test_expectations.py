@@ -166,7 +166,7 @@ def test_expected_averages_weigh_own_reach(load: Callable[[], pyspiel.Game], nam
     exact = _average_weights(solver, name, player, averaged)
     entries = solver._engine.table.entries
     for infostate, infoset in solver._engine.infostates[averaged].items():
-      for index, action in enumerate(solver._engine.legal_actions(averaged, infostate)):
+      for index, action in enumerate(solver._engine.actions[infoset]):
         found = averages[entries.first[infoset] + index]
         assert found == pytest.approx(exact[infostate, action], abs=1e-10)
 

@@ -50,7 +50,7 @@ def test_a_given_seed_leaves_the_global_state_alone():
   assert np.random.random() == expected
   assert (runs[0] == runs[1]).all()
   # What seed 7 has always given.
-  counters = spiel_cfr.ExternalSamplingSolver(compiled, seed=7).state_dict()["_counters"]
+  counters = spiel_cfr.ExternalSamplingSolver(compiled, seed=7).state_dict()["counters"]
   assert counters[0] == np.random.default_rng(7).integers(1 << 64, dtype=np.uint64)
 
 

@@ -18,7 +18,7 @@ SOLVERS: dict[str, Any] = {
       catalogue.make,
       name,
       iterations=ITERATIONS,
-      **({"seed": 0} if issubclass(entry.family, spiel_cfr.mccfr.SamplingSolver) else {}),
+      **({"seed": 0} if issubclass(entry.family, spiel_cfr.mccfr.MonteCarloSolver) else {}),
     )
     for name, entry in catalogue.SOLVERS.items()
   },

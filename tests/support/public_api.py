@@ -28,8 +28,7 @@ from executors import Here
 import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr.deep_cfr.network import LeastSquares
-from spiel_cfr.mccfr.engines.engine import Scheme
-from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
+from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 from spiel_cfr.regret_minimizers.schedules import Schedule
 
 BAD: dict[str, Any] = {
@@ -289,7 +288,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "minimizer": spiel_cfr.RegretMatching.plus,
   # Networks of JAX are compiled anew for every shape.
   "network": LeastSquares,
-  "scheme": lambda: Scheme(Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY), AverageType.SIMPLE),
+  "sampler": lambda: Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),
   "name": lambda: "hsdcfr",

@@ -93,7 +93,7 @@ def assert_engines_agree(make: Make, game: Any, iterations: int, tolerance: floa
   compiled.run(iterations)
   states.run(iterations)
   assert compiled.nodes_touched == states.nodes_touched
-  assert compiled._counters.tolist() == states._counters.tolist()
+  assert compiled.state.counters.tolist() == states.state.counters.tolist()
   everything = tables(compiled)
   for name, mine in tables(states).items():
     for found, wanted in zip(mine, everything[name], strict=True):

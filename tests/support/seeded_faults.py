@@ -275,8 +275,8 @@ FAULTS = (
   Fault(
     "a field is lost in checkpoints",
     _STATE,
-    "    if isinstance(value, np.ndarray):\n      np.copyto(value, values[name])\n",
-    '    if isinstance(value, np.ndarray):\n      if name != "local":\n        np.copyto(value, values[name])\n',
+    "values[name].shape:\n      np.copyto(value, values[name])\n",
+    'values[name].shape:\n      if name != "local":\n        np.copyto(value, values[name])\n',
     _CHECKPOINTS,
   ),
   Fault(
@@ -368,10 +368,8 @@ FAULTS = (
   Fault(
     "averages of the player that is sampled for",
     _TRAVERSAL,
-    "(player + averaged_after) % num_players,\n        average_type,\n        batch.weights[iteration],\n"
-    "        baseline_rate,\n        counters,\n        entries,\n        workspace,\n      )\n      match_regrets",
-    "player,\n        average_type,\n        batch.weights[iteration],\n"
-    "        baseline_rate,\n        counters,\n        entries,\n        workspace,\n      )\n      match_regrets",
+    "    averaged = (player + _ONE) % np.uint64(histories.returns.shape[1])",
+    "    averaged = player",
     _SAMPLING,
   ),
   Fault(

@@ -26,8 +26,7 @@ ITERATIONS = 12
 # Rounding of what should be the same number, and of what solvers keep in float32.
 _ROUNDING = 1e-12
 _SINGLE = 1e-6
-# Networks are compiled for every shape, which takes seconds a form; tests/deep has them.
-_DEEP = (spiel_cfr.DeepCFRSolver, spiel_cfr.deep_cfr.DeepDiscountedCFRSolver)
+# Networks are compiled for every shape, which takes seconds a form; tests/deep_cfr has them.
 _LEARNS_QUICKLY: dict[str, Any] = {"network": LeastSquares(), "num_traversals": 5}
 
 
@@ -47,8 +46,8 @@ class Context:
   def arguments(self) -> dict[str, Any]:
     """What its constructor is given besides the game."""
     cls = catalogue.SOLVERS[self.name].family
-    seed = {"seed": 0} if issubclass(cls, spiel_cfr.mccfr.SamplingSolver) else {}
-    return {**seed, **(_LEARNS_QUICKLY if issubclass(cls, _DEEP) else {})}
+    seed = {"seed": 0} if issubclass(cls, spiel_cfr.mccfr.MonteCarloSolver) else {}
+    return {**seed, **(_LEARNS_QUICKLY if cls is spiel_cfr.DeepCFRSolver else {})}
 
   def solver(self, iterations: int = 0, game: spiel_cfr.CompiledGame | None = None) -> Any:
     """Returns a new solver of the form's game, or of another, after so many iterations."""

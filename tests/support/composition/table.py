@@ -13,7 +13,7 @@ from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import Solver, catalogue, errors
 from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
 from spiel_cfr.games.openspiel.loading import can_be_loaded_again
-from spiel_cfr.mccfr import SamplingSolver
+from spiel_cfr.mccfr import MonteCarloSolver
 
 WORKS = "works"
 
@@ -90,7 +90,7 @@ def _is_pruned(cell: Cell) -> bool:
 
 
 def _needs_states(entry: catalogue.Entry) -> bool:
-  return issubclass(entry.family, SamplingSolver)
+  return issubclass(entry.family, MonteCarloSolver)
 
 
 def _is_for_saddle_points(cell: Cell) -> bool:

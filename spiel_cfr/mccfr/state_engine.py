@@ -18,10 +18,9 @@ from spiel_cfr.games.openspiel.state_checks import (
   unknown_player,
   wrong_returns,
 )
-from spiel_cfr.mccfr.engines.engine import Scheme
 from spiel_cfr.mccfr.infoset_table import Table
 from spiel_cfr.mccfr.random_draws import ITERATIONS, POSITION, VISITED, explore, fill_uniform, pick
-from spiel_cfr.mccfr.sampling_rules import AverageType, Rule
+from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
 from spiel_cfr.mccfr.updates import Batch, absorb, average_all
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -33,6 +32,23 @@ class ImperfectRecallWarning(UserWarning):
   """A player forgets something, so no theorem says that the average policy converges."""
 
 
+def checked_return(view: GameView, state: Any, player: int) -> float:
+  """Returns what a player gets at the end of a game.
+
+  Raises:
+    InvalidPayoffError: that is not a finite number, or not every player gets something.
+  """
+  try:
+    result = view.player_return(state, player)
+  except (IndexError, pyspiel.SpielError):
+    raise wrong_returns(state, view.returns(state), view.num_players) from None
+  if not -math.inf < result < math.inf:
+    raise errors.InvalidPayoffError(
+      f"Player {player} gets {result} after the history [{state.history_str()}]; it must be a finite number."
+    )
+  return result
+
+
 class StateEngine:
   """Samples a game through OpenSpiel's states; knows the infosets that it has met.
 
@@ -42,45 +58,24 @@ class StateEngine:
     actions: the legal actions at each infoset.
   """
 
-  def __init__(self, view: GameView, scheme: Scheme, counters: Uint64s, max_infosets: int) -> None:
-    """Starts with an empty table.
-
-    Args:
-      view: the game.
-      scheme: what to sample and how to average.
-      counters: see `draws.new_counters`; the engine advances them.
-      max_infosets: how many infosets may be remembered.
-    """
-    self.table = Table(view.num_players, scheme.baseline_rate > 0)
+  def __init__(
+    self, view: GameView, sampler: Sampler, counters: Uint64s, max_infosets: int
+  ) -> None:
+    """Starts with an empty table of at most `max_infosets` infosets; it advances the counters."""
+    self.table = Table(view.num_players, sampler.baseline_rate > 0)
     self.infostates: list[dict[str, int]] = [{} for _ in range(view.num_players)]
     self.actions: list[list[int]] = []
     # Most infosets share their list of actions with others.
     self._known_actions: dict[tuple[int, ...], list[int]] = {}
-    self.view = view
-    self._scheme = scheme
-    self._counters = counters
-    self._max_infosets = max_infosets
-    self._own = int(scheme.sampler.own)
-    self._others = int(scheme.sampler.others)
-    self._rule_parameters = scheme.sampler.parameters
-    self._repeats_draws = scheme.sampler.repeats_draws
-    self._averaged_after = int(not scheme.averages_own)
-    self._full = scheme.average_type is AverageType.FULL
-    self._importance = scheme.average_type is AverageType.IMPORTANCE
-    self._baseline_rate = scheme.baseline_rate
+    self.view, self.counters = view, counters
+    self._sampler, self._max_infosets = sampler, max_infosets
+    self._full = sampler.average_type == AverageType.FULL.value
+    self._importance = sampler.average_type == AverageType.IMPORTANCE.value
     self._warned = False
     self._next_player = 0
     # Random numbers drawn ahead, next one last; `_ahead` is the counters behind them.
     self._numbers: list[float] = []
     self._ahead = counters.copy()
-
-  def fresh(self, counters: Uint64s) -> "StateEngine":
-    """Returns an engine for the same game before its first iteration, which advances these counters."""
-    return StateEngine(self.view, self._scheme, counters, self._max_infosets)
-
-  def legal_actions(self, player: int, infostate: str) -> Sequence[int]:
-    """Returns the legal actions at an infoset in the table, in the table's order."""
-    return self.actions[self.infostates[player][infostate]]
 
   def run(self, batch: Batch) -> None:
     """Does the iterations of a batch.
@@ -94,29 +89,29 @@ class StateEngine:
       # Not 0 where an iteration was interrupted.
       while self._next_player < num_players:
         if self._next_player == 0:
-          self._start = self._counters[POSITION]
-        elif self._repeats_draws:
-          self._counters[POSITION] = self._start
+          self._start = self.counters[POSITION]
+        elif self._sampler.repeats_draws:
+          self.counters[POSITION] = self._start
         self._traverse(self._next_player, weight, batch, iteration)
         self._next_player += 1
       self._next_player = 0
       if self._full:
         average_all(num_players, self.table.num_infosets, weight, self.table.entries)
-      self._counters[ITERATIONS] += np.uint64(1)
+      self.counters[ITERATIONS] += np.uint64(1)
 
   def _traverse(self, player: int, weight: float, batch: Batch, iteration: int) -> None:
     """Runs one traversal. If it is interrupted, it leaves infosets not seen before, and baselines, but no regrets."""
     num_players = self.view.num_players
     self._player = player
-    self._averaged_player = (player + self._averaged_after) % num_players
+    self._averaged_player = player if self._sampler.averages_own else (player + 1) % num_players
     self._visited = 0
     self._sequences = list(range(num_players))
     self._averaged: list[int] = []
     self._average_weights: list[float] = []
     self._valued: list[int] = []
     self._estimates: list[float] = []
-    if self._counters[POSITION] + np.uint64(len(self._numbers)) != self._ahead[POSITION]:
-      self._numbers, self._ahead = [], self._counters.copy()
+    if self.counters[POSITION] + np.uint64(len(self._numbers)) != self._ahead[POSITION]:
+      self._numbers, self._ahead = [], self.counters.copy()
     try:
       self._value(self.view.new_initial_state(), 1.0, weight)
     except RecursionError:
@@ -134,18 +129,12 @@ class StateEngine:
       iteration,
       self.table.entries,
     )
-    self._counters[POSITION] = self._ahead[POSITION] - np.uint64(len(self._numbers))
-    self._counters[VISITED] += np.uint64(self._visited)
+    self.counters[POSITION] = self._ahead[POSITION] - np.uint64(len(self._numbers))
+    self.counters[VISITED] += np.uint64(self._visited)
 
   def _value(self, state: Any, weight: float, average_weight: float) -> float:
-    """Estimates what the traversal's player gets after a history; uses `state` up.
-
-    Args:
-      state: the history.
-      weight: what samples from here on weigh in estimates of regrets.
-      average_weight: what they weigh in averages.
-    """
-    player, importance = self._player, self._importance
+    """Estimates what the traversal's player gets after a history; uses `state` up. See `mccfr.traversal`."""
+    player, importance, sampler = self._player, self._importance, self._sampler
     self._visited += 1
     mover = state.current_player()
     while mover == _CHANCE:
@@ -161,15 +150,7 @@ class StateEngine:
       self._visited += 1
       mover = state.current_player()
     if mover == _TERMINAL:
-      try:
-        result = self.view.player_return(state, player)
-      except (IndexError, pyspiel.SpielError):
-        raise wrong_returns(state, self.view.returns(state), self.view.num_players) from None
-      if not -math.inf < result < math.inf:
-        raise errors.InvalidPayoffError(
-          f"Player {player} gets {result} after the history [{state.history_str()}]; it must be a finite number."
-        )
-      return result
+      return checked_return(self.view, state, player)
     if not 0 <= mover < len(self.infostates):
       raise unknown_player(state)
 
@@ -183,9 +164,9 @@ class StateEngine:
     if averaged and not self._full:
       self._averaged.append(infoset)
       self._average_weights.append(average_weight)
-    rule = self._own if own else self._others
+    rule = sampler.own if own else sampler.others
     parent = self._sequences[mover]
-    if rule == Rule.BY_STRATEGY and not own and not self._baseline_rate:
+    if rule == Rule.BY_STRATEGY and not own and not sampler.baseline_rate:
       # The value of what is drawn is the estimate.
       action = self._pick(strategy)
       if importance and not averaged:
@@ -197,10 +178,10 @@ class StateEngine:
       return value
 
     explored = [1.0] * count
-    values = entries.baseline[player, here].tolist() if self._baseline_rate else [0.0] * count
+    values = entries.baseline[player, here].tolist() if sampler.baseline_rate else [0.0] * count
     candidates: Iterable[int] = range(count)
     each = rule == Rule.EVERY_ACTION or explore(
-      rule, strategy, entries.cumulative[here], 0, count, self._rule_parameters, explored
+      rule, sampler, strategy, entries.cumulative[here], 0, count, explored
     )
     if not each:
       candidates = (self._pick(explored),)
@@ -225,9 +206,9 @@ class StateEngine:
         values[action] = value
       else:
         values[action] += (value - values[action]) / chance
-      if self._baseline_rate:
+      if sampler.baseline_rate:
         baseline = self.table.entries.baseline
-        change = self._baseline_rate * (value - baseline[player, first + action])
+        change = sampler.baseline_rate * (value - baseline[player, first + action])
         baseline[player, first + action] += change
     self._sequences[mover] = parent
     value = 0.0

@@ -1,0 +1,182 @@
+"""What Monte Carlo solvers have in common: random numbers of a key, and a game that is compiled or walked as it is."""
+
+import abc
+import functools
+from collections.abc import Callable
+from typing import Literal, TypedDict, get_args
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._util import arguments
+from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
+from spiel_cfr.mccfr.compiled_engine import CompiledEngine
+from spiel_cfr.mccfr.random_draws import ITERATIONS, KEY, VISITED, new_key
+from spiel_cfr.mccfr.sampling_rules import Sampler
+from spiel_cfr.regret_minimizers.regret_minimizer import TIE, RegretMinimizer
+from spiel_cfr.regret_minimizers.schedules import Numbers
+
+EngineName = Literal["compiled", "states"]
+DEFAULT_MAX_NODES = 500_000
+
+
+class Options(TypedDict, total=False):
+  """Arguments that all samplers take, see `SamplingSolver`."""
+
+  seed: int | np.random.Generator | None
+  minimizer: RegretMinimizer
+  average_weights: Numbers
+  engine: EngineName | None
+  max_nodes: int
+  max_infosets: int
+
+
+class Iterations(int):
+  """How many iterations a solver has done. Called, it does one more: OpenSpiel has a method of that name.
+
+  Attributes:
+    one_more: does one iteration.
+  """
+
+  one_more: Callable[[], None]
+
+  def __call__(self) -> None:
+    """Does one iteration: a traversal for each player, and an update of what it has estimated."""
+    self.one_more()
+
+
+class MonteCarloSolver(Solver):
+  """Base class of solvers that sample the game. Their states have `counters`, see `random_draws.new_counters`.
+
+  They are used as OpenSpiel's are, with `solver.iteration()` or, faster, `solver.run(1000)`; and as all solvers here
+  are, where `solver.iteration` is the number of iterations done. Runs and traces need a compiled game.
+
+  Attributes:
+    engine: "compiled" or "states".
+    view: how the game is walked.
+  """
+
+  engine: EngineName
+  view: GameView
+
+  def __init__(
+    self,
+    game: AnyGame,
+    sampler: Sampler,
+    seed: int | np.random.Generator | None,
+    engine: EngineName | None,
+    max_nodes: int,
+  ) -> None:
+    """Compiles the game if that is possible or asked for; the caller calls `reset`. See `SamplingSolver`."""
+    if engine is not None:
+      arguments.one_of(engine, "engine", get_args(EngineName), " or None")
+    max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+    self._key = new_key(seed)
+    self._sampler = sampler
+    self._compiled = game if isinstance(game, CompiledGame) else None
+    self._compiled_engine = None
+    if engine != "states":
+      self._compiled_engine = _compiled_engine(game, sampler, max_nodes, engine == "compiled")
+    if self._compiled_engine is not None:
+      self._compiled = self._compiled_engine.compiled_game
+    self.engine = "states" if self._compiled_engine is None else "compiled"
+    self.view = GameView(load_game(game)) if self._compiled is None else self._compiled.view
+    bounds = self.game.min_utility(), self.game.max_utility()
+    check_payoffs(str(self.game), self._compiled.payoff_range if self._compiled else bounds)
+    self._tie = TIE * (bounds[1] - bounds[0])
+
+  @abc.abstractmethod
+  def _advance(self, count: int) -> None:
+    """Does iterations."""
+
+  def refresh(self) -> None:
+    super().refresh()
+    # Reset, it draws what the loaded solver has drawn.
+    self._key = int(self.state.counters[KEY])
+
+  def prepare(self) -> None:
+    self._advance(0)
+
+  def run(self, iterations: int) -> None:
+    """Does many iterations: the same numbers as single ones.
+
+    Ctrl-C raises KeyboardInterrupt; the solver can go on from there, on the state engine with baselines that may have
+    moved already.
+
+    Raises:
+      ArgumentError: `iterations` is not a positive integer.
+      GameTooLargeError: the state engine has met more infosets than it may remember.
+      ConcurrentUseError: it runs already, in another thread.
+      NotFiniteError: the weights of the average would leave the range of floating-point numbers.
+    """
+    for count in self._runtime.slices(arguments.positive_integer(iterations, "iterations")):
+      self._advance(count)
+
+  @property
+  def compiled_game(self) -> CompiledGame:  # type: ignore[override]
+    """The game as arrays.
+
+    Raises:
+      UnsupportedGameError: the solver works on states, and was not given a compiled game.
+    """
+    if self._compiled is None:
+      raise errors.UnsupportedGameError(
+        "The solver works on states, and this needs a compiled game: give it what compile_game "
+        "returns, with a large enough max_nodes, if there is the time and the memory."
+      )
+    return self._compiled
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, without an action filter."""
+    return self.view.game
+
+  def game_identity(self) -> dict[str, str | None]:
+    own = {"game": str(self.game), "game_sha256": None}
+    return own if self._compiled is None else super().game_identity()
+
+  @property
+  def iteration(self) -> Iterations:  # type: ignore[override]
+    """How many iterations have been done; `iteration()` does one more."""
+    done = Iterations(self.state.counters[ITERATIONS])
+    done.one_more = functools.partial(self._advance, 1)
+    return done
+
+  @property
+  def nodes_touched(self) -> int:
+    """How many nodes, chance and terminal ones included, the traversals have visited."""
+    return int(self.state.counters[VISITED])
+
+  def __repr__(self) -> str:
+    """Returns one line: how it was made, game, engine, iterations done."""
+    game = self._compiled or self.game
+    return (
+      f"<{self.recipe.name} of {game}, engine {self.engine}, iteration {int(self.iteration):,}>"
+    )
+
+
+def _compiled_engine(
+  game: AnyGame, sampler: Sampler, max_nodes: int, required: bool
+) -> CompiledEngine | None:
+  """Returns the engine for any game, or None where the game does not fit and the engine is not required."""
+  try:
+    # Histories are needed anyway, so that the vector form would save nothing.
+    compiled = compile_game(game, max_nodes=max_nodes, vector_form=False)
+    return CompiledEngine(compiled, sampler, max_nodes)
+  except errors.GameTooLargeError as error:
+    if required and 'engine="states"' in str(error):
+      raise
+    if required:
+      raise errors.GameTooLargeError(
+        f'{error} Or sample OpenSpiel\'s states, with engine="states".'
+      ) from error
+  except errors.ImperfectRecallError:
+    if required:
+      raise
+  return None
