@@ -5,7 +5,6 @@ those that the processor has spent on that process, which other programs change 
 """
 
 import csv
-import dataclasses
 import functools
 import json
 import math
@@ -21,7 +20,6 @@ import matplotlib.pyplot as plt
 import pyspiel
 
 import spiel_cfr
-from spiel_cfr.games.openspiel.size_estimate import Estimate
 
 _LEDUC = (
   "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,numSuits={},numRanks={},"
@@ -309,11 +307,10 @@ def _estimate(game: str, seconds: float) -> spiel_cfr.games.SizeEstimate:
 
 
 def _estimated(member: Member, seconds: float) -> str:
-  """Returns how many GiB `estimate_size` says, with its spread; nothing in vector form, which it is not for."""
+  """Returns how many GiB `estimate_size` says; nothing in vector form, which it is not for."""
   if member.vector_form:
     return ""
-  size = _estimate(member.game, seconds).bytes.scaled(2**-30)
-  return f"{size.value:.2g} ({size.low:.2g} to {size.high:.2g})"
+  return f"{_estimate(member.game, seconds).bytes / 2**30:.2g}"
 
 
 def _print_predictions(rows: list[dict[str, Any]], seconds: float) -> None:
@@ -329,16 +326,13 @@ def _print_predictions(rows: list[dict[str, Any]], seconds: float) -> None:
     if str(row["vector_form"]) == "True":
       continue
     size = _estimate(row["game"], seconds)
-    ends = zip(*map(dataclasses.astuple, size.infosets), strict=True)
-    infosets = Estimate(*map(sum, ends))
     cells = [row["name"]]
     for guess, real in (
       (size.terminals, row["leaves"]),
-      (infosets, row["infosets"]),
+      (sum(size.infosets), row["infosets"]),
       (size.bytes, row["megabytes"] * 1e6),
     ):
-      found = guess.scaled(1 / real)
-      cells.append(f"{found.value:.2f} ({found.low:.2g} to {found.high:.2g})")
+      cells.append(f"{guess / real:.2f}")
     print(f"| {' | '.join(cells)} |")
 
 

@@ -64,7 +64,6 @@ _CHECKPOINT_EVERY = flags.DEFINE_integer(
 )
 _KEEP = flags.DEFINE_integer("keep", 3, "how many checkpoints to keep", lower_bound=1)
 _RESUME = flags.DEFINE_bool("resume", False, "whether to go on from the last checkpoint, if any")
-_CACHE_DIR = flags.DEFINE_string("cache_dir", None, "keep compiled games here for the next time")
 
 
 def main(arguments: list[str]) -> None:
@@ -83,7 +82,7 @@ def solve() -> None:
   check_writable(policy)
   if _PLOT.value:
     check_writable(picture)
-  game = spiel_cfr.compile_game(_GAME.value, max_nodes=_MAX_NODES.value, cache_dir=_CACHE_DIR.value)
+  game = spiel_cfr.compile_game(_GAME.value, max_nodes=_MAX_NODES.value)
   compiling = time.perf_counter() - start
   print(game, flush=True)
   iterations, target, seconds = _ITERATIONS.value, _TARGET.value, _SECONDS.value

@@ -14,7 +14,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._util import files
-from spiel_cfr.games.compiled import enumerated_game, game_file
+from spiel_cfr.games.compiled import enumerated_game
 
 
 @pytest.mark.parametrize("kind", mutations.KINDS)
@@ -84,17 +84,15 @@ def test_whole_files_are_accepted(name: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
   ("array", "value", "message"),
   [
-    ("0.groups", 1 << 40, "32 bits"),
-    ("0.parent", 4, "one level up"),
-    ("1.position", 0, "different places"),
-    ("0.first_sequence", 9, "in the layout"),
-    ("0.stride", 16, "in the layout"),
-    ("0.num_actions", 3, "in the layout"),
+    ("0.parents", 11, "discovered after"),
+    ("1.position", 0, "in the layout"),
+    ("0.num_actions", 3, "actions are those of infosets"),
+    ("0.num_actions", -1, "have actions"),
     ("0.actions", 7, "actions are the game's"),
     ("0.actions", 0, "different actions"),
     ("0.infostate_lengths", 9, "end to end"),
-    ("payoff.others", 1 << 31, "treeplexes"),
-    ("payoff.values", np.nan, "finite"),
+    ("payoff.1.others", 1 << 31, "treeplexes"),
+    ("payoff.0.values", np.nan, "finite"),
   ],
 )
 def test_messages_say_what_is_wrong(
@@ -112,24 +110,11 @@ def test_messages_say_what_is_wrong(
 def test_names_that_are_the_same_are_found() -> None:
   def check(*names: str) -> list[str]:
     text = np.frombuffer("".join(names).encode(), np.uint8).copy()
-    return game_file._infostates(text, np.array([len(name.encode()) for name in names], np.uint32))
+    return enumerated_game._infostates(
+      text, np.array([len(name.encode()) for name in names], np.uint32)
+    )
 
   for names in (["a", "ab", "b", ""], ["\u00e9", "e", "\u00e9e"]):
     assert check(*names) == names
   with pytest.raises(ValueError, match="different names"):
     check("ab", "a", "ab")
-
-
-def test_infosets_before_their_parents_are_refused(tmp_path: pathlib.Path) -> None:
-  """The layout may be right while the order of discovery is not: reading it, parents would be missing."""
-  game = spiel_cfr.compile_game("kuhn_poker")
-  own = game.infosets[0]
-  order = np.arange(game.treeplexes[0].num_infosets)[::-1]
-  columns = {
-    name: np.ascontiguousarray(getattr(own, name)[order])
-    for name in ("num_actions", "position", "first_sequence", "stride")
-  }
-  infostates = [own.infostates[place] for place in order]
-  turned = type(own)(infostates=infostates, actions=own.actions, **columns)
-  with pytest.raises(ValueError, match="discovered after"):
-    game_file._check_infosets(game.treeplexes[0], turned)

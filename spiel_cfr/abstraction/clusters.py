@@ -19,7 +19,7 @@ from spiel_cfr.cfr import CFRPlusSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
-from spiel_cfr.games.payoffs.private_types import public_states_of
+from spiel_cfr.games.payoffs.private_types import public_states
 
 
 def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int = 0) -> Buckets:
@@ -57,7 +57,7 @@ def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int =
   )
   labels = []
   for player, (cells, own) in enumerate(zip(sequences, game.infosets, strict=True)):
-    public = public_states_of(leaves, player, owner, len(own.num_actions))
+    public = public_states(leaves, player, owner, len(own.num_actions))
     starts = np.cumsum(own.num_actions) - own.num_actions
     found, count = np.zeros(len(public), np.int64), 0
     for members in _groups(own.num_actions, own.actions, public):

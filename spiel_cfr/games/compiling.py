@@ -1,11 +1,6 @@
 """The front door: a game, or its string, becomes arrays."""
 
-import hashlib
 import importlib.metadata
-import json
-import os
-import pathlib
-import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -14,13 +9,12 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr._util import arguments, files
+from spiel_cfr._util import arguments, memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.enumerated_game import FORMAT, EnumeratedGame
-from spiel_cfr.games.compiled.game_file import load_compiled_game
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_size import SizeEstimate, estimate_view
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
-from spiel_cfr.games.openspiel.size_estimate import SizeEstimate, estimate_view
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.payoffs.build_payoff import build_payoff
 from spiel_cfr.games.payoffs.payoff import Payoff
@@ -39,8 +33,7 @@ def compile_game(
   *,
   max_nodes: int = DEFAULT_MAX_NODES,
   max_bytes: int = DEFAULT_MAX_BYTES,
-  cache_dir: str | os.PathLike[str] | None = None,
-  progress: bool | None = None,
+  progress: bool = True,
   action_filter: ActionFilter | None = None,
   vector_form: bool | None = None,
   infostate: Infostates | None = None,
@@ -59,25 +52,18 @@ def compile_game(
     max_nodes: how many states the game may have. A game that certainly has more, by `estimate_size`, is refused in two
       seconds.
     max_bytes: how much the memory of the process may grow during the walk. Some games have states of kilobytes.
-    cache_dir: a folder to keep compiled games in; the second time, the walk is skipped. Games that change while their
-      string stays the same are not kept: those written in Python, read from a file, or with a filter.
-    progress: whether to show progress, as a bar on a terminal and as a line every ten seconds elsewhere; None does.
+    progress: whether to show a bar, if standard error is a terminal.
     action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
       states of an infoset.
     vector_form: whether to compile in vector form. By default, that is done for games of `universal_poker` with 50
       private hands or more; with fewer hands, as in Kuhn and Leduc poker, lists of deals are as fast.
     infostate: how infosets are told apart, for games without information state strings and for games whose players
       forget: "history" for the player's own observations and actions in order, or a function of a state and the player
-      who is to move there that returns a string. By default, OpenSpiel's information state strings. A game with an
-      `infostate` is not kept in `cache_dir`.
-
-  Returns:
-    The compiled game.
+      who is to move there that returns a string. By default, OpenSpiel's information state strings.
 
   Raises:
     GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
     ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is no game.
-    OSError: `cache_dir` can't be written to, which is found before the walk.
   """
   if isinstance(game, CompiledGame):
     return game
@@ -88,65 +74,20 @@ def compile_game(
       f'infostate must be "history" or a function of state and player, not {infostate!r}.'
     )
   loaded = loading.load_game(game, names_infostates=infostate is None)
-  if infostate is not None:
-    if vector_form:
+  if vector_form is None:
+    vector_form = infostate is None and public_game.is_worth_it(loaded)
+  if vector_form:
+    if infostate is not None:
       raise errors.ArgumentError("In vector form infosets are hands; it takes no infostate.")
-    vector_form = False
-  if public_game.is_worth_it(loaded) if vector_form is None else vector_form:
     return public_game.compile_public_game(loaded, action_filter)
   view = GameView(loaded, action_filter, infostate=infostate)
-  cached = None if cache_dir is None else cache_path(pathlib.Path(cache_dir), view)
-  if cached is not None and not cached.exists():
-    # To find that out after a long walk would be too late.
-    files.check_writable(cached.parent)
-  if cached is not None and cached.exists():
-    try:
-      compiled = load_compiled_game(cached, view)
-      if compiled.num_states > max_nodes:
-        raise errors.GameTooLargeError(
-          f"The game has {compiled.num_states:,} states, more than max_nodes={max_nodes:,}."
-        )
-      return compiled
-    except errors.FileFormatError:
-      pass  # A cache may be damaged or of another game: walk again, and write it anew.
-  compiled = _enumerated(view, max_nodes, max_bytes, progress)
-  if cached is not None:
-    compiled.save(cached)
-  return compiled
-
-
-def estimate_size(
-  game: str | pyspiel.Game,
-  *,
-  seconds: float = 1.0,
-  action_filter: ActionFilter | None = None,
-  infostate: Infostates | None = None,
-) -> SizeEstimate:
-  """Estimates, without walking a game, what `compile_game` would find, and how long and how much memory it would take.
-
-  Args:
-    game: an OpenSpiel game or its string.
-    seconds: how long to look.
-    action_filter: as of `compile_game`.
-    infostate: likewise.
-
-  Returns:
-    States, infosets of each player, bytes and seconds, each with its spread.
-
-  Raises:
-    GameError: the game can't be loaded or solved.
-    ArgumentError: `seconds` is not positive.
-  """
-  seconds = arguments.positive_number(seconds, "seconds")
-  loaded = loading.load_game(game, names_infostates=infostate is None)
-  return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)
-
-
-def _enumerated(
-  view: GameView, max_nodes: int, max_bytes: int, progress: bool | None
-) -> EnumeratedGame:
-  """Walks a game and lays it out; see `compile_game`."""
-  walk = enumerate_game(view, max_nodes, max_bytes, progress)
+  try:
+    walk = enumerate_game(view, max_nodes, max_bytes, progress)
+  except errors.GameTooLargeError as error:
+    # Its traceback would keep all that has been found.
+    error.with_traceback(None)
+    memory.give_back()
+    raise error from None
   placements, payoff = lay_out(
     walk.parents, walk.num_actions, walk.leaf_sequences, walk.leaf_payoffs
   )
@@ -172,28 +113,46 @@ def _enumerated(
   )
 
 
+def estimate_size(
+  game: str | pyspiel.Game,
+  *,
+  seconds: float = 1.0,
+  action_filter: ActionFilter | None = None,
+  infostate: Infostates | None = None,
+) -> SizeEstimate:
+  """Estimates, without walking a game, what `compile_game` would find, and how long and how much memory it would take.
+
+  Args:
+    game: an OpenSpiel game or its string.
+    seconds: how long to look.
+    action_filter: as of `compile_game`.
+    infostate: as of `compile_game`.
+
+  Raises:
+    GameError: the game can't be loaded or solved.
+    ArgumentError: `seconds` is not positive.
+  """
+  seconds = arguments.positive_number(seconds, "seconds")
+  loaded = loading.load_game(game, names_infostates=infostate is None)
+  return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)
+
+
 def lay_out(
   parents: Sequence[Int64s],
   num_actions: Sequence[Int64s],
   leaf_sequences: Uint32s,
   leaf_payoffs: Float64s,
 ) -> tuple[list[Placement], Payoff]:
-  """Builds the treeplexes and the payoff of a game.
+  """Builds each player's treeplex and the payoff of a game from what `Enumeration` has.
 
-  Args:
-    parents: as of `Enumeration`.
-    num_actions: likewise.
-    leaf_sequences: likewise; written over with the numbering of the treeplexes.
-    leaf_payoffs: likewise.
-
-  Returns:
-    Each player's treeplex, and where everything has gone; and the payoff.
+  `leaf_sequences` is written over, with the numbering of the treeplexes.
   """
   placements: list[Placement] = []
   states = []
   root = first_infoset = 0
   for player, (above, counts) in enumerate(zip(parents, num_actions, strict=True)):
-    found = public_states(leaf_sequences, player, counts)
+    owner = np.append(-1, np.repeat(np.arange(len(counts)), counts))
+    found = public_states(leaf_sequences, player, owner, len(counts))
     placed = build_treeplex(above, counts, root, first_infoset, found)
     placements.append(placed)
     laid_out = np.empty_like(found)
@@ -203,21 +162,3 @@ def lay_out(
     root, first_infoset = placed.treeplex.end, first_infoset + len(above)
   treeplexes = [placed.treeplex for placed in placements]
   return placements, build_payoff(leaf_sequences, leaf_payoffs, treeplexes, states)
-
-
-def cache_path(folder: pathlib.Path, view: GameView) -> pathlib.Path | None:
-  """Returns where a game's compiled form is kept: its name tells all that the form depends on.
-
-  Returns None for a game that its string does not describe, such as one read from a text or a file, one written in
-  Python, which may be edited, or one with a filter or infostates of its own.
-  """
-  game = view.game
-  if view.is_changed or "filename" in game.get_parameters() or loading.is_python_game(game):
-    return None
-  if not loading.can_be_loaded_again(game):
-    return None
-  version = importlib.metadata.version("open_spiel")
-  key = json.dumps([str(game), version, FORMAT])
-  digest = hashlib.sha256(key.encode()).hexdigest()[:32]
-  name = re.sub(r"\W+", "_", game.get_type().short_name)
-  return folder / f"{name}-{digest}.npz"

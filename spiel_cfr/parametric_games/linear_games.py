@@ -84,7 +84,7 @@ class LinearGame:
         np.einsum("k,klp->lp", factors, self._leaf_payoffs),
         self.base.treeplexes,
       ),
-      (float(returns.min()), float(returns.max())),
+      payoff_range=(float(returns.min()), float(returns.max())),
       constant_sum=constant,
       view=self.base.view.with_returns(
         functools.partial(_linear_returns, self._components, factors)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
-from spiel_cfr.games.payoffs.utility_bounds import combined
+from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.boards import Board, hand_pairs
 from spiel_cfr.poker.deal import Deal
@@ -98,7 +98,7 @@ class PokerTerminals(Payoff):
     """How many terminals the boards have together, each a pair of vectors over hands."""
     return sum(len(self._layout.terminals(board, *TERMINALS)) for board in self._boards)
 
-  def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+  def leaves(self, player: int) -> Leaves:
     """Lists pairs of hands at every terminal, by sequences of the whole game."""
     layout, keys, values = self._layout, [], []
     for number in self._boards:
@@ -118,7 +118,7 @@ class PokerTerminals(Payoff):
     columns = [np.concatenate(column) for column in zip(*keys, strict=True)]
     # Where nobody acts on a board, all boards lead from the same sequences to the same end.
     (own_sequences, others), payoffs = combined(columns, np.concatenate(values), np.add)
-    return own_sequences.astype(np.uint32), others.astype(np.uint32)[None], payoffs
+    return Leaves(own_sequences.astype(np.uint32), others.astype(np.uint32)[None], payoffs)
 
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """Returns the largest payoff times the probability that chance deals the hand, and the board."""

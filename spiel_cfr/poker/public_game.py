@@ -111,7 +111,7 @@ class PublicGame(CompiledGame):
   def with_payoff(self, payoff: Payoff, treeplexes: tuple[Treeplex, ...]) -> "PublicGame":
     """Returns the game with some of its terminals and infosets, for iterations; nothing else knows."""
     result = PublicGame.__new__(PublicGame)
-    result.__dict__.update(self._attributes(), payoff=payoff, treeplexes=treeplexes)
+    result.__dict__.update(self.__getstate__(), payoff=payoff, treeplexes=treeplexes)
     return result
 
   @functools.cached_property

@@ -38,7 +38,6 @@ class MappedGame:
     """Writes a game.
 
     Raises:
-      UnsupportedGameError: the game's action filter can't be pickled.
       OSError: the file can't be written.
     """
     buffers: list[pickle.PickleBuffer] = []

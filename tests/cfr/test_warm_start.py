@@ -69,7 +69,7 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
 
   It is a sum over all infosets, so that none may be left out.
   """
-  game = game_of(number).visiting_all()
+  game = random_games.visiting_all(game_of(number))
   # Linear CFR, the regrets of which, times t, are the sum of weighted ones.
   minimizer = RegretMatching() if not weights else RegretMatching.discounted(1.0, 1.0)
   for seed, iterations in ((0, 1), (1, 7), (2, 1000)):

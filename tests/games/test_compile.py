@@ -16,9 +16,8 @@ from spiel_cfr import errors, policies
 from spiel_cfr._numba.sort_columns import lexicographic_order
 from spiel_cfr._util import memory
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.games import compiling
 from spiel_cfr.games.compiled import enumerated_game
-from spiel_cfr.games.openspiel import size_limits, terminal_histories
+from spiel_cfr.games.openspiel import game_size, terminal_histories
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
 
@@ -216,7 +215,7 @@ def test_max_nodes():
 
 def test_max_bytes(monkeypatch):
   """Games with large states stop early: without the limit, 10,000 states of this one take 3 GB."""
-  monkeypatch.setattr(size_limits, "_SECONDS_BEFORE_ESTIMATE", np.inf)
+  monkeypatch.setattr(game_size, "_SECONDS_BEFORE_ESTIMATE", np.inf)
   before = memory.resident_bytes()
   with pytest.raises(errors.GameTooLargeError, match=r"max_bytes=200,000,000"):
     spiel_cfr.compile_game("crazyhouse", max_bytes=200_000_000)
@@ -385,38 +384,3 @@ def test_damaged_files(tmp_path, monkeypatch, damage):
   monkeypatch.undo()
   with pytest.raises(errors.FileFormatError, match="format 9" if damage == "newer" else "game"):
     spiel_cfr.load_compiled_game(path)
-
-
-def test_cache(tmp_path, monkeypatch):
-  first = spiel_cfr.compile_game("kuhn_poker(players=3)", cache_dir=tmp_path / "cache")
-  walks = []
-  monkeypatch.setattr(
-    compiling,
-    "enumerate_game",
-    lambda *arguments: walks.append(1) or enumerate_game(*arguments),
-  )
-  same_game(first, spiel_cfr.compile_game("kuhn_poker(players=3)", cache_dir=tmp_path / "cache"))
-  assert not walks
-  spiel_cfr.compile_game("kuhn_poker(players=4)", cache_dir=tmp_path / "cache")
-  assert len(walks) == 1
-  monkeypatch.setattr(compiling.importlib.metadata, "version", lambda name: "1000.0")
-  spiel_cfr.compile_game("kuhn_poker(players=3)", cache_dir=tmp_path / "cache")
-  assert len(walks) == 2
-  for file in (tmp_path / "cache").iterdir():
-    file.write_bytes(b"damaged")
-  again = spiel_cfr.compile_game("kuhn_poker(players=3)", cache_dir=tmp_path / "cache")
-  assert again.open_spiel_version == "1000.0"
-  same_game(first, again)
-  assert len(walks) == 3
-  with pytest.raises(errors.GameTooLargeError):
-    spiel_cfr.compile_game("kuhn_poker(players=3)", cache_dir=tmp_path / "cache", max_nodes=10)
-
-
-def test_games_that_no_string_describes_are_not_cached(tmp_path):
-  games = [random_games.random_game(seed) for seed in (1, 2)]
-  assert str(games[0]) == str(games[1])
-  values = [
-    spiel_cfr.compile_game(game, cache_dir=tmp_path / "cache").payoff.arrays.values.tolist()
-    for game in games
-  ]
-  assert values[0] != values[1]

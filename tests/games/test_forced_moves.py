@@ -53,7 +53,7 @@ def check_forced(game, sequence_form):
 
 
 def check_same_numbers(game, make, iterations=3):
-  ours, plain = make(game), make(game.visiting_all())
+  ours, plain = make(game), make(random_games.visiting_all(game))
   for solver in (ours, plain):
     solver.run(iterations)
     solver.evaluate_and_update_policy()

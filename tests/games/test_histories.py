@@ -1,7 +1,5 @@
 """The tree of histories is that of the game, and is held against what was compiled."""
 
-import dataclasses
-
 import numpy as np
 import poker_games
 import pyspiel
@@ -81,17 +79,6 @@ def test_other_infostates_are_named():
       compiled,
       GameView(pyspiel.load_game("kuhn_poker"), infostate=lambda state, player: str(state)),
     )
-  missing = compiled.with_payoff(compiled.payoff)
-  first, second = compiled.infosets
-  one_more = dataclasses.replace(
-    first,
-    infostates=[*first.infostates, "nowhere"],
-    actions=np.append(first.actions, [0, 1]),
-    num_actions=np.append(first.num_actions, 2),
-  )
-  missing._infosets = (one_more, second)
-  with pytest.raises(errors.InconsistentInfosetError, match="no infostate 'nowhere'"):
-    histories_of(missing)
 
 
 def test_a_filter_lost_with_a_file_is_named(tmp_path):

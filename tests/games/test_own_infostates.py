@@ -95,13 +95,6 @@ def test_copies():
     assert twin.digest == compiled.digest
 
 
-def test_nothing_is_cached(tmp_path):
-  compiled = spiel_cfr.compile_game("kuhn_poker", infostate="history", cache_dir=tmp_path)
-  plain = spiel_cfr.compile_game("kuhn_poker", cache_dir=tmp_path)
-  assert compiled.infostates != plain.infostates
-  assert len(list(tmp_path.iterdir())) == 1
-
-
 @pytest.mark.parametrize(
   ("options", "message"),
   [

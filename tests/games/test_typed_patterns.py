@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import unittest.mock
+from types import SimpleNamespace
 
 import numpy as np
 import pyspiel
@@ -17,17 +18,9 @@ from spiel_cfr.games import compiling
 from spiel_cfr.games.payoffs import private_types, typed_patterns
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows, Leaves
 from spiel_cfr.games.payoffs.payoff import (
-  END_ROW,
-  END_RUN,
-  FIRST_ENTRY,
-  FIRST_ROW,
-  LEAVES,
-  LENGTH,
   rows_of,
 )
-from spiel_cfr.games.payoffs.typed_gradient import PATTERN, TYPES, WIDTH
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
-from spiel_cfr.games.sequence_form.treeplex import check_treeplexes
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"
 
@@ -186,7 +179,8 @@ def test_leaf_rows_are_sums_over_leaves(num_others, longest):
     rng.shuffle(own)
     others = rng.integers(0, bounds[-1][1], (num_others, len(own))).astype(np.uint32)
     listed.append(Leaves(own.astype(np.uint32), others, rng.normal(size=len(own))))
-  payoff, sequence = LeafRows.of_leaves(listed, bounds), rng.random(bounds[-1][1])
+  trees = [SimpleNamespace(root=root, end=end) for root, end in bounds]
+  payoff, sequence = LeafRows.of_leaves(listed, trees), rng.random(bounds[-1][1])
   for player, ((root, end), leaves) in enumerate(zip(bounds, listed, strict=True)):
     expected, found = np.full((2, len(sequence)), 7.0)
     expected[root:end] = 0.0
@@ -196,33 +190,6 @@ def test_leaf_rows_are_sums_over_leaves(num_others, longest):
     order = np.argsort(leaves.own, kind="stable")
     for one, other in zip(payoff.leaves(player), leaves, strict=True):
       np.testing.assert_array_equal(one, other[..., order])
-
-
-def assert_gains_agree(game):
-  """Losses count as nothing, also where a pattern's factor is negative; returns how many factors are."""
-  rows, typed = compile_both(game)
-  clipped = LeafRows(rows.payoff.arrays._replace(values=np.maximum(rows.payoff.arrays.values, 0)))
-  payoff = typed.payoff.gains()
-  for seed, player in itertools.product(range(2), range(2)):
-    sequence, (expected, found) = random_strategy(rows, seed), aligned_zeros(2, rows.end)
-    clipped.gradient_into(player, sequence, expected)
-    payoff.gradient_into(player, sequence, found)
-    for sequences, _ in rows.treeplexes[player].blocks():
-      np.testing.assert_allclose(found[sequences], expected[sequences], atol=1e-12, rtol=1e-12)
-  return np.count_nonzero(typed.payoff.arrays.values < 0)
-
-
-@pytest.mark.parametrize(
-  "name",
-  ["leduc_poker", "liars_dice", "goofspiel", "types 5 3", "types 8 8, general-sum", "types 3 20"],
-)
-def test_gains_are_those_of_leaf_rows(name):
-  assert assert_gains_agree(GAMES[name]())
-
-
-def test_gains_of_games_without_types():
-  for seed in range(6):
-    assert_gains_agree(random_games.random_game(seed, 2, zero_sum=seed % 2 == 0))
 
 
 def test_patterns_that_stay_in_no_cache_are_read_in_their_order(monkeypatch):
@@ -338,16 +305,17 @@ def test_public_states_are_the_classes_of_infosets_that_share_sequences_of_other
         merged = classes[first] | classes[second]
         for infoset in merged:
           classes[infoset] = merged
-    found = private_types.public_states(leaves, player, counts)
+    owner = np.append(-1, np.repeat(np.arange(len(counts)), counts))
+    found = private_types.public_states(leaves, player, owner, len(counts))
     assert found.tolist() == [min(members) for members in classes]
   chain = np.array([[3, 1, 2, 1, 4, 2], [1, 1, 2, 2, 3, 3]], np.uint32)
-  assert private_types.public_states(chain[:, :4], 0, np.ones(4, np.int64)).tolist() == [
+  assert private_types.public_states(chain[:, :4], 0, np.arange(-1, 4), 4).tolist() == [
     0,
     0,
     0,
     3,
   ]
-  assert private_types.public_states(chain, 0, np.ones(4, np.int64)).tolist() == [0, 0, 0, 0]
+  assert private_types.public_states(chain, 0, np.arange(-1, 4), 4).tolist() == [0, 0, 0, 0]
 
 
 def num_patterns(compiled):
@@ -389,30 +357,29 @@ def test_squares_that_are_alike_are_kept_once(num_types):
 
 
 DAMAGES = {
-  # Of all forms: the array, where in it, what is added there, and what is then not true.
-  "player": ("players", (0, END_RUN), 1, "players' runs are end to end"),
-  "end": ("players", (-1, END_RUN), -1, "players' runs are end to end"),
-  "run": ("runs", (0, 1), 1, "runs are end to end"),
-  "entry": ("runs", (0, 2), 1, "entries of runs are end to end"),
-  "length": ("runs", (0, 3), 1, "runs have all entries"),
-  "row": ("rows", (0,), 1 << 30, "leaves are in treeplexes"),
-  "other": ("others", (0, 0), 1 << 30, "are in treeplexes|patterns are there"),
-  "leaves": ("players", (0, LEAVES), 1 << 20, "are counted"),
+  # The array, where in it, what is added there, and what is then not true.
+  "own": ("0.own", (0,), 1 << 30, "in treeplexes"),
+  "other": ("0.others", (0, 0), 1 << 30, "in treeplexes"),
+  "too few": ("1.others", np.s_[:, 1:], None, "others is"),
+  "not finite": ("1.values", (0,), np.nan, "not finite"),
 }
-DAMAGES_OF_TWO = {
-  "types": ("runs", (0, TYPES), LANES, "rows are cut"),
-  "width": ("runs", (-1, WIDTH), -2, "patterns are no wider"),
-  "last": ("others", (0, -1), 1 << 30, "leaves are in treeplexes"),
+DAMAGES_OF_PATTERNS = {
+  "unsorted": ("0.starts", (1,), 1 << 30, "in order"),
+  "missing": ("0.starts", (0,), 1, "all sequences"),
+  "beyond": ("0.starts", (-1,), 1 << 20, "in their treeplex"),
+  "lengths": ("0.lengths", (0,), 1, "all entries"),
+  "pattern": ("0.others", (0, 0), 1 << 30, "patterns are there"),
+  "last": ("0.others", (0, -1), 1 << 30, "in their treeplexes"),
+  "cut": ("patterns", np.s_[1:], None, "squares"),
 }
 DAMAGES_OF_THREE = {
-  "types": ("runs", (0, TYPES), LANES, "rows are cut"),
   "place": ("squares", (-1,), 1 << 20, "squares are there"),
-  "width": ("others", (0, 1), LANES + 1, "rows are cut|others' rows"),
+  "width": ("0.others", (0, 1), LANES + 1, "rows are cut|others' rows"),
 }
 DAMAGED = {
   "kuhn_poker": DAMAGES,
-  "leduc_poker": DAMAGES | DAMAGES_OF_TWO,
-  "types 9 8 10": DAMAGES | DAMAGES_OF_THREE,
+  "leduc_poker": DAMAGES_OF_PATTERNS,
+  "types 9 8 10": DAMAGES_OF_PATTERNS | DAMAGES_OF_THREE,
 }
 
 
@@ -421,29 +388,18 @@ DAMAGED = {
 )
 def test_arrays_are_checked(game, damage):
   compiled = spiel_cfr.compile_game(typed_game(7, (9, 8, 10)) if " " in game else game)
-  real = check_treeplexes(compiled.treeplexes)
-  compiled.payoff.check(compiled.treeplexes, real)
+  saved = compiled.payoff.saved()
+  restored = type(compiled.payoff).restored(saved, compiled.treeplexes)
+  for one, other in zip(compiled.payoff.arrays, restored.arrays, strict=True):
+    np.testing.assert_array_equal(one, other)
   name, place, added, message = DAMAGED[game][damage]
-  array = getattr(compiled.payoff.arrays, name).copy()
-  with np.errstate(over="ignore"):
+  array = saved[name].copy()
+  if added is None:
+    array = np.ascontiguousarray(array[place])
+  else:
     array[place] += np.array(added).astype(array.dtype)
-  payoff = type(compiled.payoff)(compiled.payoff.arrays._replace(**{name: array}))
   with pytest.raises(ValueError, match=message):
-    payoff.check(compiled.treeplexes, real)
-
-
-@pytest.mark.parametrize("length", [1, 2])
-def test_rows_of_a_run_have_the_same_patterns(length):
-  compiled = spiel_cfr.compile_game("leduc_poker")
-  arrays = compiled.payoff.arrays
-  rows = arrays.runs[:, END_ROW] - arrays.runs[:, FIRST_ROW]
-  run = arrays.runs[(arrays.runs[:, LENGTH] == length) & (rows > 1)][0]
-  others = arrays.others.copy()
-  others[int(run[FIRST_ENTRY]) + length, PATTERN] += 1
-  with pytest.raises(ValueError, match=r"rows of a run have the same patterns|no wider"):
-    TypedPatterns(arrays._replace(others=others)).check(
-      compiled.treeplexes, check_treeplexes(compiled.treeplexes)
-    )
+    type(compiled.payoff).restored(saved | {name: array}, compiled.treeplexes)
 
 
 def test_payoffs_that_differ_a_little_are_told_apart():

@@ -8,6 +8,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr.games.payoffs.utility_bounds import counterfactual_bounds
 from spiel_cfr.stable_predictive import certificate, paper_steps
 from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
@@ -148,7 +149,10 @@ def test_last_prediction_differs_only_where_something_follows():
 def test_counterfactual_utilities_never_exceed_their_bounds(game):
   game = spiel_cfr.compile_game(game)
   rng = np.random.default_rng(0)
-  bounds = [game.payoff.counterfactual_bounds(game.treeplexes, p) for p in range(game.num_players)]
+  bounds = [
+    counterfactual_bounds(game.payoff.leaves(p), game.treeplexes, p)
+    for p in range(game.num_players)
+  ]
   for _ in range(20):
     pure = policies.uniform(game)
     for tree in game.treeplexes:
@@ -168,7 +172,7 @@ def test_bounds_of_kuhn_poker():
   """Whoever holds a card meets each other card with probability 1/6, for 2 chips at most."""
   game = spiel_cfr.compile_game("kuhn_poker")
   for player, tree in enumerate(game.treeplexes):
-    bounds = game.payoff.counterfactual_bounds(game.treeplexes, player)
+    bounds = counterfactual_bounds(game.payoff.leaves(player), game.treeplexes, player)
     for sequences, infosets in tree.blocks():
       if player == 0 and infosets.start == 0:
         assert bounds[sequences[1] - tree.root] == pytest.approx(2 * 2 / 6)  # bet, and be called

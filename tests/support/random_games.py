@@ -226,3 +226,10 @@ def games(**settings: Any) -> st.SearchStrategy[pyspiel.Game]:
   for name, value in settings.items():
     drawn[name] = value if isinstance(value, st.SearchStrategy) else st.just(value)
   return st.builds(random_game, **drawn)
+
+
+def visiting_all(game):
+  """Returns an enumerated game whose iterations leave no infoset out."""
+  result = game.with_payoff(game.payoff)
+  result.__dict__["decisions"] = result.every_infoset
+  return result

@@ -278,7 +278,7 @@ def _left_for_trunk(
     kept
     for number in numbers
     for player in turn
-    for kept in steps.walk.kept(number, player)[:lines]
+    for kept in steps.walk.kept[number][player][:lines]
   ]
 
 

@@ -20,9 +20,10 @@ from spiel_cfr.evaluation.counterfactual_values import backward_pass
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
-from spiel_cfr.games.payoffs.leaf_rows import LeafRows, Leaves
+from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
+from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import Treeplex, build_treeplex
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, tie_tolerances
@@ -140,7 +141,7 @@ class PrunableGame:
         Leaves(place[leaves[player]], place[leaves[1 - player]][None], worth[:, player])
         for player in range(2)
       ],
-      [(tree.root, tree.end) for tree in treeplexes],
+      treeplexes,
     )
     sequences = np.concatenate([[tree.root for tree in game.treeplexes], *left])
     return Compacted(

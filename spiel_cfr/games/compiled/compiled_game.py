@@ -3,8 +3,8 @@
 import abc
 import dataclasses
 import functools
+import itertools
 import os
-import pickle
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -17,7 +17,6 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled import abstraction_map
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
-from spiel_cfr.games.openspiel.first_states import first_states
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.blocks import as_scale
@@ -213,12 +212,11 @@ class CompiledGame(abc.ABC):
 
   def first_states(self) -> list[Any]:
     """Returns OpenSpiel's first state of every infoset in the order of histories, player by player."""
-    return first_states(self.view, self.infostates)
+    return self.view.first_states(self.infostates)
 
   def infostate(self, player: int, place: int) -> str:
     """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""
-    player = arguments.integer(player, "player", 0, self.num_players - 1)
-    own = self.infosets[player]
+    own = self.infosets[arguments.integer(player, "player", 0, self.num_players - 1)]
     place = arguments.integer(place, "place", 0, len(own.infostates) - 1)
     return own.infostates[int(np.flatnonzero(own.position == place)[0])]
 
@@ -234,10 +232,7 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
-    """D: no counterfactual utility at an infoset is larger, whatever anybody plays; shape (infosets,).
-
-    From `Payoff.infoset_bounds`, or the largest payoff where that is less.
-    """
+    """D: no counterfactual utility is larger at an infoset: `Payoff.infoset_bounds`, or the largest payoff if less."""
     payoff = self._bounding_payoff
     bounds = [payoff.infoset_bounds(self.treeplexes, player) for player in range(self.num_players)]
     return self._per_infoset(bounds)
@@ -245,11 +240,8 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def scale(self) -> Uint16s:
     """`Block.scale` of all infosets: from `Payoff.infoset_scales`, or the largest payoff where that is less."""
-    # In the form that iterations read, whose kernel is compiled anyway.
-    whole = self.partition is None
-    payoff = self.every_infoset.payoff if whole else self._bounding_payoff
-    players = range(self.num_players)
-    scales = [payoff.infoset_scales(self.treeplexes, player) for player in players]
+    payoff = self._bounding_payoff
+    scales = [payoff.infoset_scales(self.treeplexes, player) for player in range(self.num_players)]
     return as_scale(self._per_infoset(scales))
 
   def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:
@@ -257,10 +249,10 @@ class CompiledGame(abc.ABC):
     result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
     if self.shared_infosets is None:
       return result
-    sums, first = pooled(self.shared_infosets, self.spread(result)), [np.zeros(0, np.int64)]
-    for treeplex in self.treeplexes:
-      first += [sequences[0] for sequences, _ in treeplex.blocks()]
-    return sums[np.concatenate(first)]
+    # Utilities of shared infosets are pooled.
+    sums = pooled(self.shared_infosets, self.spread(result))
+    blocks = [tree.blocks() for tree in self.treeplexes]
+    return np.concatenate([sums[own[0]] for own, _ in itertools.chain(*blocks)])
 
   def spread(self, numbers: Float64s) -> Float64s:
     """Returns, for each sequence, the number of its infoset; shapes (infosets,) to (sequences,)."""
@@ -348,50 +340,23 @@ class CompiledGame(abc.ABC):
     return mask
 
   def __str__(self) -> str:
-    """Returns what game it is, and its size in words."""
     name = " ".join(self.game_string.split())
     return f"{name if len(name) <= 100 else name[:97] + '...'}: {self.size}"
 
   def __repr__(self) -> str:
-    """Returns one line."""
     return f"<{type(self).__name__} {self}>"
 
   def __copy__(self) -> "CompiledGame":
-    """Returns the game itself: nobody changes it."""
     return self
 
   def __deepcopy__(self, memo: Any) -> "CompiledGame":
-    """Returns the game itself: nobody changes it."""
     return self
 
   def __getstate__(self) -> dict[str, Any]:
-    """Returns what is pickled: all that is not made again when it is asked for.
-
-    Raises:
-      UnsupportedGameError: the action filter can't be pickled.
-    """
-    filtered = self.view.action_filter
-    try:
-      pickle.dumps(filtered)
-    except Exception as error:
-      raise errors.UnsupportedGameError(
-        f"The game's action filter {filtered!r} can't be pickled. Define it with `def` at the top "
-        "level of a module."
-      ) from error
-    return self._attributes()
-
-  def _attributes(self) -> dict[str, Any]:
     """Returns all attributes that are not made again when they are asked for."""
-    made = _made_once(type(self))
-    return {name: value for name, value in vars(self).items() if name not in made}
-
-
-@functools.cache
-def _made_once(cls: type) -> frozenset[str]:
-  """Returns the names of a class's cached properties."""
-  return frozenset(
-    name
-    for each in cls.__mro__
-    for name, value in vars(each).items()
-    if isinstance(value, functools.cached_property)
-  )
+    made_again = functools.cached_property
+    return {
+      name: value
+      for name, value in vars(self).items()
+      if name == "view" or not isinstance(getattr(type(self), name, None), made_again)
+    }

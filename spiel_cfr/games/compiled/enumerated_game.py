@@ -1,28 +1,35 @@
-"""Games of which every state was walked, and what is written of them to files."""
+"""Games of which every state was walked, and their files.
+
+A file keeps what a game is made of; loading lays it out again, bit for bit. A right checksum says that a file is as it
+was written, not by whom, and kernels take every index on trust: types, shapes and ranges are checked before that.
+"""
 
 import functools
 import hashlib
 import json
+import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.payoffs.build_payoff import FORMS
 from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.games.sequence_form.treeplex import Treeplex, build_treeplex
 
 # Of files.
 KIND = "compiled game of spiel_cfr"
-FORMAT = 3
-HEADER_FIELDS = (
+FORMAT = 4
+_HEADER_FIELDS = (
   "game_string",
   "num_distinct_actions",
   "payoff_range",
@@ -30,9 +37,8 @@ HEADER_FIELDS = (
   "num_states",
   "num_terminals",
 )
-OF_TREEPLEX = ("groups", "parent")
-OF_INFOSETS = ("actions", "num_actions", "position", "first_sequence", "stride")
-OF_PLAYERS = (*OF_TREEPLEX, *OF_INFOSETS, "infostates", "infostate_lengths")
+# OpenSpiel's actions are numbers of this size.
+_MOST_ACTIONS = 1 << 31
 
 
 class EnumeratedGame(CompiledGame):
@@ -69,95 +75,67 @@ class EnumeratedGame(CompiledGame):
     self.num_terminals = num_terminals
     self._infosets = infosets
     self._payoff = payoff
-    self._view = view
     self._original = original
     self._map = abstraction_map
+    if view is not None:
+      self.view = view
 
-  @property
+  @functools.cached_property
   def view(self) -> GameView:
-    """See the base class.
+    """How the game was walked.
 
     Raises:
       UnsupportedGameError: the game was pickled or read from a file, and OpenSpiel can't make it of its string.
+      FileFormatError: the game of that string has other numbers of players or actions.
     """
     if self._original is not None:
       return self._original.view
-    if self._view is None:
-      try:
-        view = GameView(loading.load_game(self.game_string))
-      except errors.GameError as error:
-        raise errors.UnsupportedGameError(
-          "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
-          f"file, and OpenSpiel can't make them of its string: {error} "
-          "Use what compile_game returns, in its own process."
-        ) from error
-      self.check_view(view)
-      self._view = view
-    return self._view
-
-  def check_view(self, view: GameView) -> None:
-    """Makes sure that this is the game that a file says it is.
-
-    Raises:
-      FileFormatError: the view is of a game with another string, or other numbers of players or actions.
-    """
-    game = view.game
-    asked = str(game), game.num_players(), game.num_distinct_actions()
-    if asked != (self.game_string, self.num_players, self.num_distinct_actions):
+    try:
+      view = GameView(loading.load_game(self.game_string))
+    except errors.GameError as error:
+      raise errors.UnsupportedGameError(
+        "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
+        f"file, and OpenSpiel can't make them of its string: {error} "
+        "Use what compile_game returns, in its own process."
+      ) from error
+    asked = view.num_players, view.game.num_distinct_actions()
+    if asked != (self.num_players, self.num_distinct_actions):
       raise errors.FileFormatError(
-        f"What was read is a game of {self.num_players} players and {self.num_distinct_actions} actions that says "
-        f"that it is {self.game_string}; that is not {asked[0]} with {asked[1]} players and {asked[2]} actions."
+        f"What was read says that it is {self.game_string}, but has {self.num_players} players and "
+        f"{self.num_distinct_actions} actions, where that has {asked[0]} and {asked[1]}."
       )
+    return view
 
   def __getstate__(self) -> dict[str, Any]:
-    """See the base class. A game that OpenSpiel can't load again stays behind; whoever asks for it is told so."""
+    """Leaves a game behind that OpenSpiel can't load again; whoever asks for it is told so."""
     state = super().__getstate__()
-    if not loading.can_be_loaded_again(self.view.game):
-      state["_view"] = None
+    if "view" in state and not loading.can_be_loaded_again(self.view.game):
+      del state["view"]
     return state
 
   @property
   def payoff(self) -> Payoff:
-    """See the base class."""
     return self._payoff
 
   @property
   def infosets(self) -> tuple[Infosets, ...]:
-    """See the base class."""
     return self._infosets
 
   @functools.cached_property
   def decisions(self) -> Decisions:
-    """See the base class: without forced moves, unless there are shared infosets, whose buckets are of all infosets."""
+    """Without forced moves, unless there are shared infosets, whose buckets are of all infosets."""
     every = self.every_infoset
     return every if self.shared_infosets else without_forced_moves(every, self.treeplexes)
 
   @property
   def size(self) -> str:
-    """See the base class."""
     infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     if self._original is not None:
       return f"{infosets} infosets for {self._original.size}"
     return f"{self.num_states:,} states, {infosets} infosets, {self.num_leaves:,} leaves"
 
-  @property
-  def num_bytes(self) -> int:
-    """Memory of the arrays; infostate strings, which no solver looks at, not counted."""
-    arrays: list[npt.NDArray[Any]] = []
-    for treeplex, own in zip(self.treeplexes, self.infosets, strict=True):
-      arrays += [getattr(treeplex, name) for name in OF_TREEPLEX]
-      arrays += [getattr(own, name) for name in OF_INFOSETS]
-    return self.payoff.num_bytes + sum(array.nbytes for array in arrays)
-
-  def with_payoff(
-    self, payoff: Payoff, payoff_range: tuple[float, float] | None = None, **other: Any
-  ) -> "EnumeratedGame":
-    """Returns the game with other payoffs on the same treeplexes, or with the same ones in another form.
-
-    Args:
-      payoff: the payoffs.
-      payoff_range: the smallest and the largest return of any player; by default, what it was.
-      **other: `constant_sum`, `view`, `treeplexes` and `infosets`, likewise.
+  def with_payoff(self, payoff: Payoff, **other: Any) -> "EnumeratedGame":
+    """Returns the game with other payoffs, and with other attributes that depend on them, such as `payoff_range`.
 
     Raises:
       UnsupportedGameError: the game is an abstraction.
@@ -166,29 +144,11 @@ class EnumeratedGame(CompiledGame):
       raise errors.UnsupportedGameError(
         "An abstraction has the payoffs of its original game: call abstract(original.with_payoff(...), buckets)."
       )
-    result = EnumeratedGame.__new__(EnumeratedGame)
-    result.__dict__.update(self._attributes())
-    result._payoff = payoff
-    result.payoff_range = payoff_range or self.payoff_range
-    result.constant_sum = other.get("constant_sum", self.constant_sum)
-    result.treeplexes = other.get("treeplexes", self.treeplexes)
-    result._infosets = other.get("infosets", self._infosets)
-    result._view = other.get("view", self._view)
-    return result
-
-  def visiting_all(self) -> "EnumeratedGame":
-    """Returns the game, whose iterations leave no infoset out."""
-    result = self.with_payoff(self.payoff)
-    result.__dict__["decisions"] = result.every_infoset
+    result = object.__new__(EnumeratedGame)
+    result.__dict__.update(super().__getstate__(), _payoff=payoff, **other)
     return result
 
   def save(self, path: str | os.PathLike[str]) -> None:
-    """See the base class.
-
-    Raises:
-      UnsupportedGameError: the game is an abstraction.
-      OSError: the file can't be written.
-    """
     if self._original is not None:
       raise errors.UnsupportedGameError(
         "An abstraction is not saved: save its original game and the buckets, and call abstract again."
@@ -199,7 +159,7 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def digest(self) -> str:
-    """See the base class."""
+    """Of what a file keeps, but for the name of the game; of an abstraction, of its original game and map."""
     if self._map is not None:
       return self._map.digest(self.original.digest)
     header, arrays = self._contents
@@ -213,15 +173,131 @@ class EnumeratedGame(CompiledGame):
   @property
   def _contents(self) -> tuple[dict[str, Any], files.Arrays]:
     """Everything but OpenSpiel's version, as header and arrays of a file."""
-    arrays: files.Arrays = {
-      f"payoff.{name}": array for name, array in self.payoff.arrays._asdict().items()
-    }
-    for player, (treeplex, own) in enumerate(zip(self.treeplexes, self.infosets, strict=True)):
+    arrays = {f"payoff.{name}": array for name, array in self.payoff.saved().items()}
+    ends = np.cumsum([len(own.actions) for own in self.infosets])
+    sequences = np.split(self.all_action_sequences, ends[:-1])
+    for player, (tree, own) in enumerate(zip(self.treeplexes, self.infosets, strict=True)):
       encoded = [infostate.encode() for infostate in own.infostates]
-      arrays[f"{player}.infostates"] = np.frombuffer(b"".join(encoded), np.uint8)
-      arrays[f"{player}.infostate_lengths"] = np.array([len(text) for text in encoded], np.uint32)
-      for source, names in ((treeplex, OF_TREEPLEX), (own, OF_INFOSETS)):
-        arrays |= {f"{player}.{name}": getattr(source, name) for name in names}
-    roots = [(treeplex.root, treeplex.end, treeplex.first_infoset) for treeplex in self.treeplexes]
-    header = {"payoff_form": self.payoff.form, "roots": roots}
-    return header | {name: getattr(self, name) for name in HEADER_FIELDS}, arrays
+      # Of each sequence, its number in order of discovery.
+      number = np.zeros(tree.end - tree.root, np.uint32)
+      number[sequences[player] - tree.root] = 1 + np.arange(len(own.actions))
+      columns: files.Arrays = {
+        "infostates": np.frombuffer(b"".join(encoded), np.uint8),
+        "infostate_lengths": np.array([len(text) for text in encoded], np.uint32),
+        "actions": own.actions,
+        "num_actions": own.num_actions,
+        "parents": number[tree.parent[own.position] - tree.root],
+        "position": own.position,
+      }
+      arrays |= {f"{player}.{name}": array for name, array in columns.items()}
+    header = {"payoff_form": self.payoff.form, "num_players": self.num_players}
+    return header | {name: getattr(self, name) for name in _HEADER_FIELDS}, arrays
+
+
+def load_compiled_game(path: str | os.PathLike[str]) -> EnumeratedGame:
+  """Reads a game that `CompiledGame.save` has written.
+
+  Raises:
+    FileFormatError: the file is not such a file, is damaged, or of another version.
+    OSError: the file can't be read.
+  """
+  header, arrays = files.read(path, KIND, FORMAT)
+  try:
+    return _from_file(header, arrays)
+  # A right checksum does not mean that we wrote the file.
+  except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+    raise errors.FileFormatError(
+      f"{path} is not a {KIND}: {type(error).__name__}: {error}."
+    ) from error
+
+
+def _from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
+  _check_header(header)
+  treeplexes: list[Treeplex] = []
+  infosets: list[Infosets] = []
+  root = first_infoset = 0
+  for player in range(header["num_players"]):
+    tree, own = _read_infosets(_under(arrays, player), root, first_infoset)
+    require(own.actions < header["num_distinct_actions"], "actions are the game's")
+    treeplexes.append(tree)
+    infosets.append(own)
+    root, first_infoset = tree.end, first_infoset + len(own.num_actions)
+  payoff = FORMS[header["payoff_form"]].restored(_under(arrays, "payoff"), treeplexes)
+  require(payoff.num_leaves <= header["num_terminals"], "leaves are terminals")
+  fields = {name: header[name] for name in _HEADER_FIELDS}
+  return EnumeratedGame(
+    **fields | {"payoff_range": tuple(header["payoff_range"])},
+    open_spiel_version=header["open_spiel_version"],
+    treeplexes=tuple(treeplexes),
+    infosets=tuple(infosets),
+    payoff=payoff,
+  )
+
+
+def _under(arrays: Mapping[str, Any], prefix: object) -> dict[str, Any]:
+  """Returns the arrays whose names begin with `prefix` and a dot, by what follows it."""
+  start = f"{prefix}."
+  return {
+    name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
+  }
+
+
+def _check_header(header: Mapping[str, Any]) -> None:
+  """Checks the types of what a file's header says.
+
+  Raises:
+    ValueError: something is missing, or of another type.
+  """
+  for name in ("game_string", "open_spiel_version", "payoff_form"):
+    require(isinstance(header[name], str), f"{name} is a string")
+  for name in ("num_players", "num_distinct_actions", "num_states", "num_terminals"):
+    require(type(header[name]) is int and header[name] > 0, f"{name} is a positive integer")
+  require(header["num_players"] > 1, "there are players")
+  require(header["num_distinct_actions"] < _MOST_ACTIONS, "actions have 31 bits")
+  require(header["num_terminals"] <= header["num_states"] < 1 << 62, "terminals are states")
+  sums = [] if header["constant_sum"] is None else [header["constant_sum"]]
+  for number in [*header["payoff_range"], *sums]:
+    require(type(number) in (int, float) and abs(number) < math.inf, "payoffs are finite numbers")
+  low, high = header["payoff_range"]
+  require(low <= high, "the payoffs' range is one")
+
+
+def _read_infosets(
+  arrays: Mapping[str, Any], root: int, first_infoset: int
+) -> tuple[Treeplex, Infosets]:
+  """Checks a player's arrays, and lays out its infosets as they were."""
+  infostates = _infostates(arrays["infostates"], arrays["infostate_lengths"])
+  total = len(infostates)
+  actions, num_actions, parents, position = (
+    arrays[name] for name in ("actions", "num_actions", "parents", "position")
+  )
+  require_array(actions, "actions", np.int64, -1)
+  require_array(num_actions, "num_actions", np.int64, total)
+  require_array(parents, "parents", np.uint32, total)
+  require_array(position, "position", np.uint32, total)
+  require((num_actions > 0) & (num_actions <= len(actions)), "infosets have actions")
+  require(num_actions.sum() == len(actions), "actions are those of infosets")
+  before = np.cumsum(num_actions) - num_actions
+  require(parents <= before, "infosets are discovered after their parents")
+  infoset = np.repeat(np.arange(total), num_actions)
+  order = np.lexsort((actions, infoset))
+  different = (np.diff(actions[order]) > 0) | (np.diff(infoset) > 0)
+  require(different & (actions.min(initial=0) >= 0), "infosets have different actions")
+  placed = build_treeplex(
+    parents.astype(np.int64), num_actions, root, first_infoset, ranks=position
+  )
+  require(placed.position == position, "infosets are in the layout")
+  own = Infosets(infostates, actions, num_actions, position, placed.first_sequence, placed.stride)
+  return placed.treeplex, own
+
+
+def _infostates(text: Any, lengths: Any) -> list[str]:
+  """Returns the names of a player's infosets, of which a file has the text, in UTF-8, and the lengths."""
+  require_array(text, "infostates", np.uint8, -1)
+  require_array(lengths, "infostate_lengths", np.uint32, -1)
+  require(lengths.sum(dtype=np.float64) == len(text), "infostates are end to end")
+  whole = text.tobytes()
+  ends = np.cumsum(lengths, dtype=np.int64).tolist()
+  names = [whole[begin:end].decode() for begin, end in zip([0, *ends], ends, strict=False)]
+  require(len(set(names)) == len(names), "infosets have different names")
+  return names

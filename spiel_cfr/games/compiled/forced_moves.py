@@ -13,7 +13,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Uint32s, Uint64s
 from spiel_cfr.games.payoffs.build_payoff import build_payoff, merged_leaves
 from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.payoffs.private_types import public_states_of
+from spiel_cfr.games.payoffs.private_types import public_states
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, Treeplex
 
 _NONE = np.zeros(0, np.uint32)
@@ -53,7 +53,7 @@ def without_forced_moves(every: Decisions, treeplexes: Sequence[Treeplex]) -> De
     owner = np.full(len(chosen), -1)
     for sequences, infosets in kept[-1].blocks():
       owner[sequences] = np.arange(infosets.start, infosets.stop)
-    states.append(public_states_of(leaves, player, owner, len(tree.parent)))
+    states.append(public_states(leaves, player, owner, len(tree.parent)))
   ends = np.append(0, np.cumsum(decides))
   players = every.players.copy()
   players[:, :2] = ends[players[:, :2].astype(np.int64)]

@@ -6,8 +6,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel import histories
-from spiel_cfr.games.openspiel.histories import Histories
+from spiel_cfr.games.openspiel.histories import MOVER, Histories
 
 # Movers that are no players, and what is in place of an index where there is none.
 CHANCE, TERMINAL = -1, -2
@@ -27,18 +26,11 @@ class HistoryWalk:
   def __init__(self, compiled: CompiledGame, found: Histories) -> None:
     """Goes through the tree once."""
     self._compiled, self._found = compiled, found
-    nodes = found.nodes.astype(np.int64)
-    mover = nodes[:, histories.MOVER].copy()
-    mover[mover == histories.CHANCE] = CHANCE
-    mover[mover == histories.TERMINAL] = TERMINAL
-    self.mover = mover
-    self.first_child, self.num_children = (
-      nodes[:, histories.FIRST_CHILD],
-      nodes[:, histories.CHILDREN],
-    )
-    self.index = nodes[:, histories.INDEX]
+    # In 32 bits with a sign, chance and terminals are -1 and -2.
+    self.mover = mover = found.nodes[:, MOVER].astype(np.int32).astype(np.int64)
+    _, self.index, self.first_child, self.num_children = found.nodes.astype(np.int64).T
     self.entry = np.where(mover >= 0, self.index - compiled.num_players, NONE)
-    self.parent = np.zeros(len(nodes), np.int64)
+    self.parent = np.zeros(len(mover), np.int64)
     self.levels = list(self._levels())
 
   def _levels(self) -> Iterator[Int64s]:
@@ -58,13 +50,12 @@ class HistoryWalk:
     entries = self._compiled.to_actions(behavioral)
     result = np.ones(len(self.mover))
     place = np.arange(len(self.mover)) - self.first_child[self.parent]
-    by_chance = self.mover[self.parent] == CHANCE
-    by_chance[0] = False
-    by_player = self.mover[self.parent] >= 0
-    by_player[0] = False
+    mover = self.mover[self.parent]
+    # Nobody has moved to the root.
+    mover[0] = TERMINAL
     for moved, start, source in (
-      (by_chance, self.index, self._found.probabilities),
-      (by_player, self.entry, entries),
+      (mover == CHANCE, self.index, self._found.probabilities),
+      (mover >= 0, self.entry, entries),
     ):
       result[moved] = source[start[self.parent[moved]] + place[moved]]
     return result

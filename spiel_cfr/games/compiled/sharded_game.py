@@ -23,8 +23,7 @@ def shard(
   what the sequences of the trunk are worth, which is added in the order of the subtrees: the same bits for any number
   of shards, processes and threads. See docs/sharding.md.
 
-  Each process remembers what there is in its subtrees. This process has a copy from the last barrier, and the reach
-  probabilities since: if a process is killed, another one takes the copy and does the updates since then again.
+  If a process is killed, another one takes what it remembered at the last barrier, and does the updates since again.
 
   Args:
     game: a game in parts, see `compile_public_game`.
@@ -36,14 +35,9 @@ def shard(
   Raises:
     ArgumentError: the executor can't say which process a call goes to, `num_shards` is not an integer from 1 to
       100,000, or `barrier_every` not one from 1 to 1,000,000.
-    UnsupportedGameError: the game is not in parts, or its action filter can't be pickled.
+    UnsupportedGameError: the game is not in parts.
     ShardError: the executor has too few processes.
   """
-  if not isinstance(game, CompiledGame):
-    raise errors.ArgumentError(
-      f"game must be a compiled game, not {arguments.shortened(game)}. "
-      "compile_public_game(game, partitioned=True) makes one in parts."
-    )
   actors = getattr(executor, "actors", None)
   if not callable(actors):
     raise errors.ArgumentError(

@@ -1,10 +1,8 @@
 """Games cut into a trunk and subtrees that meet in the trunk only, and how to go through them.
 
-Big games fit neither a cache nor, with all arrays that a solver works on, the memory. Where chance splits a game into
-many subtrees, a solver can go through them one at a time with the same small workspace, or through several at once.
-
-What several threads leave at the trunk is added in the order of the subtrees, whoever computed it, so that results
-don't depend on the number of threads.
+Where chance splits a game into many subtrees, a solver can go through them one at a time with the same small workspace,
+or through several at once. What several threads leave at the trunk is added in the order of the subtrees, whoever
+computed it, so that results don't depend on the number of threads.
 """
 
 import concurrent.futures
@@ -115,6 +113,8 @@ class PartWalk:
     parts: of the game.
     trunk: the workspace of part 0.
     workspaces: of the threads that go through the subtrees.
+    kept: by part and player, what backward passes have left at the sequences of the trunk above it: the arrays of
+      utilities and predictions.
   """
 
   def __init__(
@@ -126,18 +126,13 @@ class PartWalk:
     self.workspaces = [
       Workspace(self.parts[1:], predicts, dtype) for _ in range(partition.num_threads)
     ]
-    # What each part's sweeps have left at the sequences of the trunk above it: a player, utilities and predictions.
-    self._kept: list[list[tuple[AnyFloats, AnyFloats]]] = [
+    self.kept: list[list[tuple[AnyFloats, AnyFloats]]] = [
       [
         (np.zeros(len(entries), dtype), np.zeros(len(entries) if predicts else 0, dtype))
         for entries in part.entries
       ]
       for part in self.parts
     ]
-
-  def kept(self, number: int, player: int) -> tuple[AnyFloats, AnyFloats]:
-    """Returns what a subtree's backward passes have left for the trunk: the arrays of utilities and predictions."""
-    return self._kept[number][player]
 
   def for_each_subtree(self, work: Callable[[int, Workspace], None]) -> None:
     """Calls `work` with the number of each subtree and a workspace."""
@@ -172,7 +167,7 @@ class PartWalk:
     """Notes what a subtree's backward passes have left for the trunk."""
     part = self.parts[number]
     begin, end = part.own_length(player), part.length(player)
-    for kept, swept in zip(self._kept[number][player], workspace.utility[player], strict=True):
+    for kept, swept in zip(self.kept[number][player], workspace.utility[player], strict=True):
       if len(swept):
         kept[:] = swept[begin:end]
 
@@ -181,4 +176,4 @@ class PartWalk:
     for line, utility in enumerate(self.trunk.utility[player]):
       if len(utility):
         for number in range(1, len(self.parts)):
-          utility[self.parts[number].entries[player]] += self._kept[number][player][line]
+          utility[self.parts[number].entries[player]] += self.kept[number][player][line]

@@ -7,48 +7,41 @@ import pickle
 import signal
 import warnings
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 try:
   import resource
 except ImportError:  # There is none on Windows, and no fork.
   resource = None  # type: ignore[assignment]
 
-_Result = TypeVar("_Result")
-
 CAN_FORK = hasattr(os, "fork")
+# How much more memory a child may have than this process.
+_EXTRA_BYTES = 2 * 2**30
 
 
 class ChildDiedError(Exception):
   """A child did not return; the text says what it did instead, as in "ends the process with SIGSEGV"."""
 
 
-def call_in_child(function: Callable[[], _Result], seconds: float, extra_bytes: int) -> _Result:
-  """Returns what a function returns in a forked child, which can be pickled.
-
-  Args:
-    function: takes nothing; what it prints is lost.
-    seconds: how long the child may run.
-    extra_bytes: how much more memory it may have than this process.
+def call_in_child(function: Callable[[], Any], seconds: float) -> Any:
+  """Returns what a function returns, which can be pickled, in a forked child that may run for some seconds.
 
   Raises:
     ChildDiedError: it has not returned.
   """
-  report, exit_code = _fork(function, seconds, extra_bytes)
+  report, exit_code = _fork(function, seconds)
   if exit_code == -signal.SIGALRM:
     # The child may have waited for a lock that another thread held when it was forked.
-    report, exit_code = _fork(function, seconds, extra_bytes)
+    report, exit_code = _fork(function, seconds)
   if report:
-    result: _Result = pickle.loads(report)
-    return result
+    return pickle.loads(report)
   if exit_code == -signal.SIGALRM:
     raise ChildDiedError(f"takes more than {seconds:g} seconds")
-  if exit_code < 0:
-    raise ChildDiedError(f"ends the process with {signal.Signals(-exit_code).name}")
-  raise ChildDiedError(f"ends the process with exit code {exit_code}")
+  how = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
+  raise ChildDiedError(f"ends the process with {how}")
 
 
-def _fork(function: Callable[[], object], seconds: float, extra_bytes: int) -> tuple[bytes, int]:
+def _fork(function: Callable[[], object], seconds: float) -> tuple[bytes, int]:
   """Returns the pickled result, nothing if there is none, and how the child ended."""
   read_end, write_end = os.pipe()
   with warnings.catch_warnings():
@@ -57,7 +50,7 @@ def _fork(function: Callable[[], object], seconds: float, extra_bytes: int) -> t
     child = os.fork()
   if child == 0:
     try:
-      _isolate(seconds, extra_bytes)
+      _isolate(seconds)
       report = pickle.dumps(function())
       with os.fdopen(write_end, "wb") as pipe:
         pipe.write(report)
@@ -69,13 +62,12 @@ def _fork(function: Callable[[], object], seconds: float, extra_bytes: int) -> t
   return report, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _isolate(seconds: float, extra_bytes: int) -> None:
+def _isolate(seconds: float) -> None:
   """Sets the limits of a child, and makes its death silent."""
   # Finalizers of the parent's objects may need locks that were held when this child was forked.
   gc.disable()
   signal.signal(signal.SIGALRM, signal.SIG_DFL)
   signal.setitimer(signal.ITIMER_REAL, seconds)
-  # A crash here is an answer, not something to dump a core or a traceback for.
   resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
   faulthandler.disable()
   null = os.open(os.devnull, os.O_RDWR)
@@ -83,6 +75,6 @@ def _isolate(seconds: float, extra_bytes: int) -> None:
   os.dup2(null, 2)
   if os.path.exists("/proc/self/statm"):
     with open("/proc/self/statm") as statm:
-      limit = int(statm.read().split()[0]) * resource.getpagesize() + extra_bytes
+      limit = int(statm.read().split()[0]) * resource.getpagesize() + _EXTRA_BYTES
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))

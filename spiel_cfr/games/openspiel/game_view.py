@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.games.openspiel import loading, python_answers
+from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.perfect_recall_infostates import OwnHistory
 
 # (state, its legal actions) -> those to keep.
@@ -23,9 +23,6 @@ InfostateFunction: TypeAlias = Callable[[Any, int], str]
 Infostates: TypeAlias = InfostateFunction | Literal["history"]
 # terminal state -> the return of each player.
 ReturnsFunction: TypeAlias = Callable[[Any], Sequence[float]]
-
-
-# The name of OpenSpiel's transform of games with simultaneous moves.
 _TURN_BASED = "turn_based_simultaneous_game"
 
 
@@ -41,14 +38,18 @@ class GameView:
 
   Attributes:
     game: the game, as `loading.load_game` returns it.
-    action_filter: which legal actions of players are kept; None keeps all.
-    possible_only: whether chance outcomes of probability 0 are left out.
+    action_filter: takes a state and its legal actions, returns those to keep, the same at all states of an infoset;
+      None keeps all.
+    possible_only: whether chance outcomes of probability 0 are left out: in endgames of `universal_poker`, which list
+      every deal, and OpenSpiel does not go on from an impossible one.
     num_players: how many players there are.
-    infostate: takes a state at which a player is to move; returns the name of that player's infoset.
+    infostate: takes a state at which a player is to move; returns the name of that player's infoset. The argument is
+      a function of state and player, or "history" for the player's own observations and actions in order; by default,
+      names are OpenSpiel's `information_state_string`.
     legal_actions: takes a state at which a player is to move; returns the kept actions in ascending order. Raises
       ArgumentError if the filter keeps no action, or one that is not legal, or one twice.
     chance_outcomes: takes a chance node; returns (action, probability) pairs.
-    returns: takes a terminal state; returns the return of each player.
+    returns: takes a terminal state; returns the return of each player, by default what OpenSpiel says.
   """
 
   def __init__(
@@ -57,58 +58,41 @@ class GameView:
     action_filter: ActionFilter | None = None,
     *,
     infostate: Infostates | None = None,
-    possible_only: bool | None = None,
     returns: ReturnsFunction | None = None,
   ) -> None:
-    """Makes the view.
-
-    Args:
-      game: a sequential game.
-      action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
-        states of an infoset.
-      infostate: how infostates are named: a function of a state and the player who is to move, or "history" for the
-        player's own observations and actions in order; by default, by OpenSpiel's `information_state_string`.
-      possible_only: whether to leave out chance outcomes of probability 0. By default, that is done in endgames of
-        `universal_poker`: they list every deal, and OpenSpiel does not go on from an impossible one.
-      returns: what terminal states are worth; by default, what OpenSpiel says.
-    """
     self.game = game
     self.action_filter = action_filter
-    self.possible_only = loading.is_endgame(game) if possible_only is None else possible_only
+    self.possible_only = loading.is_endgame(game)
     self.num_players = int(game.num_players())
     self._infostate, self._returns = infostate, returns
     self._is_turn_based = game.get_type().short_name == _TURN_BASED
     self._name = OwnHistory(game) if infostate == "history" else infostate
-    self._in_python = loading.is_python_game(game)
-    questions = _checked_questions(game) if self._in_python else _questions(game)
-    named, self._all_actions, self._all_outcomes, own_returns = questions
-    self.infostate: Callable[[Any], str] = self._named if infostate is not None else named
+    root_type = type(game.new_initial_state())
+    self._all_actions = _method(root_type, "legal_actions")
+    self._all_outcomes = _method(root_type, "chance_outcomes")
+    self.infostate: Callable[[Any], str] = (
+      self._named if infostate is not None else _method(root_type, "information_state_string")
+    )
     self.legal_actions: Callable[[Any], list[int]] = (
       self._kept_actions if action_filter else self._all_actions
     )
     self.chance_outcomes: Callable[[Any], list[tuple[int, float]]] = (
       self._possible_outcomes if self.possible_only else self._all_outcomes
     )
-    self.returns: ReturnsFunction = returns or own_returns
+    self.returns: ReturnsFunction = returns or _method(root_type, "returns")
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
-    return _make_view, (
-      self.game,
-      self.action_filter,
-      self._infostate,
-      self.possible_only,
-      self._returns,
-    )
+    make = functools.partial(GameView, infostate=self._infostate, returns=self._returns)
+    return make, (self.game, self.action_filter)
+
+  def __deepcopy__(self, memo: Any) -> "GameView":
+    """Returns the view itself: nobody changes it."""
+    return self
 
   def with_returns(self, returns: ReturnsFunction) -> "GameView":
     """Returns the same view with other returns."""
-    return _make_view(self.game, self.action_filter, self._infostate, self.possible_only, returns)
-
-  @property
-  def renames(self) -> bool:
-    """Whether infostates have other names than OpenSpiel's."""
-    return self._infostate is not None
+    return GameView(self.game, self.action_filter, infostate=self._infostate, returns=returns)
 
   def new_initial_state(self) -> Any:
     """Returns the root."""
@@ -116,26 +100,53 @@ class GameView:
 
   def player_return(self, state: Any, player: int) -> float:
     """Returns what a terminal state is worth to one player."""
-    if self._returns is None and not self._in_python:
-      own: float = state.player_return(player)
-      return own
+    if self._returns is None:
+      return float(state.player_return(player))
     return self.returns(state)[player]
-
-  def __deepcopy__(self, memo: Any) -> "GameView":
-    """Returns the view itself: nobody changes it."""
-    return self
 
   def open_spiel_game(self) -> "pyspiel.Game | RestrictedGame":
     """Returns the game as OpenSpiel's own Python algorithms can walk it.
 
     That is the game itself, or where the view leaves something out or names infostates, a `RestrictedGame`.
     """
-    return RestrictedGame(self) if self.is_changed or self.possible_only else self.game
+    changes = (self.action_filter, self._infostate, self._returns, self.possible_only or None)
+    return RestrictedGame(self) if any(each is not None for each in changes) else self.game
 
-  @property
-  def is_changed(self) -> bool:
-    """Whether a function of the user's decides on actions, infostates or returns."""
-    return any(each is not None for each in (self.action_filter, self._infostate, self._returns))
+  def first_states(self, infostates: Sequence[Sequence[str]]) -> list[Any]:
+    """Walks the game until a state of every infoset is found: the first in the order of histories, as in OpenSpiel.
+
+    Args:
+      infostates: each player's, as `enumerate_game` returns them.
+
+    Returns:
+      The states, player by player in the order of `infostates`.
+
+    Raises:
+      InconsistentInfosetError: the game has no such infostate.
+    """
+    found: list[dict[str, Any]] = [dict.fromkeys(own) for own in infostates]
+    missing = sum(map(len, infostates))
+    stack = [self.new_initial_state()]
+    while missing and stack:
+      state = stack.pop()
+      if state.is_terminal():
+        continue
+      if state.is_chance_node():
+        actions = [action for action, _ in self.chance_outcomes(state)]
+      else:
+        actions = self.legal_actions(state)
+        known, infostate = found[state.current_player()], self.infostate(state)
+        if infostate in known and known[infostate] is None:
+          known[infostate] = state
+          missing -= 1
+      stack.extend(state.child(action) for action in sorted(actions, key=str, reverse=True))
+    for player, states in enumerate(found):
+      for infostate, state in states.items() if missing else ():
+        if state is None:
+          raise errors.InconsistentInfosetError(
+            f"{self.game} has no infostate {infostate!r} of player {player}."
+          )
+    return [state for states in found for state in states.values()]
 
   def look_up(self, state: Any, player: int | None = None) -> tuple[str, list[int]]:
     """Returns infostate and legal actions of any state at which a player is to move.
@@ -150,7 +161,9 @@ class GameView:
     if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
       mover = state.current_player() if player is None else player
       if self.action_filter is None and self._infostate is None:
-        return turn_based_infostate(state, mover), state.legal_actions(mover)
+        # What OpenSpiel's turn-based version of the game calls it.
+        infostate = f"Current player: {mover}\n{state.information_state_string(mover)}"
+        return infostate, state.legal_actions(mover)
       state = self._in_turns(state, mover)
     return self.infostate(state), self.legal_actions(state)
 
@@ -187,7 +200,20 @@ class GameView:
     return result
 
   def _kept_actions(self, state: Any) -> list[int]:
-    return kept_actions(self.action_filter, state, self._all_actions(state))
+    legal = self._all_actions(state)
+    kept: Any = self.action_filter(state, list(legal)) if self.action_filter else legal
+    try:
+      kept = list(kept)
+      chosen = set(kept)
+      is_fine = 0 < len(chosen) == len(kept) and chosen <= set(legal)
+    except TypeError:  # It can't be gone through, or what is in it can't be compared.
+      is_fine = False
+    if not is_fine:
+      raise errors.ArgumentError(
+        f"The action filter turns the legal actions {legal} after the history "
+        f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
+      )
+    return sorted(action for action in legal if action in chosen)
 
   def _possible_outcomes(self, state: Any) -> list[tuple[int, float]]:
     # An endgame lists a million deals at its root.
@@ -201,54 +227,6 @@ class GameView:
     return [outcome for outcome in self._all_outcomes(root) if outcome[1] > 0]
 
 
-def turn_based_infostate(state: Any, player: int) -> str:
-  """Returns what a state of a game with simultaneous moves is called in OpenSpiel's turn-based version of it."""
-  return f"Current player: {player}\n{state.information_state_string(player)}"
-
-
-def _make_view(
-  game: pyspiel.Game,
-  action_filter: ActionFilter | None,
-  infostate: Infostates | None,
-  possible_only: bool,
-  returns: ReturnsFunction | None,
-) -> GameView:
-  return GameView(
-    game, action_filter, infostate=infostate, possible_only=possible_only, returns=returns
-  )
-
-
-# What names an infostate, the legal actions, the chance outcomes, the returns.
-_Questions: TypeAlias = tuple[
-  Callable[[Any], str],
-  Callable[[Any], list[int]],
-  Callable[[Any], list[tuple[int, float]]],
-  ReturnsFunction,
-]
-
-
-def _questions(game: pyspiel.Game) -> _Questions:
-  """Returns what OpenSpiel's own games are asked: functions of its states, with nothing in between."""
-  root_type = type(game.new_initial_state())
-  return (
-    _method(root_type, "information_state_string"),
-    _method(root_type, "legal_actions"),
-    _method(root_type, "chance_outcomes"),
-    _method(root_type, "returns"),
-  )
-
-
-def _checked_questions(game: pyspiel.Game) -> _Questions:
-  """Returns the same for a game in Python, whose answers are checked."""
-  named, _, chance_outcomes, returns = _questions(game)
-  return (
-    python_answers.checked("infostate", named, python_answers.name),
-    python_answers.checked("legal actions", python_answers.legal_actions, python_answers.actions),
-    python_answers.checked("chance outcomes", chance_outcomes, python_answers.outcomes),
-    python_answers.checked("returns", returns, python_answers.numbers),
-  )
-
-
 def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
   """Returns a method as a function of a state.
 
@@ -260,29 +238,6 @@ def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
   # What pybind11 wraps, a function of C, is faster still.
   inner: Callable[[Any], Any] = getattr(function, "__func__", function)
   return inner
-
-
-def kept_actions(action_filter: ActionFilter | None, state: Any, legal: list[int]) -> list[int]:
-  """Returns the actions that a filter keeps, in ascending order.
-
-  Raises:
-    ArgumentError: the filter keeps no action, or one that is not legal, or one twice.
-  """
-  if action_filter is None:
-    return legal
-  kept: Any = action_filter(state, list(legal))
-  try:
-    kept = list(kept)
-    chosen = set(kept)
-    is_fine = 0 < len(chosen) == len(kept) and chosen <= set(legal)
-  except TypeError:  # It can't be gone through, or what is in it can't be compared.
-    is_fine = False
-  if not is_fine:
-    raise errors.ArgumentError(
-      f"The action filter turns the legal actions {legal} after the history "
-      f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
-    )
-  return sorted(action for action in legal if action in chosen)
 
 
 class RestrictedGame:
@@ -305,7 +260,10 @@ class RestrictedGame:
     return [self.new_initial_state()]
 
   def __getattr__(self, name: str) -> Any:
-    return _passed_on(self, "_view", name, lambda view: view.game)
+    # `copy` and `pickle` ask before there is a view.
+    if name.startswith("_"):
+      raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+    return getattr(self._view.game, name)
 
   def __str__(self) -> str:
     return str(self._view.game)
@@ -374,14 +332,9 @@ class RestrictedState:
     return self._view.named(self._state, player)
 
   def __getattr__(self, name: str) -> Any:
-    return _passed_on(self, "_state", name, lambda state: state)
+    if name.startswith("_"):
+      raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+    return getattr(self._state, name)
 
   def __str__(self) -> str:
     return str(self._state)
-
-
-def _passed_on(own: Any, field: str, name: str, target: Callable[[Any], Any]) -> Any:
-  """Looks an attribute up in what is wrapped; `copy` and `pickle` ask before there is anything wrapped."""
-  if name.startswith("_"):
-    raise AttributeError(f"{type(own).__name__} has no attribute {name!r}.")
-  return getattr(target(own.__dict__[field]), name)

@@ -11,16 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import (
-  FLOAT_TABLE,
-  FLOATS,
-  INDEX_TABLE,
-  Float64s,
-  Int64s,
-  Uint32s,
-  tuple_type,
-  unpickled,
-)
+from spiel_cfr._numba import arrays
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
   chance_outcomes,
@@ -51,11 +43,10 @@ class Histories(NamedTuple):
   returns: Float64s
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles as a call, see `arrays.unpickled`."""
-    return unpickled, (Histories, *self)
+    return arrays.unpickled, (Histories, *self)
 
 
-HISTORIES = tuple_type(Histories, INDEX_TABLE, FLOATS, FLOAT_TABLE)
+HISTORIES = arrays.tuple_type(Histories, arrays.INDEX_TABLE, arrays.FLOATS, arrays.FLOAT_TABLE)
 
 
 def compile_histories(
@@ -70,9 +61,9 @@ def compile_histories(
 
   Args:
     view: the game.
-    infostates: each player's, as it was compiled.
-    actions: each player's legal actions, infoset by infoset, in one flat array.
-    num_actions: shape (infosets,) per player.
+    infostates: of `CompiledGame`, as are `actions` and `num_actions`.
+    actions: see there.
+    num_actions: see there.
     max_nodes: how many histories the game may have.
     entries: the entry of each action of each infoset, all players' end to end; those of an infoset are in a row, in any
       order. By default, every action has its own.
@@ -82,7 +73,7 @@ def compile_histories(
 
   Raises:
     GameTooLargeError: there are more histories than `max_nodes`.
-    InconsistentInfosetError: the game does not have the infosets, or not the legal actions, that were compiled.
+    InconsistentInfosetError: the game has other infosets, or other legal actions, than were compiled.
   """
   num_players = len(infostates)
   if entries is None:
@@ -152,13 +143,6 @@ def compile_histories(
   place, *rest = (np.frombuffer(column, np.uint32) for column in columns)
   nodes = np.empty((len(place), len(rest)), np.uint32)
   nodes[place] = np.stack(rest, axis=1)
-  met = set(nodes[nodes[:, MOVER] < num_players, INDEX].tolist())
-  for player, own in enumerate(infosets):
-    for infostate, (first, *_) in own.items():
-      if first not in met:
-        raise errors.InconsistentInfosetError(
-          f"The game has no infostate {infostate!r} of player {player}, which was compiled."
-        )
   terminal = nodes[:, MOVER] == TERMINAL
   nodes[terminal, INDEX] = rows.ravel()[nodes[terminal, INDEX]]
   return Histories(nodes, np.array(probabilities), different), deepest

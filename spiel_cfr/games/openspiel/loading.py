@@ -13,25 +13,16 @@ Source: OpenSpiel, `game_parameters.cc` and `spiel.cc` (what a game string is), 
 import difflib
 import math
 import random
-import re
-from typing import Any, NoReturn
 
 import open_spiel.python.games  # noqa: F401 (registers OpenSpiel's Python games)
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.games.openspiel import python_answers
 from spiel_cfr.games.openspiel.forked_child import CAN_FORK, ChildDiedError, call_in_child
 
 _PROBE_SECONDS = 10.0
-_PROBE_EXTRA_BYTES = 2 * 2**30
 _PROBE_PLAYOUTS = 3
 _PROBE_MOVES = 500
-_CHANCE_TOLERANCE = 1e-6
-_LEGAL_ACTIONS = python_answers.checked(
-  "legal actions", python_answers.legal_actions, python_answers.actions
-)
-_PLAYERS = ("players", "num_players", "numPlayers")
 
 
 def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pyspiel.Game:
@@ -56,8 +47,8 @@ def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pys
     GameError: a game object can't be played.
   """
   if isinstance(game, str):
-    _check_names(_nested_names(game))
-    if CAN_FORK and not _is_default(game):
+    _check_name(game.partition("(")[0])
+    if CAN_FORK and ("(" in game or not _game_types()[game].default_loadable):
       _probe(game, names_infostates)
   elif not isinstance(game, pyspiel.Game):
     raise errors.ArgumentError(
@@ -83,6 +74,24 @@ def can_be_loaded_again(game: pyspiel.Game) -> bool:
   return True
 
 
+def check_pot(game: pyspiel.Game) -> None:
+  """Refuses a pot that OpenSpiel does not take for chips that players have spent: its bets are then others."""
+  parameters = game.get_parameters()
+  pot, blinds = parameters["potSize"], str(parameters["blind"]).split()
+  if pot > 0 and [float(blind) * game.num_players() for blind in blinds] != [pot] * len(blinds):
+    raise errors.GameError(
+      f"universal_poker takes potSize={pot} for chips that nobody has spent, unless the blinds are as much: with "
+      f"blind={' '.join(blinds)}, bets and payoffs come out wrong. Give each player a blind of the pot divided by the "
+      "number of players"
+    )
+
+
+def is_endgame(game: pyspiel.Game) -> bool:
+  """Returns whether OpenSpiel lists all deals of hands at the root, impossible ones with probability 0."""
+  name, parameters = game.get_type().short_name, game.get_parameters()
+  return name == "universal_poker" and bool(parameters["handReaches"])
+
+
 def _shorten(text: str, length: int = 200) -> str:
   text = " ".join(text.split())
   return text if len(text) <= length else text[:length] + "..."
@@ -97,86 +106,29 @@ def _game_types() -> dict[str, pyspiel.GameType]:
   return {game_type.short_name: game_type for game_type in pyspiel.registered_games()}
 
 
-def _is_default(string: str) -> bool:
-  return "(" not in string and _game_types()[string].default_loadable
-
-
-def _nested_names(string: str) -> list[str]:
-  """Names of the game and of the games nested in it, as in `misere(game=kuhn_poker())`.
-
-  Refuses what OpenSpiel's parser would skip: text after the last bracket, repeated parameters,
-  and `name=`, which would replace the game.
-  """
-
-  def fail(problem: str) -> NoReturn:
-    where = _shorten(repr(string))
-    raise errors.GameParameterError(f"{problem} in {where}. {_takes(string)}".rstrip())
-
-  names: list[str] = []
-  open_brackets: list[tuple[str, set[str]]] = []
-  pieces = re.split(r"([=(),])", string)
-  texts, symbols = pieces[::2], pieces[1::2]
-  for index, symbol in enumerate(symbols):
-    before, after = texts[index : index + 2]
-    if not open_brackets and (index or symbol != "("):
-      fail(f"{symbol!r} outside the brackets")
-    if symbol == "(":
-      open_brackets.append((before, set()))
-    elif symbol == ")":
-      name, _ = open_brackets.pop()
-      if not after:
-        names.append(name)
-      elif not open_brackets:
-        fail(f"{_shorten(repr(after))} after the last bracket")
-    elif symbol == "=":
-      keys = open_brackets[-1][1]
-      if before in ("", "name"):
-        fail(f"{before!r} is no parameter")
-      if before in keys:
-        fail(f"parameter {_shorten(repr(before))} is given twice")
-      keys.add(before)
-  if open_brackets:
-    fail("unclosed '('")
-  return names or [string]
-
-
-def _check_names(names: list[str]) -> None:
+def _check_name(name: str) -> None:
   known = pyspiel.registered_names()
-  for name in set(names).difference(known):
+  if name not in known:
     close = difflib.get_close_matches(name[:100], known, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else "see pyspiel.registered_names()"
     raise errors.UnknownGameError(f"OpenSpiel has no game named {_shorten(repr(name))}; {hint}")
 
 
-def _takes(string: str) -> str:
-  """What each game named in the string takes, as in "kuhn_poker takes players (int)."."""
-  types = _game_types()
-  sentences = []
-  for name in dict.fromkeys(re.findall(r"(?:^|=)(\w+)", string)):
-    if name in types:
-      specification = types[name].parameter_specification
-      kinds = (
-        f"{key} ({'game' if value == {} else type(value).__name__})"
-        for key, value in specification.items()
-      )
-      sentences.append(f"{name} takes {', '.join(kinds) or 'no parameters'}.")
-  return " ".join(sentences)
+def _check_parameters(string: str) -> None:
+  """Refuses what OpenSpiel's parser skips: text after the last bracket, repeated parameters and `name=`.
 
-
-def _check_values(parameters: dict[str, Any], num_players: int | None) -> None:
-  """Refuses negative counts, and a number of players that the game does not have.
-
-  Games where it means something have a negative default, such as -1 for "all" in goofspiel.
+  Negative counts are refused too, unless the default is one, such as -1 for "all" in goofspiel.
   """
+  if "(" not in string:
+    return
+  parameters = pyspiel.game_parameters_from_string(string)
+  parsed = pyspiel.game_parameters_to_string(parameters)
+  if string[-1] != ")" or any(string.count(symbol) != parsed.count(symbol) for symbol in "(=,)"):
+    raise errors.GameError(f"OpenSpiel reads it as {_shorten(parsed)}")
   specification = _game_types()[parameters["name"]].parameter_specification
   for key, value in parameters.items():
-    default = specification.get(key)
-    if isinstance(value, dict):
-      _check_values(value, None)
-    elif type(value) is int and value < 0 <= default and "seed" not in key:
+    if type(value) is int and value < 0 <= specification.get(key, -1) and "seed" not in key:
       raise errors.GameError(f"{key} is negative")
-    elif key in _PLAYERS and num_players is not None and value not in (default, num_players):
-      raise errors.GameError(f"{key} has no effect, there are {num_players} players")
 
 
 def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
@@ -195,20 +147,11 @@ def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
   if game.num_players() == 1:
     raise errors.SinglePlayerGameError(f"{name} has one player; two or more are needed")
   if names_infostates and not game_type.provides_information_state_string:
-    has, history = (
-      ("observation strings only, which may forget", 'infostate="history", or with ')
-      if game_type.provides_observation_string
-      else ("no strings at all", "")
-    )
+    history = 'infostate="history", or with ' if game_type.provides_observation_string else ""
     raise errors.NoInformationStateError(
-      f"{name} has {has}; infosets are told apart by information state strings. Call compile_game with "
-      f"{history}a function of state and player as infostate, and give any solver what it returns."
+      f"{name} has no information state strings, by which infosets are told apart. Call compile_game with {history}"
+      "a function of state and player as infostate, and give any solver what it returns."
     )
-  if game.num_distinct_actions() < 1:
-    raise errors.GameError(f"{name} has {game.num_distinct_actions()} actions")
-  low, high = game.min_utility(), game.max_utility()
-  if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-    raise errors.GameError(f"{name} says that utilities lie between {low} and {high}")
   if name == "universal_poker":
     check_pot(game)
   if game_type.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
@@ -216,20 +159,8 @@ def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
   return game
 
 
-def check_pot(game: pyspiel.Game) -> None:
-  """Refuses a pot that OpenSpiel does not take for chips that players have spent: its bets are then others."""
-  parameters = game.get_parameters()
-  pot, blinds = parameters["potSize"], str(parameters["blind"]).split()
-  if pot > 0 and [float(blind) * game.num_players() for blind in blinds] != [pot] * len(blinds):
-    raise errors.GameError(
-      f"universal_poker takes potSize={pot} for chips that nobody has spent, unless the blinds are as much: with "
-      f"blind={' '.join(blinds)}, bets and payoffs come out wrong. Give each player a blind of the pot divided by the "
-      "number of players"
-    )
-
-
 def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostates: bool) -> int:
-  """Plays at random until the end or for `max_moves`, checking each state; returns the number of moves made."""
+  """Plays at random until the end or for `max_moves`; returns the number of moves made."""
   state = game.new_initial_state()
   if state.is_terminal():
     raise errors.GameError(f"{game} is over before the first move")
@@ -241,73 +172,46 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
         )
       return move
     if state.is_chance_node():
-      actions, weights = zip(*state.chance_outcomes(), strict=True)
-      if (
-        min(weights) < 0
-        or (min(weights) == 0 and not is_endgame(game))
-        or not math.isclose(math.fsum(weights), 1, rel_tol=_CHANCE_TOLERANCE)
-      ):
-        raise errors.GameError(
-          f"{game} has chance probabilities {weights[:10]} after {state.history()}"
-        )
+      # OpenSpiel does not go on from a deal that is impossible.
+      actions = [action for action, chance in state.chance_outcomes() if chance > 0]
     else:
-      actions, weights = _LEGAL_ACTIONS(state), None
+      actions = state.legal_actions()
       if names_infostates:
         state.information_state_string(state.current_player())
     if not actions:
       raise errors.GameError(f"{game} has no legal action after {state.history()}")
-    state.apply_action(rng.choices(actions, weights)[0])
+    state.apply_action(rng.choice(actions))
   return max_moves
-
-
-def is_python_game(game: pyspiel.Game) -> bool:
-  """Returns whether a game, or one that it is made of, is written in Python, or is unknown to OpenSpiel."""
-  if type(game).__module__.partition(".")[0] != pyspiel.__name__:
-    return True
-  inner = (value for value in game.get_parameters().values() if isinstance(value, dict))
-  try:
-    return any(
-      is_python_game(pyspiel.load_game(parameters.pop("name"), parameters))
-      for parameters in map(dict, inner)
-      if "name" in parameters
-    )
-  except pyspiel.SpielError:
-    return True
-
-
-def is_endgame(game: pyspiel.Game) -> bool:
-  """Returns whether OpenSpiel lists all deals of hands at the root, impossible ones with probability 0."""
-  name, parameters = game.get_type().short_name, game.get_parameters()
-  return name == "universal_poker" and bool(parameters["handReaches"])
 
 
 def _probe(string: str, names_infostates: bool) -> None:
   """Loads and plays a game in a forked child; raises what was found there, or how the child died."""
   try:
-    error = call_in_child(
-      lambda: _fault_of(string, names_infostates), _PROBE_SECONDS, _PROBE_EXTRA_BYTES
-    )
+    fault = call_in_child(lambda: _fault_of(string, names_infostates), _PROBE_SECONDS)
   except ChildDiedError as died:
-    raise errors.GameParameterError(
-      f"{_shorten(string)} {died} when it is loaded and played on trial. {_takes(string)}"
-    ) from died
-  if error is not None:
-    raise error
+    fault = f"it {died} when it is loaded and played on trial"
+  if isinstance(fault, errors.UnsupportedGameError):
+    raise fault
+  if fault:
+    name = string.partition("(")[0]
+    specification = _game_types()[name].parameter_specification.items()
+    kinds = (
+      f"{key} ({'game' if value == {} else type(value).__name__})" for key, value in specification
+    )
+    takes = f"{name} takes {', '.join(kinds) or 'no parameters'}."
+    raise errors.GameParameterError(f"{_shorten(string)} can't be played: {fault}. {takes}")
 
 
-def _fault_of(string: str, names_infostates: bool) -> errors.GameError | None:
-  """Loads and plays a game; returns what is wrong with it, None if nothing is."""
+def _fault_of(string: str, names_infostates: bool) -> errors.UnsupportedGameError | str:
+  """Loads and plays a game; returns what is wrong with it, an empty string if nothing is."""
   try:
-    game = pyspiel.load_game(string)
-    _check_values(pyspiel.game_parameters_from_string(string), game.num_players())
-    game = _to_sequential(game, names_infostates)
+    _check_parameters(string)
+    game = _to_sequential(pyspiel.load_game(string), names_infostates)
     rng, moves = random.Random(0), 0
     for _ in range(_PROBE_PLAYOUTS):
       moves += _play(game, rng, _PROBE_MOVES - moves, names_infostates)
   except errors.UnsupportedGameError as unsupported:
     return unsupported
   except Exception as problem:
-    return errors.GameParameterError(
-      f"{_shorten(string)} can't be played: {_detail(problem)}. {_takes(string)}"
-    )
-  return None
+    return _detail(problem)
+  return ""

@@ -21,10 +21,8 @@ def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
   problem = ""
   if not legal:
     problem = "has no legal action"
-  elif len(set(legal)) < len(legal):
-    problem = f"has the legal actions {legal}, one of them twice,"
-  elif not (min(legal) >= 0 and max(legal) < end):
-    problem = f"has the legal actions {legal}, which are not all among the game's, 0 to {end - 1},"
+  elif len(set(legal)) < len(legal) or not (min(legal) >= 0 and max(legal) < end):
+    problem = f"has the legal actions {legal}, which are not all different and among the game's, 0 to {end - 1},"
   if problem:
     raise errors.UnsupportedGameError(
       f"Player {state.current_player()} is to move and {problem} after the history [{state.history_str()}]."

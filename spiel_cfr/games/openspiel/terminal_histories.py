@@ -51,7 +51,8 @@ class TerminalHistories:
     flat = itertools.chain.from_iterable(self.new_returns)
     returns = np.fromiter(flat, np.float64, count * self.num_players).reshape(shape)
     self._note_returns(returns)
-    self._make_room(self._num_leaves + count)
+    if self._num_leaves + count > len(self._payoffs):
+      self._resize((self._num_leaves + count) * 17 // 16)
     new = slice(self._num_leaves, self._num_leaves + count)
     self._sequences[new] = sequences
     self._payoffs[new] = returns * np.array(self.new_reaches)[:, None]
@@ -63,23 +64,12 @@ class TerminalHistories:
     if self._unmerged >= self._next_merge:
       self._merge()
 
-  def forget(self) -> None:
-    """Forgets everything."""
-    self._num_leaves = 0
-    self._resize(0)
-    for column in (self.new_sequences, self.new_returns, self.new_reaches):
-      column.clear()
-
   def merged(self) -> tuple[Uint32s, Float64s]:
     """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories."""
     self.collect()
     self._merge()
     self._resize(self._num_leaves)
     return self._sequences.T, self._payoffs
-
-  def _make_room(self, length: int) -> None:
-    if length > len(self._payoffs):
-      self._resize(length + length // 16)
 
   def _resize(self, length: int) -> None:
     # In place, where a new array and the old one would be there at the same time.

@@ -2,6 +2,7 @@
 
 import array
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,8 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr._util import memory
+from spiel_cfr.games.openspiel.game_size import Watch
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.size_limits import Watch
 from spiel_cfr.games.openspiel.state_checks import (
   chance_outcomes,
   check_actions,
@@ -61,7 +61,7 @@ class Enumeration:
 
 
 def enumerate_game(
-  view: GameView, max_nodes: int, max_bytes: int, progress: bool | None = None
+  view: GameView, max_nodes: int, max_bytes: int, progress: bool = True
 ) -> Enumeration:
   """Walks all states of a sequential game once.
 
@@ -69,10 +69,7 @@ def enumerate_game(
     view: the game.
     max_nodes: how many states the game may have.
     max_bytes: how much the resident memory of the process may grow.
-    progress: whether to show progress: a bar on a terminal, a line every ten seconds elsewhere; by default, it is.
-
-  Returns:
-    Everything that the solvers need to know of the game.
+    progress: whether to show a bar, if standard error is a terminal.
 
   Raises:
     GameTooLargeError: there are more states than `max_nodes`, or they need more than `max_bytes`.
@@ -80,7 +77,8 @@ def enumerate_game(
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
     InvalidPayoffError: a return is NaN or infinite, or there is not one for each player.
-    UnsupportedGameError: a player's legal actions are not different actions of the game.
+    UnsupportedGameError: a player's legal actions are not different actions of the game, or a state's answer is not of
+      the type that OpenSpiel promises.
     GameError: chance outcomes do not have probabilities, or a state has no action.
   """
   num_players = view.num_players
@@ -126,6 +124,8 @@ def enumerate_game(
         infoset = place_of(infostate)
         if infoset is None:
           mine = found[player]
+          if not isinstance(infostate, str):
+            raise TypeError(f"the infostate {infostate!r} is not a string")
           kind = mine.kind_of.get(tuple(legal))
           if kind is None:
             kind = mine.add_kind(_moves(view, state, legal, shift))
@@ -145,7 +145,7 @@ def enumerate_game(
 
       elif player == _CHANCE:
         outcomes = chance_outcomes(view, state)
-        outcomes.sort(key=_name_of_action, reverse=True)
+        outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
         num_states += len(outcomes)
         for action, probability in outcomes:
           push((state.child(action), sequences, reach * probability))
@@ -153,27 +153,23 @@ def enumerate_game(
       else:
         raise unknown_player(state)
     watch.check(num_states, sum(map(len, found)))
-  except errors.GameTooLargeError:
-    # A traceback would keep all that has been found.
-    stack.clear()
-    found.clear()
-    at_hand.clear()
-    leaves.forget()
-    memory.give_back()
+    merged_sequences, merged_payoffs = leaves.merged()
+  except errors.SpielCFRError:
     raise
-  except UnicodeDecodeError as error:
+  # Games that are written in Python may answer anything, and those in C++ may use bytes that are no UTF-8.
+  except (OverflowError, RuntimeError, TypeError, ValueError) as error:
     raise errors.UnsupportedGameError(
-      f"The game names an infoset or an action with bytes that are no UTF-8: {error}"
+      f"The game can't be walked. After the history [{state.history_str()}], or before: {type(error).__name__}: {error}"
     ) from error
   finally:
     watch.close()
 
-  merged_sequences, merged_payoffs = leaves.merged()
+  legal_actions = [own.actions() for own in found]
   return Enumeration(
     infostates=[list(own.places) for own in found],
     parents=[np.array(own.parents, np.int64) for own in found],
-    actions=[own.all_actions() for own in found],
-    num_actions=[own.num_actions() for own in found],
+    actions=[np.fromiter(itertools.chain.from_iterable(own), np.int64) for own in legal_actions],
+    num_actions=[np.fromiter(map(len, own), np.int64) for own in legal_actions],
     leaf_sequences=merged_sequences,
     leaf_payoffs=merged_payoffs,
     num_states=num_states,
@@ -208,8 +204,6 @@ class _Infosets:
     kind_of: by legal actions.
   """
 
-  __slots__ = ("firsts", "kind_of", "kinds", "moves", "next_sequence", "parents", "places")
-
   def __init__(self) -> None:
     self.places: dict[str, int] = {}
     self.parents, self.firsts, self.kinds = (array.array("I") for _ in range(3))
@@ -235,19 +229,6 @@ class _Infosets:
     self.next_sequence += len(self.moves[kind][0])
     return infoset
 
-  def num_actions(self) -> Int64s:
-    """Returns how many actions each infoset has."""
-    counts = np.array([len(legal) for legal, _, _ in self.moves], np.int64)
-    result: Int64s = counts[np.array(self.kinds, np.int64)]
-    return result
-
-  def all_actions(self) -> Int64s:
-    """Returns the actions of all infosets, end to end."""
-    moves, count = self.moves, self.next_sequence - 1
-    return np.fromiter(
-      (action for kind in self.kinds for action in moves[kind][0]), np.int64, count
-    )
-
-
-def _name_of_action(outcome: tuple[int, float]) -> str:
-  return str(outcome[0])
+  def actions(self) -> list[list[int]]:
+    """Returns the legal actions of each infoset."""
+    return [self.moves[kind][0] for kind in self.kinds]

@@ -6,14 +6,13 @@ time: their first leaves are next to each other, then their second ones, and so 
 ones of them is a leaf that is worth nothing. Rows of which there are not enough are on their own.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numba import types
 
 from spiel_cfr._numba.arrays import (
-  Bools,
   Float64s,
   Int64s,
   Uint32s,
@@ -23,28 +22,12 @@ from spiel_cfr._numba.arrays import (
 )
 from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._numba.simd import LANES, full, gather, load, scatter
-from spiel_cfr.games.payoffs.payoff import (
-  END,
-  END_ROW,
-  END_RUN,
-  FIRST_ENTRY,
-  FIRST_ROW,
-  FIRST_RUN,
-  LENGTH,
-  PLAYER_COLUMNS,
-  ROOT,
-  RUN_COLUMNS,
-  Payoff,
-  PayoffArrays,
-  check_runs,
-  check_sequences,
-  gradient_signature,
-  rows_of,
-)
+from spiel_cfr._util import files
+from spiel_cfr.games.payoffs import payoff_columns as column
+from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, gradient_signature, rows_of
+from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# The column of `PayoffArrays.runs` that this form adds: how many rows are side by side, 1 or `LANES`.
-SIDE_BY_SIDE = 4
 # Rows side by side are at most this many times as long as each other.
 _TIMES = 2
 _ONE, _TWO, _LANES = np.uint64(1), np.uint64(2), np.uint64(LANES)
@@ -57,12 +40,12 @@ def _sum_rows(
   """Sums each sequence's leaves."""
   players, runs, rows = arrays.players, arrays.runs, arrays.rows
   others, values, num_leaves = arrays.others, arrays.values, np.uint64(arrays.others.shape[1])
-  for own in range(players[player, ROOT], players[player, END]):
+  for own in range(players[player, column.ROOT], players[player, column.END]):
     utility[own] = 0.0
-  for run in range(players[player, FIRST_RUN], players[player, END_RUN]):
-    first, end, leaf = runs[run, FIRST_ROW], runs[run, END_ROW], runs[run, FIRST_ENTRY]
-    length = runs[run, LENGTH]
-    if runs[run, SIDE_BY_SIDE] == _ONE:
+  for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
+    first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
+    leaf, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
+    if runs[run, column.SIDE_BY_SIDE] == _ONE:
       for row in range(first, end):
         total = 0.0
         for each in range(leaf, leaf + length):
@@ -101,20 +84,6 @@ def leaf_row_gradient(
     _sum_rows(num_others, player, arrays, sequence_form, utility)
 
 
-class Leaves(NamedTuple):
-  """One player's leaves.
-
-  Attributes:
-    own: the player's last sequence, shape (leaves,).
-    others: those of the other players, from the next one on, shape (players - 1, leaves).
-    values: the payoffs weighted by chance, shape (leaves,).
-  """
-
-  own: Uint32s
-  others: Uint32s
-  values: Float64s
-
-
 class LeafRows(Payoff):
   """Payoffs as rows of leaves.
 
@@ -129,28 +98,18 @@ class LeafRows(Payoff):
   def build(
     cls, leaf_sequences: Uint32s, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
   ) -> "LeafRows":
-    """Builds it.
-
-    Args:
-      leaf_sequences: shape (players, leaves), in the numbering of the treeplexes.
-      leaf_payoffs: shape (leaves, players).
-      treeplexes: one per player.
-    """
-    leaves = [
-      leaves_of(player, leaf_sequences, leaf_payoffs, leaf_payoffs[:, player] != 0)
-      for player in range(len(treeplexes))
-    ]
-    return cls.of_leaves(leaves, [(tree.root, tree.end) for tree in treeplexes])
+    """Builds it from leaf sequences, shape (players, leaves), and payoffs, shape (leaves, players)."""
+    players = range(len(treeplexes))
+    leaves = [_leaves_of(player, leaf_sequences, leaf_payoffs) for player in players]
+    return cls.of_leaves(leaves, treeplexes)
 
   @classmethod
-  def of_leaves(cls, leaves: Sequence[Leaves], bounds: Sequence[tuple[int, int]]) -> "LeafRows":
-    """Builds it from each player's leaves, given each player's root and one past its last sequence.
-
-    Leaves of one sequence are summed in the order in which they are listed.
-    """
+  def of_leaves(cls, leaves: Sequence[Leaves], treeplexes: Sequence[Treeplex]) -> "LeafRows":
+    """Builds it from each player's leaves. Those of one sequence are summed in the order in which they are listed."""
     players, all_runs, all_rows, others, values = [], [], [], [], []
     num_rows = num_leaves = num_runs = 0
-    for (root, end), (sequences, of_others, payoffs) in zip(bounds, leaves, strict=True):
+    for tree, (sequences, of_others, payoffs) in zip(treeplexes, leaves, strict=True):
+      root, end = tree.root, tree.end
       own = sequences.astype(np.int64) - root
       if (own[1:] < own[:-1]).any():
         order = np.argsort(own, kind="stable")
@@ -169,7 +128,7 @@ class LeafRows(Payoff):
       players.append((root, end, num_runs, end_run, int(np.count_nonzero(payoffs))))
       num_rows, num_leaves, num_runs = num_rows + len(rows), num_leaves + length, end_run
     arrays = PayoffArrays(
-      players=np.array(players, np.uint64).reshape(-1, PLAYER_COLUMNS),
+      players=np.array(players, np.uint64).reshape(-1, column.OF_PLAYERS),
       runs=np.concatenate(all_runs).astype(np.uint64),
       rows=np.concatenate(all_rows).astype(np.uint32),
       others=np.concatenate(others, axis=1),
@@ -177,31 +136,33 @@ class LeafRows(Payoff):
     )
     return cls(arrays)
 
-  def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
-    """Also checks that rows are different sequences, and leaves the others'."""
-    players, runs, rows, others, values, patterns, squares = self.arrays
-    check_runs(self.arrays, treeplexes)
-    require_array(others, "others", np.uint32, len(treeplexes) - 1, len(values))
-    require_array(patterns, "patterns", np.float64, 0)
-    require_array(squares, "squares", np.uint32, 0)
-    side_by_side = runs[:, SIDE_BY_SIDE]
-    require((side_by_side == 1) | (side_by_side == LANES), "rows are alone or make vectors")
-    require((runs[:, END_ROW] - runs[:, FIRST_ROW]) % side_by_side == 0, "vectors are full")
-    require(others < treeplexes[-1].end, "leaves are in treeplexes")
-    require(len(np.unique(rows)) == len(rows), "rows are different sequences")
-    for player, tree in enumerate(treeplexes):
-      own, lengths, begin = rows_of(self.arrays, player)
-      check_sequences(own.astype(np.uint32), tree, real)
-      worth = begin + np.flatnonzero(values[begin : begin + lengths.sum()])
-      require(players[player, -1] == len(worth), "the leaves of players are counted")
-      for shift in range(1, len(treeplexes)):
-        other = treeplexes[(player + shift) % len(treeplexes)]
-        check_sequences(others[shift - 1, worth], other, real)
+  def saved(self) -> files.Arrays:
+    """Returns each player's leaves."""
+    return {
+      f"{player}.{name}": np.ascontiguousarray(array)
+      for player in range(len(self.arrays.players))
+      for name, array in self.leaves(player)._asdict().items()
+    }
+
+  @classmethod
+  def restored(cls, arrays: Mapping[str, Any], treeplexes: Sequence[Treeplex]) -> "LeafRows":
+    """Arranges the leaves as they were: of each sequence, they are in their order."""
+    num_players, leaves = len(treeplexes), []
+    for player in range(num_players):
+      own, others, values = (arrays[f"{player}.{name}"] for name in Leaves._fields)
+      require_array(values, "values", np.float64, -1)
+      require_array(own, "own", np.uint32, len(values))
+      require_array(others, "others", np.uint32, num_players - 1, len(values))
+      for shift, sequences in enumerate([own, *others]):
+        tree = treeplexes[(player + shift) % num_players]
+        require((sequences >= tree.root) & (sequences < tree.end), "leaves are in treeplexes")
+      leaves.append(Leaves(own, others, values))
+    return cls.of_leaves(leaves, treeplexes)
 
   def leaves(self, player: int) -> Leaves:
     """Lists them by the player's sequence."""
     rows, lengths, begin = rows_of(self.arrays, player)
-    first, end = self.arrays.players[player, [FIRST_RUN, END_RUN]].tolist()
+    first, end = self.arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
     sequences, row = [np.zeros(0, np.int64)], 0
     for start, stop, _, length, side_by_side, _ in self.arrays.runs[first:end].tolist():
       some = rows[row : row + stop - start].reshape(-1, 1, side_by_side)
@@ -217,19 +178,10 @@ class LeafRows(Payoff):
     )
 
 
-def leaves_of(
-  player: int, leaf_sequences: Uint32s, leaf_payoffs: Float64s, wanted: Bools
-) -> Leaves:
-  """Returns some of the leaves from a player's point of view, in ascending order.
-
-  Args:
-    player: whose.
-    leaf_sequences: shape (players, leaves).
-    leaf_payoffs: shape (leaves, players).
-    wanted: which leaves, shape (leaves,).
-  """
+def _leaves_of(player: int, leaf_sequences: Uint32s, leaf_payoffs: Float64s) -> Leaves:
+  """Returns the leaves that are worth something to a player, from its point of view, in ascending order."""
   num_players = len(leaf_sequences)
-  some = np.flatnonzero(wanted)
+  some = np.flatnonzero(leaf_payoffs[:, player])
   keys = [leaf_sequences[(player + shift) % num_players] for shift in range(num_players)]
   order = some[np.lexsort([key[some] for key in reversed(keys)])]
   return Leaves(
@@ -251,26 +203,22 @@ def _plan(lengths: Int64s) -> Int64s:
         alike = int(np.searchsorted(lengths, length, side="right")) - row
         end = row + alike // LANES * LANES
       length = int(lengths[end - 1])
-    if runs and runs[-1][LENGTH : SIDE_BY_SIDE + 1] == [length, side_by_side]:
-      runs[-1][END_ROW] = end
+    if runs and runs[-1][column.LENGTH : column.SIDE_BY_SIDE + 1] == [length, side_by_side]:
+      runs[-1][column.END_ROW] = end
     else:
       runs.append([row, end, leaf, length, side_by_side, 0])
     leaf += (end - row) * length
     row = end
-  return np.array(runs, np.int64).reshape(-1, RUN_COLUMNS)
+  return np.array(runs, np.int64).reshape(-1, column.OF_RUNS)
 
 
 def _places(rows: Int64s, lengths: Int64s, runs: Int64s, own: Int64s) -> tuple[Int64s, int]:
   """Returns where each of one player's leaves goes, and how many places there are.
 
-  Args:
-    rows: the sequence of each row.
-    lengths: how many leaves each sequence has.
-    runs: of the rows.
-    own: the sequence of each leaf, in ascending order.
+  `rows` has the sequence of each row, `lengths` how many leaves each sequence has, `own` that of each leaf, ascending.
   """
-  num_rows = runs[:, END_ROW] - runs[:, FIRST_ROW]
-  columns = [FIRST_ROW, FIRST_ENTRY, LENGTH, SIDE_BY_SIDE]
+  num_rows = runs[:, column.END_ROW] - runs[:, column.FIRST_ROW]
+  columns = [column.FIRST_ROW, column.FIRST_ENTRY, column.LENGTH, column.SIDE_BY_SIDE]
   first, leaf, length, side_by_side = np.repeat(runs[:, columns], num_rows, axis=0).T
   number = np.arange(len(rows)) - first
   lane = number % side_by_side
@@ -278,4 +226,4 @@ def _places(rows: Int64s, lengths: Int64s, runs: Int64s, own: Int64s) -> tuple[I
   begin[rows] = leaf + (number - lane) * length + lane
   step[rows] = side_by_side
   rank = np.arange(len(own)) - (np.cumsum(lengths) - lengths)[own]
-  return begin[own] + step[own] * rank, int(num_rows @ runs[:, LENGTH])
+  return begin[own] + step[own] * rank, int(num_rows @ runs[:, column.LENGTH])

@@ -7,52 +7,28 @@ x_p is, at each sequence s of p,
 
 where a leaf is one tuple of last sequences, and its payoff the sum over the histories that end with it of chance's
 probability times the return. A solver needs nothing else of the game's histories.
-
-Each form of payoffs is a class with its kernel, what builds it, its leaves and its bounds.
 """
 
 import abc
 import functools
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from spiel_cfr._numba.arrays import (
-  COUNT,
-  COUNT_TABLE,
-  INDEX_TABLE,
-  INDICES,
-  LINE,
-  AnyFloats,
-  Bools,
-  Float64s,
-  Int64s,
-  Uint32s,
-  Uint64s,
-  floats,
-  require,
-  require_array,
-  tuple_type,
-  unpickled,
-)
+from spiel_cfr._numba import arrays as kernel_types
+from spiel_cfr._numba.arrays import LINE, AnyFloats, Float64s, Int64s, Uint32s, Uint64s, unpickled
 from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._util import files
+from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs import utility_bounds
+from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Columns of `PayoffArrays.players`.
-ROOT, END, FIRST_RUN, END_RUN, LEAVES = range(5)
-PLAYER_COLUMNS = 5
 # For forms that keep these in a place of their own.
-NO_PLAYERS = np.zeros((0, PLAYER_COLUMNS), np.uint64)
-# Columns of `PayoffArrays.runs` that have the same meaning in all forms for enumerated games; what the last two hold is
-# the form's own business.
-FIRST_ROW, END_ROW, FIRST_ENTRY, LENGTH = range(4)
-RUN_COLUMNS = 6
-# Rows and entries are numbered in 32 bits.
-_MOST = 1 << 32
+NO_PLAYERS = np.zeros((0, column.OF_PLAYERS), np.uint64)
 
 
 class PayoffArrays(NamedTuple):
@@ -63,8 +39,8 @@ class PayoffArrays(NamedTuple):
   are those of all runs, the runs of a player, and the players.
 
   Attributes:
-    players: uint64 of shape (players, `PLAYER_COLUMNS`): `ROOT` and `END` of the player's treeplex, `FIRST_RUN` and
-      `END_RUN` of its runs, and `LEAVES`, how many leaves have a payoff for it.
+    players: uint64 of shape (players, columns), see `payoff_columns`: `ROOT` and `END` of the player's treeplex,
+      `FIRST_RUN` and `END_RUN` of its runs, and `LEAVES`, how many leaves have a payoff for it.
     runs: uint64 of shape (runs, columns): `FIRST_ROW`, `END_ROW`, `FIRST_ENTRY`, `LENGTH` (entries of each row), and
       what a form adds. In vector form, see `poker.terminals`.
     rows: uint32 of shape (rows,): the first sequence of each row.
@@ -83,15 +59,21 @@ class PayoffArrays(NamedTuple):
   squares: Uint32s = np.zeros(0, np.uint32)
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles as a call, see `arrays.unpickled`."""
     return unpickled, (PayoffArrays, *self)
 
 
 def payoff_arrays_type(number: Any) -> Any:
   """Returns the numba type of a payoff's arrays in a precision."""
-  numbers = floats(number)
-  return tuple_type(
-    PayoffArrays, COUNT_TABLE, COUNT_TABLE, INDICES, INDEX_TABLE, numbers, numbers, INDICES
+  numbers = kernel_types.floats(number)
+  return kernel_types.tuple_type(
+    PayoffArrays,
+    kernel_types.COUNT_TABLE,
+    kernel_types.COUNT_TABLE,
+    kernel_types.INDICES,
+    kernel_types.INDEX_TABLE,
+    numbers,
+    numbers,
+    kernel_types.INDICES,
   )
 
 
@@ -101,7 +83,12 @@ def gradient_signature(number: Any) -> Any:
   (player, arrays, sequence_form, utility): writes the gradient of `player` into `utility` at all of that player's
   sequences, given everybody's sequence-form strategies; padding may become zero.
   """
-  return types.void(COUNT, payoff_arrays_type(number), floats(number), floats(number))
+  return types.void(
+    kernel_types.COUNT,
+    payoff_arrays_type(number),
+    kernel_types.floats(number),
+    kernel_types.floats(number),
+  )
 
 
 class Payoff(abc.ABC):
@@ -121,30 +108,27 @@ class Payoff(abc.ABC):
     self.arrays = arrays
 
   @abc.abstractmethod
-  def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
-    """Lists the leaves where a player's payoff is not zero, for analysis rather than speed.
+  def leaves(self, player: int) -> Leaves:
+    """Lists the leaves where a player's payoff is not zero, by the player's sequence; for analysis, not for speed."""
 
-    Returns:
-      The player's last sequence, shape (leaves,); those of the other players, from the next one on, shape
-      (players - 1, leaves); and the payoffs weighted by chance, shape (leaves,).
-    """
+  def saved(self) -> files.Arrays:
+    """Returns what a file keeps of the payoffs, in forms of which there are files."""
+    raise NotImplementedError(f"{self.form} are not kept in files")
 
-  def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
-    """Checks everything in the arrays that the kernel relies on, as for arrays from a file.
-
-    Args:
-      treeplexes: one a player, checked.
-      real: which sequences are not padding, shape (sequences,).
+  @classmethod
+  def restored(cls, arrays: Mapping[str, Any], treeplexes: Sequence[Treeplex]) -> Self:
+    """Returns the payoffs, with the same bits, of which a file has `saved` arrays.
 
     Raises:
-      ValueError: the arrays are not what this form's builder makes, or the form is one that no file has.
+      KeyError: an array is missing.
+      ValueError: an array is not what `saved` returns for such treeplexes; kernels take every index on trust.
     """
-    raise ValueError(f"{self.form} are not kept in files")
+    raise NotImplementedError(f"{cls.form} are not kept in files")
 
   @property
   def num_leaves(self) -> int:
     """How many tuples of last sequences have a payoff for player 0."""
-    return int(self.arrays.players[0, LEAVES])
+    return int(self.arrays.players[0, column.LEAVES])
 
   @property
   def num_bytes(self) -> int:
@@ -170,21 +154,13 @@ class Payoff(abc.ABC):
     dtype = utility.dtype
     self.gradient.of(dtype)(np.uint64(player), self.arrays_of(dtype), sequence_form, utility)
 
-  def counterfactual_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
-
-    Returns:
-      Shape (end - root,), from the empty sequence on.
-    """
-    return utility_bounds.counterfactual_bounds(self.leaves(player), treeplexes, player)
-
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """Bounds the counterfactual utilities of all actions at each of a player's infosets.
 
     Returns:
       Shape (infosets,), in layout order.
     """
-    bounds = self.counterfactual_bounds(treeplexes, player)
+    bounds = utility_bounds.counterfactual_bounds(self.leaves(player), treeplexes, player)
     tree = treeplexes[player]
     result = np.zeros(tree.num_infosets)
     for sequences, infosets in tree.blocks():
@@ -219,46 +195,12 @@ class Payoff(abc.ABC):
     return utility_bounds.sensitivity(self.leaves(player))
 
 
-def check_sequences(sequences: Uint32s, tree: Treeplex, real: Bools) -> None:
-  """Raises ValueError unless all are sequences of a player's treeplex; `real` says which are not padding."""
-  if len(sequences):
-    require((sequences.min() >= tree.root, sequences.max() < tree.end), "leaves are in treeplexes")
-    require(real[sequences], "leaves are not in padding")
-
-
-def check_runs(arrays: PayoffArrays, treeplexes: Sequence[Treeplex]) -> None:
-  """Checks that players, runs, rows and entries are end to end.
-
-  Raises:
-    ValueError: they are not.
-  """
-  players, runs, rows, _, values, _, _ = arrays
-  require_array(players, "players", np.uint64, len(treeplexes), PLAYER_COLUMNS)
-  require_array(runs, "runs", np.uint64, -1, RUN_COLUMNS)
-  require_array(rows, "rows", np.uint32, -1)
-  require_array(values, "values", np.float64, -1)
-  require(runs < _MOST, "runs are counted in 32 bits")
-  bounds = [(tree.root, tree.end) for tree in treeplexes]
-  require(players[:, [ROOT, END]] == bounds, "players have their treeplexes")
-  ends = [*players[:, FIRST_RUN].tolist(), len(runs)]
-  require(players[:, END_RUN] == ends[1:], "players' runs are end to end")
-  require(np.diff(ends, prepend=0) >= 0, "players' runs are end to end")
-  require(ends[0] == 0, "players' runs are end to end")
-  first, end, entry, length = runs[:, :4].astype(np.int64).T
-  require(np.append(first, len(rows)) == np.append(0, end), "runs are end to end")
-  require(first < end, "runs have rows")
-  # In floating point nothing overflows, and if the sum is right, no product does.
-  require(float(length.astype(float) @ (end - first)) == len(values), "runs have all entries")
-  taken = length * (end - first)
-  require(entry == np.cumsum(taken) - taken, "the entries of runs are end to end")
-
-
 def rows_of(arrays: PayoffArrays, player: int) -> tuple[Int64s, Int64s, int]:
   """Returns a player's rows: the first sequence of each, how many entries it has, and the first entry of all."""
-  first, end = arrays.players[player, [FIRST_RUN, END_RUN]].tolist()
+  first, end = arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
   runs = arrays.runs[first:end].astype(np.int64)
   if not len(runs):
     return np.zeros(0, np.int64), np.zeros(0, np.int64), 0
-  lengths = np.repeat(runs[:, LENGTH], runs[:, END_ROW] - runs[:, FIRST_ROW])
-  rows = arrays.rows[runs[0, FIRST_ROW] : runs[-1, END_ROW]].astype(np.int64)
-  return rows, lengths, int(runs[0, FIRST_ENTRY])
+  lengths = np.repeat(runs[:, column.LENGTH], runs[:, column.END_ROW] - runs[:, column.FIRST_ROW])
+  rows = arrays.rows[runs[0, column.FIRST_ROW] : runs[-1, column.END_ROW]].astype(np.int64)
+  return rows, lengths, int(runs[0, column.FIRST_ENTRY])

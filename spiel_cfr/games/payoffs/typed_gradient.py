@@ -19,22 +19,8 @@ from spiel_cfr._numba.simd import (
   nonzero_bits,
   store_first,
 )
-from spiel_cfr.games.payoffs.payoff import (
-  END_ROW,
-  END_RUN,
-  FIRST_ENTRY,
-  FIRST_ROW,
-  FIRST_RUN,
-  LENGTH,
-  PayoffArrays,
-  gradient_signature,
-)
-
-# The columns of `PayoffArrays.runs` that this form adds: how many types the player has in each row; and how many
-# columns of the patterns are not zero, rounded up to an even number, where there are two players.
-TYPES, WIDTH = 4, 5
-# The first column of `PayoffArrays.others`: a pattern.
-PATTERN = 0
+from spiel_cfr.games.payoffs import payoff_columns as column
+from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature
 
 _ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(8))
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
@@ -82,8 +68,8 @@ def _sum_alike(
   """Sums the rows of a run, of one or two entries that in all rows have the same patterns."""
   first, end, entry, types_, width = player_run
   others, values = arrays.others, arrays.values
-  one = _load_columns(arrays.patterns, others[entry, PATTERN])
-  two = _load_columns(arrays.patterns, others[entry + length - _ONE, PATTERN])
+  one = _load_columns(arrays.patterns, others[entry, column.PATTERN])
+  two = _load_columns(arrays.patterns, others[entry + length - _ONE, column.PATTERN])
   for row in range(first, end):
     total = _add_columns(
       full(0.0), one, width, values[entry], np.uint64(others[entry, 1]), sequence_form
@@ -107,9 +93,10 @@ def two_player_gradient(
   arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
   players, runs, rows = arrays.players, arrays.runs, arrays.rows
   others, values = arrays.others, arrays.values
-  for run in range(players[player, FIRST_RUN], players[player, END_RUN]):
-    first, end, entry = runs[run, FIRST_ROW], runs[run, END_ROW], runs[run, FIRST_ENTRY]
-    length, types_, width = runs[run, LENGTH], runs[run, TYPES], runs[run, WIDTH]
+  for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
+    first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
+    entry, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
+    types_, width = runs[run, column.TYPES], runs[run, column.WIDTH]
     # With the length known to the compiler there is no inner loop, and patterns stay in registers.
     if length == _ONE:
       _sum_alike(_ONE, (first, end, entry, types_, width), arrays, sequence_form, utility)
@@ -119,7 +106,7 @@ def two_player_gradient(
       for row in range(first, end):
         total = full(0.0)
         for _ in range(length):
-          columns = _load_columns(arrays.patterns, others[entry, PATTERN])
+          columns = _load_columns(arrays.patterns, others[entry, column.PATTERN])
           other = np.uint64(others[entry, 1])
           total = _add_columns(total, columns, width, values[entry], other, sequence_form)
           entry += _ONE
@@ -139,15 +126,8 @@ def _add_squares(
 ) -> Any:
   """Returns `total` with squares added, each times the last player's strategy, the next to last's, and a factor.
 
-  Args:
-    total: a vector.
-    factor: the factor.
-    arrays: have in `squares` from `place` on a square for each type of the next to last player.
-    place: see there.
-    width: how many types the next to last player has, no more than `LANES`.
-    first: the first sequence of these.
-    other: the first sequence of the last player's types.
-    sequence_form: the strategies.
+  The squares, from `place` on, are one for each of the next to last player's types: `width` sequences from `first` on,
+  no more than `LANES`. The last player's begin at `other`.
   """
   patterns = arrays.patterns
   # Players soon stop playing to most places: what is 0 is left out without a branch for each type.
@@ -178,12 +158,12 @@ def several_player_gradient(
   players, runs, rows = arrays.players, arrays.runs, arrays.rows
   others, values = arrays.others, arrays.values
   last = np.uint64(others.shape[1] - 1)
-  for run in range(players[player, FIRST_RUN], players[player, END_RUN]):
-    entry, length = runs[run, FIRST_ENTRY], runs[run, LENGTH]
-    for row in range(runs[run, FIRST_ROW], runs[run, END_ROW]):
+  for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
+    entry, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
+    for row in range(runs[run, column.FIRST_ROW], runs[run, column.END_ROW]):
       total = full(0.0)
       for each in range(entry, entry + length):
-        place, other = np.uint64(others[each, PATTERN]), np.uint64(others[each, last])
+        place, other = np.uint64(others[each, column.PATTERN]), np.uint64(others[each, last])
         if nonzero_bits(load(sequence_form, other)) == _ZERO:
           continue
         width, first = np.uint64(others[each, last - _TWO]), np.uint64(others[each, last - _ONE])
@@ -210,4 +190,4 @@ def several_player_gradient(
             total = _add_squares(total, weight, arrays, place, width, first, other, sequence_form)
           place += width
       entry += length
-      store_first(utility, np.uint64(rows[row]), total, runs[run, TYPES])
+      store_first(utility, np.uint64(rows[row]), total, runs[run, column.TYPES])

@@ -10,48 +10,20 @@ Nothing here knows of cards. What is a type is read off the leaves (`private_typ
 matter of counting (`build.build_payoff`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import (
-  Bools,
-  Float64s,
-  Int64s,
-  Uint32s,
-  aligned,
-  require,
-  require_array,
-  spread,
-)
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, aligned, require, require_array, spread
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.games.payoffs.pattern_entries import find_entries
-from spiel_cfr.games.payoffs.payoff import (
-  END,
-  END_ROW,
-  END_RUN,
-  FIRST_ENTRY,
-  FIRST_ROW,
-  FIRST_RUN,
-  LEAVES,
-  LENGTH,
-  ROOT,
-  Payoff,
-  PayoffArrays,
-  check_runs,
-  check_sequences,
-  rows_of,
-)
-from spiel_cfr.games.payoffs.private_types import Blocks
-from spiel_cfr.games.payoffs.typed_gradient import (
-  PATTERN,
-  TYPES,
-  WIDTH,
-  several_player_gradient,
-  two_player_gradient,
-)
+from spiel_cfr._util import files
+from spiel_cfr.games.payoffs import payoff_columns as column
+from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, rows_of
+from spiel_cfr.games.payoffs.private_types import Blocks, find_entries
+from spiel_cfr.games.payoffs.typed_gradient import several_player_gradient, two_player_gradient
+from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 # Bytes of patterns that a level-2 cache holds beside all else.
@@ -73,7 +45,7 @@ class TypedPatterns(Payoff):
   places, and the first of these names it. The list has twice the number of a square, plus one if anything in its last
   column is not zero.
 
-  A run of rows has two more columns, see `typed_gradient`. With two players, rows of a run with one or two entries have
+  A run of rows has two more columns, see `payoff_columns`. With two players, rows of a run with one or two entries have
   the same patterns in them. Rows are then sorted to that end, unless there are too many patterns to stay in a cache.
   """
 
@@ -89,13 +61,7 @@ class TypedPatterns(Payoff):
   def build(
     cls, blocks: Blocks, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
   ) -> "TypedPatterns":
-    """Builds it.
-
-    Args:
-      blocks: the leaves by block.
-      leaf_payoffs: shape (leaves, players).
-      treeplexes: one per player.
-    """
+    """Builds it from the leaves by block, and payoffs of shape (leaves, players)."""
     rows: list[_Rows] = []
     places: list[Int64s] = []
     squares: list[Float64s] = []
@@ -104,7 +70,7 @@ class TypedPatterns(Payoff):
       own = np.arange(tree.root, tree.end)
       starts = own[(blocks.width[own] > 0) & ((own - blocks.first[own]) % LANES == 0)]
       entries = find_entries(blocks, player, leaf_payoffs[:, player])
-      entries.lines[:, PATTERN] += num_places
+      entries.lines[:, column.PATTERN] += num_places
       lengths = np.diff(np.append(np.searchsorted(entries.rows, starts), len(entries.rows)))
       num_leaves = int(np.count_nonzero(leaf_payoffs[:, player]))
       bounds = tree.root, tree.end, num_leaves
@@ -117,72 +83,50 @@ class TypedPatterns(Payoff):
     listed = [] if len(treeplexes) == 2 else places
     return cls(_arranged(rows, np.concatenate(squares), np.concatenate([_NO_PLACES, *listed])))
 
-  def gains(self) -> "TypedPatterns":
-    """Returns the payoffs of two players, losses counting as nothing; of leaves, it counts as many as before."""
+  def saved(self) -> files.Arrays:
+    """Returns the patterns, and each player's rows by their sequence, before they are arranged in runs."""
     players, _, _, others, values, patterns, squares = self.arrays
-    # Whatever is negative in a pattern is a gain where the factor is negative too.
-    others = others.copy()
-    others[values < 0, PATTERN] += np.uint32(len(patterns) // LANES**2)
-    rows: list[_Rows] = []
-    for player, bounds in enumerate(players[:, [ROOT, END, LEAVES]].tolist()):
+    result = {"patterns": patterns, "squares": squares, "leaves": players[:, column.LEAVES].copy()}
+    for player in range(len(players)):
       starts, lengths, entries = self._in_order(player)
-      rows.append(_Rows(starts, lengths, others[entries], np.abs(values[entries]), bounds))
-    gained = np.concatenate([np.maximum(patterns, 0.0), np.maximum(-patterns, 0.0)])
-    return TypedPatterns(_arranged(rows, gained.reshape(-1, LANES**2), squares))
+      result |= {
+        f"{player}.starts": starts.astype(np.uint32),
+        f"{player}.lengths": lengths.astype(np.uint32),
+        f"{player}.others": others[entries],
+        f"{player}.values": values[entries],
+      }
+    return result
 
-  def check(self, treeplexes: Sequence[Treeplex], real: Bools) -> None:
-    """Also checks that all that vectors of types reach is there, and that every utility is written."""
-    players, runs, _, others, values, patterns, places = self.arrays
-    num_players, square = len(treeplexes), LANES * LANES
-    check_runs(self.arrays, treeplexes)
-    require_array(others, "others", np.uint32, len(values), 2 * (num_players - 1))
+  @classmethod
+  def restored(cls, arrays: Mapping[str, Any], treeplexes: Sequence[Treeplex]) -> "TypedPatterns":
+    """Arranges the rows again, so that runs are right by construction."""
+    patterns, squares, num_leaves = (arrays[name] for name in ("patterns", "squares", "leaves"))
+    num_players = len(treeplexes)
     require_array(patterns, "patterns", np.float64, -1)
-    require_array(places, "squares", np.uint32, -1)
-    require(len(patterns) % square == 0, "patterns are squares")
-    num_patterns = len(patterns) // square
-    if num_players == 2:
-      require(len(places) == 0, "patterns of two players are squares themselves")
-      wide = _widths(patterns)
-    else:
-      in_last = _widths(patterns) == LANES
-      require(places < 2 * num_patterns, "squares are there")
-      require(places % 2 >= in_last[places // 2], "squares with a last column are marked")
-      num_patterns = len(places)
-    require(runs[:, TYPES] <= LANES, "rows are cut")
-    lines = others.astype(np.int64)
+    require_array(squares, "squares", np.uint32, 0 if num_players == 2 else -1)
+    require_array(num_leaves, "leaves", np.uint64, num_players)
+    require(len(patterns) % LANES**2 == 0, "patterns are squares")
+    num_squares = len(patterns) // LANES**2
+    require(squares < 2 * num_squares, "squares are there")
+    num_patterns = num_squares if num_players == 2 else len(squares)
+    rows: list[_Rows] = []
     for player, tree in enumerate(treeplexes):
-      begin, end = players[player, [FIRST_RUN, END_RUN]].tolist()
-      own, lengths, first = rows_of(self.arrays, player)
-      mine = runs[begin:end].astype(np.int64)
-      num_rows = mine[:, END_ROW] - mine[:, FIRST_ROW]
-      num_types, width = (np.repeat(mine[:, column], num_rows) for column in (TYPES, WIDTH))
-      check_sequences(own.astype(np.uint32), tree, real)
-      require(own + LANES <= tree.end, "rows end before the treeplex")
-      # Whoever reads utilities relies on all of them being written.
-      written = np.zeros(tree.end - tree.root, bool)
-      written[spread(own - tree.root, num_types)] = True
-      require(written | ~real[tree.root : tree.end], "rows have all sequences")
-      entries = slice(first, first + int(lengths.sum()))
-      *outer, last = [other for index, other in enumerate(treeplexes) if index != player]
-      line = lines[entries]
-      combinations = np.ones(len(line))
-      for place, other in enumerate(outer):
-        types_, theirs = line[:, 1 + 2 * place], line[:, 2 + 2 * place]
-        require((types_ > 0) & (theirs >= other.root), "others' rows are in their treeplexes")
-        require(theirs + types_ <= other.end, "others' rows are in their treeplexes")
-        combinations *= types_
-      if outer:
-        # The kernel reads a whole vector of the next to last player's types.
-        require((line[:, -3] <= LANES, line[:, -2] + LANES <= outer[-1].end), "rows are cut")
-      require(line[:, PATTERN] + combinations <= num_patterns, "patterns are there")
-      if not outer:
-        require(np.repeat(width, lengths) >= wide[line[:, PATTERN]], "patterns are no wider")
-        _check_alike(mine, lines)
-      require(players[player, LEAVES] <= square * combinations.sum(), "the leaves are counted")
-      check_sequences(others[entries, -1], last, real)
-      require(line[:, -1] + LANES <= last.end, "others' rows are in their treeplexes")
+      names = ("starts", "lengths", "others", "values")
+      starts, lengths, others, values = (arrays[f"{player}.{name}"] for name in names)
+      require_array(starts, "starts", np.uint32, -1)
+      require_array(lengths, "lengths", np.uint32, len(starts))
+      require_array(values, "values", np.float64, -1)
+      require_array(others, "others", np.uint32, len(values), 2 * (num_players - 1))
+      require(lengths.sum(dtype=np.float64) == len(values), "rows have all entries")
+      bounds = tree.root, tree.end, int(num_leaves[player])
+      starts, lengths, others = (each.astype(np.int64) for each in (starts, lengths, others))
+      own = _Rows(starts, lengths, others, values, bounds)
+      _check_rows(own, tree)
+      _check_others(own.lines, [*treeplexes[:player], *treeplexes[player + 1 :]], num_patterns)
+      rows.append(own)
+    return cls(_arranged(rows, patterns.reshape(-1, LANES**2), squares))
 
-  def leaves(self, player: int) -> tuple[Uint32s, Uint32s, Float64s]:
+  def leaves(self, player: int) -> Leaves:
     """Lists them by the player's rows."""
     _, _, _, columns, values, patterns, places = self.arrays
     starts, lengths, entries = self._in_order(player)
@@ -192,7 +136,7 @@ class TypedPatterns(Payoff):
     squares = lines[:, 1:-1:2].prod(axis=1)
     entry = np.repeat(np.arange(len(lines)), squares)
     combination = np.arange(len(entry)) - np.repeat(np.cumsum(squares) - squares, squares)
-    squares = lines[entry, PATTERN] + combination
+    squares = lines[entry, column.PATTERN] + combination
     if lines.shape[1] > 2:
       squares = places[squares] >> 1
     cells = patterns.reshape(-1, LANES, LANES)[squares] * values[entries[entry], None, None]
@@ -204,7 +148,7 @@ class TypedPatterns(Payoff):
       combination = combination // lines[entry, line]
     # From ascending order to one that begins with the next player.
     others = others[player:] + others[:player]
-    return (
+    return Leaves(
       (own[entry] + own_type).astype(np.uint32),
       np.stack(others).astype(np.uint32),
       cells[square, last_type, own_type],
@@ -248,7 +192,7 @@ def _arranged(rows: Sequence[_Rows], squares: Float64s, places: npt.NDArray[Any]
     kinds[1] = np.minimum(np.diff(own.starts, append=own.bounds[1]), LANES)
     order = np.arange(len(own.starts))
     if two_players:
-      patterns = own.lines[:, PATTERN]
+      patterns = own.lines[:, column.PATTERN]
       some, few = own.lengths > 0, (own.lengths == 1) | (own.lengths == 2)
       kinds[2] = 0
       if some.any():
@@ -291,12 +235,31 @@ def _widths(squares: Float64s) -> Int64s:
   return np.where(cells.any(axis=1), LANES - cells[:, ::-1].argmax(axis=1), 0)
 
 
-def _check_alike(runs: Int64s, lines: Int64s) -> None:
-  """Checks that rows of one or two entries have the patterns that their run begins with."""
-  for length in (1, 2):
-    some = runs[runs[:, LENGTH] == length]
-    count = (some[:, END_ROW] - some[:, FIRST_ROW]) * length
-    first = np.repeat(some[:, FIRST_ENTRY], count)
-    place = spread(np.zeros_like(count), count)
-    same = lines[first + place, PATTERN] == lines[first + place % length, PATTERN]
-    require(same, "rows of a run have the same patterns")
+def _check_rows(rows: _Rows, tree: Treeplex) -> None:
+  """Raises ValueError unless a player's rows are in order and have all of its sequences."""
+  starts = rows.starts
+  require(np.diff(starts) > 0, "rows are in order")
+  require((starts >= tree.root) & (starts + LANES <= tree.end), "rows are in their treeplex")
+  written = np.zeros(tree.end - tree.root, bool)
+  written[spread(starts - tree.root, np.minimum(np.diff(starts, append=tree.end), LANES))] = True
+  require(written[0], "rows have all sequences")
+  for sequences, _ in tree.blocks():
+    require(written[sequences - tree.root], "rows have all sequences")
+
+
+def _check_others(lines: Int64s, others: Sequence[Treeplex], num_patterns: int) -> None:
+  """Raises ValueError unless all that entries reach is there, given the treeplexes of the other players."""
+  *outer, last = others
+  combinations = np.ones(len(lines))
+  for place, tree in enumerate(outer):
+    width, first = lines[:, 1 + 2 * place], lines[:, 2 + 2 * place]
+    require((width > 0) & (first >= tree.root), "others' rows are in their treeplexes")
+    require(first + np.maximum(width, LANES) <= tree.end, "others' rows are in their treeplexes")
+    combinations *= width
+  # Kernels read a whole vector of the last two players' types.
+  require(not outer or lines[:, -3] <= LANES, "rows are cut")
+  require(lines[:, column.PATTERN] + combinations <= num_patterns, "patterns are there")
+  first = lines[:, -1]
+  require(
+    (first >= last.root) & (first + LANES <= last.end), "others' rows are in their treeplexes"
+  )

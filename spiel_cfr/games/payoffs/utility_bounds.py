@@ -1,7 +1,7 @@
 """Bounds on payoffs: from a list of leaves, for step sizes that need them; and what solvers can compute with."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,10 +9,23 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
+
+class Leaves(NamedTuple):
+  """One player's leaves.
+
+  Attributes:
+    own: the player's last sequence, shape (leaves,).
+    others: those of the other players, from the next one on, shape (players - 1, leaves).
+    values: the payoffs weighted by chance, shape (leaves,).
+  """
+
+  own: Uint32s
+  others: Uint32s
+  values: Float64s
+
+
 # Differences of 1e-12 of the payoffs are squared.
 _SMALLEST_PAYOFF, _LARGEST_PAYOFF = 1e-140, 1e140
-# What `Payoff.leaves` returns.
-Leaves: TypeAlias = tuple[Uint32s, Uint32s, Float64s]
 
 
 def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
@@ -23,7 +36,7 @@ def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player
   raise the result.
 
   Args:
-    leaves: the player's, as `Payoff.leaves` lists them.
+    leaves: the player's `Leaves`.
     treeplexes: one per player.
     player: whose.
 
@@ -48,16 +61,10 @@ def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player
 def _backward_pass(
   tree: Treeplex, index: int, keys: list[Int64s], values: Float64s
 ) -> tuple[list[Int64s], Float64s]:
-  """Adds to each entry of a sparse tensor the best that can follow in one player's tree.
+  """Adds to each entry of a sparse tensor the best that can follow in the tree of the player of key `index`.
 
-  Args:
-    tree: the player's tree.
-    index: which of the keys is the player's sequence.
-    keys: of each entry.
-    values: not negative, of each entry; entries that are left out are 0.
-
-  Returns:
-    The same for all sequences from which an entry can be reached.
+  Values are not negative, and entries that are left out are 0. Returns all sequences from
+  which an entry can be reached.
   """
   done: list[tuple[list[Int64s], Float64s]] = []
   for sequences, infosets in list(tree.blocks())[::-1]:

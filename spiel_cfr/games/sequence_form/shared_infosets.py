@@ -19,21 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from spiel_cfr._numba.arrays import (
-  COUNT,
-  COUNT_TABLE,
-  FLOAT_TABLE,
-  FLOATS,
-  INDICES,
-  AnyFloats,
-  Float64s,
-  Int64s,
-  Uint32s,
-  Uint64s,
-  floats,
-  tuple_type,
-  unpickled,
-)
+from spiel_cfr._numba import arrays
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint32s, Uint64s
 from spiel_cfr._numba.kernels import Kernel, inlined, kernel
 from spiel_cfr._numba.simd import load, number_for, store, width
 from spiel_cfr.games.sequence_form.blocks import CHUNK, block_signature
@@ -67,27 +54,20 @@ class SharedInfosets(NamedTuple):
   players: Uint64s
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles as a call, see `arrays.unpickled`."""
-    return unpickled, (SharedInfosets, *self)
+    return arrays.unpickled, (SharedInfosets, *self)
 
 
-SHARED_INFOSETS = tuple_type(SharedInfosets, INDICES, INDICES, COUNT_TABLE, COUNT_TABLE)
-NO_SHARED_INFOSETS = SharedInfosets(
-  np.zeros(0, np.uint32),
-  np.zeros(1, np.uint32),
-  np.zeros((0, 4), np.uint64),
-  np.zeros((0, 2), np.uint64),
+SHARED_INFOSETS = arrays.tuple_type(
+  SharedInfosets, arrays.INDICES, arrays.INDICES, arrays.COUNT_TABLE, arrays.COUNT_TABLE
 )
 # In place of `Tree.parent`: what is pooled goes no further up.
 _NOWHERE = np.zeros(0, np.uint32)
 
 
 def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedInfosets:
-  """Puts sequences that share in sets.
+  """Puts sequences that share in sets, given each player's `Treeplex.groups`, or those of a part of it.
 
-  Args:
-    groups: each player's `Treeplex.groups`, or those of a part of it.
-    bucket: shape (sequences,): those of one player with the same number share; negative ones are alone.
+  `bucket` has shape (sequences,): those of one player with the same number share; negative ones are alone.
   """
   levels: list[tuple[int, int, int, int]] = []
   players: list[tuple[int, int]] = []
@@ -124,6 +104,9 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
     np.array(levels, np.uint64).reshape(-1, 4),
     np.array(players, np.uint64).reshape(-1, 2),
   )
+
+
+NO_SHARED_INFOSETS = build_shared_infosets([], np.zeros(0, np.int64))
 
 
 def spans_depths(shared_infosets: SharedInfosets, groups: Uint64s) -> bool:
@@ -207,13 +190,13 @@ def shared_backward_pass_signature(number: Any) -> Any:
   return types.void(
     block_kernel,
     types.boolean,
-    COUNT,
+    arrays.COUNT,
     SHARED_INFOSETS,
     TREE,
-    *[floats(number)] * 3,
-    floats(number, 2),
-    FLOAT_TABLE,
-    FLOATS,
+    *[arrays.floats(number)] * 3,
+    arrays.floats(number, 2),
+    arrays.FLOAT_TABLE,
+    arrays.FLOATS,
     scratch_type(number),
   )
 
@@ -233,22 +216,11 @@ def shared_backward_pass(
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
-  """Does what `backward_pass` does, with pooled utilities for the block kernel.
+  """Does what `backward_pass` does to a player's groups, with pooled utilities for the block kernel.
 
-  Args:
-    block_kernel: what learns.
-    chooses: whether infosets are worth what they are under the strategies that the kernel chooses, level by level from
-      the deepest; or under those that it finds.
-    player: whose groups.
-    shared_infosets: see `SharedInfosets`.
-    tree: see `backward_pass`, as for all others but `shared`.
-    strategy: likewise.
-    utility: likewise; if infosets do not choose, pooled in the end.
-    shared: room for pooled utilities, if infosets choose.
-    state: likewise.
-    local: likewise.
-    parameters: likewise.
-    scratch: likewise.
+  If it `chooses`, infosets are worth what they are under the strategies that the kernel chooses, level by level from
+  the deepest, and `shared` is room for pooled utilities. Otherwise they are worth what they are under the strategies
+  that it finds, and `utility` is pooled in the end.
   """
   levels, alone = shared_infosets.levels, Tree(tree.groups, _NOWHERE, tree.scale)
   first, last = shared_infosets.players[player, 0], shared_infosets.players[player, 1]

@@ -6,23 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from spiel_cfr._numba.arrays import (
-  COUNT_TABLE,
-  FLOAT_TABLE,
-  FLOATS,
-  INDICES,
-  SHORTS,
-  AnyFloats,
-  Float64s,
-  Uint16s,
-  Uint32s,
-  Uint64s,
-  aligned_zeros,
-  borrowed,
-  floats,
-  tuple_type,
-  unpickled,
-)
+from spiel_cfr._numba import arrays
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint16s, Uint32s, Uint64s, borrowed
 from spiel_cfr._numba.kernels import Kernel, inlined, kernel
 from spiel_cfr._numba.simd import (
   add_unbiased,
@@ -56,8 +41,7 @@ class Tree(NamedTuple):
   scale: Uint16s = NO_SCALE
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles as a call, see `arrays.unpickled`."""
-    return unpickled, (Tree, *self)
+    return arrays.unpickled, (Tree, *self)
 
 
 class Memory(NamedTuple):
@@ -88,24 +72,25 @@ class Scratch(NamedTuple):
   lines: AnyFloats
 
 
-TREE = tuple_type(Tree, COUNT_TABLE, INDICES, SHORTS)
+TREE = arrays.tuple_type(Tree, arrays.COUNT_TABLE, arrays.INDICES, arrays.SHORTS)
 
 
 def memory_type(number: Any) -> Any:
   """Returns the numba type of memory in a precision; `local` is float64 in any case."""
-  line = floats(number)
-  return tuple_type(Memory, line, line, floats(number, 2), FLOAT_TABLE)
+  line = arrays.floats(number)
+  return arrays.tuple_type(Memory, line, line, arrays.floats(number, 2), arrays.FLOAT_TABLE)
 
 
 def scratch_type(number: Any) -> Any:
   """Returns the numba type of scratch in a precision."""
-  return tuple_type(Scratch, floats(number), floats(number, 2))
+  return arrays.tuple_type(Scratch, arrays.floats(number), arrays.floats(number, 2))
 
 
 def new_scratch(dtype: npt.DTypeLike = np.float64) -> Scratch:
   """Returns scratch for one thread."""
   return Scratch(
-    aligned_zeros(CHUNK, dtype=dtype), aligned_zeros(SCRATCH_LINES, CHUNK, dtype=dtype)
+    arrays.aligned_zeros(CHUNK, dtype=dtype),
+    arrays.aligned_zeros(SCRATCH_LINES, CHUNK, dtype=dtype),
   )
 
 
@@ -224,11 +209,11 @@ def forward_pass(
   lambda number: types.void(
     types.FunctionType(block_signature(number)),
     TREE,
-    floats(number),
-    floats(number),
-    floats(number, 2),
-    FLOAT_TABLE,
-    FLOATS,
+    arrays.floats(number),
+    arrays.floats(number),
+    arrays.floats(number, 2),
+    arrays.FLOAT_TABLE,
+    arrays.FLOATS,
     scratch_type(number),
   )
 )
@@ -250,7 +235,9 @@ def tree_backward_pass(
 
 
 @kernel(
-  lambda number: types.void(TREE, *[floats(number)] * 3, scratch_type(number), *[types.float64] * 3)
+  lambda number: types.void(
+    TREE, *[arrays.floats(number)] * 3, scratch_type(number), *[types.float64] * 3
+  )
 )
 def tree_forward_pass(
   tree: Tree,
@@ -278,18 +265,11 @@ def tree_forward_pass(
   )
 
 
-@inlined
-def reach_pass(
-  begin: int,
-  end: int,
-  tree: Tree,
-  strategy: AnyFloats,
-  sequence_form: AnyFloats,
-  scratch: Scratch,
-) -> None:
+@kernel(lambda number: types.void(TREE, *[arrays.floats(number)] * 2, scratch_type(number)))
+def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
   """Turns local strategies into sequence form, nothing more."""
   groups, parent, reach = tree.groups, tree.parent, scratch.value
-  for group in range(begin, end):
+  for group in range(np.uint64(groups.shape[0])):
     first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
     actions, infoset = groups[group, 3], groups[group, 4]
     for start in range(_ZERO, total, _CHUNK):
@@ -302,14 +282,8 @@ def reach_pass(
           sequence_form[row + i] = reach[i] * strategy[row + i]
 
 
-@kernel(lambda number: types.void(TREE, *[floats(number)] * 2, scratch_type(number)))
-def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
-  """`reach_pass` over all groups."""
-  reach_pass(_ZERO, np.uint64(tree.groups.shape[0]), tree, strategy, sequence_form, scratch)
-
-
-@inlined
-def adopt_pass(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
+@kernel(lambda number: types.void(TREE, *[arrays.floats(number)] * 2))
+def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
   """Turns sequence form into local strategies; where an owner does not play to, they stay as they are."""
   groups, parent = tree.groups, tree.parent
   for group in range(np.uint64(groups.shape[0])):
@@ -321,9 +295,3 @@ def adopt_pass(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> Non
         reach = sequence_form[parent[infoset + i]]
         if reach > 0.0:
           strategy[row + i] = sequence_form[row + i] / reach
-
-
-@kernel(lambda number: types.void(TREE, *[floats(number)] * 2))
-def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> None:
-  """`adopt_pass` over all groups."""
-  adopt_pass(tree, sequence_form, strategy)

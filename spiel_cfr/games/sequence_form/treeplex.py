@@ -10,18 +10,16 @@ infoset is then done to whole rows at once. Rows are padded to whole vectors.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import LINE, Bools, Int64s, Uint32s, Uint64s, require, require_array
+from spiel_cfr._numba.arrays import LINE, Int64s, Uint32s, Uint64s
 
 # Columns of `Treeplex.groups`.
 FIRST_SEQUENCE, STRIDE, COUNT, ACTIONS, FIRST_INFOSET, DEPTH = range(6)
 COLUMNS = 6
-# Sequences and infosets are numbered in 32 bits.
-_MOST = 1 << 32
 
 
 class Treeplex:
@@ -126,6 +124,7 @@ def build_treeplex(
   root: int = 0,
   first_infoset: int = 0,
   states: Int64s | None = None,
+  ranks: Uint32s | None = None,
 ) -> Placement:
   """Lays out a player's infosets.
 
@@ -137,9 +136,7 @@ def build_treeplex(
     first_infoset: number of the first infoset in that of all players.
     states: shape (infosets,), the public state of each: infosets of one group and one public state are put next to
       each other. By default, each has its own.
-
-  Returns:
-    The treeplex, and where everything has gone.
+    ranks: shape (infosets,), the order of the infosets of a group where it is known, such as `Placement.position`.
   """
   num_infosets = len(parents)
   if states is None:
@@ -164,7 +161,8 @@ def build_treeplex(
     _, state = np.unique(states[level], return_inverse=True)
     first_parent = np.full(len(level), np.iinfo(np.int64).max)
     np.minimum.at(first_parent, state, parent)
-    level = level[np.lexsort((parent, state, first_parent[state], num_actions[level]))]
+    order = (parent, state, first_parent[state]) if ranks is None else (ranks[level],)
+    level = level[np.lexsort((*order, num_actions[level]))]
     for group in np.split(level, np.flatnonzero(np.diff(num_actions[level])) + 1):
       count, length = len(group), -(-len(group) // LINE) * LINE
       if not count:
@@ -201,40 +199,3 @@ def _depths(parents: Int64s, owner: Int64s) -> Int64s:
     if parent:
       depths[infoset] = depths[owner[parent - 1]] + 1
   return np.array(depths, np.int64)
-
-
-def check_treeplexes(treeplexes: Sequence[Treeplex]) -> Bools:
-  """Checks that groups are laid out as `build_treeplex` does it, one player after the other.
-
-  Returns:
-    Which sequences are real, not padding, shape (sequences,).
-
-  Raises:
-    ValueError: they are not.
-  """
-  root = first_infoset = 0
-  for tree in treeplexes:
-    numbers = (tree.root, tree.end, tree.first_infoset)
-    require(all(type(number) is int for number in numbers), "treeplexes begin and end at integers")
-    require((tree.root, tree.first_infoset) == (root, first_infoset), "treeplexes are end to end")
-    require_array(tree.groups, "groups", np.uint64, -1, COLUMNS)
-    require(tree.groups < _MOST, "sequences have 32 bits")
-    groups = tree.groups.astype(np.int64)
-    first, stride, count, actions, infoset, depth = groups.T
-    require((count > 0) & (actions > 0), "groups have infosets, and these have actions")
-    require(float(stride.astype(float) @ actions.astype(float)) < _MOST, "sequences have 32 bits")
-    require(stride == -(-count // LINE) * LINE, "rows are padded to whole vectors")
-    ends = -(-(root + 1) // LINE) * LINE + np.cumsum(actions * stride)
-    require(first == ends - actions * stride, "groups are end to end")
-    last = int(ends[-1]) if len(groups) else root + 1
-    require(tree.end == (1 - -last // LINE) * LINE, "treeplexes end after their sequences")
-    require(infoset == first_infoset + np.cumsum(count) - count, "infosets are end to end")
-    steps = np.diff(depth, prepend=-1)
-    require((steps >= 0) & (steps <= 1) & (depth <= np.arange(len(depth))), "parents come first")
-    root, first_infoset = tree.end, first_infoset + int(count.sum())
-  real = np.zeros(root, bool)
-  for tree in treeplexes:
-    real[tree.root] = True
-    for first, stride, count, actions, _, _ in tree.groups.astype(np.int64).tolist():
-      real[first : first + actions * stride].reshape(actions, stride)[:, :count] = True
-  return real
