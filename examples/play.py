@@ -11,8 +11,6 @@ play against a policy that `solve.py` has written, or against a solver that was 
 name of an action; `q` ends. After each hand, `p` shows what the policy plays at every decision of it, yours too.
 """
 
-import json
-import pathlib
 import sys
 from typing import Any
 
@@ -91,27 +89,21 @@ def ask(question: str) -> str:
   return answer
 
 
-def opponent(game: pyspiel.Game) -> Any:
+def opponent(game: pyspiel.Game) -> pyspiel.TabularPolicy:
   """Returns the policy to play against."""
+  compiled = spiel_cfr.compile_game(game)
   if _POLICY.value is not None:
-    table = json.loads(pathlib.Path(_POLICY.value).read_text())
-    table = {
-      infostate: {int(action): chance for action, chance in chances.items()}
-      for infostate, chances in table.items()
-    }
-    # Reading it checks it before the first hand.
-    compiled = spiel_cfr.compile_game(game)
-    return spiel_cfr.policies.CompiledTabularPolicy(
-      compiled, spiel_cfr.policies.from_policy(compiled, table)
-    )
+    policy = spiel_cfr.load_policy(compiled, _POLICY.value)
+    behavioral = spiel_cfr.policies.from_policy(compiled, policy)
+    return spiel_cfr.policies.to_pyspiel(compiled, behavioral)
   if _CHECKPOINT.value is not None:
-    return spiel_cfr.Solver.load(_CHECKPOINT.value, game)
-  solution = spiel_cfr.solve(game, exploitability=1e-6, seconds=_SECONDS.value, progress=True)
+    return spiel_cfr.Solver.load(_CHECKPOINT.value, compiled).tabular_average_policy()
+  solution = spiel_cfr.solve(compiled, exploitability=1e-6, seconds=_SECONDS.value, progress=True)
   print(f"{solution}\n")
-  return solution
+  return spiel_cfr.policies.to_pyspiel(compiled, solution.probabilities)
 
 
-def replay(state: Any, bots: list[spiel_cfr.PolicyBot]) -> None:
+def replay(state: Any, bots: list[pyspiel.Bot]) -> None:
   """Shows what the policy plays at every decision of a hand."""
   again = state.get_game().new_initial_state()
   for action in state.history():
@@ -135,8 +127,9 @@ def play() -> None:
     raise app.UsageError(f"--player must be from 0 to {players - 1}.")
   policy = opponent(game)
   rng = np.random.default_rng(_SEED.value)
-  bots = [spiel_cfr.PolicyBot(policy, player, seed=rng) for player in range(players)]
-  chance = np.random.RandomState(int(rng.integers(2**31)))
+  seeds = rng.integers(2**31, size=players + 1).tolist()
+  bots = [pyspiel.make_policy_bot(game, player, seeds[player], policy) for player in range(players)]
+  chance = np.random.RandomState(seeds[-1])
   total, hand = 0.0, 0
   try:
     while _HANDS.value is None or hand < _HANDS.value:

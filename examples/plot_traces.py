@@ -1,6 +1,6 @@
 r"""Draws traces of runs together: NashConv or exploitability against iterations, seconds or nodes touched.
 
-    python examples/plot_traces.py --output=traces.png results/cfr.csv results/cfr_plus.jsonl
+    python examples/plot_traces.py --output=traces.png results/cfr.csv results/cfr_plus.csv
 
 A trace is named by its solver, or by its file where two have the same solver.
 """
@@ -27,7 +27,7 @@ _OUTPUT = flags.DEFINE_string("output", "traces.png", "the picture; its suffix s
 def main(arguments: list[str]) -> None:
   paths = [pathlib.Path(argument) for argument in arguments[1:]]
   if not paths:
-    raise app.UsageError("name one or more traces, *.csv or *.jsonl")
+    raise app.UsageError("name one or more traces")
   try:
     traces = [spiel_cfr.runs.read_trace(path) for path in paths]
   except (OSError, spiel_cfr.errors.SpielCFRError) as error:

@@ -55,9 +55,7 @@ _PICTURE = flags.DEFINE_string(
 _MAX_NODES = flags.DEFINE_integer(
   "max_nodes", 20_000_000, "how many states the game may have", lower_bound=1
 )
-_TRACE = flags.DEFINE_multi_string(
-  "trace", [], "write evaluations here: *.csv, *.jsonl or a folder for TensorBoard; any number"
-)
+_TRACE = flags.DEFINE_multi_string("trace", [], "write evaluations here: CSV files, any number")
 _CHECKPOINT_DIR = flags.DEFINE_string("checkpoint_dir", None, "keep checkpoints in this folder")
 _CHECKPOINT_EVERY = flags.DEFINE_integer(
   "checkpoint_every", 10_000, "iterations from one checkpoint to the next", lower_bound=1
@@ -87,9 +85,8 @@ def solve() -> None:
   print(game, flush=True)
   iterations, target, seconds = _ITERATIONS.value, _TARGET.value, _SECONDS.value
   if _SOLVER.value is None:
-    choice = spiel_cfr.solving.choose_solver(game)
-    name = choice.name
-    print(f"Takes {name!r}, {choice.why}.", flush=True)
+    name, why = spiel_cfr.solving.choose_solver(game)
+    print(f"Takes {name!r}, {why}.", flush=True)
     if iterations is None and target is None and seconds is None:
       target, seconds = 2 * _EXPLOITABILITY, _MINUTE
   else:
@@ -113,7 +110,7 @@ def solve() -> None:
     iterations=iterations,
     solver=solver,
     progress=True,
-    traces=[spiel_cfr.runs.open_trace(path) for path in _TRACE.value],
+    traces=[spiel_cfr.runs.TraceFile(path) for path in _TRACE.value],
     checkpoints=checkpoints,
     **every,
   )

@@ -1,4 +1,4 @@
-r"""Runs many solvers on many games, on all cores or on a cluster, and draws them; goes on where it stopped.
+r"""Runs many solvers on many games, on all cores or on a cluster; goes on where it stopped.
 
     python examples/sweep.py --games="kuhn_poker;leduc_poker" --solvers=cfr,cfr+,dcfr --iterations=1000
     python examples/sweep.py --config=gamma.json --executor=ray
@@ -33,12 +33,6 @@ _PROCESSES = flags.DEFINE_integer(
 _RAY_ADDRESS = flags.DEFINE_string(
   "ray_address", None, 'of a cluster, or "auto"; by default, Ray is started on this machine'
 )
-_X = flags.DEFINE_enum(
-  "x",
-  "iteration",
-  ["iteration", "solver_seconds", "nodes_touched"],
-  "the picture's horizontal axis",
-)
 
 
 def main(arguments: list[str]) -> None:
@@ -56,9 +50,7 @@ def main(arguments: list[str]) -> None:
           else f"{row['iteration']:12,}{row['nash_conv']:12.3g}{row['solver_seconds']:10.3g}"
         )
       )
-    picture = pathlib.Path(_FOLDER.value, "sweep.png")
-    table.draw(picture, x=_X.value)
-    print(f"\nWrote {picture} and {pathlib.Path(_FOLDER.value, 'table.csv')}")
+    print(f"\nWrote {pathlib.Path(_FOLDER.value, 'table.csv')}")
   except (spiel_cfr.errors.SpielCFRError, OSError, ValueError) as error:
     sys.exit(f"error: {error}")
 

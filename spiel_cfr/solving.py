@@ -4,7 +4,6 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
@@ -26,18 +25,6 @@ _REASONS: dict[StopReason, str] = {
   "iterations": "all iterations are done",
   "interrupt": "Ctrl-C was pressed",
 }
-
-
-class Choice(NamedTuple):
-  """A solver for a game.
-
-  Attributes:
-    name: in the catalogue.
-    why: the reason, in words.
-  """
-
-  name: str
-  why: str
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -127,24 +114,18 @@ class Solution(SolvedPolicy):
     return "\n".join(f"{name:<10} {text}" for name, text in rows.items())
 
 
-def choose_solver(game: CompiledGame) -> Choice:
-  """Returns which solver serves a game best, see docs/restarts.md for the measurements."""
+def choose_solver(game: CompiledGame) -> tuple[str, str]:
+  """Returns the name of the solver that serves a game best, and why; see docs/restarts.md for the measurements."""
   if game.is_two_player_constant_sum:
-    return Choice(
-      "restarted",
+    return "restarted", (
       "for constant-sum games of two players, whatever their size; it certifies each player's strategy by itself, and "
-      "converges linearly in the end",
+      "converges linearly in the end"
     )
+  promise = "nothing is promised; it returns the best policies that it has met"
   if game.num_players == 2:
-    return Choice(
-      "restarted",
-      "for two players whose returns do not sum to a constant nothing is promised; it returns the best policies "
-      "that it has met",
-    )
-  return Choice(
-    "restarted_adaptive",
-    "for more than two players nothing is promised; it returns the best policies that it has met, which did best "
-    "on three players' Kuhn and Leduc poker",
+    return "restarted", f"for two players whose returns do not sum to a constant {promise}"
+  return "restarted_adaptive", (
+    f"for more than two players {promise}, which did best on three players' Kuhn and Leduc poker"
   )
 
 
@@ -188,8 +169,7 @@ def solve(
   compiled = compile_game(game)
   why = "as was asked for"
   if solver is None:
-    choice = choose_solver(compiled)
-    solver, why = choice.name, choice.why
+    solver, why = choose_solver(compiled)
   if isinstance(solver, str):
     # What has a horizon is told of the whole run.
     solver = catalogue.make(solver, compiled, iterations or 1_000)

@@ -36,14 +36,13 @@ ORDER = (
   "abstraction",  # smaller games in which infosets play alike, and the best of them
   "parametric_games",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
-  "bots",  # policies that play
   "explorer",  # pages on which one clicks through a solved game
   "games",  # says what is in its folders
   "__init__",  # what is public
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
-_OPTIONAL = ("highspy", "jax", "matplotlib", "optax", "pandas", "ray", "tensorboard")
+_OPTIONAL = ("jax", "matplotlib", "optax", "ray")
 _MOST_LINES = 400
 
 

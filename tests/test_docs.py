@@ -183,7 +183,7 @@ def test_site(tmp_path):
     if path.name != "README.md":
       assert (tmp_path / name_of(path)).with_suffix(".html").exists()
   names = (tmp_path / "api" / "top.html").read_text()
-  for name in ("explore", "PolicyBot", "RestartedCFRSolver"):
+  for name in ("explore", "RestartedCFRSolver"):
     assert f'id="spiel_cfr.{name}"' in names, name
   # A constructor's arguments stand with its class.
   assert "first_attempt" in names

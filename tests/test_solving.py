@@ -97,12 +97,12 @@ def test_numbers_that_make_no_sense(arguments):
 
 
 def test_traces_and_checkpoints(tmp_path):
-  path = tmp_path / "trace.jsonl"
+  path = tmp_path / "trace.csv"
   checkpoints = spiel_cfr.Checkpoints(tmp_path / "folder", every=100)
   solution = spiel_cfr.solve(
     "kuhn_poker",
     exploitability=1e-6,
-    traces=[spiel_cfr.runs.open_trace(path)],
+    traces=[spiel_cfr.runs.TraceFile(path)],
     checkpoints=checkpoints,
   )
   _, rows = spiel_cfr.runs.read_trace(path)

@@ -21,12 +21,12 @@ from numba import types
 
 from spiel_cfr._numba import cache
 from spiel_cfr._numba.numba_internals import (
-  WITHOUT_PYTHON_CALLS,
   by_address,
   compile_inlined,
   compiler_lock,
   machine_code_address,
   python_entry,
+  without_wrappers,
 )
 
 # numba's own annotations don't cover these.
@@ -60,19 +60,25 @@ class Kernel(types.WrapperAddressProtocol):
   __qualname__: str
 
   def __init__(
-    self, function: Callable[..., Any], signature: Any, *, python_calls: bool = True
+    self,
+    function: Callable[..., Any],
+    signature: Any,
+    *,
+    python_calls: bool = True,
+    passed: bool = False,
   ) -> None:
     """Wraps `function`; nothing is compiled yet.
 
     Args:
       function: plain Python function.
       signature: numba's; or, of a kernel that there is in two precisions, a function from the type of numbers to it.
-      python_calls: whether Python can call it; if only kernels do, it is compiled in half of the time.
+      python_calls: whether Python can call it.
+      passed: whether it can be passed to other kernels. What only one of the two calls compiles faster.
     """
     functools.update_wrapper(self, function)
     self.function = function
     self._given = signature
-    self._python_calls = python_calls
+    self._python_calls, self._passed = python_calls, passed
 
   def __call__(self, *arguments: Any) -> Any:
     """Calls the compiled function.
@@ -127,7 +133,8 @@ class Kernel(types.WrapperAddressProtocol):
     """The same function for float32."""
     if not isinstance(self._given, FunctionType):
       raise TypeError(f"{self.__qualname__}() computes in float64 only")
-    return Kernel(self.function, self._given(types.float32), python_calls=self._python_calls)
+    calls = {"python_calls": self._python_calls, "passed": self._passed}
+    return Kernel(self.function, self._given(types.float32), **calls)
 
   @functools.cached_property
   def absent(self) -> "Kernel":
@@ -158,7 +165,7 @@ class Kernel(types.WrapperAddressProtocol):
 
   @property
   def _options(self) -> dict[str, Any]:
-    return _OPTIONS if self._python_calls else _OPTIONS | WITHOUT_PYTHON_CALLS
+    return _OPTIONS | without_wrappers(python=self._python_calls, passed=self._passed)
 
   @functools.cached_property
   def unchecked(self) -> Callable[..., Any]:
@@ -173,7 +180,15 @@ class Kernel(types.WrapperAddressProtocol):
 
   @functools.cached_property
   def address(self) -> int:
-    """Where the machine code is."""
+    """Where the machine code is.
+
+    Raises:
+      TypeError: it is not one that can be passed.
+    """
+    if not self._passed:
+      raise TypeError(
+        f"{self.__qualname__}() is not passed to kernels: decorate it with passed=True"
+      )
     return machine_code_address(self._dispatcher, self._signature, self._options)
 
   def __wrapper_address__(self) -> int:
@@ -199,9 +214,9 @@ class Kernel(types.WrapperAddressProtocol):
 extending.typeof_impl.register(Kernel)(lambda value, context: value.numba_type)
 
 
-def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
-  """Decorator that makes a function a `Kernel` with this numba signature, or one in two precisions."""
-  return lambda function: Kernel(function, signature)
+def kernel(signature: Any, *, passed: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+  """Decorator that makes a function a `Kernel`, see its constructor."""
+  return lambda function: Kernel(function, signature, passed=passed)
 
 
 class _Announced:

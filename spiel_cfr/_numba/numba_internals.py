@@ -23,13 +23,7 @@ _extending: Any = numba.extending
 _cgutils: Any = numba.core.cgutils
 _tuples: Any = types.BaseTuple
 _FUNCTION_MODEL: Any = getattr(numba.experimental.function_type, "FunctionModel", None)
-_NO_WRAPPERS = {
-  name: True
-  for name in ("no_cpython_wrapper", "no_cfunc_wrapper")
-  if hasattr(getattr(_numba.core.options, "DefaultOptions", None), name)
-}
-# Options of functions that Python does not call.
-WITHOUT_PYTHON_CALLS = {name: True for name in _NO_WRAPPERS if name == "no_cpython_wrapper"}
+_OPTIONS: Any = getattr(_numba.core.options, "DefaultOptions", None)
 # In place of the class that says how types convert to each other.
 SAFE_CONVERSION: Any = _numba.core.typeconv.Conversion.safe
 # Held by whoever compiles. Another lock than numba's could wait for it while somebody waits for the other.
@@ -71,12 +65,16 @@ def by_address(numba_type: Any) -> Any:
   return numba_type
 
 
-def compile_inlined(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-  """Returns a function of numba's that is inlined in those that call it, and that nobody else can call.
+def without_wrappers(*, python: bool, passed: bool) -> dict[str, bool]:
+  """Returns options that spare the code with which Python, or other kernels, would call a function."""
+  options = {"no_cpython_wrapper": not python, "no_cfunc_wrapper": not passed}
+  return {name: True for name, spared in options.items() if spared and hasattr(_OPTIONS, name)}
 
-  Code with which Python and C would call it takes more than half of the time that it takes to compile.
-  """
-  return _numba.njit(forceinline=True, **_NO_WRAPPERS, **options)(function)
+
+def compile_inlined(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+  """Returns a function of numba's that is inlined in those that call it, and that nobody else can call."""
+  spared = without_wrappers(python=False, passed=False)
+  return _numba.njit(forceinline=True, **spared, **options)(function)
 
 
 def add_operator(python_operator: Any, instruction: str, operands: Sequence[Any]) -> None:

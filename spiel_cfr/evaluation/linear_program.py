@@ -9,9 +9,8 @@ strategy of player 1. Koller, Megiddo and von Stengel, "Fast algorithms for find
 """
 
 import dataclasses
-import importlib.util
 import time
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import scipy  # its parts are imported when they are used
@@ -26,7 +25,7 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 
-Method = Literal["simplex", "interior", "pdlp"]
+Method = Literal["simplex", "interior"]
 _SCIPY = {"simplex": "highs-ds", "interior": "highs-ipm"}
 # The smallest that HiGHS takes.
 _FEASIBLE = 1e-10
@@ -74,18 +73,16 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   Args:
     game: a compiled game, or what `compile_game` takes. Up to some ten thousand sequences a player this takes seconds,
       and no solver that iterates is as exact; beyond that, see `solve`.
-    method: "simplex" (dual simplex, exact to rounding), "interior" (interior point, then simplex from there), or
-      "pdlp" (a first-order method, good to about six digits, to compare with; it needs highspy).
+    method: "simplex" (dual simplex, exact to rounding), or "interior" (interior point, then simplex from there).
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players.
     AbstractionError: infosets of the game are shared.
     ArgumentError: there is no such method.
-    MissingPackageError: highspy, which "pdlp" takes, is not installed.
     NoSolutionError: HiGHS gives up, as it does on payoffs of very different sizes.
     GameError: see `compile_game`.
   """
-  arguments.one_of(method, "method", get_args(Method))
+  arguments.one_of(method, "method", list(_SCIPY))
   compiled = compile_game(game)
   evaluate.check_two_player_constant_sum(compiled)
   if compiled.shared_infosets is not None:
@@ -98,7 +95,9 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   scale = max(map(abs, compiled.payoff_range)) or 1.0
   payoffs = payoff_matrix(compiled) / scale
   own, theirs = (constraint_matrix(compiled, player) for player in (0, 1))
-  value, x, y = (_pdlp if method == "pdlp" else _simplex)(payoffs, own, theirs, method)
+  found = _solve_program(payoffs, own, theirs, method)
+  # The program minimizes; duals of its inequalities are at most 0.
+  value, x, y = -float(found.fun), found.x[: own.shape[1]], -found.ineqlin.marginals
   sums = np.zeros(compiled.end)
   for player, strategy in enumerate((x, y)):
     # Rounding leaves negative numbers near 0.
@@ -109,29 +108,21 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   return LPSolution(compiled, scale * value + 0.0, sequence_form, gap, seconds, method)
 
 
-def _program(payoffs: Any, own: Any, theirs: Any) -> tuple[Float64s, Any, Any, Float64s]:
-  """Returns what is minimized, -q_0, F' q - A' x <= 0 and E x = e, over (x, q)."""
-  costs = np.zeros(own.shape[1] + theirs.shape[0])
-  costs[own.shape[1]] = -1.0
-  bounded = scipy.sparse.hstack([-payoffs.T, theirs.T]).tocsc()
-  empty = scipy.sparse.csr_matrix((own.shape[0], theirs.shape[0]))
-  right = np.zeros(own.shape[0])
+def _solve_program(payoffs: Any, own: Any, theirs: Any, method: Method) -> Any:
+  """Minimizes -q_0 over (x, q), F' q - A' x <= 0 and E x = e; returns what SciPy does."""
+  num_infosets, num_sequences = own.shape
+  costs = np.zeros(num_sequences + theirs.shape[0])
+  costs[num_sequences] = -1.0
+  right = np.zeros(num_infosets)
   right[0] = 1.0
-  return costs, bounded, scipy.sparse.hstack([own, empty]).tocsc(), right
-
-
-def _simplex(
-  payoffs: Any, own: Any, theirs: Any, method: Method
-) -> tuple[float, Float64s, Float64s]:
-  """Solves it with what SciPy has."""
-  costs, bounded, equal, right = _program(payoffs, own, theirs)
+  empty = scipy.sparse.csr_matrix((num_infosets, theirs.shape[0]))
   found = scipy.optimize.linprog(
     costs,
-    A_ub=bounded,
-    b_ub=np.zeros(bounded.shape[0]),
-    A_eq=equal,
+    A_ub=scipy.sparse.hstack([-payoffs.T, theirs.T]).tocsc(),
+    b_ub=np.zeros(theirs.shape[1]),
+    A_eq=scipy.sparse.hstack([own, empty]).tocsc(),
     b_eq=right,
-    bounds=[(0, None)] * own.shape[1] + [(None, None)] * theirs.shape[0],
+    bounds=[(0, None)] * num_sequences + [(None, None)] * theirs.shape[0],
     method=_SCIPY[method],
     options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
   )
@@ -139,41 +130,4 @@ def _simplex(
     raise errors.NoSolutionError(
       f"HiGHS has not solved the program: {found.message} Scale the payoffs, or take another method or `solve`."
     )
-  return -float(found.fun), found.x[: own.shape[1]], -found.ineqlin.marginals
-
-
-def _pdlp(payoffs: Any, own: Any, theirs: Any, _: Method) -> tuple[float, Float64s, Float64s]:
-  """Solves it with the primal-dual hybrid gradient method of HiGHS."""
-  if importlib.util.find_spec("highspy") is None:
-    raise errors.MissingPackageError(
-      "This takes highspy, which is not installed: pip install 'spiel_cfr[pdlp]'."
-    )
-  import highspy
-
-  costs, bounded, equal, right = _program(payoffs, own, theirs)
-  rows, infinity = scipy.sparse.vstack([bounded, equal]).tocsc(), highspy.kHighsInf
-  program = highspy.HighsLp()
-  program.num_col_, program.num_row_ = rows.shape[1], rows.shape[0]
-  program.col_cost_ = costs
-  program.col_lower_ = np.r_[np.zeros(own.shape[1]), np.full(theirs.shape[0], -infinity)]
-  program.col_upper_ = np.full(rows.shape[1], infinity)
-  program.row_lower_ = np.r_[np.full(bounded.shape[0], -infinity), right]
-  program.row_upper_ = np.r_[np.zeros(bounded.shape[0]), right]
-  program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-  program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
-  program.a_matrix_.value_ = rows.data
-  make: Any = highspy.Highs
-  highs = make()
-  for name, setting in (("output_flag", False), ("solver", "pdlp"), ("presolve", "on")):
-    highs.setOptionValue(name, setting)
-  highs.passModel(program)
-  highs.run()
-  status = highs.getModelStatus()
-  if status != highspy.HighsModelStatus.kOptimal:
-    raise errors.NoSolutionError(
-      f"PDLP has not solved the program: {highs.modelStatusToString(status)}. Take method='simplex', or `solve`."
-    )
-  found = highs.getSolution()
-  x = np.array(found.col_value)[: own.shape[1]]
-  y = -np.array(found.row_dual)[: bounded.shape[0]]
-  return -highs.getInfo().objective_function_value, x, y
+  return found

@@ -23,7 +23,7 @@ from spiel_cfr.runs.trace import Row, read_trace
 from spiel_cfr.solving import Solution
 
 Which = Literal["average", "current"]
-# A file that `open_trace` wrote, or its rows.
+# A file that `TraceFile` wrote, or its rows.
 AnyTrace: TypeAlias = str | os.PathLike[str] | Sequence[Row]
 
 

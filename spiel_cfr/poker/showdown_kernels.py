@@ -212,7 +212,7 @@ def settle(
     settle_showdowns(rows, own, other, num_levels, reach, held, value)
 
 
-@kernel(gradient_signature)
+@kernel(gradient_signature, passed=True)
 def terminal_gradient(
   player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
 ) -> None:

@@ -1,7 +1,7 @@
 """Between the arrays of the solvers and OpenSpiel's policies, both ways."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -75,12 +75,8 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     row = self.state_lookup.get(infostate)
     if row is None:
       raise errors.PolicyError(
-        f"The state after the history [{state.history_str()}] is not in the game that was compiled: "
-        + (
-          f"{self.game} has no such infostate."
-          if self._compiled.view.action_filter is None
-          else "the game's action filter removed an action that leads there."
-        )
+        f"The state after the history [{state.history_str()}] is not in the game that was compiled, {self.game}; its "
+        "action filter may have removed an action that leads there."
       )
     return dict(zip(actions, self.action_probability_array[row, actions], strict=True))
 
@@ -143,18 +139,13 @@ def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
   Raises:
     PolicyError: two players share an information state string.
   """
-  result: PolicyDict = {}
-  entries = zip(
-    np.concatenate(compiled.actions).tolist(),
-    compiled.to_actions(probabilities).tolist(),
-    strict=True,
-  )
+  actions = iter(np.concatenate(compiled.actions).tolist())
+  chances = iter(compiled.to_actions(probabilities).tolist())
   counts = np.concatenate(compiled.num_actions).tolist()
-  for infostate, count in zip(compiled.rows, counts, strict=True):
-    result[infostate] = {
-      action: probability for _, (action, probability) in zip(range(count), entries, strict=False)
-    }
-  return result
+  return {
+    infostate: {next(actions): next(chances) for _ in range(count)}
+    for infostate, count in zip(compiled.rows, counts, strict=True)
+  }
 
 
 def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.TabularPolicy:
@@ -190,7 +181,15 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
       negative, NaN or don't sum to 1.
   """
   if isinstance(policy, list | tuple):
-    return _from_policies(compiled, policy)
+    if len(policy) != compiled.num_players:
+      raise errors.PolicyError(
+        f"There are {len(policy)} policies for a game of {compiled.num_players} players."
+      )
+    result = np.zeros(compiled.end)
+    for treeplex, each in zip(compiled.treeplexes, policy, strict=True):
+      own = slice(treeplex.root, treeplex.end)
+      result[own] = from_policy(compiled, each)[own]
+    return result
   entries = _entries(compiled, policy)
   _check(compiled, entries)
   result = compiled.from_actions(entries)
@@ -201,18 +200,6 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
       f"At infostate {list(compiled.rows)[row]!r} the policy does not play as at others of the same bucket. "
       "Read it for the full game, `original`."
     )
-  return result
-
-
-def _from_policies(compiled: CompiledGame, policies: Sequence[AnyPolicy]) -> Float64s:
-  if len(policies) != compiled.num_players:
-    raise errors.PolicyError(
-      f"There are {len(policies)} policies for a game of {compiled.num_players} players."
-    )
-  result = np.zeros(compiled.end)
-  for treeplex, policy in zip(compiled.treeplexes, policies, strict=True):
-    own = slice(treeplex.root, treeplex.end)
-    result[own] = from_policy(compiled, policy)[own]
   return result
 
 
@@ -251,7 +238,6 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
   counts = np.concatenate(compiled.num_actions).tolist()
   actions = iter(np.concatenate(compiled.actions).tolist())
   for distribution, count, infostate in zip(distributions, counts, compiled.rows, strict=True):
-    legal = [next(actions) for _ in range(count)]
     try:
       chances = {int(action): float(chance) for action, chance in dict(distribution).items()}
     except (TypeError, ValueError, OverflowError):
@@ -259,12 +245,13 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
         f"At infostate {infostate!r} the policy has {distribution!r} instead of a probability for "
         "each action."
       ) from None
-    result.extend(chances.pop(action, 0.0) for action in legal)
-    removed = sorted(action for action, chance in chances.items() if chance)
-    if removed:
+    legal = [next(actions) for _ in range(count)]
+    result += [chances.pop(action, 0.0) for action in legal]
+    illegal = sorted(action for action, chance in chances.items() if chance)
+    if illegal:
       raise errors.PolicyError(
-        f"At infostate {infostate!r} the policy plays {removed}, which are not among the legal actions "
-        f"{legal}.{_note_on_filter(compiled)}"
+        f"At infostate {infostate!r} the policy plays {illegal}, which are not among the legal actions {legal}; the "
+        "game's action filter may have removed them."
       )
   return np.array(result, np.float64)
 
@@ -275,16 +262,6 @@ def _names(compiled: CompiledGame, policy: open_spiel_policy.TabularPolicy) -> I
     return compiled.rows
   # The turn-based version puts a line before the names that they have where moves are simultaneous.
   return [infostate.partition("\n")[2] for infostate in compiled.rows]
-
-
-def _note_on_filter(compiled: CompiledGame) -> str:
-  """Returns what to add to an error about a policy's actions where the game has an action filter."""
-  if compiled.view.action_filter is None:
-    return ""
-  return (
-    " The game's action filter removed others; give a policy that does without those, such as one "
-    "made for compiled.view.open_spiel_game()."
-  )
 
 
 def _find(look_up: Callable[[str], Any], infostate: str) -> Any:
@@ -312,5 +289,5 @@ def _check(compiled: CompiledGame, entries: Float64s) -> None:
     probabilities = entries[starts[worst] : starts[worst] + counts[worst]].tolist()
     raise errors.PolicyError(
       f"At infostate {infostate!r} the policy's probabilities are {probabilities}; they must be "
-      f"non-negative and sum to 1.{_note_on_filter(compiled)}"
+      "non-negative and sum to 1."
     )

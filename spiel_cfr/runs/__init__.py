@@ -9,7 +9,7 @@ from spiel_cfr.runs.run_loop import RunResult, run
 from spiel_cfr.runs.run_schedules import Every, Powers
 from spiel_cfr.runs.run_sweep import sweep
 from spiel_cfr.runs.sweep_table import SweepTable
-from spiel_cfr.runs.trace import Row, Trace, open_trace, read_trace
+from spiel_cfr.runs.trace import Row, Trace, TraceFile, read_trace
 
 __all__ = [
   "Checkpoints",
@@ -21,8 +21,8 @@ __all__ = [
   "RunResult",
   "SweepTable",
   "Trace",
+  "TraceFile",
   "merge",
-  "open_trace",
   "read_trace",
   "run",
   "shard",

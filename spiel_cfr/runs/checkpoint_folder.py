@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import re
 import warnings
 
 from spiel_cfr import errors
@@ -11,10 +12,9 @@ from spiel_cfr._util import files
 from spiel_cfr._util.arguments import positive_integer
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.runs.folder_lock import FolderLock
 from spiel_cfr.runs.run_schedules import Every, NextDue
 
-_PREFIX, _SUFFIX = "iteration-", ".npz"
+_NAME = re.compile(r"iteration-\d+\.npz")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,6 @@ class Checkpoints:
   folder: str | os.PathLike[str]
   every: int | NextDue
   keep: int = 3
-  _lock: FolderLock = dataclasses.field(init=False, repr=False, compare=False)
 
   def __post_init__(self) -> None:
     """Checks the numbers.
@@ -45,7 +44,6 @@ class Checkpoints:
     positive_integer(self.keep, "keep")
     if not callable(self.every):
       Every(self.every)
-    object.__setattr__(self, "_lock", FolderLock(self.folder))
 
   @property
   def schedule(self) -> NextDue:
@@ -54,8 +52,8 @@ class Checkpoints:
 
   def paths(self) -> list[pathlib.Path]:
     """Returns the files there are, newest first."""
-    found = pathlib.Path(self.folder).glob(f"{_PREFIX}*{_SUFFIX}")
-    return sorted((path for path in found if _number(path).isdecimal()), key=_iteration)[::-1]
+    found = pathlib.Path(self.folder).glob("iteration-*.npz")
+    return sorted((path for path in found if _NAME.fullmatch(path.name)), key=_iteration)[::-1]
 
   def check(self, solver: Solver) -> None:
     """Makes sure that the solver can be saved, and that the folder is free for it: a run does so before it begins.
@@ -80,32 +78,22 @@ class Checkpoints:
         solver_files.read_state(solver, path)
         return
 
-  def locked(self) -> contextlib.AbstractContextManager[None]:
-    """Returns a context in which nobody else's run may use the folder; a run is in one from its start to its end.
-
-    Raises:
-      FolderInUseError: somebody else does.
-      OSError: the folder can't be written to.
-    """
-    return self._lock()
-
   def save(self, solver: Solver) -> pathlib.Path:
-    """Adds a checkpoint, and removes those beyond the number to keep.
+    """Adds a checkpoint, and removes those beyond the number to keep. While a run uses the folder, only it may.
 
     Raises:
       ArgumentError: an argument of the solver's constructor can't be kept in a file.
-      FolderInUseError: somebody else's run uses the folder.
       OSError: the file can't be written; all older ones are still there.
     """
     folder = pathlib.Path(self.folder)
-    with self.locked():
-      path = folder / f"{_PREFIX}{solver.iteration:012}{_SUFFIX}"
-      solver.save(path)
-      # What a process that was killed while it wrote has left behind.
-      leftovers = folder.glob(f"{_PREFIX}*{files.TEMPORARY}")
-      for old in [*self.paths()[self.keep :], *leftovers]:
-        if old != path:
-          old.unlink(missing_ok=True)
+    path = folder / f"iteration-{solver.iteration:012}.npz"
+    files.make_folder(folder)
+    solver.save(path)
+    # What a process that was killed while it wrote has left behind.
+    leftovers = folder.glob(f"iteration-*{files.TEMPORARY}")
+    for old in [*self.paths()[self.keep :], *leftovers]:
+      if old != path:
+        old.unlink(missing_ok=True)
     return path
 
   def resume(self, solver: Solver) -> pathlib.Path | None:
@@ -136,10 +124,5 @@ class Checkpoints:
     return None
 
 
-def _number(path: pathlib.Path) -> str:
-  """Returns what stands for the iteration in the name of a file."""
-  return path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
-
-
 def _iteration(path: pathlib.Path) -> int:
-  return int(_number(path))
+  return int(path.stem.removeprefix("iteration-"))

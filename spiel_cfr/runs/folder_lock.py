@@ -5,86 +5,35 @@ is no such thing as a lock that somebody who was killed has left behind. The fil
 """
 
 import contextlib
-import json
+import fcntl
 import os
 import pathlib
 import socket
 from collections.abc import Iterator
-from typing import IO, Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import files
 
-try:
-  import fcntl
-except ImportError:  # There is none on Windows.
-  fcntl = None  # type: ignore[assignment]
-  import msvcrt
 
-LOCK = "lock"
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+  """Holds the lock on a folder; makes the folder if there is none.
 
-
-class FolderLock:
-  """A lock that its holder may take more than once.
-
-  Attributes:
-    folder: what is locked.
+  Raises:
+    FolderInUseError: another run, of this process or of another one, holds it.
+    OSError: the folder can't be written to.
   """
-
-  def __init__(self, folder: str | os.PathLike[str]) -> None:
-    """Locks nothing yet."""
-    self.folder = pathlib.Path(folder)
-    self._depth = 0
-
-  @contextlib.contextmanager
-  def __call__(self) -> Iterator[None]:
-    """Holds the lock; makes the folder if there is none.
-
-    Raises:
-      FolderInUseError: another run, of this process or of another one, holds it.
-      OSError: the folder can't be written to.
-    """
-    with self._locked_file() if self._depth == 0 else contextlib.nullcontext():
-      self._depth += 1
-      try:
-        yield
-      finally:
-        self._depth -= 1
-
-  @contextlib.contextmanager
-  def _locked_file(self) -> Iterator[None]:
-    files.make_folder(self.folder)
-    with open(self.folder / LOCK, "a+b") as file:
-      if not _lock(file):
-        raise errors.FolderInUseError(
-          f"{self.folder} is in use by {_holder(file)}. Wait until it is done, or choose another folder."
-        )
-      file.truncate(0)
-      file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
-      file.flush()
-      yield
-
-
-def _lock(file: IO[bytes]) -> bool:
-  """Locks a file unless somebody else has; returns whether it is locked now."""
-  try:
-    if fcntl is not None:
+  folder = pathlib.Path(folder)
+  files.make_folder(folder)
+  with open(folder / "lock", "a+") as file:
+    try:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    else:
-      windows: Any = msvcrt
-      # A byte far behind what is written: others must be able to read that.
-      file.seek(1 << 30)
-      windows.locking(file.fileno(), windows.LK_NBLCK, 1)
-  except OSError:
-    return False
-  return True
-
-
-def _holder(file: IO[bytes]) -> str:
-  """Returns what the file says of who holds the lock."""
-  file.seek(0)
-  try:
-    said = json.loads(file.read(1000))
-    return f"process {int(said['pid'])} on {said['host']!s}"
-  except (ValueError, KeyError, TypeError):
-    return "another process"
+    except OSError as error:
+      file.seek(0)
+      raise errors.FolderInUseError(
+        f"{folder} is in use by {file.read(200)}. Wait until it is done, or choose another folder."
+      ) from error
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}")
+    file.flush()
+    yield

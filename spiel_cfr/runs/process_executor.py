@@ -5,10 +5,8 @@ was. Here each process is a pool by itself.
 """
 
 import concurrent.futures
-import contextlib
 import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
@@ -20,8 +18,12 @@ from spiel_cfr._util import arguments
 ATTEMPTS = 3
 
 
-class ProcessExecutor(concurrent.futures.Executor):
-  """An executor of new Python processes, which end when this process does, however that is."""
+class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
+  """An executor of new Python processes, which end when this process does, however that is.
+
+  Function, arguments and results are pickled. Where its process ends, a call is tried in another one; after the third,
+  the future raises `BrokenProcessPool`.
+  """
 
   def __init__(self, workers: int | None = None) -> None:
     """Starts no process before there is something to do.
@@ -32,57 +34,39 @@ class ProcessExecutor(concurrent.futures.Executor):
     Raises:
       ArgumentError: `workers` is not a positive integer, or above 1,000.
     """
-    if workers is None:
-      workers = os.cpu_count() or 1
-    workers = arguments.integer(workers, "workers", 1, 1000)
-    self._threads = concurrent.futures.ThreadPoolExecutor(workers)
+    workers = (os.cpu_count() or 1) if workers is None else workers
+    super().__init__(arguments.integer(workers, "workers", 1, 1000))
     self._own = threading.local()
-    self._pools: set[concurrent.futures.ProcessPoolExecutor] = set()
+    self._pools: list[concurrent.futures.ProcessPoolExecutor] = []
 
   def submit(
     self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
   ) -> concurrent.futures.Future[Any]:
-    """Calls a function in a process that is free, or will be; function, arguments and result are pickled.
+    return super().submit(self._call, fn, args, kwargs)
 
-    Where its process ends, the call is tried in another one; after the third, the future raises `BrokenProcessPool`.
-    """
-    return self._threads.submit(self._call, fn, args, kwargs)
-
-  def _call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    for attempt in range(1, ATTEMPTS + 1):
-      pool = getattr(self._own, "pool", None)
-      if pool is None:
-        pool = self._own.pool = concurrent.futures.ProcessPoolExecutor(
-          1, multiprocessing.get_context("spawn"), _begin
-        )
-        self._pools.add(pool)
-      try:
-        return pool.submit(function, *args, **kwargs).result()
-      except BrokenProcessPool:
-        self._own.pool = None
-        self._pools.discard(pool)
-        if attempt == ATTEMPTS:
-          raise
-    return None
-
-  def interrupt(self) -> None:
-    """Sends the processes what Ctrl-C sends: runs end after a whole number of iterations."""
-    for pool in list(self._pools):
-      for process in list((getattr(pool, "_processes", None) or {}).values()):
-        with contextlib.suppress(ProcessLookupError, ValueError):
-          os.kill(process.pid, signal.SIGINT)
+  def _call(self, function: Callable[..., Any], args: Any, kwargs: Any, attempt: int = 1) -> Any:
+    """Calls a function in the process of this thread."""
+    if getattr(self._own, "pool", None) is None:
+      context = multiprocessing.get_context("spawn")
+      self._own.pool = concurrent.futures.ProcessPoolExecutor(1, context, _begin)
+      self._pools.append(self._own.pool)
+    try:
+      return self._own.pool.submit(function, *args, **kwargs).result()
+    except BrokenProcessPool:
+      self._own.pool = None
+      if attempt == ATTEMPTS:
+        raise
+    return self._call(function, args, kwargs, attempt + 1)
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-    """Ends the processes once their tasks are done."""
-    self._threads.shutdown(wait, cancel_futures=cancel_futures)
+    super().shutdown(wait, cancel_futures=cancel_futures)
     for pool in list(self._pools):
       pool.shutdown(wait, cancel_futures=cancel_futures)
 
 
 def _begin() -> None:
   """Makes a new process deaf to the terminal's Ctrl-C, which is for its parent, and has it end with its parent."""
-  if hasattr(os, "setpgrp"):
-    os.setpgrp()
+  os.setpgrp()
   threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -16,6 +16,7 @@ from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
+from spiel_cfr.runs.folder_lock import locked
 from spiel_cfr.runs.run_progress import Progress
 from spiel_cfr.runs.run_schedules import NextDue, Powers, next_due
 from spiel_cfr.runs.trace import Row, Trace
@@ -124,7 +125,7 @@ def run(
       infinity leaves it to Ctrl-C.
     evaluate_at: when to evaluate: `Every(n)`, `Powers(base)`, or another function from an iteration to the next one
       that is due; infinity is never.
-    traces: what `open_trace` returns; they are closed when the run ends, however it does.
+    traces: such as `TraceFile`s; they are closed when the run ends, however it does.
     checkpoints: where to keep checkpoints, and when; one more is left when the run stops.
     progress: whether to write to standard error: a line that changes on a terminal, a line per evaluation elsewhere.
 
@@ -150,7 +151,7 @@ def run(
   reason: StopReason | None = None
   with contextlib.ExitStack() as stack:
     if checkpoints:
-      stack.enter_context(checkpoints.locked())
+      stack.enter_context(locked(checkpoints.folder))
       checkpoints.check(solver)
     solver.prepare()
     interrupt = stack.enter_context(DeferredInterrupt(swallow=True))

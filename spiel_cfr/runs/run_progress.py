@@ -17,7 +17,6 @@ class Progress(Trace):
     self._last: Row | None = None
 
   def start(self, solver: Solver) -> None:
-    """Shows the bar, where there is a terminal or a notebook."""
     self._name = solver.recipe.name
     self._bar = tqdm.tqdm(
       desc=self._name,
@@ -33,7 +32,6 @@ class Progress(Trace):
     self._bar.update(iteration - self._bar.n)
 
   def write(self, row: Row) -> None:
-    """Shows an evaluation."""
     self._last = row
     self._bar.set_postfix_str(_quality(row), refresh=False)
     if self._bar.disable:

@@ -4,7 +4,6 @@ A schedule is any function from an iteration, 0 or more, to the next one after i
 sees nothing else, a run that was stopped and resumed keeps the schedule of one that never was.
 """
 
-import contextlib
 import dataclasses
 import math
 import sys
@@ -29,18 +28,12 @@ def next_due(schedule: NextDue, iteration: int, name: str) -> float:
       f"{name} must be Every(n), Powers(base) or a function of an iteration, not {shortened(schedule)}."
     )
   answer: Any = schedule(iteration)
-  due = -math.inf
-  with contextlib.suppress(errors.ArgumentError):
-    if hasattr(answer, "__index__"):
-      due = integer(answer, name, maximum=1 << 1024)
-    else:
-      number = real_number(answer, name)
-      due = number if math.isinf(number) else math.ceil(number)
+  due = real_number(answer, f"{name}({iteration})")
   if due <= iteration:
     raise errors.ArgumentError(
       f"{name}({iteration}) is {shortened(answer)}; it must return a later iteration."
     )
-  return due
+  return due if math.isinf(due) else math.ceil(due)
 
 
 @dataclasses.dataclass(frozen=True)

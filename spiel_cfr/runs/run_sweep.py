@@ -1,22 +1,27 @@
 """Runs every combination of games, solvers and arguments, on any executor, and picks up what was done before."""
 
 import concurrent.futures
+import contextlib
+import csv
+import io
 import itertools
+import multiprocessing
 import os
 import pathlib
 import pickle
 import shutil
+import signal
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import tqdm
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
 from spiel_cfr.runs import sweep_cells
-from spiel_cfr.runs.folder_lock import FolderLock
-from spiel_cfr.runs.mapped_game import MappedGame
+from spiel_cfr.runs.folder_lock import locked
 from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.run_loop import StoppingRules
 from spiel_cfr.runs.run_schedules import Every, NextDue, Powers, next_due
@@ -56,8 +61,7 @@ def sweep(
   trace, checkpoints and, when it has come to its end, a result. So the same call goes on where it was interrupted,
   killed or extended by more combinations. What fails is a row with its error, and the others go on.
 
-  Games are compiled once. The processes of one machine share their arrays. A process that is killed costs what its run
-  has done since the last checkpoint.
+  Games are compiled once. A process that is killed costs what its run has done since the last checkpoint.
 
   Args:
     grid: the values of each name: "game" (anything that `compile_game` takes), "solver" (names of `catalogue.SOLVERS`,
@@ -91,14 +95,14 @@ def sweep(
     )
   elif not callable(checkpoint_every):
     checkpoint_every = Every(checkpoint_every)
-  _check_schedules(evaluate_at=evaluate_at, checkpoint_every=checkpoint_every)
+  next_due(evaluate_at, 0, "evaluate_at")
   combinations = list(_combinations(grid))
   if executor is not None and not isinstance(executor, concurrent.futures.Executor):
     raise errors.ArgumentError(
       f"executor must be a concurrent.futures.Executor, not {arguments.shortened(executor)}."
     )
   folder = pathlib.Path(os.path.abspath(folder))
-  with FolderLock(folder)():
+  with locked(folder):
     try:
       rows, waiting = _prepare(combinations, rules, evaluate_at, checkpoint_every, folder)
       results = _run(waiting, executor, progress, len(rows))
@@ -108,20 +112,13 @@ def sweep(
       row.update(results.get(row["folder"], {}))
     varied = {name: None for combination in combinations for name in combination}
     table = SweepTable((*varied, *sweep_cells.RESULTS, "folder"), rows)
-    table.to_csv(folder / _TABLE)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table.rows)
+    with files.replacing(folder / _TABLE) as file:
+      file.write(text.getvalue().encode())
   return table
-
-
-def _check_schedules(**schedules: NextDue) -> None:
-  """Refuses what is no schedule, or can't be sent to another process."""
-  for name, schedule in schedules.items():
-    next_due(schedule, 0, name)
-    try:
-      pickle.dumps(schedule)
-    except Exception as error:
-      raise errors.ArgumentError(
-        f"{name} must be a schedule or a function that can be pickled, not {arguments.shortened(schedule)}."
-      ) from error
 
 
 def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
@@ -162,7 +159,7 @@ def _prepare(
   waiting: dict[str, Cell] = {}
   for indices in games.values():
     compiled = compile_game(combinations[indices[0]]["game"])
-    mapped = None
+    written = None
     for index in indices:
       arguments = dict(combinations[index])
       kind = arguments.pop("solver")
@@ -182,8 +179,8 @@ def _prepare(
           continue
         # Kernels that have to be compiled are now on the disk, and not compiled by each process anew.
         solver.prepare()
-        mapped = mapped or MappedGame.write(compiled, folder / _GAMES / compiled.digest)
-        cell = Cell(mapped, kind, arguments, rules, evaluate_at, checkpoint_every, run)
+        written = written or _write(compiled, folder / _GAMES / compiled.digest)
+        cell = Cell(written, kind, arguments, rules, evaluate_at, checkpoint_every, run)
         pickle.dumps(cell)
       except Exception as error:
         # This combination's own mistake: the others go on.
@@ -192,6 +189,13 @@ def _prepare(
         waiting[run] = cell
         row["folder"] = run
   return rows, list(waiting.values())
+
+
+def _write(game: CompiledGame, path: pathlib.Path) -> str:
+  files.make_folder(path.parent)
+  with files.replacing(path) as file:
+    pickle.dump(game, file)
+  return str(path)
 
 
 def _run(
@@ -205,9 +209,9 @@ def _run(
     return {}
   for cell in waiting:
     files.make_folder(cell.folder)
-  own = None
+  own = executor is None
   if executor is None:
-    executor = own = ProcessExecutor(min(os.cpu_count() or 1, len(waiting)))
+    executor = ProcessExecutor(min(os.cpu_count() or 1, len(waiting)))
   results: dict[str, dict[str, Any]] = {}
   futures: dict[concurrent.futures.Future[dict[str, Any]], Cell] = {}
   try:
@@ -227,10 +231,12 @@ def _run(
   except BaseException:
     for future in futures:
       future.cancel()
-    if own is not None:
-      own.interrupt()
+    # What Ctrl-C sends: runs end after a whole number of iterations.
+    for process in multiprocessing.active_children() if own else []:
+      with contextlib.suppress(ProcessLookupError):
+        os.kill(cast("int", process.pid), signal.SIGINT)
     raise
   finally:
-    if own is not None:
-      own.shutdown(cancel_futures=True)
+    if own:
+      executor.shutdown(cancel_futures=True)
   return results

@@ -1,10 +1,12 @@
 """One cell of a sweep: a game, a solver with its arguments, and rules when to stop; and how it is run."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
 import pathlib
+import pickle
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,10 +18,9 @@ from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.mccfr.monte_carlo_solver import MonteCarloSolver
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
-from spiel_cfr.runs.mapped_game import MappedGame
 from spiel_cfr.runs.run_loop import StoppingRules, run
 from spiel_cfr.runs.run_schedules import NextDue
-from spiel_cfr.runs.trace import open_trace
+from spiel_cfr.runs.trace import TraceFile
 
 AnySolver = str | type[Solver]
 
@@ -42,7 +43,7 @@ class Cell:
   """A run of a sweep, as it is sent to who runs it.
 
   Attributes:
-    game: where the game is.
+    game: the file of the pickled game.
     solver: a name of the catalogue, or a class.
     arguments: of the solver's constructor, besides the game.
     rules: when to stop.
@@ -51,7 +52,7 @@ class Cell:
     folder: where the result goes.
   """
 
-  game: MappedGame
+  game: str
   solver: AnySolver
   arguments: Mapping[str, Any]
   rules: StoppingRules
@@ -73,7 +74,7 @@ def make_solver(
     checked.one_of(solver, "solver", list(catalogue.SOLVERS))
     entry = catalogue.SOLVERS[solver]
   elif callable(solver):
-    entry = catalogue.Entry(solver, "")
+    entry = catalogue.Entry(solver, "", {})
   else:
     raise errors.ArgumentError(
       f"solver must be a name of spiel_cfr.catalogue or a class of solvers, not {checked.shortened(solver)}."
@@ -110,22 +111,21 @@ def run_cell(cell: Cell) -> dict[str, Any]:
   """
   folder = pathlib.Path(cell.folder)
   try:
-    solver = make_solver(cell.solver, cell.game.load(), cell.arguments, cell.rules.iterations)
+    solver = make_solver(cell.solver, _game(cell.game), cell.arguments, cell.rules.iterations)
     checkpoints = Checkpoints(folder / CHECKPOINTS, every=cell.checkpoint_every, keep=2)
-    with checkpoints.locked():
-      try:
-        checkpoints.resume(solver)
-      except errors.DamagedFileError:
-        for path in checkpoints.paths():
-          path.unlink()
-      outcome = run(
-        solver,
-        **dataclasses.asdict(cell.rules),
-        evaluate_at=cell.evaluate_at,
-        traces=[open_trace(folder / TRACE)],
-        checkpoints=checkpoints,
-        progress=False,
-      )
+    try:
+      checkpoints.resume(solver)
+    except errors.DamagedFileError:
+      for path in checkpoints.paths():
+        path.unlink()
+    outcome = run(
+      solver,
+      **dataclasses.asdict(cell.rules),
+      evaluate_at=cell.evaluate_at,
+      traces=[TraceFile(folder / TRACE)],
+      checkpoints=checkpoints,
+      progress=False,
+    )
     last = outcome.last.columns()
     result = {name: last.get(name, default) for name, default in RESULTS.items()}
     result["reason"] = outcome.reason
@@ -145,6 +145,13 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     return failed(error)
 
 
+@functools.lru_cache(maxsize=1)
+def _game(path: str) -> CompiledGame:
+  """Returns the game that the sweep has written; a process that asks again gets the same one."""
+  game: CompiledGame = pickle.loads(pathlib.Path(path).read_bytes())
+  return game
+
+
 def failed(error: BaseException) -> dict[str, Any]:
   """Returns the result of a run that an error has ended, with the error in one line."""
   text = " ".join(str(error).split())
@@ -154,26 +161,13 @@ def failed(error: BaseException) -> dict[str, Any]:
 
 
 def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
-  """Returns the result in a folder, None if there is none that is whole and this run's."""
+  """Returns the result in a folder, None if there is none of this run."""
   try:
     content = json.loads((folder / RESULT).read_bytes())
     result = _as_numbers({name: content["result"][name] for name in RESULTS})
-    return result if content["run"] == folder.name and _is_result(result) else None
-  except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    return result if content["run"] == folder.name else None
+  except (OSError, ValueError, KeyError, TypeError):
     return None
-
-
-def _is_result(result: Mapping[str, Any]) -> bool:
-  """Returns whether every entry is what a run that has come to its end says."""
-  for name, default in RESULTS.items():
-    value = result[name]
-    if type(value) is not type(default):
-      return False
-    if isinstance(value, int) and not 0 <= value < 1 << 63:
-      return False
-    if isinstance(value, float) and not math.isfinite(value) and name != "exploitability":
-      return False
-  return bool(result["reason"]) and not result["error"]
 
 
 def _as_numbers(result: dict[str, Any]) -> dict[str, Any]:

@@ -32,13 +32,13 @@ LINES = tuple_type(Lines, FLOATS, FLOAT_TABLE, COUNT)
 ADD = types.void(LINES, types.float64)
 
 
-@kernel(ADD)
+@kernel(ADD, passed=True)
 def add(lines, number):
   for i in range(lines.count):
     lines.numbers[i] += number + lines.table[i, 0]
 
 
-@kernel(ADD)
+@kernel(ADD, passed=True)
 def subtract(lines, number):
   for i in range(lines.count):
     lines.numbers[i] -= number

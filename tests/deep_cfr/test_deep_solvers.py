@@ -45,7 +45,7 @@ def test_a_checkpoint_goes_on_bit_for_bit(algorithm: Any, tmp_path: pathlib.Path
     spiel_cfr.DeepCFRSolver("kuhn_poker", algorithm=algorithm, seed=1, **SMALL) for _ in range(2)
   )
   result = spiel_cfr.run(
-    whole, 5, traces=[spiel_cfr.runs.open_trace(tmp_path / "t.csv")], progress=False
+    whole, 5, traces=[spiel_cfr.runs.TraceFile(tmp_path / "t.csv")], progress=False
   )
   assert result.last.nash_conv == whole.nash_conv()
   stopped.run(3)

@@ -1,7 +1,5 @@
 """Values and strategies of linear programs, against theory, best responses, and solvers that iterate."""
 
-import importlib.util
-
 import numpy as np
 import pyspiel
 import pytest
@@ -39,12 +37,6 @@ def test_values(game, method):
 @pytest.mark.slow
 def test_liars_dice_of_five_sides():
   assert spiel_cfr.solve_lp("liars_dice(dice_sides=5)").value == pytest.approx(1 / 125, abs=1e-12)
-
-
-def test_pdlp():
-  found = spiel_cfr.solve_lp("kuhn_poker", "pdlp")
-  assert found.value == pytest.approx(-1 / 18, abs=1e-5)
-  assert 0 < found.nash_conv < 1e-4
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -120,15 +112,6 @@ def test_matrices_say_what_the_arrays_say(form):
     assert found == pytest.approx(expected[player], abs=1e-12 * form.scale)
 
 
-def test_a_package_that_is_missing(monkeypatch):
-  there = importlib.util.find_spec
-  monkeypatch.setattr(
-    importlib.util, "find_spec", lambda name: None if name == "highspy" else there(name)
-  )
-  with pytest.raises(errors.MissingPackageError, match=r"pip install 'spiel_cfr\["):
-    spiel_cfr.solve_lp("kuhn_poker", "pdlp")
-
-
 def test_methods_have_names():
-  with pytest.raises(errors.ArgumentError, match="'simplex', 'interior', 'pdlp'"):
+  with pytest.raises(errors.ArgumentError, match="'simplex', 'interior'"):
     spiel_cfr.solve_lp("kuhn_poker", "ellipsoid")

@@ -124,7 +124,7 @@ def test_policies_of_any_kind(tmp_path, solution):
 def test_traces(tmp_path, solution):
   path, trace = tmp_path / "page.html", tmp_path / "cfr.csv"
   spiel_cfr.run(
-    spiel_cfr.CFRSolver("kuhn_poker"), iterations=8, traces=[spiel_cfr.runs.open_trace(trace)]
+    spiel_cfr.CFRSolver("kuhn_poker"), iterations=8, traces=[spiel_cfr.runs.TraceFile(trace)]
   )
   spiel_cfr.explore(solution, path)
   (own,) = explorer_pages.read(path)["header"]["traces"]

@@ -66,9 +66,9 @@ def test_checkpoints_go_on_as_if_nothing_had_stopped(make: samplers.Make, tmp_pa
 
 def test_runs_and_traces(tmp_path: Any) -> None:
   solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker")
-  path = tmp_path / "trace.jsonl"
+  path = tmp_path / "trace.csv"
   result = spiel_cfr.run(
-    solver, target_exploitability=0.01, traces=[spiel_cfr.runs.open_trace(path)], progress=False
+    solver, target_exploitability=0.01, traces=[spiel_cfr.runs.TraceFile(path)], progress=False
   )
   assert result.reason == "target"
   rows = spiel_cfr.runs.read_trace(path).rows

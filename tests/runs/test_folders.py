@@ -63,9 +63,8 @@ def test_a_second_process_is_told_at_its_start(kuhn: Any, tmp_path: pathlib.Path
     unfinished = folder / "iteration-000000000010.npz.0a1b2c3d.tmp"
     unfinished.touch()
     solver = spiel_cfr.CFRSolver(kuhn)
-    for attempt in (lambda: run(solver, 100, checkpoints), lambda: checkpoints.save(solver)):
-      with pytest.raises(errors.FolderInUseError, match=f"process {process.pid} on"):
-        attempt()
+    with pytest.raises(errors.FolderInUseError, match=f"process {process.pid} on"):
+      run(solver, 100, checkpoints)
     assert solver.iteration == 0
     assert unfinished.exists()
     process.kill()
@@ -78,57 +77,6 @@ def test_a_second_process_is_told_at_its_start(kuhn: Any, tmp_path: pathlib.Path
     path.unlink()
   run(resumed, resumed.iteration + 10, checkpoints)
   assert names(folder) == ["iteration-000000000010.npz", "lock"]
-
-
-_WITHOUT_FCNTL = """
-import os, sys, types
-import numba, open_spiel, tqdm.auto  # These know how to do without by themselves.
-
-holders = {}
-
-def locking(file, mode, count):
-  assert (mode, count) == (windows.LK_NBLCK, 1)
-  assert os.lseek(file, 0, os.SEEK_CUR) == 1 << 30
-  inode = os.fstat(file).st_ino
-  try:
-    # A number that is asked for again has been closed meanwhile.
-    if holders[inode] != file and os.fstat(holders[inode]).st_ino == inode:
-      raise PermissionError("locked")
-  except (KeyError, OSError) as error:
-    if isinstance(error, PermissionError):
-      raise
-  holders[inode] = file
-
-windows = types.ModuleType("msvcrt")
-windows.LK_NBLCK, windows.locking = 2, locking
-sys.modules |= {"fcntl": None, "resource": None, "msvcrt": windows}
-
-import spiel_cfr
-from spiel_cfr.runs import folder_lock
-
-assert folder_lock.fcntl is None
-folder = sys.argv[1]
-for _ in range(2):
-  with folder_lock.FolderLock(folder)():
-    try:
-      with folder_lock.FolderLock(folder)():
-        print("both have it")
-    except spiel_cfr.errors.FolderInUseError as error:
-      print(f"process {os.getpid()} on" in str(error))
-checkpoints = spiel_cfr.Checkpoints(folder, every=2)
-solver = spiel_cfr.CFRSolver("kuhn_poker")
-spiel_cfr.run(solver, 4, checkpoints=checkpoints, progress=False)
-print(sorted(os.listdir(folder)))
-"""
-
-
-def test_locks_of_windows(tmp_path: pathlib.Path) -> None:
-  """With what Windows lacks left out, and what it has in its place played by a module of that name."""
-  command = [sys.executable, "-c", _WITHOUT_FCNTL, str(tmp_path / "folder")]
-  done = subprocess.run(command, capture_output=True, text=True, check=False)
-  assert done.returncode == 0, done.stderr
-  files_left = ["iteration-000000000002.npz", "iteration-000000000004.npz", "lock"]
-  assert done.stdout.splitlines() == ["True", "True", str(files_left)]
 
 
 def test_a_second_run_of_the_same_process_is_told_too(kuhn: Any, tmp_path: pathlib.Path) -> None:
@@ -185,7 +133,10 @@ def test_new_folders_are_synced(kuhn: Any, tmp_path: pathlib.Path, monkeypatch: 
   run(spiel_cfr.CFRSolver(kuhn), 2, spiel_cfr.Checkpoints(tmp_path / "a" / "b", every=1))
   assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= synced
   synced.clear()
-  trace = spiel_cfr.runs.open_trace(tmp_path / "e" / "trace.csv")
+  spiel_cfr.compile_game("kuhn_poker", cache_dir=tmp_path / "c" / "d")
+  assert {tmp_path, tmp_path / "c", tmp_path / "c" / "d"} <= synced
+  synced.clear()
+  trace = spiel_cfr.runs.TraceFile(tmp_path / "e" / "trace.csv")
   run(spiel_cfr.CFRSolver(kuhn), 2, None, traces=[trace])
   assert {tmp_path, tmp_path / "e"} <= synced
 

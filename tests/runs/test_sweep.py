@@ -10,14 +10,12 @@ import sys
 import time
 from typing import Any
 
-import numpy as np
 import pytest
 from executors import Here
 
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.runs import sweep_cells
-from spiel_cfr.runs.mapped_game import MappedGame
 
 
 @pytest.fixture(scope="module")
@@ -83,18 +81,7 @@ def test_every_combination_is_a_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
 def test_tables(kuhn: Any, tmp_path: pathlib.Path) -> None:
   grid = {"game": [kuhn], "solver": ["dcfr", "cfr", "no such"], "gamma": [2]}
   table = sweep(grid, tmp_path)
-  array = table.array
-  assert (
-    array.dtype.names
-    == table.columns
-    == ("game", "solver", "gamma", *sweep_cells.RESULTS, "folder")
-  )
-  assert array["gamma"].tolist() == [2, 2, 2]
-  assert array["iteration"].tolist() == [20, 0, 0]
-  assert np.isfinite(array["exploitability"]).tolist() == [True, False, False]
-  frame = table.to_pandas()
-  assert list(frame.columns) == list(table.columns)
-  assert frame["nash_conv"][0] == table.rows[0]["nash_conv"]
+  assert table.columns == ("game", "solver", "gamma", *sweep_cells.RESULTS, "folder")
   lines = (tmp_path / "table.csv").read_text().splitlines()
   assert lines[0] == ",".join(table.columns)
   assert len(lines) == 4
@@ -102,15 +89,8 @@ def test_tables(kuhn: Any, tmp_path: pathlib.Path) -> None:
   assert "gamma" in table.failed[0]["error"]
   assert "no such" in table.failed[1]["error"]
   assert repr(table) == "<SweepTable: 3 runs, 2 without a result>"
-  for name in ("iteration", "solver_seconds", "nodes_touched"):
-    table.draw(tmp_path / f"{name}.png", x=name)
-    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
-  with pytest.raises(errors.ArgumentError, match="x must be one of"):
-    table.draw(tmp_path / "x.png", x="time")
   with pytest.raises(errors.ArgumentError, match="no checkpoint"):
     table.solver(table.failed[0], kuhn)
-  with pytest.raises(errors.ArgumentError, match="nothing to draw"):
-    spiel_cfr.runs.SweepTable(table.columns, table.failed).draw(tmp_path / "x.png")
 
 
 def test_what_is_done_is_not_done_again(kuhn: Any, tmp_path: pathlib.Path) -> None:
@@ -130,33 +110,6 @@ def test_what_is_done_is_not_done_again(kuhn: Any, tmp_path: pathlib.Path) -> No
     (row, _) = sweep(grid, tmp_path).rows
     assert (row["nash_conv"], row["error"]) == (first.rows[0]["nash_conv"], "")
     assert json.loads((folder / "result.json").read_bytes())
-
-
-@pytest.mark.parametrize(
-  ("name", "value"),
-  [
-    ("iteration", "20"),
-    ("iteration", -1),
-    ("iteration", 10**400),
-    ("nash_conv", None),
-    ("nash_conv", math.nan),
-    ("solver_seconds", [1.0]),
-    ("exploitability", "0.1"),
-    ("reason", ""),
-    ("error", "another time"),
-  ],
-)
-def test_forged_results_are_none(kuhn: Any, tmp_path: pathlib.Path, name: str, value: Any) -> None:
-  grid = {"game": [kuhn], "solver": ["cfr"]}
-  (row,) = sweep(grid, tmp_path).rows
-  path = pathlib.Path(row["folder"]) / "result.json"
-  content = json.loads(path.read_bytes())
-  content["result"][name] = value
-  path.write_text(json.dumps(content))
-  (again,) = sweep(grid, tmp_path).rows
-  assert [again[each] for each in ("iteration", "nash_conv", "reason", "error")] == [
-    row[each] for each in ("iteration", "nash_conv", "reason", "error")
-  ]
 
 
 def test_results_of_other_runs_are_none(kuhn: Any, tmp_path: pathlib.Path) -> None:
@@ -207,7 +160,6 @@ def test_sampling_without_a_seed_is_the_same_every_time(kuhn: Any, tmp_path: pat
     (None, {"iterations": 0}, "iterations must be a positive integer"),
     (None, {"seconds": math.nan}, "seconds must be"),
     (None, {"checkpoint_every": 0}, "must be a positive integer"),
-    (None, {"evaluate_at": lambda iteration: iteration + 1}, "evaluate_at must be a schedule"),
     (None, {"evaluate_at": 5}, "evaluate_at must be Every"),
     (None, {"evaluate_at": None}, "evaluate_at must be Every"),
     (None, {"executor": 3}, "executor must be"),
@@ -238,19 +190,6 @@ def test_one_sweep_a_folder(kuhn: Any, tmp_path: pathlib.Path) -> None:
 
   grid = {"game": [kuhn], "solver": ["cfr"]}
   assert not sweep(grid, tmp_path, executor=Nested()).failed
-
-
-def test_shared_games_are_what_was_written(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  shared = MappedGame.write(kuhn, tmp_path / "game")
-  content = bytearray((tmp_path / "game").read_bytes())
-  assert shared.load().digest == kuhn.digest
-  for place in (0, len(content) // 2, len(content) - 1):
-    content[place] ^= 1
-    (tmp_path / "other").write_bytes(content)
-    content[place] ^= 1
-    changed = MappedGame(str(tmp_path / "other"), shared.sha256, shared.parts)
-    with pytest.raises(errors.DamagedFileError, match="not what was written"):
-      changed.load()
 
 
 class _Killed(spiel_cfr.FullWidthSolver):
@@ -352,7 +291,7 @@ def test_processes_end_with_the_sweep(sent: str, tmp_path: pathlib.Path) -> None
       locks = list((tmp_path / "sweep").glob("*/checkpoints/lock"))
       # Both runs are on their way.
       locks = [lock for lock in locks if list(lock.parent.glob("*.npz"))]
-    workers = [json.loads(lock.read_text())["pid"] for lock in locks]
+    workers = [int(lock.read_text().split()[1]) for lock in locks]
     assert len(workers) == 2
     process.send_signal(getattr(signal, sent))
     process.communicate(timeout=60)

@@ -11,8 +11,6 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.runs import trace
 
-SUFFIXES = pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-
 
 @pytest.fixture(scope="module")
 def kuhn() -> spiel_cfr.CompiledGame:
@@ -20,14 +18,13 @@ def kuhn() -> spiel_cfr.CompiledGame:
 
 
 def run(solver: Any, iterations: int, *paths: pathlib.Path) -> list[spiel_cfr.runs.Row]:
-  traces = [spiel_cfr.runs.open_trace(path) for path in paths]
+  traces = [spiel_cfr.runs.TraceFile(path) for path in paths]
   return spiel_cfr.run(solver, iterations, traces=traces, progress=False).rows
 
 
-@SUFFIXES
 @pytest.mark.parametrize("game", ["kuhn_poker", "kuhn_poker(players=3)"])
-def test_rows_come_back_bit_for_bit(game: str, suffix: str, tmp_path: pathlib.Path) -> None:
-  path = tmp_path / "folder" / f"trace{suffix}"
+def test_rows_come_back_bit_for_bit(game: str, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / "folder" / "trace.csv"
   rows = run(spiel_cfr.CFRPlusSolver(game), 50, path)
   header, read = spiel_cfr.runs.read_trace(path)
   assert read == rows
@@ -39,23 +36,18 @@ def test_rows_come_back_bit_for_bit(game: str, suffix: str, tmp_path: pathlib.Pa
 
 
 def test_files_are_plain(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  csv, jsonl = tmp_path / "trace.csv", tmp_path / "trace.jsonl"
-  rows = run(spiel_cfr.CFRSolver(kuhn), 4, csv, jsonl)
+  csv = tmp_path / "trace.csv"
+  rows = run(spiel_cfr.CFRSolver(kuhn), 4, csv)
   comment, names, *cells = csv.read_text().splitlines()
   assert json.loads(comment.removeprefix("# "))["kind"] == "trace of spiel_cfr"
   assert names.split(",") == [field.name for field in dataclasses.fields(spiel_cfr.runs.Row)][:-1]
   assert [[float(cell) if cell else None for cell in line.split(",")] for line in cells] == [
     list(row.columns().values()) for row in rows
   ]
-  _, *objects = map(json.loads, jsonl.read_text().splitlines())
-  assert objects == [row.columns() for row in rows]
 
 
-@SUFFIXES
-def test_a_resumed_run_goes_on_in_the_same_trace(
-  suffix: str, kuhn: Any, tmp_path: pathlib.Path
-) -> None:
-  path = tmp_path / f"trace{suffix}"
+def test_a_resumed_run_goes_on_in_the_same_trace(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / "trace.csv"
   solver = spiel_cfr.CFRSolver(kuhn)
   first = run(solver, 16, path)
   kept = solver.state_dict()
@@ -77,11 +69,8 @@ def test_a_resumed_run_goes_on_in_the_same_trace(
   assert [again["iteration"] for again in header["resumed"]] == [16, 16]
 
 
-@SUFFIXES
-def test_a_run_with_nothing_left_to_do_adds_nothing(
-  suffix: str, kuhn: Any, tmp_path: pathlib.Path
-) -> None:
-  path = tmp_path / f"trace{suffix}"
+def test_a_run_with_nothing_left_to_do_adds_nothing(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / "trace.csv"
   solver = spiel_cfr.CFRSolver(kuhn)
   rows = run(solver, 10, path)
   for _ in range(2):
@@ -91,9 +80,8 @@ def test_a_run_with_nothing_left_to_do_adds_nothing(
   assert [row.iteration for row in spiel_cfr.runs.read_trace(path).rows[-2:]] == [10, 11]
 
 
-@SUFFIXES
-def test_a_new_run_begins_a_new_trace(suffix: str, kuhn: Any, tmp_path: pathlib.Path) -> None:
-  path = tmp_path / f"trace{suffix}"
+def test_a_new_run_begins_a_new_trace(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / "trace.csv"
   run(spiel_cfr.CFRSolver(kuhn), 16, path)
   run(spiel_cfr.CFRSolver(kuhn), 4, path)
   header, rows = spiel_cfr.runs.read_trace(path)
@@ -101,11 +89,10 @@ def test_a_new_run_begins_a_new_trace(suffix: str, kuhn: Any, tmp_path: pathlib.
   assert [row.iteration for row in rows] == [1, 2, 4]
 
 
-@SUFFIXES
 def test_a_new_run_of_something_else_leaves_the_trace_alone(
-  suffix: str, kuhn: Any, tmp_path: pathlib.Path
+  kuhn: Any, tmp_path: pathlib.Path
 ) -> None:
-  path = tmp_path / f"trace{suffix}"
+  path = tmp_path / "trace.csv"
   run(spiel_cfr.CFRSolver(kuhn), 16, path)
   before = path.read_bytes()
   for solver in (spiel_cfr.CFRPlusSolver(kuhn), spiel_cfr.CFRSolver("kuhn_poker(players=3)")):
@@ -114,11 +101,8 @@ def test_a_new_run_of_something_else_leaves_the_trace_alone(
   assert path.read_bytes() == before
 
 
-@SUFFIXES
-def test_rows_of_another_run_are_not_mixed_in(
-  suffix: str, kuhn: Any, tmp_path: pathlib.Path
-) -> None:
-  path = tmp_path / f"trace{suffix}"
+def test_rows_of_another_run_are_not_mixed_in(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / "trace.csv"
   run(spiel_cfr.CFRSolver(kuhn), 4, path)
   before = path.read_bytes()
   for solver in (spiel_cfr.CFRPlusSolver(kuhn), spiel_cfr.CFRSolver("kuhn_poker(players=3)")):
@@ -166,19 +150,8 @@ def test_traces_are_closed_when_the_run_fails(kuhn: Any, tmp_path: pathlib.Path)
   assert closed == [1, 1, 2, 2, 4, 4, "closed", "closed"]
 
 
-@pytest.mark.parametrize("name", ["trace.txt", "trace.csv.gz"])
-def test_other_suffixes_are_refused(name: str) -> None:
-  with pytest.raises(errors.ArgumentError, match=name):
-    spiel_cfr.runs.open_trace(name)
-  with pytest.raises(errors.FileFormatError, match=name):
-    spiel_cfr.runs.read_trace(name)
-
-
-@SUFFIXES
-def test_other_formats_are_refused(
-  suffix: str, kuhn: Any, tmp_path: pathlib.Path, monkeypatch: Any
-) -> None:
-  path = tmp_path / f"trace{suffix}"
+def test_other_formats_are_refused(kuhn: Any, tmp_path: pathlib.Path, monkeypatch: Any) -> None:
+  path = tmp_path / "trace.csv"
   with monkeypatch.context() as patch:
     patch.setattr(trace, "_FORMAT", trace._FORMAT + 1)
     run(spiel_cfr.CFRSolver(kuhn), 4, path)
@@ -196,9 +169,8 @@ class Talkative(spiel_cfr.FullWidthSolver):
     return {"count": self.iteration, "share": 1 / (1 + self.iteration)}
 
 
-@SUFFIXES
-def test_solvers_have_columns_of_their_own(suffix: str, kuhn: Any, tmp_path: pathlib.Path) -> None:
-  path = tmp_path / f"trace{suffix}"
+def test_solvers_have_columns_of_their_own(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  path = tmp_path / "trace.csv"
   solver = Talkative(kuhn)
   first = run(solver, 8, path)
   assert first[-1].more == {"count": 8, "share": 1 / 9}
@@ -206,11 +178,10 @@ def test_solvers_have_columns_of_their_own(suffix: str, kuhn: Any, tmp_path: pat
   assert spiel_cfr.runs.read_trace(path).rows == first + second
 
 
-@SUFFIXES
 def test_a_trace_that_was_cut_anywhere_keeps_its_whole_rows(
-  suffix: str, kuhn: Any, tmp_path: pathlib.Path
+  kuhn: Any, tmp_path: pathlib.Path
 ) -> None:
-  path = tmp_path / f"trace{suffix}"
+  path = tmp_path / "trace.csv"
   rows = run(spiel_cfr.CFRSolver(kuhn), 8, path)
   content = path.read_bytes()
   header_end = content.index(b"\n")
@@ -220,36 +191,5 @@ def test_a_trace_that_was_cut_anywhere_keeps_its_whole_rows(
       with pytest.raises(errors.FileFormatError):
         spiel_cfr.runs.read_trace(path)
     else:
-      names = 1 if suffix == ".csv" else 0
-      whole = max(0, content[:length].count(b"\n") - 1 - names)
+      whole = max(0, content[:length].count(b"\n") - 2)
       assert spiel_cfr.runs.read_trace(path).rows == rows[:whole]
-
-
-def test_tensorboard(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  pytest.importorskip("tensorboard")
-  from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-  folder = tmp_path / "events"
-  solver = spiel_cfr.CFRSolver(kuhn)
-  first = run(solver, 16, folder)
-  kept = solver.state_dict()
-  run(solver, 40, folder)
-  resumed = spiel_cfr.CFRSolver(kuhn)
-  resumed.load_state_dict(kept)
-  second = run(resumed, 32, folder)
-
-  events = EventAccumulator(str(folder)).Reload()
-  for column in ("nash_conv", "exploitability", "nodes_touched"):
-    read = events.Scalars(column)
-    assert [event.step for event in read] == [1, 2, 4, 8, 16, 32]
-    assert [event.value for event in read] == pytest.approx(
-      [getattr(row, column) for row in first + second], rel=1e-6
-    )
-  (header, *_) = events.Tensors("run")
-  assert b"CFRSolver" in header.tensor_proto.string_val[0]
-
-
-def test_tensorboard_that_is_not_installed_is_asked_for(monkeypatch: Any) -> None:
-  monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-  with pytest.raises(errors.ArgumentError, match="pip install tensorboard"):
-    spiel_cfr.runs.open_trace("folder")

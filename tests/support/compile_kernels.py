@@ -35,7 +35,7 @@ _KERNELS = _kernels()
 def _compile(number: int, dtype: type) -> None:
   # Not every kernel is there in float32; what else doesn't compile is found by the tests.
   with contextlib.suppress(TypeError, numba.core.errors.NumbaError):
-    _ = _KERNELS[number].of(dtype).address
+    _ = _KERNELS[number].of(dtype)._dispatcher
 
 
 def main() -> None:

@@ -24,8 +24,7 @@ from spiel_cfr.runs import trace
 
 
 def _trace(content: bytes) -> None:
-  hostile.reads_trace(content, ".csv")
-  hostile.reads_trace(content, ".jsonl")
+  hostile.reads_trace(content)
 
 
 def _checkpoint(content: bytes) -> None:
@@ -50,15 +49,14 @@ def _game(content: bytes) -> None:
 def _seeds() -> dict[str, list[bytes]]:
   """Returns good input for each target, from which the fuzzer sets out."""
   solver = spiel_cfr.CFRSolver(hostile.kuhn())
-  paths = [hostile.file(f"seed{suffix}", b"") for suffix in (".csv", ".jsonl", ".npz")]
+  paths = [hostile.file(f"seed{suffix}", b"") for suffix in (".csv", ".npz")]
   for path in paths:
     path.unlink()
-  traces = [spiel_cfr.runs.open_trace(path) for path in paths[:2]]
-  spiel_cfr.run(solver, 4, traces=traces, progress=False)
-  solver.save(paths[2])
-  *files_of_traces, checkpoint = [path.read_bytes() for path in paths]
+  spiel_cfr.run(solver, 4, traces=[spiel_cfr.runs.TraceFile(paths[0])], progress=False)
+  solver.save(paths[1])
+  trace_file, checkpoint = [path.read_bytes() for path in paths]
   return {
-    "trace": files_of_traces,
+    "trace": [trace_file],
     "checkpoint": [checkpoint[: -files._DIGEST_BYTES]],
     "policy": [bytes(range(200))],
     "efg": [random_games.random_efg(seed, max_histories=12).encode() for seed in range(10)],

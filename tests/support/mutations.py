@@ -308,17 +308,15 @@ class Traces(Kind):
     super().__init__(folder)
     self.game = spiel_cfr.compile_game("kuhn_poker")
     self.solver = spiel_cfr.CFRSolver(self.game)
-    paths = [folder / "whole.csv", folder / "whole.jsonl"]
-    traces = [spiel_cfr.runs.open_trace(path) for path in paths]
-    spiel_cfr.run(self.solver, 10, traces=traces, progress=False)
-    traces = [spiel_cfr.runs.open_trace(path) for path in paths]
-    spiel_cfr.run(self.solver, 20, traces=traces, progress=False)
-    self.contents = [(path.suffix, path.read_bytes()) for path in paths]
+    path = folder / "whole.csv"
+    for iterations in (10, 20):
+      traces = [spiel_cfr.runs.TraceFile(path)]
+      spiel_cfr.run(self.solver, iterations, traces=traces, progress=False)
+    self.content = path.read_bytes()
 
   def spoil(self, rng: random.Random) -> pathlib.Path:
-    suffix, content = rng.choice(self.contents)
-    path = self.folder / f"trace{suffix}"
-    path.write_bytes(content)
+    path = self.folder / "trace.csv"
+    path.write_bytes(self.content)
     spoil_text(rng, path)
     return path
 
@@ -329,7 +327,7 @@ class Traces(Kind):
       assert math.isfinite(row.solver_seconds + row.evaluation_seconds + row.nash_conv)
     solver = spiel_cfr.CFRSolver(self.game)
     solver.load_state_dict(self.solver.state_dict())
-    result = spiel_cfr.run(solver, 22, traces=[spiel_cfr.runs.open_trace(path)], progress=False)
+    result = spiel_cfr.run(solver, 22, traces=[spiel_cfr.runs.TraceFile(path)], progress=False)
     assert math.isfinite(result.last.solver_seconds)
     assert spiel_cfr.runs.read_trace(path).rows[-1] == result.last
 

@@ -296,8 +296,8 @@ FAULTS = (
   Fault(
     "no lock on folders",
     "runs/folder_lock.py",
-    "      if not _lock(file):\n",
-    "      if False:\n",
+    "      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+    "      pass\n",
     ("runs/test_folders.py",),
   ),
   Fault(
@@ -310,7 +310,7 @@ FAULTS = (
   Fault(
     "what is imported is no part of a kernel's key",
     "_numba/cache.py",
-    "      found += new\n",
+    "    found.update(imported - hashes.keys())\n",
     "",
     ("_numba/test_cache.py",),
   ),

@@ -67,7 +67,7 @@ def _sum_rows(
         scatter(utility, rows, row, totals)
 
 
-@kernel(gradient_signature(types.float64))
+@kernel(gradient_signature(types.float64), passed=True)
 def leaf_row_gradient(
   player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:

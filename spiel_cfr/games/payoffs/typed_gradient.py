@@ -81,7 +81,7 @@ def _sum_alike(
     store_first(utility, np.uint64(arrays.rows[row]), total, types_)
 
 
-@kernel(gradient_signature(types.float64))
+@kernel(gradient_signature(types.float64), passed=True)
 def two_player_gradient(
   player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
@@ -149,7 +149,7 @@ def _add_squares(
   return total
 
 
-@kernel(gradient_signature(types.float64))
+@kernel(gradient_signature(types.float64), passed=True)
 def several_player_gradient(
   player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:

@@ -108,7 +108,7 @@ _ZERO = np.uint64(0)
 
 def block_kernel(function: Callable[[Any], None]) -> Kernel:
   """Decorator that compiles a block kernel, here or in a user's own file; in the precision of what it is given."""
-  return Kernel(function, block_signature, python_calls=False)
+  return Kernel(function, block_signature, python_calls=False, passed=True)
 
 
 def as_scale(values: Float64s) -> Uint16s:

@@ -201,7 +201,7 @@ def shared_backward_pass_signature(number: Any) -> Any:
   )
 
 
-@kernel(shared_backward_pass_signature)
+@kernel(shared_backward_pass_signature, passed=True)
 def shared_backward_pass(
   block_kernel: Kernel,
   chooses: bool,
