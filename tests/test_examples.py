@@ -27,10 +27,18 @@ def run(name, *flags, fails=False, typed=None):
   return output + errors
 
 
+@pytest.mark.slow
+def test_refining(tmp_path):
+  printed = run("refining", "--target=300", f"--picture={tmp_path}/refining.png")
+  assert "| at once | 22,464 |" in printed
+  assert (tmp_path / "refining.png").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize(
   "name",
   [
     "abstraction",
+    "refining",
     "solve",
     "compare_solvers",
     "kuhn_poker",
