@@ -2,9 +2,9 @@ r"""Compares refinement on the way with solving at once: infosets, memory, itera
 
     python examples/refining.py --picture=results/refining.png
 
-The game is a river endgame with all of `fchpa`, begun with `few_bets`, or with ten buckets of hands by equity. Memory
-is what an iteration goes through; the whole game is kept besides, to say how good a policy is. Times begin when the
-whole game is compiled.
+The game is a river endgame with all of `fchpa`, begun with `few_bets`, or with checks, calls and folds. Memory is what
+an iteration goes through; the whole game is kept besides, to say how good a policy is. Times begin when the whole game
+and kernels are compiled.
 """
 
 import pathlib
@@ -30,15 +30,13 @@ def main(arguments: list[str]) -> None:
   path = writable(_PICTURE.value) if _PICTURE.value else None
   loaded, title = river_endgame()
   game = spiel_cfr.poker.compile_public_game(loaded.load())
-  equities = [spiel_cfr.abstraction.hand_equities(game, player) for player in (0, 1)]
-  hands = spiel_cfr.abstraction.hand_buckets(
-    game, [spiel_cfr.abstraction.k_means(own, 10) for own in equities]
-  )
   starts: dict[str, Any] = {
     "at once": lambda state, actions: actions,
     "from few bets": bet_filters.few_bets,
-    "from ten buckets of hands": hands,
+    "from no bets": no_bets,
   }
+  # Kernels are there before times begin.
+  spiel_cfr.abstraction.solve_refining(game, no_bets, _TARGET.value, iterations=100)
   runs = {
     how: spiel_cfr.abstraction.solve_refining(game, start, _TARGET.value)
     for how, start in starts.items()
@@ -46,6 +44,11 @@ def main(arguments: list[str]) -> None:
   print(table(title, runs))
   if path:
     draw(title, runs, path)
+
+
+def no_bets(state: Any, actions: list[int]) -> list[int]:
+  """Keeps folds, checks and calls."""
+  return [action for action in actions if action < 2]
 
 
 def table(title: str, runs: Runs) -> str:

@@ -1,11 +1,10 @@
-"""Refinement on the way (dynamic abstraction): a small game takes in what it lacks while it is solved.
+"""Refinement on the way (dynamic abstraction): a game with few actions takes in what it lacks while it is solved.
 
-Most of a large game plays no part in its equilibrium, so begin with few actions, or few buckets of hands. After Brown
-and Sandholm, "Simultaneous Abstraction and Equilibrium Finding in Games" (2015).
+After Brown and Sandholm, "Simultaneous Abstraction and Equilibrium Finding in Games" (2015).
 
     while NashConv in the whole game > target:
       iterate in the smaller game
-      if the larger half of that NashConv comes from what is missing:  refine, see `refinements`;  start warm
+      if the larger half of that NashConv comes from what is missing:  refine, see `refined_actions`;  start warm
 
 It saves memory, not time: docs/abstraction.md has the numbers.
 """
@@ -17,8 +16,8 @@ import time
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.abstraction.hand_buckets import HandBuckets, check_whole_public_game
-from spiel_cfr.abstraction.refinements import RefinedActions, RefinedHands, Refinement
+from spiel_cfr.abstraction.hand_buckets import check_whole_public_game
+from spiel_cfr.abstraction.refined_actions import RefinedActions
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -79,7 +78,7 @@ class Refined(SolvedPolicy):
 
 def solve_refining(
   game: CompiledGame,
-  start: ActionFilter | HandBuckets,
+  start: ActionFilter,
   target: float,
   *,
   solver: str = "cfr+",
@@ -92,14 +91,13 @@ def solve_refining(
 
   Args:
     game: the whole game.
-    start: what to begin with: fewer actions, as an action filter; or fewer infosets, see `hand_buckets`.
+    start: an action filter, which says what actions to begin with.
     target: the NashConv in the whole game to stop at.
     solver: the name of a full-width solver in the catalogue.
     iterations: how many there may be, of all sizes of the game.
 
   Raises:
     ArgumentError: an argument makes no sense; or the solver is not a full-width one.
-    AbstractionError: the buckets have nothing to do with the game.
     UnsupportedGameError: the game is not in vector form, or an abstraction itself.
     WarmStartError: the solver can't start warm.
   """
@@ -107,12 +105,9 @@ def solve_refining(
   target = arguments.real_number(target, "target", 0.0)
   iterations = arguments.positive_integer(iterations, "iterations")
   game = check_whole_public_game(game)
-  if isinstance(start, HandBuckets):
-    made: Refinement = RefinedHands(game, start)
-  elif callable(start):
-    made = RefinedActions.filtered(game, start)
-  else:
-    raise errors.ArgumentError(f"Begin with an action filter or hand_buckets, not with {start!r}.")
+  if not callable(start):
+    raise errors.ArgumentError(f"Begin with an action filter, not with {start!r}.")
+  made = RefinedActions.filtered(game, start)
   running = _solver(solver, made.small, iterations)
   history: list[Stage] = []
   best, least, done, since = forms.uniform(game), math.inf, 0, 0

@@ -7,7 +7,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.abstraction.refinements import RefinedActions, RefinedHands
+from spiel_cfr.abstraction.refined_actions import RefinedActions
 from spiel_cfr.poker import bet_filters
 from spiel_cfr.policies import forms
 
@@ -16,15 +16,6 @@ _FORMS = [{}, {"partitioned": True, "num_threads": 2}, {"dtype": np.float32}]
 
 def call_only(state, actions):
   return [action for action in actions if action < 2]
-
-
-def one_bucket(game):
-  """All hands play alike on every board."""
-  boards = game.layout.boards
-  labels = [[np.zeros(len(board.hands[player]), int) for board in boards] for player in (0, 1)]
-  return spiel_cfr.abstraction.hand_buckets(
-    game, labels if len(boards) > 1 else [own for own, *_ in labels]
-  )
 
 
 def check(found, target, form):
@@ -66,32 +57,11 @@ def test_actions_below_public_cards_come_in():
   check(found, 0.1, {})
 
 
-@pytest.mark.parametrize("form", _FORMS)
-def test_buckets_of_hands_split(form):
-  """Public cards are dealt in this game, and a hand on a board is in no bucket with one that was in another before."""
-  game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0], **form)
-  found = spiel_cfr.abstraction.solve_refining(game, one_bucket(game), 0.05)
-  check(found, 0.05, form)
-  assert found.small.num_infosets < game.num_infosets
-  layout = game.layout
-  for player in (0, 1):
-    own = [board.classes[player] for board in found.small.layout.boards]
-    for number in range(1, len(layout.boards)):
-      before = own[0][layout.lanes(player, 0, number)]
-      pairs = np.unique(np.stack([own[number], before]), axis=1)
-      assert pairs.shape[1] == own[number].max() + 1
-
-
-@pytest.mark.parametrize("what", ["actions", "hands"])
-def test_what_is_refined_plays_on_as_before(what):
+def test_what_is_refined_plays_on_as_before():
   game = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(0, 12, pot=200, stack=600).load(), bet_filters.few_bets
   )
-  made = (
-    RefinedActions.filtered(game, poker_games.check_or_pot)
-    if what == "actions"
-    else RefinedHands(game, one_bucket(game))
-  )
+  made = RefinedActions.filtered(game, poker_games.check_or_pot)
   before = spiel_cfr.CFRPlusSolver(made.small)
   before.run(5)
   policy = made.to_whole(before.average_sequence_form())
@@ -131,11 +101,10 @@ def test_missing_actions_are_answered_as_the_nearest():
 def test_what_makes_no_sense_is_refused():
   refine = spiel_cfr.abstraction.solve_refining
   game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0])
-  hands = one_bucket(game)
-  for other in (spiel_cfr.compile_game("leduc_poker"), spiel_cfr.abstraction.abstract(game, hands)):
-    for start in (call_only, hands):
-      with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
-        refine(other, start, 0.1)
+  abstracted = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
+  for other in (spiel_cfr.compile_game("leduc_poker"), abstracted):
+    with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
+      refine(other, call_only, 0.1)
   with pytest.raises(errors.ArgumentError, match="Begin with"):
     refine(game, 3, 0.1)
   with pytest.raises(errors.ArgumentError, match="none of the game's"):
@@ -144,6 +113,3 @@ def test_what_makes_no_sense_is_refused():
     refine(game, call_only, 0.1, solver="external_sampling")
   with pytest.raises(errors.WarmStartError):
     refine(game, call_only, 0.1, solver="stable_predictive")
-  other = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[1])
-  with pytest.raises(errors.AbstractionError, match="boards and hands"):
-    refine(other, hands, 0.1)
