@@ -67,7 +67,7 @@ def test_compare_for_equal_times(capsys):
 def test_lists_and_sizes(capsys):
   names = [line.split("  ")[0] for line in output(capsys, "solvers").splitlines()]
   assert names == list(catalogue.SOLVERS)
-  assert " states, " in output(capsys, "size", "kuhn_poker")
+  assert " states " in output(capsys, "size", "kuhn_poker")
   assert output(capsys, "games").count("\n") > 100
 
 

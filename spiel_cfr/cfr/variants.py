@@ -68,6 +68,7 @@ def DCFRSolver(
     beta: negative regrets are multiplied by t^beta / (t^beta + 1).
     gamma: iteration t weighs t^gamma in the average; not negative.
   """
+  beta = arguments.real_number(beta, "beta")
   gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
   minimizer = RegretMatching.discounted(alpha, beta)
   return FullWidthSolver(game, minimizer, average_weights=gamma)

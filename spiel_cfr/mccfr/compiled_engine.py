@@ -93,12 +93,19 @@ class CompiledEngine:
     return result
 
   @functools.cached_property
-  def actions(self) -> Int64s:
-    """The action of each sequence of the table, shape (sequences,); those of the empty ones mean nothing."""
-    compiled = self.compiled_game
-    places = np.unique(compiled.shared_entries, return_index=True)[1]
-    nothing = np.zeros(compiled.num_players, np.int64)
-    return np.concatenate([nothing, np.concatenate(compiled.actions)[places]])
+  def _places(self) -> list[dict[str, int]]:
+    """Which of its player's infosets each is."""
+    return [{key: place for place, key in enumerate(own)} for own in self.compiled_game.infostates]
+
+  def actions_of(self, player: int, infostate: str) -> tuple[list[int], Int64s]:
+    """Returns an infoset's legal actions, and the entry of the table that each has."""
+    compiled, place = self.compiled_game, self._places[player][infostate]
+    counts = compiled.num_actions[player]
+    begin = int(counts[:place].sum())
+    own = slice(begin, begin + int(counts[place]))
+    before = sum(map(len, compiled.actions[:player]))
+    entries = compiled.num_players + compiled.shared_entries[before:][own]
+    return compiled.actions[player][own].tolist(), entries
 
   def run(self, batch: Batch) -> None:
     """Does the iterations of a batch."""

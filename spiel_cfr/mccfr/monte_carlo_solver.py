@@ -59,11 +59,9 @@ class MonteCarloSolver(Solver):
 
   Attributes:
     engine: "compiled" or "states".
-    view: how the game is walked.
   """
 
   engine: EngineName
-  view: GameView
 
   def __init__(
     self,
@@ -86,7 +84,8 @@ class MonteCarloSolver(Solver):
     if self._compiled_engine is not None:
       self._compiled = self._compiled_engine.compiled_game
     self.engine = "states" if self._compiled_engine is None else "compiled"
-    self.view = GameView(load_game(game)) if self._compiled is None else self._compiled.view
+    # That of a compiled game stays with it, since it knows which games can't be pickled.
+    self._view = GameView(load_game(game)) if self._compiled is None else None
     bounds = self.game.min_utility(), self.game.max_utility()
     check_payoffs(str(self.game), self._compiled.payoff_range if self._compiled else bounds)
     self._tie = TIE * (bounds[1] - bounds[0])
@@ -131,6 +130,11 @@ class MonteCarloSolver(Solver):
         "returns, with a large enough max_nodes, if there is the time and the memory."
       )
     return self._compiled
+
+  @property
+  def view(self) -> GameView:
+    """How the game is walked."""
+    return self.compiled_game.view if self._view is None else self._view
 
   @property
   def game(self) -> pyspiel.Game:

@@ -53,15 +53,14 @@ def snapshot(engine: Engine, logarithms: Float64s, player: int, infostate: str) 
     raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
   entries = engine.table.entries
   first = entries.first.item(infoset)
-  here = slice(first, first + entries.num_actions.item(infoset))
-  actions: Any = engine.actions
+  actions, here = engine.actions_of(player, infostate)
   idle, regret = np.exp(logarithms - entries.caught_up[:, first]), entries.regret[here]
   return Snapshot(
     int(engine.counters[ITERATIONS]),
     int(engine.counters[VISITED]),
     player,
     infostate,
-    actions[here].tolist() if isinstance(engine, CompiledEngine) else list(actions[infoset]),
+    actions,
     entries.strategy[here].tolist(),
     _normalized(entries.cumulative[here]),
     (regret * np.where(regret > 0, *idle)).tolist(),
@@ -87,15 +86,13 @@ def sampled_form(compiled: CompiledGame, engine: Engine, which: Which) -> Float6
 
 
 def sampled_dict(engine: Engine, which: Which) -> open_spiel.PolicyDict:
-  """Returns what is played where the state engine has been, as infostate -> action -> probability."""
+  """Returns what is played where the engine has been, as infostate -> action -> probability."""
   result: open_spiel.PolicyDict = {}
-  sums, first = getattr(engine.table.entries, which), engine.table.entries.first
-  known: Any = engine.actions
-  for infostates in engine.infostates:
-    for infostate, infoset in infostates.items():
-      actions = known[infoset]
-      probabilities = _normalized(sums[first[infoset] :][: len(actions)])
-      result[infostate] = dict(zip(actions, probabilities, strict=True))
+  sums = getattr(engine.table.entries, which)
+  for player, infostates in enumerate(engine.infostates):
+    for infostate in infostates:
+      actions, entries = engine.actions_of(player, infostate)
+      result[infostate] = dict(zip(actions, _normalized(sums[entries]), strict=True))
   return result
 
 

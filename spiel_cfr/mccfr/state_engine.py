@@ -9,7 +9,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Uint64s
+from spiel_cfr._numba.arrays import Int64s, Uint64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
   PROBABILITY_TOLERANCE,
@@ -218,6 +218,12 @@ class StateEngine:
       self._valued.append(infoset)
       self._estimates += [weight * (action_value - value) for action_value in values]
     return value
+
+  def actions_of(self, player: int, infostate: str) -> tuple[list[int], Int64s]:
+    """Returns an infoset's legal actions, and the entry of the table that each has."""
+    infoset = self.infostates[player][infostate]
+    actions = list(self.actions[infoset])
+    return actions, self.table.entries.first.item(infoset) + np.arange(len(actions))
 
   def _infoset(self, state: Any, player: int, legal: list[int]) -> int:
     """Returns the number of the infoset of a state, and adds it to the table if it is new."""

@@ -233,7 +233,7 @@ def test_what_has_no_file_or_is_made_by_a_function_works_but_is_not_kept(folder)
   assert not folder.exists()
 
 
-INNER = Kernel(_plain, NUMBER)
+INNER = Kernel(_plain, NUMBER, passed=True)
 
 
 def _calls_by_name(x):

@@ -247,6 +247,7 @@ def test_too_large_steps_are_named() -> None:
 
 def test_without_jax_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
   network.libraries.cache_clear()
+  network.compiled.cache_clear()
   monkeypatch.setitem(sys.modules, "jax", None)
   with pytest.raises(errors.MissingPackageError, match=r"spiel_cfr\[jax\]"):
     spiel_cfr.DeepCFRSolver("kuhn_poker")

@@ -174,7 +174,7 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
     assert solver.iteration == 0
   assert spiel_cfr.Solver.load(path, leduc).description() == {
     "class": "DCFRSolver",
-    "arguments": {"alpha": 1.25, "beta": 0.0, "gamma": 2.0, "order": "openspiel"},
+    "arguments": {"alpha": 1.25, "beta": 0.0, "gamma": 2.0},
   }
 
 

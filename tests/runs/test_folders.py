@@ -133,9 +133,6 @@ def test_new_folders_are_synced(kuhn: Any, tmp_path: pathlib.Path, monkeypatch: 
   run(spiel_cfr.CFRSolver(kuhn), 2, spiel_cfr.Checkpoints(tmp_path / "a" / "b", every=1))
   assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= synced
   synced.clear()
-  spiel_cfr.compile_game("kuhn_poker", cache_dir=tmp_path / "c" / "d")
-  assert {tmp_path, tmp_path / "c", tmp_path / "c" / "d"} <= synced
-  synced.clear()
   trace = spiel_cfr.runs.TraceFile(tmp_path / "e" / "trace.csv")
   run(spiel_cfr.CFRSolver(kuhn), 2, None, traces=[trace])
   assert {tmp_path, tmp_path / "e"} <= synced

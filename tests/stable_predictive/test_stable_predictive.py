@@ -209,7 +209,7 @@ def _scaled(game, factor):
   low, high = game.payoff_range
   arrays = game.payoff.arrays
   payoff = type(game.payoff)(arrays._replace(values=arrays.values * factor))
-  return game.with_payoff(payoff, (low * factor, high * factor))
+  return game.with_payoff(payoff, payoff_range=(low * factor, high * factor))
 
 
 def _make(game, steps, horizon=100, **settings):

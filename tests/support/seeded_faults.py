@@ -268,8 +268,8 @@ FAULTS = (
   Fault(
     "a field is lost in roll-backs",
     _STATE,
-    "      setattr(owner, name",
-    "      name or setattr(owner, name",
+    '.rpartition(".")[2], values[name])',
+    '.rpartition(".")[2], values[name]) if "average_start" not in name else None',
     ("cfr/test_restarts.py",),
   ),
   Fault(
@@ -310,7 +310,7 @@ FAULTS = (
   Fault(
     "what is imported is no part of a kernel's key",
     "_numba/cache.py",
-    "    found.update(imported - hashes.keys())\n",
+    "      found += new\n",
     "",
     ("_numba/test_cache.py",),
   ),

@@ -38,6 +38,11 @@ def shard(
     UnsupportedGameError: the game is not in parts.
     ShardError: the executor has too few processes.
   """
+  if not isinstance(game, CompiledGame):
+    raise errors.ArgumentError(
+      f"game must be a compiled game, not {arguments.shortened(game)}. "
+      "compile_public_game(game, partitioned=True) makes one in parts."
+    )
   actors = getattr(executor, "actors", None)
   if not callable(actors):
     raise errors.ArgumentError(
