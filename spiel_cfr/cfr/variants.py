@@ -228,6 +228,7 @@ def HedgeCFRSolver(
     threshold: by what factor the bound on regrets may grow for small probabilities that are dropped, see
       `regret_minimizers.dynamic_thresholds`; 1 drops none.
   """
+  threshold = arguments.real_number(threshold, "threshold", 1.0, sys.float_info.max)
   minimizer = Hedge(rate) if threshold == 1.0 else ThresholdedHedge(threshold, rate)
   return FullWidthSolver(game, minimizer, alternating_updates=alternating_updates)
 
