@@ -159,6 +159,20 @@ class FullWidthSolver(Solver):
     loop.refresh()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
+    self.check_numbers(state)
+    # Sums have as many roundings as there were iterations.
+    game, tolerance = self.compiled_game, 100 * math.sqrt(self.precision)
+    for sums in (state["cumulative"], state["tapered"]):
+      if sums.any():
+        require(sums[[tree.root for tree in game.treeplexes]] > 0, "every player has an average")
+        forms.check_sequence_form(game, forms.normalized(game, sums), tolerance)
+
+  def check_numbers(self, state: Mapping[str, Any]) -> None:
+    """Checks a state but for what sums of strategies are together, which holds outside of pruning's windows only.
+
+    Raises:
+      ValueError: no iterations lead to it.
+    """
     super()._check_state(state)
     for name in ("strategy", "regrets", "local", "gradients", "play_values"):
       require(np.isfinite(state[name]), f"{name} is finite")
@@ -169,12 +183,6 @@ class FullWidthSolver(Solver):
     for number in (state["average_start"], state["warm_iterations"], last_addition):
       require(0 <= number <= iteration, "what counts iterations was before")
     forms.check_behavioral_form(self.compiled_game, state["strategy"])
-    # Sums have as many roundings as there were iterations.
-    game, tolerance = self.compiled_game, 100 * math.sqrt(self.precision)
-    for sums in (state["cumulative"], state["tapered"]):
-      if sums.any():
-        require(sums[[tree.root for tree in game.treeplexes]] > 0, "every player has an average")
-        forms.check_sequence_form(game, forms.normalized(game, sums), tolerance)
 
   @property
   def game(self) -> pyspiel.Game:

@@ -117,13 +117,17 @@ def to_json(value: Any) -> Any:
     return [to_json(entry) for entry in value]
   if isinstance(value, Mapping):
     return {name: to_json(entry) for name, entry in value.items()}
-  if isinstance(value, _DESCRIBED) and dataclasses.is_dataclass(value):
+  own = vars(type(value))
+  # What its own __init__ was given is in no field of the base class.
+  is_made_of_fields = "__init__" not in own or "__dataclass_fields__" in own
+  if isinstance(value, _DESCRIBED) and dataclasses.is_dataclass(value) and is_made_of_fields:
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {NAME: type(value).__name__} | to_json(fields)
   recipe = getattr(value, "recipe", None)
   if isinstance(recipe, Recipe):
     return description(recipe)
-  raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.")
+  advice = " Make it a frozen dataclass." if isinstance(value, _DESCRIBED) else ""
+  raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.{advice}")
 
 
 def from_json(value: Any) -> Any:

@@ -34,7 +34,7 @@ from spiel_cfr._numba.arrays import (
   floats,
   tuple_type,
 )
-from spiel_cfr._numba.kernels import Kernel, kernel
+from spiel_cfr._numba.kernels import Kernel, inlined, kernel
 from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
 from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -67,7 +67,7 @@ from spiel_cfr.games.sequence_form.tree_passes import (
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
 
-_ONE = np.uint64(1)
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 class _Game(NamedTuple):
@@ -131,6 +131,42 @@ def _signature(number: Any) -> Any:
   )
 
 
+@inlined
+def _add(sums: AnyFloats, values: AnyFloats, weight: float, begin: int, end: int) -> None:
+  """Adds values from one sequence to another, weighted, to sums."""
+  for i in range(begin, end):
+    sums[i] += weight * values[i]
+
+
+@inlined
+def _restore_locked(strategy: AnyFloats, locked: Uint32s, kept: AnyFloats) -> None:
+  """Locked infosets play what they did before."""
+  for i in range(locked.shape[0]):
+    strategy[locked[i]] = kept[i]
+
+
+@inlined
+def _count_in_average(cumulative: AnyFloats, root: int, weight: float) -> float:
+  """Adds an iteration's weight to what the average is divided by; returns the dither that float32 is rounded with."""
+  dither: float = dither_after(np.float64(cumulative[root]))
+  added = number_for(cumulative, weight)
+  cumulative[root] = add_unbiased(cumulative[root], added, number_for(cumulative, dither))
+  return dither
+
+
+@inlined
+def _copy_forced(
+  game: _Game, sequence_form: AnyFloats, cumulative: AnyFloats, tapered: AnyFloats
+) -> None:
+  """Where there is one action only, it is played as often as what leads to it."""
+  forced, chosen = game.forced, game.chosen
+  for i in range(forced.shape[0]):
+    sequence_form[forced[i]] = sequence_form[chosen[i]]
+    cumulative[forced[i]] = cumulative[chosen[i]]
+    if tapered.shape[0] != 0:
+      tapered[forced[i]] = tapered[chosen[i]]
+
+
 # Kernels are arguments of their own, because to read them from a tuple takes Python longer.
 @kernel(_signature)
 def run_iterations(
@@ -153,21 +189,21 @@ def run_iterations(
   is absent where no infosets are shared. `done` is `FullWidthState.counts`: iterations are counted here, so that no
   interruption comes between an iteration and its number.
   """
-  payoff, players, tree, forced, chosen, shared = game
-  memory, tapered, gradients, play_values, locked, kept = arrays[:6]
-  sequence_form, utility, prediction, pooled, scratch = arrays[6:]
-  strategy, cumulative, state, local = memory
+  payoff, players, tree, shared = game.payoff, game.players, game.tree, game.shared
+  strategy, cumulative, state, local = arrays.memory
+  sequence_form, utility, prediction = arrays.sequence_form, arrays.utility, arrays.prediction
+  pooled, scratch = arrays.pooled, arrays.scratch
   shares = shared.players.shape[0] > 0
   for iteration in range(np.uint64(numbers.parameters.shape[0])):
     parameters = numbers.parameters[iteration]
     if not alternating:
       for player in range(first_player, end_player):
         gradient(player, payoff, sequence_form, utility)
-        if gradients.shape[0] != 0:
-          weight = numbers.weights_before[iteration, player]
-          for i in range(players[player, 2], players[player, 3]):
-            gradients[i] += weight * utility[i]
+        if arrays.gradients.shape[0] != 0:
+          root, stop = players[player, 2], players[player, 3]
+          _add(arrays.gradients, utility, numbers.weights_before[iteration, player], root, stop)
     for player in range(first_player, end_player):
+      # The player's groups of infosets, and sequences.
       begin, end = players[player, 0], players[player, 1]
       root, stop = players[player, 2], players[player, 3]
       if alternating:
@@ -175,41 +211,34 @@ def run_iterations(
       if predicts:
         for i in range(root, stop):
           prediction[i] = utility[i]
-      step, worth = observe, utility
+      # First it observes what has come, then what it predicts. In a loop, since two calls would be compiled twice.
+      minimize, values = observe, utility
       for stage in range(1 + predicts):
         if stage == 1:
-          step, worth = predict, prediction
+          minimize, values = predict, prediction
         # fmt: off
         if shares:
           shared_pass(
-            step, stage == 1, player, shared, tree, strategy, worth, pooled, state, local, parameters, scratch
+            minimize, stage == 1, player, shared, tree, strategy, values, pooled, state, local, parameters, scratch
           )
         else:
-          backward_pass(step, begin, end, tree, strategy, worth, state, local, parameters, scratch)
+          backward_pass(minimize, begin, end, tree, strategy, values, state, local, parameters, scratch)
         # fmt: on
-      for i in range(locked.shape[0]):
-        strategy[locked[i]] = kept[i]
+      _restore_locked(strategy, arrays.locked, arrays.kept)
       before = numbers.weights_before[iteration, player]
       after = numbers.weights_after[iteration, player]
-      if play_values.shape[0] != 0:
-        play_values[player] += before * utility[root]
-      dither = dither_after(np.float64(cumulative[root]))
-      added = number_for(cumulative, before + after)
-      cumulative[root] = add_unbiased(cumulative[root], added, number_for(cumulative, dither))
+      if arrays.play_values.shape[0] != 0:
+        arrays.play_values[player] += before * utility[root]
+      dither = _count_in_average(cumulative, root, before + after)
       forward_pass(
         begin, end, tree, strategy, sequence_form, cumulative, scratch, before, after, dither
       )
     done[0] += _ONE
-    addition = numbers.additions[iteration]
-    if addition != 0.0:
-      for i in range(np.uint64(tapered.shape[0])):
-        tapered[i] += addition * cumulative[i]
+    if numbers.additions[iteration] != 0.0:
+      length = np.uint64(arrays.tapered.shape[0])
+      _add(arrays.tapered, cumulative, numbers.additions[iteration], _ZERO, length)
       done[1] = done[0]
-  for i in range(forced.shape[0]):
-    sequence_form[forced[i]] = sequence_form[chosen[i]]
-    cumulative[forced[i]] = cumulative[chosen[i]]
-    if tapered.shape[0] != 0:
-      tapered[forced[i]] = tapered[chosen[i]]
+  _copy_forced(game, sequence_form, cumulative, arrays.tapered)
 
 
 class WholeGameLoop(Loop):

@@ -313,7 +313,7 @@ class Pruned(Solver):
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
     own, pruned = inside(state, "solver"), state["pruned"]
-    self._runtime.solver._check_state(own)
+    self._runtime.solver.check_numbers(own)
     left = state["window_end"] - int(own["counts"][0])
     require(left <= _IDLE * _LONGEST, "the window is possible")
     for name in ("opened", "opened_values"):
