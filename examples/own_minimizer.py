@@ -6,49 +6,61 @@ r"""Regret matching as a user would write it: a regret minimizer in the user's o
 a minimizer has to do.
 """
 
+import dataclasses
 import time
 
+import numpy as np
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr._numba.simd import full, load, store, where_greater
-from spiel_cfr.games.sequence_form.blocks import (
+from spiel_cfr.regret_minimizers import (
   Block,
+  block_kernel,
   expected_value,
+  full,
   lanes,
+  load,
   normalize,
+  parameter_rows,
   sequence,
+  store,
   tolerance,
+  where_greater,
 )
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many", lower_bound=1)
 
 
-@spiel_cfr.regret_minimizers.block_kernel
-def match_regrets(block: Block) -> None:
-  regret, zero = block.state[0], full(0.0)
+@block_kernel
+def match(block: Block) -> None:
+  regret, zero, share = block.state[0], full(0.0), full(block.parameters[1])
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       updated = load(regret, row) + load(block.utility, row) - value
       positive = where_greater(updated, tie, updated, zero)
-      store(regret, row, updated)
+      store(regret, row, where_greater(updated, tie, updated, share * updated))
       store(block.strategy, row, positive)
       total = total + positive
     normalize(block, i, total)
 
 
-class OwnRegretMatching(spiel_cfr.RegretMinimizer):
-  """It keeps one line, the cumulative regrets, which is what a minimizer keeps unless it says otherwise."""
+@dataclasses.dataclass(frozen=True)
+class Matching(spiel_cfr.RegretMinimizer):
+  """Regret matching that keeps a share of negative regrets: 1 is that of CFR, 0 that of CFR+."""
 
-  observe = match_regrets
+  share: float = 1.0
+  observe = match
+
+  def parameters(self, iterations: np.ndarray, game: spiel_cfr.CompiledGame) -> np.ndarray:
+    return parameter_rows(iterations, game, self.share)
 
 
 def main(_: list[str]) -> None:
   game = spiel_cfr.compile_game(_GAME.value)
-  own, library = spiel_cfr.FullWidthSolver(game, OwnRegretMatching()), spiel_cfr.CFRSolver(game)
+  own, library = spiel_cfr.FullWidthSolver(game, Matching()), spiel_cfr.CFRSolver(game)
   for name, solver in {"own": own, "library": library}.items():
     solver.prepare()
     start = time.perf_counter()

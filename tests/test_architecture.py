@@ -36,6 +36,7 @@ ORDER = (
   "abstraction",  # smaller games in which infosets play alike, and the best of them
   "parametric_games",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
+  "bots",  # a policy as a bot of OpenSpiel's
   "explorer",  # pages on which one clicks through a solved game
   "games",  # says what is in its folders
   "__init__",  # what is public
@@ -63,10 +64,12 @@ def tree(module):
 
 def room(module):
   """Returns which entry of ORDER a module is in."""
+  if module == _PACKAGE:
+    return "__init__"
   name = module.removeprefix(_PACKAGE).removeprefix(".")
   while name and name not in ORDER:
     name = name.rpartition(".")[0]
-  return name or "__init__"
+  return name or module
 
 
 def imported(node, module):

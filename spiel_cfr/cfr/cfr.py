@@ -1,10 +1,12 @@
 """CFR, CFR+, and the one full-width solver of which they and all their variants are configurations.
 
 At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities; the solver
-finds these, and averages the strategies. To read an iteration of CFR+, from the solver down to the infoset:
+finds these, and averages the strategies. docs/concepts.md has CFR+ on the same arrays in NumPy. To read an iteration as
+it runs, from the solver down to the infoset:
 
     CFRPlusSolver                          which minimizer, and what iterations weigh in the average; below
-    cfr.loops.whole_game                   `run_iterations`: gradient, backward pass, forward pass
+    cfr.loops.whole_game                   `run_iterations`: gradient, backward pass, forward pass; `WholeGameLoop._run`
+                                           hands it the minimizer's kernel
     games.sequence_form.tree_passes        the two passes over a player's tree
     regret_minimizers.regret_matching      `match_regrets_plus`: what an infoset does
 
@@ -42,7 +44,7 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm
-from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule
+from spiel_cfr.regret_minimizers.schedules import Weights, as_weights
 
 # Whom players learn against: the others' current strategies, or best responses to all current strategies.
 Opponents = Literal["current", "best_response"]
@@ -84,7 +86,7 @@ class FullWidthSolver(Solver):
     minimizer: RegretMinimizer,
     *,
     alternating_updates: bool = True,
-    average_weights: Numbers = 0.0,
+    average_weights: Weights = 0.0,
     averaged: tuple[Averaged, ...] | Averaged = "before",
     tapered: bool = False,
     correlated: bool = False,
@@ -98,7 +100,7 @@ class FullWidthSolver(Solver):
       alternating_updates: whether a player sees the strategies to which those before it have just updated, or all see
         those of the last iteration.
       average_weights: what the strategy of iteration t weighs in the average, times the reach of its owner: a schedule,
-        or a power of t.
+        a function of t, or a power of t.
       averaged: which strategies of an iteration the averages take, OpenSpiel's "before" or "after" the update; one for
         all players, or one per player.
       tapered: whether weights vanish at the end too: after iteration T that of iteration t is times about T - t.
@@ -125,9 +127,7 @@ class FullWidthSolver(Solver):
     self.alternating_updates = bool(alternating_updates)
     self.tapered = bool(tapered)
     self.correlated = bool(correlated)
-    self.average_weights = (
-      average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
-    )
+    self.average_weights = as_weights(average_weights)
     self._opponents = opponents
     check_payoffs(game.game_string, game.payoff_range)
     self._after = averages_after(averaged, game.num_players)

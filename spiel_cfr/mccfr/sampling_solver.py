@@ -36,7 +36,7 @@ from spiel_cfr.mccfr.updates import Batch
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
-from spiel_cfr.regret_minimizers.schedules import Numbers, Power, Schedule, evaluated
+from spiel_cfr.regret_minimizers.schedules import Weights, as_weights, evaluated
 
 DEFAULT_MAX_INFOSETS = 2_000_000
 # Stands for the logarithm of 0; its exponential is 0.
@@ -65,7 +65,7 @@ class SamplingSolver(MonteCarloSolver):
     *,
     seed: int | np.random.Generator | None = None,
     minimizer: RegretMinimizer | None = None,
-    average_weights: Numbers = 0.0,
+    average_weights: Weights = 0.0,
     engine: EngineName | None = None,
     max_nodes: int = DEFAULT_MAX_NODES,
     max_infosets: int = DEFAULT_MAX_INFOSETS,
@@ -78,8 +78,8 @@ class SamplingSolver(MonteCarloSolver):
       seed: of all random numbers, or a generator to draw one from. The same seed gives the same policy on any machine.
         Without one, it is drawn from NumPy's global state, so that `np.random.seed` decides as it does in OpenSpiel.
       minimizer: regret matching if None, or regret matching+ or discounted regret matching.
-      average_weights: what iteration t weighs in the average: a schedule, or a power of t. 1 is the same as to multiply
-        the average by t / (t + 1) after each iteration.
+      average_weights: what iteration t weighs in the average: a schedule, a function of t, or a power of t. 1 is the
+        same as to multiply the average by t / (t + 1) after each iteration.
       engine: "compiled" samples arrays made of the whole game; "states" samples OpenSpiel's states and remembers the
         infosets met. None samples arrays where the game has at most `max_nodes` histories and perfect recall.
       max_nodes: how many histories the arrays may hold. A compiled game that lists its states may have more.
@@ -93,9 +93,7 @@ class SamplingSolver(MonteCarloSolver):
       ArgumentError: an argument makes no sense.
     """
     self._max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
-    self._weights = (
-      average_weights if isinstance(average_weights, Schedule) else Power(average_weights)
-    )
+    self._weights = as_weights(average_weights)
     chosen = RegretMatching() if minimizer is None else minimizer
     if not isinstance(chosen, RegretMatching) or chosen.discounts(np.arange(1, 2)) is None:
       raise errors.ArgumentError(

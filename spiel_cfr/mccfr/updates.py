@@ -29,7 +29,7 @@ class Batch(NamedTuple):
       multiplied by, the iteration's own factors included.
     weights: shape (iterations,): what strategies weigh in the average.
     discounting: whether any of these is not 0.
-    forgets_negative: see `RegretMinimizer`.
+    forgets_negative: see `RegretMatching`.
     tie: regrets up to this count as 0.
   """
 

@@ -1,11 +1,20 @@
 """Local regret minimizers: what one infoset does."""
 
-from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
+from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr.games.sequence_form.blocks import (
+  Block,
+  block_kernel,
+  expected_value,
+  lanes,
+  normalize,
+  sequence,
+  tolerance,
+)
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.oftrl import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.schedules import (
   Discount,
   Fading,
@@ -31,4 +40,14 @@ __all__ = [
   "Schedule",
   "TremblingMatching",
   "block_kernel",
+  "expected_value",
+  "full",
+  "lanes",
+  "load",
+  "normalize",
+  "parameter_rows",
+  "sequence",
+  "store",
+  "tolerance",
+  "where_greater",
 ]

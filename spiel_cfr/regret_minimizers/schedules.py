@@ -12,6 +12,7 @@ import abc
 import dataclasses
 import math
 import sys
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +34,8 @@ class Schedule(abc.ABC):
 
 
 Numbers: TypeAlias = float | Schedule
+# What iterations weigh in averages: a schedule, a function from arrays of iterations to numbers, or a power of t.
+Weights: TypeAlias = float | Schedule | Callable[[Int64s], Float64s]
 
 
 def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
@@ -49,6 +52,19 @@ def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
       f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations."
     )
   return np.ascontiguousarray(result)
+
+
+def as_weights(value: Weights) -> Schedule:
+  """Returns weights of iterations as a schedule.
+
+  Raises:
+    ArgumentError: it is neither a schedule, a function, nor a power of t, finite and not negative.
+  """
+  if isinstance(value, Schedule):
+    return value
+  if callable(value):
+    return FromFunction(value)
+  return Power(arguments.real_number(value, "average_weights", 0.0, sys.float_info.max))
 
 
 def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
@@ -82,6 +98,20 @@ class Power(Schedule):
       with np.errstate(over="ignore"):
         result = numbers**self.power
     return result
+
+
+@dataclasses.dataclass(frozen=True)
+class FromFunction(Schedule):
+  """What a function returns; a solver with it can't be kept in a checkpoint, unlike one with a schedule of one's own.
+
+  Attributes:
+    function: from iterations, int64 of shape (iterations,), to numbers of that shape.
+  """
+
+  function: Callable[[Int64s], Float64s]
+
+  def __call__(self, iterations: Int64s) -> Float64s:
+    return self.function(iterations)
 
 
 @dataclasses.dataclass(frozen=True)

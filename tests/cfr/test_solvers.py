@@ -215,3 +215,35 @@ def test_interface_is_open_spiels():
     "kuhn_poker", alternating_updates=True, linear_averaging=False, regret_matching_plus=False
   )
   solver.evaluate_and_update_policy()
+
+
+def test_weights_of_the_average_may_be_any_function():
+  by_function, by_power = (
+    spiel_cfr.FullWidthSolver(
+      "leduc_poker", spiel_cfr.RegretMatching.plus(), average_weights=weights
+    )
+    for weights in (lambda t: t**1.5, 1.5)
+  )
+  for solver in (by_function, by_power):
+    solver.run(20)
+  assert by_function.average_probabilities().tobytes() == by_power.average_probabilities().tobytes()
+  with pytest.raises(errors.ArgumentError, match="can't be kept"):
+    by_function.description()
+  with pytest.raises(errors.ArgumentError, match="average_weights"):
+    spiel_cfr.FullWidthSolver("kuhn_poker", spiel_cfr.RegretMatching(), average_weights="linear")
+
+
+class _Remembering(spiel_cfr.RegretMinimizer):
+  """What its constructor is given is in no field."""
+
+  observe = spiel_cfr.RegretMatching().observe
+
+  def __init__(self, keep):
+    object.__setattr__(self, "keep", keep)
+
+
+def test_minimizers_whose_arguments_are_in_no_field_are_kept_in_no_checkpoint(tmp_path):
+  solver = spiel_cfr.FullWidthSolver("kuhn_poker", _Remembering(0.5))
+  solver.run(3)
+  with pytest.raises(errors.ArgumentError, match="frozen dataclass"):
+    solver.save(tmp_path / "solver.npz")

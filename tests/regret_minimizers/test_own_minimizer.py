@@ -14,7 +14,7 @@ _EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 def own_regret_matching():
   with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(_EXAMPLES)
-    return importlib.import_module("own_minimizer").OwnRegretMatching()
+    return importlib.import_module("own_minimizer").Matching()
 
 
 @pytest.mark.parametrize("alternating", [False, True])

@@ -201,9 +201,12 @@ def _cases_of(name: str, owner: type | None, function: Any, signed: Any) -> Iter
 
 
 def _numbers(function: Any) -> dict[str, bool]:
-  """Returns the numeric parameters of a function, and whether they may be None."""
+  """Returns the numeric parameters of a function that have one value, and whether they may be None."""
   result = {}
+  known = inspect.signature(inspect.unwrap(function)).parameters
   for name, hint in _hints(function).items():
+    if name in known and known[name].kind is inspect.Parameter.VAR_POSITIONAL:
+      continue
     kinds = set(_alternatives(hint))
     if kinds & {int, float}:
       result[name] = type(None) in kinds

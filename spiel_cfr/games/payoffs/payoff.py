@@ -42,7 +42,7 @@ class PayoffArrays(NamedTuple):
     players: uint64 of shape (players, columns), see `payoff_columns`: `ROOT` and `END` of the player's treeplex,
       `FIRST_RUN` and `END_RUN` of its runs, and `LEAVES`, how many leaves have a payoff for it.
     runs: uint64 of shape (runs, columns): `FIRST_ROW`, `END_ROW`, `FIRST_ENTRY`, `LENGTH` (entries of each row), and
-      what a form adds. In vector form, see `poker.terminals`.
+      what a form adds. In vector form, see `poker.hand_payoff`.
     rows: uint32 of shape (rows,): the first sequence of each row.
     others: uint32, two-dimensional: the other players' sequences of each entry.
     values: float64, float32 where gradients are, of shape (entries,): the payoff or the factor of each entry.

@@ -7,7 +7,7 @@ pattern it is, where the types' sequences are, and the factor. Liar's dice with 
 leaves each, and 12 patterns for each player.
 
 Nothing here knows of cards. What is a type is read off the leaves (`private_types`), and whether this form pays is a
-matter of counting (`build.build_payoff`).
+matter of counting (`build_payoff`).
 """
 
 from collections.abc import Mapping, Sequence
