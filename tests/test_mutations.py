@@ -19,7 +19,7 @@ from spiel_cfr.games.compiled import enumerated_game
 
 @pytest.mark.parametrize("kind", mutations.KINDS)
 def test_some(kind: str) -> None:
-  wrong, counts = mutations.failures(kind, 40)
+  wrong, counts = mutations.failures(kind, 30)
   assert not wrong
   # What is tried is neither all nonsense nor all harmless.
   assert min(counts["accepted"], counts["refused"]) > 3
@@ -28,7 +28,7 @@ def test_some(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", mutations.KINDS)
 def test_many(kind: str) -> None:
-  wrong, _ = mutations.failures(kind, 10_000, first=40)
+  wrong, _ = mutations.failures(kind, 10_000, first=30)
   assert not wrong
 
 

@@ -338,6 +338,7 @@ def run(folder, *arguments, **environment):
   return output.strip(), errors
 
 
+@pytest.mark.slow
 def test_modules_and_scripts_do_not_import_each_other(tmp_path):
   """Of what was compiled under another module's name nothing is read, since numba would import that module."""
   script = tmp_path / "my_minimizer.py"

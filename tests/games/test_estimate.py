@@ -110,6 +110,7 @@ def test_games_after_one_descent():
     spiel_cfr.estimate_size("kuhn_poker", seconds=0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not memory.resident_bytes(), reason="memory can't be measured")
 def test_refused_games_give_their_memory_back(monkeypatch):
   # However slow the machine is, the limit is what refuses.

@@ -27,7 +27,9 @@ WITHOUT = (
 FORGETFUL = ("dark_hex_ir(num_rows=2,num_cols=2)",)
 
 
-@pytest.mark.parametrize("name", [*WITHOUT, *FORGETFUL])
+@pytest.mark.parametrize(
+  "name", [pytest.param(WITHOUT[0], marks=pytest.mark.slow), *WITHOUT[1:], *FORGETFUL]
+)
 def test_solved_with_the_players_own_history(name):
   with pytest.raises(errors.UnsupportedGameError, match='infostate="history"'):
     spiel_cfr.compile_game(name)

@@ -28,7 +28,10 @@ class _NoRegretMatching(RegretMinimizer):
     (lambda: spiel_cfr.mccfr.AverageStrategySamplingSolver("kuhn_poker", beta=-1.0), "beta"),
     (lambda: spiel_cfr.mccfr.AverageStrategySamplingSolver("kuhn_poker", tau=np.inf), "tau"),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", "MEAN"), "average_type"),  # type: ignore[arg-type]
-    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", average_weights=-1.0), "power"),
+    (
+      lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", average_weights=-1.0),
+      "average_weights",
+    ),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="fast"), "engine"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", max_infosets=0), "max_infosets"),
     (

@@ -65,7 +65,9 @@ def test_infosets_are_those_of_open_spiel_in_the_same_order(game):
   np.testing.assert_array_equal(compiled.legal_actions_mask, tabular.legal_actions_mask)
 
 
-@pytest.mark.parametrize("board", [poker_games.RIVER, poker_games.TURN])
+@pytest.mark.parametrize(
+  "board", [pytest.param(poker_games.RIVER, marks=pytest.mark.slow), poker_games.TURN]
+)
 def test_infosets_of_endgames_are_in_the_order_of_their_first_histories(board):
   game = poker_games.random_endgame(1, 4, board).load()
   listed = spiel_cfr.compile_game(game, action_filter=poker_games.check_or_pot, vector_form=False)
@@ -81,8 +83,7 @@ def test_iterates_are_those_of_the_enumerated_game(game, name, partitioned):
   _compare(_SOLVERS[name](vector), _SOLVERS[name](_enumerate(game)))
 
 
-@pytest.mark.parametrize("partitioned", [False, True])
-@pytest.mark.parametrize("game", ["leduc_poker", *poker_games.UNIVERSAL_POKER])
+@rotated("game,partitioned", ["leduc_poker", *poker_games.UNIVERSAL_POKER], [False, True])
 def test_exploitability_is_that_of_open_spiel(game, partitioned):
   solver = spiel_cfr.CFRPlusSolver(_compile(game, partitioned=partitioned))
   loaded = pyspiel.load_game(game)
@@ -111,7 +112,9 @@ def _endgame_pair(endgame, action_filter, **options):
 _ENDGAMES = [
   # Two vectors of hands.
   pytest.param(poker_games.RIVER, 9, bet_filters.few_bets, {}, id="river"),
-  pytest.param(poker_games.TURN, 3, poker_games.check_or_pot, {}, id="turn"),
+  pytest.param(
+    poker_games.TURN, 3, poker_games.check_or_pot, {}, id="turn", marks=pytest.mark.slow
+  ),
   pytest.param(
     poker_games.TURN, 3, poker_games.check_or_pot, {"partitioned": True}, id="turn, partitioned"
   ),
