@@ -118,7 +118,7 @@ FAULTS = (
     "regret_minimizers/oftrl.py",
     "      store(regret, row, load(regret, row) + load(block.utility, row) - value)\n",
     "      store(regret, row, load(regret, row) + 2.0 * load(block.utility, row) - value)\n",
-    ("regret_minimizers/test_oftrl.py", "cfr/test_stable_predictive.py"),
+    ("regret_minimizers/test_oftrl.py", "stable_predictive/test_stable_predictive.py"),
   ),
   # Trees.
   Fault(
@@ -383,11 +383,12 @@ FAULTS = (
 
 
 def missing() -> list[Fault]:
-  """Returns the faults whose text is not in their file exactly once."""
+  """Returns the faults whose text is not in their file exactly once, or whose tests are not there."""
   return [
     fault
     for fault in FAULTS
     if (_ROOT / "spiel_cfr" / fault.file).read_text().count(fault.before) != 1
+    or not all((_ROOT / "tests" / name).exists() for name in fault.tests)
   ]
 
 
@@ -435,7 +436,7 @@ def main() -> None:
   given = parser.parse_args()
   gone = missing()
   for fault in gone:
-    print(f"no longer in {fault.file}: {fault.name}")
+    print(f"no longer in {fault.file}, or without its tests: {fault.name}")
   if given.check:
     sys.exit(bool(gone))
   chosen = [fault for fault in FAULTS if given.name in fault.name and fault not in gone]
