@@ -217,8 +217,8 @@ FAULTS = (
   Fault(
     "the sum of weights misses those after updates",
     _ITERATIONS,
-    "added = number_for(cumulative, before + after)",
-    "added = number_for(cumulative, before)",
+    "_count_in_average(cumulative, root, before + after)",
+    "_count_in_average(cumulative, root, before)",
     ("cfr/test_restarts.py", "cfr/test_adaptive_steps.py", "regret_minimizers"),
   ),
   Fault(
