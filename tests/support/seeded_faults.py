@@ -219,7 +219,7 @@ FAULTS = (
     _ITERATIONS,
     "_count_in_average(cumulative, root, before + after)",
     "_count_in_average(cumulative, root, before)",
-    ("cfr/test_restarts.py", "cfr/test_adaptive_steps.py", "regret_minimizers"),
+    ("cfr/test_restarts.py", "regret_minimizers"),
   ),
   Fault(
     "off by one in the weights of the average",
