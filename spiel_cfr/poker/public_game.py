@@ -21,7 +21,6 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
-from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
@@ -107,12 +106,6 @@ class PublicGame(CompiledGame):
   def num_threads(self) -> int | None:
     """How many threads share the parts; None of a game that is not cut into parts."""
     return None if self._partition is None else self._partition.num_threads
-
-  def with_payoff(self, payoff: Payoff, treeplexes: tuple[Treeplex, ...]) -> "PublicGame":
-    """Returns the game with some of its terminals and infosets, for iterations; nothing else knows."""
-    result = PublicGame.__new__(PublicGame)
-    result.__dict__.update(self.__getstate__(), payoff=payoff, treeplexes=treeplexes)
-    return result
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
