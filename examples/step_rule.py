@@ -100,7 +100,7 @@ def perturbed(solver: spiel_cfr.Solver, run: int) -> spiel_cfr.Solver:
   """Perturbs the strategies that a new solver begins with by 0.1 %; run 0 stays as it is."""
   if run:
     state, game = solver.state_dict(), solver.compiled_game
-    (name,) = (name for name in state if name in ("_strategy", "solver._strategy"))
+    (name,) = (name for name in state if name in ("strategy", "solver.strategy"))
     noise = np.random.default_rng(run).standard_normal(game.end)
     probabilities = solver.current_probabilities() * (1 + 1e-3 * np.clip(noise, -9, 9))
     for tree in game.treeplexes:

@@ -105,11 +105,13 @@ def _compile(
     finally:
       config.CACHE_DIR = before
     # Told to keep its files elsewhere, numba would take stale ones from there.
-    if folder in Path(dispatcher.stats.cache_path).parents:
-      dispatcher.compile(signature)
-      return dispatcher
-  dispatcher = numba.njit(**options)(function)
+    if folder not in Path(dispatcher.stats.cache_path).parents:
+      folder = None
+  if folder is None:
+    dispatcher = numba.njit(**options)(function)
   dispatcher.compile(signature)
+  # Numbers of other types are converted, not compiled for.
+  dispatcher.disable_compile()
   return dispatcher
 
 
