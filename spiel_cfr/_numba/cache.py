@@ -257,7 +257,9 @@ def _source(name: str) -> tuple[str, tuple[str, ...]]:
     if start:
       with contextlib.suppress(ImportError, ValueError):
         start = importlib.util.resolve_name(start, package)
-      listed = [start, *(f"{start}.{each}" for each in listed)]
+      modules = [f"{start}.{each}" for each in listed if f"{start}.{each}" in sys.modules]
+      # A package of which modules are taken does not matter itself, and imports much else.
+      listed = [*modules, *([start] if len(modules) < len(listed) else [])]
     else:
       listed += [each.partition(".")[0] for each in listed]
     imported.update(

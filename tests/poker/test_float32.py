@@ -14,9 +14,7 @@ from spiel_cfr.poker.public_game import compile_public_game
 from spiel_cfr.regret_minimizers import regularizers
 
 _SOLVERS = {
-  "CFR": spiel_cfr.CFRSolver,
   "CFR+": spiel_cfr.CFRPlusSolver,
-  "predictive CFR+": spiel_cfr.PCFRPlusSolver,
   "stable predictive": spiel_cfr.StablePredictiveCFRSolver,
   "adaptive": spiel_cfr.AdaptiveOptimisticCFRSolver,
 }
