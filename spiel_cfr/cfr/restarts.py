@@ -24,7 +24,7 @@ from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.solver_state import as_dict, assign, inside
+from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.cfr.substitute_regrets import WarmStart
 from spiel_cfr.cfr.variants import all_but_the_last_after
 from spiel_cfr.evaluation import evaluate
@@ -203,10 +203,10 @@ class Restarted(Solver):
     if control.trial != began:
       state.trial_scores[:] = np.inf
     if action == restart_rule.RESTART:
-      assign(state.saved, as_dict(solver.state))
+      copy_into(state.saved, solver.state)
       solver.init_from_strategy(state.best)
     elif action == restart_rule.ROLL_BACK:
-      assign(solver.state, as_dict(state.saved))
+      copy_into(solver.state, state.saved)
       solver.state.count_as(now)
       solver.refresh()
     control.schedule(now, now - solver.state.average_start)

@@ -41,6 +41,15 @@ def assign(state: Any, values: Mapping[str, Any]) -> None:
       setattr(owner, name.rpartition(".")[2], values[name])
 
 
+def copy_into(state: Any, source: Any) -> None:
+  """Makes a state what another one is, of the same solver: a roll-back is this, from one that was set aside."""
+  values = {
+    name: value.bit_generator.state if isinstance(value, np.random.Generator) else value
+    for name, _, value, _ in _leaves(source)
+  }
+  assign(state, values)
+
+
 def inside(values: Mapping[str, Any], name: str) -> dict[str, Any]:
   """Returns the part of what `as_dict` has returned that is of the state in a field."""
   prefix = f"{name}."

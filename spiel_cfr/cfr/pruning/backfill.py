@@ -25,38 +25,26 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.sequence_form.blocks import (
-  Block,
-  block_kernel,
-  expected_value,
-  lanes,
-  normalize,
-  sequence,
-  tolerance,
-)
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, relative_tie
-from spiel_cfr.regret_minimizers.schedules import Power, evaluated
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
+from spiel_cfr.regret_minimizers.regret_matching import match_regrets_plus
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
+from spiel_cfr.regret_minimizers.schedules import Power
 
 T = TypeVar("T", bound=np.generic)
+
+
+# Not the kernel, but what it is made of.
+_match_plus = inlined(match_regrets_plus.function)
 
 
 @block_kernel
 def match_and_note(block: Block) -> None:
   """Regret matching+, and Z += weight * value."""
-  regret, zero, weight = block.state[0], full(0.0), block.parameters[1]
-  for i in lanes(block):
-    value, tie, total = expected_value(block, i), tolerance(block, i), zero
-    for action in range(block.actions):
-      row = sequence(block, action, i)
-      updated = load(regret, row) + load(block.utility, row) - value
-      positive = where_greater(updated, tie, updated, zero)
-      store(regret, row, positive)
-      store(block.strategy, row, positive)
-      total = total + positive
-    normalize(block, i, total)
+  _match_plus(block)
+  weight = block.parameters[1]
   for i in range(block.size):
     block.local[0, block.infoset + i] += weight * block.value[i]
 
@@ -77,8 +65,7 @@ class NotedMatching(RegretMinimizer):
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance and w_t, shape (iterations, 2)."""
-    tie = np.full(len(iterations), relative_tie(game))
-    return np.stack([tie, evaluated(self.weights, iterations)], axis=1)
+    return parameter_rows(iterations, game, self.weights)
 
 
 class Group(NamedTuple):
