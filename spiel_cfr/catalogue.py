@@ -81,7 +81,11 @@ def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
 
 
 def _simultaneous(what: str, minimizer: RegretMinimizer) -> Entry:
-  arguments = {"minimizer": minimizer, "alternating_updates": False, "average_weights": 2.0}
+  arguments = {
+    "minimizer": minimizer,
+    "alternating_updates": False,
+    "averaging": cfr.Averaging(2.0),
+  }
   return Entry(cfr.FullWidthSolver, f"{what}, all players update at once", arguments)
 
 
@@ -150,9 +154,7 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "restarted_stable_predictive": dataclasses.replace(
       _stable_predictive("adaptive steps, tentative restarts"), wrapper=Restarted
     ),
-    "stable_predictive_uniform": _stable_predictive(
-      "adaptive steps, a uniform average", averaging="uniform"
-    ),
+    "stable_predictive_uniform": _stable_predictive("adaptive steps, a uniform average", gamma=0),
     "stable_predictive_euclidean": _stable_predictive(
       "adaptive steps, Euclidean regularizer", regularizer="euclidean"
     ),
