@@ -11,6 +11,7 @@ solver is going to run, it makes the solver; only solvers with a horizon look at
 """
 
 import dataclasses
+import difflib
 import inspect
 import types
 from collections.abc import Callable, Mapping
@@ -76,7 +77,11 @@ def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
     GameError: see there.
   """
   if name not in SOLVERS:
-    raise errors.ArgumentError(f"There is no solver {name!r}; there are: {', '.join(SOLVERS)}.")
+    meant = difflib.get_close_matches(str(name), SOLVERS, 1)
+    question = f" Did you mean {meant[0]!r}?" if meant else ""
+    raise errors.ArgumentError(
+      f"There is no solver {name!r}.{question} There are: {', '.join(SOLVERS)}."
+    )
   return SOLVERS[name](game, iterations, **arguments)
 
 

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.recipes import Described
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -60,13 +60,6 @@ class Averaging(Described):
     """The weights."""
     assert isinstance(self.weights, Schedule)
     return self.weights
-
-  def after(self, num_players: int, alternating: bool) -> Bools:
-    """Returns whose strategies count after their update, shape (players,)."""
-    result = np.full(num_players, self.counted == "after")
-    if self.counted == "faced":
-      result[:-1] = alternating
-    return result
 
   def check(self, game: CompiledGame, alternating: bool) -> None:
     """Checks that sums can tell how far play is from a coarse correlated equilibrium, if they are to.

@@ -23,7 +23,10 @@ class IterationSchedule:
     self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, alternating: bool
   ) -> None:
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
-    self._after = averaging.after(game.num_players, alternating)
+    # Whose strategies count after their update.
+    self._after = np.full(game.num_players, averaging.counted == "after")
+    if averaging.counted == "faced":
+      self._after[:-1] = alternating
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
     # Parameters of the iterations after one.
     self._rows, self._rows_from = np.zeros((0, 0)), 0

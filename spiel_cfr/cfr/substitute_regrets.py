@@ -152,7 +152,9 @@ def policy_values(
   in_all = expected(game, gradient, sequence_form)
   # The worst of all actions is the best against the opposite gradient, with the opposite sign.
   backward_pass(game, add_best, aligned(-gradient), infoset_state=weights)
-  nash_conv = float(backward_pass(game, add_best, aligned(gradient), infoset_state=weights).sum()) - in_all
+  nash_conv = (
+    float(backward_pass(game, add_best, aligned(gradient), infoset_state=weights).sum()) - in_all
+  )
   ranges = weights[0, : game.num_infosets]
   ranges[ranges < tie_tolerances(game)] = 0.0
   return PolicyValues(game, probabilities, sequence_form, gradient, in_all, weights, nash_conv)

@@ -60,7 +60,7 @@ class _Ending(Schedule):
     return np.where(iterations <= 20, 0.5, np.nan)
 
 
-@pytest.mark.parametrize("place", ["positive", "negative", "prediction"])
+@pytest.mark.parametrize("place", ["positive_discount", "negative_discount", "prediction"])
 @pytest.mark.parametrize("restarted", [False, True])
 def test_schedules_that_end_are_named_when_they_do(place, restarted):
   """Regrets that are NaN would be clipped, and nobody would see it."""

@@ -53,7 +53,7 @@ def _endgame(**options: Any) -> spiel_cfr.poker.PublicGame:
 
 
 def _arrays(solver: Any) -> dict[str, bytes]:
-  names = ("strategy", "cumulative", "action_state", "local", "tapered", "counts")
+  names = ("strategy", "cumulative", "action_state", "infoset_state", "tapered", "counts")
   state = solver.state
   return {name: getattr(state, name).tobytes() for name in names}
 

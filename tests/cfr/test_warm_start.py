@@ -53,7 +53,7 @@ def dictionary(game, probabilities):
 
 
 def weight_of(solver, iterations):
-  return float(solver.average_weights(np.arange(1, iterations + 1)).sum())
+  return float(solver.averaging.weights(np.arange(1, iterations + 1)).sum())
 
 
 def price_of(game, probabilities, start):
