@@ -1,7 +1,6 @@
 """The main jobs from the command line: `python -m spiel_cfr --help`."""
 
 import argparse
-import json
 import os
 import pathlib
 import sys
@@ -106,7 +105,7 @@ def _solve(chosen: argparse.Namespace) -> None:
   result = spiel_cfr.run(solver, iterations, seconds=seconds, target_nash_conv=chosen.target)
   print(f"{solver}: NashConv {result.last.nash_conv:.6g}")
   if chosen.policy is not None:
-    chosen.policy.write_text(json.dumps(solver.average_policy_dict(), indent=1))
+    spiel_cfr.save_policy(game, solver.average_policy(), chosen.policy)
     print(f"Wrote {chosen.policy}")
 
 

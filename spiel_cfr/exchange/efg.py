@@ -97,7 +97,7 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
 
   Raises:
     GameTooLargeError: the game has more histories.
-    ArgumentError: `max_nodes` is not a positive integer.
+    ArgumentError: `max_nodes` is not a positive integer, or `path` is none.
     GameError: see `compile_game`.
     OSError: the file can't be written.
   """
