@@ -108,3 +108,19 @@ def test_equilibria_are_worth_the_same(tmp_path, name):
   found = pygambit.nash.lp_solve(read_by_gambit(compiled, tmp_path / "game.efg")).equilibrium
   value = spiel_cfr.solve_lp(compiled).value
   assert payoffs(found)[0] == pytest.approx(value, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+  "name", ["kuhn_poker", "goofspiel", "odd chances", "3 players", "general-sum"]
+)
+def test_what_gambit_writes_is_read_by_open_spiel(tmp_path, name):
+  compiled = spiel_cfr.compile_game((GAMES | MORE_GAMES)[name](), vector_form=False)
+  read = read_by_gambit(compiled, tmp_path / "game.efg")
+  read.to_efg(tmp_path / "again.efg")
+  again = spiel_cfr.compile_game(f"efg_game(filename={tmp_path / 'again.efg'})")
+  assert again.num_states == compiled.num_states
+  ours, theirs = (
+    spiel_cfr.expected_values(game, spiel_cfr.CFRSolver(game).average_policy())
+    for game in (compiled, again)
+  )
+  assert theirs == pytest.approx(ours, rel=1e-12, abs=1e-14)

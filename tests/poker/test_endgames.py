@@ -1,4 +1,7 @@
-"""Endgame files, units and predicted memory."""
+"""Endgame files, units and predicted memory.
+
+Nobody but spiel_cfr has a reader of endgame files in Python; OpenSpiel is asked about the games that come of them.
+"""
 
 import numpy as np
 import poker_games
