@@ -2,6 +2,8 @@
 
 import copy
 import math
+import os
+import pathlib
 import pickle
 import threading
 import typing
@@ -20,6 +22,7 @@ from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.sequence_form.blocks import expected_value, lanes, sequence
 from spiel_cfr.regret_minimizers import block_kernel
 from spiel_cfr.regret_minimizers.schedules import Power, Schedule
+from spiel_cfr.solving import choose_solver
 
 
 @pytest.fixture(scope="module")
@@ -505,7 +508,11 @@ class OddState(EdgesState):
 
   def _answer(self, question: str, good: Any) -> Any:
     game = self.get_game()
-    return game.answer if game.question == question and self.path[:2] == (1, 1) else good
+    if game.question != question or self.path[:2] != (1, 1):
+      return good
+    if isinstance(game.answer, Exception):
+      raise game.answer
+    return game.answer
 
   def _legal_actions(self, player: int) -> Any:
     return self._answer("legal actions", [0, 1])
@@ -539,6 +546,66 @@ def test_answers_that_cannot_be_read(question: str, answer: Any) -> None:
       spiel_cfr.compile_game(Odd(question, answer), action_filter=keep)
 
 
+_QUESTIONS = ["legal actions", "chance outcomes", "returns", "infostate"]
+
+
+@pytest.mark.parametrize(
+  "problem",
+  [
+    KeyError("card"),
+    AttributeError("card"),
+    ZeroDivisionError(),
+    AssertionError(),
+    Exception("card"),
+  ],
+  ids=repr,
+)
+@pytest.mark.parametrize("question", _QUESTIONS)
+def test_exceptions_of_games_have_a_history(question: str, problem: Exception) -> None:
+  game = Odd(question, problem)
+  for ask in (spiel_cfr.compile_game, spiel_cfr.estimate_size):
+    if question == "returns" and ask is spiel_cfr.estimate_size:
+      continue
+    with pytest.raises(errors.UnsupportedGameError, match=r"history \[1, 1") as raised:
+      ask(game)
+    assert type(raised.value.__cause__) is type(problem)
+    assert type(problem).__name__ in str(raised.value)
+
+
+class AtOnce(OddState):
+  """A state that raises an exception at its first move."""
+
+  def _answer(self, question: str, good: Any) -> Any:
+    if len(self.path) == 1 and question == self.get_game().question:
+      raise KeyError("card")
+    return good
+
+
+def test_exceptions_at_the_first_moves_have_a_history(monkeypatch: Any) -> None:
+  monkeypatch.setattr(Odd, "new_initial_state", lambda game: AtOnce(game))
+  with pytest.raises(errors.UnsupportedGameError, match=r"history \[\d\].*KeyError") as raised:
+    spiel_cfr.compile_game(Odd("infostate", None))
+  assert isinstance(raised.value.__cause__, KeyError)
+  monkeypatch.setattr(AtOnce, "chance_outcomes", lambda state: {}["card"])
+  with pytest.raises(errors.GameError, match=r"history \[\], KeyError: 'card'") as raised:
+    spiel_cfr.compile_game(Odd("infostate", None))
+  assert isinstance(raised.value.__cause__, KeyError)
+
+
+def test_exceptions_of_observations_have_a_history() -> None:
+  def no_name(state: Any, player: int) -> str:
+    raise LookupError("card")
+
+  with pytest.raises(errors.UnsupportedGameError, match=r"history \[\d.*LookupError: card"):
+    spiel_cfr.compile_game("kuhn_poker", infostate=no_name)
+
+
+def test_infostates_must_be_text() -> None:
+  """Else digests, and files of games and policies, would fail later."""
+  with pytest.raises(errors.UnsupportedGameError, match=r"history \[1, 1.*surrogates"):
+    spiel_cfr.compile_game(Odd("infostate", "card \ud800"))
+
+
 @pytest.mark.parametrize("answer", [None, 3, [[0]], [0.5], [], ["a"]])
 def test_filters_that_keep_no_actions(answer: Any) -> None:
   with pytest.raises(errors.ArgumentError, match=r"action filter.*history"):
@@ -550,3 +617,91 @@ def test_estimates_of_games_that_break_their_word() -> None:
     spiel_cfr.estimate_size(Edges("player"))
   with pytest.raises(errors.UnsupportedGameError, match="no legal action"):
     spiel_cfr.estimate_size(Odd("legal actions", []))
+
+
+# Paths.
+
+_POLICY = spiel_cfr.CFRSolver("kuhn_poker").average_policy()
+_TAKE_PATHS = {
+  "load_compiled_game": spiel_cfr.load_compiled_game,
+  "CompiledGame.save": lambda path: spiel_cfr.compile_game("kuhn_poker").save(path),
+  "Solver.save": lambda path: spiel_cfr.CFRSolver("kuhn_poker").save(path),
+  "Solver.restore": lambda path: spiel_cfr.CFRSolver("kuhn_poker").restore(path),
+  "Solver.load": lambda path: spiel_cfr.Solver.load(path, "kuhn_poker"),
+  "save_efg": lambda path: spiel_cfr.exchange.save_efg("kuhn_poker", path),
+  "save_policy": lambda path: spiel_cfr.save_policy("kuhn_poker", _POLICY, path),
+  "load_policy": lambda path: spiel_cfr.load_policy("kuhn_poker", path),
+  "load_endgame": spiel_cfr.load_endgame,
+  "Endgame.save": lambda path: spiel_cfr.poker.Endgame("7s9h9cTc", 2, np.ones((2, 1326))).save(
+    path
+  ),
+  "TraceFile": spiel_cfr.runs.TraceFile,
+  "read_trace": spiel_cfr.runs.read_trace,
+  "Checkpoints": lambda path: spiel_cfr.Checkpoints(path, every=1),
+  "explore": lambda path: spiel_cfr.explore(_POLICY, path),
+  "sweep": lambda path: spiel_cfr.sweep(
+    {"game": ["kuhn_poker"], "solver": ["cfr"]}, folder=path, iterations=1, progress=False
+  ),
+}
+
+
+@pytest.mark.parametrize("name", _TAKE_PATHS)
+def test_what_is_no_path(name: str, monkeypatch: Any, tmp_path: Any) -> None:
+  """A descriptor of an open file is none: what is read of one closes it, and `True` is standard output."""
+  monkeypatch.chdir(tmp_path)
+  reading, writing = os.pipe()
+  for value in (writing, reading, True, None, 3.5, b"a", "", "a\0b", "\ud800", ["a"]):
+    with pytest.raises(errors.ArgumentError, match="must be a path"):
+      _TAKE_PATHS[name](value)
+  for descriptor in (reading, writing):
+    os.close(descriptor)
+  assert not list(tmp_path.iterdir())
+
+
+def test_folders_are_no_files(monkeypatch: Any, tmp_path: Any) -> None:
+  monkeypatch.chdir(tmp_path)
+  for folder in (".", "/", tmp_path):
+    for name in ("save_efg", "load_policy", "load_compiled_game", "Endgame.save", "read_trace"):
+      with pytest.raises(IsADirectoryError):
+        _TAKE_PATHS[name](folder)
+  assert not list(tmp_path.iterdir())
+
+
+# Arguments of another kind.
+
+
+@pytest.mark.parametrize("checkpoints", ["folder", pathlib.Path("folder"), True, 3])
+def test_checkpoints_are_no_folder(checkpoints: Any, kuhn: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match=r"Checkpoints\('folder', every"):
+    run(spiel_cfr.CFRSolver(kuhn), 10, checkpoints=checkpoints)
+
+
+@pytest.mark.parametrize("traces", [["a.csv"], "a.csv", spiel_cfr.runs.TraceFile("a.csv"), None, 3])
+def test_traces_are_no_names(traces: Any, kuhn: Any, tmp_path: Any, monkeypatch: Any) -> None:
+  monkeypatch.chdir(tmp_path)
+  for ask in (
+    lambda: run(spiel_cfr.CFRSolver(kuhn), 10, traces=traces),
+    lambda: spiel_cfr.solve(kuhn, iterations=1, traces=traces),
+  ):
+    with pytest.raises(errors.ArgumentError, match=r"list of traces, such as \[runs\.TraceFile"):
+      ask()
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("solver", [3, spiel_cfr.CFRSolver, RegretMatching(), b"cfr"])
+def test_solvers_are_named_or_made(solver: Any, kuhn: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match=r"catalogue\.SOLVERS.*CFRPlusSolver\(game\)"):
+    spiel_cfr.solve("leduc_poker", solver=solver)
+  for nothing in (solver, "kuhn_poker", kuhn):
+    with pytest.raises(errors.ArgumentError, match=r"CFRPlusSolver\(game\).*solve takes a game"):
+      run(nothing, 10)
+
+
+def test_games_by_name_are_compiled() -> None:
+  buckets = spiel_cfr.abstraction.lossless("leduc_poker")
+  leduc = spiel_cfr.compile_game("leduc_poker")
+  assert spiel_cfr.abstraction.abstract(leduc, buckets).num_infosets == 288
+  assert choose_solver("kuhn_poker") == choose_solver(spiel_cfr.compile_game("kuhn_poker"))
+  for ask in (spiel_cfr.abstraction.lossless, choose_solver):
+    with pytest.raises(errors.ArgumentError, match="game"):
+      ask(3)

@@ -1,9 +1,11 @@
 """Compiling: every kind of game comes out right, and games that can't be solved are refused by name."""
 
 import dataclasses
+import json
 import math
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pyspiel
@@ -346,6 +348,19 @@ def test_save_and_load(tmp_path, name):
   policies = [solver.average_policy().action_probability_array for solver in solvers]
   assert (policies[0] == policies[1]).all()
   assert str(loaded.game) == str(compiled.game)
+
+
+def test_numpy_reads_files_of_games(tmp_path):
+  compiled = spiel_cfr.compile_game("leduc_poker")
+  compiled.save(tmp_path / "game.npz")
+  with zipfile.ZipFile(tmp_path / "game.npz") as archive:
+    assert archive.testzip() is None
+  with np.load(tmp_path / "game.npz") as arrays:
+    header = json.loads(arrays["header"].tobytes())
+    assert (header["game_string"], header["num_states"]) == ("leduc_poker()", compiled.num_states)
+    for player, own in enumerate(compiled.infosets):
+      assert arrays[f"{player}.infostates"].tobytes().decode() == "".join(own.infostates)
+      np.testing.assert_array_equal(arrays[f"{player}.actions"], own.actions)
 
 
 def test_saving_is_all_or_nothing(tmp_path, monkeypatch):

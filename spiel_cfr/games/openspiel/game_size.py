@@ -21,7 +21,11 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import check_actions, unknown_player
+from spiel_cfr.games.openspiel.state_checks import (
+  cannot_be_walked,
+  check_actions,
+  unknown_player,
+)
 
 _MOST_DESCENTS = 20_000
 # How rarely a game has fewer states than `fewest_states`, and from how many estimates that is told.
@@ -80,6 +84,9 @@ def estimate_view(
     view: the game.
     seconds: how long to descend; there is at least one descent.
     descents: how many descents there are at most.
+
+  Raises:
+    UnsupportedGameError: the game has raised an exception, or at a state nobody is to move, or there is no action.
   """
   choose = random.Random(0).choice
   # Of each descent: states and terminals.
@@ -89,21 +96,26 @@ def estimate_view(
   visited, start = 0, time.perf_counter()
   while len(samples) < descents and (not samples or time.perf_counter() - start < seconds):
     state, weight, states = view.new_initial_state(), 1.0, 1.0
-    while not state.is_terminal():
-      if state.is_chance_node():
-        actions = [action for action, _ in view.chance_outcomes(state)]
-      else:
-        player = state.current_player()
-        if not 0 <= player < view.num_players:
-          raise unknown_player(state)
-        actions = view.legal_actions(state)
-        met[player][view.infostate(state)] += 1
-      if not actions:
-        check_actions(view, state, actions)
-      weight *= len(actions)
-      states += weight
-      state.apply_action(choose(actions))
-      visited += 1
+    try:
+      while not state.is_terminal():
+        if state.is_chance_node():
+          actions = [action for action, _ in view.chance_outcomes(state)]
+        else:
+          player = state.current_player()
+          if not 0 <= player < view.num_players:
+            raise unknown_player(state)
+          actions = view.legal_actions(state)
+          met[player][view.infostate(state)] += 1
+        if not actions:
+          check_actions(view, state, actions)
+        weight *= len(actions)
+        states += weight
+        state.apply_action(choose(actions))
+        visited += 1
+    except (errors.SpielCFRError, MemoryError):
+      raise
+    except Exception as problem:
+      raise cannot_be_walked(state, problem) from problem
     samples.append((states, weight))
   elapsed = time.perf_counter() - start
   # Descents of games of a thousand moves overflow.

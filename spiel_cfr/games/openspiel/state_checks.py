@@ -84,3 +84,10 @@ def unknown_player(state: Any) -> errors.UnsupportedGameError:
     f"After the history [{state.history_str()}], player {state.current_player()} is to move, which is neither a "
     "player nor chance."
   )
+
+
+def cannot_be_walked(state: Any, error: Exception) -> errors.UnsupportedGameError:
+  """Returns the error for what a game has raised at a state, or on the way there."""
+  return errors.UnsupportedGameError(
+    f"The game can't be walked. After the history [{state.history_str()}], or before: {type(error).__name__}: {error}"
+  )
