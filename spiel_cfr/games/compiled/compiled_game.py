@@ -1,4 +1,4 @@
-"""The interface of compiled games, of which there are two kinds: enumerated ones and public trees of poker games."""
+"""What a compiled game is to all who take one, whatever its form: enumerated, in vector form, or a user's own."""
 
 import abc
 import dataclasses
@@ -6,7 +6,7 @@ import functools
 import itertools
 import os
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyspiel
@@ -45,37 +45,58 @@ class Infosets:
   stride: Uint32s
 
 
-class CompiledGame(abc.ABC):
-  """A game in sequence form. Make one with `compile_game`.
+@dataclasses.dataclass(eq=False, repr=False)
+class GameFacts:
+  """What there is to say of a game beside its arrays. It never changes.
 
   Attributes:
-    game_string: OpenSpiel's string for the game; of the turn-based form where the game was simultaneous.
-    open_spiel_version: the release that walked the game.
-    treeplexes: each player's decision space.
-    num_distinct_actions: OpenSpiel's number of the same name.
-    payoff_range: the smallest and the largest return of any player at any terminal state.
+    game_string: OpenSpiel's string for the game, of the turn-based form where the game was simultaneous; or a name.
+    num_distinct_actions: all actions are below; OpenSpiel's number of the same name.
+    payoff_range: the smallest and the largest return of any player at any terminal state, or bounds of these.
     constant_sum: what the players' returns always sum to, None where that differs.
     num_states: how many states the game has, chance and terminal ones included.
     num_terminals: how many of them are terminal.
+    open_spiel_version: the release that walked the game; None of a game that was made of arrays.
   """
 
   game_string: str
-  open_spiel_version: str
-  treeplexes: tuple[Treeplex, ...]
   num_distinct_actions: int
   payoff_range: tuple[float, float]
   constant_sum: float | None
   num_states: int
   num_terminals: int
-  _partition: Partition | None = None
-  # Of an abstraction: the game that it stands for, and how.
-  _original: "CompiledGame | None" = None
-  _map: abstraction_map.AbstractionMap | None = None
+  open_spiel_version: str | None
 
-  @property
-  @abc.abstractmethod
-  def view(self) -> GameView:
-    """How the game was walked, for whoever walks it again."""
+
+class CompiledGame(GameFacts, abc.ABC):
+  """A game in sequence form. Make one with `compile_game`.
+
+  A form of game is a subclass with the abstract properties: `payoff`, `infosets` and `digest`. What else it may have
+  has a default here: `view`, which everything that walks states asks for; `save`; and `decisions`, `partition`, `dtype`
+  and `lists_leaves`, which say how solvers are to go through it.
+
+  Attributes:
+    treeplexes: each player's decision space.
+    lists_leaves: whether `payoff.leaves` are few enough to merge or prune one by one.
+  """
+
+  lists_leaves: ClassVar[bool] = True
+  _partition: Partition | None = None
+
+  def __init__(
+    self,
+    facts: GameFacts,
+    treeplexes: tuple[Treeplex, ...],
+    original: "CompiledGame | None" = None,
+    map_from_original: abstraction_map.AbstractionMap | None = None,
+  ) -> None:
+    """Takes what all games have.
+
+    An abstraction has an original game, the facts of that, and a map from that game's sequences to its own.
+    """
+    super().__init__(**dataclasses.asdict(facts))
+    self.treeplexes = treeplexes
+    self._original, self._map = original, map_from_original
 
   @property
   @abc.abstractmethod
@@ -93,11 +114,25 @@ class CompiledGame(abc.ABC):
     """Hexadecimal SHA-256 of the game: the same for two compiled games only if solvers can't tell them apart."""
 
   @property
-  @abc.abstractmethod
   def size(self) -> str:
     """How large the game is, in words."""
+    infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
+    return f"{infosets} infosets" + (f" for {self._original.size}" if self._original else "")
 
-  @abc.abstractmethod
+  @property
+  def view(self) -> GameView:
+    """How the game was walked, for whoever walks it again.
+
+    Raises:
+      NoStatesError: it was made of arrays, or OpenSpiel can't make it of its string any more.
+      FileFormatError: the game of that string has other numbers of players or actions.
+    """
+    raise errors.NoStatesError(
+      f"This needs OpenSpiel's states, and {self.game_string} was made of arrays. Full-width solvers, first-order "
+      "methods, evaluation and policies by infostate need none; to sample a game or to look at its histories, write it "
+      "as a game of OpenSpiel. Use what compile_game returns, in its own process."
+    )
+
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes the game to one `.npz` file without pickles, whole or not at all.
 
@@ -105,6 +140,9 @@ class CompiledGame(abc.ABC):
       UnsupportedGameError: games of this kind are not saved.
       OSError: the file can't be written.
     """
+    raise errors.UnsupportedGameError(
+      f"{self} is of a kind that is not saved. Compile it again: in vector form that takes about a second."
+    )
 
   @property
   def partition(self) -> Partition | None:
@@ -126,6 +164,18 @@ class CompiledGame(abc.ABC):
   def original(self) -> "CompiledGame":
     """The game that this one stands for: itself, unless it is an abstraction."""
     return self if self._original is None else self._original
+
+  def check_own_leaves(self) -> None:
+    """Checks that there are leaves to merge, cluster or weight anew.
+
+    Raises:
+      UnsupportedGameError: the game is in vector form, or an abstraction.
+    """
+    if not self.lists_leaves or self._original is not None:
+      raise errors.UnsupportedGameError(
+        f"{self} lists no leaves of its own. Give compile_game(game, vector_form=False), without symmetries; or, for "
+        "poker in vector form, hand_buckets."
+      )
 
   @property
   def is_exact(self) -> bool:
