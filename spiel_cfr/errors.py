@@ -38,7 +38,7 @@ class SampledChanceError(UnsupportedGameError):
 
 
 class NoStatesError(UnsupportedGameError):
-  """Something needs OpenSpiel's states of a game that has none: it was made of arrays, or its string can't be loaded."""
+  """Something needs OpenSpiel's states, and the game was made of arrays, or can't be made of its string again."""
 
 
 class FeaturesError(UnsupportedGameError):

@@ -16,7 +16,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Uint32s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
-from spiel_cfr.games.compiled.compiled_game import CompiledGame, GameFacts, Infosets
+from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
@@ -45,8 +46,6 @@ class PublicGame(CompiledGame):
   Attributes:
     layout: where the sequences of its public states are.
   """
-
-  lists_leaves = False
 
   def __init__(
     self,

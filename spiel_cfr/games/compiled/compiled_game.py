@@ -6,7 +6,7 @@ import functools
 import itertools
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pyspiel
@@ -16,6 +16,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s,
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled import abstraction_map
 from spiel_cfr.games.compiled.forced_moves import Decisions
+from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
@@ -45,42 +46,17 @@ class Infosets:
   stride: Uint32s
 
 
-@dataclasses.dataclass(eq=False, repr=False)
-class GameFacts:
-  """What there is to say of a game beside its arrays. It never changes.
-
-  Attributes:
-    game_string: OpenSpiel's string for the game, of the turn-based form where the game was simultaneous; or a name.
-    num_distinct_actions: all actions are below; OpenSpiel's number of the same name.
-    payoff_range: the smallest and the largest return of any player at any terminal state, or bounds of these.
-    constant_sum: what the players' returns always sum to, None where that differs.
-    num_states: how many states the game has, chance and terminal ones included.
-    num_terminals: how many of them are terminal.
-    open_spiel_version: the release that walked the game; None of a game that was made of arrays.
-  """
-
-  game_string: str
-  num_distinct_actions: int
-  payoff_range: tuple[float, float]
-  constant_sum: float | None
-  num_states: int
-  num_terminals: int
-  open_spiel_version: str | None
-
-
 class CompiledGame(GameFacts, abc.ABC):
   """A game in sequence form. Make one with `compile_game`.
 
-  A form of game is a subclass with the abstract properties: `payoff`, `infosets` and `digest`. What else it may have
-  has a default here: `view`, which everything that walks states asks for; `save`; and `decisions`, `partition`, `dtype`
-  and `lists_leaves`, which say how solvers are to go through it.
+  A new form of game is a subclass that has `payoff`, `infosets` and `digest`. All else has a default here: `view` and
+  `save` refuse, and `decisions`, `partition` and `dtype` let solvers take the game as a whole, in float64. A game whose
+  leaves fit in memory needs no new form, see `games.game_from_arrays`.
 
   Attributes:
     treeplexes: each player's decision space.
-    lists_leaves: whether `payoff.leaves` are few enough to merge or prune one by one.
   """
 
-  lists_leaves: ClassVar[bool] = True
   _partition: Partition | None = None
 
   def __init__(
@@ -128,9 +104,9 @@ class CompiledGame(GameFacts, abc.ABC):
       FileFormatError: the game of that string has other numbers of players or actions.
     """
     raise errors.NoStatesError(
-      f"This needs OpenSpiel's states, and {self.game_string} was made of arrays. Full-width solvers, first-order "
-      "methods, evaluation and policies by infostate need none; to sample a game or to look at its histories, write it "
-      "as a game of OpenSpiel. Use what compile_game returns, in its own process."
+      f"This needs OpenSpiel's states, and {self.game_string!r} has none: it was made of arrays. Full-width solvers, "
+      "first-order methods, evaluation and policies, which are tables of infosets, need no states. To sample the game "
+      "or to look at its histories, write it as a game of OpenSpiel and call compile_game."
     )
 
   def save(self, path: str | os.PathLike[str]) -> None:
@@ -164,18 +140,6 @@ class CompiledGame(GameFacts, abc.ABC):
   def original(self) -> "CompiledGame":
     """The game that this one stands for: itself, unless it is an abstraction."""
     return self if self._original is None else self._original
-
-  def check_own_leaves(self) -> None:
-    """Checks that there are leaves to merge, cluster or weight anew.
-
-    Raises:
-      UnsupportedGameError: the game is in vector form, or an abstraction.
-    """
-    if not self.lists_leaves or self._original is not None:
-      raise errors.UnsupportedGameError(
-        f"{self} lists no leaves of its own. Give compile_game(game, vector_form=False), without symmetries; or, for "
-        "poker in vector form, hand_buckets."
-      )
 
   @property
   def is_exact(self) -> bool:

@@ -19,8 +19,9 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
-from spiel_cfr.games.compiled.compiled_game import CompiledGame, GameFacts, Infosets
+from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
+from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.build_payoff import FORMS
@@ -215,7 +216,11 @@ def _check_header(header: Mapping[str, Any]) -> None:
   Raises:
     ValueError: something is missing, or of another type.
   """
-  for name, kinds in (("game_string", str), ("payoff_form", str), ("open_spiel_version", str | None)):
+  for name, kinds in (
+    ("game_string", str),
+    ("payoff_form", str),
+    ("open_spiel_version", str | None),
+  ):
     require(isinstance(header[name], kinds), f"{name} is a string")
   for name in ("num_players", "num_distinct_actions", "num_states", "num_terminals"):
     require(type(header[name]) is int and header[name] > 0, f"{name} is a positive integer")
