@@ -132,6 +132,7 @@ def test_what_needs_states_says_so(use):
     ({"payoffs": ["a", "b", "c", "d"]}, r"payoffs must be numbers"),
     ({"infostates": [["a"], []]}, r"infostates\[1\] must be 1 different strings"),
     ({"infostates": [["a"], [2]]}, r"infostates\[1\] must be 1 different strings"),
+    ({"infostates": ["a", 1]}, r"infostates must have a list for each of 2 players"),
     ({"infostates": [["a"]]}, r"infostates must have a list for each of 2 players"),
     ({"payoff_range": (1.0, -1.0)}, r"payoff_range\[1\] must be a number from 1"),
     ({"payoff_range": 2.0}, r"payoff_range must be two numbers"),

@@ -71,10 +71,15 @@ def game_from_arrays(
     )
   above = _integers(parents, "parents", num_players)
   counts = _integers(num_actions, "num_actions", num_players)
-  names = infostates or [[f"{p}:{j}" for j in range(len(own))] for p, own in enumerate(counts)]
-  if len(names) != num_players:
+  names: Sequence[Sequence[str]] = [
+    [f"{player}:{infoset}" for infoset in range(len(own))] for player, own in enumerate(counts)
+  ]
+  if infostates is not None:
+    names = infostates
+  lists = isinstance(names, list | tuple) and all(isinstance(own, list | tuple) for own in names)
+  if not lists or len(names) != num_players:
     raise errors.ArgumentError(
-      f"infostates must have a list for each of {num_players} players, not {len(names)}."
+      f"infostates must have a list for each of {num_players} players, not {arguments.shortened(names)}."
     )
   for player in range(num_players):
     _check_infosets(player, above[player], counts[player], list(names[player]))
