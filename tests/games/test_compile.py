@@ -267,13 +267,13 @@ def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most
 # is traced as it is collected and laid out.
 _PEAK = """
 import sys, tracemalloc, numpy as np
-from spiel_cfr.games import compiling
+from spiel_cfr.games.compiled import from_arrays
 from spiel_cfr.games.openspiel import game_view, loading, terminal_histories, walk as walking
 name, walks_traced = sys.argv[1], sys.argv[2] == "all"
 def walked(name):
   return walking.enumerate_game(game_view.GameView(loading.load_game(name)), 10**9, 10**12, False)
 def laid_out(walk, leaves):
-  return compiling.lay_out(walk.parents, walk.num_actions, *leaves)
+  return from_arrays.lay_out(walk.parents, walk.num_actions, *leaves)
 # Kernels that are loaded when they are first needed are not the game's.
 walk = walked("kuhn_poker(players=3)")
 laid_out(walk, (walk.leaf_sequences, walk.leaf_payoffs))

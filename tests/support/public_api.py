@@ -167,7 +167,7 @@ def _is_record(cls: type) -> bool:
   """Returns whether objects only say what the library has found, so that nobody makes them."""
   is_plain = dataclasses.is_dataclass(cls) and not hasattr(cls, "__post_init__")
   return (
-    (is_plain and not issubclass(cls, spiel_cfr.RegretMinimizer))
+    (is_plain and not issubclass(cls, spiel_cfr.RegretMinimizer | spiel_cfr.CompiledGame))
     or issubclass(cls, BaseException | enum.Enum)
     or hasattr(cls, "_fields")
   )
