@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr._numba.arrays import Int64s, spread
 from spiel_cfr.explorer.page_content import Tree
 
 _SEPARATOR = " · "
@@ -32,26 +32,28 @@ def infoset_labels(
   """
   known = _common_moves(tree, names, num_histories)
   times = collections.Counter(zip(players.tolist(), known, strict=True))
-  result = list(known)
+  result = [label or "" for label in known]
   for player in np.unique(players).tolist():
     own = np.flatnonzero(players == player).tolist()
-    if all(known[row] is not None and times[player, known[row]] == 1 for row in own):
+    unclear = [row for row in own if known[row] is None or times[player, known[row]] > 1]
+    if not unclear:
       continue
     parts = {row: _PART.findall(infostates[row]) for row in own}
-    shared = set.intersection(*(set(each) for each in parts.values())) if len(own) > 1 else set()
-    for row in own:
-      if known[row] is None or times[player, known[row]] > 1:
-        result[row] = " ".join(part for part in parts[row] if part not in shared)
-  return [label or infostate for label, infostate in zip(result, infostates, strict=True)]
+    shared = set.intersection(*map(set, parts.values())) if len(own) > 1 else set()
+    for row in unclear:
+      result[row] = " ".join(part for part in parts[row] if part not in shared)
+  return result
 
 
 def _common_moves(tree: Tree, names: list[str], num_histories: Int64s) -> list[str | None]:
-  """Returns the moves that all histories of an infoset have in common; None where some are elsewhere, or differ in length."""
+  """Returns the moves that all histories of an infoset share; None where some are not here, or are of other lengths."""
   size = len(tree.mover)
   parent, depth = np.zeros((2, size), np.int64)
-  for node in np.flatnonzero(tree.num_children > 0).tolist():
-    children = slice(tree.first_child[node], tree.first_child[node] + tree.num_children[node])
-    parent[children], depth[children] = node, depth[node] + 1
+  parent[spread(tree.first_child, tree.num_children)] = np.repeat(
+    np.arange(size), tree.num_children
+  )
+  for node in range(1, size):
+    depth[node] = depth[parent[node]] + 1
   nodes = np.flatnonzero(tree.row >= 0)
   nodes = nodes[np.argsort(tree.row[nodes], kind="stable")]
   rows, starts, counts = np.unique(tree.row[nodes], return_index=True, return_counts=True)

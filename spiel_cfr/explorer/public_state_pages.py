@@ -343,7 +343,9 @@ class _Namer:
       dealt = first_deal(layout, decision.player, board, int(board.hands[decision.player][0]))
       for action in (*dealt, *layout.public_actions(number, node)):
         state.apply_action(action)
-      names = [number_name(self.names, self._moves.name(state, action)) for action in decision.actions]
+      names = [
+        number_name(self.names, self._moves.name(state, action)) for action in decision.actions
+      ]
       costs = [self._moves.cost(state, action) for action in decision.actions]
       self._known[node] = names, sorted(range(len(costs)), key=costs.__getitem__)
     return self._known[node]
