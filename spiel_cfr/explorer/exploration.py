@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -25,6 +26,8 @@ from spiel_cfr.solving import Solution
 Which = Literal["average", "current"]
 # A file that `TraceFile` wrote, or its rows.
 AnyTrace: TypeAlias = str | os.PathLike[str] | Sequence[Row]
+
+_LONGEST_TITLE = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +82,7 @@ def explore(
     path: of the file; its folder must be there.
     game: of a policy that doesn't know its own.
     which: of a solver's policies, "average" or "current".
-    title: of the page; by default the game's name.
+    title: of the page; by default the game's string, or its name where that is long.
     traces: convergence curves by name: trace files, or rows of runs. By default those of `solve`.
     max_infosets: how many infosets the page may have; in vector form, how many hands that are to move.
     max_histories: how many histories the page may have.
@@ -119,7 +122,7 @@ def explore(
   )
   content.header.update(
     _header(compiled, behavioral),
-    title=title if title is not None else compiled.game_string.removesuffix("()"),
+    title=title if title is not None else _title(compiled.game_string),
     policy=source,
     traces=curves,
     versions=versions(),
@@ -172,12 +175,19 @@ def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGa
   return compiled, open_spiel.from_policy(compiled, policies), f"a {type(policies).__name__}"
 
 
+def _title(game_string: str) -> str:
+  """Returns a game's string, without its parameters where it is longer than a title."""
+  name = game_string.removesuffix("()")
+  return name if len(name) <= _LONGEST_TITLE else f"{name.partition('(')[0]}(…)"
+
+
 def _header(compiled: CompiledGame, behavioral: Float64s) -> dict[str, Any]:
   """Returns what the page says of game and policy as a whole."""
   found = evaluate.evaluate(compiled, forms.sequence_form(compiled, behavioral))
   two_player = compiled.is_two_player_constant_sum
   return {
-    "game": compiled.game_string,
+    # An endgame has thousands of numbers in its string.
+    "game": re.sub(r"(?<==)[^,()]{60,}", "…", compiled.game_string),
     "size": compiled.size,
     "players": compiled.num_players,
     "values": found.expected_values.tolist(),

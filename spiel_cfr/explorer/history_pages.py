@@ -15,12 +15,13 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.evaluation import evaluate
+from spiel_cfr.explorer.infoset_labels import infoset_labels
+from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import (
   Content,
   InfosetTable,
   Tree,
   kept_tree,
-  move_name,
   number_name,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -93,22 +94,31 @@ def describe(
       f"{len(num_actions) - len(rows):,} of {len(num_actions):,} infosets; the likeliest {len(rows):,} are here, "
       f"which hold {played_to[rows].sum() / max(played_to.sum(), 1e-300):.2%} of all decisions that are played"
     )
-  infostates = [infostate for own in compiled.infostates for infostate in own]
+  all_infostates = [infostate for own in compiled.infostates for infostate in own]
+  infostates = [all_infostates[row] for row in rows.tolist()]
+  tree = Tree(
+    mover=walk.mover[kept],
+    first_child=first_child,
+    num_children=num_children,
+    num_cut=num_cut,
+    move=moves,
+    probability=probabilities[kept],
+    values=values[kept],
+    row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset], NONE),
+  )
+  all_entries = walk.entry[walk.mover >= 0]
+  num_histories = np.bincount(
+    np.searchsorted(starts, all_entries, side="right") - 1, minlength=len(starts)
+  )
   return Content(
     header={"cut": cut},
     names=list(names),
-    tree=Tree(
-      mover=walk.mover[kept],
-      first_child=first_child,
-      num_children=num_children,
-      num_cut=num_cut,
-      move=moves,
-      probability=probabilities[kept],
-      values=values[kept],
-      row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset], NONE),
-    ),
+    tree=tree,
     infosets=InfosetTable(
-      infostates=[infostates[row] for row in rows.tolist()],
+      infostates=infostates,
+      labels=infoset_labels(
+        tree, list(names), infostates, of_infosets["player"][rows], num_histories[rows]
+      ),
       move=np.array(infoset_moves, np.int64),
       **{name: array[rows] for name, array in of_infosets.items()},
       **{name: array[entries] for name, array in of_actions.items()},
@@ -173,7 +183,7 @@ def _moves(
   Returns:
     The numbers of the names, shape (kept,); and of the actions, by their place among those of all infosets.
   """
-  view = compiled.view
+  view, namer = compiled.view, MoveNames(compiled.game)
   number = np.full(len(walk.mover), NONE)
   number[kept] = np.arange(len(kept))
   actions = np.concatenate(compiled.actions)
@@ -190,10 +200,10 @@ def _moves(
     for place, action in enumerate(legal):
       child = int(number[first + place])
       if entry >= 0 and entry + place not in of_entry:
-        of_entry[entry + place] = number_name(names, move_name(state, action))
+        of_entry[entry + place] = number_name(names, namer.name(state, action))
       if child >= 0:
         result[child] = (
-          of_entry[entry + place] if entry >= 0 else number_name(names, move_name(state, action))
+          of_entry[entry + place] if entry >= 0 else number_name(names, namer.name(state, action))
         )
         stack.append((state.child(action), first + place))
   return result, of_entry

@@ -38,6 +38,7 @@ def render(content: Content) -> bytes:
   if content.infosets is not None:
     groups["infosets"] = _fields(content.infosets)
     texts["infostates"] = content.infosets.infostates
+    texts["labels"] = content.infosets.labels
   if content.public_states is not None:
     groups["states"] = _ranges(content.public_states)
     texts["grid"] = content.grid

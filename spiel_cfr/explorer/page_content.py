@@ -44,6 +44,7 @@ class InfosetTable:
 
   Attributes:
     infostates: information state strings.
+    labels: what they are called in lists: what tells them from the owner's others.
     player: int64 (infosets,): whose they are.
     num_actions: int64 (infosets,).
     reach: float64 (infosets,): the probability that play comes there.
@@ -58,6 +59,7 @@ class InfosetTable:
   """
 
   infostates: list[str]
+  labels: list[str]
   player: Int64s
   num_actions: Int64s
   reach: Float64s
@@ -159,11 +161,3 @@ def kept_tree(parent: Int64s, kept: Int64s) -> tuple[Int64s, Int64s, Int64s]:
 def number_name(names: dict[str, int], name: str) -> int:
   """Returns the number of a name, a new one if it is new; `Content.names` are the names in order of their numbers."""
   return names.setdefault(name, len(names))
-
-
-def move_name(state: Any, action: int) -> str:
-  """Returns what a game calls an action, or its number where it has no name for it."""
-  try:
-    return str(state.action_to_string(state.current_player(), action))
-  except Exception:  # Games written by users may have left this out, in many ways.
-    return str(action)

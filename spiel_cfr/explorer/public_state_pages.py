@@ -10,7 +10,6 @@ V is found from the ends of the game up, for all hands at once: from decisions o
 those of the opponent the sum, whose weights are in r_-i already, and from chance the sum over boards by probability.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,18 +17,17 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation import evaluate
+from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import (
   Content,
   HandRange,
   PublicState,
   Tree,
   kept_tree,
-  move_name,
   number_name,
 )
 from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, TERMINAL
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
-from spiel_cfr.poker import cards
 from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_infosets import first_deal
@@ -37,9 +35,6 @@ from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.policies import forms
-
-# OpenSpiel's universal_poker says who moves, which the page knows.
-_WHO = re.compile(r"^player=\d+ move=")
 
 
 class _PlayedBoard:
@@ -176,14 +171,14 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
   trunk.settle()
   values[0] = trunk.expected_values()
 
-  states = list(_public_states(layout))
+  namer = _Namer(game)
+  states = list(_public_states(layout, namer))
   weights = np.array([reach[number][places[node]] for number, node, _ in states])
   expected = np.array([values[number][places[node]] for number, node, _ in states])
   # Rounding must not make a state likelier than the one before it.
   for index, (_, _, parent) in enumerate(states):
     weights[index] = min(weights[index], weights[parent])
   kept = _likeliest(layout, states, weights, max_infosets)
-  namer = _Namer(game)
 
   rows: list[PublicState] = []
   row = np.full(len(kept), NONE)
@@ -215,14 +210,15 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
   )
 
 
-def _public_states(layout: Layout) -> Iterator[tuple[int, int, int]]:
+def _public_states(layout: Layout, namer: "_Namer") -> Iterator[tuple[int, int, int]]:
   """Yields board, node and the number of the parent of every public state, the children of a state together."""
   yield 0, 0, 0
   queue = [(0, 0)]
   for parent, (number, node) in enumerate(queue):
     found = layout.nodes[node]
     boards = range(1, len(layout.boards)) if found.kind is Kind.CHANCE else [number]
-    for child in found.children:
+    order = namer.order(number, node) if found.kind is Kind.DECISION else range(len(found.children))
+    for child in (found.children[place] for place in order):
       for board in boards:
         queue.append((board, child))
         yield board, child, parent
@@ -250,17 +246,18 @@ def _state(
 ) -> PublicState:
   layout, number = board.layout, board.number
   ranges = (board.hand_range(0, node), board.hand_range(1, node))
-  names = [namer.cards[card] for card in layout.boards[number].cards]
+  names = namer.board(number)
   if layout.nodes[node].kind is not Kind.DECISION:
     none = np.zeros((0, 0))
     return PublicState(names, ranges, [], none, none, none > 0)
-  sequences = layout.sequences(number, node)
+  order = namer.order(number, node)
+  sequences = layout.sequences(number, node)[order]
   return PublicState(
     board=names,
     ranges=ranges,
-    moves=namer.moves(number, node),
+    moves=[namer.moves(number, node)[place] for place in order],
     probability=behavioral[sequences],
-    action_value=board.action_values(node),
+    action_value=board.action_values(node)[order],
     is_best=responses[sequences] > 0,
   )
 
@@ -298,7 +295,7 @@ def _tree(
 
 
 class _Namer:
-  """Names cards and moves.
+  """Names boards and moves, and puts bets in order.
 
   Attributes:
     cards: names of all cards.
@@ -307,24 +304,38 @@ class _Namer:
 
   def __init__(self, game: PublicGame) -> None:
     self._game = game
+    self._moves = MoveNames(game.game)
+    self.cards = self._moves.cards
     self.names = {"": 0}
-    deal, short_name = game.layout.deal, game.game.get_type().short_name
-    # The decks of these games have no deuces.
-    ranks = "JQK" if short_name in ("kuhn_poker", "leduc_poker") else cards.RANKS[: deal.num_ranks]
-    suits = list(cards.SUITS[: deal.num_suits]) if deal.num_suits > 1 else [""]
-    self.cards = [rank + suit for rank in ranks for suit in suits]
-    self._known: dict[int, list[int]] = {}
+    self._known: dict[int, tuple[list[int], list[int]]] = {}
+    given = game.game.get_parameters().get("boardCards", "")
+    # As the user wrote them: a layout has them in the order of the deck.
+    self._board = [given[start : start + 2] for start in range(0, len(given), 2)]
+
+  def board(self, number: int) -> list[str]:
+    """Returns the names of a board's cards, those of the beginning first."""
+    return [*self._board, *(self.cards[card] for card in self._dealt(number))]
 
   def move(self, number: int, node: int, child: int) -> int:
     """Returns the name of what leads from a node to a child of it on a board."""
     layout = self._game.layout
     if layout.nodes[node].kind is Kind.CHANCE:
-      dealt = layout.boards[number].cards[len(layout.deal.board) :]
-      return number_name(self.names, " ".join(self.cards[card] for card in dealt))
+      return number_name(self.names, " ".join(self.cards[card] for card in self._dealt(number)))
     return self.moves(number, node)[layout.nodes[node].children.index(child)]
 
   def moves(self, number: int, node: int) -> list[int]:
     """Returns the names of a decision's actions, which are the same on all boards."""
+    return self._look_up(number, node)[0]
+
+  def order(self, number: int, node: int) -> list[int]:
+    """Returns a decision's actions, as places among them, by what they cost; in other games as they are."""
+    return self._look_up(number, node)[1]
+
+  def _dealt(self, number: int) -> tuple[int, ...]:
+    layout = self._game.layout
+    return layout.boards[number].cards[len(layout.deal.board) :]
+
+  def _look_up(self, number: int, node: int) -> tuple[list[int], list[int]]:
     if node not in self._known:
       layout, view = self._game.layout, self._game.view
       decision, board = layout.nodes[node], layout.boards[number]
@@ -332,10 +343,11 @@ class _Namer:
       dealt = first_deal(layout, decision.player, board, int(board.hands[decision.player][0]))
       for action in (*dealt, *layout.public_actions(number, node)):
         state.apply_action(action)
-      self._known[node] = [
-        number_name(self.names, _WHO.sub("", move_name(state, action)))
-        for action in decision.actions
+      names = [
+        number_name(self.names, self._moves.name(state, action)) for action in decision.actions
       ]
+      costs = [self._moves.cost(state, action) for action in decision.actions]
+      self._known[node] = names, sorted(range(len(costs)), key=costs.__getitem__)
     return self._known[node]
 
 

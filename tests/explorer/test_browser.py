@@ -1,5 +1,6 @@
 """Pages in a real browser: every button, the keys, a narrow window, and nothing in the console."""
 
+import contextlib
 import time
 
 import explorer_pages
@@ -7,6 +8,7 @@ import pytest
 import random_games
 
 import spiel_cfr
+from spiel_cfr.poker import ranges
 
 _HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
@@ -46,6 +48,12 @@ class Page:
     found = self.run("return document.querySelector(arguments[0])?.innerText || ''", selector)
     return " ".join(found.split())
 
+  def texts(self, selector):
+    return self.run(
+      "return Array.from(document.querySelectorAll(arguments[0]), (each) => each.innerText)",
+      selector,
+    )
+
   def count(self, selector):
     return self.run("return document.querySelectorAll(arguments[0]).length", selector)
 
@@ -71,6 +79,15 @@ class Page:
   def assert_quiet(self):
     assert self.driver.get_log("browser") == []
 
+  def assert_seen(self, selector):
+    """An element can be seen: it is in the window, and nothing lies above its middle."""
+    assert self.run(
+      "const element = document.querySelector(arguments[0]), box = element.getBoundingClientRect();"
+      "const found = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);"
+      "return element.contains(found)",
+      selector,
+    ), selector
+
   def assert_fits(self):
     """Nothing is wider than the window."""
     assert self.run("return document.documentElement.scrollWidth <= innerWidth")
@@ -95,6 +112,25 @@ def leduc(tmp_path_factory):
   return spiel_cfr.explore(solver, tmp_path_factory.mktemp("pages") / "leduc.html").path
 
 
+@pytest.fixture(scope="module")
+def river(tmp_path_factory):
+  game = ranges.endgame("22+,AJs+,KJo+", "TT+,A2s+,KQo", board="7s9h9cTc2d", pot=500, stack=4000)
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_game(game.load()))
+  solver.run(5)
+  return spiel_cfr.explore(solver, tmp_path_factory.mktemp("pages") / "river.html").path
+
+
+@contextlib.contextmanager
+def screen(window, width, height):
+  """Gives pages a screen of a size, however narrow, until the end of the block."""
+  size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+  window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+  try:
+    yield
+  finally:
+    window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_histories(window, kuhn):
   from selenium.webdriver.common.keys import Keys
 
@@ -111,6 +147,11 @@ def test_histories(window, kuhn):
   assert pre == "1"
   # Both cards that the opponent can have are as likely.
   assert page.count(".beliefs li") == 2
+  # What is said of the infoset is told from what is said of the history.
+  assert "knows: Q" in page.text(".infoset h2")
+  assert "This history: reach 16.7%" in page.text("#node")
+  assert "Infoset reach 33.3%" in page.text(".infoset")
+  assert "Infoset EV" in page.text("#node thead")
   assert page.text(".beliefs").count("50%") == 2
   page.click(".beliefs button", 1)
   assert page.text(".infoset pre") == "1"
@@ -145,8 +186,13 @@ def test_finding(window, kuhn):
   page.wait("return document.activeElement.id === 'search'")
   page.press("p", "b")
   assert "3 of 12 infosets" in page.text("#found")
+  page.press(Keys.ESCAPE)
+  page.press("/")
+  page.wait("return document.activeElement.id === 'search'")
+  page.press("q", Keys.SPACE)
+  assert set(page.texts("aside .item .words")) == {"Q · Pass", "Q · Bet", "Q · Pass · Bet"}
   page.press(Keys.ARROW_DOWN, Keys.ENTER)
-  assert page.text(".infoset pre").endswith("pb")
+  assert page.text(".infoset pre").startswith("1")
   page.press(Keys.ESCAPE)
   page.press("?")
   assert "take it back" in page.text(".keys")
@@ -155,7 +201,7 @@ def test_finding(window, kuhn):
   page.click("[data-player='1']")
   assert "6 of 12 infosets" in page.text("#found")
   page.click("aside .item", 2)
-  assert "Player 1 sees" in page.text(".infoset")
+  assert "Player 1 knows" in page.text(".infoset")
   for value in ("order", "gain", "reach"):
     page.run(
       "const list = document.querySelector('select'); list.value = arguments[0];"
@@ -201,12 +247,14 @@ def test_ranges(window, leduc):
   assert page.count(".range") == 2
   assert page.count(".range[data-player='0'] .cell") == 6
   page.click(".range[data-player='0'] .cell", 0)
-  assert "K♦" in page.text(".range[data-player='0'] .hands")
-  assert page.count(".range[data-player='0'] .hands tbody td") == 5
+  assert "K♦" in page.text(".hands")
+  assert page.count(".hands tbody td") == 6
   page.press(Keys.ARROW_RIGHT)
-  assert "Q♦" in page.text(".range[data-player='0'] .hands")
+  assert "Q♦" in page.text(".hands")
   page.press(Keys.ARROW_DOWN)
-  assert "Q♣" in page.text(".range[data-player='0'] .hands")
+  assert "Q♣" in page.text(".hands")
+  page.press(Keys.ESCAPE)
+  assert page.count(".hands") == 0
   for coloring in ("equity", "value", "strategy"):
     page.click(f"[data-coloring='{coloring}']")
     assert page.run("return document.querySelector('.cell').style.backgroundImage").startswith(
@@ -217,7 +265,7 @@ def test_ranges(window, leduc):
   assert "Player 1 to move" in page.text("#node")
   # Both ways to say what a player expects agree.
   shown = page.run(
-    "return ['#node .facts span:nth-child(3) b', '.range[data-player=\"1\"] .facts b']"
+    "return ['#node .facts span:nth-child(4) b', '.range[data-player=\"1\"] .facts b']"
     ".map((each) => document.querySelector(each).innerText)"
   )
   assert float(shown[0].replace("−", "-")) == pytest.approx(
@@ -234,10 +282,34 @@ def test_ranges(window, leduc):
   page.assert_quiet()
 
 
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["desk", "phone"])
+def test_a_chosen_hand_stays_in_view(window, river, size):
+  with screen(window, *size):
+    page = Page(window, river)
+    assert page.text("h1") == "universal_poker(…)"
+    assert "handReaches=…" in page.text("footer")
+    assert page.text(".board").startswith("Board 7♠ 9♥ 9♣ T♣ 2♦")
+    for player, cell in ((0, "12-12"), (1, "0-1")):
+      page.run("location.hash = '#0'")
+      page.click(f".range[data-player='{player}'] [data-cell='{cell}']")
+      page.click("#node tbody .move", 0)
+      page.assert_seen(".hands tbody tr")
+      page.assert_seen(f".range[data-player='{player}'] .cell.on")
+      assert page.texts(".hands h2") == [f"Player {player}\n{['22', 'AKs'][player]}"]
+    page.assert_fits()
+    # No action is cut off, in the table of all hands or in that of the chosen ones.
+    for box in (".moves", ".hands .scroll"):
+      assert page.run(
+        "const box = document.querySelector(arguments[0]); return box.scrollWidth <= box.clientWidth",
+        box,
+      )
+    page.click("#close")
+    assert page.count(".hands") == 0
+    page.assert_quiet()
+
+
 def test_narrow_window(window, kuhn, leduc):
-  try:
-    # Chromium's windows are no narrower than 500 pixels.
-    window.set_window_size(500, 800)
+  with screen(window, 390, 844):
     for path in (kuhn, leduc):
       page = Page(window, path)
       assert page.run("return getComputedStyle(document.querySelector('aside')).display") == "none"
@@ -249,8 +321,6 @@ def test_narrow_window(window, kuhn, leduc):
       assert page.node() > 0
       page.assert_fits()
       page.assert_quiet()
-  finally:
-    window.set_window_size(1280, 900)
 
 
 def test_hostile_text_does_nothing(window, tmp_path):

@@ -13,7 +13,7 @@ from spiel_cfr import policies
 from spiel_cfr.explorer import history_pages, public_state_pages
 from spiel_cfr.explorer.exploration import describe
 from spiel_cfr.games.compiled import history_walk
-from spiel_cfr.poker import cards
+from spiel_cfr.poker import cards, ranges
 from spiel_cfr.poker.deal import find_deal
 
 _ALL = {"max_infosets": 10**6, "max_histories": 10**6, "max_nodes": 10**6}
@@ -159,6 +159,8 @@ def test_tree(name):
       child = tree.first_child[node] + place
       assert tree.probability[child] == pytest.approx(chance, abs=1e-15)
       known = state.action_to_string(state.current_player(), action)
+      if name == "Kuhn, three players" and state.is_chance_node():
+        known = "JQKA"[action]
       assert found.names[tree.move[child]] == known
       count += check(state.child(action), child)
     return count
@@ -275,7 +277,8 @@ def test_public_states(name):
   scale = max(map(abs, compiled.payoff_range))
   seen = set()
   decisions = [node for node in range(len(found.tree.mover)) if found.tree.row[node] >= 0]
-  states = [entry for entry in public_state_pages._public_states(layout)]
+  namer = public_state_pages._Namer(compiled)
+  states = list(public_state_pages._public_states(layout, namer))
   assert len(states) == len(found.tree.mover)
   for node in decisions:
     number, place, _ = states[node]
@@ -293,12 +296,13 @@ def test_public_states(name):
       assert state.moves == []
       continue
     total = 0.0
+    order = namer.order(number, place)
     for lane, first in enumerate(layout.sequences(number, place)[0].tolist()):
       infostate = names[mover][first]
       chances, values = wanted[infostate]
       seen.add(infostate)
-      np.testing.assert_allclose(state.probability[:, lane], chances, atol=1e-12)
-      np.testing.assert_allclose(state.action_value[:, lane], values, atol=1e-9 * scale)
+      np.testing.assert_allclose(state.probability[:, lane], chances[order], atol=1e-12)
+      np.testing.assert_allclose(state.action_value[:, lane], values[order], atol=1e-9 * scale)
       total += reach[infostate]
     mass = (state.ranges[mover].weight * state.ranges[mover].beside).sum()
     share = mass * layout.boards[number].probability / layout.deal.total
@@ -378,3 +382,63 @@ def test_too_many_histories():
 
 def test_likeliest_keeps_the_first_of_equals():
   assert history_pages.likeliest(np.array([0.5, 0.0, 1.0, 0.5, 0.5]), 3).tolist() == [0, 2, 3]
+
+
+def _labels(game, **limits):
+  """Returns what is shown of a game's uniform policy, and labels by infostate."""
+  compiled = spiel_cfr.compile_game(game, vector_form=False)
+  table = describe(compiled, policies.uniform(compiled), **_ALL | limits).infosets
+  return table, dict(zip(table.infostates, table.labels, strict=True))
+
+
+def test_labels_are_moves_that_a_player_knows():
+  _, labels = _labels("kuhn_poker")
+  assert labels["0"] == "J"
+  assert labels["1pb"] == "Q · Pass · Bet"
+  assert labels["2p"] == "K · Pass"
+  table, labels = _labels("leduc_poker")
+  assert len(set(zip(table.player, table.labels, strict=True))) == 936
+  (public,) = (each for each in labels if "[Private: 5]" in each and "[Round2: 2 2]" in each
+               and "[Round1: 1 1]" in each and "[Public: 0]" in each)  # fmt: skip
+  assert labels[public] == "Kd · Call · Call · Jc · Raise · Raise"
+  _, labels = _labels("liars_dice(dice_sides=2)")
+  assert labels["2 1-1 1-2"] == "Roll 2 · 1-1 · 1-2"
+
+
+def test_labels_where_moves_do_not_tell_infosets_apart():
+  # Of histories that the page lacks nothing is known.
+  table, labels = _labels("leduc_poker", max_histories=500)
+  (last,) = (each for each in labels if "[Private: 5]" in each and "[Round2: 1 2 2]" in each
+             and "[Round1: 1 1]" in each and "[Public: 0]" in each)  # fmt: skip
+  assert labels[last] == (
+    "[Private: 5] [Round 2] [Pot: 14] [Money: 91 95] [Public: 0] [Round1: 1 1] [Round2: 1 2 2]"
+  )
+  assert len(set(zip(table.player, table.labels, strict=True))) == 936
+  # One learns of other moves what became of one's own.
+  table, labels = _labels("dark_hex(board_size=2)")
+  assert len(set(zip(table.player, table.labels, strict=True))) == len(labels) == 134
+
+
+def test_bets_have_sizes_and_an_order():
+  game = ranges.endgame("AA,KK", "QQ,JJ", board="7s9h9cTc2d", pot=500, stack=3000).load()
+  compiled = spiel_cfr.compile_game(game)
+  found = describe(compiled, policies.uniform(compiled), **_ALL)
+  state, tree = found.public_states[0], found.tree
+  assert state.board == ["7s", "9h", "9c", "Tc", "2d"]
+  moves = ["Check", "Bet 250 (half the pot)", "Bet 500 (the pot)", "All-in 3000"]
+  assert [found.names[move] for move in state.moves] == moves
+  children = tree.first_child[0] + np.arange(4)
+  assert [found.names[move] for move in tree.move[children]] == moves
+  after = found.public_states[tree.row[children[1]]]
+  assert [found.names[move] for move in after.moves] == [
+    "Fold",
+    "Call 250",
+    "Raise by 500 (half the pot)",
+    "Raise by 1000 (the pot)",
+    "All-in 3000",
+  ]
+  # With listed hands they have the same names, and chance deals cards.
+  listed = spiel_cfr.compile_game(game, vector_form=False)
+  names = describe(listed, policies.uniform(listed), **_ALL).names
+  assert set(moves) < set(names)
+  assert "AdAc QdQc" in names

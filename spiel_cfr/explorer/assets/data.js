@@ -98,9 +98,10 @@ class Tree {
 
 // Infosets and, end to end, their actions.
 class Infosets {
-  constructor(arrays, infostates) {
+  constructor(arrays, infostates, labels) {
     Object.assign(this, arrays);
     this.infostates = infostates;
+    this.labels = labels;
     this.size = infostates.length;
     this.start = starts(this.num_actions);
   }

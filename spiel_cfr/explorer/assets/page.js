@@ -98,7 +98,7 @@ function App({app}) {
       ${lone === NONE && html`<section class="card" id="node">
         <${Breadcrumb} app=${app} node=${node} go=${go} />
         <div class="where"><h2><${Player} mover=${mover} />${mover >= 0 ? " to move" : mover === CHANCE ? " moves" : ""}</h2>
-          <div class="facts"><span>Reach <b>${exactly(tree.reach[node])}</b></span>
+          <div class="facts"><span class="which">${infosets ? "This history:" : "This public state:"}</span><span>reach <b>${exactly(tree.reach[node])}</b></span>
           ${header.values.map((_, player) => html`<span key=${player}>EV P${player} <b>${signed(tree.value(node, player))}</b></span>`)}</div>
           <div class="buttons"><button id="back" disabled=${node === 0} onClick=${() => go(tree.parent[node])}>← Back</button><button id="home" disabled=${node === 0} onClick=${() => go(0)}>Start</button></div>
         </div>
@@ -106,7 +106,7 @@ function App({app}) {
         ${infosets && mover >= 0 && row === NONE && html`<p class="cut">This infoset was left out: too unlikely for this page.</p>`}
       </section>`}
       ${row !== NONE && html`<${InfosetCard} key=${row} app=${app} row=${row} node=${node} go=${go} />`}
-      ${app.states && html`<${PublicStateView} key=${node} app=${app} node=${node} />`}
+      ${app.states && html`<${PublicStateView} app=${app} node=${node} />`}
       ${header.traces.length > 0 && html`<${Curves} traces=${header.traces} theme=${theme} halved=${halved} />`}
       <footer class="quiet">${header.game} · made with spiel_cfr ${header.versions.spiel_cfr}</footer>
     </main>
@@ -121,10 +121,10 @@ async function start() {
     root.textContent = "This page needs a browser of 2023 or later: it unpacks its data with DecompressionStream.";
     return;
   }
-  const names = ["header", "names", "tree", "infosets", "infostates", "states", "boards", "grid"];
-  const [header, moves, arrays, table, infostates, ranges, boards, grid] = await Promise.all(names.map(section));
+  const names = ["header", "names", "tree", "infosets", "infostates", "labels", "states", "boards", "grid"];
+  const [header, moves, arrays, table, infostates, labels, ranges, boards, grid] = await Promise.all(names.map(section));
   const tree = new Tree(arrays, header.players);
-  const app = {header, names: moves, tree, infosets: table && new Infosets(table, infostates), states: null, grid};
+  const app = {header, names: moves, tree, infosets: table && new Infosets(table, infostates, labels), states: null, grid};
   if (ranges) {
     app.states = new PublicStates(ranges, boards);
     const movers = new Int8Array(app.states.size);

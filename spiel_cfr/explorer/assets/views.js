@@ -8,7 +8,7 @@ const PALETTE = [
   "#7d8797", "#6b9e2f",
 ];
 // Poker has colours of its own: blue folds, green calls, the larger the bet the redder.
-const POKER = [[/^(fold)/i, "#6b9fd8"], [/^(call|check)/i, "#5cb878"], [/^(all-?in)/i, "#c0282d"]];
+const POKER = [[/^fold/i, "#6b9fd8"], [/^(call|check)/i, "#5cb878"], [/^all-?in/i, "#c0282d"]];
 const BETS = ["#f6b26b", "#ef7d3b", "#d94f2b", "#a8326e", "#7b3fa0"];
 
 function colorsOf(moves, names) {
@@ -16,13 +16,18 @@ function colorsOf(moves, names) {
   return Array.from(moves, (move) => {
     const poker = POKER.find(([pattern]) => pattern.test(names[move]));
     if (poker) return poker[1];
-    if (/^(bet|raise|halfpot|pot)/i.test(names[move])) return BETS[Math.min(bets++, BETS.length - 1)];
+    if (/^(bet|raise)/i.test(names[move])) return BETS[Math.min(bets++, BETS.length - 1)];
     return PALETTE[move % PALETTE.length];
   });
 }
 
 function playerName(mover) {
   return mover === CHANCE ? "Chance" : mover === TERMINAL ? "The end" : `Player ${mover}`;
+}
+
+// A move, or several, without what is said in brackets of the size of a bet.
+function short(name) {
+  return name.replace(/ \([^()]*\)/g, "");
 }
 
 function Player({mover}) {
@@ -71,6 +76,11 @@ function LongList({rows, height, row, selected, label}) {
   </div>`;
 }
 
+// How high rows of lists are: labels that are long take two lines.
+function rowHeight(labels) {
+  return labels.some((label) => label.length > 34) ? 64 : 50;
+}
+
 const SORTS = {
   reach: "likeliest first",
   order: "in the game's order",
@@ -88,7 +98,9 @@ function InfosetList({app, selected, open, search}) {
     if (sort === "order") return Uint32Array.from({length: infosets.size}, (_, i) => i);
     return largestFirst(infosets.size, sort === "gain" ? (row) => infosets.gain(row) : (row) => infosets.reach[row]);
   }, [sort]);
-  const lower = useMemo(() => query && infosets.infostates.map((each) => each.toLowerCase()), [!query]);
+  const labels = useMemo(() => infosets.labels.map(short), []);
+  const height = useMemo(() => rowHeight(labels), []);
+  const lower = useMemo(() => query && labels.map((each, row) => `${each}\n${infosets.infostates[row]}`.toLowerCase()), [!query]);
   const rows = useMemo(() => {
     const wanted = query.toLowerCase();
     return order.filter((row) => (player === NONE || infosets.player[row] === player)
@@ -108,12 +120,12 @@ function InfosetList({app, selected, open, search}) {
     return html`<button class="item ${each === selected ? "on" : ""} ${query && rows[active] === each ? "active" : ""}" role="option"
         aria-selected=${each === selected} onClick=${() => open(each)} title=${infosets.infostates[each]}>
       <span class="line"><span class="dot p${infosets.player[each] % 6}"></span>
-        <code>${infosets.infostates[each].replace(/\s+/g, " ") || "(empty)"}</code><small>${percent(infosets.reach[each])}</small></span>
+        <span class="words">${labels[each] || "The beginning"}</span><small>${percent(infosets.reach[each])}</small></span>
       <${Bar} parts=${actions.map((a, i) => ({share: a.probability, color: colors[i]}))} />
     </button>`;
   };
   return html`<div class="finder">
-    <input id="search" ref=${search} type="search" placeholder="Search infostates  ( / )" value=${query} aria-label="Search infostates"
+    <input id="search" ref=${search} type="search" placeholder="Search infosets  ( / )" value=${query} aria-label="Search infosets"
       onInput=${(event) => { setQuery(event.target.value); setActive(0); }} onKeyDown=${keys} />
     <div class="filters">
       <div class="segments" role="group" aria-label="Whose infosets">
@@ -126,7 +138,7 @@ function InfosetList({app, selected, open, search}) {
       </select>
     </div>
     <p class="quiet" id="found">${count(rows.length)} of ${count(infosets.size)} infosets</p>
-    <${LongList} rows=${rows} height=${50} row=${row} selected=${selected} label="Infosets" />
+    <${LongList} rows=${rows} height=${height} row=${row} selected=${selected} label="Infosets" />
   </div>`;
 }
 
@@ -139,8 +151,9 @@ function StateList({app, selected, open, search}) {
     for (let node = 0; node < tree.size; node++) if (tree.row[node] !== NONE && tree.mover[node] >= 0) found.push(node);
     return found.sort((a, b) => tree.reach[b] - tree.reach[a] || a - b);
   }, []);
-  const label = (node) => tree.path(node).slice(1).map((each) => names[tree.move[each]]).join(" · ") || "The beginning";
+  const label = (node) => tree.path(node).slice(1).map((each) => short(names[tree.move[each]])).join(" · ") || "The beginning";
   const labels = useMemo(() => new Map(all.map((node) => [node, label(node)])), []);
+  const height = useMemo(() => rowHeight(Array.from(labels.values())), []);
   const rows = useMemo(() => all.filter((node) => labels.get(node).toLowerCase().includes(query.toLowerCase())), [query]);
   const keys = (event) => {
     if (event.key === "Enter" && rows.length) open(rows[0]);
@@ -159,7 +172,7 @@ function StateList({app, selected, open, search}) {
     <input id="search" ref=${search} type="search" placeholder="Search public states  ( / )" value=${query} aria-label="Search public states"
       onInput=${(event) => setQuery(event.target.value)} onKeyDown=${keys} />
     <p class="quiet" id="found">${count(rows.length)} of ${count(all.length)} public states with a decision</p>
-    <${LongList} rows=${rows} height=${50} row=${row} selected=${selected} label="Public states" />
+    <${LongList} rows=${rows} height=${height} row=${row} selected=${selected} label="Public states" />
   </div>`;
 }
 
@@ -168,7 +181,7 @@ function Breadcrumb({app, node, go}) {
   return html`<nav class="crumbs" aria-label="History">
     ${tree.path(node).map((each) => html`<button key=${each} data-node=${each} class=${each === node ? "on" : ""}
         aria-current=${each === node ? "step" : null} onClick=${() => go(each)}>
-      ${each === 0 ? "Start" : html`<span class="dot ${tree.mover[tree.parent[each]] < 0 ? "chance" : "p" + (tree.mover[tree.parent[each]] % 6)}"></span>${names[tree.move[each]]}`}
+      ${each === 0 ? "Start" : html`<span class="dot ${tree.mover[tree.parent[each]] < 0 ? "chance" : "p" + (tree.mover[tree.parent[each]] % 6)}"></span>${short(names[tree.move[each]])}`}
     </button>`)}
   </nav>`;
 }
@@ -193,7 +206,7 @@ function Moves({app, node, chosen, go}) {
   }
   return html`<div class="moves" ref=${list}><table>
     <thead><tr><th>${mover === CHANCE ? "Outcome" : "Action"}</th><th class="wide">Probability</th>
-      ${complete ? html`<th title="What the player expects, standing here, if it takes the action and goes on by its policy">Value</th>
+      ${complete ? html`<th title="What the player expects in this infoset, whichever of its histories this is, if it takes the action and goes on by its policy">Infoset EV</th>
         <th title="Counterfactual regret: how likely the others lead here, times value less average">Regret</th>
         <th title="What a best response to the other players does">Best</th>`
       : Array.from({length: header.players}, (_, player) => html`<th key=${player}>EV ${"P" + player}</th>`)}
@@ -225,19 +238,19 @@ function InfosetCard({app, row, node, go}) {
       .sort((a, b) => (b.share || 0) - (a.share || 0)).slice(0, 60);
   }, [row]);
   return html`<section class="card infoset">
-    <h2><${Player} mover=${player} /> sees</h2>
+    <h2><${Player} mover=${player} /> knows: ${short(infosets.labels[row]) || "nothing yet"}</h2>
     <pre>${infosets.infostates[row] || "(nothing)"}</pre>
     <div class="tiles">
-      <${Tile} label="Reach" note="how often play comes here">${exactly(infosets.reach[row])}<//>
-      <${Tile} label="Counterfactual reach" note="if the player does all to come here">${exactly(infosets.counterfactual_reach[row])}<//>
-      <${Tile} label="Value here" note="what the player expects">${signed(infosets.value[row])}<//>
+      <${Tile} label="Infoset reach" note="how often play comes to any of its histories">${exactly(infosets.reach[row])}<//>
+      <${Tile} label="Counterfactual reach" note="if the player does all to come there">${exactly(infosets.counterfactual_reach[row])}<//>
+      <${Tile} label="Infoset EV" note="what the player expects, not knowing which history it is">${signed(infosets.value[row])}<//>
       <${Tile} label="Best response" note="what it would expect at most">${signed(infosets.best_value[row])}<//>
     </div>
     <h3>Histories that look the same to the player <small>and what it must believe</small></h3>
     <ul class="beliefs">${beliefs.map((each) => html`<li key=${each.node}>
       <button data-node=${each.node} class=${each.node === node ? "on" : ""} onClick=${() => go(each.node)}>
         <span class="share"><${Bar} parts=${[{share: each.share || 0, color: "var(--accent)"}]} /><b>${percent(each.share)}</b></span>
-        <span class="words">${tree.path(each.node).slice(1).map((step) => names[tree.move[step]]).join(" · ") || "the beginning"}</span>
+        <span class="words">${tree.path(each.node).slice(1).map((step) => short(names[tree.move[step]])).join(" · ") || "the beginning"}</span>
       </button></li>`)}</ul>
     ${nodes.length > beliefs.length && html`<p class="quiet">and ${count(nodes.length - beliefs.length)} less likely ones.</p>`}
     ${nodes.length === 0 && html`<p class="cut">Its histories were left out: too unlikely for this page.</p>`}
@@ -246,21 +259,19 @@ function InfosetCard({app, row, node, go}) {
 
 const COLORINGS = {strategy: "Strategy", equity: "Equity", value: "EV"};
 
-// A player's hands at a public state, in a grid.
-function RangeCard({app, row, player, mover, coloring}) {
+// A player's hands at a public state, in a grid; `chosen` is the row and the column of the cell whose hands are shown.
+function RangeCard({app, row, player, mover, coloring, chosen, choose}) {
   const {states, grid, names} = app;
   const hands = useMemo(() => states.range(row, player, mover), [row, player]);
   const moves = player === mover ? states.moves_of(row) : [];
   const colors = colorsOf(moves, names);
-  const [chosen, choose] = useState(null);
   const body = useRef(null);
   const cells = useMemo(() => {
     const found = new Map();
     for (const hand of hands) {
       const key = grid.row[hand.hand] * 64 + grid.column[hand.hand];
-      if (!found.has(key)) found.set(key, {hands: [], weight: 0, mass: 0, value: 0, equity: 0, actions: Array(moves.length).fill(0)});
+      if (!found.has(key)) found.set(key, {weight: 0, mass: 0, value: 0, equity: 0, actions: Array(moves.length).fill(0)});
       const cell = found.get(key);
-      cell.hands.push(hand);
       if (!(hand.mass > 0)) continue;
       cell.weight += hand.weight;
       cell.mass += hand.mass;
@@ -303,6 +314,7 @@ function RangeCard({app, row, player, mover, coloring}) {
   const solid = (color) => `linear-gradient(${color}, ${color})`;
   const width = grid.labels[0].length;
   const move = (event, down, across) => {
+    if (event.key === "Escape") choose(null);
     const step = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key];
     if (!step) return;
     event.preventDefault();
@@ -310,10 +322,17 @@ function RangeCard({app, row, player, mover, coloring}) {
     const next = body.current.querySelector(`[data-cell="${down + step[0]}-${across + step[1]}"]`);
     if (next) next.focus();
   };
-  const cell = chosen && cells.get(chosen[0] * 64 + chosen[1]);
+  useEffect(() => {
+    const on = chosen && body.current.querySelector(".cell.on");
+    if (on) on.scrollIntoView({block: "nearest"});
+  }, [chosen]);
+  const summary = (cell, label) => (!cell || !(cell.weight > 0) ? label : [
+    `${label}: EV ${signed(cell.value / cell.mass)}, equity ${percent(cell.equity / cell.mass)}`,
+    ...Array.from(moves, (each, i) => `${names[each]} ${percent(cell.actions[i] / cell.mass)}`),
+  ].join("\n"));
   return html`<section class="card range" data-player=${player}>
     <h2><${Player} mover=${player} />${player === mover ? " to move" : ""}</h2>
-    <div class="facts"><span>EV <b>${signed(totals.value / totals.mass)}</b></span><span>Equity <b>${percent(totals.equity / totals.mass)}</b></span>
+    <div class="facts"><span>Range EV <b>${signed(totals.value / totals.mass)}</b></span><span>Equity <b>${percent(totals.equity / totals.mass)}</b></span>
       <span><b>${count(hands.filter((hand) => hand.mass > 0).length)}</b> hands</span></div>
     <div class="legend">${Array.from(moves, (each, i) => html`<span key=${i}><i style=${{background: colors[i]}}></i>${names[each]} <b>${percent(totals.actions[i] / totals.mass)}</b></span>`)}
       ${!moves.length && html`<span><i style=${{background: `var(--p${player})`}}></i>hands by how often the player is here with them</span>`}</div>
@@ -323,17 +342,35 @@ function RangeCard({app, row, player, mover, coloring}) {
         return html`<button key=${down + "-" + across} data-cell=${down + "-" + across} role="gridcell" aria-label=${label}
           class="cell ${found && found.weight > 0 ? "" : "empty"} ${chosen && chosen[0] === down && chosen[1] === across ? "on" : ""}"
           style=${{backgroundImage: paint(found), backgroundSize: `100% ${found ? 100 * found.height : 0}%`}}
-          onMouseEnter=${() => choose([down, across])} onFocus=${() => choose([down, across])} onClick=${() => choose([down, across])}
+          title=${summary(found, label)} onFocus=${() => choose([down, across])} onClick=${() => choose([down, across])}
           onKeyDown=${(event) => move(event, down, across)}>${label}</button>`;
       }))}
     </div>
-    <div class="hands">${!cell ? html`<p class="quiet">Point at a cell to see its hands.</p>` : html`
-      <table><thead><tr><th>${grid.labels[chosen[0]][chosen[1]]}</th><th>Weight</th><th>EV, equity</th>
-        ${Array.from(moves, (each, i) => html`<th key=${i}><i style=${{background: colors[i]}}></i>${names[each]}</th>`)}</tr></thead>
-      <tbody>${cell.hands.map((hand) => html`<tr key=${hand.hand} class=${hand.mass > 0 ? "" : "never"}>
-        <td class="hand">${cardsOf(grid.names[hand.hand])}</td><td class="num">${percent(hand.weight)}</td>
-        <td class="num">${signed(hand.value)}<small>${Number.isFinite(hand.value) ? percent(hand.equity) : "–"}</small></td>
-        ${hand.actions.map((action, i) => html`<td key=${i} class="num" title=${"EV " + signed(action.value)}>${percent(action.probability)}<small>${signed(action.value)}${action.best ? " ★" : ""}</small></td>`)}
+  </section>`;
+}
+
+// The hands of a cell, in view below the ranges until they are closed.
+function Hands({app, row, player, mover, cell: [down, across], close}) {
+  const {states, grid, names} = app;
+  const hands = useMemo(
+    () => states.range(row, player, mover).filter(({hand}) => grid.row[hand] === down && grid.column[hand] === across),
+    [row, player, mover, down, across],
+  );
+  const moves = player === mover ? states.moves_of(row) : [];
+  const colors = colorsOf(moves, names);
+  const swatch = (i) => html`<i style=${{background: colors[i]}}></i>`;
+  return html`<section class="card hands">
+    <div class="where"><h2><${Player} mover=${player} /> ${grid.labels[down][across]}</h2>
+      <div class="buttons"><button id="close" title="Esc" onClick=${close}>Close</button></div></div>
+    <div class="scroll">${!hands.length ? html`<p class="quiet">The player can't have these hands here.</p>` : html`
+      <table><thead><tr><th>Hand</th><th>Weight</th><th>EV</th><th>Equity</th>
+        ${Array.from(moves, (each, i) => html`<th key=${i}>${swatch(i)}${short(names[each])}</th>`)}</tr></thead>
+      <tbody>${hands.map((hand) => html`<tr key=${hand.hand} class=${hand.mass > 0 ? "" : "never"}>
+        <td class="hand">${cardsOf(grid.names[hand.hand])}</td>
+        <td class="num"><small>Weight</small>${percent(hand.weight)}</td><td class="num"><small>EV</small>${signed(hand.value)}</td>
+        <td class="num"><small>Equity</small>${Number.isFinite(hand.value) ? percent(hand.equity) : "–"}</td>
+        ${hand.actions.map((action, i) => html`<td key=${i} class="num" title=${`${names[moves[i]]}: EV ${signed(action.value)}`}>
+          <small>${swatch(i)}${short(names[moves[i]])}</small>${percent(action.probability)}<em>${signed(action.value)}${action.best ? " ★" : ""}</em></td>`)}
       </tr>`)}</tbody></table>`}</div>
   </section>`;
 }
@@ -349,14 +386,18 @@ function PublicStateView({app, node}) {
   const {tree, states} = app;
   const row = tree.row[node];
   const [coloring, setColoring] = useState("strategy");
+  // The player and the cell whose hands are shown; they stay from one public state to the next.
+  const [chosen, setChosen] = useState(null);
   if (row === NONE) return null;
   return html`<div>
     <div class="board">${states.boards[row] ? html`<span class="quiet">Board</span> ${cardsOf(states.boards[row])}` : html`<span class="quiet">No public cards</span>`}
       <div class="segments" role="group" aria-label="Colour by">${Object.entries(COLORINGS).map(([key, label]) => html`
         <button key=${key} data-coloring=${key} class=${key === coloring ? "on" : ""} aria-pressed=${key === coloring} onClick=${() => setColoring(key)}>${label}</button>`)}</div>
     </div>
-    <div class="ranges">${[0, 1].map((player) => html`<${RangeCard} key=${row + "-" + player} app=${app} row=${row} player=${player} mover=${tree.mover[node]} coloring=${coloring} />`)}</div>
-  </div>`;
+    <div class="ranges">${[0, 1].map((player) => html`<${RangeCard} key=${row + "-" + player} app=${app} row=${row} player=${player} mover=${tree.mover[node]} coloring=${coloring}
+      chosen=${chosen && chosen.player === player ? chosen.cell : null} choose=${(cell) => setChosen(cell && {player, cell})} />`)}</div>
+  </div>
+  ${chosen && html`<${Hands} app=${app} row=${row} player=${chosen.player} mover=${tree.mover[node]} cell=${chosen.cell} close=${() => setChosen(null)} />`}`;
 }
 
 // Convergence curves on logarithmic axes.

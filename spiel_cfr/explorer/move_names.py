@@ -1,0 +1,88 @@
+"""What moves are called on a page: cards by rank and suit, bets by their size, all else as its game calls it."""
+
+import re
+from typing import Any
+
+import pyspiel
+
+from spiel_cfr.poker import cards
+from spiel_cfr.poker.deal import NUM_CARDS
+
+# What a state of universal_poker prints of the chips that each player has put into the pot.
+_SPENT = re.compile(r"\bP\d+: (\d+)")
+_FOLD = 0
+# Decks of three or four ranks, those of Kuhn and Leduc poker, are called after pictures.
+_PICTURES = "JQKA"
+
+
+def card_names(game: pyspiel.Game) -> list[str]:
+  """Returns the names of a poker game's cards; none of other games."""
+  name, parameters = game.get_type().short_name, game.get_parameters()
+  if name == "universal_poker":
+    ranks, num_suits = cards.RANKS[: parameters["numRanks"]], parameters["numSuits"]
+  elif name in ("kuhn_poker", "leduc_poker"):
+    count = game.num_players() + 1
+    ranks = _PICTURES[:count] if count <= len(_PICTURES) else cards.RANKS[-count:]
+    num_suits = 2 if name == "leduc_poker" and not parameters["suit_isomorphism"] else 1
+  else:
+    return []
+  suits = cards.SUITS[:num_suits] if num_suits > 1 else [""]
+  return [rank + suit for rank in ranks for suit in suits]
+
+
+class MoveNames:
+  """Names the moves of a game.
+
+  Attributes:
+    cards: see `card_names`.
+  """
+
+  def __init__(self, game: pyspiel.Game) -> None:
+    self.cards = card_names(game)
+    self._stacks: list[int] | None = None
+    if game.get_type().short_name == "universal_poker":
+      self._stacks = [int(stack) for stack in game.get_parameters()["stack"].split()]
+
+  def name(self, state: Any, action: int) -> str:
+    """Returns what a move is called, its number where the game has no name for it."""
+    if self.cards and state.is_chance_node():
+      return self._dealt(action)
+    try:
+      word = str(state.action_to_string(state.current_player(), action))
+    except Exception:  # Games written by users may have left this out, in many ways.
+      return str(action)
+    return word if self._stacks is None else self._bet(state, action, word.rpartition("move=")[2])
+
+  def cost(self, state: Any, action: int) -> int:
+    """Returns how many chips a player's move puts into the pot, -1 to fold; in other games than universal_poker 0."""
+    if self._stacks is None:
+      return 0
+    player = state.current_player()
+    return -1 if action == _FOLD else _spent(state.child(action))[player] - _spent(state)[player]
+
+  def _bet(self, state: Any, action: int, word: str) -> str:
+    """Returns what a move of universal_poker is called, with its size in chips."""
+    cost = self.cost(state, action)
+    if cost < 0:
+      return word
+    player, spent = state.current_player(), _spent(state)
+    to_call = max(spent) - spent[player]
+    if cost <= to_call:
+      return f"Call {cost}" if cost else "Check"
+    if self._stacks and spent[player] + cost >= self._stacks[player]:
+      return f"All-in {cost}"
+    size, pot = cost - to_call, sum(spent) + to_call
+    share = " (the pot)" if size == pot else " (half the pot)" if abs(2 * size - pot) <= 1 else ""
+    return f"{'Raise by' if to_call else 'Bet'} {size}{share}"
+
+  def _dealt(self, action: int) -> str:
+    """Returns the card, or both hands where chance deals them at once, as in endgames."""
+    if action < len(self.cards):
+      return self.cards[action]
+    dealt = [self.cards[action // NUM_CARDS**place % NUM_CARDS] for place in (3, 2, 1, 0)]
+    return f"{''.join(dealt[1::-1])} {''.join(dealt[:1:-1])}"
+
+
+def _spent(state: Any) -> list[int]:
+  """Returns the chips that each player of universal_poker has put into the pot."""
+  return [int(chips) for chips in _SPENT.findall(str(state).partition("Spent:")[2])]
