@@ -15,6 +15,7 @@ or less gets step_j = kappa_j / (3 D_j), and then moves by kappa_j or less.
 """
 
 import dataclasses
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import COUNT, DEPTH, Treeplex
 from spiel_cfr.regret_minimizers.oftrl import OFTRL, Prediction
 from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
+
+# Where D comes from: what the utilities of each infoset can be at most, or the largest payoff.
+LossBounds: TypeAlias = Literal["infosets", "payoffs"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,6 +91,7 @@ def paper_steps(
   *,
   horizon: int | None = None,
   kappa_root: float | None = None,
+  loss_bounds: LossBounds = "infosets",
 ) -> PaperSteps:
   """Computes the constants of a game.
 
@@ -114,7 +119,10 @@ def paper_steps(
     gamma[own] = _gammas(tree)
     relative_kappa[own] = gamma[own] / (2 * np.sqrt(actions) * strategy_norm[own])
     ranges[own] = regularizer_range(regularizer, actions)
-    loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
+    if loss_bounds == "infosets":
+      loss_norm[own] = np.sqrt(actions) * game.loss_bounds[own]
+    else:
+      loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
   losses = loss_norm > 0
   divisor = np.where(losses, 3 * loss_norm, 1.0)
   # Where there is nothing to lose, standing still has no regret.
