@@ -90,7 +90,7 @@ def steps_of_the_figures(
 
 def makers() -> dict[str, Callable[..., spiel_cfr.Solver]]:
   """Returns how to make each method that is asked for, given a game and `alternating_updates`."""
-  ours = {"adaptive": {}, "uniform": {"averaging": "uniform"}}
+  ours = {"adaptive": {}, "uniform": {"gamma": 0}}
   ours["bounded"] = {"steps": "paper", "horizon": _HORIZON}
   found: dict[str, Callable[..., spiel_cfr.Solver]] = {}
   for name in _METHODS.value:

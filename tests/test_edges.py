@@ -132,7 +132,7 @@ class Weights(Schedule):
 def test_weights_that_are_none(numbers: Any, make: Any, kuhn: Any) -> None:
   weights = Weights(numbers)
   solver: Any = (
-    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), average_weights=weights)
+    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), averaging=spiel_cfr.Averaging(weights))
     if make
     else spiel_cfr.ExternalSamplingSolver(kuhn, average_weights=weights)
   )
@@ -207,7 +207,7 @@ def _sampling(game: Any, weights: Any) -> Any:
 
 
 def _full_width(game: Any, weights: Any) -> Any:
-  return spiel_cfr.FullWidthSolver(game, RegretMatching(), average_weights=weights)
+  return spiel_cfr.FullWidthSolver(game, RegretMatching(), averaging=spiel_cfr.Averaging(weights))
 
 
 def _restarted(game: Any, weights: Any) -> Any:
@@ -245,7 +245,9 @@ def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
   def fail(iterations: Any) -> Any:
     raise KeyboardInterrupt
 
-  solver = spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), average_weights=Weights(fail))
+  solver = spiel_cfr.FullWidthSolver(
+    kuhn, RegretMatching(), averaging=spiel_cfr.Averaging(Weights(fail))
+  )
   for _ in range(2):
     with pytest.raises(KeyboardInterrupt):
       solver.run(1)
@@ -259,12 +261,16 @@ def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
 # Out of bounds.
 
 
-@pytest.mark.parametrize(
-  "averaged", [("before",), ("before",) * 3, "befor", ("before", "befor"), (), 1, None, {"before"}]
-)
-def test_averages_are_named_for_each_player(averaged: Any, kuhn: Any) -> None:
-  with pytest.raises(errors.ArgumentError, match="averaged"):
-    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), averaged=averaged)
+@pytest.mark.parametrize("counted", ["befor", ("before", "after"), 1, None, {"before"}])
+def test_which_strategies_count_has_a_name(counted: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match="counted"):
+    spiel_cfr.Averaging(counted=counted)
+
+
+@pytest.mark.parametrize("averaging", [1.0, "linear", None, spiel_cfr.Averaging])
+def test_averaging_is_an_averaging(averaging: Any, kuhn: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match="averaging must be of type Averaging"):
+    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), averaging=averaging)
 
 
 @pytest.mark.parametrize(
