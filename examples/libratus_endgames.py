@@ -28,6 +28,8 @@ from absl import app, flags
 import spiel_cfr
 from spiel_cfr import catalogue
 from spiel_cfr.poker import bet_filters
+from spiel_cfr.regret_minimizers.oftrl import OFTRL
+from spiel_cfr.stable_predictive.paper_steps import paper_steps
 
 _SUBGAME_FILE = flags.DEFINE_multi_string(
   "subgame_file", [], "a file in the LibratusEndgames format, repeat for several"
@@ -61,8 +63,17 @@ _TURN = 3
 _HORIZON = 1000
 _SHOWN = (10, 100, 300, 1000)
 _FIGURES = {"simultaneous": "Figures 2 and 3", "alternating": "Figures 4 and 5"}
-_COLORS = {"cfr": "tab:blue", "cfr+": "tab:green", "dcfr": "tab:red", "oftrl": "tab:purple"}
-_TUNED = "oftrl tuned"
+# The paper's methods.
+_COLORS = {"cfr": "tab:blue", "dcfr": "tab:red", "oftrl": "tab:purple", "oftrl tuned": "black"}
+# In the catalogue; all of them take either order of updates.
+_ENTRIES = {
+  "cfr": "cfr_simultaneous",
+  "cfr+": "cfr+_simultaneous",
+  "dcfr": "dcfr_simultaneous",
+  "adaptive": "stable_predictive",
+  "uniform": "stable_predictive_uniform",
+  "bounded": "stable_predictive_paper",
+}
 
 # Gaps by iteration, of (endgame, order of updates, method).
 Gaps = dict[tuple[str, str, str], dict[int, float]]
@@ -75,36 +86,25 @@ def steps_of_the_figures(
 
   That steps are kappa_j, and kappa in proportion to T^(-1/4), is what the paper says; the unit of payoffs is a guess.
   """
-  largest_norm = (
-    max(game.payoff_range) * max(t.infoset_actions.max() for t in game.treeplexes) ** 0.5
-  )
-  return spiel_cfr.StablePredictiveCFRSolver(
-    game,
-    kappa=_HORIZON**-0.25,
-    # The theory's steps are kappa_j / (3 D).
-    steps=factor * 3 * float(largest_norm) * game.layout.deal.total,
-    loss_bounds="payoffs",
-    alternating_updates=alternating_updates,
-  )
+  kappa = paper_steps(game, "entropy", kappa_root=_HORIZON**-0.25).kappa
+  minimizer = OFTRL(factor * game.layout.deal.total * kappa)
+  return spiel_cfr.FullWidthSolver(game, minimizer, alternating_updates=alternating_updates)
 
 
 def makers() -> dict[str, Callable[..., spiel_cfr.Solver]]:
   """Returns how to make each method that is asked for, given a game and `alternating_updates`."""
-  ours = {"adaptive": {}, "uniform": {"gamma": 0}}
-  ours["bounded"] = {"steps": "paper", "horizon": _HORIZON}
   found: dict[str, Callable[..., spiel_cfr.Solver]] = {}
   for name in _METHODS.value:
-    if name in ("cfr", "cfr+", "dcfr"):
-      entry = catalogue.SOLVERS[f"{name}_simultaneous"]
-      found[name] = functools.partial(entry, iterations=_ITERATIONS.value)
-    elif name == "oftrl":
+    if name == "oftrl":
       for factor in _FACTORS.value:
         label = "oftrl" if float(factor) == 1 else f"oftrl x{factor}"
         found[label] = functools.partial(steps_of_the_figures, factor=float(factor))
-    elif name in ours:
-      found[f"oftrl {name}"] = functools.partial(spiel_cfr.StablePredictiveCFRSolver, **ours[name])
+    elif name in _ENTRIES:
+      entry = catalogue.SOLVERS[_ENTRIES[name]]
+      label = name if "cfr" in name else f"oftrl {name}"
+      found[label] = functools.partial(entry, iterations=_HORIZON)
     else:
-      raise app.UsageError(f"unknown method {name!r}; see --help")
+      raise app.UsageError(f"unknown method {name!r}; there are oftrl, {', '.join(_ENTRIES)}")
   return found
 
 
@@ -249,7 +249,7 @@ def with_tuned(gaps: Gaps, name: str, updates: str) -> dict[str, dict[int, float
     # Not all may have gone as far.
     last = min(max(column) for column in tuned.values())
     best = min(tuned, key=lambda method: tuned[method].get(last, float("inf")))
-    found[f"{_TUNED} ({best.removeprefix('oftrl ')})"] = found[best]
+    found[f"oftrl tuned ({best.removeprefix('oftrl ')})"] = found[best]
   return found
 
 
@@ -289,16 +289,15 @@ def draw(gaps: Gaps, updates: str, path: pathlib.Path) -> None:
   for axes, name in zip(grid.flat, names, strict=False):
     for method, column in with_tuned(gaps, name, updates).items():
       base = method.partition(" (")[0]
-      if base == _TUNED or base in _COLORS:
-        color = _COLORS.get(base, "black")
-        axes.plot(list(column), list(column.values()), label=method, color=color)
+      if base in _COLORS:
+        axes.plot(list(column), list(column.values()), label=method, color=_COLORS[base])
     axes.set(xscale="log", yscale="log", title=name, xlabel="iterations")
     axes.set_ylabel("saddle-point gap (NashConv), mbb/g")
     axes.grid(which="major", color="0.9")
     axes.legend()
   for axes in list(grid.flat)[len(names) :]:
     axes.axis("off")
-  figure.suptitle(f"{_FIGURES[updates]} of Farina et al. (2019): {updates} updates")
+  figure.suptitle(f"{updates} updates, as in {_FIGURES[updates]} of Farina et al. (2019)")
   figure.savefig(path, dpi=90)
   plt.close(figure)
   print(f"wrote {path}")

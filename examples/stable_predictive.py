@@ -151,7 +151,9 @@ def curve(solver: spiel_cfr.Solver) -> dict[int, float]:
   """Runs a solver; exploitability at powers of 10^(1/8) and at the iterations of the table."""
   theirs = isinstance(solver, OpenSpielSolver)
   end = min(_ITERATIONS.value, _OPEN_SPIEL_ITERATIONS.value) if theirs else _ITERATIONS.value
-  due = {round(10 ** (k / 8)) for k in range(8 * 9)} | {end}
+  # To read a policy of OpenSpiel's takes longer than an iteration.
+  steps = 1 if theirs else 8
+  due = {round(10 ** (k / steps)) for k in range(steps * 9)} | {end}
   result = {}
   for iteration in sorted(number for number in due if number <= end):
     solver.run(iteration - solver.iteration)
