@@ -418,8 +418,9 @@ def test_what_shards_cost():
 
 
 @pytest.mark.slow
-def test_libratus_endgames(tmp_path):
+def test_libratus_endgames(tmp_path, monkeypatch):
   """Runs all files of a folder, leaves out what is known, and goes on where it was killed."""
+  monkeypatch.syspath_prepend(str(ROOT / "examples"))
   files, out = tmp_path / "endgames", tmp_path / "results"
   files.mkdir()
   for seed in range(2):
