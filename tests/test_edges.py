@@ -11,11 +11,11 @@ import numpy as np
 import pyspiel
 import pytest
 from python_games import game_type
+from spiel_cfr.cfr.exclusive import exclusive
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import full, load, store
-from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.sequence_form.blocks import expected_value, lanes, sequence
 from spiel_cfr.regret_minimizers import block_kernel

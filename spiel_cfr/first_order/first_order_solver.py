@@ -11,9 +11,7 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
@@ -149,21 +147,11 @@ class FirstOrderSolver(Solver, Generic[S]):
     for treeplex in self.compiled_game.treeplexes:
       require(state["point"][treeplex.root] == 1.0, "a strategy begins with 1")
 
-  @exclusive
   def prepare(self) -> None:
     """Compiles kernels or takes them from disk: a copy does an iteration."""
     other = copy.copy(self)
     other._iterate(other.state)
     self.nash_conv()
-
-  @exclusive
-  def evaluate_and_update_policy(self) -> None:
-    """Does one iteration."""
-    self._advance(1)
-
-  @exclusive
-  def run(self, iterations: int) -> None:
-    self._advance(arguments.positive_integer(iterations, "iterations"))
 
   def _advance(self, count: int) -> None:
     state = self.state
