@@ -49,12 +49,11 @@ def main(arguments: list[str]) -> None:
   for axes, name in zip(grid[0], names, strict=True):
     game = spiel_cfr.compile_game(_NAMED_GAMES[name])
     for label, (plus, color) in _SOLVERS.items():
-      solver = spiel_cfr.TabularCFRSolver(
+      solver = spiel_cfr.FullWidthSolver(
         game,
+        spiel_cfr.RegretMatching.plus() if plus else spiel_cfr.RegretMatching(),
         alternating_updates=False,
-        linear_averaging=plus,
-        regret_matching_plus=plus,
-        correlated=True,
+        averaging=spiel_cfr.Averaging(float(plus), correlated=True),
       )
       points = []
       for iteration in due():

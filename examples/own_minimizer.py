@@ -34,7 +34,7 @@ _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many", lower_bound=1
 
 @block_kernel
 def match(block: Block) -> None:
-  regret, zero, share = block.state[0], full(0.0), full(block.parameters[1])
+  regret, zero, share = block.action_state[0], full(0.0), full(block.parameters[1])
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):

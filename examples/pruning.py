@@ -83,9 +83,7 @@ def count_visits(game: spiel_cfr.CompiledGame) -> None:
 def compare(game: spiel_cfr.CompiledGame) -> None:
   """Runs CFR+ without and with pruning, each some iterations in turn, with averages of the same strategies."""
   pruned = Pruned(CFRPlusSolver(game))
-  plain = FullWidthSolver(
-    game, RegretMatching.plus(), average_weights=1.0, averaged=("after", "before")
-  )
+  plain = FullWidthSolver(game, RegretMatching.plus(), averaging=spiel_cfr.Averaging(1.0, "faced"))
   solvers: tuple[Solver, ...] = plain, pruned
   seconds = [0.0, 0.0]
   for solver in solvers:

@@ -101,7 +101,6 @@ def solve() -> None:
       print(f"goes on from iteration {solver.iteration:,}", flush=True)
   elif _RESUME.value:
     raise app.UsageError("--resume needs --checkpoint_dir")
-  every = {"evaluate_at": spiel_cfr.runs.Every(_EVAL_EVERY.value)} if _EVAL_EVERY.value else {}
   solution = spiel_cfr.solve(
     game,
     exploitability=(target or 0.0) / 2,
@@ -109,10 +108,9 @@ def solve() -> None:
     seconds=math.inf if seconds is None else max(seconds - compiling, 1e-3),
     iterations=iterations,
     solver=solver,
-    progress=True,
     traces=[spiel_cfr.runs.TraceFile(path) for path in _TRACE.value],
     checkpoints=checkpoints,
-    **every,
+    evaluate_at=spiel_cfr.runs.Every(_EVAL_EVERY.value) if _EVAL_EVERY.value else None,
   )
   print(f"\n{'iteration':>12}{'seconds':>12}{'NashConv':>14}")
   for row in solution.rows:

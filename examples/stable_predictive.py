@@ -101,7 +101,7 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
   }
   settings: dict[str, list[dict[str, Any]]] = {
     "OFTRL, linear": [{}],
-    "OFTRL, uniform": [{"averaging": "uniform"}],
+    "OFTRL, uniform": [{"gamma": 0}],
     "OFTRL, linear, euclidean": [{"regularizer": "euclidean"}],
     "OFTRL, paper": [{"steps": "paper", "horizon": _ITERATIONS.value}],
     "OFTRL, paper times the best": [
@@ -116,10 +116,8 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
     best = min(range(len(choices)), key=lambda k: candidates[k][_ITERATIONS.value])
     factor = f" 10^{best + 1}" if len(choices) > 1 else ""
     curves[f"{label}{factor}"] = candidates[best]
-  for averaging in ("linear", "uniform"):
-    solver = spiel_cfr.StablePredictiveCFRSolver(
-      game, alternating_updates=alternating, averaging=averaging
-    )
+  for gamma, averaging in ((1, "linear"), (0, "uniform")):
+    solver = spiel_cfr.StablePredictiveCFRSolver(game, alternating_updates=alternating, gamma=gamma)
     curves[f"OFTRL, {averaging}, restarted"] = curve(spiel_cfr.Restarted(solver))
   return curves
 

@@ -28,7 +28,7 @@ from spiel_cfr import (  # noqa: F401
 from spiel_cfr.bots import PolicyBot
 from spiel_cfr.cfr import (
   AdaptiveOptimisticCFRSolver,
-  CFRBRSolver,
+  Averaging,
   CFRPlusSolver,
   CFRSolver,
   DCFRSolver,
@@ -58,7 +58,7 @@ __version__ = importlib.metadata.version("spiel_cfr")
 
 __all__ = [
   "AdaptiveOptimisticCFRSolver",
-  "CFRBRSolver",
+  "Averaging",
   "CFRPlusSolver",
   "CFRSolver",
   "Checkpoints",

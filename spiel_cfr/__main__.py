@@ -1,11 +1,15 @@
-"""The main jobs from the command line: `python -m spiel_cfr --help`."""
+"""The main jobs from the command line: `python -m spiel_cfr --help`.
+
+Each job has arguments of its own, which absl's flags, one list for a whole program, can't have; the programs in
+examples/ take absl's flags, as OpenSpiel's do.
+"""
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import sys
-import time
 from collections.abc import Callable, Sequence
 
 import pyspiel
@@ -13,8 +17,10 @@ import pyspiel
 import spiel_cfr
 from spiel_cfr import catalogue, errors
 
-# Where nothing says when to stop; and the horizon of solvers that want to know theirs.
+# Of `compare`, where nothing says when to stop; and the horizon of solvers that want to know theirs.
 _ITERATIONS = 1000
+# Of `solve`, as in `spiel_cfr.solve`.
+_EXPLOITABILITY, _SECONDS = 1e-6, 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,15 +37,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
   job = _add(jobs, "solve", _solve, "solve a game, and write the policy on request")
   job.add_argument("game", help='OpenSpiel\'s string of a game, such as "leduc_poker(players=3)"')
-  job.add_argument("--solver", default="dcfr", choices=catalogue.SOLVERS, metavar="NAME")
-  _add_limits(job, "stop after so many seconds, compiling included")
-  job.add_argument("--target", type=float, metavar="NASHCONV", help="stop at this NashConv")
+  job.add_argument(
+    "--exploitability",
+    type=float,
+    metavar="TARGET",
+    help=f"stop at this exploitability, by default {_EXPLOITABILITY:g}, in the game's units; where it is not defined, "
+    "at twice this NashConv. The exit status is 1 if it is missed, unless a limit is given and no target",
+  )
+  job.add_argument("--iterations", type=int, help="stop after so many")
+  job.add_argument(
+    "--seconds", type=float, help=f"stop after so many, compiling included, by default {_SECONDS:g}"
+  )
+  job.add_argument(
+    "--solver", metavar="NAME", help="one of those that `solvers` lists, by default the best"
+  )
   job.add_argument("--policy", type=pathlib.Path, metavar="FILE", help="write the policy, as JSON")
 
   job = _add(jobs, "compare", _compare, "run several solvers on a game")
   job.add_argument("game", help="OpenSpiel's string of a game")
   job.add_argument("--solvers", default="cfr,cfr+,dcfr,pcfr+,adaptive", metavar="NAME,NAME")
-  _add_limits(job, "stop each solver after so many seconds")
+  job.add_argument(
+    "--iterations",
+    type=int,
+    help=f"how many at most: by default {_ITERATIONS}, or with --seconds as many as there is time for",
+  )
+  job.add_argument("--seconds", type=float, help="stop each solver after so many seconds")
 
   job = _add(
     jobs, "explore", _explore, "solve a game, and write a page on which one clicks through it"
@@ -58,17 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
   chosen = parser.parse_args(arguments)
   try:
-    chosen.run(chosen)
+    return chosen.run(chosen) or 0
   except (errors.SpielCFRError, OSError) as error:
     print(f"error: {error}", file=sys.stderr)
     return 1
-  return 0
 
 
 def _add(
   jobs: "argparse._SubParsersAction[argparse.ArgumentParser]",
   name: str,
-  run: Callable[[argparse.Namespace], None],
+  run: Callable[[argparse.Namespace], int | None],
   summary: str,
 ) -> argparse.ArgumentParser:
   job = jobs.add_parser(name, help=summary, description=summary)
@@ -76,38 +97,23 @@ def _add(
   return job
 
 
-def _add_limits(job: argparse.ArgumentParser, seconds: str) -> None:
-  job.add_argument(
-    "--iterations",
-    type=int,
-    help=f"how many at most: by default {_ITERATIONS}, or with --seconds as many as there is time for",
-  )
-  job.add_argument("--seconds", type=float, help=seconds)
-
-
-def _iterations(chosen: argparse.Namespace) -> int | None:
-  """Returns how many iterations there are at most, None if time is the only limit."""
-  given: int | None = chosen.iterations
-  return _ITERATIONS if given is None and chosen.seconds is None else given
-
-
-def _solve(chosen: argparse.Namespace) -> None:
+def _solve(chosen: argparse.Namespace) -> int:
   if chosen.policy is not None:
     check_writable(chosen.policy)
-  start = time.perf_counter()
-  game = spiel_cfr.compile_game(chosen.game)
-  print(game, flush=True)
-  iterations = _iterations(chosen)
-  solver = catalogue.make(chosen.solver, game, iterations or _ITERATIONS)
-  seconds = chosen.seconds
-  if seconds is not None:
-    # Compiling counts.
-    seconds = max(seconds - (time.perf_counter() - start), min(seconds, 1e-3))
-  result = spiel_cfr.run(solver, iterations, seconds=seconds, target_nash_conv=chosen.target)
-  print(f"{solver}: NashConv {result.last.nash_conv:.6g}")
+  target, seconds, iterations = chosen.exploitability, chosen.seconds, chosen.iterations
+  has_limit = seconds is not None or iterations is not None
+  solution = spiel_cfr.solve(
+    chosen.game,
+    exploitability=_EXPLOITABILITY if target is None else target,
+    seconds=(math.inf if has_limit else _SECONDS) if seconds is None else seconds,
+    iterations=iterations,
+    solver=chosen.solver,
+  )
+  print(solution)
   if chosen.policy is not None:
-    chosen.policy.write_text(json.dumps(solver.average_policy_dict(), indent=1))
+    chosen.policy.write_text(json.dumps(solution.policy_dict(), indent=1))
     print(f"Wrote {chosen.policy}")
+  return int(solution.reason != "target" and (target is not None or not has_limit))
 
 
 def _compare(chosen: argparse.Namespace) -> None:
@@ -120,7 +126,9 @@ def _compare(chosen: argparse.Namespace) -> None:
     )
   game = spiel_cfr.compile_game(chosen.game)
   print(game, flush=True)
-  iterations = _iterations(chosen)
+  iterations = chosen.iterations
+  if iterations is None and chosen.seconds is None:
+    iterations = _ITERATIONS
   print(f"{'solver':>30}{'iterations':>12}{'NashConv':>14}{'seconds':>10}")
   for name in names:
     solver = catalogue.make(name, game, iterations or _ITERATIONS)

@@ -11,6 +11,7 @@ solver is going to run, it makes the solver; only solvers with a horizon look at
 """
 
 import dataclasses
+import difflib
 import inspect
 import types
 from collections.abc import Callable, Mapping
@@ -76,12 +77,20 @@ def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
     GameError: see there.
   """
   if name not in SOLVERS:
-    raise errors.ArgumentError(f"There is no solver {name!r}; there are: {', '.join(SOLVERS)}.")
+    meant = difflib.get_close_matches(str(name), SOLVERS, 1)
+    question = f" Did you mean {meant[0]!r}?" if meant else ""
+    raise errors.ArgumentError(
+      f"There is no solver {name!r}.{question} There are: {', '.join(SOLVERS)}."
+    )
   return SOLVERS[name](game, iterations, **arguments)
 
 
 def _simultaneous(what: str, minimizer: RegretMinimizer) -> Entry:
-  arguments = {"minimizer": minimizer, "alternating_updates": False, "average_weights": 2.0}
+  arguments = {
+    "minimizer": minimizer,
+    "alternating_updates": False,
+    "averaging": cfr.Averaging(2.0),
+  }
   return Entry(cfr.FullWidthSolver, f"{what}, all players update at once", arguments)
 
 
@@ -150,9 +159,7 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "restarted_stable_predictive": dataclasses.replace(
       _stable_predictive("adaptive steps, tentative restarts"), wrapper=Restarted
     ),
-    "stable_predictive_uniform": _stable_predictive(
-      "adaptive steps, a uniform average", averaging="uniform"
-    ),
+    "stable_predictive_uniform": _stable_predictive("adaptive steps, a uniform average", gamma=0),
     "stable_predictive_euclidean": _stable_predictive(
       "adaptive steps, Euclidean regularizer", regularizer="euclidean"
     ),

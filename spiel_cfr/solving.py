@@ -12,7 +12,7 @@ from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.compiling import DEFAULT_MAX_NODES, AnyGame, compile_game
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.run_loop import StopReason, run
@@ -93,7 +93,7 @@ class Solution(SolvedPolicy):
     """Returns one line."""
     return (
       f"<Solution of {self.compiled_game.game_string}: {self._gap()} after {self.iterations:,} iterations of "
-      f"{self.solver.recipe.name} and {self.seconds:.3g} s>"
+      f"{_name(self.solver)} and {self.seconds:.3g} s>"
     )
 
   def __str__(self) -> str:
@@ -101,17 +101,33 @@ class Solution(SolvedPolicy):
     game = self.compiled_game
     if game.is_two_player_constant_sum:
       low, high = self.value_bounds
-      value = f"{(low + high) / 2:.12g} for player 0, at most {max(0.0, high - low) / 2:.1e} off"
+      middle, off = (low + high) / 2, max(0.0, high - low) / 2
+      value = f"{_certain(middle, off)} for player 0, at most {off:.1e} off"
     else:
       value = ", ".join(f"{expected:.6g}" for expected in self.expected_values)
     rows = {
       "game": str(game),
-      "solver": f"{self.solver.recipe.name}: {self.why}",
+      "solver": f"{_name(self.solver)}: {self.why}",
       "stopped": f"{_REASONS[self.reason]}, after {self.iterations:,} iterations and {self.seconds:.3g} s",
       "certified": self._gap(),
       "value": value,
     }
     return "\n".join(f"{name:<10} {text}" for name, text in rows.items())
+
+
+def _certain(value: float, off: float) -> str:
+  """Returns a number with the digits that an error of at most `off` leaves, no more than twelve."""
+  if not off:
+    return f"{value:.12g}"
+  decimals = min(12, math.ceil(-math.log10(off)))
+  return f"{round(value, decimals):.{max(0, decimals)}f}"
+
+
+def _name(solver: Solver) -> str:
+  """Returns what made a solver, and, of a wrapper, what made the solver inside."""
+  inside = solver.recipe.arguments.get("solver")
+  name = solver.recipe.name
+  return f"{name}({inside.recipe.name})" if isinstance(inside, Solver) else name
 
 
 def choose_solver(game: CompiledGame) -> tuple[str, str]:
@@ -139,7 +155,8 @@ def solve(
   evaluate_at: NextDue | None = None,
   traces: Iterable[Trace] = (),
   checkpoints: Checkpoints | None = None,
-  progress: bool = False,
+  max_nodes: int = DEFAULT_MAX_NODES,
+  progress: bool = True,
 ) -> Solution:
   """Solves a game.
 
@@ -157,7 +174,8 @@ def solve(
     evaluate_at: when to evaluate the policy, see `run`; None for more and more rarely, or whenever the solver does so.
     traces: see `run`.
     checkpoints: see `run`.
-    progress: whether to write to standard error how it goes.
+    max_nodes: how many states the game may have, see `compile_game`.
+    progress: whether to write to standard error how it goes, as `run` does.
 
   Raises:
     ArgumentError: a number makes no sense, there is no such solver, or it is one of another game.
@@ -166,7 +184,7 @@ def solve(
   start = time.perf_counter()
   arguments.real_number(exploitability, "exploitability", 0.0, math.inf)
   arguments.real_number(seconds, "seconds", 0.0, math.inf)
-  compiled = compile_game(game)
+  compiled = compile_game(game, max_nodes=max_nodes, progress=progress)
   why = "as was asked for"
   if solver is None:
     solver, why = choose_solver(compiled)

@@ -1,17 +1,18 @@
 """Nothing hangs, nothing is read out of bounds, and no number is silently nonsense."""
 
+import concurrent.futures
 import copy
 import math
 import pickle
 import threading
-import typing
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyspiel
 import pytest
 from python_games import game_type
-from spiel_cfr.cfr.exclusive import exclusive
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
@@ -132,7 +133,7 @@ class Weights(Schedule):
 def test_weights_that_are_none(numbers: Any, make: Any, kuhn: Any) -> None:
   weights = Weights(numbers)
   solver: Any = (
-    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), average_weights=weights)
+    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), averaging=spiel_cfr.Averaging(weights))
     if make
     else spiel_cfr.ExternalSamplingSolver(kuhn, average_weights=weights)
   )
@@ -207,7 +208,7 @@ def _sampling(game: Any, weights: Any) -> Any:
 
 
 def _full_width(game: Any, weights: Any) -> Any:
-  return spiel_cfr.FullWidthSolver(game, RegretMatching(), average_weights=weights)
+  return spiel_cfr.FullWidthSolver(game, RegretMatching(), averaging=spiel_cfr.Averaging(weights))
 
 
 def _restarted(game: Any, weights: Any) -> Any:
@@ -216,36 +217,93 @@ def _restarted(game: Any, weights: Any) -> Any:
 
 @pytest.mark.parametrize("make", [_sampling, _full_width, _restarted])
 def test_two_threads_on_one_solver(make: Any, kuhn: Any) -> None:
+  """Whoever asks waits for the end of the slice, even those who come after."""
   weights = Slow()
   solver = make(kuhn, weights)
-  sampling = make is _sampling
-  thread = threading.Thread(target=solver.run, args=(1,))
-  thread.start()
-  assert weights.entered.wait(10)
-  one_more = solver.iteration if sampling else solver.evaluate_and_update_policy
-  for attempt in (lambda: solver.run(1), one_more):
-    with pytest.raises(errors.ConcurrentUseError, match=r"copy\.copy"):
-      attempt()
-  twin = copy.copy(solver) if not sampling else None
-  weights.go_on.set()
-  thread.join()
-  assert solver.iteration == 1
+  asked: list[Callable[[], Any]] = [
+    lambda: solver.run(1),
+    lambda: copy.copy(solver).iteration,
+    lambda: pickle.loads(pickle.dumps(solver.state_dict())),
+  ]
+  with concurrent.futures.ThreadPoolExecutor() as pool:
+    running = pool.submit(solver.run, 1)
+    assert weights.entered.wait(10)
+    answers = [pool.submit(ask) for ask in asked]
+    assert not any(answer.done() for answer in answers)
+    weights.go_on.set()
+    running.result()
+    assert answers[1].result() in (1, 2)
+  assert solver.iteration == 2
+
+
+_FAMILIES: dict[str, Callable[[Any], Any]] = {
+  "full-width": spiel_cfr.CFRPlusSolver,
+  "parts": lambda game: spiel_cfr.CFRPlusSolver(
+    spiel_cfr.poker.compile_public_game("leduc_poker", partitioned=True)
+  ),
+  "CFR-BR": spiel_cfr.cfr.CFRBRSolver,
+  "restarted": lambda game: spiel_cfr.Restarted(spiel_cfr.DCFRSolver(game), first_attempt=10),
+  "pruned": lambda game: spiel_cfr.Pruned(spiel_cfr.CFRPlusSolver(game), shortest=5),
+  "sampler": lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=1),
+  "sampler, states": lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=1, engine="states"),
+  "first-order": spiel_cfr.first_order.OptimisticMirrorDescentSolver,
+}
+
+
+@pytest.mark.parametrize("make", _FAMILIES.values(), ids=_FAMILIES)
+def test_nobody_sees_half_an_iteration(make: Callable[[Any], Any]) -> None:
+  """What another thread reads of a running solver is what a solver of its own is after as many iterations."""
+  game = spiel_cfr.compile_game("leduc_poker")
+  solver, twin, stop = make(game), make(game), threading.Event()
   solver.run(1)
-  if twin is not None:
-    twin.run(1)
+
+  def go_on() -> None:
+    while not stop.is_set():
+      solver.run(7)
+
+  with concurrent.futures.ThreadPoolExecutor(1) as pool:
+    running = pool.submit(go_on)
+    try:
+      seen = []
+      while len(seen) < 5:
+        # So that the other thread is in the middle of its iterations.
+        time.sleep(0.003)
+        seen.append(copy.copy(solver))
+    finally:
+      stop.set()
+    running.result()
+  for each in seen:
+    if each.iteration > twin.iteration:
+      twin.run(int(each.iteration) - int(twin.iteration))
+    np.testing.assert_array_equal(each.current_probabilities(), twin.current_probabilities())
+    assert each.nash_conv() == twin.nash_conv()
 
 
-def test_what_runs_alone_keeps_its_types() -> None:
-  """Else type checkers let `solver.run("many")` pass."""
-  hints = typing.get_type_hints(exclusive)
-  assert hints["return"] == hints["method"]
+def test_every_way_to_ask_waits_for_its_turn() -> None:
+  for name in ("save", "state_dict", "load_state_dict", "restore", "nash_conv", "average_policy"):
+    for cls in (spiel_cfr.cfr.FullWidthSolver, spiel_cfr.Restarted, spiel_cfr.Pruned):
+      assert hasattr(getattr(cls, name), "__wrapped__"), (cls, name)
+
+
+def test_callbacks_may_ask_the_solver_that_runs(kuhn: Any) -> None:
+  def look(iterations: Any) -> Any:
+    if solver.iteration:
+      pickle.dumps(solver.state_dict())
+      assert solver.nash_conv() >= 0
+    return np.ones(len(iterations))
+
+  solver = _full_width(kuhn, Weights(look))
+  solver.run(3)
+  assert solver.iteration == 3
 
 
 def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
   def fail(iterations: Any) -> Any:
     raise KeyboardInterrupt
 
-  solver = spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), average_weights=Weights(fail))
+  solver = spiel_cfr.FullWidthSolver(
+    kuhn, RegretMatching(), averaging=spiel_cfr.Averaging(Weights(fail))
+  )
   for _ in range(2):
     with pytest.raises(KeyboardInterrupt):
       solver.run(1)
@@ -259,12 +317,16 @@ def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
 # Out of bounds.
 
 
-@pytest.mark.parametrize(
-  "averaged", [("before",), ("before",) * 3, "befor", ("before", "befor"), (), 1, None, {"before"}]
-)
-def test_averages_are_named_for_each_player(averaged: Any, kuhn: Any) -> None:
-  with pytest.raises(errors.ArgumentError, match="averaged"):
-    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), averaged=averaged)
+@pytest.mark.parametrize("counted", ["befor", ("before", "after"), 1, None, {"before"}])
+def test_which_strategies_count_has_a_name(counted: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match="counted"):
+    spiel_cfr.Averaging(counted=counted)
+
+
+@pytest.mark.parametrize("averaging", [1.0, "linear", None, spiel_cfr.Averaging])
+def test_averaging_is_an_averaging(averaging: Any, kuhn: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match="averaging must be of type Averaging"):
+    spiel_cfr.FullWidthSolver(kuhn, RegretMatching(), averaging=averaging)
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,24 @@ def test_solve(capsys, tmp_path):
     infostate: {int(action): chance for action, chance in entries.items()}
     for infostate, entries in json.loads(path.read_text()).items()
   }
-  nash_conv = float(re.search(r"NashConv ([\d.e-]+)", found).group(1))
-  assert spiel_cfr.nash_conv("kuhn_poker", policy) == pytest.approx(nash_conv, rel=1e-4)
+  printed = float(re.search(r"exploitability ([\d.e-]+)", found).group(1))
+  assert spiel_cfr.exploitability("kuhn_poker", policy) == pytest.approx(printed, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+  ("arguments", "status"),
+  [
+    ([], 0),
+    (["--iterations=9"], 0),
+    (["--iterations=9", "--exploitability=1e-9"], 1),
+    (["--exploitability=1e-9", "--seconds=0"], 1),
+    (["--exploitability=0.1", "--solver=cfr+", "--iterations=1000"], 0),
+  ],
+)
+def test_a_missed_target_is_a_status(capsys, arguments, status):
+  assert __main__.main(["solve", "kuhn_poker", *arguments]) == status
+  reached = "the target is reached" in capsys.readouterr().out
+  assert reached == (status == 0 and arguments != ["--iterations=9"])
 
 
 def test_explore(capsys, tmp_path):
@@ -76,6 +92,7 @@ def test_lists_and_sizes(capsys):
   [
     ["solve", "kuhn_pokr"],
     ["solve", "kuhn_poker", "--iterations=0"],
+    ["solve", "kuhn_poker", "--solver=cfrr"],
     ["solve", "kuhn_poker", "--policy=/proc/none/policy.json"],
     ["solve", "kuhn_poker", f"--policy={pathlib.Path(__file__).parent}"],
     ["compare", "kuhn_poker", "--solvers="],

@@ -35,7 +35,7 @@ def test_the_walk_finds_what_there_is() -> None:
     "RegretMatching.discounted(alpha)",
     "Checkpoints(keep)",
     "runs.Powers.__call__(iteration)",
-    "poker.PublicGame.memory_estimate(state_lines)",
+    "poker.PublicGame.memory_estimate(action_lines)",
     "poker.Endgame(stack)",
   } <= names
   for name in spiel_cfr.__all__:

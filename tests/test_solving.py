@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pyspiel
@@ -82,7 +83,7 @@ def test_solvers_by_name():
   solution = spiel_cfr.solve("kuhn_poker", exploitability=1e-3, solver="cfr+")
   assert solution.solver.recipe.name == "CFRPlusSolver"
   assert solution.exploitability <= 1e-3
-  with pytest.raises(errors.ArgumentError, match="no solver 'cfrr'"):
+  with pytest.raises(errors.ArgumentError, match="Did you mean 'cfr'"):
     spiel_cfr.solve("kuhn_poker", solver="cfrr")
   with pytest.raises(errors.ArgumentError, match="not a solver of kuhn_poker"):
     spiel_cfr.solve("kuhn_poker", solver=spiel_cfr.CFRSolver("leduc_poker"))
@@ -94,6 +95,28 @@ def test_solvers_by_name():
 def test_numbers_that_make_no_sense(arguments):
   with pytest.raises(errors.ArgumentError, match=next(iter(arguments))):
     spiel_cfr.solve("kuhn_poker", **arguments)
+
+
+def test_values_have_the_digits_that_are_certain():
+  for target in (1.0, 0.3, 1e-2, 1e-4):
+    solution = spiel_cfr.solve("leduc_poker", exploitability=target)
+    printed, off = re.search(
+      r"value +(\S+) for player 0, at most (\S+) off", str(solution)
+    ).groups()
+    decimals = len(printed.partition(".")[2])
+    assert 10.0**-decimals <= 10 * float(off)
+    assert float(off) <= 10.0 ** (1 - decimals)
+
+
+def test_what_is_restarted_is_said():
+  solution = spiel_cfr.solve("kuhn_poker(players=3)", iterations=10)
+  assert "Restarted(AdaptiveOptimisticCFRSolver)" in repr(solution)
+  assert "Restarted(AdaptiveOptimisticCFRSolver)" in str(solution)
+
+
+def test_a_game_may_be_as_large_as_is_said():
+  with pytest.raises(errors.GameTooLargeError, match="max_nodes"):
+    spiel_cfr.solve("leduc_poker", max_nodes=100)
 
 
 def test_traces_and_checkpoints(tmp_path):

@@ -1,5 +1,6 @@
 """Solvers: a regret minimizer, a weighting and an order of updates on one shared loop."""
 
+from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.correlated_gap import (
   CorrelatedGap,
@@ -32,6 +33,7 @@ __all__ = [
   "APCFRPlusSolver",
   "APDCFRPlusSolver",
   "AdaptiveOptimisticCFRSolver",
+  "Averaging",
   "CFRBRSolver",
   "CFRPlusSolver",
   "CFRSolver",

@@ -28,7 +28,7 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import warm_start
-from spiel_cfr.cfr.averaging import Averaged, averages_after, check_correlated
+from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr_br import advance_against_best_responses
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, Loop, make_loop
@@ -42,7 +42,6 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm
-from spiel_cfr.regret_minimizers.schedules import Weights, as_weights
 
 # Whom players learn against: the others' current strategies, or best responses to all current strategies.
 Opponents = Literal["current", "best_response"]
@@ -69,9 +68,7 @@ class FullWidthSolver(Solver):
     compiled_game: the game as arrays.
     minimizer: what every infoset does.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
-    average_weights: what iteration t weighs in the average.
-    tapered: whether the weights of the average vanish at both ends.
-    correlated: whether it keeps what the coarse correlated gap takes.
+    averaging: how strategies are averaged.
     precision: the relative rounding error of what is remembered from one iteration to the next.
   """
 
@@ -83,10 +80,7 @@ class FullWidthSolver(Solver):
     minimizer: RegretMinimizer,
     *,
     alternating_updates: bool = True,
-    average_weights: Weights = 0.0,
-    averaged: tuple[Averaged, ...] | Averaged = "before",
-    tapered: bool = False,
-    correlated: bool = False,
+    averaging: Averaging = Averaging(),  # noqa: B008 - it is frozen
     opponents: Opponents = "current",
   ) -> None:
     """Makes the solver.
@@ -96,50 +90,39 @@ class FullWidthSolver(Solver):
       minimizer: the regret minimizer at every infoset.
       alternating_updates: whether a player sees the strategies to which those before it have just updated, or all see
         those of the last iteration.
-      average_weights: what the strategy of iteration t weighs in the average, times the reach of its owner: a schedule,
-        a function of t, or a power of t.
-      averaged: which strategies of an iteration the averages take, OpenSpiel's "before" or "after" the update; one for
-        all players, or one per player.
-      tapered: whether weights vanish at the end too: after iteration T that of iteration t is times about T - t.
-        Strategies that circle around an equilibrium are then averaged out better. It takes a second array of sums, to
-        which the first is added now and then, at about a tenth of the cost of an iteration.
-      correlated: whether to keep what `coarse_correlated_gap` takes: with more than two players a third array, to which
-        an iteration adds a vector. Only with simultaneous updates, averaged before.
+      averaging: how strategies are averaged: `Averaging(2.0)` weighs iteration t by t^2.
       opponents: whom players learn against: the others' "current" strategies, or, in CFR-BR, their "best_response".
 
     Raises:
       GameError: see `compile_game`.
-      ArgumentError: the power is not a finite number, or negative; `averaged` is not one of the names, or not one for
-        each player; the minimizer is none; or `correlated` is asked for with other updates or averages.
-      AbstractionError: `correlated` is asked for in an abstraction that is not lossless.
+      ArgumentError: the minimizer or the averaging is none; or correlated sums are asked for with alternating updates.
+      AbstractionError: correlated sums are asked for in an abstraction that is not lossless.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
-    if not isinstance(minimizer, RegretMinimizer):
-      raise errors.ArgumentError(
-        f"minimizer must be a RegretMinimizer, not {arguments.shortened(minimizer)}."
-      )
+    for name, value, kind in (
+      ("minimizer", minimizer, RegretMinimizer),
+      ("averaging", averaging, Averaging),
+    ):
+      if not isinstance(value, kind):
+        raise errors.ArgumentError(
+          f"{name} must be of type {kind.__name__}, not {arguments.shortened(value)}."
+        )
     arguments.one_of(opponents, "opponents", get_args(Opponents))
     self.compiled_game = game = compile_game(game)
     self.minimizer = minimizer
     self.alternating_updates = bool(alternating_updates)
-    self.tapered = bool(tapered)
-    self.correlated = bool(correlated)
-    self.average_weights = as_weights(average_weights)
+    self.averaging = averaging
     self._opponents = opponents
     check_payoffs(game.game_string, game.payoff_range)
-    self._after = averages_after(averaged, game.num_players)
-    if self.correlated:
-      check_correlated(game, self.alternating_updates or bool(self._after.any()))
+    averaging.check(game, self.alternating_updates)
     self.precision = float(np.finfo(game.dtype).eps)
     self.reset()
 
   def reset(self) -> None:
     before = self.__dict__.get("_runtime")
     game = self.compiled_game
-    loop = make_loop(game, self.minimizer, self.tapered, self.correlated)
-    schedule = IterationSchedule(
-      game, self.minimizer, self.average_weights, self._after, self.tapered
-    )
+    loop = make_loop(game, self.minimizer, self.averaging)
+    schedule = IterationSchedule(game, self.minimizer, self.averaging, self.alternating_updates)
     self._runtime = _Run(loop, schedule)
     if before is not None and before.loop.state.locked.any():
       self._lock(before.loop.state.locked, before.loop.state.strategy)
@@ -171,7 +154,7 @@ class FullWidthSolver(Solver):
       ValueError: no iterations lead to it.
     """
     super()._check_state(state)
-    for name in ("strategy", "regrets", "local", "gradients", "play_values"):
+    for name in ("strategy", "action_state", "infoset_state", "gradients", "play_values"):
       require(np.isfinite(state[name]), f"{name} is finite")
     for name in ("cumulative", "tapered"):
       require((state[name] >= 0) & np.isfinite(state[name]), "averages are sums of probabilities")
@@ -260,10 +243,10 @@ class FullWidthSolver(Solver):
   def nash_conv(self) -> float:
     return evaluate.original_nash_conv(self.compiled_game, self.sums())
 
-  def minimizer_local(self, line: int) -> Float64s:
+  def infoset_numbers(self, line: int) -> Float64s:
     """Returns a line of what the minimizer keeps of infosets, in the game's order, shape (infosets,)."""
     self._runtime.loop.gather()
-    result: Float64s = self._runtime.loop.local_numbers()[line]
+    result: Float64s = self._runtime.loop.infoset_numbers()[line]
     return result
 
   def init_from_strategy(self, sequence_form: Float64s) -> None:
@@ -381,4 +364,4 @@ def CFRPlusSolver(game: AnyGame) -> FullWidthSolver:
   Raises:
     GameError: the game can't be loaded or compiled.
   """
-  return FullWidthSolver(game, RegretMatching.plus(), average_weights=1.0)
+  return FullWidthSolver(game, RegretMatching.plus(), averaging=Averaging(1.0))

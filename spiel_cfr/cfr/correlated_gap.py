@@ -35,7 +35,8 @@ class CorrelatedGap(NamedTuple):
 def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
   """Returns how far a solver's play so far is from a coarse correlated equilibrium, exactly.
 
-      solver = TabularCFRSolver("kuhn_poker(players=3)", alternating_updates=False, correlated=True)
+      averaging = Averaging(correlated=True)
+      solver = FullWidthSolver(game, RegretMatching(), alternating_updates=False, averaging=averaging)
       solver.run(1000)
       coarse_correlated_gap(solver).gap
 
@@ -46,15 +47,15 @@ def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
   which is p's average regret. With two players and constant sums the gap is NashConv of the averages.
 
   Args:
-    solver: a full-width solver made with `correlated=True`, which has done iterations.
+    solver: a full-width solver made with `Averaging(correlated=True)`, which has done iterations.
 
   Raises:
     ArgumentError: it is another, or has done none.
   """
-  if not isinstance(solver, FullWidthSolver) or not solver.correlated:
+  if not isinstance(solver, FullWidthSolver) or not solver.averaging.correlated:
     raise errors.ArgumentError(
-      f"{solver!r} does not keep what its play sums to. Make a FullWidthSolver or TabularCFRSolver with "
-      "correlated=True and alternating_updates=False."
+      f"{solver!r} does not keep what its play sums to. Make a FullWidthSolver with "
+      "averaging=Averaging(correlated=True) and alternating_updates=False."
     )
   game, state = solver.compiled_game, solver.state_dict()
   total = float(state["cumulative"][0])

@@ -5,30 +5,28 @@ import math
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr.cfr.averaging import additions
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.cfr.averaging import Averaging, additions
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
-from spiel_cfr.regret_minimizers.schedules import Schedule, evaluated
+from spiel_cfr.regret_minimizers.schedules import evaluated
 
 # For how many iterations parameters are computed at a time at least and at most, where few are asked for.
 _FEWEST, _TABLE = 64, 512
 
 
 class IterationSchedule:
-  """The numbers of all iterations of a solver: `after` says whose averages take strategies after their update."""
+  """The numbers of all iterations of a solver."""
 
   def __init__(
-    self,
-    game: CompiledGame,
-    minimizer: RegretMinimizer,
-    weights: Schedule,
-    after: Bools,
-    tapered: bool,
+    self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, alternating: bool
   ) -> None:
-    self._game, self._minimizer = game, minimizer
-    self.weights, self.after, self.tapered = weights, after, tapered
+    self._game, self._minimizer, self._averaging = game, minimizer, averaging
+    # Whose strategies count after their update.
+    self._after = np.full(game.num_players, averaging.counted == "after")
+    if averaging.counted == "faced":
+      self._after[:-1] = alternating
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
     # Parameters of the iterations after one.
     self._rows, self._rows_from = np.zeros((0, 0)), 0
@@ -46,13 +44,13 @@ class IterationSchedule:
     weights = self.weights_of(iterations - state.average_start, float(state.cumulative[0]))
     weights = weights[:, None]
     added = np.zeros(count)
-    if self.tapered:
+    if self._averaging.tapered:
       added = additions(count, done, int(state.counts[1]), state.average_start)
-    return IterationNumbers(parameters, weights * ~self.after, weights * self.after, added)
+    return IterationNumbers(parameters, weights * ~self._after, weights * self._after, added)
 
   def weights_of(self, iterations: Int64s, total: float = 0.0) -> Float64s:
     """Returns what strategies weigh, by how many iterations the average is made of; they sum to `total` so far."""
-    weights = evaluated(self.weights, iterations)
+    weights = evaluated(self._averaging.schedule, iterations)
     check_weights(weights, len(iterations), total, self._most_weight)
     return weights
 

@@ -18,6 +18,7 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import restart_rule, warm_start
+from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
@@ -25,9 +26,8 @@ from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.cfr.substitute_regrets import WarmStart
-from spiel_cfr.cfr.variants import all_but_the_last_after
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import WarmForm
@@ -99,7 +99,7 @@ class Restarted(Solver):
     self.first_attempt = arguments.positive_integer(first_attempt, "first_attempt")
     self._restarted = solver.configuration() | {
       "minimizer": solver.minimizer.resumable(),
-      "tapered": True,
+      "averaging": dataclasses.replace(solver.averaging, tapered=True),
     }
     self.reset()
     self._runtime.solver.lock_as(solver)
@@ -169,7 +169,7 @@ class Restarted(Solver):
           self._check()
         if solver.iteration >= end:
           return
-        solver.run(min(end, control.next_check) - solver.iteration)
+        solver._advance(min(end, control.next_check) - solver.iteration)
 
   def _check(self) -> None:
     """Looks for better strategies, and does what they mean."""
@@ -307,9 +307,7 @@ def RestartedCFRSolver(game: AnyGame) -> Restarted:
   Raises:
     GameError: see `compile_game`.
   """
-  compiled = compile_game(game)
   minimizer = RegretMatching(
-    positive=Discount(1.5, delay=1), negative=0.5, prediction=Fading(0.1, 100.0)
+    positive_discount=Discount(1.5, delay=1), negative_discount=0.5, prediction=Fading(0.1, 100.0)
   )
-  averaged = all_but_the_last_after(compiled.num_players)
-  return Restarted(FullWidthSolver(compiled, minimizer, average_weights=4.0, averaged=averaged))
+  return Restarted(FullWidthSolver(game, minimizer, averaging=Averaging(4.0, "faced")))

@@ -17,7 +17,7 @@ from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.off_path import Unreached, completed
 from spiel_cfr.cfr.recipes import Recipe, description, recorded, register
 from spiel_cfr.cfr.solver_state import as_dict, assign, check_fits
-from spiel_cfr.cfr.turns import Turns, new_turns, take_turns
+from spiel_cfr.cfr.turns import Turns, take_turns
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
@@ -31,6 +31,7 @@ _STATE = "state"
 _OF_RUN = ("_runtime", "_policies", "_loads", "_turns", "_slices")
 
 
+@take_turns
 class Solver(abc.ABC):
   """Base class of all solvers: a configuration that never changes, and one state.
 
@@ -62,7 +63,7 @@ class Solver(abc.ABC):
   def __new__(cls, *arguments: Any, **named: Any) -> Self:
     """Makes what solvers have that are copies of others, too."""
     solver = super().__new__(cls)
-    solver._turns, solver._slices = new_turns(), Slices()
+    solver._turns, solver._slices = Turns(), Slices()
     return solver
 
   @property
@@ -298,7 +299,3 @@ class Solver(abc.ABC):
     """
     solver: Solver = solver_files.load(path, game)
     return solver
-
-
-# Those of classes that are derived from it do so by themselves.
-take_turns(Solver)

@@ -37,7 +37,7 @@ MOST = 10**6
 # keeps single infosets from forgetting what they play.
 AMPLE = 10.0
 _LARGEST = 4.0
-# The line of `local` that the weights of infosets are in.
+# The line of `Block.infoset_state` that the weights of infosets are in.
 _WEIGHT = 0
 
 
@@ -49,15 +49,15 @@ def add_best(block: Block) -> None:
     for action in range(block.actions):
       best = max(best, block.utility[sequence(block, action, i)])
     block.value[i] = best
-    block.local[_WEIGHT, block.infoset + i] += best
+    block.infoset_state[_WEIGHT, block.infoset + i] += best
 
 
 @block_kernel
 def substitute(block: Block) -> None:
   """Value solves sum_a max(utility - value, 0)^2 = c weight^2 actions;  state = utility - value."""
-  regret, c = block.state[0], block.parameters[0]
+  regret, c = block.action_state[0], block.parameters[0]
   for i in range(block.size):
-    weight = block.local[_WEIGHT, block.infoset + i]
+    weight = block.infoset_state[_WEIGHT, block.infoset + i]
     wanted = c * weight * weight * block.actions
     top = -np.inf
     for action in range(block.actions):
@@ -88,11 +88,14 @@ def proportional(block: Block) -> None:
   """Value = max_a (utility - rho sqrt(weight range) strategy);  state = rho sqrt(weight range) strategy."""
   rho, payoffs = block.parameters[0], block.parameters[1]
   for i in range(block.size):
-    weight, value = rho * np.sqrt(block.local[_WEIGHT, block.infoset + i] * payoffs), -np.inf
+    weight, value = (
+      rho * np.sqrt(block.infoset_state[_WEIGHT, block.infoset + i] * payoffs),
+      -np.inf,
+    )
     for action in range(block.actions):
       row = sequence(block, action, i)
-      block.state[0, row] = weight * block.strategy[row]
-      value = max(value, block.utility[row] - block.state[0, row])
+      block.action_state[0, row] = weight * block.strategy[row]
+      value = max(value, block.utility[row] - block.action_state[0, row])
     block.value[i] = value
 
 
@@ -105,7 +108,7 @@ class PolicyValues(NamedTuple):
     sequence_form: shape (sequences,).
     gradient: against it, shape (sequences,).
     expected: what all players together expect.
-    local: the weights D_j of infosets, shape (1, infosets).
+    weights: D_j of infosets, shape (1, infosets).
     nash_conv: of the policy.
   """
 
@@ -114,7 +117,7 @@ class PolicyValues(NamedTuple):
   sequence_form: Float64s
   gradient: Float64s
   expected: float
-  local: Float64s
+  weights: Float64s
   nash_conv: float
 
   def regrets_at(self, block_kernel: Kernel, scale: float) -> tuple[Float64s, float]:
@@ -127,7 +130,7 @@ class PolicyValues(NamedTuple):
       utility,
       strategy=self.probabilities,
       state=regrets,
-      local=self.local,
+      infoset_state=self.weights,
       parameters=np.array([scale, high - low]),
     )
     return regrets[0], float(roots.sum()) - self.expected
@@ -145,14 +148,16 @@ def policy_values(
   """Finds out what there is to know of a policy: one gradient and two backward passes a player."""
   gradient = gradients(game, sequence_form)
   # Kernels may read whole vectors.
-  local = aligned_zeros(1, game.num_infosets + LANES)
+  weights = aligned_zeros(1, game.num_infosets + LANES)
   in_all = expected(game, gradient, sequence_form)
   # The worst of all actions is the best against the opposite gradient, with the opposite sign.
-  backward_pass(game, add_best, aligned(-gradient), local=local)
-  nash_conv = float(backward_pass(game, add_best, aligned(gradient), local=local).sum()) - in_all
-  ranges = local[0, : game.num_infosets]
+  backward_pass(game, add_best, aligned(-gradient), infoset_state=weights)
+  nash_conv = (
+    float(backward_pass(game, add_best, aligned(gradient), infoset_state=weights).sum()) - in_all
+  )
+  ranges = weights[0, : game.num_infosets]
   ranges[ranges < tie_tolerances(game)] = 0.0
-  return PolicyValues(game, probabilities, sequence_form, gradient, in_all, local, nash_conv)
+  return PolicyValues(game, probabilities, sequence_form, gradient, in_all, weights, nash_conv)
 
 
 class WarmStart(NamedTuple):

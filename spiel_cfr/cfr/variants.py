@@ -12,10 +12,10 @@ import math
 import sys
 
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.averaging import Averaged
+from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.recipes import recorded
-from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
@@ -31,7 +31,6 @@ def TabularCFRSolver(
   alternating_updates: bool = True,
   linear_averaging: bool = False,
   regret_matching_plus: bool = False,
-  correlated: bool = False,
 ) -> FullWidthSolver:
   """CFR with each of its classic choices open: the public form of OpenSpiel's `_CFRSolver`.
 
@@ -40,14 +39,12 @@ def TabularCFRSolver(
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
     linear_averaging: whether iteration t weighs t in the average, or 1.
     regret_matching_plus: whether negative cumulative regrets are forgotten.
-    correlated: whether to keep what `coarse_correlated_gap` takes; only with simultaneous updates.
   """
   return FullWidthSolver(
     game,
     RegretMatching.plus() if regret_matching_plus else RegretMatching(),
     alternating_updates=alternating_updates,
-    average_weights=1.0 if linear_averaging else 0.0,
-    correlated=correlated,
+    averaging=Averaging(1.0 if linear_averaging else 0.0),
   )
 
 
@@ -71,7 +68,7 @@ def DCFRSolver(
   beta = arguments.real_number(beta, "beta")
   gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
   minimizer = RegretMatching.discounted(alpha, beta)
-  return FullWidthSolver(game, minimizer, average_weights=gamma)
+  return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
 
 
 @recorded
@@ -81,7 +78,7 @@ def LCFRSolver(game: AnyGame) -> FullWidthSolver:
   From the same paper as `DCFRSolver`.
   """
   minimizer = RegretMatching.discounted(1.0, 1.0)
-  return FullWidthSolver(game, minimizer, average_weights=1.0)
+  return FullWidthSolver(game, minimizer, averaging=Averaging(1.0))
 
 
 @recorded
@@ -99,7 +96,7 @@ def CFRBRSolver(
     game,
     RegretMatching.plus() if regret_matching_plus else RegretMatching(),
     alternating_updates=False,
-    average_weights=1.0 if linear_averaging else 0.0,
+    averaging=Averaging(1.0 if linear_averaging else 0.0),
     opponents="best_response",
   )
 
@@ -114,7 +111,7 @@ def PCFRPlusSolver(game: AnyGame, gamma: float = 2.0) -> FullWidthSolver:
     game: a compiled game, or what `compile_game` takes.
     gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
   """
-  return FullWidthSolver(game, RegretMatching.predictive_plus(), average_weights=gamma)
+  return FullWidthSolver(game, RegretMatching.predictive_plus(), averaging=Averaging(gamma))
 
 
 @recorded
@@ -128,7 +125,7 @@ def SAPCFRPlusSolver(game: AnyGame, weight: float = 1 / 3, gamma: float = 2.0) -
     weight: of the predicted regrets, between 0 and 1; 1/3 is the paper's, 1 is PCFR+.
     gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
   """
-  return FullWidthSolver(game, RegretMatching.predictive_plus(weight), average_weights=gamma)
+  return FullWidthSolver(game, RegretMatching.predictive_plus(weight), averaging=Averaging(gamma))
 
 
 @recorded
@@ -140,7 +137,7 @@ def APCFRPlusSolver(game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> Ful
     most: the largest asymmetry: the prediction counts 1 / (1 + most) at least; positive and at most 1e100.
     gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
   """
-  return FullWidthSolver(game, AsymmetricMatching(most=most), average_weights=gamma)
+  return FullWidthSolver(game, AsymmetricMatching(most=most), averaging=Averaging(gamma))
 
 
 @recorded
@@ -155,7 +152,7 @@ def APDCFRPlusSolver(game: AnyGame, most: float = 9.0, gamma: float = 2.5) -> Fu
     gamma: iteration t weighs t^gamma in the average.
   """
   minimizer = AsymmetricMatching(Saturating(20.0, 500.0, 1.5), most)
-  return FullWidthSolver(game, minimizer, average_weights=gamma)
+  return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
 
 
 @recorded
@@ -170,7 +167,7 @@ def DCFRPlusSolver(game: AnyGame, alpha: float = 1.5, gamma: float = 4.0) -> Ful
     alpha: regrets are multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1) before those of iteration t are added.
     gamma: iteration t weighs t^gamma in the average.
   """
-  return FullWidthSolver(game, RegretMatching.discounted_plus(alpha), average_weights=gamma)
+  return FullWidthSolver(game, RegretMatching.discounted_plus(alpha), averaging=Averaging(gamma))
 
 
 @recorded
@@ -183,7 +180,7 @@ def PDCFRPlusSolver(game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> Fu
     gamma: iteration t weighs t^gamma in the average.
   """
   minimizer = RegretMatching.discounted_plus(alpha, predictive=True)
-  return FullWidthSolver(game, minimizer, average_weights=gamma)
+  return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
 
 
 @recorded
@@ -199,7 +196,7 @@ def HSDCFRSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> Full
     first_gamma: 30, or 15, which the paper also tries; at least 5.
   """
   weights = FallingPower(first_gamma, horizon)
-  return FullWidthSolver(game, RegretMatching.scheduled(horizon), average_weights=weights)
+  return FullWidthSolver(game, RegretMatching.scheduled(horizon), averaging=Averaging(weights))
 
 
 @recorded
@@ -212,7 +209,7 @@ def HSPCFRPlusSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> 
     first_gamma: 30, or 15, which the paper also tries; at least 5.
   """
   weights = FallingPower(first_gamma, horizon)
-  return FullWidthSolver(game, RegretMatching.predictive_plus(), average_weights=weights)
+  return FullWidthSolver(game, RegretMatching.predictive_plus(), averaging=Averaging(weights))
 
 
 @recorded
@@ -244,10 +241,7 @@ def AdaptiveOptimisticCFRSolver(game: AnyGame, gamma: float = 2.0) -> FullWidthS
     game: a compiled game, or what `compile_game` takes.
     gamma: iteration t weighs t^gamma in the average.
   """
-  compiled = compile_game(game)
-  averaged = all_but_the_last_after(compiled.num_players)
-  minimizer = AdaptiveOptimisticDescent()
-  return FullWidthSolver(compiled, minimizer, average_weights=gamma, averaged=averaged)
+  return FullWidthSolver(game, AdaptiveOptimisticDescent(), averaging=Averaging(gamma, "faced"))
 
 
 @recorded
@@ -267,10 +261,4 @@ def TremblingHandSolver(
   """
   trembles = arguments.real_number(trembles, "trembles", 0.0, math.nextafter(1.0, 0.0))
   minimizer = TremblingMatching(Fading(trembles, 1.0, power))
-  return FullWidthSolver(game, minimizer, average_weights=gamma)
-
-
-def all_but_the_last_after(num_players: int) -> tuple[Averaged, ...]:
-  """Returns which strategies averages take where the last player's are those that all others have just faced."""
-  others: list[Averaged] = ["after"] * (num_players - 1)
-  return (*others, "before")
+  return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))

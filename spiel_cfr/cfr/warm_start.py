@@ -128,8 +128,8 @@ def begin_from(
   """Brings a loop from before its first iteration to where `plan` says, with a minimizer's last parameters."""
   game, is_substitute = found.game, chosen.form == "substitute"
   regrets, _ = found.regrets_at(substitute if is_substitute else proportional, chosen.scale)
-  state = minimizer.warm_state(regrets, chosen.iterations, game)
-  loop.set_regrets(state)
+  state = minimizer.warm_action_state(regrets, chosen.iterations, game)
+  loop.set_action_state(state)
   if is_substitute:
     positive = np.where(state[0] > game.spread(tie_tolerances(game)), state[0], 0.0)
     loop.set_strategy(forms.behavioral_form(game, positive))

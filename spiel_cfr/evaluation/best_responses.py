@@ -19,7 +19,9 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   Scratch,
   Tree,
   backward_pass,
+  groups_of,
   scratch_type,
+  sequences_of,
 )
 
 
@@ -95,12 +97,13 @@ def best_responses(
     values: filled with, a row per player, the expected utility and that of the best response.
   """
   for player in range(np.uint64(players.shape[0])):
-    root, stop = players[player, 2], players[player, 3]
+    root, stop = sequences_of(players, player)
     total = multiples[root]
     for i in range(root, stop):
       sequence_form[i] = multiples[i] / total
   for player in range(np.uint64(players.shape[0])):
-    root, stop = players[player, 2], players[player, 3]
+    root, stop = sequences_of(players, player)
+    begin, end = groups_of(players, player)
     gradient(player, payoff, sequence_form, utility)
     expected = 0.0
     for i in range(root, stop):
@@ -108,8 +111,8 @@ def best_responses(
     values[player, 0] = expected
     backward_pass(
       block_kernel,
-      players[player, 0],
-      players[player, 1],
+      begin,
+      end,
       tree,
       responses,
       utility,

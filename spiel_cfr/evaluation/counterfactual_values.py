@@ -85,7 +85,7 @@ def backward_pass(
   *,
   strategy: Float64s | None = None,
   state: Float64s | None = None,
-  local: Float64s | None = None,
+  infoset_state: Float64s | None = None,
   parameters: Float64s | None = None,
   tree: Tree | None = None,
 ) -> Float64s:
@@ -97,7 +97,7 @@ def backward_pass(
     gradient: what is carried up, shape (sequences,); becomes u(ja), and at each root v(0).
     strategy: what the kernel finds there, like the next three; by default, nothing of any use.
     state: shape (lines, sequences).
-    local: shape (lines, infosets).
+    infoset_state: shape (lines, infosets).
     parameters: shape (numbers,).
     tree: of all players; by default, with all infosets.
 
@@ -111,7 +111,7 @@ def backward_pass(
     scratch.value if strategy is None else strategy,
     gradient,
     scratch.lines if state is None else state,
-    scratch.lines if local is None else local,
+    scratch.lines if infoset_state is None else infoset_state,
     scratch.value if parameters is None else parameters,
     scratch,
   )

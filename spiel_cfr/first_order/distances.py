@@ -64,11 +64,11 @@ def prox_entropy(block: Block) -> None:
 
   A probability below e^-100 is played as that, and kept as it is.
   """
-  source, target = block.state[_CENTER], block.state[_RESULT]
+  source, target = block.action_state[_CENTER], block.action_state[_RESULT]
   tops, totals, least = block.scratch[_TOP], block.scratch[_TOTAL], full(least_exponent(block))
   scale = full(block.parameters[_SCALE])
   for i in lanes(block):
-    share = full(1.0) / (scale * load(block.local[0], block.infoset + i))
+    share = full(1.0) / (scale * load(block.infoset_state[0], block.infoset + i))
     top, total = full(-np.inf), full(0.0)
     for action in range(block.actions):
       row = sequence(block, action, i)
@@ -89,7 +89,7 @@ def prox_entropy(block: Block) -> None:
       store(block.strategy, row, load(block.strategy, row) * share)
   for i in range(block.size):
     tops[i] += np.log(totals[i])
-    block.value[i] = block.parameters[_SCALE] * block.local[0, block.infoset + i] * tops[i]
+    block.value[i] = block.parameters[_SCALE] * block.infoset_state[0, block.infoset + i] * tops[i]
   for action in range(block.actions):
     row = sequence(block, action, np.uint64(0))
     for i in range(block.size):
@@ -99,10 +99,10 @@ def prox_entropy(block: Block) -> None:
 @block_kernel
 def prox_euclidean(block: Block) -> None:
   """Strategy = projection of z + g / (mu b) on the simplex; `state` holds probabilities."""
-  source, target = block.state[_CENTER], block.state[_RESULT]
+  source, target = block.action_state[_CENTER], block.action_state[_RESULT]
   strategy, half = block.strategy, full(0.5)
   for i in lanes(block):
-    weight = full(block.parameters[_SCALE]) * load(block.local[0], block.infoset + i)
+    weight = full(block.parameters[_SCALE]) * load(block.infoset_state[0], block.infoset + i)
     share, top, value = full(1.0) / weight, full(-np.inf), full(0.0)
     for action in range(block.actions):
       row = sequence(block, action, i)

@@ -29,8 +29,8 @@ class OwnTree(NamedTuple):
     kernel: Kernel,
     utility: Float64s,
     strategy: Float64s,
-    state: Float64s,
-    local: Float64s,
+    action_state: Float64s,
+    infoset_state: Float64s,
     parameters: Float64s,
     point: Float64s,
   ) -> float:
@@ -40,7 +40,9 @@ class OwnTree(NamedTuple):
     then goes to `point` in sequence form, shape (sequences,).
     """
     values, scratch = utility.copy(), new_scratch()
-    tree_backward_pass(kernel, self.tree, strategy, values, state, local, parameters, scratch)
+    tree_backward_pass(
+      kernel, self.tree, strategy, values, action_state, infoset_state, parameters, scratch
+    )
     point[self.own.start] = 1.0
     tree_reach(self.tree, strategy, point, scratch)
     return float(values[self.own.start])

@@ -192,14 +192,14 @@ class SamplingSolver(MonteCarloSolver):
     `copy.copy` keeps it as it is.
     """
     if self.engine == "states" and unreached == "uniform":
-      return SampledPolicy(self.view, self._runtime.engine, "cumulative")
+      return SampledPolicy(self.view, self._runtime.engine, "cumulative", self._turns)
     if unreached != "uniform":
       return super().average_policy(unreached)
     return self._hand_out("average", self.average_probabilities, self._version)
 
   def current_policy(self) -> open_spiel_policy.Policy:
     if self.engine == "states":
-      return SampledPolicy(self.view, self._runtime.engine, "strategy")
+      return SampledPolicy(self.view, self._runtime.engine, "strategy", self._turns)
     return super().current_policy()
 
   def average_probabilities(self) -> Float64s:

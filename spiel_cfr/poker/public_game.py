@@ -163,25 +163,25 @@ class PublicGame(CompiledGame):
       "A game in vector form is not saved: compiling it again takes about a second."
     )
 
-  def memory_estimate(self, state_lines: int = 1) -> int:
+  def memory_estimate(self, action_lines: int = 1) -> int:
     """Returns about how many bytes a solver will take, the game's own arrays included.
 
     Args:
-      state_lines: numbers that the regret minimizer keeps for each action.
+      action_lines: numbers that the regret minimizer keeps for each action.
 
     Raises:
       ArgumentError: that is no count.
     """
-    state_lines = arguments.integer(state_lines, "state_lines", 0)
+    action_lines = arguments.integer(action_lines, "action_lines", 0)
     sequences, size = self.layout.roots[-1], self.dtype.itemsize
     # Parents and scales.
     tree = 6 * self.num_infosets
     if self.partition is None:
       # Regrets, strategy, sequence form, average, utilities.
-      return size * sequences * (4 + state_lines) + tree
+      return size * sequences * (4 + action_lines) + tree
     largest = int(np.diff(self.layout.begins, axis=1).max())
     workspaces = size * largest * self.partition.num_threads * 4
-    return size * sequences * (2 + state_lines) + tree + workspaces
+    return size * sequences * (2 + action_lines) + tree + workspaces
 
 
 def _parents(layout: Layout, player: int) -> Uint32s:

@@ -47,7 +47,7 @@ def step_from(block: Block, center: AnyFloats, target: AnyFloats, rate: float) -
   for i in lanes(block):
     store(tolerances, i, tolerance(block, i))
   for i in range(block.size):
-    error = np.sqrt(block.local[0, block.infoset + i])
+    error = np.sqrt(block.infoset_state[0, block.infoset + i])
     # Errors that are only rounding must not set the scale of the steps.
     steps[i] = rate / error if error > tolerances[i] else 0.0
   for i in lanes(block):
@@ -63,7 +63,7 @@ def step_from(block: Block, center: AnyFloats, target: AnyFloats, rate: float) -
 @block_kernel
 def observe_adaptive(block: Block) -> None:
   """Updates V and z; the next strategy has to wait for the prediction."""
-  center, predicted, squares = block.state[0], block.state[1], block.scratch[_SQUARES]
+  center, predicted, squares = block.action_state[0], block.action_state[1], block.scratch[_SQUARES]
   share = full(1.0 / block.actions)
   for i in lanes(block):
     expected_value(block, i)
@@ -79,14 +79,16 @@ def observe_adaptive(block: Block) -> None:
     store(squares, i, square)
   for i in range(block.size):
     infoset = block.infoset + i
-    block.local[0, infoset] = block.local[0, infoset] * block.parameters[_REMEMBERED] + squares[i]
+    block.infoset_state[0, infoset] = (
+      block.infoset_state[0, infoset] * block.parameters[_REMEMBERED] + squares[i]
+    )
   step_from(block, center, center, block.parameters[_FACTOR])
 
 
 @block_kernel
 def predict_adaptive(block: Block) -> None:
   """Chooses the next strategy, and keeps the prediction."""
-  center, predicted = block.state[0], block.state[1]
+  center, predicted = block.action_state[0], block.action_state[1]
   rate = block.parameters[_FACTOR] * block.parameters[_PREDICTION]
   step_from(block, center, block.strategy, rate)
   for i in lanes(block):
@@ -99,7 +101,7 @@ def predict_adaptive(block: Block) -> None:
 @block_kernel
 def resume_adaptive(block: Block) -> None:
   """Sets z = strategy; V and the last prediction stay."""
-  center = block.state[0]
+  center = block.action_state[0]
   for i in lanes(block):
     for action in range(block.actions):
       row = sequence(block, action, i)
@@ -124,8 +126,8 @@ class AdaptiveOptimisticDescent(RegretMinimizer):
   observe = observe_adaptive
   predict = predict_adaptive
   resume = resume_adaptive
-  state_lines = 2
-  local_lines = 1
+  action_lines = 2
+  infoset_lines = 1
 
   def __post_init__(self) -> None:
     arguments.positive_number(self.step, "step")

@@ -60,7 +60,7 @@ SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
 _SQUARES, _STEPS, _UNUSED = 0, 1, 2
 # The line of `Block.state` that only solvers that restart have: the gradient of R at the center.
 _CENTERS = 2
-# Lines of `Block.local`: S, the floor, and scale^2 L.
+# Lines of `Block.infoset_state`: S, the floor, and scale^2 L.
 _ERRORS, _FLOORS, _RANGES = 0, 1, 2
 # Columns of `Block.parameters` after the tie tolerance: w_t, w_(t+1), t^(2 power + 1/2), the regularizer.
 _WEIGHT, _NEXT_WEIGHT, _GROWTH, _EUCLIDEAN = 1, 2, 3, 4
@@ -69,7 +69,7 @@ _WEIGHT, _NEXT_WEIGHT, _GROWTH, _EUCLIDEAN = 1, 2, 3, 4
 @inlined
 def add_errors(block: Block) -> None:
   """S += (w |utility - prediction|)^2;  regret += w (utility - value)."""
-  regret, predicted = block.state[0], block.state[1]
+  regret, predicted = block.action_state[0], block.action_state[1]
   weight, euclidean = full(block.parameters[_WEIGHT]), block.parameters[_EUCLIDEAN] != 0.0
   half, share = full(0.5), full(1.0 / block.actions)
   for i in lanes(block):
@@ -94,26 +94,27 @@ def add_errors(block: Block) -> None:
     store(block.scratch[_SQUARES], i, square)
   squared_weight = block.parameters[_WEIGHT] * block.parameters[_WEIGHT]
   for i in range(block.size):
-    block.local[_ERRORS, block.infoset + i] += squared_weight * block.scratch[_SQUARES, i]
+    block.infoset_state[_ERRORS, block.infoset + i] += squared_weight * block.scratch[_SQUARES, i]
 
 
 @inlined
 def choose_and_keep(block: Block, value: AnyFloats) -> None:
   """Takes the next strategy, leaves its value under the prediction in `value`, and keeps the prediction."""
-  steps, predicted = block.scratch[_STEPS], block.state[1]
+  steps, predicted = block.scratch[_STEPS], block.action_state[1]
   for i in range(block.size):
     infoset = block.infoset + i
     errors = (
-      block.local[_ERRORS, infoset] + block.local[_FLOORS, infoset] * block.parameters[_GROWTH]
+      block.infoset_state[_ERRORS, infoset]
+      + block.infoset_state[_FLOORS, infoset] * block.parameters[_GROWTH]
     )
     # Nothing can be won or lost where this is 0.
-    steps[i] = np.sqrt(block.local[_RANGES, infoset] / errors) if errors > 0.0 else 0.0
+    steps[i] = np.sqrt(block.infoset_state[_RANGES, infoset] / errors) if errors > 0.0 else 0.0
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       predicted[first + i] = block.utility[first + i]
   weight, euclidean = block.parameters[_NEXT_WEIGHT], block.parameters[_EUCLIDEAN] != 0.0
-  centered = block.state.shape[0] > np.uint64(_CENTERS)
+  centered = block.action_state.shape[0] > np.uint64(_CENTERS)
   respond(block, value, steps, 1.0, weight, euclidean, centered)
 
 
@@ -139,7 +140,7 @@ def observe_and_repeat(block: Block) -> None:
 @block_kernel
 def resume_at_center(block: Block) -> None:
   """The strategy becomes the center, and regrets begin anew; the errors so far still say how long steps are."""
-  regret, centers = block.state[0], block.state[_CENTERS]
+  regret, centers = block.action_state[0], block.action_state[_CENTERS]
   least, euclidean = least_exponent(block), block.parameters[_EUCLIDEAN] != 0.0
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
@@ -171,7 +172,7 @@ class AdaptiveOFTRL(RegretMinimizer):
   regularizer: Regularizer = "entropy"
   prediction: Prediction = "subtree"
   centered: bool = False
-  local_lines = 3
+  infoset_lines = 3
 
   def __post_init__(self) -> None:
     arguments.positive_number(self.delta, "delta")
@@ -190,7 +191,7 @@ class AdaptiveOFTRL(RegretMinimizer):
     return resume_at_center if self.centered else None
 
   @property
-  def state_lines(self) -> int:
+  def action_lines(self) -> int:
     return 3 if self.centered else 2
 
   @property
@@ -207,7 +208,7 @@ class AdaptiveOFTRL(RegretMinimizer):
     weights, growth = (now**self.power, (now + 1.0) ** self.power), now ** (2.0 * self.power + 0.5)
     return parameter_rows(iterations, game, *weights, growth, euclidean)
 
-  def initial_local(self, game: CompiledGame) -> Float64s:
+  def initial_infoset_state(self, game: CompiledGame) -> Float64s:
     """Returns no errors, the floors, and scale^2 L; shape (3, infosets)."""
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
     floors = error_floors(self.regularizer, self.loss_bounds, actions, self.delta)

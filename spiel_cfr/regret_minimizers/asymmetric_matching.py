@@ -40,7 +40,7 @@ _ERRORS, _MOVES, _TRUST = 0, 1, 2
 @block_kernel
 def match_asymmetrically(block: Block) -> None:
   """All that the module's docstring says."""
-  regret, last, scratch = block.state[0], block.state[1], block.scratch
+  regret, last, scratch = block.action_state[0], block.action_state[1], block.scratch
   zero = full(0.0)
   weight, carried, most = full(block.parameters[1]), full(block.parameters[2]), block.parameters[3]
   for i in lanes(block):
@@ -58,9 +58,9 @@ def match_asymmetrically(block: Block) -> None:
     store(scratch[_MOVES], i, moved)
   for i in range(block.size):
     infoset = block.infoset + i
-    errors = block.local[0, infoset] + scratch[_ERRORS, i]
-    moves = block.local[1, infoset] + scratch[_MOVES, i]
-    block.local[0, infoset], block.local[1, infoset] = errors, moves
+    errors = block.infoset_state[0, infoset] + scratch[_ERRORS, i]
+    moves = block.infoset_state[1, infoset] + scratch[_MOVES, i]
+    block.infoset_state[0, infoset], block.infoset_state[1, infoset] = errors, moves
     asymmetry = np.sqrt(errors / moves) if errors < most * most * moves else most
     scratch[_TRUST, i] = 1.0 / (1.0 + asymmetry)
   for i in lanes(block):
@@ -87,8 +87,8 @@ class AsymmetricMatching(RegretMinimizer):
   most: float = 5.0
   observe = match_asymmetrically
   resume = resume_matching
-  state_lines = 2
-  local_lines = 2
+  action_lines = 2
+  infoset_lines = 2
 
   def __post_init__(self) -> None:
     checked(self.weight, "weight", 0.0, sys.float_info.max)

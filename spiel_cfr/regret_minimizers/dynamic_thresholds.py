@@ -75,7 +75,7 @@ class ThresholdedHedge(RegretMinimizer):
   rate: float = 1.0
   observe = observe_choose_and_drop
   resume = resume_oftrl
-  local_lines = 1
+  infoset_lines = 1
 
   def __post_init__(self) -> None:
     arguments.real_number(self.threshold, "threshold", 1.0, sys.float_info.max)
@@ -87,5 +87,5 @@ class ThresholdedHedge(RegretMinimizer):
     dropped = (self.threshold - 1.0) / np.sqrt(2.0 * (iterations + 1.0))
     return np.column_stack([Hedge(self.rate).parameters(iterations, game), dropped])
 
-  def initial_local(self, game: CompiledGame) -> Float64s:
-    return Hedge(self.rate).initial_local(game)
+  def initial_infoset_state(self, game: CompiledGame) -> Float64s:
+    return Hedge(self.rate).initial_infoset_state(game)

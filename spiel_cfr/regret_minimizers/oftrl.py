@@ -50,7 +50,7 @@ _STEPS, _UNUSED = 0, 1
 @inlined
 def add_regrets(block: Block) -> None:
   """Value = <strategy, utility>;  regret += utility - value."""
-  regret = block.state[0]
+  regret = block.action_state[0]
   for i in lanes(block):
     value = expected_value(block, i)
     for action in range(block.actions):
@@ -63,7 +63,7 @@ def choose(block: Block, value: AnyFloats) -> None:
   """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, and leaves its value in `value`."""
   steps, euclidean = block.scratch[_STEPS], block.parameters[_EUCLIDEAN] != 0.0
   for i in range(block.size):
-    steps[i] = block.local[0, block.infoset + i]
+    steps[i] = block.infoset_state[0, block.infoset + i]
   weight, factor = block.parameters[_WEIGHT], block.parameters[_FACTOR]
   respond(block, value, steps, factor, weight, euclidean, False)
 
@@ -93,11 +93,11 @@ def resume_oftrl(block: Block) -> None:
 
   The gradient is log(strategy), no less than what stands for 0, or the strategy itself. Without steps it stays.
   """
-  regret, least = block.state[0], least_exponent(block)
+  regret, least = block.action_state[0], least_exponent(block)
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
-      played, step = block.strategy[first + i], block.local[0, block.infoset + i]
+      played, step = block.strategy[first + i], block.infoset_state[0, block.infoset + i]
       step *= block.parameters[_FACTOR]
       if step > 0.0:
         regret[first + i] = gradient_at(played, block.parameters[_EUCLIDEAN] != 0.0, least) / step
@@ -118,7 +118,7 @@ class OFTRL(RegretMinimizer):
   regularizer: Regularizer = "entropy"
   prediction: Prediction = "subtree"
   resume = resume_oftrl
-  local_lines = 1
+  infoset_lines = 1
 
   @property
   def observe(self) -> Kernel:
@@ -132,7 +132,7 @@ class OFTRL(RegretMinimizer):
     """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer; (iterations, 4)."""
     return parameter_rows(iterations, game, 1.0, 1.0, float(self.regularizer == "euclidean"))
 
-  def initial_local(self, game: CompiledGame) -> Float64s:
+  def initial_infoset_state(self, game: CompiledGame) -> Float64s:
     """Returns the step sizes, shape (1, infosets)."""
     return self.steps[None]
 
@@ -156,7 +156,7 @@ class Hedge(RegretMinimizer):
   rate: float = 1.0
   observe = observe_and_choose
   resume = resume_oftrl
-  local_lines = 1
+  infoset_lines = 1
 
   def __post_init__(self) -> None:
     arguments.positive_number(self.rate, "rate")
@@ -166,7 +166,7 @@ class Hedge(RegretMinimizer):
     # The strategy that is chosen at iteration t is that of t + 1, but has seen t utilities.
     return parameter_rows(iterations, game, 0.0, 1.0 / np.sqrt(iterations), 0.0)
 
-  def initial_local(self, game: CompiledGame) -> Float64s:
+  def initial_infoset_state(self, game: CompiledGame) -> Float64s:
     """Returns the steps of the first iteration, shape (1, infosets)."""
     low, high = game.payoff_range
     scale = self.rate / (high - low) if high > low else 0.0

@@ -2,10 +2,10 @@
 
 With r = utility - value the regrets of an iteration, and R the cumulative regrets, it keeps and plays
 
-    R = max(R, 0) * positive + min(R, 0) * negative + r,    then  R = max(R, 0) + min(R, 0) * kept
-    strategy proportional to max(carried * R + prediction * r, 0), uniform where that is 0
+    R = max(R, 0) * positive_discount + min(R, 0) * negative_discount + r,    then, in regret matching+,  R = max(R, 0)
+    strategy proportional to max(next_discount * R + prediction * r, 0), uniform where that is 0
 
-where the five numbers may depend on the iteration. Any mixture of them is a minimizer; those with a name are
+where the four numbers may depend on the iteration. Any mixture of them is a minimizer; those with a name are
 
 - regret matching: Hart and Mas-Colell, "A Simple Adaptive Procedure Leading to Correlated Equilibrium" (2000).
 - regret matching+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
@@ -47,7 +47,7 @@ from spiel_cfr.regret_minimizers.schedules import Discount, Numbers, checked, ev
 @block_kernel
 def match_regrets(block: Block) -> None:
   """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0)."""
-  regret, zero = block.state[0], full(0.0)
+  regret, zero = block.action_state[0], full(0.0)
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
@@ -63,7 +63,7 @@ def match_regrets(block: Block) -> None:
 @block_kernel
 def match_regrets_plus(block: Block) -> None:
   """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret."""
-  regret, zero = block.state[0], full(0.0)
+  regret, zero = block.action_state[0], full(0.0)
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
@@ -79,9 +79,9 @@ def match_regrets_plus(block: Block) -> None:
 @block_kernel
 def match_weighted_regrets(block: Block) -> None:
   """All that the module's docstring says."""
-  regret, zero, one = block.state[0], full(0.0), full(1.0)
+  regret, zero, one = block.action_state[0], full(0.0), full(1.0)
   of_positive, of_negative = full(block.parameters[1]), full(block.parameters[2])
-  kept, carried = full(block.parameters[3]), full(block.parameters[4])
+  kept, next_discount = full(block.parameters[3]), full(block.parameters[4])
   weight = full(block.parameters[5])
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
@@ -91,7 +91,7 @@ def match_weighted_regrets(block: Block) -> None:
       updated = before * where_greater(before, tie, of_positive, of_negative) + added
       updated = updated * where_greater(updated, tie, one, kept)
       store(regret, row, updated)
-      score = carried * updated + weight * added
+      score = next_discount * updated + weight * added
       score = where_greater(score, tie, score, zero)
       store(block.strategy, row, score)
       total = total + score
@@ -105,7 +105,7 @@ def resume_matching(block: Block) -> None:
   The sum stays because it is what steps are measured by: regret matching from c x moves like mirror descent with steps
   of 1 / c, and c has grown until that is stable.
   """
-  regret, zero = block.state[0], full(0.0)
+  regret, zero = block.action_state[0], full(0.0)
   for i in lanes(block):
     total = zero
     for action in range(block.actions):
@@ -122,51 +122,58 @@ def resume_matching(block: Block) -> None:
 class RegretMatching(RegretMinimizer):
   """A minimizer of the family. Its state is the cumulative regret.
 
-      RegretMatching()                            # the minimizer of CFR
-      RegretMatching(kept=0.0)                    # of CFR+
-      RegretMatching(kept=0.0, prediction=1.0)    # of PCFR+
+      RegretMatching()                                         # the minimizer of CFR
+      RegretMatching(forgets_negative=True)                    # of CFR+
+      RegretMatching(forgets_negative=True, prediction=1.0)    # of PCFR+
 
   Attributes:
-    positive: what positive regrets are multiplied by before those of the iteration are added, not negative.
-    negative: what negative regrets are multiplied by then.
-    kept: what negative regrets are multiplied by afterwards: 1 keeps, 0 forgets them.
-    carried: what regrets are multiplied by once more where the next strategy is chosen, not negative.
+    positive_discount: what positive regrets are multiplied by before those of the iteration are added, not negative.
+    negative_discount: what negative regrets are multiplied by then.
+    forgets_negative: whether negative regrets become 0 as soon as those of the iteration are added, as in CFR+.
+    next_discount: what regrets are multiplied by once more where the next strategy is chosen, not negative.
     prediction: how often the last regrets are added once more where the next strategy is chosen, not negative.
   """
 
-  positive: Numbers = 1.0
-  negative: Numbers = 1.0
-  kept: float = 1.0
-  carried: Numbers = 1.0
+  positive_discount: Numbers = 1.0
+  negative_discount: Numbers = 1.0
+  forgets_negative: bool = False
+  next_discount: Numbers = 1.0
   prediction: Numbers = 0.0
   resume = resume_matching
 
   def __post_init__(self) -> None:
-    arguments.real_number(self.kept, "kept", 0.0, 1.0)
-    for name in ("positive", "negative", "carried", "prediction"):
+    object.__setattr__(self, "forgets_negative", bool(self.forgets_negative))
+    for name in ("positive_discount", "negative_discount", "next_discount", "prediction"):
       checked(getattr(self, name), name, 0.0, math.nextafter(math.inf, 0.0))
 
   @property
   def observe(self) -> Kernel:
     """The fastest kernel that does it."""
-    if (self.positive, self.negative, self.carried, self.prediction) != (1.0, 1.0, 1.0, 0.0):
+    if not self._is_plain or (self.positive_discount, self.negative_discount) != (1.0, 1.0):
       return match_weighted_regrets
-    return {1.0: match_regrets, 0.0: match_regrets_plus}.get(self.kept, match_weighted_regrets)
+    return match_regrets_plus if self.forgets_negative else match_regrets
+
+  @property
+  def _is_plain(self) -> bool:
+    """Whether the next strategy is proportional to the positive regrets."""
+    return (self.next_discount, self.prediction) == (1.0, 0.0)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the tie tolerance and, where `observe` reads them, the five numbers in the order of the attributes."""
+    """Returns the tie tolerance and, where `observe` reads them, the numbers of the attributes in their order."""
     if self.observe is not match_weighted_regrets:
       return parameter_rows(iterations, game)
-    numbers = (self.positive, self.negative, self.kept, self.carried, self.prediction)
-    return parameter_rows(iterations, game, *numbers)
+    kept = 0.0 if self.forgets_negative else 1.0
+    discounts = (self.positive_discount, self.negative_discount, kept, self.next_discount)
+    return parameter_rows(iterations, game, *discounts, self.prediction)
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
     """Both forms: what remembers all regrets can bear substitutes for them; others had better go on as the policy."""
-    remembers = (self.positive, self.negative, self.kept) == (1.0, 1.0, 1.0)
+    discounts = (self.positive_discount, self.negative_discount)
+    remembers = discounts == (1.0, 1.0) and not self.forgets_negative
     return ("substitute", "proportional") if remembers else ("proportional", "substitute")
 
-  def warm_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
+  def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
     """Returns regrets times the sum of what is left of each iteration's, for either sign."""
     positive, negative = self._sums(iterations)
     return (regrets * np.where(regrets > 0.0, positive, negative))[None]
@@ -175,31 +182,26 @@ class RegretMatching(RegretMinimizer):
     """Returns what is left, in all, of positive and of negative regrets that were 1 in each iteration."""
     numbers = np.arange(1, arguments.positive_integer(iterations, "iterations") + 1)
     positive = negative = 0.0
-    for factor in evaluated(self.positive, numbers).tolist():
+    for factor in evaluated(self.positive_discount, numbers).tolist():
       positive = positive * factor + 1.0
-    for factor in evaluated(self.negative, numbers).tolist():
-      negative = (negative * factor + 1.0) * self.kept
+    for factor in evaluated(self.negative_discount, numbers).tolist():
+      negative = 0.0 if self.forgets_negative else negative * factor + 1.0
     return positive, negative
-
-  @property
-  def forgets_negative(self) -> bool:
-    """Whether negative cumulative regrets become 0 as soon as the regrets of an iteration are added."""
-    return self.kept == 0.0
 
   def discounts(self, iterations: Int64s) -> Float64s | None:
     """Returns what positive and negative regrets are multiplied by first, shape (iterations, 2).
 
     That, and whether it forgets negative regrets, is all of it, or None is returned.
     """
-    if self.kept not in (0.0, 1.0) or (self.carried, self.prediction) != (1.0, 0.0):
+    if not self._is_plain:
       return None
-    numbers = (self.positive, self.negative)
+    numbers = (self.positive_discount, self.negative_discount)
     return np.column_stack([evaluated(number, iterations) for number in numbers])
 
   @classmethod
   def plus(cls) -> "RegretMatching":
     """Returns regret matching+, the minimizer of CFR+."""
-    return cls(kept=0.0)
+    return cls(forgets_negative=True)
 
   @classmethod
   def discounted(cls, alpha: float = 1.5, beta: float = 0.0) -> "RegretMatching":
@@ -227,7 +229,7 @@ class RegretMatching(RegretMinimizer):
   @classmethod
   def predictive_plus(cls, weight: float = 1.0) -> "RegretMatching":
     """Returns the minimizer of PCFR+ or, with a weight of the prediction below 1, of SAPCFR+."""
-    return cls(kept=0.0, prediction=arguments.real_number(weight, "weight", 0.0, 1.0))
+    return cls(forgets_negative=True, prediction=arguments.real_number(weight, "weight", 0.0, 1.0))
 
   @classmethod
   def discounted_plus(cls, alpha: float = 1.5, predictive: bool = False) -> "RegretMatching":
@@ -237,7 +239,7 @@ class RegretMatching(RegretMinimizer):
     prediction, the last regrets are added once more before it plays, to regrets discounted once more.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
-    plus = cls(Discount(alpha, delay=1), kept=0.0)
-    return (
-      dataclasses.replace(plus, carried=Discount(alpha), prediction=1.0) if predictive else plus
-    )
+    plus = cls(Discount(alpha, delay=1), forgets_negative=True)
+    if not predictive:
+      return plus
+    return dataclasses.replace(plus, next_discount=Discount(alpha), prediction=1.0)

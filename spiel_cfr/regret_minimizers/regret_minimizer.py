@@ -8,16 +8,16 @@ A minimizer is a class that names one block kernel, and up to two more; `games.s
 these, `regret_matching.match_regrets` the simplest of them.
 
     observe(block)   is given in `block.utility` the counterfactual utilities under the strategies just played. It
-                     leaves in `block.value` what each infoset was worth, <strategy, utility>, updates `state` and
-                     `local`, and writes the next strategy into `strategy`, unless there is a `predict`.
+                     leaves in `block.value` what each infoset was worth, <strategy, utility>, updates `action_state`
+                     and `infoset_state`, and writes the next strategy into `strategy`, unless there is a `predict`.
     predict(block)   is called when every infoset has observed, deepest infosets first, with the utilities predicted
                      for the next iteration: the last gradient, carried up with the strategies that `predict` has chosen
                      below (Farina et al. 2019, equation 17). It chooses the next strategy, and leaves in `value` what
                      that is worth under the prediction.
-    resume(block)    finds in `strategy` what is to be played next, as after a restart, and in `state` and `local` what
-                     has been kept so far. It brings these to where they would have led to that strategy, with what
-                     they have learned about how large steps should be. It neither reads `utility` nor writes to
-                     `strategy` and `value`.
+    resume(block)    finds in `strategy` what is to be played next, as after a restart, and in `action_state` and
+                     `infoset_state` what has been kept so far. It brings these to where they would have led to that
+                     strategy, with what they have learned about how large steps should be. It neither reads `utility`
+                     nor writes to `strategy` and `value`.
 
 `block.parameters` is this iteration's row of what `RegretMinimizer.parameters` returns.
 """
@@ -56,8 +56,8 @@ class RegretMinimizer(abc.ABC):
     observe: see the module's docstring, as for the next two.
     predict: None where `observe` chooses the next strategy itself.
     resume: None where it can't go on from a given strategy.
-    state_lines: how many numbers it keeps for each action of each infoset.
-    local_lines: how many for each infoset.
+    action_lines: how many numbers it keeps for each action of each infoset.
+    infoset_lines: how many for each infoset.
     visits_forced: whether it sees infosets with one action too; by default, if it keeps numbers of infosets.
   """
 
@@ -77,26 +77,26 @@ class RegretMinimizer(abc.ABC):
     return None
 
   @property
-  def state_lines(self) -> int:
+  def action_lines(self) -> int:
     """How many numbers it keeps for each action of each infoset."""
     return 1
 
   @property
-  def local_lines(self) -> int:
+  def infoset_lines(self) -> int:
     """How many numbers it keeps for each infoset."""
     return 0
 
   @property
   def visits_forced(self) -> bool:
     """Whether it sees infosets with one action too; by default, if it keeps numbers of infosets."""
-    return self.local_lines > 0
+    return self.infoset_lines > 0
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
     """In which forms it can start warm, the best first."""
     return () if self.resume is None else ("proportional",)
 
-  def warm_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
+  def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
     """Returns the state after iterations that all had the same regrets; by default, the first state.
 
     Args:
@@ -105,14 +105,14 @@ class RegretMinimizer(abc.ABC):
       game: the game.
 
     Returns:
-      Shape (state_lines, sequences). In the form "proportional" `resume` follows, which takes from it how large regrets
-      are.
+      Shape (action_lines, sequences). In the form "proportional" `resume` follows, which takes from it how large
+      regrets are.
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
     """
     arguments.positive_integer(iterations, "iterations")
-    return np.zeros((self.state_lines, game.end))
+    return np.zeros((self.action_lines, game.end))
 
   def resumable(self) -> "RegretMinimizer":
     """Returns the same minimizer with all that it takes to go on from a given strategy; itself, if that is nothing.
@@ -130,9 +130,9 @@ class RegretMinimizer(abc.ABC):
     """
     return parameter_rows(iterations, game)
 
-  def initial_local(self, game: CompiledGame) -> Float64s:
-    """Returns the first `local`, shape (local_lines, infosets of all players)."""
-    return np.zeros((self.local_lines, game.num_infosets))
+  def initial_infoset_state(self, game: CompiledGame) -> Float64s:
+    """Returns the first `infoset_state`, shape (infoset_lines, infosets of all players)."""
+    return np.zeros((self.infoset_lines, game.num_infosets))
 
 
 def parameter_rows(

@@ -148,7 +148,7 @@ def respond(
     euclidean: whether R is half the squared Euclidean norm, or else the negative entropy.
     centered: whether there are centers.
   """
-  regret, strategy, multiple, zero = block.state[0], block.strategy, full(factor), full(0.0)
+  regret, strategy, multiple, zero = block.action_state[0], block.strategy, full(factor), full(0.0)
   # Below this less than the largest score, an action is not played by the one, and next to never by the other.
   least = full(-1.0 if euclidean else least_exponent(block))
   for i in lanes(block):
@@ -159,7 +159,7 @@ def respond(
       if centered:
         # Without a step the center is left out as well.
         inverse = where_greater(step, zero, full(1.0) / step, zero)
-        score = score + load(block.state[2], row) * inverse
+        score = score + load(block.action_state[2], row) * inverse
       store(strategy, row, score)
       top = where_greater(score, top, score, top)
     for action in range(block.actions):

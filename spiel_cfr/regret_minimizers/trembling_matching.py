@@ -37,7 +37,7 @@ def match_trembling(block: Block) -> None:
 
   Where trembles alone lead to an infoset, all that it ever sees is tiny: ties are a fraction of its own utilities.
   """
-  regret, zero = block.state[0], full(0.0)
+  regret, zero = block.action_state[0], full(0.0)
   trembles, following = block.parameters[NOW], block.parameters[NEXT]
   steady = full(1.0 / (1.0 - trembles))
   share = full(1.0 / block.actions)

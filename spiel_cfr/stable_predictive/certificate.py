@@ -205,7 +205,7 @@ def _what_is_not_covered(
     notes.append("The gap is not bounded: this is not a zero-sum game of two players.")
   elif solver.alternating_updates and (is_paper or last):
     notes.append("The gap is not bounded by the regrets: updates alternate.")
-  elif is_paper and solver.average_weights != Power(0.0):
+  elif is_paper and solver.averaging.weights != Power(0.0):
     notes.append("The gap is not bounded by the regrets: averages are not uniform.")
   return notes
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
+from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.variants import all_but_the_last_after
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.oftrl import Prediction
@@ -27,8 +27,6 @@ from spiel_cfr.regret_minimizers.regularizers import Regularizer
 from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps, adaptive_steps
 from spiel_cfr.stable_predictive.paper_steps import PaperSteps, depths, paper_steps
 
-# In the order of the powers of t.
-Averaging: TypeAlias = Literal["uniform", "linear", "quadratic"]
 Steps: TypeAlias = Literal["adaptive", "paper"]
 
 # Chosen on liar's dice with a die of 3 and of 5 sides, goofspiel with 4 cards in ascending and random order, and
@@ -45,7 +43,7 @@ def StablePredictiveCFRSolver(
   steps: Steps | float = "adaptive",
   prediction: Prediction = "subtree",
   alternating_updates: bool = False,
-  averaging: Averaging | None = None,
+  gamma: int | None = None,
   delta: float | None = None,
 ) -> FullWidthSolver:
   """CFR with optimistic follow-the-regularized-leader and step sizes that a theory gives.
@@ -63,8 +61,8 @@ def StablePredictiveCFRSolver(
       "last" predicts the last counterfactual utilities.
     alternating_updates: whether a player sees the strategies to which those before it have just updated. Averages of
       adaptive steps then take the strategies after the update for every player but the last.
-    averaging: how iteration t weighs in the average: "uniform" 1, "linear" t, "quadratic" t^2. Adaptive steps weigh
-      utilities and errors in the same way. By default "linear" for adaptive steps, and "uniform" for all others.
+    gamma: iteration t weighs t^gamma in the average, 0, 1 or 2. Adaptive steps weigh utilities and errors in the same
+      way. By default 1 for adaptive steps, and 0 for all others.
     delta: of adaptive steps, how much they are held back, positive, 0.001 by default: V is never below (delta D)^2
       sqrt(t), D what utilities can be at most. Large ones give better bounds before the run, and shorter steps.
 
@@ -75,24 +73,21 @@ def StablePredictiveCFRSolver(
     GameError: see `compile_game`.
   """
   game = compile_game(game)
-  power = _power(averaging, steps)
+  power = _power(gamma, steps)
   constants = _steps(game, horizon, kappa, regularizer, steps, prediction, power, delta)
-  in_turn = steps == "adaptive" and alternating_updates
   return FullWidthSolver(
     game,
     constants.minimizer(),
     alternating_updates=alternating_updates,
-    average_weights=power,
-    averaged=all_but_the_last_after(game.num_players) if in_turn else "before",
+    averaging=Averaging(power, "faced" if steps == "adaptive" else "before"),
   )
 
 
-def _power(averaging: Averaging | None, steps: Steps | float) -> float:
+def _power(gamma: int | None, steps: Steps | float) -> float:
   """Returns the power of t that iteration t weighs."""
-  if averaging is None:
-    averaging = "linear" if steps == "adaptive" else "uniform"
-  arguments.one_of(averaging, "averaging", get_args(Averaging))
-  return float(get_args(Averaging).index(averaging))
+  if gamma is None:
+    return 1.0 if steps == "adaptive" else 0.0
+  return float(arguments.integer(gamma, "gamma", 0, 2))
 
 
 def _steps(
@@ -151,7 +146,7 @@ def steps_of(solver: Solver) -> AdaptiveSteps | PaperSteps:
     raise errors.ArgumentError(f"{solver!r} was not made by StablePredictiveCFRSolver.")
   chosen: dict[str, Any] = dict(solver.recipe.arguments)
   del chosen["alternating_updates"]
-  power = _power(chosen.pop("averaging"), chosen["steps"])
+  power = _power(chosen.pop("gamma"), chosen["steps"])
   return _steps(solver.compiled_game, power=power, **chosen)
 
 
@@ -214,7 +209,7 @@ def step_sizes(solver: Solver) -> StepSizeTable:
   unknown = np.full(game.num_infosets, np.nan)
   if isinstance(constants, AdaptiveSteps):
     assert isinstance(solver, FullWidthSolver)
-    squares = constants.squared_errors(solver.minimizer_local(0), solver.iteration)
+    squares = constants.squared_errors(solver.infoset_numbers(0), solver.iteration)
     steps = constants.steps_after(squares)
     columns = np.stack([unknown, unknown, unknown, constants.loss_norm, steps])
   else:

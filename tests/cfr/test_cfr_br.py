@@ -36,7 +36,7 @@ def assert_same(ours, theirs, iterations):
 @pytest.mark.parametrize("name", [*GAMES, *TIED])
 def test_iterates_are_those_of_open_spiel_in_cpp(name):
   game = pyspiel.load_game(name) if name in TIED else GAMES[name]()
-  ours = spiel_cfr.CFRBRSolver(spiel_cfr.compile_game(game, vector_form=False))
+  ours = spiel_cfr.cfr.CFRBRSolver(spiel_cfr.compile_game(game, vector_form=False))
   assert_same(ours, pyspiel.CFRBRSolver(game), 3 if name in TIED else 30)
 
 
@@ -46,13 +46,15 @@ def test_iterates_are_those_of_open_spiel_in_cpp(name):
 def test_iterates_are_those_of_open_spiel_in_python(name, linear, plus):
   game = GAMES[name]()
   arguments = {"linear_averaging": linear, "regret_matching_plus": plus}
-  assert_same(spiel_cfr.CFRBRSolver(game, **arguments), cfr_br.CFRBRSolver(game, **arguments), 30)
+  assert_same(
+    spiel_cfr.cfr.CFRBRSolver(game, **arguments), cfr_br.CFRBRSolver(game, **arguments), 30
+  )
 
 
 def test_the_current_policy_converges():
   """CFR's does not."""
   for solver, current, average in (
-    (spiel_cfr.CFRBRSolver("leduc_poker"), 0.1, 0.15),
+    (spiel_cfr.cfr.CFRBRSolver("leduc_poker"), 0.1, 0.15),
     (spiel_cfr.CFRSolver("leduc_poker"), 3.0, 0.1),
   ):
     solver.run(1000)

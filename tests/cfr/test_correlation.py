@@ -27,8 +27,7 @@ def tracked(game, minimizer=None, power=0.0):
     game,
     minimizer or RegretMatching(),
     alternating_updates=False,
-    average_weights=power,
-    correlated=True,
+    averaging=spiel_cfr.Averaging(power, correlated=True),
   )
 
 
@@ -89,11 +88,12 @@ def test_it_falls_where_nash_conv_of_the_product_does_not():
   assert solver.nash_conv() > 0.2
 
 
-@pytest.mark.parametrize("setting", [{"alternating_updates": True}, {"averaged": "after"}])
-def test_play_that_has_no_correlation(setting):
+@pytest.mark.parametrize(("alternating", "counted"), [(True, "before"), (False, "after")])
+def test_play_that_has_no_correlation(alternating, counted):
+  averaging = spiel_cfr.Averaging(counted=counted, correlated=True)
   with pytest.raises(errors.ArgumentError, match="alternating_updates=False"):
     spiel_cfr.FullWidthSolver(
-      "kuhn_poker", RegretMatching(), **{"alternating_updates": False, "correlated": True} | setting
+      "kuhn_poker", RegretMatching(), alternating_updates=alternating, averaging=averaging
     )
 
 

@@ -129,7 +129,7 @@ def test_solvers_do_what_the_theorem_says(seed, part, stretches):
   form[order] = z
   solver.init_from_strategy(form)
   state = solver.state_dict()
-  state["regrets"][0][order] = c * z
+  state["action_state"][0][order] = c * z
   solver.load_state_dict(state)
   nash_convs = [_nash_conv(matrix, z)]
   for _ in range(stretches):
@@ -139,5 +139,5 @@ def test_solvers_do_what_the_theorem_says(seed, part, stretches):
     solver.init_from_strategy(z)
     # The scale stays.
     for row in rows:
-      assert solver.state.regrets[0][row].sum() == pytest.approx(c, rel=0.01)
+      assert solver.state.action_state[0][row].sum() == pytest.approx(c, rel=0.01)
   assert nash_convs[-1] <= nash_convs[0] / 2**stretches

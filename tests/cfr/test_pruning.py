@@ -45,7 +45,7 @@ def _whether_it_pays_or_not(request):
 def pruned(game, alternating=True, **constants):
   """Opens windows soon."""
   solver = FullWidthSolver(
-    game, RegretMatching.plus(), alternating_updates=alternating, average_weights=1.0
+    game, RegretMatching.plus(), alternating_updates=alternating, averaging=spiel_cfr.Averaging(1.0)
   )
   return Pruned(solver, **{"shortest": 10} | constants)
 
@@ -58,7 +58,7 @@ def daring(game, alternating=True):
 def parts(solver):
   """Its strategies, sums of averages, regrets and Z."""
   inner = solver.state.solver
-  return inner.strategy, inner.cumulative, inner.regrets[0], inner.local[0]
+  return inner.strategy, inner.cumulative, inner.action_state[0], inner.infoset_state[0]
 
 
 def brought_back(solver):
@@ -123,8 +123,7 @@ def test_what_is_noted_changes_no_bit(name, alternating, monkeypatch):
       game,
       NotedMatching(weights),
       alternating_updates=alternating,
-      average_weights=weights,
-      averaged=("after", "before") if alternating else "before",
+      averaging=spiel_cfr.Averaging(weights, "faced"),
     ),
     pruned(game, alternating),
   )
@@ -133,7 +132,7 @@ def test_what_is_noted_changes_no_bit(name, alternating, monkeypatch):
       solver.run(10)
     assert (never.num_pruned, never.active_share) == (0, 1.0)
     for each in (noted, never._runtime.solver):
-      for array in ("strategy", "cumulative", "regrets"):
+      for array in ("strategy", "cumulative", "action_state"):
         assert getattr(each.state, array).tobytes() == getattr(plain.state, array).tobytes()
 
 
@@ -413,9 +412,14 @@ def test_what_is_refused():
   with pytest.raises(errors.ArgumentError, match="full-width"):
     Pruned(Pruned(solver))
   for sums in (
-    FullWidthSolver("kuhn_poker", RegretMatching.plus(), tapered=True),
     FullWidthSolver(
-      "kuhn_poker", RegretMatching.plus(), alternating_updates=False, correlated=True
+      "kuhn_poker", RegretMatching.plus(), averaging=spiel_cfr.Averaging(tapered=True)
+    ),
+    FullWidthSolver(
+      "kuhn_poker",
+      RegretMatching.plus(),
+      alternating_updates=False,
+      averaging=spiel_cfr.Averaging(correlated=True),
     ),
   ):
     with pytest.raises(errors.PruningError, match="take no pruning"):
@@ -439,7 +443,7 @@ def test_what_is_refused():
 )
 def test_minimizers_for_which_it_is_not_sound_are_refused_by_name(minimizer, weights, reason):
   with pytest.raises(errors.PruningError, match=reason) as caught:
-    Pruned(FullWidthSolver("kuhn_poker", minimizer, average_weights=weights))
+    Pruned(FullWidthSolver("kuhn_poker", minimizer, averaging=spiel_cfr.Averaging(weights)))
   assert "CFRPlusSolver" in str(caught.value)
 
 

@@ -280,7 +280,7 @@ def test_a_checkpoint_of_another_solver_is_refused(tmp_path):
     other.restore(tmp_path / "solver.npz")
   state = solver.state_dict()
   before = other.state_dict()
-  for broken in ({"solver.regrets": np.zeros(3)}, {"best": 1.0}, {"saved.average_start": "x"}):
+  for broken in ({"solver.action_state": np.zeros(3)}, {"best": 1.0}, {"saved.average_start": "x"}):
     with pytest.raises(errors.CheckpointMismatchError):
       other.load_state_dict(state | broken)
   assert other.state_dict().keys() == before.keys()
@@ -294,7 +294,7 @@ def test_the_given_solver_is_left_alone():
   assert solver.iteration == 0
   solver.run(7)
   assert bare.iteration == 3
-  assert not bare.tapered
+  assert not bare.averaging.tapered
 
 
 @pytest.mark.parametrize("name", ["cfr+", "hedge", "last utilities"])
@@ -326,7 +326,7 @@ def test_regret_matching_goes_on_from_a_strategy():
   solver = spiel_cfr.CFRSolver("leduc_poker")
   game = solver.compiled_game
   solver.run(20)
-  regret, strategy = solver.state.regrets[0].copy(), solver.current_probabilities()
+  regret, strategy = solver.state.action_state[0].copy(), solver.current_probabilities()
   target = np.random.default_rng(1).random(game.end) * (np.arange(game.end) % 3 > 0)
   target = policies.sequence_form(game, policies.behavioral_form(game, target))
   # Player 0 never plays to what is below its first action at its first infoset.
@@ -343,7 +343,7 @@ def test_regret_matching_goes_on_from_a_strategy():
       np.testing.assert_allclose(found[sequences], expected, atol=1e-15)
       sums = np.maximum(regret[sequences], 0).sum(axis=0)
       wanted = np.where(expected > 0, sums * expected, np.minimum(regret[sequences], 0))
-      np.testing.assert_allclose(solver.state.regrets[0][sequences], wanted, atol=1e-12)
+      np.testing.assert_allclose(solver.state.action_state[0][sequences], wanted, atol=1e-12)
   assert unreached
   np.testing.assert_allclose(
     solver.current_sequence_form(), policies.sequence_form(game, found), atol=1e-15
@@ -363,7 +363,7 @@ def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
     for sequences, _ in tree.blocks():
       target[sequences] = np.array([0.3, 0.7])[:, None]
   solver.init_from_strategy(policies.sequence_form(game, target))
-  regret = solver.state.regrets[0]
+  regret = solver.state.action_state[0]
   for tree in game.treeplexes:
     for sequences, infosets in tree.blocks():
       step = steps[tree.first_infoset :][infosets]
@@ -380,12 +380,11 @@ def test_tapered_averages_are_what_they_say(game):
   forms = {form.name: form for form in FORMS}
   compiled = spiel_cfr.compile_game(game) if game == "leduc_poker" else forms[game].compiled
   solver = spiel_cfr.FullWidthSolver(
-    compiled,
-    spiel_cfr.RegretMatching.plus(),
-    average_weights=2.0,
-    tapered=True,
+    compiled, spiel_cfr.RegretMatching.plus(), averaging=spiel_cfr.Averaging(2.0, tapered=True)
   )
-  plain = spiel_cfr.FullWidthSolver(compiled, spiel_cfr.RegretMatching.plus(), average_weights=2.0)
+  plain = spiel_cfr.FullWidthSolver(
+    compiled, spiel_cfr.RegretMatching.plus(), averaging=spiel_cfr.Averaging(2.0)
+  )
   due, tapered = 0, np.zeros(compiled.end)
   single = game == "parts, float32"
   for t in range(1, 203):

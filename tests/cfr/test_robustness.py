@@ -42,7 +42,9 @@ class _Late(Schedule):
 @pytest.mark.parametrize("make", [lambda: spiel_cfr.compile_game(_POKER), _parts])
 def test_averages_may_begin_late_with_weights_of_any_type(make, kind):
   game = make()
-  solver = spiel_cfr.FullWidthSolver(game, RegretMatching(), average_weights=_Late(kind))
+  solver = spiel_cfr.FullWidthSolver(
+    game, RegretMatching(), averaging=spiel_cfr.Averaging(_Late(kind))
+  )
   for _ in range(3):
     solver.run(3)
     assert solver.nash_conv() == pytest.approx(
@@ -58,7 +60,7 @@ class _Ending(Schedule):
     return np.where(iterations <= 20, 0.5, np.nan)
 
 
-@pytest.mark.parametrize("place", ["positive", "negative", "prediction"])
+@pytest.mark.parametrize("place", ["positive_discount", "negative_discount", "prediction"])
 @pytest.mark.parametrize("restarted", [False, True])
 def test_schedules_that_end_are_named_when_they_do(place, restarted):
   """Regrets that are NaN would be clipped, and nobody would see it."""
@@ -80,7 +82,9 @@ def test_weights_of_another_shape_are_named():
       return np.ones(len(iterations) + 1)
 
   with pytest.raises(errors.ArgumentError, match="shape"):
-    spiel_cfr.FullWidthSolver("kuhn_poker", RegretMatching(), average_weights=Wrong()).run(3)
+    spiel_cfr.FullWidthSolver(
+      "kuhn_poker", RegretMatching(), averaging=spiel_cfr.Averaging(Wrong())
+    ).run(3)
 
 
 def test_solvers_on_states_have_a_repr():

@@ -22,12 +22,17 @@ _SOLVERS: dict[str, Any] = {
   "cfr+": spiel_cfr.CFRPlusSolver,
   "dcfr": spiel_cfr.DCFRSolver,
   "simultaneous": lambda game: spiel_cfr.FullWidthSolver(
-    game, RegretMatching.discounted(beta=0.5), alternating_updates=False, averaged="before"
+    game,
+    RegretMatching.discounted(beta=0.5),
+    alternating_updates=False,
+    averaging=spiel_cfr.Averaging(counted="before"),
   ),
   "predictive": spiel_cfr.PCFRPlusSolver,
   # With numbers of each infoset.
   "adaptive": functools.partial(spiel_cfr.catalogue.make, "adaptive", iterations=12),
-  "tapered": lambda game: spiel_cfr.FullWidthSolver(game, RegretMatching.plus(), tapered=True),
+  "tapered": lambda game: spiel_cfr.FullWidthSolver(
+    game, RegretMatching.plus(), averaging=spiel_cfr.Averaging(tapered=True)
+  ),
 }
 
 
@@ -48,7 +53,7 @@ def _endgame(**options: Any) -> spiel_cfr.poker.PublicGame:
 
 
 def _arrays(solver: Any) -> dict[str, bytes]:
-  names = ("strategy", "cumulative", "regrets", "local", "tapered", "counts")
+  names = ("strategy", "cumulative", "action_state", "infoset_state", "tapered", "counts")
   state = solver.state
   return {name: getattr(state, name).tobytes() for name in names}
 

@@ -220,7 +220,7 @@ def test_interface_is_open_spiels():
 def test_weights_of_the_average_may_be_any_function():
   by_function, by_power = (
     spiel_cfr.FullWidthSolver(
-      "leduc_poker", spiel_cfr.RegretMatching.plus(), average_weights=weights
+      "leduc_poker", spiel_cfr.RegretMatching.plus(), averaging=spiel_cfr.Averaging(weights)
     )
     for weights in (lambda t: t**1.5, 1.5)
   )
@@ -230,7 +230,9 @@ def test_weights_of_the_average_may_be_any_function():
   with pytest.raises(errors.ArgumentError, match="can't be kept"):
     by_function.description()
   with pytest.raises(errors.ArgumentError, match="average_weights"):
-    spiel_cfr.FullWidthSolver("kuhn_poker", spiel_cfr.RegretMatching(), average_weights="linear")
+    spiel_cfr.FullWidthSolver(
+      "kuhn_poker", spiel_cfr.RegretMatching(), averaging=spiel_cfr.Averaging("linear")
+    )
 
 
 class _Remembering(spiel_cfr.RegretMinimizer):

@@ -27,9 +27,9 @@ def _play(minimizer, utilities):
   game = _game()
   rows = minimizer.parameters(np.arange(1, len(utilities) + 1), game)
   # Rows are padded to whole vectors, and what is there must not matter.
-  state = np.full((minimizer.state_lines, _ACTIONS, LANES), 7.0)
+  state = np.full((minimizer.action_lines, _ACTIONS, LANES), 7.0)
   state[..., :_COUNT] = 0
-  local = np.zeros((minimizer.local_lines, LANES))
+  local = np.zeros((minimizer.infoset_lines, LANES))
   if isinstance(minimizer, oftrl.Hedge):
     local[0] = minimizer.rate * math.sqrt(8 * math.log(_ACTIONS)) / np.ptp(game.payoff_range)
   strategy = np.full((_ACTIONS, LANES), 1 / _ACTIONS)

@@ -53,7 +53,7 @@ def dictionary(game, probabilities):
 
 
 def weight_of(solver, iterations):
-  return float(solver.average_weights(np.arange(1, iterations + 1)).sum())
+  return float(solver.averaging.weights(np.arange(1, iterations + 1)).sum())
 
 
 def price_of(game, probabilities, start):
@@ -73,14 +73,16 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
   # Linear CFR, the regrets of which, times t, are the sum of weighted ones.
   minimizer = RegretMatching() if not weights else RegretMatching.discounted(1.0, 1.0)
   for seed, iterations in ((0, 1), (1, 7), (2, 1000)):
-    solver = FullWidthSolver(game, minimizer, alternating_updates=False, average_weights=weights)
+    solver = FullWidthSolver(
+      game, minimizer, alternating_updates=False, averaging=spiel_cfr.Averaging(weights)
+    )
     given = random_policy(game, seed)
     start = solver.warm_start(dictionary(game, given), iterations, "substitute")
     first, price = weight_of(solver, iterations), price_of(game, given, start)
     for _ in range(2):
       t = solver.iteration
       total = weight_of(solver, t)
-      regrets = solver.state.regrets[0] * t**weights
+      regrets = solver.state.action_state[0] * t**weights
       found = gap_of_regrets(game, regrets) + first * price
       low, high = game.payoff_range
       assert total * solver.nash_conv() == pytest.approx(
@@ -112,15 +114,14 @@ def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alte
       game,
       minimizer,
       alternating_updates=alternating,
-      average_weights=weights,
-      averaged=("after", "before") if alternating else "before",
+      averaging=spiel_cfr.Averaging(weights, "faced"),
     )
     given = random_policy(game, seed, 0.0)
     start = solver.warm_start(dictionary(game, given), iterations, form)
     first, price = weight_of(solver, iterations), price_of(game, given, start)
     for _ in range(2):
       t = solver.iteration
-      found = t**weights * gap_of_regrets(game, solver.state.regrets[0]) + first * price
+      found = t**weights * gap_of_regrets(game, solver.state.action_state[0]) + first * price
       assert weight_of(solver, t) * solver.nash_conv() <= found * (1 + 1e-9) + 1e-9
       solver.run(ITERATIONS)
 
@@ -138,7 +139,7 @@ def test_substitutes_are_what_they_are_said_to_be(number):
   regrets, price = found.regrets_at(substitute, scale)
   assert abs(price) < 1e-9
   for tree in game.treeplexes:
-    own = found.local[0, tree.first_infoset : tree.first_infoset + tree.num_infosets]
+    own = found.weights[0, tree.first_infoset : tree.first_infoset + tree.num_infosets]
     for sequences, infosets in tree.blocks():
       squares = (np.maximum(regrets[sequences], 0) ** 2).sum(axis=0)
       expected = scale * own[infosets] ** 2 * len(sequences)

@@ -50,7 +50,7 @@ def _counterfactual(compiled: Any, current: Any) -> np.ndarray:
   exact = spiel_cfr.TabularCFRSolver(compiled, alternating_updates=False)
   exact._runtime.loop.set_strategy(policies.from_policy(compiled, current))
   exact.evaluate_and_update_policy()
-  result: np.ndarray = exact.state.regrets[0, compiled.all_action_sequences]
+  result: np.ndarray = exact.state.action_state[0, compiled.all_action_sequences]
   return result
 
 

@@ -35,9 +35,9 @@ _SOLVERS = {
   ),
   "predictive": spiel_cfr.PCFRPlusSolver,
   "adaptive": spiel_cfr.AdaptiveOptimisticCFRSolver,
-  "one player at a time": spiel_cfr.CFRBRSolver,
+  "one player at a time": spiel_cfr.cfr.CFRBRSolver,
   "tapered": lambda game: spiel_cfr.FullWidthSolver(
-    game, spiel_cfr.RegretMatching.discounted(), average_weights=2.0, tapered=True
+    game, spiel_cfr.RegretMatching.discounted(), averaging=spiel_cfr.Averaging(2.0, tapered=True)
   ),
 }
 

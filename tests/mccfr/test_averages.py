@@ -47,7 +47,8 @@ def test_discounted_regret_matching_plus_is_that_of_the_full_width_solver() -> N
   sampled = spiel_cfr.mccfr.ChanceSamplingSolver(
     WITHOUT_CHANCE, minimizer=minimizer, average_weights=1.0
   )
-  exact = spiel_cfr.FullWidthSolver(WITHOUT_CHANCE, minimizer, average_weights=1.0)
+  averaging = spiel_cfr.Averaging(1.0)
+  exact = spiel_cfr.FullWidthSolver(WITHOUT_CHANCE, minimizer, averaging=averaging)
   sampled.run(50)
   exact.run(50)
   np.testing.assert_allclose(

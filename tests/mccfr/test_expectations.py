@@ -114,7 +114,9 @@ def test_expected_regrets_are_those_of_the_full_width_solver(
       first = entries.first[solver._engine.infostates[player][infostate]]
       regrets = [expected[first + action] for action in range(count)]
       sequences = compiled.all_action_sequences[offset : offset + count]
-      np.testing.assert_allclose(regrets, exact.state.regrets[0, sequences], rtol=0, atol=1e-10)
+      np.testing.assert_allclose(
+        regrets, exact.state.action_state[0, sequences], rtol=0, atol=1e-10
+      )
       offset += count
 
 
@@ -192,7 +194,7 @@ def test_mean_regrets_on_leduc_are_exact_within_five_standard_errors(name: str) 
     totals += entries.regret[own]
     squares += entries.regret[own] ** 2
     hits += entries.regret[own] != 0
-  wanted = exact.state.regrets[0, compiled.all_action_sequences[: len(own)]]
+  wanted = exact.state.action_state[0, compiled.all_action_sequences[: len(own)]]
   mean = totals / samples
   errors_of_mean = np.sqrt((squares / samples - mean**2) / samples)
   # The normal approximation needs some samples; one in two million is beyond five errors, but for rounding.

@@ -135,7 +135,7 @@ def take_value(block):
   for action in range(block.actions):
     for i in range(block.size):
       row = block.first + action * block.stride + i
-      block.state[0, row] = block.utility[row] - block.value[i]
+      block.action_state[0, row] = block.utility[row] - block.value[i]
 
 
 @pytest.mark.parametrize("seed", [2, 4])

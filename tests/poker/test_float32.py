@@ -30,7 +30,7 @@ def test_exploitability_is_that_of_float64(partitioned):
   assert games[0].digest != games[1].digest
   for name, make in _SOLVERS.items():
     double, single = map(make, games)
-    for attribute in ("regrets", "strategy", "cumulative"):
+    for attribute in ("action_state", "strategy", "cumulative"):
       assert getattr(single.state, attribute).dtype == np.float32
       assert getattr(single.state, attribute).nbytes * 2 == getattr(double.state, attribute).nbytes
     for solver in (double, single):

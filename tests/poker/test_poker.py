@@ -30,7 +30,9 @@ _SOLVERS = {
   "predictive CFR+": spiel_cfr.PCFRPlusSolver,
   "simultaneous": lambda game: TabularCFRSolver(game, alternating_updates=False),
   "OFTRL": lambda game: spiel_cfr.StablePredictiveCFRSolver(game, kappa=1000.0, steps="paper"),
-  "averages after": lambda game: FullWidthSolver(game, RegretMatching(), averaged="after"),
+  "averages after": lambda game: FullWidthSolver(
+    game, RegretMatching(), averaging=spiel_cfr.Averaging(counted="after")
+  ),
 }
 
 
@@ -299,7 +301,7 @@ def test_ctrl_c_leaves_a_whole_number_of_iterations():
   timer.join()
   assert 1 <= solver.iteration < 10**6
   undisturbed.run(solver.iteration)
-  for name in ("regrets", "strategy", "cumulative"):
+  for name in ("action_state", "strategy", "cumulative"):
     np.testing.assert_array_equal(getattr(solver.state, name), getattr(undisturbed.state, name))
 
 

@@ -166,7 +166,9 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
   others = [
     spiel_cfr.DCFRSolver(leduc),
     spiel_cfr.CFRPlusSolver(leduc),
-    spiel_cfr.FullWidthSolver(leduc, RegretMatching.discounted(1.25), average_weights=2.0),
+    spiel_cfr.FullWidthSolver(
+      leduc, RegretMatching.discounted(1.25), averaging=spiel_cfr.Averaging(2.0)
+    ),
   ]
   for solver in others:
     with pytest.raises(errors.CheckpointMismatchError, match=r"alpha=1\.25"):
@@ -451,6 +453,8 @@ def test_header_can_be_read_with_numpy_alone(checkpoint: bytes, path: pathlib.Pa
 def test_copies_of_a_solver_can_be_saved(kuhn: Any, path: pathlib.Path) -> None:
   import copy
 
-  solver = after(spiel_cfr.FullWidthSolver(kuhn, RegretMatching.plus(), average_weights=1.0), 4)
+  solver = after(
+    spiel_cfr.FullWidthSolver(kuhn, RegretMatching.plus(), averaging=spiel_cfr.Averaging(1.0)), 4
+  )
   twin = copy.deepcopy(solver)
   assert saved(twin, path) == saved(solver, path)

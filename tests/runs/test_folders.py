@@ -158,7 +158,7 @@ class _Unwritable(Schedule):
 
 def test_what_cannot_be_saved_is_said_before_the_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
   solver = spiel_cfr.FullWidthSolver(
-    kuhn, spiel_cfr.RegretMatching(), average_weights=_Unwritable()
+    kuhn, spiel_cfr.RegretMatching(), averaging=spiel_cfr.Averaging(_Unwritable())
   )
   with pytest.raises(errors.ArgumentError, match="kept in a checkpoint"):
     run(solver, 100, spiel_cfr.Checkpoints(tmp_path, every=10))

@@ -86,7 +86,7 @@ def same(solver):
   plain.run(solver.iteration)
   return all(
     getattr(solver.state, name).tobytes() == getattr(plain.state, name).tobytes()
-    for name in ("strategy", "cumulative", "regrets")
+    for name in ("strategy", "cumulative", "action_state")
   )
 
 with spiel_cfr.runs.RayExecutor() as executor:

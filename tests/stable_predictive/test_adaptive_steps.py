@@ -13,8 +13,6 @@ from spiel_cfr import policies
 from spiel_cfr.cfr import FullWidthSolver
 from spiel_cfr.stable_predictive import step_sizes
 
-_POWERS = {"uniform": 0, "linear": 1, "quadratic": 2}
-
 
 def _project(scores):
   """The point of the simplex nearest to `scores`."""
@@ -88,13 +86,13 @@ def _gradient(game, player, sequence_form):
   return result
 
 
-def _plain_players(game, regularizer, prediction, delta, averaging):
+def _plain_players(game, regularizer, prediction, delta, gamma):
   """A player each."""
   bounds = np.split(
     game.loss_bounds, np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
   )
   return [
-    _Plain(tree, own, regularizer, prediction, delta, _POWERS[averaging])
+    _Plain(tree, own, regularizer, prediction, delta, gamma)
     for tree, own in zip(game.treeplexes, bounds, strict=True)
   ]
 
@@ -108,14 +106,14 @@ def _sequence_form(game, players):
   return policies.sequence_form(game, behavioral)
 
 
-def _agrees(game, iterations=30, alternating=False, averaging="linear", delta=0.01, **settings):
+def _agrees(game, iterations=30, alternating=False, gamma=1, delta=0.01, **settings):
   """Compares current and average policies, whose average takes what the docs say, after each iteration."""
   solver = spiel_cfr.StablePredictiveCFRSolver(
-    game, alternating_updates=alternating, averaging=averaging, delta=delta, **settings
+    game, alternating_updates=alternating, gamma=gamma, delta=delta, **settings
   )
   regularizer = settings.get("regularizer", "entropy")
   prediction = settings.get("prediction", "subtree")
-  players = _plain_players(game, regularizer, prediction, delta, averaging)
+  players = _plain_players(game, regularizer, prediction, delta, gamma)
 
   def sequence_form():
     return _sequence_form(game, players)
@@ -128,7 +126,7 @@ def _agrees(game, iterations=30, alternating=False, averaging="linear", delta=0.
       seen = sequence_form() if alternating else before
       player.update(_gradient(game, number, seen), t)
     after, last = sequence_form(), game.treeplexes[-1].root
-    weight = t ** _POWERS[averaging]
+    weight = t**gamma
     average[:last] += weight * (after if alternating else before)[:last]
     average[last:] += weight * before[last:]
     weights += weight
@@ -150,7 +148,7 @@ def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
   )
   minimizer = solver.minimizer.resumable()
   solver = FullWidthSolver.blank(solver.configuration() | {"minimizer": minimizer})
-  players = _plain_players(game, regularizer, "subtree", 0.01, "linear")
+  players = _plain_players(game, regularizer, "subtree", 0.01, 1)
   for t in range(1, 31):
     if t in (11, 21):
       restart = solver.average_sequence_form()
@@ -174,7 +172,7 @@ def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
 def test_regret_since_a_restart_is_bounded(regularizer, game, seed):
   """By K' sqrt(V) + 2 d sqrt(sigma) D, whatever the strategy is from which it goes on."""
   game = spiel_cfr.compile_game(game)
-  players = _plain_players(game, regularizer, "subtree", 0.01, "uniform")
+  players = _plain_players(game, regularizer, "subtree", 0.01, 0)
   rng = np.random.default_rng(seed)
   distance, scale = (2, 1) if regularizer == "entropy" else (np.sqrt(2), np.sqrt(2))
   for t in range(1, 60):
@@ -205,13 +203,13 @@ def test_regret_since_a_restart_is_bounded(regularizer, game, seed):
         assert regrets[number][j].max() <= bound
 
 
-@pytest.mark.parametrize("averaging", _POWERS)
+@pytest.mark.parametrize("gamma", [0, 1, 2])
 @pytest.mark.parametrize("prediction", ["subtree", "last"])
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
-def test_iterates_are_those_of_the_equations(regularizer, prediction, averaging):
+def test_iterates_are_those_of_the_equations(regularizer, prediction, gamma):
   for name in ("kuhn_poker", "kuhn_poker(players=3)"):
     game = spiel_cfr.compile_game(name)
-    solver = _agrees(game, averaging=averaging, regularizer=regularizer, prediction=prediction)
+    solver = _agrees(game, gamma=gamma, regularizer=regularizer, prediction=prediction)
     assert (
       np.abs(
         solver.current_sequence_form() - policies.sequence_form(game, policies.uniform(game))
@@ -226,14 +224,14 @@ def test_iterates_are_those_of_the_equations(regularizer, prediction, averaging)
   st.sampled_from(["entropy", "euclidean"]),
   st.sampled_from(["subtree", "last"]),
   st.booleans(),
-  st.sampled_from(["uniform", "linear"]),
+  st.sampled_from([0, 1]),
   st.sampled_from([1e-3, 0.1, 3.0]),
 )
-def test_iterates_on_random_games(game, regularizer, prediction, alternating, averaging, delta):
+def test_iterates_on_random_games(game, regularizer, prediction, alternating, gamma, delta):
   _agrees(
     spiel_cfr.compile_game(game),
     alternating=alternating,
-    averaging=averaging,
+    gamma=gamma,
     delta=delta,
     regularizer=regularizer,
     prediction=prediction,
@@ -243,7 +241,7 @@ def test_iterates_on_random_games(game, regularizer, prediction, alternating, av
 def test_the_default_is_adaptive_with_linear_weights():
   plain = spiel_cfr.StablePredictiveCFRSolver("leduc_poker")
   named = spiel_cfr.StablePredictiveCFRSolver(
-    "leduc_poker", steps="adaptive", averaging="linear", delta=0.001, prediction="subtree"
+    "leduc_poker", steps="adaptive", gamma=1, delta=0.001, prediction="subtree"
   )
   for solver in (plain, named):
     solver.run(20)
@@ -253,17 +251,17 @@ def test_the_default_is_adaptive_with_linear_weights():
 
 # NashConv after 100 and 1,000 iterations with simultaneous updates, of three separate implementations.
 _KNOWN = [
-  ("kuhn_poker", "linear", 0.001, 0.0044, 4.2e-4),
-  ("kuhn_poker", "uniform", 0.01, 0.0113, 1.13e-3),
-  ("leduc_poker", "linear", 0.001, 0.0413, 2.31e-3),
-  ("leduc_poker", "linear", 0.01, 0.0413, 5.3e-3),
-  ("leduc_poker", "uniform", 0.01, 0.113, 0.0112),
+  ("kuhn_poker", 1, 0.001, 0.0044, 4.2e-4),
+  ("kuhn_poker", 0, 0.01, 0.0113, 1.13e-3),
+  ("leduc_poker", 1, 0.001, 0.0413, 2.31e-3),
+  ("leduc_poker", 1, 0.01, 0.0413, 5.3e-3),
+  ("leduc_poker", 0, 0.01, 0.113, 0.0112),
 ]
 
 
-@pytest.mark.parametrize(("game", "averaging", "delta", "early", "late"), _KNOWN)
-def test_gaps_are_the_known_ones(game, averaging, delta, early, late):
-  solver = spiel_cfr.StablePredictiveCFRSolver(game, averaging=averaging, delta=delta)
+@pytest.mark.parametrize(("game", "gamma", "delta", "early", "late"), _KNOWN)
+def test_gaps_are_the_known_ones(game, gamma, delta, early, late):
+  solver = spiel_cfr.StablePredictiveCFRSolver(game, gamma=gamma, delta=delta)
   solver.run(100)
   assert solver.nash_conv() == pytest.approx(early, rel=0.03)
   solver.run(900)
@@ -310,7 +308,7 @@ def test_loss_bounds_of_parts_are_those_of_the_whole():
 
 
 def test_current_steps_are_in_the_table():
-  solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", averaging="uniform", delta=0.5)
+  solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", gamma=0, delta=0.5)
   solver.run(1)
   row = next(row for row in step_sizes(solver) if row.infostate == "1b")
   assert row.loss_norm == pytest.approx(2 / 3)

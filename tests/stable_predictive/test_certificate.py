@@ -138,7 +138,7 @@ def test_a_run_of_no_iterations_promises_nothing():
   ("settings", "note"),
   [
     ({"alternating_updates": True}, "alternate"),
-    ({"averaging": "linear"}, "uniform"),
+    ({"gamma": 1}, "uniform"),
     ({"prediction": "last"}, "subtree"),
     ({"game": "kuhn_poker(players=3)"}, "two players"),
     ({"horizon": 5}, "Past the horizon"),

@@ -35,9 +35,9 @@ _UPDATES = {"loss of an update (4)"}
 
 _SETTINGS = {
   "adaptive, linear": ({}, _ADAPTIVE | _BEFORE | _UPDATES),
-  "adaptive, uniform": ({"averaging": "uniform", "delta": 0.01}, _ADAPTIVE | _BEFORE | _UPDATES),
+  "adaptive, uniform": ({"gamma": 0, "delta": 0.01}, _ADAPTIVE | _BEFORE | _UPDATES),
   "adaptive, held back": ({"delta": 3.0}, _ADAPTIVE | _BEFORE | _UPDATES),
-  "adaptive, quadratic": ({"averaging": "quadratic"}, _ADAPTIVE | _BEFORE | _UPDATES),
+  "adaptive, quadratic": ({"gamma": 2}, _ADAPTIVE | _BEFORE | _UPDATES),
   "adaptive, last": ({"prediction": "last"}, _ADAPTIVE | _BEFORE),
   "adaptive, alternating": ({"alternating_updates": True}, _ADAPTIVE | _BEFORE | _UPDATES),
 }
@@ -74,16 +74,16 @@ def test_theory_holds_on_poker(game, iterations, settings, regularizer):
   st.sampled_from(["entropy", "euclidean"]),
   st.booleans(),
   st.sampled_from(["subtree", "last"]),
-  st.sampled_from(["uniform", "linear", "quadratic"]),
+  st.sampled_from([0, 1, 2]),
   st.sampled_from([1e-3, 1.0, 30.0]),
 )
-def test_theory_holds_on_random_games(game, regularizer, alternating, prediction, averaging, delta):
+def test_theory_holds_on_random_games(game, regularizer, alternating, prediction, gamma, delta):
   solver = spiel_cfr.StablePredictiveCFRSolver(
     game,
     regularizer=regularizer,
     alternating_updates=alternating,
     prediction=prediction,
-    averaging=averaging,
+    gamma=gamma,
     delta=delta,
   )
   solver.run(25)
@@ -154,7 +154,10 @@ def test_steps_that_are_longer_than_they_say_are_noticed():
   bounds = constants.loss_norm.copy()
   bounds[wrong] *= 1e-3
   solver = FullWidthSolver(
-    game, AdaptiveOFTRL(bounds, 3.0, 1.0), alternating_updates=False, average_weights=1.0
+    game,
+    AdaptiveOFTRL(bounds, 3.0, 1.0),
+    alternating_updates=False,
+    averaging=spiel_cfr.Averaging(1.0),
   )
   solver.run(10)
   broken = {check.name: check for check in certify(solver, constants).broken}
@@ -163,9 +166,12 @@ def test_steps_that_are_longer_than_they_say_are_noticed():
 
 def test_weights_of_the_average_alone_are_noticed():
   """Linear averages of uniform steps are not covered: their regrets weigh all iterations alike."""
-  uniform = spiel_cfr.StablePredictiveCFRSolver("leduc_poker", averaging="uniform", delta=0.01)
+  uniform = spiel_cfr.StablePredictiveCFRSolver("leduc_poker", gamma=0, delta=0.01)
   solver = FullWidthSolver(
-    uniform.compiled_game, uniform.minimizer, alternating_updates=False, average_weights=1.0
+    uniform.compiled_game,
+    uniform.minimizer,
+    alternating_updates=False,
+    averaging=spiel_cfr.Averaging(1.0),
   )
   solver.run(100)
   broken = {check.name for check in certify(solver, steps_of(uniform)).broken}

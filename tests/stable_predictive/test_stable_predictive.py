@@ -277,7 +277,7 @@ def test_steps_as_a_factor_multiply_the_papers():
     ({"horizon": 9, "steps": "level"}, "'adaptive', 'paper'"),
     ({"horizon": 9, "regularizer": "entropic"}, "'entropy', 'euclidean'"),
     ({"horizon": 9, "prediction": None}, "'subtree', 'last'"),
-    ({"horizon": 9, "averaging": "cubic"}, "'uniform', 'linear', 'quadratic'"),
+    ({"horizon": 9, "gamma": 3}, "gamma"),
   ],
 )
 def test_bad_arguments_are_named(arguments, message):

@@ -26,10 +26,10 @@ SOLVERS: dict[str, Any] = {
     game, alpha=2, beta=-np.inf, gamma=np.float64(1.5)
   ),
   "stable-predictive, kappa": lambda game: spiel_cfr.StablePredictiveCFRSolver(
-    game, kappa=0.1, steps="paper", regularizer="euclidean", prediction="last", averaging="linear"
+    game, kappa=0.1, steps="paper", regularizer="euclidean", prediction="last", gamma=1
   ),
   "averages of both kinds": lambda game: spiel_cfr.FullWidthSolver(
-    game, RegretMatching.discounted(beta=0.5), averaged=("after", "before")
+    game, RegretMatching.discounted(beta=0.5), averaging=spiel_cfr.Averaging(counted="faced")
   ),
   "average-strategy sampling, beta": lambda game: spiel_cfr.mccfr.AverageStrategySamplingSolver(
     game, beta=1, seed=4

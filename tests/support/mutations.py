@@ -38,7 +38,7 @@ _GAMES = ("kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker")
 _SOLVERS: dict[str, Callable[[Any], Any]] = {
   "cfr+": spiel_cfr.CFRPlusSolver,
   "averages": lambda game: spiel_cfr.FullWidthSolver(
-    game, spiel_cfr.RegretMatching.discounted(), averaged=("after", "before")
+    game, spiel_cfr.RegretMatching.discounted(), averaging=spiel_cfr.Averaging(counted="faced")
   ),
   "adaptive descent": spiel_cfr.AdaptiveOptimisticCFRSolver,
   "adaptive steps": lambda game: spiel_cfr.StablePredictiveCFRSolver(

@@ -36,6 +36,5 @@ def unpruned(game, plus, alternating=True):
     game,
     RegretMatching.plus() if plus else RegretMatching(),
     alternating_updates=alternating,
-    average_weights=1.0 if plus else 0.0,
-    averaged=("after", "before") if alternating and game.num_players == 2 else "before",
+    averaging=spiel_cfr.Averaging(1.0 if plus else 0.0, "faced"),
   )

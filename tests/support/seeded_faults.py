@@ -81,8 +81,8 @@ FAULTS = (
   Fault(
     "prediction is added to what is kept",
     _MATCHING,
-    "      store(regret, row, updated)\n      score = carried * updated + weight * added\n",
-    "      score = carried * updated + weight * added\n      store(regret, row, score)\n",
+    "      store(regret, row, updated)\n      score = next_discount * updated + weight * added\n",
+    "      score = next_discount * updated + weight * added\n      store(regret, row, score)\n",
     _VARIANTS,
   ),
   Fault(
@@ -276,7 +276,7 @@ FAULTS = (
     "a field is lost in checkpoints",
     _STATE,
     "values[name].shape:\n      np.copyto(value, values[name])\n",
-    'values[name].shape:\n      if name != "local":\n        np.copyto(value, values[name])\n',
+    'values[name].shape:\n      if name != "infoset_state":\n        np.copyto(value, values[name])\n',
     _CHECKPOINTS,
   ),
   Fault(
@@ -301,10 +301,10 @@ FAULTS = (
     ("runs/test_folders.py",),
   ),
   Fault(
-    "two threads may run one solver",
-    "cfr/exclusive.py",
-    "if attributes.setdefault(RUNNING, token) is not token:",
-    "if attributes.setdefault(RUNNING, token) is None:",
+    "threads do not wait for their turn",
+    "cfr/turns.py",
+    "          lock.acquire()\n",
+    "          pass\n",
     ("test_edges.py",),
   ),
   Fault(

@@ -24,8 +24,9 @@ class FullWidthState:
     strategy: probability of each sequence's action at its infoset, shape (sequences,).
     cumulative: weighted sum of sequence forms, shape (sequences,).
     tapered: weighted sum of `cumulative` after some iterations, shape (sequences,), or (0,) if nobody wants it.
-    regrets: what the minimizer keeps of sequences, shape (lines, sequences), in an order of the loop's own.
-    local: what it keeps of infosets, shape (lines, infosets), likewise.
+    action_state: what the minimizer keeps for each action, such as regrets, shape (lines, sequences), in an order of
+      the loop's own.
+    infoset_state: what it keeps for each infoset, shape (lines, infosets), likewise.
     gradients: weighted sum of the players' gradients, shape (sequences,), or (0,) if nobody wants it.
     play_values: weighted sum of what the players expected, shape (players,), or (0,) likewise.
     locked: 1 at infosets where the strategy stays, shape (infosets,).
@@ -37,8 +38,8 @@ class FullWidthState:
   strategy: AnyFloats
   cumulative: AnyFloats
   tapered: AnyFloats
-  regrets: AnyFloats
-  local: Float64s
+  action_state: AnyFloats
+  infoset_state: Float64s
   gradients: Float64s
   play_values: Float64s
   locked: Mask
@@ -49,7 +50,7 @@ class FullWidthState:
   @property
   def memory(self) -> Memory:
     """The arrays that passes over the tree take."""
-    return Memory(self.strategy, self.cumulative, self.regrets, self.local)
+    return Memory(self.strategy, self.cumulative, self.action_state, self.infoset_state)
 
   def sums(self) -> AnyFloats:
     """Returns what the average is a multiple of, once there have been iterations; shape (sequences,)."""
@@ -154,30 +155,30 @@ class Loop(abc.ABC):
     """Brings everything else up to date after the arrays have been written to."""
 
   @abc.abstractmethod
-  def regret_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
-    """Yields sequences, and what of `regrets` is theirs: a view of shape (lines, sequences)."""
+  def action_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+    """Yields sequences, and what of `action_state` is theirs: a view of shape (lines, sequences)."""
 
   @abc.abstractmethod
-  def local_blocks(self) -> Iterator[tuple[slice, Float64s]]:
-    """Yields infosets, and what of `local` is theirs: a view of shape (lines, infosets)."""
+  def infoset_blocks(self) -> Iterator[tuple[slice, Float64s]]:
+    """Yields infosets, and what of `infoset_state` is theirs: a view of shape (lines, infosets)."""
 
-  def set_regrets(self, values: Float64s) -> None:
-    """Writes `regrets`, given in the game's order, shape (lines, sequences)."""
-    for own, block in self.regret_blocks():
+  def set_action_state(self, values: Float64s) -> None:
+    """Writes `action_state`, given in the game's order, shape (lines, sequences)."""
+    for own, block in self.action_blocks():
       block[:] = values[:, own]
 
-  def local_numbers(self) -> Float64s:
-    """Returns a copy of `local` in the game's order, shape (lines, infosets)."""
-    result = np.zeros((self._minimizer.local_lines, self._game.num_infosets))
-    for own, block in self.local_blocks():
+  def infoset_numbers(self) -> Float64s:
+    """Returns a copy of `infoset_state` in the game's order, shape (lines, infosets)."""
+    result = np.zeros((self._minimizer.infoset_lines, self._game.num_infosets))
+    for own, block in self.infoset_blocks():
       result[:, own] = block
     return result
 
   def _begin(self) -> None:
     """Writes the first strategies, which are uniform, and what the minimizer begins with."""
     self.state.strategy[:] = forms.uniform(self._game)
-    initial = self._minimizer.initial_local(self._game)
-    for own, block in self.local_blocks():
+    initial = self._minimizer.initial_infoset_state(self._game)
+    for own, block in self.infoset_blocks():
       block[:] = initial[:, own]
     self.refresh()
 

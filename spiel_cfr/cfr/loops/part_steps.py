@@ -22,8 +22,8 @@ class PartSteps:
   """The steps of an iteration, in any part. A part's number is its place in `Partition.parts`, 0 that of the trunk.
 
   Attributes:
-    memory: what they change. `strategy` and `cumulative` are in the game's order; of `state` and `local` each part has
-      a block of all its lines.
+    memory: what they change. `strategy` and `cumulative` are in the game's order; of `action_state` and `infoset_state`
+      each part has a block of all its lines.
     parts: of the game.
     walk: reach probabilities and utilities.
     predicts: whether the minimizer predicts.
@@ -37,9 +37,9 @@ class PartSteps:
     self.memory = Memory(
       aligned_zeros(game.end, dtype=game.dtype),
       aligned_zeros(game.end, dtype=game.dtype),
-      aligned_zeros(minimizer.state_lines * game.end, dtype=game.dtype),
+      aligned_zeros(minimizer.action_lines * game.end, dtype=game.dtype),
       # Kernels may read whole vectors.
-      aligned_zeros(minimizer.local_lines * game.num_infosets + MOST_LANES),
+      aligned_zeros(minimizer.infoset_lines * game.num_infosets + MOST_LANES),
     )
     self.parts = partition.parts
     self.predicts = minimizer.predict is not None
@@ -154,12 +154,12 @@ class PartSteps:
   def state_of(self, number: int, player: int) -> AnyFloats:
     """Returns the minimizer's state of a part and player, a view of shape (lines, sequences)."""
     own = self.parts[number].sequences[player]
-    return _block(self.memory.state, self._minimizer.state_lines, own)
+    return _block(self.memory.action_state, self._minimizer.action_lines, own)
 
   def local_of(self, number: int, player: int) -> AnyFloats:
     """Returns what the minimizer keeps at infosets of a part and player, a view of shape (lines, infosets)."""
     own = self.parts[number].infosets[player]
-    return _block(self.memory.local, self._minimizer.local_lines, own)
+    return _block(self.memory.infoset_state, self._minimizer.infoset_lines, own)
 
 
 def _block(array: AnyFloats, lines: int, own: slice) -> AnyFloats:

@@ -22,6 +22,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, aligned_zeros
 from spiel_cfr._util.time_slices import whole_steps
+from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.cfr.loops.part_steps import LocalSubtrees, PartSteps, Subtrees
 from spiel_cfr.cfr.loops.sharded_subtrees import ShardedSubtrees
@@ -33,7 +34,8 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resump
 class PartitionedLoop(Loop):
   """See the module's docstring.
 
-  `strategy` and `cumulative` are in the game's order; of `regrets` and `local` each part has a block of all its lines.
+  `strategy` and `cumulative` are in the game's order; of `action_state` and `infoset_state` each part has a block of
+  all its lines.
   """
 
   def __init__(
@@ -41,8 +43,7 @@ class PartitionedLoop(Loop):
     game: CompiledGame,
     minimizer: RegretMinimizer,
     partition: Partition,
-    tapered: bool,
-    correlated: bool,
+    averaging: Averaging,
   ) -> None:
     """Allocates the arrays; strategies are uniform.
 
@@ -59,11 +60,11 @@ class PartitionedLoop(Loop):
     self.state = FullWidthState(
       strategy=memory.strategy,
       cumulative=memory.cumulative,
-      tapered=aligned_zeros(game.end if tapered else 0, dtype=game.dtype),
-      regrets=memory.state,
-      local=memory.local,
+      tapered=aligned_zeros(game.end if averaging.tapered else 0, dtype=game.dtype),
+      action_state=memory.action_state,
+      infoset_state=memory.infoset_state,
       gradients=aligned_zeros(0),
-      play_values=np.zeros(len(PLAYERS) if correlated else 0),
+      play_values=np.zeros(len(PLAYERS) if averaging.correlated else 0),
       locked=np.zeros(game.num_infosets, np.uint8),
     )
     self._parts = partition.parts
@@ -172,12 +173,12 @@ class PartitionedLoop(Loop):
   def values(self) -> list[float]:
     return [float(self._steps.walk.trunk.utility[player][0][0]) for player in PLAYERS]
 
-  def regret_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+  def action_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
     for number, part in enumerate(self._parts):
       for player, own in enumerate(part.sequences):
         yield own, self._steps.state_of(number, player)
 
-  def local_blocks(self) -> Iterator[tuple[slice, Float64s]]:
+  def infoset_blocks(self) -> Iterator[tuple[slice, Float64s]]:
     for number, part in enumerate(self._parts):
       for player, own in enumerate(part.infosets):
         yield own, self._steps.local_of(number, player)

@@ -36,6 +36,7 @@ from spiel_cfr._numba.arrays import (
 )
 from spiel_cfr._numba.kernels import Kernel, inlined, kernel
 from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
+from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.forced_moves import Decisions
@@ -57,9 +58,11 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   backward_pass,
   dither_after,
   forward_pass,
+  groups_of,
   memory_type,
   new_scratch,
   scratch_type,
+  sequences_of,
   tree_adopt,
   tree_backward_pass,
   tree_reach,
@@ -190,7 +193,7 @@ def run_iterations(
   interruption comes between an iteration and its number.
   """
   payoff, players, tree, shared = game.payoff, game.players, game.tree, game.shared
-  strategy, cumulative, state, local = arrays.memory
+  strategy, cumulative, action_state, infoset_state = arrays.memory
   sequence_form, utility, prediction = arrays.sequence_form, arrays.utility, arrays.prediction
   pooled, scratch = arrays.pooled, arrays.scratch
   shares = shared.players.shape[0] > 0
@@ -200,12 +203,11 @@ def run_iterations(
       for player in range(first_player, end_player):
         gradient(player, payoff, sequence_form, utility)
         if arrays.gradients.shape[0] != 0:
-          root, stop = players[player, 2], players[player, 3]
+          root, stop = sequences_of(players, player)
           _add(arrays.gradients, utility, numbers.weights_before[iteration, player], root, stop)
     for player in range(first_player, end_player):
-      # The player's groups of infosets, and sequences.
-      begin, end = players[player, 0], players[player, 1]
-      root, stop = players[player, 2], players[player, 3]
+      begin, end = groups_of(players, player)
+      root, stop = sequences_of(players, player)
       if alternating:
         gradient(player, payoff, sequence_form, utility)
       if predicts:
@@ -219,10 +221,11 @@ def run_iterations(
         # fmt: off
         if shares:
           shared_pass(
-            minimize, stage == 1, player, shared, tree, strategy, values, pooled, state, local, parameters, scratch
+            minimize, stage == 1, player, shared, tree, strategy, values, pooled,
+            action_state, infoset_state, parameters, scratch,
           )
         else:
-          backward_pass(minimize, begin, end, tree, strategy, values, state, local, parameters, scratch)
+          backward_pass(minimize, begin, end, tree, strategy, values, action_state, infoset_state, parameters, scratch)
         # fmt: on
       _restore_locked(strategy, arrays.locked, arrays.kept)
       before = numbers.weights_before[iteration, player]
@@ -247,9 +250,7 @@ class WholeGameLoop(Loop):
   Infosets with one action are left out, but for minimizers that want to see them.
   """
 
-  def __init__(
-    self, game: CompiledGame, minimizer: RegretMinimizer, tapered: bool, correlated: bool
-  ) -> None:
+  def __init__(self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging) -> None:
     """Allocates the arrays; strategies are uniform.
 
     Raises:
@@ -269,7 +270,7 @@ class WholeGameLoop(Loop):
         "own actions into the names of the buckets."
       )
     decisions = game.every_infoset if minimizer.visits_forced else game.decisions
-    self._allocate(decisions, tapered, correlated, game.scale)
+    self._allocate(decisions, averaging, game.scale)
     self._begin()
 
   @classmethod
@@ -280,21 +281,19 @@ class WholeGameLoop(Loop):
     """
     result = cls.__new__(cls)
     result._game, result._minimizer, result._checks = game, minimizer, False
-    result._allocate(game.every_infoset, False, False, scale)
+    result._allocate(game.every_infoset, Averaging(), scale)
     return result
 
-  def _allocate(
-    self, decisions: Decisions, tapered: bool, correlated: bool, scale: Uint16s
-  ) -> None:
-    game, minimizer = self._game, self._minimizer
+  def _allocate(self, decisions: Decisions, averaging: Averaging, scale: Uint16s) -> None:
+    game, minimizer, correlated = self._game, self._minimizer, averaging.correlated
     zeros = functools.partial(aligned_zeros, dtype=game.dtype)
     self.state = FullWidthState(
       strategy=zeros(game.end),
       cumulative=zeros(game.end),
-      tapered=zeros(game.end if tapered else 0),
-      regrets=zeros(minimizer.state_lines, game.end),
+      tapered=zeros(game.end if averaging.tapered else 0),
+      action_state=zeros(minimizer.action_lines, game.end),
       # Kernels may read whole vectors.
-      local=aligned_zeros(minimizer.local_lines, game.num_infosets + MOST_LANES),
+      infoset_state=aligned_zeros(minimizer.infoset_lines, game.num_infosets + MOST_LANES),
       gradients=aligned_zeros(game.end if correlated and game.num_players > 2 else 0),
       play_values=np.zeros(game.num_players if correlated else 0),
       locked=np.zeros(game.num_infosets, np.uint8),
@@ -362,7 +361,7 @@ class WholeGameLoop(Loop):
       self.state.strategy[:] = forms.shared_strategy(self._game, sequence_form, self.state.strategy)
     self._restore_locked()
     self._scratch.value[:] = 0.0
-    memory = self.state.regrets, self.state.local, parameters, self._scratch
+    memory = self.state.action_state, self.state.infoset_state, parameters, self._scratch
     adapt = resumption(self._minimizer).of(dtype)
     tree_backward_pass.of(dtype)(adapt, self._tree, self.state.strategy, self._utility, *memory)
     self.refresh()
@@ -378,8 +377,8 @@ class WholeGameLoop(Loop):
   def values(self) -> list[float]:
     return [self._utility.item(root) for root in self._roots]
 
-  def regret_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
-    yield slice(0, self._game.end), self.state.regrets
+  def action_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+    yield slice(0, self._game.end), self.state.action_state
 
-  def local_blocks(self) -> Iterator[tuple[slice, Float64s]]:
-    yield slice(0, self._game.num_infosets), self.state.local[:, : self._game.num_infosets]
+  def infoset_blocks(self) -> Iterator[tuple[slice, Float64s]]:
+    yield slice(0, self._game.num_infosets), self.state.infoset_state[:, : self._game.num_infosets]

@@ -46,7 +46,7 @@ def match_and_note(block: Block) -> None:
   _match_plus(block)
   weight = block.parameters[1]
   for i in range(block.size):
-    block.local[0, block.infoset + i] += weight * block.value[i]
+    block.infoset_state[0, block.infoset + i] += weight * block.value[i]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,7 @@ class NotedMatching(RegretMinimizer):
 
   weights: Power
   observe = match_and_note
-  local_lines = 1
+  infoset_lines = 1
   # What is forced is worth what it leads to.
   visits_forced = False
 
@@ -115,7 +115,7 @@ def note_unseen(
   `gained` is the gradient of what was faced in the window, shape (sequences,), and written over; `opened` Z at its
   beginning, shape (infosets,).
   """
-  values = state.local[0]
+  values = state.infoset_state[0]
   for group in reversed(groups):
     worth = (group.of(state.strategy) * group.of(gained)).sum(axis=0)
     values[group.infosets] += np.where(seen[group.infosets], 0.0, worth)
@@ -148,7 +148,7 @@ def prunable(
     pruned: what was pruned, shape (sequences,).
   """
   result, reached = np.zeros(len(pruned), bool), np.ones(len(pruned), bool)
-  regret = best - state.local[0][owner] + np.maximum(growth - spent[owner], 0.0)
+  regret = best - state.infoset_state[0][owner] + np.maximum(growth - spent[owner], 0.0)
   hopeless = (state.strategy == 0) & (regret < -least[owner])
   for group in groups:
     here = reached[group.above]
@@ -174,8 +174,8 @@ def restore(
     below, back = again[group.above], group.of(again)
     back |= below
     if back.any():
-      own, values = group.of(best), state.local[0][group.infosets]
-      regret, strategy = group.of(state.regrets[0]), group.of(state.strategy)
+      own, values = group.of(best), state.infoset_state[0][group.infosets]
+      regret, strategy = group.of(state.action_state[0]), group.of(state.strategy)
       np.copyto(values, own.max(axis=0), where=below)
       np.copyto(regret, np.maximum(own - values, 0.0) / weight, where=back)
       positive = np.where(regret > ties[group.infosets], regret, 0.0)

@@ -197,8 +197,13 @@ class Window:
     self._pairs = [
       (small.strategy, left.places, whole.strategy, left.sequences),
       (small.cumulative, left.places, whole.cumulative, left.sequences),
-      (small.regrets[0], left.places, whole.regrets[0], left.sequences),
-      (small.local[0], np.arange(len(left.infosets)), whole.local[0], left.infosets),
+      (small.action_state[0], left.places, whole.action_state[0], left.sequences),
+      (
+        small.infoset_state[0],
+        np.arange(len(left.infosets)),
+        whole.infoset_state[0],
+        left.infosets,
+      ),
     ]
     for own, places, array, sources in self._pairs:
       own[places] = array[sources]

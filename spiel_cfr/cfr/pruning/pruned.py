@@ -18,6 +18,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Bools, Float64s, aligned, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.pruning import backfill
@@ -116,7 +117,7 @@ class Pruned(Solver):
       raise errors.ArgumentError(
         f"Only full-width solvers can be pruned, not {arguments.shortened(solver)}."
       )
-    weights = solver.average_weights
+    weights = solver.averaging.weights
     # What a player has faced has to be in the average, and regrets have to be what a best response makes anew.
     is_plus = solver.minimizer == RegretMatching.plus()
     if not (is_plus and isinstance(weights, Power)):
@@ -125,7 +126,7 @@ class Pruned(Solver):
         "CFR's exploitability on Leduc poker with five sizes of bets was three times as large after 10,000 iterations. "
         "Take Pruned(CFRPlusSolver(game))."
       )
-    if solver.tapered or solver.correlated:
+    if solver.averaging.tapered or solver.averaging.correlated:
       raise errors.PruningError(
         f"{solver!r} keeps a tapered average or correlated sums, which windows do not. Take it without, or take no "
         "pruning."
@@ -153,15 +154,14 @@ class Pruned(Solver):
       self.compiled_game,
       self._minimizer,
       alternating_updates=self._alternating,
-      average_weights=self._minimizer.weights,
-      averaged=("after", "before") if self._alternating else "before",
+      averaging=Averaging(self._minimizer.weights, "faced"),
     )
     arrays = solver.state
     state = PrunedState(
       arrays,
       np.zeros(self.compiled_game.end, bool),
       aligned(arrays.cumulative),
-      arrays.local[0].copy(),
+      arrays.infoset_state[0].copy(),
       self.shortest,
     )
     self._runtime = _Run(solver, state)
@@ -218,7 +218,7 @@ class Pruned(Solver):
           window.advance(self._alternating, solver.iteration_numbers(count))
           solver.check_finite(window.values())
         else:
-          solver.run(count)
+          solver._advance(count)
 
   def _open_window(self) -> Window:
     """Returns the window, which is made anew where a state was loaded."""
@@ -247,7 +247,7 @@ class Pruned(Solver):
     backfill.restore(game.groups, again, arrays, best, weight, game.ties)
     run.solver.refresh()
     state.pruned[:], run.window = pruned, None if left is None else self._window_on(left)
-    state.opened[:], state.opened_values[:] = arrays.cumulative, arrays.local[0]
+    state.opened[:], state.opened_values[:] = arrays.cumulative, arrays.infoset_state[0]
     state.window_end = self.iteration + length
 
   def _catch_up(self, left: Compacted) -> None:
@@ -271,7 +271,7 @@ class Pruned(Solver):
     of_late, ever = coming / float(sums[0] - state.opened[0]), coming / float(sums[0])
     faced = aligned((of_late + self.caution * ever) * sums - of_late * state.opened)
     growth = game.best_responses(faced, gains_only=True)
-    spent = of_late * (arrays.local[0] - state.opened_values)
+    spent = of_late * (arrays.infoset_state[0] - state.opened_values)
     least = game.ties * weight
     return backfill.prunable(
       game.groups, game.owner, arrays, best, growth, spent, least, state.pruned

@@ -142,10 +142,14 @@ def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
     raise errors.GameError(f"{name} takes {least} to {most} players, not {game.num_players()}")
   if game_type.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
     raise errors.SampledChanceError(
-      f"{name} samples chance inside the game; only listed chance outcomes can be solved"
+      f"{name} samples chance inside the game; only listed chance outcomes can be solved. Agents that learn by "
+      "playing can take it, such as those in open_spiel.python.jax and open_spiel.python.pytorch."
     )
   if game.num_players() == 1:
-    raise errors.SinglePlayerGameError(f"{name} has one player; two or more are needed")
+    raise errors.SinglePlayerGameError(
+      f"{name} has one player, whose best policy needs no equilibrium; two players or more are needed. OpenSpiel's "
+      "open_spiel.python.algorithms has value iteration and Q-learning for it."
+    )
   if names_infostates and not game_type.provides_information_state_string:
     history = 'infostate="history", or with ' if game_type.provides_observation_string else ""
     raise errors.NoInformationStateError(

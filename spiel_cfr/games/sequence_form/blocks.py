@@ -5,14 +5,14 @@ A block is infosets with the same number of actions, independent of each other. 
 
     row = block.first + action * block.stride
 
-element `row + i` of `strategy`, of `utility` and of each line of `state` belongs to infoset i of the block, i from 0 to
-`size - 1`; element `block.infoset + i` of each line of `local` does too, and element i of `value`.
+element `row + i` of `strategy`, of `utility` and of each line of `action_state` belongs to infoset i of the block, i
+from 0 to `size - 1`; element `block.infoset + i` of each line of `infoset_state` does too, and element i of `value`.
 
 Eight infosets fit in a vector of `_numba.simd`, sixteen in float32, and regret matching, say, reads
 
     @block_kernel
     def regret_matching(block):
-      regret = block.state[0]
+      regret = block.action_state[0]
       for i in lanes(block):
         value, tie, total = expected_value(block, i), tolerance(block, i), full(0.0)
         for action in range(block.actions):
@@ -25,9 +25,9 @@ Eight infosets fit in a vector of `_numba.simd`, sixteen in float32, and regret 
         normalize(block, i, total)
 
 A kernel may also loop over single infosets; the compiler makes vectors of such loops where it can. `first`, `stride`
-and the length of `value` and `scratch` are multiples of a vector, so that in `strategy`, `utility`, `state`,
+and the length of `value` and `scratch` are multiples of a vector, so that in `strategy`, `utility`, `action_state`,
 `value` and `scratch` a kernel may go beyond `size` up to the next multiple. What it finds there is finite, and what it
-leaves is of no consequence. In `local` it may only read there.
+leaves is of no consequence. In `infoset_state` it may only read there.
 """
 
 from collections.abc import Callable
@@ -62,8 +62,8 @@ class Block(NamedTuple):
   Attributes:
     strategy: probability of each action at its infoset, shape (sequences,).
     utility: counterfactual utility of each sequence, shape (sequences,).
-    state: what a minimizer keeps for each action, shape (lines, sequences).
-    local: what it keeps for each infoset, shape (lines, infosets).
+    action_state: what a minimizer keeps for each action, shape (lines, sequences).
+    infoset_state: what it keeps for each infoset, shape (lines, infosets).
     scale: how large utilities can be at each infoset, roughly, as the first quarter of a double; shape (infosets,).
     value: where a kernel leaves what each infoset is worth to what is above, shape (`CHUNK`,).
     scratch: free to use, shape (`SCRATCH_LINES`, `CHUNK`).
@@ -77,8 +77,8 @@ class Block(NamedTuple):
 
   strategy: AnyFloats
   utility: AnyFloats
-  state: AnyFloats
-  local: Float64s
+  action_state: AnyFloats
+  infoset_state: Float64s
   scale: Uint16s
   value: AnyFloats
   scratch: AnyFloats
@@ -91,7 +91,7 @@ class Block(NamedTuple):
 
 
 def block_type(number: Any) -> Any:
-  """Returns the numba type of blocks in a precision; `local` and `parameters` are float64 in any case."""
+  """Returns the numba type of blocks in a precision; `infoset_state` and `parameters` are float64 in any case."""
   line, table = floats(number), floats(number, 2)
   return tuple_type(
     Block, line, line, table, FLOAT_TABLE, SHORTS, line, table, FLOATS, *[COUNT] * 5

@@ -29,6 +29,7 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   Scratch,
   Tree,
   backward_pass,
+  group_at,
   scratch_type,
 )
 from spiel_cfr.games.sequence_form.treeplex import DEPTH
@@ -147,8 +148,7 @@ def value_backward_pass(
   groups, parent = tree.groups, tree.parent
   for back in range(end - begin):
     group = end - _ONE - back
-    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
-    actions, infoset = groups[group, 3], groups[group, 4]
+    first, stride, total, actions, infoset = group_at(groups, group)
     for start in range(_ZERO, total, _CHUNK):
       count = min(_CHUNK, total - start)
       for i in range(_ZERO, count, width(strategy)):
@@ -211,8 +211,8 @@ def shared_backward_pass(
   strategy: AnyFloats,
   utility: AnyFloats,
   shared: AnyFloats,
-  state: AnyFloats,
-  local: Float64s,
+  action_state: AnyFloats,
+  infoset_state: Float64s,
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
@@ -232,7 +232,16 @@ def shared_backward_pass(
     # Nobody asks for these any more.
     pool(first, last, shared_infosets, utility, utility)
     backward_pass(
-      block_kernel, begin, end, alone, strategy, utility, state, local, parameters, scratch
+      block_kernel,
+      begin,
+      end,
+      alone,
+      strategy,
+      utility,
+      action_state,
+      infoset_state,
+      parameters,
+      scratch,
     )
     return
   groups = tree.groups
@@ -240,11 +249,20 @@ def shared_backward_pass(
     level = last - _ONE - back
     begin, end = levels[level, _FIRST_GROUP], levels[level, _END_GROUP]
     for group in range(begin, end):
-      row = groups[group, 0]
-      for i in range(row, row + groups[group, 1] * groups[group, 3]):
+      first, stride, _, actions, _ = group_at(groups, group)
+      for i in range(first, first + stride * actions):
         shared[i] = utility[i]
     pool(level, level + _ONE, shared_infosets, utility, shared)
     backward_pass(
-      block_kernel, begin, end, alone, strategy, shared, state, local, parameters, scratch
+      block_kernel,
+      begin,
+      end,
+      alone,
+      strategy,
+      shared,
+      action_state,
+      infoset_state,
+      parameters,
+      scratch,
     )
     value_backward_pass(begin, end, tree, strategy, utility, scratch.value)

@@ -20,6 +20,13 @@ from spiel_cfr._numba.simd import (
   width,
 )
 from spiel_cfr.games.sequence_form.blocks import CHUNK, SCRATCH_LINES, Block, block_signature
+from spiel_cfr.games.sequence_form.treeplex import (
+  ACTIONS,
+  COUNT,
+  FIRST_INFOSET,
+  FIRST_SEQUENCE,
+  STRIDE,
+)
 
 NO_SCALE = np.zeros(0, np.uint16)
 _ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
@@ -50,14 +57,14 @@ class Memory(NamedTuple):
   Attributes:
     strategy: probability of each sequence's action at its infoset, shape (sequences,).
     cumulative: weighted sum of the sequence forms of the iterations, shape (sequences,).
-    state: the minimizer's, shape (lines, sequences).
-    local: the minimizer's, shape (lines, infosets).
+    action_state: what the minimizer keeps for each action, shape (lines, sequences).
+    infoset_state: what it keeps for each infoset, shape (lines, infosets).
   """
 
   strategy: AnyFloats
   cumulative: AnyFloats
-  state: AnyFloats
-  local: Float64s
+  action_state: AnyFloats
+  infoset_state: Float64s
 
 
 class Scratch(NamedTuple):
@@ -76,7 +83,7 @@ TREE = arrays.tuple_type(Tree, arrays.COUNT_TABLE, arrays.INDICES, arrays.SHORTS
 
 
 def memory_type(number: Any) -> Any:
-  """Returns the numba type of memory in a precision; `local` is float64 in any case."""
+  """Returns the numba type of memory in a precision; `infoset_state` is float64 in any case."""
   line = arrays.floats(number)
   return arrays.tuple_type(Memory, line, line, arrays.floats(number, 2), arrays.FLOAT_TABLE)
 
@@ -95,6 +102,25 @@ def new_scratch(dtype: npt.DTypeLike = np.float64) -> Scratch:
 
 
 @inlined
+def group_at(groups: Uint64s, group: int) -> tuple[int, int, int, int, int]:
+  """Returns a group's first sequence, stride between actions, infosets, actions of each of these, first infoset."""
+  line = groups[group]
+  return line[FIRST_SEQUENCE], line[STRIDE], line[COUNT], line[ACTIONS], line[FIRST_INFOSET]
+
+
+@inlined
+def groups_of(players: Uint64s, player: int) -> tuple[int, int]:
+  """Returns a player's first group and one past the last, from `CompiledGame.players`."""
+  return players[player, 0], players[player, 1]
+
+
+@inlined
+def sequences_of(players: Uint64s, player: int) -> tuple[int, int]:
+  """Returns a player's empty sequence and one past the last sequence, from `CompiledGame.players`."""
+  return players[player, 2], players[player, 3]
+
+
+@inlined
 def backward_pass(
   kernel: Kernel,
   begin: int,
@@ -102,8 +128,8 @@ def backward_pass(
   tree: Tree,
   strategy: AnyFloats,
   utility: AnyFloats,
-  state: AnyFloats,
-  local: Float64s,
+  action_state: AnyFloats,
+  infoset_state: Float64s,
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
@@ -113,21 +139,24 @@ def backward_pass(
   """
   groups, parent, value = tree.groups, tree.parent, scratch.value
   carries = parent.shape[0] != 0
-  strategy, state, local = borrowed(strategy), borrowed(state), borrowed(local)
+  strategy, action_state, infoset_state = (
+    borrowed(strategy),
+    borrowed(action_state),
+    borrowed(infoset_state),
+  )
   gains, worth, lines = borrowed(utility), borrowed(value), borrowed(scratch.lines)
   numbers, scale = borrowed(parameters), borrowed(tree.scale)
   for back in range(end - begin):
     group = end - _ONE - back
-    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
-    actions, infoset = groups[group, 3], groups[group, 4]
+    first, stride, total, actions, infoset = group_at(groups, group)
     for start in range(_ZERO, total, _CHUNK):
       count = min(_CHUNK, total - start)
       kernel(
         Block(
           strategy,
           gains,
-          state,
-          local,
+          action_state,
+          infoset_state,
           scale,
           worth,
           lines,
@@ -176,8 +205,7 @@ def forward_pass(
   before, after = number_for(cumulative, weight_before), number_for(cumulative, weight_after)
   dither = number_for(cumulative, dither)
   for group in range(begin, end):
-    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
-    actions, infoset = groups[group, 3], groups[group, 4]
+    first, stride, total, actions, infoset = group_at(groups, group)
     for start in range(_ZERO, total, _CHUNK):
       count = min(_CHUNK, total - start)
       for i in range(count):
@@ -222,15 +250,24 @@ def tree_backward_pass(
   tree: Tree,
   strategy: AnyFloats,
   utility: AnyFloats,
-  state: AnyFloats,
-  local: Float64s,
+  action_state: AnyFloats,
+  infoset_state: Float64s,
   parameters: Float64s,
   scratch: Scratch,
 ) -> None:
   """`backward_pass` over all groups."""
   groups = np.uint64(tree.groups.shape[0])
   backward_pass(
-    block_kernel, _ZERO, groups, tree, strategy, utility, state, local, parameters, scratch
+    block_kernel,
+    _ZERO,
+    groups,
+    tree,
+    strategy,
+    utility,
+    action_state,
+    infoset_state,
+    parameters,
+    scratch,
   )
 
 
@@ -270,8 +307,7 @@ def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratc
   """Turns local strategies into sequence form, nothing more."""
   groups, parent, reach = tree.groups, tree.parent, scratch.value
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
-    actions, infoset = groups[group, 3], groups[group, 4]
+    first, stride, total, actions, infoset = group_at(groups, group)
     for start in range(_ZERO, total, _CHUNK):
       count = min(_CHUNK, total - start)
       for i in range(count):
@@ -287,8 +323,7 @@ def tree_adopt(tree: Tree, sequence_form: AnyFloats, strategy: AnyFloats) -> Non
   """Turns sequence form into local strategies; where an owner does not play to, they stay as they are."""
   groups, parent = tree.groups, tree.parent
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, total = groups[group, 0], groups[group, 1], groups[group, 2]
-    actions, infoset = groups[group, 3], groups[group, 4]
+    first, stride, total, actions, infoset = group_at(groups, group)
     for action in range(actions):
       row = first + action * stride
       for i in range(total):

@@ -359,7 +359,7 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
 
   It does between best responses that are equally good, and where only trembles of 1e-10 lead.
   """
-  decided = spiel_cfr.CFRBRSolver, spiel_cfr.first_order.RTCFRPlusSolver
+  decided = spiel_cfr.cfr.CFRBRSolver, spiel_cfr.first_order.RTCFRPlusSolver
   return _has_the_same_steps(entry) and entry.solver not in decided
 
 
