@@ -17,6 +17,8 @@ from python_games import game_type
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import full, load, store
+from spiel_cfr.games.openspiel.game_size import estimate_view
+from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.sequence_form.blocks import expected_value, lanes, sequence
 from spiel_cfr.regret_minimizers import block_kernel
@@ -542,6 +544,46 @@ def test_games_that_break_their_word(wrong: str) -> None:
     spiel_cfr.compile_game(Edges(wrong))
   # The message quotes a state, or says which terminal state it is.
   assert "history" in str(raised.value) or wrong == "nan"
+
+
+def test_probabilities_that_do_not_sum_to_1_are_summed() -> None:
+  with pytest.raises(errors.GameError, match=r"sum to 0\.9\."):
+    spiel_cfr.compile_game(Edges("chance"))
+
+
+class Endless(Edges):
+  """A game that never ends, whatever it says."""
+
+  def __init__(self, max_game_length: int) -> None:
+    super().__init__("")
+    self.length = max_game_length
+
+  def new_initial_state(self) -> "EndlessState":
+    return EndlessState(self)
+
+  def max_game_length(self) -> int:
+    return self.length
+
+
+class EndlessState(EdgesState):
+  def current_player(self) -> int:
+    return len(self.path) % 2
+
+  def is_terminal(self) -> bool:
+    return False
+
+  def information_state_string(self, player: int | None = None) -> str:
+    return str(len(self.path))
+
+
+def test_games_that_never_end() -> None:
+  with pytest.raises(errors.GameError, match="after 4 moves, its max_game_length"):
+    estimate_view(GameView(Endless(4)))
+  # As far as the time allows.
+  found = estimate_view(GameView(Endless(10**9)), seconds=0.01)
+  assert (found.descents, found.terminals > 2) == (1, True)
+  with pytest.raises(errors.GameTooLargeError):
+    spiel_cfr.compile_game(Endless(4), max_nodes=1000)
 
 
 class Odd(Edges):

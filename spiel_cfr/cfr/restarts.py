@@ -163,11 +163,11 @@ class Restarted(Solver):
     solver, control = self._runtime.solver, self._runtime.state.control
     end = solver.iteration + count
     # Half of a check would be done again, and then the run is another one. One context, because signals take time.
-    with DeferredInterrupt():
+    with DeferredInterrupt() as interrupt:
       while True:
         if solver.iteration >= control.next_check:
           self._check()
-        if solver.iteration >= end:
+        if solver.iteration >= end or interrupt.requested:
           return
         solver._advance(min(end, control.next_check) - solver.iteration)
 
