@@ -370,6 +370,27 @@ def test_a_pot_that_is_not_the_blinds_is_refused() -> None:
         compile_it(pyspiel.load_game(string))
 
 
+@pytest.mark.parametrize(
+  "make",
+  [
+    lambda game: spiel_cfr.Pruned(spiel_cfr.CFRPlusSolver(game)),
+    spiel_cfr.first_order.OptimisticMirrorDescentSolver,
+    spiel_cfr.first_order.KOMWUSolver,
+    spiel_cfr.first_order.MirrorProxSolver,
+  ],
+)
+def test_averages_that_are_no_strategies_are_refused(make: Any, kuhn: Any) -> None:
+  solver = make(kuhn)
+  solver.run(60)
+  state = solver.state_dict()
+  make(kuhn).load_state_dict(state)
+  sums = state["solver.cumulative" if "solver.cumulative" in state else "cumulative"]
+  played = np.flatnonzero(sums)
+  sums[played[len(played) // 2]] *= 1.5
+  with pytest.raises(errors.CheckpointMismatchError):
+    solver.load_state_dict(state)
+
+
 # Numbers.
 
 

@@ -313,3 +313,6 @@ class Pruned(Solver):
       require(left >= 0, "the window is not over")
       require(not own["strategy"][pruned].any(), "what is pruned is not played")
       require(state["opened"] <= own["cumulative"], "what was faced does not get less")
+    else:
+      # Sums below what is pruned come later.
+      self._runtime.solver._check_state(own)
