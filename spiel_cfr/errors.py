@@ -93,10 +93,6 @@ class NotFiniteError(SpielCFRError, ArithmeticError):
   """A number that a solver computes has become NaN or infinite, or would."""
 
 
-class ConcurrentUseError(SpielCFRError, RuntimeError):
-  """A solver that runs in one thread is asked to run in another."""
-
-
 class LossOverflowError(SpielCFRError, OverflowError):
   """The payoffs are so large, or the run so long, that sums of losses leave the range of float64."""
 

@@ -1,12 +1,14 @@
 """Nothing hangs, nothing is read out of bounds, and no number is silently nonsense."""
 
+import concurrent.futures
 import copy
 import math
 import os
 import pathlib
 import pickle
 import threading
-import typing
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from python_games import game_type
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import full, load, store
-from spiel_cfr.cfr.exclusive import exclusive
+from spiel_cfr.games.openspiel.game_size import estimate_view
+from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.sequence_form.blocks import expected_value, lanes, sequence
 from spiel_cfr.regret_minimizers import block_kernel
@@ -219,29 +222,84 @@ def _restarted(game: Any, weights: Any) -> Any:
 
 @pytest.mark.parametrize("make", [_sampling, _full_width, _restarted])
 def test_two_threads_on_one_solver(make: Any, kuhn: Any) -> None:
+  """Whoever asks waits for the end of the slice, even those who come after."""
   weights = Slow()
   solver = make(kuhn, weights)
-  sampling = make is _sampling
-  thread = threading.Thread(target=solver.run, args=(1,))
-  thread.start()
-  assert weights.entered.wait(10)
-  one_more = solver.iteration if sampling else solver.evaluate_and_update_policy
-  for attempt in (lambda: solver.run(1), one_more):
-    with pytest.raises(errors.ConcurrentUseError, match=r"copy\.copy"):
-      attempt()
-  twin = copy.copy(solver) if not sampling else None
-  weights.go_on.set()
-  thread.join()
-  assert solver.iteration == 1
+  asked: list[Callable[[], Any]] = [
+    lambda: solver.run(1),
+    lambda: copy.copy(solver).iteration,
+    lambda: pickle.loads(pickle.dumps(solver.state_dict())),
+  ]
+  with concurrent.futures.ThreadPoolExecutor() as pool:
+    running = pool.submit(solver.run, 1)
+    assert weights.entered.wait(10)
+    answers = [pool.submit(ask) for ask in asked]
+    assert not any(answer.done() for answer in answers)
+    weights.go_on.set()
+    running.result()
+    assert answers[1].result() in (1, 2)
+  assert solver.iteration == 2
+
+
+_FAMILIES: dict[str, Callable[[Any], Any]] = {
+  "full-width": spiel_cfr.CFRPlusSolver,
+  "parts": lambda game: spiel_cfr.CFRPlusSolver(
+    spiel_cfr.poker.compile_public_game("leduc_poker", partitioned=True)
+  ),
+  "CFR-BR": spiel_cfr.cfr.CFRBRSolver,
+  "restarted": lambda game: spiel_cfr.Restarted(spiel_cfr.DCFRSolver(game), first_attempt=10),
+  "pruned": lambda game: spiel_cfr.Pruned(spiel_cfr.CFRPlusSolver(game), shortest=5),
+  "sampler": lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=1),
+  "sampler, states": lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=1, engine="states"),
+  "first-order": spiel_cfr.first_order.OptimisticMirrorDescentSolver,
+}
+
+
+@pytest.mark.parametrize("make", _FAMILIES.values(), ids=_FAMILIES)
+def test_nobody_sees_half_an_iteration(make: Callable[[Any], Any]) -> None:
+  """What another thread reads of a running solver is what a solver of its own is after as many iterations."""
+  game = spiel_cfr.compile_game("leduc_poker")
+  solver, twin, stop = make(game), make(game), threading.Event()
   solver.run(1)
-  if twin is not None:
-    twin.run(1)
+
+  def go_on() -> None:
+    while not stop.is_set():
+      solver.run(7)
+
+  with concurrent.futures.ThreadPoolExecutor(1) as pool:
+    running = pool.submit(go_on)
+    try:
+      seen = []
+      while len(seen) < 5:
+        # So that the other thread is in the middle of its iterations.
+        time.sleep(0.003)
+        seen.append(copy.copy(solver))
+    finally:
+      stop.set()
+    running.result()
+  for each in seen:
+    if each.iteration > twin.iteration:
+      twin.run(int(each.iteration) - int(twin.iteration))
+    np.testing.assert_array_equal(each.current_probabilities(), twin.current_probabilities())
+    assert each.nash_conv() == twin.nash_conv()
 
 
-def test_what_runs_alone_keeps_its_types() -> None:
-  """Else type checkers let `solver.run("many")` pass."""
-  hints = typing.get_type_hints(exclusive)
-  assert hints["return"] == hints["method"]
+def test_every_way_to_ask_waits_for_its_turn() -> None:
+  for name in ("save", "state_dict", "load_state_dict", "restore", "nash_conv", "average_policy"):
+    for cls in (spiel_cfr.cfr.FullWidthSolver, spiel_cfr.Restarted, spiel_cfr.Pruned):
+      assert hasattr(getattr(cls, name), "__wrapped__"), (cls, name)
+
+
+def test_callbacks_may_ask_the_solver_that_runs(kuhn: Any) -> None:
+  def look(iterations: Any) -> Any:
+    if solver.iteration:
+      pickle.dumps(solver.state_dict())
+      assert solver.nash_conv() >= 0
+    return np.ones(len(iterations))
+
+  solver = _full_width(kuhn, Weights(look))
+  solver.run(3)
+  assert solver.iteration == 3
 
 
 def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
@@ -313,6 +371,27 @@ def test_a_pot_that_is_not_the_blinds_is_refused() -> None:
     for compile_it in (spiel_cfr.compile_game, spiel_cfr.poker.compile_public_game):
       with pytest.raises(errors.GameError, match="potSize"):
         compile_it(pyspiel.load_game(string))
+
+
+@pytest.mark.parametrize(
+  "make",
+  [
+    lambda game: spiel_cfr.Pruned(spiel_cfr.CFRPlusSolver(game)),
+    spiel_cfr.first_order.OptimisticMirrorDescentSolver,
+    spiel_cfr.first_order.KOMWUSolver,
+    spiel_cfr.first_order.MirrorProxSolver,
+  ],
+)
+def test_averages_that_are_no_strategies_are_refused(make: Any, kuhn: Any) -> None:
+  solver = make(kuhn)
+  solver.run(60)
+  state = solver.state_dict()
+  make(kuhn).load_state_dict(state)
+  sums = state["solver.cumulative" if "solver.cumulative" in state else "cumulative"]
+  played = np.flatnonzero(sums)
+  sums[played[len(played) // 2]] *= 1.5
+  with pytest.raises(errors.CheckpointMismatchError):
+    solver.load_state_dict(state)
 
 
 # Numbers.
@@ -489,6 +568,46 @@ def test_games_that_break_their_word(wrong: str) -> None:
     spiel_cfr.compile_game(Edges(wrong))
   # The message quotes a state, or says which terminal state it is.
   assert "history" in str(raised.value) or wrong == "nan"
+
+
+def test_probabilities_that_do_not_sum_to_1_are_summed() -> None:
+  with pytest.raises(errors.GameError, match=r"sum to 0\.9\."):
+    spiel_cfr.compile_game(Edges("chance"))
+
+
+class Endless(Edges):
+  """A game that never ends, whatever it says."""
+
+  def __init__(self, max_game_length: int) -> None:
+    super().__init__("")
+    self.length = max_game_length
+
+  def new_initial_state(self) -> "EndlessState":
+    return EndlessState(self)
+
+  def max_game_length(self) -> int:
+    return self.length
+
+
+class EndlessState(EdgesState):
+  def current_player(self) -> int:
+    return len(self.path) % 2
+
+  def is_terminal(self) -> bool:
+    return False
+
+  def information_state_string(self, player: int | None = None) -> str:
+    return str(len(self.path))
+
+
+def test_games_that_never_end() -> None:
+  with pytest.raises(errors.GameError, match="after 4 moves, its max_game_length"):
+    estimate_view(GameView(Endless(4)))
+  # As far as the time allows.
+  found = estimate_view(GameView(Endless(10**9)), seconds=0.01)
+  assert (found.descents, found.terminals > 2) == (1, True)
+  with pytest.raises(errors.GameTooLargeError):
+    spiel_cfr.compile_game(Endless(4), max_nodes=1000)
 
 
 class Odd(Edges):

@@ -114,12 +114,12 @@ def estimate_size(
 
   Args:
     game: an OpenSpiel game or its string.
-    seconds: how long to look.
+    seconds: how long to look; too short for a single descent, it makes the estimate too small.
     action_filter: as of `compile_game`.
     infostate: as of `compile_game`.
 
   Raises:
-    GameError: the game can't be loaded or solved.
+    GameError: the game can't be loaded or solved, or goes on for more moves than it says that there can be.
     ArgumentError: `seconds` is not positive.
   """
   seconds = arguments.positive_number(seconds, "seconds")

@@ -182,7 +182,7 @@ def _maker(cls: type) -> Any:
 
 
 # What wrappers and certificates call of the solver inside, with numbers that they have checked.
-_INTERNAL = {"iteration_numbers", "infoset_numbers", "slices"}
+_INTERNAL = {"iteration_numbers", "infoset_numbers"}
 
 
 def _methods(cls: type) -> Iterator[tuple[str, Any]]:

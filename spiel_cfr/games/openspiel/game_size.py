@@ -82,28 +82,42 @@ def estimate_view(
 
   Args:
     view: the game.
-    seconds: how long to descend; there is at least one descent.
+    seconds: how long to descend. If not even one descent has come to an end by then, it counts as it is, so that the
+      estimate is too small.
     descents: how many descents there are at most.
 
   Raises:
     UnsupportedGameError: the game has raised an exception, or at a state nobody is to move, or there is no action.
+    GameError: a descent goes on for more moves than the game says that there can be.
   """
   choose = random.Random(0).choice
   # Of each descent: states and terminals.
   samples: list[tuple[float, float]] = []
   # Of each player: how often each infoset has been met.
   met: list[collections.Counter[str]] = [collections.Counter() for _ in range(view.num_players)]
-  visited, start = 0, time.perf_counter()
-  while len(samples) < descents and (not samples or time.perf_counter() - start < seconds):
-    state, weight, states = view.new_initial_state(), 1.0, 1.0
+  visited, longest, start = 0, view.game.max_game_length(), time.perf_counter()
+
+  def out_of_time() -> bool:
+    return time.perf_counter() - start >= seconds
+
+  while len(samples) < descents and not (samples and out_of_time()):
+    state, weight, states, moves = view.new_initial_state(), 1.0, 1.0, 0
     try:
       while not state.is_terminal():
+        if visited and out_of_time():
+          break
         if state.is_chance_node():
           actions = [action for action, _ in view.chance_outcomes(state)]
         else:
           player = state.current_player()
           if not 0 <= player < view.num_players:
             raise unknown_player(state)
+          moves += 1
+          if moves > longest:
+            raise errors.GameError(
+              f"The game has not ended after {longest:,} moves, its max_game_length. Games must end: make it longer, or "
+              "let states be terminal."
+            )
           actions = view.legal_actions(state)
           met[player][view.infostate(state)] += 1
         if not actions:
@@ -116,7 +130,8 @@ def estimate_view(
       raise
     except Exception as problem:
       raise cannot_be_walked(state, problem) from problem
-    samples.append((states, weight))
+    if not samples or state.is_terminal():
+      samples.append((states, weight))
   elapsed = time.perf_counter() - start
   # Descents of games of a thousand moves overflow.
   with np.errstate(over="ignore", invalid="ignore"):

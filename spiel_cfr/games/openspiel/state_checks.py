@@ -39,8 +39,8 @@ def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
   total = math.fsum(probability for _, probability in outcomes)
   if not (abs(total - 1) < PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
     raise errors.GameError(
-      f"The chance outcomes after the history [{state.history_str()}] are {outcomes}; their "
-      "probabilities must be non-negative and sum to 1."
+      f"The chance outcomes after the history [{state.history_str()}] are {outcomes}, and their "
+      f"probabilities sum to {total:.10g}. They must be non-negative and sum to 1."
     )
   return outcomes
 
