@@ -115,8 +115,8 @@ def estimate_view(
           moves += 1
           if moves > longest:
             raise errors.GameError(
-              f"The game has not ended after {longest:,} moves, its max_game_length. Games must end: make it longer, or "
-              "let states be terminal."
+              f"The game has not ended after {longest:,} moves, its max_game_length. Games must end: make it longer, "
+              "or let states be terminal."
             )
           actions = view.legal_actions(state)
           met[player][view.infostate(state)] += 1
