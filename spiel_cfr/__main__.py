@@ -18,6 +18,8 @@ from spiel_cfr import catalogue, errors
 
 # Of `compare`, where nothing says when to stop; and the horizon of solvers that want to know theirs.
 _ITERATIONS = 1000
+# The exit status after Ctrl-C, as shells have it.
+_INTERRUPTED = 130
 # Of `solve`, as in `spiel_cfr.solve`.
 _EXPLOITABILITY, _SECONDS = 1e-6, 60.0
 
@@ -83,6 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
   except (errors.SpielCFRError, OSError) as error:
     print(f"error: {error}", file=sys.stderr)
     return 1
+  except KeyboardInterrupt:
+    print("interrupted", file=sys.stderr)
+    return _INTERRUPTED
 
 
 def _add(

@@ -111,6 +111,15 @@ def test_mistakes_are_one_line(capsys, arguments, monkeypatch):
   assert text.count("\n") == 1
 
 
+def test_ctrl_c_while_a_game_is_walked_is_one_line(capsys, monkeypatch):
+  def walk(*arguments):
+    raise KeyboardInterrupt
+
+  monkeypatch.setattr(spiel_cfr, "compile_game", walk)
+  assert __main__.main(["compare", "kuhn_poker"]) == 130
+  assert capsys.readouterr().err == "interrupted\n"
+
+
 def test_version(capsys):
   with pytest.raises(SystemExit):
     __main__.main(["--version"])

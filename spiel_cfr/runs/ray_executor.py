@@ -13,7 +13,7 @@ class RayExecutor(concurrent.futures.Executor):
 
       import ray
       ray.init(address="auto")
-      with spiel_cfr.RayExecutor() as executor:
+      with spiel_cfr.runs.RayExecutor() as executor:
         spiel_cfr.sweep(grid, folder="/shared/results", iterations=10_000, executor=executor)
 
   The folder must be one that all machines see. A task whose process or machine dies is started again.
@@ -41,7 +41,8 @@ class RayExecutor(concurrent.futures.Executor):
       ) from error
     self.ray: Any = ray
     self._max_retries = max_retries
-    self._references: list[Any] = []
+    # Of calls that are not done: Ray keeps what they return as long as there are any.
+    self._references: set[Any] = set()
     self._actors: list[RayActor] = []
     self._closed = False
 
@@ -52,8 +53,9 @@ class RayExecutor(concurrent.futures.Executor):
     self._begin()
     task = self.ray.remote(_call).options(num_cpus=1, max_retries=self._max_retries)
     reference = task.remote(fn, args, kwargs)
-    self._references.append(reference)
+    self._references.add(reference)
     future: concurrent.futures.Future[Any] = reference.future()
+    future.add_done_callback(lambda done: self._references.discard(reference))
     return future
 
   def actors(self, count: int) -> list["RayActor"]:
@@ -84,13 +86,14 @@ class RayExecutor(concurrent.futures.Executor):
       self.ray.init(include_dashboard=False, log_to_driver=False)
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-    """Waits for the tasks, or cancels those that have not begun; Ray itself goes on."""
+    """Waits for the tasks, or cancels them, where those that have begun are interrupted; Ray itself goes on."""
     self._closed = True
+    left = list(self._references)
     if cancel_futures:
-      for reference in self._references:
+      for reference in left:
         self.ray.cancel(reference)
-    if wait and self._references:
-      self.ray.wait(self._references, num_returns=len(self._references))
+    if wait and left:
+      self.ray.wait(left, num_returns=len(left))
     self._references.clear()
     for actor in self._actors:
       actor.shutdown(wait, cancel_futures=cancel_futures)

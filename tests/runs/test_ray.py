@@ -15,7 +15,7 @@ from spiel_cfr import errors
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 _BEGINNING = """
-import os, pathlib, signal, sys
+import os, pathlib, signal, sys, time
 import ray
 import spiel_cfr
 
@@ -70,6 +70,10 @@ with spiel_cfr.runs.RayExecutor() as executor:
   shared = ray.put(game)
   show(*ray.get(ray.remote(solve).remote(shared)))
   show(executor.submit(solve, game).result()[1])
+  deadline = time.monotonic() + 60
+  while executor._references and time.monotonic() < deadline:
+    time.sleep(0.01)
+  show(len(executor._references), "results are kept")
 try:
   executor.submit(len, "")
 except RuntimeError:
@@ -150,6 +154,7 @@ def test_games_go_to_ray_and_back(tmp_path: pathlib.Path) -> None:
   assert results(tmp_path, _SHARED + _SHARDS) == [
     f"False {value}",
     value,
+    "0 results are kept",
     "closed",
     "True True True",
     "Ray has 2 cores, and each of 3 shards takes one. Take fewer shards, or start Ray with more.",
