@@ -52,7 +52,7 @@ class Averaging(Described):
   correlated: bool = False
 
   def __post_init__(self) -> None:
-    object.__setattr__(self, "weights", as_weights(self.weights))
+    object.__setattr__(self, "weights", as_weights(self.weights, "weights"))
     arguments.one_of(self.counted, "counted", get_args(Counted))
 
   @property

@@ -4,7 +4,8 @@ At every infoset a regret minimizer chooses the strategy of the next iteration f
 finds these, and averages the strategies. docs/concepts.md has CFR+ on the same arrays in NumPy. To read an iteration as
 it runs, from the solver down to the infoset:
 
-    CFRPlusSolver                          which minimizer, and what iterations weigh in the average; below
+    CFRPlusSolver                          which minimizer, and what iterations weigh in the average; below.
+                                           `run` -> `_advance` -> `_iterate` -> `WholeGameLoop.advance`
     cfr.loops.whole_game                   `run_iterations`: gradient, backward pass, forward pass; `WholeGameLoop._run`
                                            hands it the minimizer's kernel
     games.sequence_form.tree_passes        the two passes over a player's tree

@@ -90,7 +90,7 @@ class SamplingSolver(MonteCarloSolver):
       ArgumentError: an argument makes no sense.
     """
     self._max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
-    self._weights = as_weights(average_weights)
+    self._weights = as_weights(average_weights, "average_weights")
     chosen = RegretMatching() if minimizer is None else minimizer
     if not isinstance(chosen, RegretMatching) or chosen.discounts(np.arange(1, 2)) is None:
       raise errors.ArgumentError(

@@ -54,8 +54,8 @@ def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
   return np.ascontiguousarray(result)
 
 
-def as_weights(value: Weights) -> Schedule:
-  """Returns weights of iterations as a schedule.
+def as_weights(value: Weights, name: str) -> Schedule:
+  """Returns weights of iterations, an argument of this name, as a schedule.
 
   Raises:
     ArgumentError: it is neither a schedule, a function, nor a power of t, finite and not negative.
@@ -64,7 +64,7 @@ def as_weights(value: Weights) -> Schedule:
     return value
   if callable(value):
     return FromFunction(value)
-  return Power(arguments.real_number(value, "average_weights", 0.0, sys.float_info.max))
+  return Power(arguments.real_number(value, name, 0.0, sys.float_info.max))
 
 
 def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:

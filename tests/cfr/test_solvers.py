@@ -229,7 +229,7 @@ def test_weights_of_the_average_may_be_any_function():
   assert by_function.average_probabilities().tobytes() == by_power.average_probabilities().tobytes()
   with pytest.raises(errors.ArgumentError, match="can't be kept"):
     by_function.description()
-  with pytest.raises(errors.ArgumentError, match="average_weights"):
+  with pytest.raises(errors.ArgumentError, match="weights must be"):
     spiel_cfr.FullWidthSolver(
       "kuhn_poker", spiel_cfr.RegretMatching(), averaging=spiel_cfr.Averaging("linear")
     )
