@@ -29,7 +29,10 @@ _SOLVERS = {
   "DCFR": spiel_cfr.DCFRSolver,
   "predictive CFR+": spiel_cfr.PCFRPlusSolver,
   "simultaneous": lambda game: TabularCFRSolver(game, alternating_updates=False),
-  "OFTRL": lambda game: spiel_cfr.StablePredictiveCFRSolver(game, kappa=1000.0, steps="paper"),
+  # What infosets can lose at most is bounded in another way in each form.
+  "OFTRL": lambda game: spiel_cfr.StablePredictiveCFRSolver(
+    game, kappa=1000.0, steps="paper", loss_bounds="payoffs"
+  ),
   "averages after": lambda game: FullWidthSolver(
     game, RegretMatching(), averaging=spiel_cfr.Averaging(counted="after")
   ),

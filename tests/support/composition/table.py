@@ -141,7 +141,7 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
   ),
   Refusal(
-    errors.UnsupportedGameError,
+    errors.NoStatesError,
     "These solvers need the states of the game. Another process makes them of the game's string, and these games were "
     "read from a text.",
     "Use what compile_game returns, in its own process",
