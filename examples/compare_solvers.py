@@ -25,8 +25,7 @@ _SOLVERS = flags.DEFINE_list(
   [
     "cfr",
     "cfr+",
-    "stable_predictive",
-    "stable_predictive_paper",
+    "stable_predictive_alternating",
     "adaptive",
     "open_spiel_cfr",
     "open_spiel_cfr+",
@@ -72,7 +71,7 @@ def compare() -> None:
     name: {row.iteration: row.nash_conv / divisor for row in result.rows}
     for name, result in results.items()
   }
-  print(f"\n{quality} of the average policy after so many iterations")
+  print(f"\n{quality} of the average policy after so many iterations; {orders(solvers)}")
   seconds = {name: result.last.solver_seconds for name, result in results.items()}
   print("iterations", *(name.rjust(9) for name in table), sep="  ")
   for iteration in next(iter(table.values())):
@@ -83,7 +82,17 @@ def compare() -> None:
 
   judge(game, solvers)
   if _PLOT.value:
-    draw(game, table, seconds, quality)
+    draw(game, table, seconds, f"{quality} of the average policy", orders(solvers))
+
+
+def orders(solvers: dict[str, spiel_cfr.Solver]) -> str:
+  """Says in which order players update, since the two are not to be compared without a word."""
+  at_once = [
+    name for name, each in solvers.items() if not getattr(each, "alternating_updates", True)
+  ]
+  if not at_once:
+    return "players update in turn"
+  return f"players update in turn, but at once in {', '.join(at_once)}"
 
 
 def picture_of(game: str) -> pathlib.Path:
@@ -118,6 +127,7 @@ def draw(
   table: dict[str, dict[int, float]],
   seconds: dict[str, float],
   quality: str,
+  order: str,
 ) -> None:
   """Draws exploitability against iterations."""
   try:
@@ -137,7 +147,7 @@ def draw(
       markerfacecolor="none",
     )
   axes.set(xscale="log", yscale="log", xlabel="iterations", ylabel=quality)
-  axes.set_title(f"{game.game_string.removesuffix('()')}: {quality} of the average policy")
+  axes.set_title(f"{game.game_string.removesuffix('()')}; {order}", wrap=True)
   axes.grid(which="major", color="0.9")
   axes.legend(title="solver (time)")
   path = picture_of(game.game_string)

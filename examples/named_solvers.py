@@ -38,9 +38,8 @@ class OpenSpielSolver(spiel_cfr.Solver):
     """How many states it has visited: all of them, once per player and iteration."""
     return self.iteration * self.compiled_game.num_players * self.compiled_game.num_states
 
-  def run(self, iterations: int) -> None:
-    """Does many iterations."""
-    for _ in range(iterations):
+  def _advance(self, count: int) -> None:
+    for _ in range(count):
       self._solver.evaluate_and_update_policy()
       self.iteration += 1
 

@@ -4,8 +4,9 @@ r"""Compares stable-predictive optimistic CFR with regret matching and its relat
 
 For every game and order of updates it runs CFR, CFR+, DCFR, PCFR+, adaptive optimistic descent, and stable-predictive
 OFTRL with adaptive steps, weighed linearly and uniformly, without and with restarts, with those of the paper,
-and with the best multiple 10^k of the paper's. It writes a picture and a Markdown table for each order of updates, and
-a CSV file with every number.
+and with the best multiple 10^k of the paper's; and OpenSpiel's own CFR and CFR+ in C++, which update in turn. It prints
+what OpenSpiel says of every final policy, and writes a picture and a Markdown table for each order of updates, and a
+CSV file with every number.
 """
 
 import csv
@@ -14,12 +15,14 @@ import time
 from typing import Any
 
 import matplotlib.pyplot as plt
+import pyspiel
 from absl import app, flags
 from matplotlib.axes import Axes
+from named_solvers import OpenSpielSolver
 from results import NAMED_GAMES, writable
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, catalogue
+from spiel_cfr import CompiledGame, catalogue, policies
 
 _FACTORS = [10.0**k for k in range(1, 7)]
 _TABLE_ITERATIONS = (10, 100, 1000, 10000)
@@ -27,6 +30,8 @@ _SLOPES = {"$T^{-1/2}$": -0.5, "$T^{-3/4}$": -0.75, "$T^{-1}$": -1.0}
 _STYLES = {
   "CFR": ("0.6", "-"),
   "CFR+": ("tab:blue", "-"),
+  "OpenSpiel's CFR": ("0.3", "o"),
+  "OpenSpiel's CFR+": ("tab:blue", "o"),
   "DCFR": ("tab:green", "-"),
   "PCFR+": ("tab:cyan", "-"),
   "optimistic descent": ("tab:olive", "-"),
@@ -52,6 +57,12 @@ _UPDATES = flags.DEFINE_multi_enum(
   ["simultaneous,alternating"],
   ["simultaneous", "alternating", "simultaneous,alternating"],
   "orders of updates",
+)
+_OPEN_SPIEL_ITERATIONS = flags.DEFINE_integer(
+  "open_spiel_iterations",
+  100,
+  "how many OpenSpiel's own solvers do, an iteration of which takes longer",
+  lower_bound=1,
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures, tables and CSV go")
 
@@ -80,13 +91,29 @@ def main(arguments: list[str]) -> None:
   write_csv(folder / "stable_predictive.csv", results)
   for order, games in results.items():
     draw(folder / f"stable_predictive_{order}.png", order, games)
-    (folder / f"stable_predictive_{order}.md").write_text(table := markdown(games))
+    (folder / f"stable_predictive_{order}.md").write_text(table := markdown(order, games))
     print(f"\n{order} updates: exploitability\n\n{table}")
   print(f"Wrote {folder}/stable_predictive*")
 
 
 def compare(game: CompiledGame, alternating: bool) -> Curves:
   """Runs every solver on one game."""
+  curves = {}
+  print(f"  {'OpenSpiel: NashConv of the final policy':45} how far ours is from it", flush=True)
+  for label, candidates in solvers(game, alternating).items():
+    found = [curve(solver) for solver in candidates]
+    best = min(range(len(found)), key=lambda k: found[k][candidates[k].iteration])
+    factor = f" 10^{best + 1}" if len(found) > 1 else ""
+    curves[f"{label}{factor}"] = found[best]
+    average = candidates[best].average_probabilities()
+    verdict = pyspiel.nash_conv(game.game, policies.to_pyspiel(game, average))
+    difference = abs(verdict - candidates[best].nash_conv())
+    print(f"    {label + factor:32} {verdict:10.4e} {difference:9.1e}", flush=True)
+  return curves
+
+
+def solvers(game: CompiledGame, alternating: bool) -> dict[str, list[spiel_cfr.Solver]]:
+  """Makes the solvers of each curve; of several the best one is drawn."""
   names = {
     "CFR": "cfr",
     "CFR+": "cfr+",
@@ -94,39 +121,41 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
     "PCFR+": "pcfr+",
     "optimistic descent": "adaptive",
   }
-  if not alternating:
-    names = {label: f"{name}_simultaneous" for label, name in names.items()}
-  curves = {
-    label: curve(catalogue.make(name, game, _ITERATIONS.value)) for label, name in names.items()
+  suffix = "" if alternating else "_simultaneous"
+  made = {
+    label: [catalogue.make(name + suffix, game, _ITERATIONS.value)] for label, name in names.items()
   }
+  if alternating:
+    made["OpenSpiel's CFR"] = [OpenSpielSolver(game, "CFRSolver")]
+    made["OpenSpiel's CFR+"] = [OpenSpielSolver(game, "CFRPlusSolver")]
+  constant = {"horizon": _ITERATIONS.value}
   settings: dict[str, list[dict[str, Any]]] = {
     "OFTRL, linear": [{}],
     "OFTRL, uniform": [{"gamma": 0}],
     "OFTRL, linear, euclidean": [{"regularizer": "euclidean"}],
-    "OFTRL, paper": [{"steps": "paper", "horizon": _ITERATIONS.value}],
-    "OFTRL, paper times the best": [
-      {"steps": factor, "horizon": _ITERATIONS.value} for factor in _FACTORS
-    ],
+    "OFTRL, paper": [{"steps": "paper", **constant}],
+    "OFTRL, paper times the best": [{"steps": factor, **constant} for factor in _FACTORS],
   }
   for label, choices in settings.items():
-    candidates = [
-      curve(spiel_cfr.StablePredictiveCFRSolver(game, alternating_updates=alternating, **choice))
+    made[label] = [
+      spiel_cfr.StablePredictiveCFRSolver(game, alternating_updates=alternating, **choice)
       for choice in choices
     ]
-    best = min(range(len(choices)), key=lambda k: candidates[k][_ITERATIONS.value])
-    factor = f" 10^{best + 1}" if len(choices) > 1 else ""
-    curves[f"{label}{factor}"] = candidates[best]
   for gamma, averaging in ((1, "linear"), (0, "uniform")):
     solver = spiel_cfr.StablePredictiveCFRSolver(game, alternating_updates=alternating, gamma=gamma)
-    curves[f"OFTRL, {averaging}, restarted"] = curve(spiel_cfr.Restarted(solver))
-  return curves
+    made[f"OFTRL, {averaging}, restarted"] = [spiel_cfr.Restarted(solver)]
+  return made
 
 
 def curve(solver: spiel_cfr.Solver) -> dict[int, float]:
   """Runs a solver; exploitability at powers of 10^(1/8) and at the iterations of the table."""
-  due = {round(10 ** (k / 8)) for k in range(8 * 9)} | {_ITERATIONS.value}
+  theirs = isinstance(solver, OpenSpielSolver)
+  end = min(_ITERATIONS.value, _OPEN_SPIEL_ITERATIONS.value) if theirs else _ITERATIONS.value
+  # To read a policy of OpenSpiel's takes longer than an iteration.
+  steps = 1 if theirs else 8
+  due = {round(10 ** (k / steps)) for k in range(steps * 9)} | {end}
   result = {}
-  for iteration in sorted(number for number in due if number <= _ITERATIONS.value):
+  for iteration in sorted(number for number in due if number <= end):
     solver.run(iteration - solver.iteration)
     result[iteration] = solver.exploitability()
   return result
@@ -143,7 +172,7 @@ def write_csv(path: pathlib.Path, results: dict[str, dict[str, Curves]]) -> None
           writer.writerows([order, game, solver, *point] for point in points.items())
 
 
-def markdown(games: dict[str, Curves]) -> str:
+def markdown(order: str, games: dict[str, Curves]) -> str:
   """Returns a table: a row a solver, a column a game, exploitability at 10 / 100 / 1000 / 10000 iterations."""
   # The best factors differ from game to game, and stand in the cells.
   rows: dict[str, dict[str, str]] = {}
@@ -152,7 +181,7 @@ def markdown(games: dict[str, Curves]) -> str:
       name, _, factor = solver.partition(" 10^")
       cell = " / ".join(f"{points[i]:.1e}" for i in _TABLE_ITERATIONS if i in points)
       rows.setdefault(name, {})[game] = cell + (f" (10^{factor})" if factor else "")
-  lines = [f"| solver | {' | '.join(games)} |", "| --- " * (len(games) + 1) + "|"]
+  lines = [f"| {order} updates | {' | '.join(games)} |", "| --- " * (len(games) + 1) + "|"]
   for name, cells in rows.items():
     lines.append(f"| {name} | {' | '.join(cells.get(game, '') for game in games)} |")
   return "\n".join(lines) + "\n"
@@ -191,7 +220,10 @@ def draw_panel(axes: Axes, game: str, curves: Curves) -> None:
       list(points),
       [max(value, floor) for value in points.values()],
       color=color,
-      linestyle=line,
+      linestyle="none" if line == "o" else line,
+      marker="o" if line == "o" else None,
+      markersize=4,
+      markerfacecolor="none",
       label=label,
       linewidth=1.2,
     )

@@ -5,7 +5,6 @@ examples/ take absl's flags, as OpenSpiel's do.
 """
 
 import argparse
-import json
 import math
 import os
 import pathlib
@@ -116,7 +115,7 @@ def _solve(chosen: argparse.Namespace) -> int:
   )
   print(solution)
   if chosen.policy is not None:
-    chosen.policy.write_text(json.dumps(solution.policy_dict(), indent=1))
+    spiel_cfr.save_policy(solution.compiled_game, solution.policy, chosen.policy)
     print(f"Wrote {chosen.policy}")
   return int(solution.reason != "target" and (target is not None or not has_limit))
 

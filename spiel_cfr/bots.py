@@ -52,6 +52,8 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
       policies = copy.copy(policies.average_policy())
     elif isinstance(policies, Solution):
       policies = policies.policy
+    elif isinstance(policies, pyspiel.TabularPolicy):
+      policies = policies.policy_table()  # Which can be pickled.
     known = Mapping | pyspiel.Policy | open_spiel_policy.Policy
     if not isinstance(policies, known):
       raise errors.ArgumentError(
@@ -59,6 +61,10 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
         "policies, or a dictionary infostate -> {action: probability}."
       )
     self._policy = policies
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Copies and pickles what pybind11 doesn't; of OpenSpiel's policies in C++, only tables can be."""
+    return _revived, (type(self), vars(self))
 
   def player_id(self) -> int:
     """Returns as whom it plays."""
@@ -87,8 +93,6 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
       if infostate not in self._policy:
         raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
       found = self._policy[infostate]
-    elif isinstance(self._policy, pyspiel.TabularPolicy):
-      found = self._policy.get_state_policy(state.information_state_string(self._player))
     else:
       found = self._policy.get_state_policy(state, self._player)
     chances = dict(found)
@@ -121,3 +125,11 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
       PolicyError: the policy has no probabilities there.
     """
     return self.step_with_policy(state)[1]
+
+
+def _revived(cls: type[PolicyBot], attributes: dict[str, Any]) -> PolicyBot:
+  """Returns a bot with these attributes."""
+  bot = cls.__new__(cls)
+  pyspiel.Bot.__init__(bot)
+  bot.__dict__.update(attributes)
+  return bot

@@ -37,6 +37,10 @@ class SampledChanceError(UnsupportedGameError):
   """Chance is sampled inside the game, so its probabilities are unknown."""
 
 
+class NoStatesError(UnsupportedGameError):
+  """Something needs OpenSpiel's states, and the game was made of arrays, or can't be made of its string again."""
+
+
 class FeaturesError(UnsupportedGameError):
   """The features of infosets, which networks see, do not tell infosets apart, or are missing."""
 
@@ -87,10 +91,6 @@ class CheckpointMismatchError(SpielCFRError, ValueError):
 
 class NotFiniteError(SpielCFRError, ArithmeticError):
   """A number that a solver computes has become NaN or infinite, or would."""
-
-
-class ConcurrentUseError(SpielCFRError, RuntimeError):
-  """A solver that runs in one thread is asked to run in another."""
 
 
 class LossOverflowError(SpielCFRError, OverflowError):

@@ -130,8 +130,16 @@ def _name(solver: Solver) -> str:
   return f"{name}({inside.recipe.name})" if isinstance(inside, Solver) else name
 
 
-def choose_solver(game: CompiledGame) -> tuple[str, str]:
-  """Returns the name of the solver that serves a game best, and why; see docs/restarts.md for the measurements."""
+def choose_solver(game: AnyGame) -> tuple[str, str]:
+  """Returns the name of the solver that serves a game best, and why; see docs/restarts.md for the measurements.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes.
+
+  Raises:
+    GameError: see `compile_game`.
+  """
+  game = compile_game(game)
   if game.is_two_player_constant_sum:
     return "restarted", (
       "for constant-sum games of two players, whatever their size; it certifies each player's strategy by itself, and "
@@ -184,6 +192,11 @@ def solve(
   start = time.perf_counter()
   arguments.real_number(exploitability, "exploitability", 0.0, math.inf)
   arguments.real_number(seconds, "seconds", 0.0, math.inf)
+  if not isinstance(solver, str | Solver | None):
+    raise errors.ArgumentError(
+      "solver must be a name in catalogue.SOLVERS, such as 'dcfr', or a solver of the game, such as "
+      f"CFRPlusSolver(game), not {arguments.shortened(solver)}."
+    )
   compiled = compile_game(game, max_nodes=max_nodes, progress=progress)
   why = "as was asked for"
   if solver is None:

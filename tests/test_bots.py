@@ -1,6 +1,8 @@
 """A policy that plays: the actions it draws, and OpenSpiel's evaluations of bots."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pyspiel
@@ -117,3 +119,31 @@ def test_what_is_no_policy_is_refused():
     spiel_cfr.PolicyBot({"0": {0: 0.5}}, 0).step(state)
   uniform = open_spiel_policy.UniformRandomPolicy(game)
   assert dict(spiel_cfr.PolicyBot(uniform, 0).get_policy(state)) == {0: 0.5, 1: 0.5}
+
+
+class Named(spiel_cfr.PolicyBot):
+  """A bot with more to say of itself, and another constructor."""
+
+  def __init__(self, name, solver):
+    super().__init__(solver, 0, seed=3)
+    self.name = name
+
+
+def test_copies_and_pickles_play_on():
+  game = pyspiel.load_game("kuhn_poker")
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(10)
+  state = game.new_initial_state().child(0).child(1)
+  for policy in (solver, solver.average_policy_dict(), solver.tabular_average_policy()):
+    bot = spiel_cfr.PolicyBot(policy, 0, seed=0)
+    bot.step(state)
+    twins = [pickle.loads(pickle.dumps(bot)), copy.deepcopy(bot)]
+    drawn = [[each.step(state) for _ in range(30)] for each in (bot, *twins)]
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert len(set(drawn[0])) == 2
+    assert twins[0].player_id() == 0
+  twin = pickle.loads(pickle.dumps(Named("Ada", solver)))
+  assert (type(twin), twin.name) == (Named, "Ada")
+  assert pyspiel.evaluate_bots(
+    game.new_initial_state(), [twin, spiel_cfr.PolicyBot(solver, 1, seed=0)], 0
+  )

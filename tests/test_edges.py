@@ -1,10 +1,14 @@
 """Nothing hangs, nothing is read out of bounds, and no number is silently nonsense."""
 
+import concurrent.futures
 import copy
 import math
+import os
+import pathlib
 import pickle
 import threading
-import typing
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,11 +19,13 @@ from python_games import game_type
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import full, load, store
-from spiel_cfr.cfr.exclusive import exclusive
+from spiel_cfr.games.openspiel.game_size import estimate_view
+from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.sequence_form.blocks import expected_value, lanes, sequence
 from spiel_cfr.regret_minimizers import block_kernel
 from spiel_cfr.regret_minimizers.schedules import Power, Schedule
+from spiel_cfr.solving import choose_solver
 
 
 @pytest.fixture(scope="module")
@@ -216,29 +222,84 @@ def _restarted(game: Any, weights: Any) -> Any:
 
 @pytest.mark.parametrize("make", [_sampling, _full_width, _restarted])
 def test_two_threads_on_one_solver(make: Any, kuhn: Any) -> None:
+  """Whoever asks waits for the end of the slice, even those who come after."""
   weights = Slow()
   solver = make(kuhn, weights)
-  sampling = make is _sampling
-  thread = threading.Thread(target=solver.run, args=(1,))
-  thread.start()
-  assert weights.entered.wait(10)
-  one_more = solver.iteration if sampling else solver.evaluate_and_update_policy
-  for attempt in (lambda: solver.run(1), one_more):
-    with pytest.raises(errors.ConcurrentUseError, match=r"copy\.copy"):
-      attempt()
-  twin = copy.copy(solver) if not sampling else None
-  weights.go_on.set()
-  thread.join()
-  assert solver.iteration == 1
+  asked: list[Callable[[], Any]] = [
+    lambda: solver.run(1),
+    lambda: copy.copy(solver).iteration,
+    lambda: pickle.loads(pickle.dumps(solver.state_dict())),
+  ]
+  with concurrent.futures.ThreadPoolExecutor() as pool:
+    running = pool.submit(solver.run, 1)
+    assert weights.entered.wait(10)
+    answers = [pool.submit(ask) for ask in asked]
+    assert not any(answer.done() for answer in answers)
+    weights.go_on.set()
+    running.result()
+    assert answers[1].result() in (1, 2)
+  assert solver.iteration == 2
+
+
+_FAMILIES: dict[str, Callable[[Any], Any]] = {
+  "full-width": spiel_cfr.CFRPlusSolver,
+  "parts": lambda game: spiel_cfr.CFRPlusSolver(
+    spiel_cfr.poker.compile_public_game("leduc_poker", partitioned=True)
+  ),
+  "CFR-BR": spiel_cfr.cfr.CFRBRSolver,
+  "restarted": lambda game: spiel_cfr.Restarted(spiel_cfr.DCFRSolver(game), first_attempt=10),
+  "pruned": lambda game: spiel_cfr.Pruned(spiel_cfr.CFRPlusSolver(game), shortest=5),
+  "sampler": lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=1),
+  "sampler, states": lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=1, engine="states"),
+  "first-order": spiel_cfr.first_order.OptimisticMirrorDescentSolver,
+}
+
+
+@pytest.mark.parametrize("make", _FAMILIES.values(), ids=_FAMILIES)
+def test_nobody_sees_half_an_iteration(make: Callable[[Any], Any]) -> None:
+  """What another thread reads of a running solver is what a solver of its own is after as many iterations."""
+  game = spiel_cfr.compile_game("leduc_poker")
+  solver, twin, stop = make(game), make(game), threading.Event()
   solver.run(1)
-  if twin is not None:
-    twin.run(1)
+
+  def go_on() -> None:
+    while not stop.is_set():
+      solver.run(7)
+
+  with concurrent.futures.ThreadPoolExecutor(1) as pool:
+    running = pool.submit(go_on)
+    try:
+      seen = []
+      while len(seen) < 5:
+        # So that the other thread is in the middle of its iterations.
+        time.sleep(0.003)
+        seen.append(copy.copy(solver))
+    finally:
+      stop.set()
+    running.result()
+  for each in seen:
+    if each.iteration > twin.iteration:
+      twin.run(int(each.iteration) - int(twin.iteration))
+    np.testing.assert_array_equal(each.current_probabilities(), twin.current_probabilities())
+    assert each.nash_conv() == twin.nash_conv()
 
 
-def test_what_runs_alone_keeps_its_types() -> None:
-  """Else type checkers let `solver.run("many")` pass."""
-  hints = typing.get_type_hints(exclusive)
-  assert hints["return"] == hints["method"]
+def test_every_way_to_ask_waits_for_its_turn() -> None:
+  for name in ("save", "state_dict", "load_state_dict", "restore", "nash_conv", "average_policy"):
+    for cls in (spiel_cfr.cfr.FullWidthSolver, spiel_cfr.Restarted, spiel_cfr.Pruned):
+      assert hasattr(getattr(cls, name), "__wrapped__"), (cls, name)
+
+
+def test_callbacks_may_ask_the_solver_that_runs(kuhn: Any) -> None:
+  def look(iterations: Any) -> Any:
+    if solver.iteration:
+      pickle.dumps(solver.state_dict())
+      assert solver.nash_conv() >= 0
+    return np.ones(len(iterations))
+
+  solver = _full_width(kuhn, Weights(look))
+  solver.run(3)
+  assert solver.iteration == 3
 
 
 def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
@@ -310,6 +371,27 @@ def test_a_pot_that_is_not_the_blinds_is_refused() -> None:
     for compile_it in (spiel_cfr.compile_game, spiel_cfr.poker.compile_public_game):
       with pytest.raises(errors.GameError, match="potSize"):
         compile_it(pyspiel.load_game(string))
+
+
+@pytest.mark.parametrize(
+  "make",
+  [
+    lambda game: spiel_cfr.Pruned(spiel_cfr.CFRPlusSolver(game)),
+    spiel_cfr.first_order.OptimisticMirrorDescentSolver,
+    spiel_cfr.first_order.KOMWUSolver,
+    spiel_cfr.first_order.MirrorProxSolver,
+  ],
+)
+def test_averages_that_are_no_strategies_are_refused(make: Any, kuhn: Any) -> None:
+  solver = make(kuhn)
+  solver.run(60)
+  state = solver.state_dict()
+  make(kuhn).load_state_dict(state)
+  sums = state["solver.cumulative" if "solver.cumulative" in state else "cumulative"]
+  played = np.flatnonzero(sums)
+  sums[played[len(played) // 2]] *= 1.5
+  with pytest.raises(errors.CheckpointMismatchError):
+    solver.load_state_dict(state)
 
 
 # Numbers.
@@ -488,6 +570,46 @@ def test_games_that_break_their_word(wrong: str) -> None:
   assert "history" in str(raised.value) or wrong == "nan"
 
 
+def test_probabilities_that_do_not_sum_to_1_are_summed() -> None:
+  with pytest.raises(errors.GameError, match=r"sum to 0\.9\."):
+    spiel_cfr.compile_game(Edges("chance"))
+
+
+class Endless(Edges):
+  """A game that never ends, whatever it says."""
+
+  def __init__(self, max_game_length: int) -> None:
+    super().__init__("")
+    self.length = max_game_length
+
+  def new_initial_state(self) -> "EndlessState":
+    return EndlessState(self)
+
+  def max_game_length(self) -> int:
+    return self.length
+
+
+class EndlessState(EdgesState):
+  def current_player(self) -> int:
+    return len(self.path) % 2
+
+  def is_terminal(self) -> bool:
+    return False
+
+  def information_state_string(self, player: int | None = None) -> str:
+    return str(len(self.path))
+
+
+def test_games_that_never_end() -> None:
+  with pytest.raises(errors.GameError, match="after 4 moves, its max_game_length"):
+    estimate_view(GameView(Endless(4)))
+  # As far as the time allows.
+  found = estimate_view(GameView(Endless(10**9)), seconds=0.01)
+  assert (found.descents, found.terminals > 2) == (1, True)
+  with pytest.raises(errors.GameTooLargeError):
+    spiel_cfr.compile_game(Endless(4), max_nodes=1000)
+
+
 class Odd(Edges):
   """A game that has an odd answer to a question after a first card and a first move of 1."""
 
@@ -505,7 +627,11 @@ class OddState(EdgesState):
 
   def _answer(self, question: str, good: Any) -> Any:
     game = self.get_game()
-    return game.answer if game.question == question and self.path[:2] == (1, 1) else good
+    if game.question != question or self.path[:2] != (1, 1):
+      return good
+    if isinstance(game.answer, Exception):
+      raise game.answer
+    return game.answer
 
   def _legal_actions(self, player: int) -> Any:
     return self._answer("legal actions", [0, 1])
@@ -539,6 +665,66 @@ def test_answers_that_cannot_be_read(question: str, answer: Any) -> None:
       spiel_cfr.compile_game(Odd(question, answer), action_filter=keep)
 
 
+_QUESTIONS = ["legal actions", "chance outcomes", "returns", "infostate"]
+
+
+@pytest.mark.parametrize(
+  "problem",
+  [
+    KeyError("card"),
+    AttributeError("card"),
+    ZeroDivisionError(),
+    AssertionError(),
+    Exception("card"),
+  ],
+  ids=repr,
+)
+@pytest.mark.parametrize("question", _QUESTIONS)
+def test_exceptions_of_games_have_a_history(question: str, problem: Exception) -> None:
+  game = Odd(question, problem)
+  for ask in (spiel_cfr.compile_game, spiel_cfr.estimate_size):
+    if question == "returns" and ask is spiel_cfr.estimate_size:
+      continue
+    with pytest.raises(errors.UnsupportedGameError, match=r"history \[1, 1") as raised:
+      ask(game)
+    assert type(raised.value.__cause__) is type(problem)
+    assert type(problem).__name__ in str(raised.value)
+
+
+class AtOnce(OddState):
+  """A state that raises an exception at its first move."""
+
+  def _answer(self, question: str, good: Any) -> Any:
+    if len(self.path) == 1 and question == self.get_game().question:
+      raise KeyError("card")
+    return good
+
+
+def test_exceptions_at_the_first_moves_have_a_history(monkeypatch: Any) -> None:
+  monkeypatch.setattr(Odd, "new_initial_state", lambda game: AtOnce(game))
+  with pytest.raises(errors.UnsupportedGameError, match=r"history \[\d\].*KeyError") as raised:
+    spiel_cfr.compile_game(Odd("infostate", None))
+  assert isinstance(raised.value.__cause__, KeyError)
+  monkeypatch.setattr(AtOnce, "chance_outcomes", lambda state: {}["card"])
+  with pytest.raises(errors.GameError, match=r"history \[\], KeyError: 'card'") as raised:
+    spiel_cfr.compile_game(Odd("infostate", None))
+  assert isinstance(raised.value.__cause__, KeyError)
+
+
+def test_exceptions_of_observations_have_a_history() -> None:
+  def no_name(state: Any, player: int) -> str:
+    raise LookupError("card")
+
+  with pytest.raises(errors.UnsupportedGameError, match=r"history \[\d.*LookupError: card"):
+    spiel_cfr.compile_game("kuhn_poker", infostate=no_name)
+
+
+def test_infostates_must_be_text() -> None:
+  """Else digests, and files of games and policies, would fail later."""
+  with pytest.raises(errors.UnsupportedGameError, match=r"history \[1, 1.*surrogates"):
+    spiel_cfr.compile_game(Odd("infostate", "card \ud800"))
+
+
 @pytest.mark.parametrize("answer", [None, 3, [[0]], [0.5], [], ["a"]])
 def test_filters_that_keep_no_actions(answer: Any) -> None:
   with pytest.raises(errors.ArgumentError, match=r"action filter.*history"):
@@ -550,3 +736,91 @@ def test_estimates_of_games_that_break_their_word() -> None:
     spiel_cfr.estimate_size(Edges("player"))
   with pytest.raises(errors.UnsupportedGameError, match="no legal action"):
     spiel_cfr.estimate_size(Odd("legal actions", []))
+
+
+# Paths.
+
+_POLICY = spiel_cfr.CFRSolver("kuhn_poker").average_policy()
+_TAKE_PATHS = {
+  "load_compiled_game": spiel_cfr.load_compiled_game,
+  "CompiledGame.save": lambda path: spiel_cfr.compile_game("kuhn_poker").save(path),
+  "Solver.save": lambda path: spiel_cfr.CFRSolver("kuhn_poker").save(path),
+  "Solver.restore": lambda path: spiel_cfr.CFRSolver("kuhn_poker").restore(path),
+  "Solver.load": lambda path: spiel_cfr.Solver.load(path, "kuhn_poker"),
+  "save_efg": lambda path: spiel_cfr.exchange.save_efg("kuhn_poker", path),
+  "save_policy": lambda path: spiel_cfr.save_policy("kuhn_poker", _POLICY, path),
+  "load_policy": lambda path: spiel_cfr.load_policy("kuhn_poker", path),
+  "load_endgame": spiel_cfr.load_endgame,
+  "Endgame.save": lambda path: spiel_cfr.poker.Endgame("7s9h9cTc", 2, np.ones((2, 1326))).save(
+    path
+  ),
+  "TraceFile": spiel_cfr.runs.TraceFile,
+  "read_trace": spiel_cfr.runs.read_trace,
+  "Checkpoints": lambda path: spiel_cfr.Checkpoints(path, every=1),
+  "explore": lambda path: spiel_cfr.explore(_POLICY, path),
+  "sweep": lambda path: spiel_cfr.sweep(
+    {"game": ["kuhn_poker"], "solver": ["cfr"]}, folder=path, iterations=1, progress=False
+  ),
+}
+
+
+@pytest.mark.parametrize("name", _TAKE_PATHS)
+def test_what_is_no_path(name: str, monkeypatch: Any, tmp_path: Any) -> None:
+  """A descriptor of an open file is none: what is read of one closes it, and `True` is standard output."""
+  monkeypatch.chdir(tmp_path)
+  reading, writing = os.pipe()
+  for value in (writing, reading, True, None, 3.5, b"a", "", "a\0b", "\ud800", ["a"]):
+    with pytest.raises(errors.ArgumentError, match="must be a path"):
+      _TAKE_PATHS[name](value)
+  for descriptor in (reading, writing):
+    os.close(descriptor)
+  assert not list(tmp_path.iterdir())
+
+
+def test_folders_are_no_files(monkeypatch: Any, tmp_path: Any) -> None:
+  monkeypatch.chdir(tmp_path)
+  for folder in (".", "/", tmp_path):
+    for name in ("save_efg", "load_policy", "load_compiled_game", "Endgame.save", "read_trace"):
+      with pytest.raises(IsADirectoryError):
+        _TAKE_PATHS[name](folder)
+  assert not list(tmp_path.iterdir())
+
+
+# Arguments of another kind.
+
+
+@pytest.mark.parametrize("checkpoints", ["folder", pathlib.Path("folder"), True, 3])
+def test_checkpoints_are_no_folder(checkpoints: Any, kuhn: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match=r"Checkpoints\('folder', every"):
+    run(spiel_cfr.CFRSolver(kuhn), 10, checkpoints=checkpoints)
+
+
+@pytest.mark.parametrize("traces", [["a.csv"], "a.csv", spiel_cfr.runs.TraceFile("a.csv"), None, 3])
+def test_traces_are_no_names(traces: Any, kuhn: Any, tmp_path: Any, monkeypatch: Any) -> None:
+  monkeypatch.chdir(tmp_path)
+  for ask in (
+    lambda: run(spiel_cfr.CFRSolver(kuhn), 10, traces=traces),
+    lambda: spiel_cfr.solve(kuhn, iterations=1, traces=traces),
+  ):
+    with pytest.raises(errors.ArgumentError, match=r"list of traces, such as \[runs\.TraceFile"):
+      ask()
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("solver", [3, spiel_cfr.CFRSolver, RegretMatching(), b"cfr"])
+def test_solvers_are_named_or_made(solver: Any, kuhn: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match=r"catalogue\.SOLVERS.*CFRPlusSolver\(game\)"):
+    spiel_cfr.solve("leduc_poker", solver=solver)
+  for nothing in (solver, "kuhn_poker", kuhn):
+    with pytest.raises(errors.ArgumentError, match=r"CFRPlusSolver\(game\).*solve takes a game"):
+      run(nothing, 10)
+
+
+def test_games_by_name_are_compiled() -> None:
+  buckets = spiel_cfr.abstraction.lossless("leduc_poker")
+  leduc = spiel_cfr.compile_game("leduc_poker")
+  assert spiel_cfr.abstraction.abstract(leduc, buckets).num_infosets == 288
+  assert choose_solver("kuhn_poker") == choose_solver(spiel_cfr.compile_game("kuhn_poker"))
+  for ask in (spiel_cfr.abstraction.lossless, choose_solver):
+    with pytest.raises(errors.ArgumentError, match="game"):
+      ask(3)

@@ -268,6 +268,7 @@ def test_compare_solvers(tmp_path):
   rows = {
     line.split()[0]: line.split()[1:] for line in output.splitlines() if line.strip()[:1].isdigit()
   }
+  assert "iterations; players update in turn, but at once in stable_predictive\n" in output
   assert list(rows) == ["1", "2", "4", "8", "16", "32", "64"]
   for row in rows.values():
     cfr, plus, _, open_spiel_cfr, open_spiel_plus = row
@@ -417,31 +418,49 @@ def test_what_shards_cost():
 
 
 @pytest.mark.slow
-def test_libratus_endgames(tmp_path):
-  endgame = poker_games.random_endgame(0, 40)
-  endgame.save(tmp_path / "river.txt")
+def test_libratus_endgames(tmp_path, monkeypatch):
+  """Runs all files of a folder, leaves out what is known, and goes on where it was killed."""
+  monkeypatch.syspath_prepend(str(ROOT / "examples"))
+  files, out = tmp_path / "endgames", tmp_path / "results"
+  files.mkdir()
+  for seed in range(2):
+    poker_games.random_endgame(seed, 40).save(files / f"river{seed}.txt")
   command = [
     "libratus_endgames",
-    f"--subgame_file={tmp_path / 'river.txt'}",
+    f"--subgame_folder={files}",
     "--stack=1600",
-    "--iterations=20",
-    "--solvers=dcfr",
-    "--solvers=oftrl, simultaneous",
-    f"--output_dir={tmp_path}",
-    "--page",
+    "--iterations=150",
+    "--methods=cfr,dcfr,oftrl",
+    "--factors=1,1000",
+    f"--output_dir={out}",
   ]
-  output = run(*command)
-  assert "each solver takes about" in output
-  assert "exploitability" in output
-  gaps = json.loads((tmp_path / "endgame_river.json").read_text())
-  assert set(gaps) == {"dcfr", "oftrl, simultaneous"}
-  assert gaps["dcfr"]["20"] < gaps["dcfr"]["1"]
-  assert (tmp_path / "endgame_river.png").read_bytes().startswith(b"\x89PNG")
-  assert (tmp_path / "endgame_river.html").stat().st_size > 10_000
-  again = run(*command[:4], "--solvers=dcfr", "--solvers=cfr", command[6], "--resume")
-  assert "\ncfr " in again
-  assert "\ndcfr " not in again
-  assert json.loads((tmp_path / "endgame_river.json").read_text()).items() > gaps.items()
+  output = run(*command, "--page")
+  assert output.count("each solver takes about") == 2
+  for number, updates in enumerate(("simultaneous", "alternating")):
+    columns, *rows = list(importlib.import_module("tables").printed_tables(output))[number]
+    assert columns == [updates, "river0", "river1"]
+    assert [row[0] for row in rows] == ["cfr", "dcfr", "oftrl", "oftrl x1000"]
+    assert (out / f"endgames_{updates}.png").read_bytes().startswith(b"\x89PNG")
+  assert (out / "endgame_river0.html").stat().st_size > 10_000
+
+  # Killed before the last number of one method was written: it goes on from its last checkpoint.
+  numbers = out / "endgames.csv"
+  lines = numbers.read_text().splitlines(keepends=True)
+  numbers.write_text(
+    "".join(line for line in lines if not line.startswith("river1,alternating,cfr,150,"))
+  )
+  again = run(*command)
+  assert again.count(" mbb/g ") == 1
+  assert sorted(numbers.read_text().splitlines(keepends=True))[-1] == sorted(lines)[-1]
+  assert {line for line in numbers.read_text().splitlines(keepends=True)} == set(lines)
+
+
+def test_libratus_endgames_without_a_file(tmp_path):
+  output = run(
+    "libratus_endgames", "--iterations=2", "--methods=cfr", "--noplot", f"--output_dir={tmp_path}"
+  )
+  assert "| simultaneous | river 4s8hTc9h2s |" in output
+  assert "| alternating | river 4s8hTc9h2s |" in output
 
 
 def test_libratus_endgames_names_mistakes(tmp_path):

@@ -2,6 +2,8 @@
 
 import math
 import operator
+import os
+import pathlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,6 +81,27 @@ def real_number(
       f"{name} must be a number from {minimum:g} to {maximum:g}, not {shortened(value)}."
     )
   return number
+
+
+def path(value: Any, name: str) -> pathlib.Path:
+  """Returns `value` as a path.
+
+  Integers are none: `open` takes them for file descriptors, and what is read of one closes it.
+
+  Raises:
+    ArgumentError: it is neither a string nor an `os.PathLike` of one, is empty, or no file can have that name.
+  """
+  try:
+    usable = isinstance(value, str | os.PathLike) and value != ""
+    result = pathlib.Path(value)
+    usable = usable and b"\0" not in os.fsencode(result)
+  except (TypeError, ValueError):
+    usable = False
+  if not usable:
+    raise errors.ArgumentError(
+      f"{name} must be a path, such as 'results/leduc.npz', not {shortened(value)}."
+    )
+  return result
 
 
 def shortened(value: Any) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr import errors
+from spiel_cfr._util import arguments
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -55,6 +56,7 @@ def write(
     arrays: of any type but objects.
 
   Raises:
+    ArgumentError: `path` is none.
     OSError: the file can't be written.
   """
   text = json.dumps({"kind": kind, "format": format_version} | dict(header), sort_keys=True)
@@ -72,9 +74,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
   """Opens a new file that takes the place of `path` when it is complete and on the disk.
 
   Raises:
+    ArgumentError: `path` is none.
     OSError: the file can't be written; `path` is then as it was.
   """
-  path = pathlib.Path(path)
+  path = arguments.path(path, "path")
+  if not path.name:
+    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
   temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
   try:
     with open(temporary, "x+b") as file:
@@ -92,11 +97,10 @@ def make_folder(path: str | os.PathLike[str]) -> None:
   """Makes a folder, and those above it, that are on the disk when this returns.
 
   Raises:
+    ArgumentError: `path` is none.
     OSError: that is not possible.
   """
-  path = pathlib.Path(path)
-  if "\0" in str(path):
-    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))
+  path = arguments.path(path, "path")
   if not path.exists():
     make_folder(path.parent)
     path.mkdir(exist_ok=True)
@@ -109,6 +113,7 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
   """Makes a folder where there is none, and tries whether files can be written there.
 
   Raises:
+    ArgumentError: `folder` is no path.
     OSError: they can't.
   """
   make_folder(folder)
@@ -132,11 +137,12 @@ def read(
   """Reads the header and the arrays of a file. Nothing in it is executed, and no more memory taken than it is long.
 
   Raises:
+    ArgumentError: `path` is none.
     DamagedFileError: a part of the file is missing or was changed.
     FileFormatError: the file is of another kind or version.
     OSError: the file can't be read.
   """
-  with open(path, "rb") as file:
+  with open(arguments.path(path, "path"), "rb") as file:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _DIGEST_BYTES))
     digest = file.read()

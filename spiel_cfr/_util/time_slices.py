@@ -12,16 +12,14 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 
 _SECONDS = 0.1
 _MOST = 1 << 14
-# Numbers that an iteration goes through in a millisecond or so.
-_SIZE = 100_000
 
 
 class Slices:
   """Remembers how long iterations take."""
 
-  def __init__(self, size: int = _SIZE) -> None:
-    """Begins with one iteration, or with up to 64 where one goes through an array of `size` numbers that is small."""
-    self._at_a_time = max(1, min(64, _SIZE // size))
+  def __init__(self) -> None:
+    """Begins with one iteration."""
+    self._at_a_time = 1
 
   def __call__(self, iterations: int) -> Iterator[int]:
     """Yields numbers that sum to `iterations`, chosen by how long the caller took with those before."""

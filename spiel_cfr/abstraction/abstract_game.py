@@ -23,7 +23,7 @@ from spiel_cfr.abstraction.hand_buckets import HandBuckets, check_whole_public_g
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.compiling import lay_out
+from spiel_cfr.games.compiled.from_arrays import lay_out
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, build_shared_infosets
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
@@ -116,21 +116,14 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
       )
     )
   treeplexes = tuple(placed.treeplex for placed in placements)
+  shared = _share_infosets(treeplexes, labels)
   return EnumeratedGame(
-    game_string=full.game_string,
-    open_spiel_version=full.open_spiel_version,
-    treeplexes=treeplexes,
-    infosets=tuple(infosets),
-    payoff=payoff,
-    num_distinct_actions=full.num_distinct_actions,
-    payoff_range=full.payoff_range,
-    constant_sum=full.constant_sum,
-    num_states=full.num_states,
-    num_terminals=full.num_terminals,
+    full,
+    treeplexes,
+    tuple(infosets),
+    payoff,
     original=full,
-    abstraction_map=AbstractionMap(
-      sequences, copies, buckets.is_lossless, _share_infosets(treeplexes, labels)
-    ),
+    map_from_original=AbstractionMap(sequences, copies, buckets.is_lossless, shared),
   )
 
 

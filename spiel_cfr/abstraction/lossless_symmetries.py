@@ -34,7 +34,7 @@ _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
 _DRAWS = 2
 
 
-def lossless(game: CompiledGame) -> Buckets | HandBuckets:
+def lossless(game: AnyGame) -> Buckets | HandBuckets:
   """Finds infosets that may play alike without loss: what `abstract` makes of them has the same equilibria.
 
       small = abstract(game, lossless(game))
@@ -42,12 +42,14 @@ def lossless(game: CompiledGame) -> Buckets | HandBuckets:
   Actions of an infoset that have the same colour become one, which plays them equally often.
 
   Args:
-    game: any game. Of poker in vector form, public cards and hands are found that differ by suits alone, see
-      `suit_symmetries`.
+    game: a compiled game, or what `compile_game` takes. Of poker in vector form, public cards and hands are found that
+      differ by suits alone, see `suit_symmetries`.
 
   Raises:
     UnsupportedGameError: the game is an abstraction itself.
+    GameError: see `compile_game`.
   """
+  game = compile_game(game)
   if game.original is not game:
     raise errors.UnsupportedGameError(
       f"Symmetries are looked for in games with all their infosets, not in {game}."

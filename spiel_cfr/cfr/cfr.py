@@ -17,7 +17,7 @@ it runs, from the solver down to the infoset:
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -27,11 +27,9 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import warm_start
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr_br import advance_against_best_responses
-from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, Loop, make_loop
 from spiel_cfr.cfr.recipes import recorded
@@ -54,7 +52,6 @@ class _Run(NamedTuple):
 
   loop: Loop
   schedule: IterationSchedule
-  slices: Slices
 
 
 class FullWidthSolver(Solver):
@@ -126,7 +123,7 @@ class FullWidthSolver(Solver):
     game = self.compiled_game
     loop = make_loop(game, self.minimizer, self.averaging)
     schedule = IterationSchedule(game, self.minimizer, self.averaging, self.alternating_updates)
-    self._runtime = _Run(loop, schedule, Slices(game.end))
+    self._runtime = _Run(loop, schedule)
     if before is not None and before.loop.state.locked.any():
       self._lock(before.loop.state.locked, before.loop.state.strategy)
 
@@ -186,29 +183,19 @@ class FullWidthSolver(Solver):
       walks = 2 * self.compiled_game.num_players
     return (self.iteration - self.warm_iterations) * walks * self.compiled_game.num_states
 
-  @exclusive
   def prepare(self) -> None:
-    self._advance(0)
+    self._iterate(0)
     self.nash_conv()
 
-  @exclusive
   def evaluate_and_update_policy(self) -> None:
     """Does one iteration: every player evaluates the current policies and updates its own."""
-    self._advance(1)
-
-  @exclusive
-  def run(self, iterations: int) -> None:
-    for _ in self.slices(arguments.positive_integer(iterations, "iterations")):
-      pass
-
-  def slices(self, iterations: int) -> Iterator[None]:
-    """Does many iterations, and yields about every tenth of a second; callers see that nobody else runs the solver."""
-    for count in self._runtime.slices(iterations):
-      self._advance(count)
-      self.check_finite(self._runtime.loop.values())
-      yield
+    self._iterate(1)
 
   def _advance(self, count: int) -> None:
+    self._iterate(count)
+    self.check_finite(self._runtime.loop.values())
+
+  def _iterate(self, count: int) -> None:
     """Does iterations in one call of compiled code."""
     run, numbers = self._runtime, self.iteration_numbers(count)
     if self._opponents == "current":
@@ -281,7 +268,6 @@ class FullWidthSolver(Solver):
     """For how many of the iterations the policy counts from which it has started warm; 0 if it has not."""
     return self._runtime.loop.state.warm_iterations
 
-  @exclusive
   def warm_start(
     self,
     policy: Any,

@@ -57,14 +57,15 @@ def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
       f"{solver!r} does not keep what its play sums to. Make a FullWidthSolver with "
       "averaging=Averaging(correlated=True) and alternating_updates=False."
     )
-  game, total = solver.compiled_game, float(solver.state.cumulative[0])
+  game, state = solver.compiled_game, solver.state_dict()
+  total = float(state["cumulative"][0])
   if not total:
     raise errors.ArgumentError(f"{solver!r} has played nothing yet. Run it first.")
-  expected = solver.state.play_values / total
+  expected = state["play_values"] / total
   if game.num_players == 2:
-    best = evaluate.evaluate(game, solver.state.cumulative).best_response_values
+    best = evaluate.evaluate(game, state["cumulative"]).best_response_values
   else:
-    utility = aligned(solver.state.gradients / total)
+    utility = aligned(state["gradients"] / total)
     best = counterfactual_values.backward_pass(game, take_best, utility)
   gains = best - expected
   return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected)

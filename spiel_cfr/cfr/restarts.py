@@ -20,7 +20,6 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import restart_rule, warm_start
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
-from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
@@ -154,21 +153,11 @@ class Restarted(Solver):
     """The next iteration after which it looks for better strategies."""
     return self._runtime.state.control.next_check
 
-  @exclusive
   def prepare(self) -> None:
     solver = self._runtime.solver
     solver.prepare()
     copy.copy(solver).init_from_strategy(solver.current_sequence_form())
     self.nash_conv()
-
-  @exclusive
-  def evaluate_and_update_policy(self) -> None:
-    """Does one iteration."""
-    self._advance(1)
-
-  @exclusive
-  def run(self, iterations: int) -> None:
-    self._advance(arguments.positive_integer(iterations, "iterations"))
 
   def _advance(self, count: int) -> None:
     solver, control = self._runtime.solver, self._runtime.state.control
@@ -180,9 +169,7 @@ class Restarted(Solver):
           self._check()
         if solver.iteration >= end or interrupt.requested:
           return
-        for _ in solver.slices(min(end, control.next_check) - solver.iteration):
-          if interrupt.requested:
-            return
+        solver._advance(min(end, control.next_check) - solver.iteration)
 
   def _check(self) -> None:
     """Looks for better strategies, and does what they mean."""
@@ -254,7 +241,6 @@ class Restarted(Solver):
         self._keep(candidate, best, scores)
     return best, scores
 
-  @exclusive
   def warm_start(
     self,
     policy: Any,

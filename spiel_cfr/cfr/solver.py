@@ -11,11 +11,13 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
+from spiel_cfr._util import arguments
+from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import solver_files
-from spiel_cfr.cfr.exclusive import RUNNING
 from spiel_cfr.cfr.off_path import Unreached, completed
 from spiel_cfr.cfr.recipes import Recipe, description, recorded, register
 from spiel_cfr.cfr.solver_state import as_dict, assign, check_fits
+from spiel_cfr.cfr.turns import Turns, take_turns
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
@@ -26,13 +28,15 @@ from spiel_cfr.policies.live_policy import LivePolicy
 MOST_ITERATIONS = 1 << 53
 _STATE = "state"
 # What belongs to a run and not to the configuration.
-_OF_RUN = ("_runtime", "_policies", "_loads", RUNNING)
+_OF_RUN = ("_runtime", "_policies", "_loads", "_turns", "_slices")
 
 
+@take_turns
 class Solver(abc.ABC):
   """Base class of all solvers: a configuration that never changes, and one state.
 
   Constructors take the configuration and call `reset`, which makes `_runtime`: the state, and what works on it.
+  Threads may share a solver, see `turns`.
 
   Attributes:
     compiled_game: the game as arrays.
@@ -46,12 +50,21 @@ class Solver(abc.ABC):
   _runtime: Any
   # How often a state has been loaded: policies that move with the solver look at it.
   _loads = 0
+  _turns: Turns
+  _slices: Slices
 
   def __init_subclass__(cls, **arguments: Any) -> None:
     super().__init_subclass__(**arguments)
     if "__init__" in vars(cls):
       cls.__init__ = recorded(cls.__init__, cls.__name__)  # type: ignore[method-assign]
     register(cls.__name__, cls)
+    take_turns(cls)
+
+  def __new__(cls, *arguments: Any, **named: Any) -> Self:
+    """Makes what solvers have that are copies of others, too."""
+    solver = super().__new__(cls)
+    solver._turns, solver._slices = Turns(), Slices()
+    return solver
 
   @property
   @abc.abstractmethod
@@ -67,14 +80,22 @@ class Solver(abc.ABC):
     self._loads += 1
 
   @abc.abstractmethod
+  def _advance(self, count: int) -> None:
+    """Does iterations that take about a tenth of a second, or one."""
+
+  def evaluate_and_update_policy(self) -> None:
+    """Does one iteration."""
+    self._advance(1)
+
   def run(self, iterations: int) -> None:
     """Does many iterations; Ctrl-C raises KeyboardInterrupt after a whole number of them.
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
-      ConcurrentUseError: it runs already, in another thread.
       NotFiniteError: something has become NaN or infinite; or would, and then the solver is as it was.
     """
+    for count in self._slices(arguments.positive_integer(iterations, "iterations")):
+      self._advance(count)
 
   @property
   @abc.abstractmethod

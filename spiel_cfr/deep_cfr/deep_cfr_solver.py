@@ -18,8 +18,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint64s, require
 from spiel_cfr._util import arguments
-from spiel_cfr._util.time_slices import Slices, whole_steps
-from spiel_cfr.cfr.exclusive import exclusive
+from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.cfr.solver_state import inside
@@ -73,7 +72,6 @@ class _Run(NamedTuple):
   state: DeepState
   samples: ExactSamples | LockStep
   learner: Learner
-  slices: Slices
 
 
 class DeepCFRSolver(MonteCarloSolver):
@@ -203,7 +201,7 @@ class DeepCFRSolver(MonteCarloSolver):
     else:
       samples = LockStep(self.view, self._encoder, self._sampler, counters, self._capacity, learner)
     state = DeepState(counters, learner.parameters, learner.scales, samples.memory)
-    self._runtime = _Run(state, samples, learner, Slices())
+    self._runtime = _Run(state, samples, learner)
 
   @property
   def state(self) -> DeepState:
@@ -233,12 +231,11 @@ class DeepCFRSolver(MonteCarloSolver):
     for player in range(self.view.num_players):
       check_reservoir(inside(memory, f"advantages.{player}"), self._capacity)
 
-  @exclusive
   def _advance(self, count: int) -> None:
     whole_steps(lambda number, last: self._iterate(), count)
 
   def _iterate(self) -> None:
-    state, samples, learner, _ = self._runtime
+    state, samples, learner = self._runtime
     iteration = int(state.counters[ITERATIONS]) + 1
     for player in range(self.view.num_players):
       rows = self._sampled(player, iteration)

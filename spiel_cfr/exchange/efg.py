@@ -1,15 +1,27 @@
 """Games in Gambit's extensive form, which Gambit and OpenSpiel's `efg_game` read.
 
-The format is that of the Gambit manual, "The extensive game (.efg) file format".
+The format is that of the Gambit manual, "The extensive game (.efg) file format". Gambit computes with fractions: it
+takes chance probabilities that sum to exactly one, and no others.
 """
 
+import functools
 import os
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
+
+# Fractions with a larger denominator are written as decimals. OpenSpiel reads numerators as integers of 32 bits.
+_MAX_DENOMINATOR = 10**6
+_MAX_NUMERATOR = 2**31 - 1
+# By how much a chance probability may be off, relative to itself: OpenSpiel rounds what it multiplies and divides.
+_ROUNDING = 1e-14
+# More digits than a sum of probabilities can have: the smallest has 324 after the point.
+_DIGITS = 1000
 
 
 class _Names:
@@ -26,6 +38,7 @@ class _Names:
     ]
     self._labels: dict[tuple[int, str], dict[int, str]] = {}
     self._ids: list[dict[str, int]] = [{}, {}]
+    self._num_chance_nodes = 0
 
   def decision(self, state: Any) -> tuple[str, list[int]]:
     """Returns the line of a node at which a player moves, and the actions in its order."""
@@ -53,8 +66,12 @@ class _Names:
     if len(set(words.values())) < len(words):
       words = {action: f"{word} ({action})" for action, word in words.items()}
     ordered = self._in_order(words, 1)
-    labels = " ".join(f"{_quoted(words[action])} {_number(outcomes[action])}" for action in ordered)
-    return f'c "" {1 + len(self._ids[1])} "" {{ {labels} }} 0', ordered
+    chances = _exact_chances(tuple(outcomes[action] for action in ordered))
+    pairs = zip(ordered, chances, strict=True)
+    labels = " ".join(f"{_quoted(words[action])} {chance}" for action, chance in pairs)
+    # Nodes with one number would be one infoset to Gambit, and chance a player who forgets what it has drawn.
+    self._num_chance_nodes += 1
+    return f'c "" {self._num_chance_nodes} "" {{ {labels} }} 0', ordered
 
   def _in_order(self, words: dict[int, str], kind: int) -> list[int]:
     ids = self._ids[kind]
@@ -67,8 +84,11 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
       save_efg("leduc_poker", "leduc.efg")
       pyspiel.load_game("efg_game(filename=leduc.efg)")
 
-  Infosets are named by their infostates, line breaks as spaces; actions by OpenSpiel's words for them. Probabilities
-  and payoffs have all their digits. The file is whole or not there.
+      pygambit.read_efg("leduc.efg")
+
+  Infosets are named by their infostates, line breaks as spaces; actions by OpenSpiel's words for them. Payoffs are
+  fractions or decimals that are rounded to exactly what they are here; chance probabilities, up to rounding, fractions
+  that sum to exactly one. The file is whole or not there.
 
   Args:
     game: a compiled game, or what `compile_game` takes; what its action filter leaves out is left out.
@@ -77,7 +97,7 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
 
   Raises:
     GameTooLargeError: the game has more histories.
-    ArgumentError: `max_nodes` is not a positive integer.
+    ArgumentError: `max_nodes` is not a positive integer, or `path` is none.
     GameError: see `compile_game`.
     OSError: the file can't be written.
   """
@@ -112,7 +132,29 @@ def _quoted(text: str) -> str:
   return '"' + " ".join(text.split()).replace("\\", "/").replace('"', "'") + '"'
 
 
+@functools.lru_cache(1000)
 def _number(value: float) -> str:
-  """Returns a number with all its digits, as a fraction of powers of ten where it would need an exponent."""
-  text = repr(float(value))
-  return text if "e" not in text else f"{value:.1074f}".rstrip("0")
+  """Returns the simplest fraction that is rounded to a number, or else the number with all its digits."""
+  simplest = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
+  if float(simplest) == value and abs(simplest.numerator) <= _MAX_NUMERATOR:
+    return str(simplest)
+  return format(Decimal(repr(float(value))), "f")
+
+
+@functools.lru_cache(1000)
+def _exact_chances(chances: tuple[float, ...]) -> list[str]:
+  """Returns the probabilities of a chance node as numbers whose sum is exactly one.
+
+  These are the simplest fractions nearby, or else, where they are not what chance plays, decimals, of which the largest
+  is what the others leave.
+  """
+  simplest = [Fraction(chance).limit_denominator(_MAX_DENOMINATOR) for chance in chances]
+  if sum(simplest) == 1 and all(
+    abs(float(near) - chance) <= _ROUNDING * chance
+    for near, chance in zip(simplest, chances, strict=True)
+  ):
+    return [str(near) for near in simplest]
+  with localcontext(prec=_DIGITS):
+    digits = [Decimal(repr(float(chance))) for chance in chances]
+    digits[digits.index(max(digits))] += 1 - sum(digits)
+    return [format(number, "f") for number in digits]

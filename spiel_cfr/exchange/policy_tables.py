@@ -2,10 +2,9 @@
 
 import json
 import os
-import pathlib
 
 from spiel_cfr import errors
-from spiel_cfr._util import files
+from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import CompiledTabularPolicy, open_spiel
 
@@ -25,6 +24,7 @@ def save_policy(
   Raises:
     PolicyError: the policy is not one for this game.
     GameError: see `compile_game`.
+    ArgumentError: `path` is none.
     OSError: the file can't be written.
   """
   compiled = compile_game(game)
@@ -44,13 +44,15 @@ def load_policy(game: AnyGame, path: str | os.PathLike[str]) -> CompiledTabularP
     FileFormatError: the file is no such table.
     PolicyError: the policy is not one for this game.
     GameError: see `compile_game`.
+    ArgumentError: `path` is none.
     OSError: the file can't be read.
   """
+  path = arguments.path(path, "path")
   compiled = compile_game(game)
   try:
     table = {
       infostate: {int(action): float(chance) for action, chance in chances.items()}
-      for infostate, chances in json.loads(pathlib.Path(path).read_bytes()).items()
+      for infostate, chances in json.loads(path.read_bytes()).items()
     }
   except (ValueError, TypeError, AttributeError, RecursionError) as error:
     raise errors.FileFormatError(

@@ -102,6 +102,7 @@ def explore(
   max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
   max_histories = arguments.positive_integer(max_histories, "max_histories")
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  path = arguments.path(path, "path")
   arguments.one_of(which, "which", get_args(Which))
   if traces is None:
     traces = {policies.solver.recipe.name: policies.rows} if isinstance(policies, Solution) else {}
@@ -126,7 +127,6 @@ def explore(
     traces=curves,
     versions=versions(),
   )
-  path = pathlib.Path(path)
   with files.replacing(path) as file:
     file.write(render(content))
   cut = tuple(content.header["cut"])

@@ -11,9 +11,7 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
@@ -21,6 +19,8 @@ from spiel_cfr.policies import forms
 
 # Of sums of values, as a fraction of the range of payoffs.
 _ROUNDING = 1e-13
+# Of sums of strategies, which have as many roundings as there were iterations.
+_SUMS_TOLERANCE = 1e-6
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -148,22 +148,18 @@ class FirstOrderSolver(Solver, Generic[S]):
     require(0 <= state["num_gradients"] < 1 << 63, "the number of gradients is possible")
     for treeplex in self.compiled_game.treeplexes:
       require(state["point"][treeplex.root] == 1.0, "a strategy begins with 1")
+    sums = state.get("cumulative")
+    if sums is not None and sums.any():
+      roots = [treeplex.root for treeplex in self.compiled_game.treeplexes]
+      require(sums[roots] > 0, "every player has an average")
+      normalized = forms.normalized(self.compiled_game, sums)
+      forms.check_sequence_form(self.compiled_game, normalized, _SUMS_TOLERANCE)
 
-  @exclusive
   def prepare(self) -> None:
     """Compiles kernels or takes them from disk: a copy does an iteration."""
     other = copy.copy(self)
     other._iterate(other.state)
     self.nash_conv()
-
-  @exclusive
-  def evaluate_and_update_policy(self) -> None:
-    """Does one iteration."""
-    self._advance(1)
-
-  @exclusive
-  def run(self, iterations: int) -> None:
-    self._advance(arguments.positive_integer(iterations, "iterations"))
 
   def _advance(self, count: int) -> None:
     state = self.state

@@ -1,7 +1,8 @@
-"""From a game of OpenSpiel to arrays."""
+"""From a game of OpenSpiel, or of your own, to arrays."""
 
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, load_compiled_game
+from spiel_cfr.games.compiled.from_arrays import game_from_arrays
 from spiel_cfr.games.openspiel.game_size import SizeEstimate
 from spiel_cfr.games.openspiel.loading import load_game
 
@@ -9,6 +10,7 @@ __all__ = [
   "CompiledGame",
   "EnumeratedGame",
   "SizeEstimate",
+  "game_from_arrays",
   "load_compiled_game",
   "load_game",
 ]

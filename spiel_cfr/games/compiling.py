@@ -1,25 +1,19 @@
 """The front door: a game, or its string, becomes arrays."""
 
 import importlib.metadata
-from collections.abc import Sequence
 from typing import TypeAlias
 
-import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr._util import arguments, memory
-from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.from_arrays import game_of_parts
+from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import SizeEstimate, estimate_view
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.walk import enumerate_game
-from spiel_cfr.games.payoffs.build_payoff import build_payoff
-from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.payoffs.private_types import public_states
-from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
 from spiel_cfr.poker import public_game
 
 DEFAULT_MAX_NODES = 20_000_000
@@ -88,28 +82,24 @@ def compile_game(
     error.with_traceback(None)
     memory.give_back()
     raise error from None
-  placements, payoff = lay_out(
-    walk.parents, walk.num_actions, walk.leaf_sequences, walk.leaf_payoffs
-  )
-  return EnumeratedGame(
+  facts = GameFacts(
     game_string=str(view.game),
-    open_spiel_version=importlib.metadata.version("open_spiel"),
-    treeplexes=tuple(placed.treeplex for placed in placements),
-    infosets=tuple(
-      Infosets(
-        infostates, actions, num_actions, placed.position, placed.first_sequence, placed.stride
-      )
-      for infostates, actions, num_actions, placed in zip(
-        walk.infostates, walk.actions, walk.num_actions, placements, strict=True
-      )
-    ),
-    payoff=payoff,
     num_distinct_actions=view.game.num_distinct_actions(),
     payoff_range=walk.payoff_range,
     constant_sum=walk.constant_sum,
     num_states=walk.num_states,
     num_terminals=walk.num_terminals,
-    view=view,
+    open_spiel_version=importlib.metadata.version("open_spiel"),
+  )
+  return game_of_parts(
+    facts,
+    walk.infostates,
+    walk.actions,
+    walk.parents,
+    walk.num_actions,
+    walk.leaf_sequences,
+    walk.leaf_payoffs,
+    view,
   )
 
 
@@ -124,41 +114,14 @@ def estimate_size(
 
   Args:
     game: an OpenSpiel game or its string.
-    seconds: how long to look.
+    seconds: how long to look; too short for a single descent, it makes the estimate too small.
     action_filter: as of `compile_game`.
     infostate: as of `compile_game`.
 
   Raises:
-    GameError: the game can't be loaded or solved.
+    GameError: the game can't be loaded or solved, or goes on for more moves than it says that there can be.
     ArgumentError: `seconds` is not positive.
   """
   seconds = arguments.positive_number(seconds, "seconds")
   loaded = loading.load_game(game, names_infostates=infostate is None)
   return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)
-
-
-def lay_out(
-  parents: Sequence[Int64s],
-  num_actions: Sequence[Int64s],
-  leaf_sequences: Uint32s,
-  leaf_payoffs: Float64s,
-) -> tuple[list[Placement], Payoff]:
-  """Builds each player's treeplex and the payoff of a game from what `Enumeration` has.
-
-  `leaf_sequences` is written over, with the numbering of the treeplexes.
-  """
-  placements: list[Placement] = []
-  states = []
-  root = first_infoset = 0
-  for player, (above, counts) in enumerate(zip(parents, num_actions, strict=True)):
-    owner = np.append(-1, np.repeat(np.arange(len(counts)), counts))
-    found = public_states(leaf_sequences, player, owner, len(counts))
-    placed = build_treeplex(above, counts, root, first_infoset, found)
-    placements.append(placed)
-    laid_out = np.empty_like(found)
-    laid_out[placed.position] = found
-    states.append(laid_out)
-    leaf_sequences[player] = placed.sequences[leaf_sequences[player]]
-    root, first_infoset = placed.treeplex.end, first_infoset + len(above)
-  treeplexes = [placed.treeplex for placed in placements]
-  return placements, build_payoff(leaf_sequences, leaf_payoffs, treeplexes, states)

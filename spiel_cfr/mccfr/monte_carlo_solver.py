@@ -1,7 +1,5 @@
 """What Monte Carlo solvers have in common: random numbers of a key, and a game that is compiled or walked as it is."""
 
-import abc
-import functools
 from collections.abc import Callable
 from typing import Literal, TypedDict, get_args
 
@@ -90,10 +88,6 @@ class MonteCarloSolver(Solver):
     check_payoffs(str(self.game), self._compiled.payoff_range if self._compiled else bounds)
     self._tie = TIE * (bounds[1] - bounds[0])
 
-  @abc.abstractmethod
-  def _advance(self, count: int) -> None:
-    """Does iterations."""
-
   def refresh(self) -> None:
     super().refresh()
     # Reset, it draws what the loaded solver has drawn.
@@ -111,11 +105,9 @@ class MonteCarloSolver(Solver):
     Raises:
       ArgumentError: `iterations` is not a positive integer.
       GameTooLargeError: the state engine has met more infosets than it may remember.
-      ConcurrentUseError: it runs already, in another thread.
       NotFiniteError: the weights of the average would leave the range of floating-point numbers.
     """
-    for count in self._runtime.slices(arguments.positive_integer(iterations, "iterations")):
-      self._advance(count)
+    super().run(iterations)
 
   @property
   def compiled_game(self) -> CompiledGame:  # type: ignore[override]
@@ -149,7 +141,7 @@ class MonteCarloSolver(Solver):
   def iteration(self) -> Iterations:  # type: ignore[override]
     """How many iterations have been done; `iteration()` does one more."""
     done = Iterations(self.state.counters[ITERATIONS])
-    done.one_more = functools.partial(self._advance, 1)
+    done.one_more = self.evaluate_and_update_policy
     return done
 
   @property

@@ -9,6 +9,7 @@ from open_spiel.python import policy as open_spiel_policy
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr.cfr.turns import Turns, take_turns
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
@@ -103,13 +104,14 @@ def _normalized(sums: Float64s) -> list[float]:
   return result
 
 
+@take_turns
 class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
   """A policy for the infosets that a solver has met, uniform elsewhere; it moves with the solver."""
 
-  def __init__(self, view: GameView, engine: Engine, which: Which) -> None:
+  def __init__(self, view: GameView, engine: Engine, which: Which, turns: Turns) -> None:
     """Keeps its arguments."""
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))
-    self._view, self._engine, self._which = view, engine, which
+    self._view, self._engine, self._which, self._turns = view, engine, which, turns
 
   def __copy__(self) -> "SampledPolicy":
     """Returns a copy that stays as it is."""

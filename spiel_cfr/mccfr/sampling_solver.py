@@ -13,8 +13,6 @@ from open_spiel.python import policy as open_spiel_policy
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
-from spiel_cfr._util.time_slices import Slices
-from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.iteration_schedule import check_weights
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
@@ -46,7 +44,6 @@ _LEAST_LOGARITHM = -1000.0
 class _Run(NamedTuple):
   state: SamplingState
   engine: Engine
-  slices: Slices
 
 
 class SamplingSolver(MonteCarloSolver):
@@ -112,7 +109,7 @@ class SamplingSolver(MonteCarloSolver):
     else:
       engine = StateEngine(self.view, self._sampler, counters, self._max_infosets)
     state = engine.table.state(counters, self.engine == "compiled")
-    self._runtime = _Run(state, engine, Slices())
+    self._runtime = _Run(state, engine)
 
   @property
   def state(self) -> SamplingState:
@@ -155,7 +152,6 @@ class SamplingSolver(MonteCarloSolver):
     require(state["counters"][ITERATIONS] <= MOST_ITERATIONS, "the iteration is possible")
     self._engine.table.check(state)
 
-  @exclusive
   def _advance(self, count: int) -> None:
     self._engine.run(self._next_batch(count))
 
@@ -196,14 +192,14 @@ class SamplingSolver(MonteCarloSolver):
     `copy.copy` keeps it as it is.
     """
     if self.engine == "states" and unreached == "uniform":
-      return SampledPolicy(self.view, self._runtime.engine, "cumulative")
+      return SampledPolicy(self.view, self._runtime.engine, "cumulative", self._turns)
     if unreached != "uniform":
       return super().average_policy(unreached)
     return self._hand_out("average", self.average_probabilities, self._version)
 
   def current_policy(self) -> open_spiel_policy.Policy:
     if self.engine == "states":
-      return SampledPolicy(self.view, self._runtime.engine, "strategy")
+      return SampledPolicy(self.view, self._runtime.engine, "strategy", self._turns)
     return super().current_policy()
 
   def average_probabilities(self) -> Float64s:

@@ -9,14 +9,13 @@ go spades, hearts, diamonds, clubs).
 import dataclasses
 import math
 import os
-import pathlib
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr._util import arguments
+from spiel_cfr._util import arguments, files
 from spiel_cfr.poker import cards
 
 NUM_HANDS = 1326
@@ -122,11 +121,16 @@ class Endgame:
     return 1000 * arguments.real_number(chips, "chips") / self.big_blind
 
   def save(self, path: str | os.PathLike[str]) -> None:
-    """Writes the endgame in the format that `load_endgame` reads."""
+    """Writes the endgame in the format that `load_endgame` reads. The file is whole or not there.
+
+    Raises:
+      ArgumentError: `path` is none.
+      OSError: the file can't be written.
+    """
     reach = " ".join(map(repr, self.reaches.ravel().tolist()))
-    pathlib.Path(path).write_text(
-      f"-round {self.round}\n-board {self.board}\n-pot {self.pot}\n-reach {reach}\n"
-    )
+    text = f"-round {self.round}\n-board {self.board}\n-pot {self.pot}\n-reach {reach}\n"
+    with files.replacing(path) as file:
+      file.write(text.encode())
 
 
 def load_endgame(
@@ -141,10 +145,15 @@ def load_endgame(
 
   Raises:
     EndgameError: the file is no endgame, or not a possible one.
+    ArgumentError: `path` is none.
     OSError: the file can't be read.
   """
+  try:
+    text = arguments.path(path, "path").read_bytes().decode()
+  except UnicodeDecodeError as error:
+    raise errors.EndgameError(f"{path} is no text: {error}.") from error
   fields: dict[str, str] = {}
-  for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
+  for number, line in enumerate(text.splitlines(), 1):
     key, _, value = line.strip().partition(" ")
     if not key:
       continue

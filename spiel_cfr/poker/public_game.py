@@ -6,7 +6,6 @@ See `hand_layout` for where things are, `showdown_kernels` for how payoffs are c
 import functools
 import hashlib
 import importlib.metadata
-import os
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from spiel_cfr._numba.arrays import Uint32s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
@@ -54,24 +54,26 @@ class PublicGame(CompiledGame):
     dtype: npt.DTypeLike,
     num_threads: int | None,
     original: "PublicGame | None" = None,
-    abstraction_map: AbstractionMap | None = None,
+    map_from_original: AbstractionMap | None = None,
   ) -> None:
     """Describes the game as `CompiledGame` does; without threads it is not cut into parts.
 
     An abstraction has an original game, and a map from that game's sequences to its own.
     """
     self.layout = layout
-    self.game_string = str(view.game)
-    self.open_spiel_version = importlib.metadata.version("open_spiel")
-    self.num_distinct_actions = view.game.num_distinct_actions()
-    self.payoff_range = (-layout.largest_payoff, layout.largest_payoff)
-    self.constant_sum = 0.0
     on_level = [
       [node for node in layout.nodes if node.level == board.level] for board in layout.boards
     ]
-    self.num_states = sum(map(len, on_level))
-    self.num_terminals = sum(node.kind in TERMINALS for nodes in on_level for node in nodes)
-    self.treeplexes = tuple(
+    facts = GameFacts(
+      game_string=str(view.game),
+      num_distinct_actions=view.game.num_distinct_actions(),
+      payoff_range=(-layout.largest_payoff, layout.largest_payoff),
+      constant_sum=0.0,
+      num_states=sum(map(len, on_level)),
+      num_terminals=sum(node.kind in TERMINALS for nodes in on_level for node in nodes),
+      open_spiel_version=importlib.metadata.version("open_spiel"),
+    )
+    treeplexes = tuple(
       Treeplex(
         root=layout.roots[player],
         end=layout.roots[player + 1],
@@ -81,14 +83,13 @@ class PublicGame(CompiledGame):
       )
       for player in PLAYERS
     )
+    super().__init__(facts, treeplexes, original, map_from_original)
     self._view = view
     if num_threads is not None:
       parts = parts_of(layout, PokerTerminals.build)
       # A thread has a subtree at a time, so that more threads would have nothing to do.
       self._partition = Partition(parts, max(1, min(num_threads, len(parts) - 1)))
     self._dtype = np.dtype(dtype)
-    self._original = original
-    self._map = abstraction_map
 
   @property
   def view(self) -> GameView:
@@ -148,20 +149,9 @@ class PublicGame(CompiledGame):
   @property
   def size(self) -> str:
     """Public states, and infosets of both players."""
-    infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     if self._original is not None:
-      return f"{infosets} infosets for {self._original.size}"
-    return f"{self.num_states:,} public states, {infosets} infosets in vector form"
-
-  def save(self, path: str | os.PathLike[str]) -> None:
-    """Does not save: compiling again takes about a second.
-
-    Raises:
-      UnsupportedGameError: always.
-    """
-    raise errors.UnsupportedGameError(
-      "A game in vector form is not saved: compiling it again takes about a second."
-    )
+      return super().size
+    return f"{self.num_states:,} public states, {super().size} in vector form"
 
   def memory_estimate(self, action_lines: int = 1) -> int:
     """Returns about how many bytes a solver will take, the game's own arrays included.

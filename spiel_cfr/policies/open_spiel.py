@@ -23,7 +23,8 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
   """OpenSpiel's `TabularPolicy`, made from a compiled game without walking the states again.
 
   Rows of `action_probability_array` are in OpenSpiel's own order. `states` and `state_in`, which few programs use and
-  which keep a state of every infoset in memory, are made when they are first asked for.
+  which keep a state of every infoset in memory, are made when they are first asked for. `game` and `game_type` are None
+  for a game that was made of arrays: then only what needs no states works.
   """
 
   def __init__(self, compiled: CompiledGame, probabilities: Float64s) -> None:
@@ -38,9 +39,12 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     """
     # The base class's own constructor would walk the game.
     players = list(range(compiled.num_players))
-    open_spiel_policy.Policy.__init__(self, compiled.view.open_spiel_game(), players)
+    try:
+      game, self.game_type = compiled.view.open_spiel_game(), compiled.game.get_type()
+    except errors.NoStatesError:
+      game = self.game_type = None
+    open_spiel_policy.Policy.__init__(self, game, players)
     self._compiled = compiled
-    self.game_type = compiled.game.get_type()
     self.state_lookup = dict(compiled.rows)
     self.states_per_player = [list(infostates) for infostates in compiled.infostates]
     self.legal_actions_mask = compiled.legal_actions_mask
@@ -95,10 +99,11 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
   @functools.cached_property
   def state_in(self) -> npt.NDArray[np.float64] | None:
     """Each row's information state tensor, or observation tensor, or None if the game has neither."""
+    states = self.states
     if self.game_type.provides_information_state_tensor:
-      return np.array([state.information_state_tensor() for state in self.states])
+      return np.array([state.information_state_tensor() for state in states])
     if self.game_type.provides_observation_tensor:
-      return np.array([state.observation_tensor() for state in self.states])
+      return np.array([state.observation_tensor() for state in states])
     return None
 
   def __copy__(self, copy_action_probability_array: bool = True) -> "CompiledTabularPolicy":
@@ -258,7 +263,8 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
 
 def _names(compiled: CompiledGame, policy: open_spiel_policy.TabularPolicy) -> Iterable[str]:
   """Returns what a tabular policy calls the infosets, in order of discovery."""
-  if policy.game_type.dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
+  kind = policy.game_type
+  if kind is None or kind.dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
     return compiled.rows
   # The turn-based version puts a line before the names that they have where moves are simultaneous.
   return [infostate.partition("\n")[2] for infostate in compiled.rows]

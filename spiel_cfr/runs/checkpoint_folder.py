@@ -9,6 +9,7 @@ import warnings
 
 from spiel_cfr import errors
 from spiel_cfr._util import files
+from spiel_cfr._util.arguments import path as checked_path
 from spiel_cfr._util.arguments import positive_integer
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.solver import Solver
@@ -36,11 +37,12 @@ class Checkpoints:
   keep: int = 3
 
   def __post_init__(self) -> None:
-    """Checks the numbers.
+    """Checks the folder and the numbers.
 
     Raises:
-      ArgumentError: `keep` or `every` is a number, but not a positive integer.
+      ArgumentError: `folder` is no path; or `keep` or `every` is a number, but not a positive integer.
     """
+    checked_path(self.folder, "folder")
     positive_integer(self.keep, "keep")
     if not callable(self.every):
       Every(self.every)

@@ -7,12 +7,11 @@ is no such thing as a lock that somebody who was killed has left behind. The fil
 import contextlib
 import fcntl
 import os
-import pathlib
 import socket
 from collections.abc import Iterator
 
 from spiel_cfr import errors
-from spiel_cfr._util import files
+from spiel_cfr._util import arguments, files
 
 
 @contextlib.contextmanager
@@ -20,10 +19,11 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
   """Holds the lock on a folder; makes the folder if there is none.
 
   Raises:
+    ArgumentError: `folder` is no path.
     FolderInUseError: another run, of this process or of another one, holds it.
     OSError: the folder can't be written to.
   """
-  folder = pathlib.Path(folder)
+  folder = arguments.path(folder, "folder")
   files.make_folder(folder)
   with open(folder / "lock", "a+") as file:
     try:

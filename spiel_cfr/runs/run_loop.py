@@ -6,7 +6,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
@@ -130,7 +130,7 @@ def run(
     progress: whether to write to standard error: a line that changes on a terminal, a line per evaluation elsewhere.
 
   Raises:
-    ArgumentError: there is no stopping rule, or one that makes no sense.
+    ArgumentError: there is no stopping rule, or one that makes no sense; or an argument is of another kind.
     UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
     FileFormatError: there is a file in the place of a trace that is none.
     CheckpointMismatchError: there is a trace of another run, or there are checkpoints of later iterations or of another
@@ -139,6 +139,7 @@ def run(
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
   """
+  traces = _checked(solver, traces, checkpoints)
   rules = StoppingRules(iterations, target_nash_conv, target_exploitability, seconds)
   if target_exploitability is not None:
     evaluate.check_two_player_constant_sum(solver.compiled_game)
@@ -205,6 +206,29 @@ def run(
       if checkpoints and (reason is not None or solver.iteration == checkpoint_due):
         checkpoints.save(solver)
   return RunResult(reason, rows, best_policy)
+
+
+def _checked(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
+  """Returns the traces as a list.
+
+  Raises:
+    ArgumentError: one of what is given is not what it should be.
+  """
+  given = arguments.shortened
+  if not isinstance(solver, Solver):
+    raise errors.ArgumentError(
+      f"run takes a solver, such as CFRPlusSolver(game), not {given(solver)}; solve takes a game."
+    )
+  found = list(traces) if isinstance(traces, Iterable) else None
+  if found is None or not all(isinstance(trace, Trace) for trace in found):
+    raise errors.ArgumentError(
+      f"traces must be a list of traces, such as [runs.TraceFile('trace.csv')], not {given(traces)}."
+    )
+  if not isinstance(checkpoints, Checkpoints | None):
+    raise errors.ArgumentError(
+      f"checkpoints must be such as Checkpoints('folder', every=1_000), not {given(checkpoints)}."
+    )
+  return found
 
 
 def _evaluate(solver: Solver, solver_seconds: float, evaluation_seconds: float) -> Row:

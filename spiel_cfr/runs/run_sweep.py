@@ -82,7 +82,7 @@ def sweep(
     A row per combination.
 
   Raises:
-    ArgumentError: the grid names no game or no solver, or a rule makes no sense.
+    ArgumentError: the grid names no game or no solver, a rule makes no sense, or `folder` is no path.
     GameError: a game can't be compiled.
     FolderInUseError: another sweep uses the folder.
     OSError: the folder can't be written to.
@@ -101,7 +101,7 @@ def sweep(
     raise errors.ArgumentError(
       f"executor must be a concurrent.futures.Executor, not {arguments.shortened(executor)}."
     )
-  folder = pathlib.Path(os.path.abspath(folder))
+  folder = pathlib.Path(os.path.abspath(arguments.path(folder, "folder")))
   with locked(folder):
     try:
       rows, waiting = _prepare(combinations, rules, evaluate_at, checkpoint_every, folder)

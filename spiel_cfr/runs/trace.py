@@ -12,12 +12,11 @@ import datetime
 import json
 import math
 import os
-import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TextIO
 
 from spiel_cfr import errors
-from spiel_cfr._util import files
+from spiel_cfr._util import arguments, files
 from spiel_cfr._util.environment import machine, versions
 from spiel_cfr.cfr.solver import Solver
 
@@ -89,11 +88,13 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
 
   Raises:
     FileFormatError: the file is no trace, has another format, or is damaged.
+    ArgumentError: `path` is none.
     OSError: the file can't be read.
   """
+  path = arguments.path(path, "path")
   rows: list[Row] = []
   try:
-    first, *lines = [line.decode() for line in pathlib.Path(path).read_bytes().split(b"\n")[:-1]]
+    first, *lines = [line.decode() for line in path.read_bytes().split(b"\n")[:-1]]
     header = dict(json.loads(first.removeprefix("# ")))
     if (header["kind"], header["format"]) != (_KIND, _FORMAT):
       raise ValueError(f"its format is not {_FORMAT}")
@@ -151,8 +152,12 @@ class TraceFile(Trace):
   """A trace in a CSV file, which is begun when the run starts."""
 
   def __init__(self, path: str | os.PathLike[str]) -> None:
-    """Notes where the file is to be."""
-    self._path = pathlib.Path(path)
+    """Notes where the file is to be.
+
+    Raises:
+      ArgumentError: `path` is none.
+    """
+    self._path = arguments.path(path, "path")
     self._file: TextIO | None = None
     self._last = -1
 

@@ -231,14 +231,11 @@ def _gap_bounds(
     limits["gap <= bound of this run"] = bound
     guarantee = constants.guarantee(t, alternating)
   elif constants.prediction == "subtree":
-    changes = (constants.sensitivity * constants.kappa_root) ** 2
-    firsts = [player.first_gradient for player in players if isinstance(player, PaperChecks)]
-    sums = [first**2 + (t - 1) * change for first, change in zip(firsts, changes, strict=True)]
-    guarantee = sum(constants.regret_bound(*each) for each in enumerate(sums)) / t
+    guarantee = constants.guarantee(t)
     if constants.horizon is not None and t > constants.horizon:
       notes.append(
         f"Past the horizon of {constants.horizon} iterations the guarantee still falls, but not below "
-        f"{constants.kappa_root * float(constants.beta @ changes):.3e}: start again with a longer horizon."
+        f"{constants.kappa_root**3 * float(constants.later_errors.sum()):.3e}: start again with a longer horizon."
       )
   if guarantee is not None:
     limits["gap <= guarantee before the run"] = guarantee

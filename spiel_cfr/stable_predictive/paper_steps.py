@@ -15,6 +15,7 @@ or less gets step_j = kappa_j / (3 D_j), and then moves by kappa_j or less.
 """
 
 import dataclasses
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import COUNT, DEPTH, Treeplex
 from spiel_cfr.regret_minimizers.oftrl import OFTRL, Prediction
 from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
+
+# Where D comes from: what the utilities of each infoset can be at most, or the largest payoff of the game.
+LossBounds: TypeAlias = Literal["infosets", "payoffs"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,6 +48,11 @@ class PaperSteps:
     beta: see alpha.
     sensitivity: by how much the Euclidean norm of a player's gradient changes at most when each other player's
       sequence-form strategy moves by 1.
+    pace: what a player's predictions miss by is at most D pace kappa_root at each infoset: the others' largest l1
+      movements, summed up over the levels of their decisions, are at most pace kappa_root.
+    first_error: before the run the regret of player p is at most alpha_p / kappa_root + first_error_p kappa_root +
+      later_errors_p kappa_root^3 (T - 1).
+    later_errors: see first_error.
   """
 
   regularizer: Regularizer
@@ -59,6 +68,9 @@ class PaperSteps:
   alpha: Float64s
   beta: Float64s
   sensitivity: Float64s
+  pace: Float64s
+  first_error: Float64s
+  later_errors: Float64s
 
   def minimizer(self) -> OFTRL:
     """Returns what plays with these steps."""
@@ -69,8 +81,15 @@ class PaperSteps:
     result = self.alpha[player] / self.kappa_root + self.beta[player] * self.kappa_root * errors
     return float(result)
 
+  def guarantee(self, iterations: int) -> float:
+    """Bounds the sum of all regrets over the number of iterations, before the run."""
+    kappa = self.kappa_root
+    later = self.later_errors * kappa**3 * (iterations - 1)
+    total = (self.alpha / kappa + self.first_error * kappa + later).sum()
+    return float(total / iterations)
+
   def scaled(self, factor: float) -> "PaperSteps":
-    """Returns the constants for `factor` times the stability: all but B, D, alpha and beta are proportional to it."""
+    """Returns the constants for `factor` times the stability: kappa, gamma and steps are proportional to it."""
     return dataclasses.replace(
       self,
       kappa_root=factor * self.kappa_root,
@@ -87,6 +106,7 @@ def paper_steps(
   *,
   horizon: int | None = None,
   kappa_root: float | None = None,
+  loss_bounds: LossBounds = "infosets",
 ) -> PaperSteps:
   """Computes the constants of a game.
 
@@ -96,13 +116,15 @@ def paper_steps(
     prediction: what they predict.
     horizon: for how many iterations the regret bound is to be smallest, where `kappa_root` is not given.
     kappa_root: the wanted stability of a player's whole strategy.
+    loss_bounds: "infosets" for D_j of what the utilities of each infoset can be at most, and errors that are D_j
+      times what the others move by; "payoffs" for one D, the largest payoff, and errors that are L times that.
 
   Returns:
-    The constants. With kappa_root left to them, with L the sensitivity,
+    The constants. With kappa_root left to them,
 
-      kappa_root = (sum over p of alpha_p / (3 horizon * sum over p of beta_p L_p^2))^(1/4)
+      kappa_root = (sum over p of alpha_p / (3 horizon * sum over p of later_errors_p))^(1/4)
 
-    which makes the sum of all players' regret bounds smallest once every player moves by kappa_root.
+    which makes the sum of all players' regret bounds smallest, but for the first error.
   """
   low, high = game.payoff_range
   largest = max(abs(low), abs(high))
@@ -114,23 +136,32 @@ def paper_steps(
     gamma[own] = _gammas(tree)
     relative_kappa[own] = gamma[own] / (2 * np.sqrt(actions) * strategy_norm[own])
     ranges[own] = regularizer_range(regularizer, actions)
-    loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
+    if loss_bounds == "infosets":
+      loss_norm[own] = np.sqrt(actions) * game.loss_bounds[own]
+    else:
+      loss_norm[own] = largest * np.sqrt(actions.max(initial=0))
   losses = loss_norm > 0
   divisor = np.where(losses, 3 * loss_norm, 1.0)
   # Where there is nothing to lose, standing still has no regret.
   rate = np.where(losses, relative_kappa / divisor, 0.0)
-  first_terms = ranges / np.where(losses, rate, 1.0) * losses
-  second_terms = rate * strategy_norm**2
-  alpha, beta = (
-    np.array([largest_sum(tree, terms[own_infosets(tree)], combined) for tree in game.treeplexes])
-    for terms, combined in ((first_terms, np.add), (second_terms, np.maximum))
+  terms = (
+    (ranges / np.where(losses, rate, 1.0) * losses, np.add),
+    (rate * strategy_norm**2, np.maximum),
+    (rate * loss_norm**2, np.add),
+  )
+  alpha, beta, first_error = (
+    np.array([largest_sum(tree, term[own_infosets(tree)], combined) for tree in game.treeplexes])
+    for term, combined in terms
   )
   sensitivity = np.array(
     [game.payoff.sensitivity(game.treeplexes, player) for player in range(game.num_players)]
   )
+  paces = np.array([_pace(tree, relative_kappa[own_infosets(tree)]) for tree in game.treeplexes])
+  pace = paces.sum() - (paces if prediction == "subtree" else 0.0)
+  later_errors = beta * sensitivity**2 if loss_bounds == "payoffs" else first_error * pace**2
   if kappa_root is None:
     assert horizon is not None
-    spread = 3 * horizon * float((beta * sensitivity**2).sum())
+    spread = 3 * horizon * float(later_errors.sum())
     kappa_root = float((alpha.sum() / spread) ** 0.25) if spread > 0 else 1.0
   return PaperSteps(
     regularizer=regularizer,
@@ -146,6 +177,9 @@ def paper_steps(
     alpha=alpha,
     beta=beta,
     sensitivity=sensitivity,
+    pace=np.broadcast_to(pace, alpha.shape),
+    first_error=first_error,
+    later_errors=later_errors,
   )
 
 
@@ -171,6 +205,13 @@ def _gammas(tree: Treeplex) -> Float64s:
     gamma[infosets] = at_observation[parent] / np.sqrt(children[parent])
     at_observation[sequences] = gamma[infosets] / (2 * np.sqrt(len(sequences)))
   return gamma
+
+
+def _pace(tree: Treeplex, kappa: Float64s) -> float:
+  """Returns the largest l1 movements of local strategies that move by kappa at most, summed over levels."""
+  largest = np.zeros(tree.depth)
+  np.maximum.at(largest, depths(tree), np.sqrt(tree.infoset_actions) * kappa)
+  return float(largest.sum())
 
 
 def own_infosets(tree: Treeplex) -> slice:

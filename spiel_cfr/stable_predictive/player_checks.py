@@ -192,7 +192,6 @@ class PaperChecks(PlayerChecks):
     self._predicted_gradient = np.zeros(game.end)
     self._errors = np.zeros(self.tree.num_infosets)
     self._gradient_errors = 0.0
-    self.first_gradient = 0.0
 
   def check(self, iteration: Iteration) -> Iterator[Inequality]:
     constants, own = self._constants, self.own
@@ -209,7 +208,11 @@ class PaperChecks(PlayerChecks):
       size = self.norms(vector, 2)
       yield self.at_infosets(f"norm of the {name}", size, constants.loss_norm[own], rounding)
 
-    self._errors += self.norms(self.utility - self.predicted, 2) ** 2
+    missed = self.norms(self.utility - self.predicted, 2)
+    if t > 1:
+      limit = constants.loss_norm[own] * float(constants.pace[self.player]) * kappa
+      yield self.at_infosets("errors (1)", missed, limit, 2 * exact * constants.loss_norm[own])
+    self._errors += missed**2
     steps = constants.steps[own]
     bound = _ratio(constants.regularizer_range[own], steps) + steps * self._errors
     yield self.at_infosets("local regret (6)", self.best_local, bound, rounding)
@@ -218,8 +221,6 @@ class PaperChecks(PlayerChecks):
     # The whole strategy's regret, and how fast gradients change.
     error = float(np.linalg.norm(self.gradient - self._predicted_gradient))
     self._gradient_errors += error**2
-    if t == 1:
-      self.first_gradient = error
     if constants.prediction == "subtree":
       total = constants.regret_bound(self.player, self._gradient_errors)
       yield self.at_root("regret (6)", self.regret, total, rounding)

@@ -25,7 +25,12 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.regret_minimizers.oftrl import Prediction
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps, adaptive_steps
-from spiel_cfr.stable_predictive.paper_steps import PaperSteps, depths, paper_steps
+from spiel_cfr.stable_predictive.paper_steps import (
+  LossBounds,
+  PaperSteps,
+  depths,
+  paper_steps,
+)
 
 Steps: TypeAlias = Literal["adaptive", "paper"]
 
@@ -45,6 +50,7 @@ def StablePredictiveCFRSolver(
   alternating_updates: bool = False,
   gamma: int | None = None,
   delta: float | None = None,
+  loss_bounds: LossBounds | None = None,
 ) -> FullWidthSolver:
   """CFR with optimistic follow-the-regularized-leader and step sizes that a theory gives.
 
@@ -65,6 +71,8 @@ def StablePredictiveCFRSolver(
       way. By default 1 for adaptive steps, and 0 for all others.
     delta: of adaptive steps, how much they are held back, positive, 0.001 by default: V is never below (delta D)^2
       sqrt(t), D what utilities can be at most. Large ones give better bounds before the run, and shorter steps.
+    loss_bounds: of constant steps, what D is: "infosets", the default, for what the utilities of each infoset can be at
+      most; "payoffs" for the largest payoff times the root of the number of actions, the same for all infosets.
 
   Raises:
     ArgumentError: neither horizon nor kappa is given where one is needed, or one is given where it means nothing, or
@@ -74,7 +82,9 @@ def StablePredictiveCFRSolver(
   """
   game = compile_game(game)
   power = _power(gamma, steps)
-  constants = _steps(game, horizon, kappa, regularizer, steps, prediction, power, delta)
+  constants = _steps(
+    game, horizon, kappa, regularizer, steps, prediction, power, delta, loss_bounds
+  )
   return FullWidthSolver(
     game,
     constants.minimizer(),
@@ -99,6 +109,7 @@ def _steps(
   prediction: Prediction,
   power: float,
   delta: float | None,
+  loss_bounds: LossBounds | None,
 ) -> AdaptiveSteps | PaperSteps:
   """Returns what theory knows of each infoset."""
   arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
@@ -117,6 +128,10 @@ def _steps(
         "Adaptive steps, the default, come from the run and need neither horizon nor kappa. Leave them out, or choose "
         "constant steps with steps='paper'."
       )
+    if loss_bounds is not None:
+      raise errors.ArgumentError(
+        "loss_bounds belongs to constant steps, steps='paper' or a factor; adaptive ones know D of each infoset."
+      )
     delta = arguments.positive_number(DELTA if delta is None else delta, "delta")
     return adaptive_steps(game, regularizer, prediction, delta, power)
   if delta is not None:
@@ -131,9 +146,12 @@ def _steps(
   if kappa is not None:
     kappa = arguments.positive_number(kappa, "kappa")
   factor = 1.0 if steps == "paper" else arguments.positive_number(steps, "steps")
-  return paper_steps(game, regularizer, prediction, horizon=horizon, kappa_root=kappa).scaled(
-    factor
+  bounds: LossBounds = loss_bounds or "infosets"
+  arguments.one_of(bounds, "loss_bounds", get_args(LossBounds))
+  constants = paper_steps(
+    game, regularizer, prediction, horizon=horizon, kappa_root=kappa, loss_bounds=bounds
   )
+  return constants.scaled(factor)
 
 
 def steps_of(solver: Solver) -> AdaptiveSteps | PaperSteps:

@@ -153,20 +153,10 @@ def test_copies_of_a_game_are_one(seed):
 def test_what_is_merged_has_no_symmetries_left(name):
   """Colours of the merged game, laid out by itself, are one for each infoset."""
   small = spiel_cfr.abstraction.lossless_abstraction(name)
-  alone = spiel_cfr.games.EnumeratedGame(
-    game_string="merged",
-    open_spiel_version=small.open_spiel_version,
-    treeplexes=small.treeplexes,
-    infosets=tuple(
-      _by_themselves(tree, own) for tree, own in zip(small.treeplexes, small.infosets, strict=True)
-    ),
-    payoff=small.payoff,
-    num_distinct_actions=small.num_distinct_actions,
-    payoff_range=small.payoff_range,
-    constant_sum=small.constant_sum,
-    num_states=small.num_states,
-    num_terminals=small.num_terminals,
-  )
+  infosets = [
+    _by_themselves(tree, own) for tree, own in zip(small.treeplexes, small.infosets, strict=True)
+  ]
+  alone = spiel_cfr.games.EnumeratedGame(small, small.treeplexes, tuple(infosets), small.payoff)
   assert spiel_cfr.abstraction.lossless(alone).num_buckets == small.num_infosets
 
 

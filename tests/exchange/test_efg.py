@@ -1,5 +1,8 @@
 """Games that are written as Gambit has them are the same games when OpenSpiel reads them."""
 
+import re
+from fractions import Fraction
+
 import numpy as np
 import pyspiel
 import pytest
@@ -29,6 +32,7 @@ GAMES = {
   "general-sum": lambda: random_games.random_game(1, zero_sum=False, max_histories=120),
   "ties": lambda: random_games.random_game(4, 3, payoff_ties=True, max_histories=120),
   "matrix_rps": lambda: "matrix_rps",
+  "odd chances": lambda: pyspiel.load_efg_game(random_games.ODD_CHANCES),
 }
 
 
@@ -78,6 +82,25 @@ def test_the_game_is_the_same(tmp_path, name):
   table = policies.to_dict(compiled, policies.behavioral_form(compiled, rng.random(compiled.end)))
   found = spiel_cfr.nash_conv(again, carried_over(compiled, read, table))
   assert found == pytest.approx(spiel_cfr.nash_conv(compiled, table), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_chance_sums_to_one_and_remembers(tmp_path, name):
+  """Else Gambit refuses the file, or says that the game has imperfect recall; `test_gambit` asks it."""
+  spiel_cfr.exchange.save_efg(GAMES[name](), tmp_path / "game.efg")
+  lines = (tmp_path / "game.efg").read_text().splitlines()
+  nodes = [re.match(r'c "" (\d+) "" \{ (.*) \} 0$', line) for line in lines if line[0] == "c"]
+  for node in nodes:
+    chances = re.findall(r'"[^"]*" (\S+)', node[2])
+    assert sum(map(Fraction, chances)) == 1
+  assert len({node[1] for node in nodes}) == len(nodes)
+
+
+def test_simple_fractions(tmp_path):
+  spiel_cfr.exchange.save_efg("kuhn_poker", tmp_path / "game.efg")
+  lines = (tmp_path / "game.efg").read_text().splitlines()
+  assert lines[1] == 'c "" 1 "" { "Deal:0" 1/3 "Deal:1" 1/3 "Deal:2" 1/3 } 0'
+  assert 't "" 1 "" { -1 1 }' in lines
 
 
 def test_filters_are_kept(tmp_path):

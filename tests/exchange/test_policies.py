@@ -1,8 +1,9 @@
-"""Policies that are written to tables come back as they were, and other files are refused by name."""
+"""Policies in tables come back as they were, to OpenSpiel's C++ too, and other files are refused by name."""
 
 import json
 
 import numpy as np
+import pyspiel
 import pytest
 import random_games
 
@@ -21,6 +22,19 @@ def test_round_trip(tmp_path, seed):
   assert path.read_text().count("\n") > len(compiled.rows)
   read = spiel_cfr.load_policy(compiled, path)
   assert policies.to_dict(compiled, policies.from_policy(compiled, read)) == table
+
+
+def test_open_spiel_reads_tables(tmp_path):
+  """Its C++ knows nothing of ours: JSON's own words make its policy."""
+  game = pyspiel.load_game("leduc_poker")
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(20)
+  spiel_cfr.save_policy(game, solver.average_policy(), tmp_path / "policy.json")
+  table = json.loads((tmp_path / "policy.json").read_text())
+  theirs = pyspiel.TabularPolicy(
+    {name: [(int(action), chance) for action, chance in own.items()] for name, own in table.items()}
+  )
+  assert pyspiel.nash_conv(game, theirs) == pytest.approx(solver.nash_conv(), abs=1e-12)
 
 
 def test_what_is_left_out_is_not_played(tmp_path):

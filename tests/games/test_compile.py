@@ -1,9 +1,11 @@
 """Compiling: every kind of game comes out right, and games that can't be solved are refused by name."""
 
 import dataclasses
+import json
 import math
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pyspiel
@@ -265,13 +267,13 @@ def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most
 # is traced as it is collected and laid out.
 _PEAK = """
 import sys, tracemalloc, numpy as np
-from spiel_cfr.games import compiling
+from spiel_cfr.games.compiled import from_arrays
 from spiel_cfr.games.openspiel import game_view, loading, terminal_histories, walk as walking
 name, walks_traced = sys.argv[1], sys.argv[2] == "all"
 def walked(name):
   return walking.enumerate_game(game_view.GameView(loading.load_game(name)), 10**9, 10**12, False)
 def laid_out(walk, leaves):
-  return compiling.lay_out(walk.parents, walk.num_actions, *leaves)
+  return from_arrays.lay_out(walk.parents, walk.num_actions, *leaves)
 # Kernels that are loaded when they are first needed are not the game's.
 walk = walked("kuhn_poker(players=3)")
 laid_out(walk, (walk.leaf_sequences, walk.leaf_payoffs))
@@ -346,6 +348,19 @@ def test_save_and_load(tmp_path, name):
   policies = [solver.average_policy().action_probability_array for solver in solvers]
   assert (policies[0] == policies[1]).all()
   assert str(loaded.game) == str(compiled.game)
+
+
+def test_numpy_reads_files_of_games(tmp_path):
+  compiled = spiel_cfr.compile_game("leduc_poker")
+  compiled.save(tmp_path / "game.npz")
+  with zipfile.ZipFile(tmp_path / "game.npz") as archive:
+    assert archive.testzip() is None
+  with np.load(tmp_path / "game.npz") as arrays:
+    header = json.loads(arrays["header"].tobytes())
+    assert (header["game_string"], header["num_states"]) == ("leduc_poker()", compiled.num_states)
+    for player, own in enumerate(compiled.infosets):
+      assert arrays[f"{player}.infostates"].tobytes().decode() == "".join(own.infostates)
+      np.testing.assert_array_equal(arrays[f"{player}.actions"], own.actions)
 
 
 def test_saving_is_all_or_nothing(tmp_path, monkeypatch):

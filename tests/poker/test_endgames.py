@@ -1,4 +1,7 @@
-"""Endgame files, units and predicted memory."""
+"""Endgame files, units and predicted memory.
+
+Nobody but spiel_cfr has a reader of endgame files in Python; OpenSpiel is asked about the games that come of them.
+"""
 
 import numpy as np
 import poker_games
@@ -100,6 +103,26 @@ def test_bad_files_are_named(tmp_path, changes, message):
     spiel_cfr.load_endgame(path)
   assert "bad.txt" in str(error.value)
   assert isinstance(error.value, errors.GameError)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+  path = _write(tmp_path / "bad.txt")
+  path.write_bytes(path.read_bytes().replace(b"-pot", b"\xff"))
+  with pytest.raises(errors.EndgameError, match=r"bad\.txt is no text"):
+    spiel_cfr.load_endgame(path)
+
+
+def test_saving_is_all_or_nothing(tmp_path, monkeypatch):
+  def fail(*_):
+    raise OSError("the disk is full")
+
+  endgame = poker_games.random_endgame(0, 30)
+  endgame.save(tmp_path / "endgame.txt")
+  before = (tmp_path / "endgame.txt").read_bytes()
+  monkeypatch.setattr("os.fsync", fail)
+  with pytest.raises(OSError, match="full"):
+    poker_games.random_endgame(1, 30).save(tmp_path / "endgame.txt")
+  assert [path.read_bytes() for path in tmp_path.iterdir()] == [before]
 
 
 def test_good_file(tmp_path):

@@ -318,6 +318,18 @@ def test_hand_strengths_are_those_of_the_best_five_cards():
   np.testing.assert_array_equal(cards.hand_strengths(seven, (), 4), five)
 
 
+def test_hand_strengths_are_those_of_eval7():
+  eval7 = pytest.importorskip("eval7", reason="eval7 is not installed: pip install .[dev]")
+  rng = np.random.default_rng(0)
+  seven = np.stack([rng.choice(52, 7, replace=False) for _ in range(2000)])
+  deck = [eval7.Card(cards.card_name(card)) for card in range(52)]
+  theirs = [eval7.evaluate([deck[card] for card in hand]) for hand in seven.tolist()]
+  ours = cards.hand_strengths(seven, (), 4)
+  np.testing.assert_array_equal(
+    *(np.unique(each, return_inverse=True)[1] for each in (ours, theirs))
+  )
+
+
 @pytest.mark.slow
 def test_all_hands_of_five_cards():
   strengths = cards.hand_strengths(cards.all_hands(52, 5), (), 4)

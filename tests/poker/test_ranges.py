@@ -31,6 +31,22 @@ def test_counts(text, count):
   assert (ranges.parse_range(text) > 0).sum() == count
 
 
+@pytest.mark.parametrize(
+  "text",
+  ["AA", "AK", "KA", "AKs", "AKo", "TT+", "A9s+", "99-66", "66-99", "A5s-A2s", "KTo-K8o", "AhKh", "22+", "K2o+",
+   "QQ+:0.25,AKs,A5s-A2s:0.5,72o,AhQd:0.125"],
+)  # fmt: skip
+# It asks pyparsing by old names.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_ranges_are_those_of_eval7(text):
+  """Which writes weights in front, 0.5(AKs); of weights after a colon, as solvers write them, it is no reader."""
+  eval7 = pytest.importorskip("eval7", reason="eval7 is not installed: pip install .[dev]")
+  parts = [part.partition(":") for part in text.split(",")]
+  theirs = ",".join(f"{weight or 1}({name})" for name, _, weight in parts)
+  found = {frozenset(map(str, hand)): chance for hand, chance in eval7.HandRange(theirs).hands}
+  assert hands(text) == found
+
+
 def test_hands_and_weights():
   assert hands("AhKs:0.25") == {frozenset(("Ah", "Ks")): 0.25}
   assert hands("KsAh") == hands("AhKs")

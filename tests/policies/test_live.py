@@ -70,7 +70,7 @@ def test_monte_carlo(theirs, ours, engine):
 
 @pytest.mark.parametrize("engine", ["compiled", "states"])
 def test_copies_stay(engine):
-  """Copies, deep copies and pickles of a policy that moves are policies that don't."""
+  """Copies, deep copies and pickles of a policy that moves are policies that don't; nobody else reads our pickles."""
   for solver in (
     spiel_cfr.CFRSolver("kuhn_poker"),
     spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=1, engine=engine),

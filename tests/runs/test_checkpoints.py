@@ -115,9 +115,10 @@ class Sampler(spiel_cfr.Solver):
   def nodes_touched(self) -> int:
     return self._runtime[0].nodes_touched
 
-  def run(self, iterations: int) -> None:
-    self._runtime[0].run(iterations)
-    self.state.temperature *= self.state.rng.random()
+  def _advance(self, count: int) -> None:
+    for _ in range(count):
+      self._runtime[0].evaluate_and_update_policy()
+      self.state.temperature *= self.state.rng.random()
 
   def current_probabilities(self) -> Any:
     return self._runtime[0].current_probabilities()

@@ -5,6 +5,7 @@ import json
 import pathlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 import spiel_cfr
@@ -44,6 +45,8 @@ def test_files_are_plain(kuhn: Any, tmp_path: pathlib.Path) -> None:
   assert [[float(cell) if cell else None for cell in line.split(",")] for line in cells] == [
     list(row.columns().values()) for row in rows
   ]
+  table = np.genfromtxt(csv, delimiter=",", names=True, skip_header=1)
+  np.testing.assert_array_equal(table["nash_conv"], [row.nash_conv for row in rows])
 
 
 def test_a_resumed_run_goes_on_in_the_same_trace(kuhn: Any, tmp_path: pathlib.Path) -> None:

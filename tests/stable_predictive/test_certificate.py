@@ -22,10 +22,12 @@ def _solver(game, **settings):
 
 
 @pytest.mark.parametrize("regularizer", _REGULARIZERS)
-@pytest.mark.parametrize("steps", ["paper", 10.0])
+@pytest.mark.parametrize(
+  ("steps", "loss_bounds"), [("paper", "infosets"), (10.0, "infosets"), ("paper", "payoffs")]
+)
 @pytest.mark.parametrize(("game", "iterations"), [("kuhn_poker", 150), ("leduc_poker", 40)])
-def test_theory_holds_on_poker(game, iterations, steps, regularizer):
-  solver = _solver(game, steps=steps, regularizer=regularizer)
+def test_theory_holds_on_poker(game, iterations, steps, loss_bounds, regularizer):
+  solver = _solver(game, steps=steps, regularizer=regularizer, loss_bounds=loss_bounds)
   solver.run(iterations)
   found = certificate(solver)
   assert found.holds, str(found)
@@ -35,6 +37,7 @@ def test_theory_holds_on_poker(game, iterations, steps, regularizer):
     "stability of the whole strategy",
     "norm of the losses",
     "norm of the predictions",
+    "errors (1)",
     "local regret (6)",
     "regret (6)",
     "Lemma 1, up to rounding",
@@ -56,8 +59,11 @@ def test_theory_holds_on_poker(game, iterations, steps, regularizer):
   st.booleans(),
   st.sampled_from(["subtree", "last"]),
   st.sampled_from([1e-3, 1.0, 100.0]),
+  st.sampled_from(["infosets", "payoffs"]),
 )
-def test_theory_holds_on_random_games(game, regularizer, alternating, prediction, kappa):
+def test_theory_holds_on_random_games(
+  game, regularizer, alternating, prediction, kappa, loss_bounds
+):
   solver = spiel_cfr.StablePredictiveCFRSolver(
     game,
     kappa=kappa,
@@ -65,6 +71,7 @@ def test_theory_holds_on_random_games(game, regularizer, alternating, prediction
     steps="paper",
     alternating_updates=alternating,
     prediction=prediction,
+    loss_bounds=loss_bounds,
   )
   solver.run(25)
   found = certificate(solver)
@@ -78,6 +85,7 @@ _BROKEN = [
   ("loss_norm", 0.05, "norm of the losses"),
   ("loss_norm", 0.05, "norm of the predictions"),
   ("sensitivity", 1e-4, "change of the gradient"),
+  ("pace", 1e-3, "errors (1)"),
   ("alpha", 1e-6, "regret (6)"),
   ("kappa_root", 1e-4, "stability of the whole strategy"),
   ("regularizer_range", 1e-6, "local regret (6)"),

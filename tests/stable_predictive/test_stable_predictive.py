@@ -48,7 +48,7 @@ class _Plain:
       own = gamma / np.sqrt(len(self.children[sequence]))
       n = len(self.sequences[j])
       self.kappas[j] = own / (2 * np.sqrt(n) * self.norm(j))
-      self.steps[j] = self.kappas[j] / (3 * loss_norm)
+      self.steps[j] = self.kappas[j] / (3 * loss_norm[j])
       for below in self.sequences[j]:
         self._descend(below, own / (2 * np.sqrt(n)), loss_norm)
 
@@ -89,10 +89,13 @@ def _probabilities(solver):
   return solver.current_probabilities()[solver.compiled_game.all_action_sequences]
 
 
-@pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
+@pytest.mark.parametrize(
+  ("regularizer", "loss_bounds"),
+  [("entropy", "payoffs"), ("entropy", None), ("euclidean", "payoffs"), ("euclidean", "infosets")],
+)
 @pytest.mark.parametrize("alternating", [False, True])
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "kuhn_poker(players=3)", "efg"])
-def test_iterates_are_those_of_the_equations(name, alternating, regularizer):
+def test_iterates_are_those_of_the_equations(name, alternating, regularizer, loss_bounds):
   game = spiel_cfr.compile_game(random_games.random_game(5) if name == "efg" else name)
   kappa = 400.0
   solver = spiel_cfr.StablePredictiveCFRSolver(
@@ -101,12 +104,18 @@ def test_iterates_are_those_of_the_equations(name, alternating, regularizer):
     steps="paper",
     regularizer=regularizer,
     alternating_updates=alternating,
+    loss_bounds=loss_bounds,
   )
   largest = max(map(abs, game.payoff_range))
   plain = []
   for tree in game.treeplexes:
-    widest = max(len(sequences) for sequences in _sequences(tree))
-    plain.append(_Plain(tree, largest * np.sqrt(widest), kappa, regularizer))
+    actions = np.array([len(sequences) for sequences in _sequences(tree)])
+    if loss_bounds == "payoffs":
+      loss_norm = np.full(len(actions), largest * np.sqrt(actions.max()))
+    else:
+      own = slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
+      loss_norm = np.sqrt(actions) * game.loss_bounds[own]
+    plain.append(_Plain(tree, loss_norm, kappa, regularizer))
 
   def behavioral():
     result = policies.uniform(game)
@@ -179,18 +188,39 @@ def test_bounds_of_kuhn_poker():
     assert bounds[0] >= 0.5
 
 
-def test_default_kappa_minimizes_the_regret_bound():
+@pytest.mark.parametrize("loss_bounds", ["infosets", "payoffs"])
+def test_default_kappa_minimizes_the_guarantee(loss_bounds):
   game = spiel_cfr.compile_game("leduc_poker")
-  constants = paper_steps.paper_steps(game, "entropy", horizon=500)
 
-  def bound(kappa):
-    stability = constants.beta @ constants.sensitivity**2 * kappa**2
-    return constants.alpha.sum() / kappa + kappa * 500 * stability
+  def steps(horizon=None, kappa=None):
+    return paper_steps.paper_steps(
+      game, "entropy", horizon=horizon, kappa_root=kappa, loss_bounds=loss_bounds
+    )
 
-  best = bound(constants.kappa_root)
-  assert bound(1.01 * constants.kappa_root) > best < bound(0.99 * constants.kappa_root)
-  later = paper_steps.paper_steps(game, "entropy", horizon=500 * 16)
-  assert later.kappa_root == pytest.approx(constants.kappa_root / 2)
+  chosen = steps(500)
+  # But for what is lost at first, which is left out.
+  best, shorter, longer = (
+    each.guarantee(501) - (each.first_error.sum() * each.kappa_root) / 501
+    for each in (
+      chosen,
+      steps(kappa=0.99 * chosen.kappa_root),
+      steps(kappa=1.01 * chosen.kappa_root),
+    )
+  )
+  assert shorter > best < longer
+  assert steps(500 * 16).kappa_root == pytest.approx(chosen.kappa_root / 2)
+
+
+def test_bounds_of_infosets_are_what_occurs():
+  """On Leduc utilities are far from the largest payoff; steps that know that are longer and promise more."""
+  game = spiel_cfr.compile_game("leduc_poker")
+  local, crude = (
+    paper_steps.paper_steps(game, "entropy", horizon=1000, loss_bounds=bounds)
+    for bounds in ("infosets", "payoffs")
+  )
+  assert (crude.loss_norm == pytest.approx(13 * np.sqrt(3))) and local.loss_norm.min() < 0.4
+  assert local.guarantee(1000) < 0.1 * crude.guarantee(1000)
+  assert np.median(local.steps) > 10 * np.median(crude.steps)
 
 
 def test_sensitivity_bounds_the_spectral_norm():

@@ -167,7 +167,7 @@ def _is_record(cls: type) -> bool:
   """Returns whether objects only say what the library has found, so that nobody makes them."""
   is_plain = dataclasses.is_dataclass(cls) and not hasattr(cls, "__post_init__")
   return (
-    (is_plain and not issubclass(cls, spiel_cfr.RegretMinimizer))
+    (is_plain and not issubclass(cls, spiel_cfr.RegretMinimizer | spiel_cfr.CompiledGame))
     or issubclass(cls, BaseException | enum.Enum)
     or hasattr(cls, "_fields")
   )
@@ -182,7 +182,7 @@ def _maker(cls: type) -> Any:
 
 
 # What wrappers and certificates call of the solver inside, with numbers that they have checked.
-_INTERNAL = {"iteration_numbers", "infoset_numbers", "slices"}
+_INTERNAL = {"iteration_numbers", "infoset_numbers"}
 
 
 def _methods(cls: type) -> Iterator[tuple[str, Any]]:

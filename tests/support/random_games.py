@@ -32,6 +32,20 @@ _MERGE_PROBABILITY = 0.6
 _PAYOFF_STEPS = 2**19
 _PAYOFF_DENOMINATOR = 2**16
 
+# Probabilities that are no simple fractions, and whose digits sum to 0.9999999999999999.
+ODD_CHANCES = """EFG 2 R "odd chances" { "0" "1" } ""
+c "" 1 "" { "a" 0.3183098861837907 "b" 0.1234567890123457 "c" 0.5582333248038635 } 0
+p "" 1 1 "first" { "a" "b" } 0
+t "" 1 "" { 1 -1 }
+t "" 2 "" { 2 -2 }
+p "" 1 1 "first" { "a" "b" } 0
+t "" 3 "" { 3 -3 }
+t "" 4 "" { 1 -1 }
+p "" 2 1 "second" { "a" "b" } 0
+t "" 5 "" { 5 -5 }
+t "" 6 "" { -6 6 }
+"""
+
 
 @dataclasses.dataclass
 class _Node:

@@ -18,10 +18,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Bools, Float64s, aligned, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
-from spiel_cfr.cfr.exclusive import exclusive
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.pruning import backfill
 from spiel_cfr.cfr.pruning.compaction import Compacted, PrunableGame, Window
@@ -65,9 +63,9 @@ class PrunedState:
 class _Run:
   """What belongs to a run: the solver, and the window, None until it is opened."""
 
-  def __init__(self, solver: FullWidthSolver, state: PrunedState, slices: Slices) -> None:
+  def __init__(self, solver: FullWidthSolver, state: PrunedState) -> None:
     """Begins without a window."""
-    self.solver, self.state, self.slices = solver, state, slices
+    self.solver, self.state = solver, state
     self.window: Window | None = None
 
 
@@ -166,7 +164,7 @@ class Pruned(Solver):
       arrays.infoset_state[0].copy(),
       self.shortest,
     )
-    self._runtime = _Run(solver, state, Slices(self.compiled_game.end))
+    self._runtime = _Run(solver, state)
 
   @property
   def state(self) -> PrunedState:
@@ -197,7 +195,6 @@ class Pruned(Solver):
     """How many sequences are pruned, those below them not counted."""
     return int(self._runtime.state.pruned.sum())
 
-  @exclusive
   def prepare(self) -> None:
     """Compiles kernels or takes them from disk."""
     solver = self._runtime.solver
@@ -206,16 +203,6 @@ class Pruned(Solver):
     self._prunable.best_responses(aligned(self._runtime.state.opened))
     window = self._window_on(self._prunable.without(nothing))
     window.advance(self._alternating, solver.iteration_numbers(0))
-
-  @exclusive
-  def evaluate_and_update_policy(self) -> None:
-    """Does one iteration: every player evaluates the current policies and updates its own."""
-    self._advance(1)
-
-  @exclusive
-  def run(self, iterations: int) -> None:
-    for count in self._runtime.slices(arguments.positive_integer(iterations, "iterations")):
-      self._advance(count)
 
   def _advance(self, count: int) -> None:
     run, end = self._runtime, self.iteration + count
@@ -231,7 +218,7 @@ class Pruned(Solver):
           window.advance(self._alternating, solver.iteration_numbers(count))
           solver.check_finite(window.values())
         else:
-          solver.run(count)
+          solver._advance(count)
 
   def _open_window(self) -> Window:
     """Returns the window, which is made anew where a state was loaded."""
@@ -326,3 +313,6 @@ class Pruned(Solver):
       require(left >= 0, "the window is not over")
       require(not own["strategy"][pruned].any(), "what is pruned is not played")
       require(state["opened"] <= own["cumulative"], "what was faced does not get less")
+    else:
+      # Sums below what is pruned come later.
+      self._runtime.solver._check_state(own)

@@ -1,4 +1,4 @@
-"""The interface of compiled games, of which there are two kinds: enumerated ones and public trees of poker games."""
+"""What a compiled game is to all who take one, whatever its form: enumerated, in vector form, or a user's own."""
 
 import abc
 import dataclasses
@@ -16,6 +16,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s,
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled import abstraction_map
 from spiel_cfr.games.compiled.forced_moves import Decisions
+from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
@@ -45,37 +46,33 @@ class Infosets:
   stride: Uint32s
 
 
-class CompiledGame(abc.ABC):
+class CompiledGame(GameFacts, abc.ABC):
   """A game in sequence form. Make one with `compile_game`.
 
+  A new form of game is a subclass that has `payoff`, `infosets` and `digest`. All else has a default here: `view` and
+  `save` refuse, and `decisions`, `partition` and `dtype` let solvers take the game as a whole, in float64. A game whose
+  leaves fit in memory needs no new form, see `games.game_from_arrays`.
+
   Attributes:
-    game_string: OpenSpiel's string for the game; of the turn-based form where the game was simultaneous.
-    open_spiel_version: the release that walked the game.
     treeplexes: each player's decision space.
-    num_distinct_actions: OpenSpiel's number of the same name.
-    payoff_range: the smallest and the largest return of any player at any terminal state.
-    constant_sum: what the players' returns always sum to, None where that differs.
-    num_states: how many states the game has, chance and terminal ones included.
-    num_terminals: how many of them are terminal.
   """
 
-  game_string: str
-  open_spiel_version: str
-  treeplexes: tuple[Treeplex, ...]
-  num_distinct_actions: int
-  payoff_range: tuple[float, float]
-  constant_sum: float | None
-  num_states: int
-  num_terminals: int
   _partition: Partition | None = None
-  # Of an abstraction: the game that it stands for, and how.
-  _original: "CompiledGame | None" = None
-  _map: abstraction_map.AbstractionMap | None = None
 
-  @property
-  @abc.abstractmethod
-  def view(self) -> GameView:
-    """How the game was walked, for whoever walks it again."""
+  def __init__(
+    self,
+    facts: GameFacts,
+    treeplexes: tuple[Treeplex, ...],
+    original: "CompiledGame | None" = None,
+    map_from_original: abstraction_map.AbstractionMap | None = None,
+  ) -> None:
+    """Takes what all games have.
+
+    An abstraction has an original game, the facts of that, and a map from that game's sequences to its own.
+    """
+    super().__init__(**dataclasses.asdict(facts))
+    self.treeplexes = treeplexes
+    self._original, self._map = original, map_from_original
 
   @property
   @abc.abstractmethod
@@ -93,11 +90,25 @@ class CompiledGame(abc.ABC):
     """Hexadecimal SHA-256 of the game: the same for two compiled games only if solvers can't tell them apart."""
 
   @property
-  @abc.abstractmethod
   def size(self) -> str:
     """How large the game is, in words."""
+    infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
+    return f"{infosets} infosets" + (f" for {self._original.size}" if self._original else "")
 
-  @abc.abstractmethod
+  @property
+  def view(self) -> GameView:
+    """How the game was walked, for whoever walks it again.
+
+    Raises:
+      NoStatesError: it was made of arrays, or OpenSpiel can't make it of its string any more.
+      FileFormatError: the game of that string has other numbers of players or actions.
+    """
+    raise errors.NoStatesError(
+      f"This needs OpenSpiel's states, and {self.game_string!r} has none: it was made of arrays. Full-width solvers, "
+      "first-order methods, evaluation and policies, which are tables of infosets, need no states. To sample the game "
+      "or to look at its histories, write it as a game of OpenSpiel and call compile_game."
+    )
+
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes the game to one `.npz` file without pickles, whole or not at all.
 
@@ -105,6 +116,9 @@ class CompiledGame(abc.ABC):
       UnsupportedGameError: games of this kind are not saved.
       OSError: the file can't be written.
     """
+    raise errors.UnsupportedGameError(
+      f"{self} is of a kind that is not saved. Compile it again: in vector form that takes about a second."
+    )
 
   @property
   def partition(self) -> Partition | None:

@@ -4,6 +4,7 @@ A file keeps what a game is made of; loading lays it out again, bit for bit. A r
 was written, not by whom, and kernels take every index on trust: types, shapes and ranges are checked before that.
 """
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -20,6 +21,7 @@ from spiel_cfr._util import files
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
+from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.build_payoff import FORMS
@@ -29,71 +31,44 @@ from spiel_cfr.games.sequence_form.treeplex import Treeplex, build_treeplex
 # Of files.
 KIND = "compiled game of spiel_cfr"
 FORMAT = 4
-_HEADER_FIELDS = (
-  "game_string",
-  "num_distinct_actions",
-  "payoff_range",
-  "constant_sum",
-  "num_states",
-  "num_terminals",
-)
 # OpenSpiel's actions are numbers of this size.
 _MOST_ACTIONS = 1 << 31
 
 
 class EnumeratedGame(CompiledGame):
-  """A game of which every state was walked. Make one with `compile_game` or `load_compiled_game`."""
+  """A game with a list of all leaves. Make one with `compile_game`, `game_from_arrays` or `load_compiled_game`."""
 
   def __init__(
     self,
-    *,
-    game_string: str,
-    open_spiel_version: str,
+    facts: GameFacts,
     treeplexes: tuple[Treeplex, ...],
     infosets: tuple[Infosets, ...],
     payoff: Payoff,
-    num_distinct_actions: int,
-    payoff_range: tuple[float, float],
-    constant_sum: float | None,
-    num_states: int,
-    num_terminals: int,
+    *,
     view: GameView | None = None,
     original: CompiledGame | None = None,
-    abstraction_map: AbstractionMap | None = None,
+    map_from_original: AbstractionMap | None = None,
   ) -> None:
     """Takes the attributes; without a view, the game is loaded from its string when it is needed.
 
     An abstraction has an original game, whose view it takes, and a map from that game's sequences to its own.
     """
-    self.game_string = game_string
-    self.open_spiel_version = open_spiel_version
-    self.treeplexes = treeplexes
-    self.num_distinct_actions = num_distinct_actions
-    self.payoff_range = payoff_range
-    self.constant_sum = constant_sum
-    self.num_states = num_states
-    self.num_terminals = num_terminals
-    self._infosets = infosets
-    self._payoff = payoff
-    self._original = original
-    self._map = abstraction_map
+    super().__init__(facts, treeplexes, original, map_from_original)
+    self._infosets, self._payoff = infosets, payoff
     if view is not None:
       self.view = view
 
   @functools.cached_property
   def view(self) -> GameView:
-    """How the game was walked.
-
-    Raises:
-      UnsupportedGameError: the game was pickled or read from a file, and OpenSpiel can't make it of its string.
-      FileFormatError: the game of that string has other numbers of players or actions.
-    """
+    """How the game was walked; see `CompiledGame.view`."""
     if self._original is not None:
       return self._original.view
+    if self.open_spiel_version is None:
+      return super().view
     try:
       view = GameView(loading.load_game(self.game_string))
     except errors.GameError as error:
-      raise errors.UnsupportedGameError(
+      raise errors.NoStatesError(
         "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
         f"file, and OpenSpiel can't make them of its string: {error} "
         "Use what compile_game returns, in its own process."
@@ -129,10 +104,10 @@ class EnumeratedGame(CompiledGame):
 
   @property
   def size(self) -> str:
-    infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     if self._original is not None:
-      return f"{infosets} infosets for {self._original.size}"
-    return f"{self.num_states:,} states, {infosets} infosets, {self.num_leaves:,} leaves"
+      return super().size
+    states = f"{self.num_states:,} states, " if self.open_spiel_version else ""
+    return f"{states}{super().size}, {self.num_leaves:,} leaves"
 
   def with_payoff(self, payoff: Payoff, **other: Any) -> "EnumeratedGame":
     """Returns the game with other payoffs, and with other attributes that depend on them, such as `payoff_range`.
@@ -153,9 +128,7 @@ class EnumeratedGame(CompiledGame):
       raise errors.UnsupportedGameError(
         "An abstraction is not saved: save its original game and the buckets, and call abstract again."
       )
-    header, arrays = self._contents
-    header["open_spiel_version"] = self.open_spiel_version
-    files.write(path, KIND, FORMAT, header, arrays)
+    files.write(path, KIND, FORMAT, *self._contents)
 
   @functools.cached_property
   def digest(self) -> str:
@@ -163,7 +136,8 @@ class EnumeratedGame(CompiledGame):
     if self._map is not None:
       return self._map.digest(self.original.digest)
     header, arrays = self._contents
-    del header["game_string"]  # The same game can be named in several ways.
+    # The same game can be named in several ways, and walked by several releases.
+    del header["game_string"], header["open_spiel_version"]
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in arrays.items():
       digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -172,7 +146,7 @@ class EnumeratedGame(CompiledGame):
 
   @property
   def _contents(self) -> tuple[dict[str, Any], files.Arrays]:
-    """Everything but OpenSpiel's version, as header and arrays of a file."""
+    """Everything, as header and arrays of a file."""
     arrays = {f"payoff.{name}": array for name, array in self.payoff.saved().items()}
     ends = np.cumsum([len(own.actions) for own in self.infosets])
     sequences = np.split(self.all_action_sequences, ends[:-1])
@@ -191,7 +165,7 @@ class EnumeratedGame(CompiledGame):
       }
       arrays |= {f"{player}.{name}": array for name, array in columns.items()}
     header = {"payoff_form": self.payoff.form, "num_players": self.num_players}
-    return header | {name: getattr(self, name) for name in _HEADER_FIELDS}, arrays
+    return header | dataclasses.asdict(self), arrays
 
 
 def load_compiled_game(path: str | os.PathLike[str]) -> EnumeratedGame:
@@ -224,14 +198,9 @@ def _from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
     root, first_infoset = tree.end, first_infoset + len(own.num_actions)
   payoff = FORMS[header["payoff_form"]].restored(_under(arrays, "payoff"), treeplexes)
   require(payoff.num_leaves <= header["num_terminals"], "leaves are terminals")
-  fields = {name: header[name] for name in _HEADER_FIELDS}
-  return EnumeratedGame(
-    **fields | {"payoff_range": tuple(header["payoff_range"])},
-    open_spiel_version=header["open_spiel_version"],
-    treeplexes=tuple(treeplexes),
-    infosets=tuple(infosets),
-    payoff=payoff,
-  )
+  facts = {field.name: header[field.name] for field in dataclasses.fields(GameFacts)}
+  facts["payoff_range"] = tuple(header["payoff_range"])
+  return EnumeratedGame(GameFacts(**facts), tuple(treeplexes), tuple(infosets), payoff)
 
 
 def _under(arrays: Mapping[str, Any], prefix: object) -> dict[str, Any]:
@@ -248,8 +217,12 @@ def _check_header(header: Mapping[str, Any]) -> None:
   Raises:
     ValueError: something is missing, or of another type.
   """
-  for name in ("game_string", "open_spiel_version", "payoff_form"):
-    require(isinstance(header[name], str), f"{name} is a string")
+  for name, kinds in (
+    ("game_string", str),
+    ("payoff_form", str),
+    ("open_spiel_version", str | None),
+  ):
+    require(isinstance(header[name], kinds), f"{name} is a string")
   for name in ("num_players", "num_distinct_actions", "num_states", "num_terminals"):
     require(type(header[name]) is int and header[name] > 0, f"{name} is a positive integer")
   require(header["num_players"] > 1, "there are players")

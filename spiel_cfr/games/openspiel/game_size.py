@@ -21,7 +21,11 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import check_actions, unknown_player
+from spiel_cfr.games.openspiel.state_checks import (
+  cannot_be_walked,
+  check_actions,
+  unknown_player,
+)
 
 _MOST_DESCENTS = 20_000
 # How rarely a game has fewer states than `fewest_states`, and from how many estimates that is told.
@@ -78,33 +82,56 @@ def estimate_view(
 
   Args:
     view: the game.
-    seconds: how long to descend; there is at least one descent.
+    seconds: how long to descend. If not even one descent has come to an end by then, it counts as it is, so that the
+      estimate is too small.
     descents: how many descents there are at most.
+
+  Raises:
+    UnsupportedGameError: the game has raised an exception, or at a state nobody is to move, or there is no action.
+    GameError: a descent goes on for more moves than the game says that there can be.
   """
   choose = random.Random(0).choice
   # Of each descent: states and terminals.
   samples: list[tuple[float, float]] = []
   # Of each player: how often each infoset has been met.
   met: list[collections.Counter[str]] = [collections.Counter() for _ in range(view.num_players)]
-  visited, start = 0, time.perf_counter()
-  while len(samples) < descents and (not samples or time.perf_counter() - start < seconds):
-    state, weight, states = view.new_initial_state(), 1.0, 1.0
-    while not state.is_terminal():
-      if state.is_chance_node():
-        actions = [action for action, _ in view.chance_outcomes(state)]
-      else:
-        player = state.current_player()
-        if not 0 <= player < view.num_players:
-          raise unknown_player(state)
-        actions = view.legal_actions(state)
-        met[player][view.infostate(state)] += 1
-      if not actions:
-        check_actions(view, state, actions)
-      weight *= len(actions)
-      states += weight
-      state.apply_action(choose(actions))
-      visited += 1
-    samples.append((states, weight))
+  visited, longest, start = 0, view.game.max_game_length(), time.perf_counter()
+
+  def out_of_time() -> bool:
+    return time.perf_counter() - start >= seconds
+
+  while len(samples) < descents and not (samples and out_of_time()):
+    state, weight, states, moves = view.new_initial_state(), 1.0, 1.0, 0
+    try:
+      while not state.is_terminal():
+        if visited and out_of_time():
+          break
+        if state.is_chance_node():
+          actions = [action for action, _ in view.chance_outcomes(state)]
+        else:
+          player = state.current_player()
+          if not 0 <= player < view.num_players:
+            raise unknown_player(state)
+          moves += 1
+          if moves > longest:
+            raise errors.GameError(
+              f"The game has not ended after {longest:,} moves, its max_game_length. Games must end: make it longer, "
+              "or let states be terminal."
+            )
+          actions = view.legal_actions(state)
+          met[player][view.infostate(state)] += 1
+        if not actions:
+          check_actions(view, state, actions)
+        weight *= len(actions)
+        states += weight
+        state.apply_action(choose(actions))
+        visited += 1
+    except (errors.SpielCFRError, MemoryError):
+      raise
+    except Exception as problem:
+      raise cannot_be_walked(state, problem) from problem
+    if not samples or state.is_terminal():
+      samples.append((states, weight))
   elapsed = time.perf_counter() - start
   # Descents of games of a thousand moves overflow.
   with np.errstate(over="ignore", invalid="ignore"):

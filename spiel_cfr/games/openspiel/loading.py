@@ -25,6 +25,10 @@ _PROBE_PLAYOUTS = 3
 _PROBE_MOVES = 500
 
 
+class _StuckError(Exception):
+  """A game has raised an exception, its cause, when it was played; the message says after which history."""
+
+
 def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pyspiel.Game:
   """Returns a sequential game with information state strings and explicit chance.
 
@@ -61,7 +65,8 @@ def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pys
   except errors.SpielCFRError:
     raise
   except Exception as error:
-    raise errors.GameError(f"{_shorten(str(game))} can't be played: {_detail(error)}") from error
+    cause = error.__cause__ if isinstance(error, _StuckError) else error
+    raise errors.GameError(f"{_shorten(str(game))} can't be played: {_detail(error)}") from cause
   return sequential
 
 
@@ -98,7 +103,7 @@ def _shorten(text: str, length: int = 200) -> str:
 
 
 def _detail(error: Exception) -> str:
-  known = isinstance(error, pyspiel.SpielError | errors.GameError)
+  known = isinstance(error, pyspiel.SpielError | errors.GameError | _StuckError)
   return _shorten(str(error) if known else f"{type(error).__name__}: {error}", 300).rstrip(".")
 
 
@@ -166,26 +171,31 @@ def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
 def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostates: bool) -> int:
   """Plays at random until the end or for `max_moves`; returns the number of moves made."""
   state = game.new_initial_state()
-  if state.is_terminal():
-    raise errors.GameError(f"{game} is over before the first move")
-  for move in range(max_moves):
+  try:
     if state.is_terminal():
-      if not all(map(math.isfinite, state.returns())):
-        raise errors.InvalidPayoffError(
-          f"{game} ends with payoffs {state.returns()} after {state.history()}"
-        )
-      return move
-    if state.is_chance_node():
-      # OpenSpiel does not go on from a deal that is impossible.
-      actions = [action for action, chance in state.chance_outcomes() if chance > 0]
-    else:
-      actions = state.legal_actions()
-      if names_infostates:
-        state.information_state_string(state.current_player())
-    if not actions:
-      raise errors.GameError(f"{game} has no legal action after {state.history()}")
-    state.apply_action(rng.choice(actions))
-  return max_moves
+      raise errors.GameError(f"{game} is over before the first move")
+    for move in range(max_moves):
+      if state.is_terminal():
+        if not all(map(math.isfinite, state.returns())):
+          raise errors.InvalidPayoffError(
+            f"{game} ends with payoffs {state.returns()} after {state.history()}"
+          )
+        return move
+      if state.is_chance_node():
+        # OpenSpiel does not go on from a deal that is impossible.
+        actions = [action for action, chance in state.chance_outcomes() if chance > 0]
+      else:
+        actions = state.legal_actions()
+        if names_infostates:
+          state.information_state_string(state.current_player())
+      if not actions:
+        raise errors.GameError(f"{game} has no legal action after {state.history()}")
+      state.apply_action(rng.choice(actions))
+    return max_moves
+  except errors.SpielCFRError:
+    raise
+  except Exception as error:
+    raise _StuckError(f"after the history [{state.history_str()}], {_detail(error)}") from error
 
 
 def _probe(string: str, names_infostates: bool) -> None:

@@ -1,10 +1,12 @@
 """Infostates of one's own making, for games that have none or whose players forget."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyspiel
 
 from spiel_cfr import errors
+
+_Step: TypeAlias = tuple[int, Any, tuple[str, ...], tuple[str, ...]]
 
 
 class OwnHistory:
@@ -33,10 +35,8 @@ class OwnHistory:
         "infostate, a function of state and player."
       )
     self._game = game
-    root = game.new_initial_state()
     # Along the history asked for last: the action, the state after it, each player's history and last observation.
-    names = tuple(f"Player {player}" for player in range(game.num_players()))
-    self._path = [(-1, root, *self._observed(root, names, ("",) * len(names)))]
+    self._path: list[_Step] = []
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Copies and pickles without the states."""
@@ -45,6 +45,10 @@ class OwnHistory:
   def __call__(self, state: Any, player: int) -> str:
     """Returns the name of the infoset of a player who is to move at a state."""
     history, path = state.history(), self._path
+    if not path:
+      root = self._game.new_initial_state()
+      names = tuple(f"Player {player}" for player in range(self._game.num_players()))
+      path.append((-1, root, *self._observed(root, names, ("",) * len(names))))
     known = 0
     for action, entry in zip(history, path[1:], strict=False):
       if action != entry[0]:

@@ -39,8 +39,8 @@ def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
   total = math.fsum(probability for _, probability in outcomes)
   if not (abs(total - 1) < PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
     raise errors.GameError(
-      f"The chance outcomes after the history [{state.history_str()}] are {outcomes}; their "
-      "probabilities must be non-negative and sum to 1."
+      f"The chance outcomes after the history [{state.history_str()}] are {outcomes}, and their "
+      f"probabilities sum to {total:.10g}. They must be non-negative and sum to 1."
     )
   return outcomes
 
@@ -83,4 +83,11 @@ def unknown_player(state: Any) -> errors.UnsupportedGameError:
   return errors.UnsupportedGameError(
     f"After the history [{state.history_str()}], player {state.current_player()} is to move, which is neither a "
     "player nor chance."
+  )
+
+
+def cannot_be_walked(state: Any, error: Exception) -> errors.UnsupportedGameError:
+  """Returns the error for what a game has raised at a state, or on the way there."""
+  return errors.UnsupportedGameError(
+    f"The game can't be walked. After the history [{state.history_str()}], or before: {type(error).__name__}: {error}"
   )

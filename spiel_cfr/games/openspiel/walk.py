@@ -13,6 +13,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr.games.openspiel.game_size import Watch
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
+  cannot_be_walked,
   chance_outcomes,
   check_actions,
   imperfect_recall,
@@ -77,8 +78,8 @@ def enumerate_game(
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
     InvalidPayoffError: a return is NaN or infinite, or there is not one for each player.
-    UnsupportedGameError: a player's legal actions are not different actions of the game, or a state's answer is not of
-      the type that OpenSpiel promises.
+    UnsupportedGameError: a player's legal actions are not different actions of the game; or a state's answer is not of
+      the type that OpenSpiel promises, or no answer but an exception.
     GameError: chance outcomes do not have probabilities, or a state has no action.
   """
   num_players = view.num_players
@@ -126,6 +127,7 @@ def enumerate_game(
           mine = found[player]
           if not isinstance(infostate, str):
             raise TypeError(f"the infostate {infostate!r} is not a string")
+          infostate.encode()  # Files and digests need UTF-8, which half a surrogate pair is not.
           kind = mine.kind_of.get(tuple(legal))
           if kind is None:
             kind = mine.add_kind(_moves(view, state, legal, shift))
@@ -154,13 +156,11 @@ def enumerate_game(
         raise unknown_player(state)
     watch.check(num_states, sum(map(len, found)))
     merged_sequences, merged_payoffs = leaves.merged()
-  except errors.SpielCFRError:
+  except (errors.SpielCFRError, MemoryError):
     raise
-  # Games that are written in Python may answer anything, and those in C++ may use bytes that are no UTF-8.
-  except (OverflowError, RuntimeError, TypeError, ValueError) as error:
-    raise errors.UnsupportedGameError(
-      f"The game can't be walked. After the history [{state.history_str()}], or before: {type(error).__name__}: {error}"
-    ) from error
+  # Games that are written in Python may answer and raise anything, and those in C++ may use bytes that are no UTF-8.
+  except Exception as error:
+    raise cannot_be_walked(state, error) from error
   finally:
     watch.close()
 
