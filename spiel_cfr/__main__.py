@@ -8,13 +8,16 @@ import argparse
 import math
 import os
 import pathlib
+import re
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 
 import pyspiel
 
 import spiel_cfr
 from spiel_cfr import catalogue, errors
+from spiel_cfr.games.compiling import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
 
 # Of `compare`, where nothing says when to stop; and the horizon of solvers that want to know theirs.
 _ITERATIONS = 1000
@@ -22,6 +25,8 @@ _ITERATIONS = 1000
 _INTERRUPTED = 130
 # Of `solve`, as in `spiel_cfr.solve`.
 _EXPLOITABILITY, _SECONDS = 1e-6, 60.0
+# A game with more states is not walked for the list of games.
+_LISTED_STATES = 5000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
   job = _add(jobs, "size", _size, "estimate how large a game is, without walking it")
   job.add_argument("game", help="OpenSpiel's string of a game")
 
-  _add(jobs, "games", _games, "list OpenSpiel's games, and which can't be solved")
+  _add(jobs, "games", _games, "list OpenSpiel's games, which can be solved, and how large they are")
   _add(jobs, "solvers", _solvers, "list the solvers")
 
   chosen = parser.parse_args(arguments)
@@ -162,13 +167,28 @@ def _size(chosen: argparse.Namespace) -> None:
 
 
 def _games(_: argparse.Namespace) -> None:
-  for name in pyspiel.registered_names():
-    try:
-      spiel_cfr.games.load_game(name)
-      note = ""
-    except errors.GameError as error:
-      note = f"  {error}"
-    print(f"{name}{note}")
+  names = pyspiel.registered_names()
+  width = max(map(len, names)) + 2
+  for name in names:
+    print(f"{name:{width}}{_verdict(name)}", flush=True)
+
+
+def _verdict(name: str) -> str:
+  """Returns whether a game can be solved with its default parameters, and how large it is or why not."""
+  try:
+    found = spiel_cfr.compile_game(name, max_nodes=_LISTED_STATES, progress=False)
+    return f"can be solved: {found.num_states:,} states"
+  except errors.GameTooLargeError:
+    estimate = spiel_cfr.estimate_size(name, seconds=0.1)
+  except errors.SpielCFRError as error:
+    return textwrap.shorten(f"{type(error).__name__}: {error}", 160, placeholder=" …")
+  # As "9,460 states", or "more than 1e308 states".
+  states = re.sub(r"^(?=\d)", "about ", str(estimate).partition(" (")[0])
+  if estimate.states < DEFAULT_MAX_NODES and estimate.bytes < DEFAULT_MAX_BYTES:
+    return f"can be solved: {states}"
+  return (
+    f"GameTooLargeError: {states}; with smaller parameters, where it has some, it may be solved"
+  )
 
 
 def _solvers(_: argparse.Namespace) -> None:

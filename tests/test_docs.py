@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -11,7 +12,10 @@ import pkgutil
 import re
 import subprocess
 import sys
+import time
 
+import explorer_pages
+import pyspiel
 import pytest
 
 import spiel_cfr
@@ -24,7 +28,12 @@ _CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 _METHODS = (property, functools.cached_property, classmethod, staticmethod)
-_SLOW = ("deep", "abstraction", "parametric_games", "stable_predictive")
+_SLOW = ("deep", "abstraction", "parametric_games", "sharding", "stable_predictive")
+# What pages need that need not be installed.
+_NEEDS = {"deep": "jax", "sharding": "ray"}
+# Names of other packages than OpenSpiel; and what stands for the name of a room.
+_ELSEWHERE = {"MPIPoolExecutor", "get_executor", "pandas", "read_csv", "ROOM"}
+_WORD = re.compile(r"[A-Za-z_]\w+")
 
 
 def pages_with_programs():
@@ -50,6 +59,75 @@ def anchors(path):
   return {
     re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
   }
+
+
+def code_in_text():
+  """Yields each page with what is in code font in its sentences."""
+  for path in PAGES:
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    # A command may go on in the next line.
+    for code in re.findall(r"`([^`]+)`", text):
+      yield path, code.replace("\n", " ")
+
+
+def known_words():
+  """Returns all words of the sources of the library and its programs, and of OpenSpiel's interface."""
+  open_spiel = pathlib.Path(importlib.util.find_spec("open_spiel.python").origin).parent
+  folders = (ROOT / "spiel_cfr", ROOT / "examples", ROOT / "tests" / "support", open_spiel / "bots")
+  sources = [path for folder in folders for path in folder.rglob("*.py")]
+  sources += [*(open_spiel / "algorithms").glob("*.py"), open_spiel / "policy.py"]
+  sources += [ROOT / "Makefile", ROOT / "pyproject.toml"]
+  words = {word for path in sources for word in (path.stem, *_WORD.findall(path.read_text()))}
+  return words | set(dir(pyspiel)) | set(pyspiel.registered_names()) | _ELSEWHERE
+
+
+def test_names_in_code_font_exist():
+  words, missing = known_words(), []
+  for path, code in code_in_text():
+    # What is made of one name is one of ours; formulas and literals have other signs, or short names.
+    if re.fullmatch(r"[A-Za-z_][\w.]*(\([^()]*\))?", code) and not code.endswith((".txt", ".html")):
+      outside = re.sub(r"\"[^\"]*\"", "", code)
+      missing += [
+        (path.name, code) for word in _WORD.findall(outside) if len(word) > 3 and word not in words
+      ]
+    if re.fullmatch(r"spiel_cfr(\.\w+)+", code) and "ROOM" not in code:
+      try:
+        pkgutil.resolve_name(code)
+      except (AttributeError, ImportError):
+        missing.append((path.name, code))
+    for file in re.findall(r"\b(?:docs|examples|notebooks|spiel_cfr|tests)/[\w/]*\.\w+", code):
+      if not (ROOT / file).exists():
+        missing.append((path.name, file))
+  assert not missing
+
+
+def test_flags_of_commands_exist():
+  main, programs = (ROOT / "spiel_cfr" / "__main__.py").read_text(), {}
+  for path in (ROOT / "examples").glob("*.py"):
+    programs[path.stem] = path.read_text()
+  missing = []
+  for path, code in code_in_text():
+    for program, given in re.findall(r"python (?:-m |examples/)(\w+)(?:\.py)?((?: [^`]*)?)", code):
+      flags = re.findall(r"--(\w+)", given)
+      if program == "spiel_cfr":
+        known = re.findall(r"\"--(\w+)\"", main)
+      else:
+        text = programs[program]
+        # Flags of modules that programs share are theirs too.
+        shared = re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)
+        text += "".join(programs.get(name, "") for name in shared)
+        known = re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", text)
+      missing += [(path.name, program, flag) for flag in flags if flag not in (*known, "help")]
+  assert not missing
+
+
+def test_all_programs_on_pages_are_run():
+  """What is shown in another language is what one types in a terminal."""
+  languages = set()
+  for path in PAGES:
+    fences = re.findall(r"^ *```(.*)$", path.read_text(), re.MULTILINE)
+    languages |= {fence or path.name for fence in fences[::2]}
+  assert languages == {"python", "console"}
 
 
 def test_links_lead_somewhere():
@@ -82,8 +160,8 @@ def test_every_public_method_has_a_docstring():
 @pytest.mark.parametrize("path", list(pages_with_programs()))
 def test_programs_run(path, tmp_path):
   name = path.stem
-  if name == "deep":
-    pytest.importorskip("jax", reason="JAX is not installed: pip install .[jax]")
+  if name in _NEEDS:
+    pytest.importorskip(_NEEDS[name], reason=f"not installed: pip install .[{_NEEDS[name]}]")
   programs = _CODE.findall(path.read_text())
   namespace = {"__name__": f"docs_{name}"}
   with contextlib.chdir(tmp_path):
@@ -167,11 +245,13 @@ def test_every_example_is_listed():
     assert f"`notebooks/{path.name}`" in listed, path.name
 
 
-@pytest.mark.slow
-def test_site(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+  """Builds the site and returns its folder."""
   pytest.importorskip("mkdocs", reason="mkdocs-material is not installed: pip install .[docs]")
+  folder = tmp_path_factory.mktemp("site")
   result = subprocess.run(
-    [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+    [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
     cwd=ROOT,
     env=os.environ | {"PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
     capture_output=True,
@@ -179,17 +259,46 @@ def test_site(tmp_path):
     check=False,
   )
   assert result.returncode == 0, result.stderr
+  return folder
+
+
+@pytest.mark.slow
+def test_site(site):
   for path in PAGES:
     if path.name != "README.md":
-      assert (tmp_path / name_of(path)).with_suffix(".html").exists()
-  names = (tmp_path / "api" / "top.html").read_text()
+      assert (site / name_of(path)).with_suffix(".html").exists()
+  names = (site / "api" / "top.html").read_text()
   for name in ("explore", "RestartedCFRSolver"):
     assert f'id="spiel_cfr.{name}"' in names, name
   # A constructor's arguments stand with its class.
   assert "first_attempt" in names
-  assert 'id="spiel_cfr.errors.GameTooLargeError"' in (tmp_path / "api" / "errors.html").read_text()
-  for page in tmp_path.rglob("*.html"):
+  assert 'id="spiel_cfr.errors.GameTooLargeError"' in (site / "api" / "errors.html").read_text()
+  for page in site.rglob("*.html"):
     assert not re.search(r'(src|<link[^>]*href)="https?://', page.read_text()), page
+
+
+@pytest.mark.slow
+def test_site_opens_from_disk_with_its_search(site, tmp_path):
+  window = explorer_pages.browser(tmp_path)
+  try:
+    window.get((site / "index.html").as_uri())
+    box = window.find_element("css selector", ".md-search__input")
+    box.click()
+    box.send_keys("exploitability")
+    for _ in range(200):
+      time.sleep(0.05)
+      links = window.find_elements("css selector", ".md-search-result__link")
+      if links:
+        break
+    found = [link.get_attribute("href") for link in links]
+    assert any("/api/evaluation.html" in link for link in found)
+    asked = window.execute_script(
+      "return performance.getEntriesByType('resource').map((each) => each.name)"
+    )
+    assert not [name for name in asked if not name.startswith("file:")]
+    assert window.get_log("browser") == []
+  finally:
+    window.quit()
 
 
 @pytest.mark.slow

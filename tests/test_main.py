@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import pyspiel
 import pytest
 
 import spiel_cfr
@@ -84,7 +85,27 @@ def test_lists_and_sizes(capsys):
   names = [line.split("  ")[0] for line in output(capsys, "solvers").splitlines()]
   assert names == list(catalogue.SOLVERS)
   assert " states " in output(capsys, "size", "kuhn_poker")
-  assert output(capsys, "games").count("\n") > 100
+
+
+def test_verdicts_on_games(capsys, monkeypatch):
+  """They are those of docs/games.md."""
+  names = ["kuhn_poker", "leduc_poker", "chess", "backgammon", "efg_game", "chat_game", "2048"]
+  monkeypatch.setattr(pyspiel, "registered_names", lambda: names)
+  verdicts = dict(line.split(maxsplit=1) for line in output(capsys, "games").splitlines())
+  assert list(verdicts) == names
+  assert verdicts["kuhn_poker"] == "can be solved: 58 states"
+  assert re.match(r"can be solved: about \d?\d,\d{3} states$", verdicts["leduc_poker"])
+  assert verdicts["chess"].startswith("GameTooLargeError: more than 1e308 states")
+  refused = {name: verdicts[name].partition(":")[0] for name in names[3:]}
+  assert refused == {
+    "backgammon": "NoInformationStateError",
+    "efg_game": "GameParameterError",
+    "chat_game": "UnsupportedGameError",
+    "2048": "SinglePlayerGameError",
+  }
+  page = (pathlib.Path(__file__).parents[1] / "docs" / "games.md").read_text()
+  for name, error in refused.items():
+    assert re.search(rf"- `{error}`:[^-`]*\b{name}\b", page), name
 
 
 @pytest.mark.parametrize(
