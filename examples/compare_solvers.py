@@ -87,8 +87,10 @@ def compare() -> None:
 
 def orders(solvers: dict[str, spiel_cfr.Solver]) -> str:
   """Says in which order players update, since the two are not to be compared without a word."""
+  # A wrapper does what the solver inside does.
+  inside = {name: each.recipe.arguments.get("solver", each) for name, each in solvers.items()}
   at_once = [
-    name for name, each in solvers.items() if not getattr(each, "alternating_updates", True)
+    name for name, each in inside.items() if not getattr(each, "alternating_updates", True)
   ]
   if not at_once:
     return "players update in turn"

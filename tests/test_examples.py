@@ -261,14 +261,16 @@ def test_compare_solvers(tmp_path):
   output = run(
     "compare_solvers",
     "--game=kuhn_poker",
-    "--solvers=cfr,cfr+,stable_predictive,open_spiel_cfr,open_spiel_cfr+",
+    "--solvers=cfr,cfr+,restarted_stable_predictive,open_spiel_cfr,open_spiel_cfr+",
     "--iterations=64",
     f"--output_dir={tmp_path}",
   )
   rows = {
     line.split()[0]: line.split()[1:] for line in output.splitlines() if line.strip()[:1].isdigit()
   }
-  assert "iterations; players update in turn, but at once in stable_predictive\n" in output
+  assert (
+    "iterations; players update in turn, but at once in restarted_stable_predictive\n" in output
+  )
   assert list(rows) == ["1", "2", "4", "8", "16", "32", "64"]
   for row in rows.values():
     cfr, plus, _, open_spiel_cfr, open_spiel_plus = row

@@ -10,7 +10,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.recipes import Described
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.regret_minimizers.schedules import Schedule, Weights, as_weights
+from spiel_cfr.regret_minimizers.schedules import Weights, as_weights
 
 # How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
 # the iterations since the origin.
@@ -54,12 +54,6 @@ class Averaging(Described):
   def __post_init__(self) -> None:
     object.__setattr__(self, "weights", as_weights(self.weights, "weights"))
     arguments.one_of(self.counted, "counted", get_args(Counted))
-
-  @property
-  def schedule(self) -> Schedule:
-    """The weights."""
-    assert isinstance(self.weights, Schedule)
-    return self.weights
 
   def check(self, game: CompiledGame, alternating: bool) -> None:
     """Checks that sums can tell how far play is from a coarse correlated equilibrium, if they are to.

@@ -10,7 +10,7 @@ from spiel_cfr.cfr.averaging import Averaging, additions
 from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
-from spiel_cfr.regret_minimizers.schedules import evaluated
+from spiel_cfr.regret_minimizers.schedules import as_weights, evaluated
 
 # For how many iterations parameters are computed at a time at least and at most, where few are asked for.
 _FEWEST, _TABLE = 64, 512
@@ -23,6 +23,7 @@ class IterationSchedule:
     self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, alternating: bool
   ) -> None:
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
+    self._weights = as_weights(averaging.weights, "weights")
     # Whose strategies count after their update.
     self._after = np.full(game.num_players, averaging.counted == "after")
     if averaging.counted == "faced":
@@ -50,7 +51,7 @@ class IterationSchedule:
 
   def weights_of(self, iterations: Int64s, total: float = 0.0) -> Float64s:
     """Returns what strategies weigh, by how many iterations the average is made of; they sum to `total` so far."""
-    weights = evaluated(self._averaging.schedule, iterations)
+    weights = evaluated(self._weights, iterations)
     check_weights(weights, len(iterations), total, self._most_weight)
     return weights
 

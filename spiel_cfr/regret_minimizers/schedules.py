@@ -35,7 +35,7 @@ class Schedule(abc.ABC):
 
 Numbers: TypeAlias = float | Schedule
 # What iterations weigh in averages: a schedule, a function from arrays of iterations to numbers, or a power of t.
-Weights: TypeAlias = float | Schedule | Callable[[Int64s], Float64s]
+Weights: TypeAlias = float | Schedule | Callable[[Float64s], Float64s]
 
 
 def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
@@ -105,13 +105,13 @@ class FromFunction(Schedule):
   """What a function returns; a solver with it can't be kept in a checkpoint, unlike one with a schedule of one's own.
 
   Attributes:
-    function: from iterations, int64 of shape (iterations,), to numbers of that shape.
+    function: from iterations, float64 of shape (iterations,), to numbers of that shape.
   """
 
-  function: Callable[[Int64s], Float64s]
+  function: Callable[[Float64s], Float64s]
 
   def __call__(self, iterations: Int64s) -> Float64s:
-    return self.function(iterations)
+    return self.function(iterations.astype(np.float64))
 
 
 @dataclasses.dataclass(frozen=True)
