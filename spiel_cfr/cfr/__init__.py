@@ -2,10 +2,7 @@
 
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
-from spiel_cfr.cfr.correlated_gap import (
-  CorrelatedGap,
-  coarse_correlated_gap,
-)
+from spiel_cfr.cfr.correlated_gap import CorrelatedGap, coarse_correlated_gap
 from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
 from spiel_cfr.cfr.solver import Solver

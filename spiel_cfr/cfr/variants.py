@@ -50,10 +50,7 @@ def TabularCFRSolver(
 
 @recorded
 def DCFRSolver(
-  game: AnyGame,
-  alpha: float = 1.5,
-  beta: float = 0.0,
-  gamma: float = 2.0,
+  game: AnyGame, alpha: float = 1.5, beta: float = 0.0, gamma: float = 2.0
 ) -> FullWidthSolver:
   """Discounted CFR; regrets are discounted after those of the iteration have been added, as in OpenSpiel.
 
