@@ -8,46 +8,55 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from spiel_cfr._numba.arrays import Float64s, borrowed
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, borrowed
 from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr._numba.simd import (
   LANES,
   add_multiple,
   full,
+  is_single,
   load,
   lowest_bit,
   nonzero_bits,
   store_first,
 )
+from spiel_cfr._numba.simd import width as lanes_of
 from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature
 
-_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(8))
+_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (np.uint64(number) for number in range(9))
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 
 
 @inlined
-def _load_columns(patterns: Float64s, square: int) -> Any:
-  """Returns the columns of a pattern."""
-  first = np.uint64(square) * _SQUARE
+def _load_eight(patterns: AnyFloats, first: int) -> Any:
+  """Returns eight columns of a pattern."""
+  lanes = lanes_of(patterns)
   return (
     load(patterns, first),
-    load(patterns, first + _LANES),
-    load(patterns, first + _LANES * _TWO),
-    load(patterns, first + _LANES * _THREE),
-    load(patterns, first + _LANES * _FOUR),
-    load(patterns, first + _LANES * _FIVE),
-    load(patterns, first + _LANES * _SIX),
-    load(patterns, first + _LANES * _SEVEN),
+    load(patterns, first + lanes),
+    load(patterns, first + lanes * _TWO),
+    load(patterns, first + lanes * _THREE),
+    load(patterns, first + lanes * _FOUR),
+    load(patterns, first + lanes * _FIVE),
+    load(patterns, first + lanes * _SIX),
+    load(patterns, first + lanes * _SEVEN),
   )
 
 
 @inlined
-def _add_columns(
-  total: Any, columns: Any, width: int, factor: float, other: int, sequence_form: Float64s
+def _load_columns(patterns: AnyFloats, square: int) -> Any:
+  """Returns the columns of a pattern, eight and eight; in float64 there are no others than the first."""
+  first = np.uint64(square) * lanes_of(patterns) * lanes_of(patterns)
+  return _load_eight(patterns, first), _load_eight(patterns, first + _EIGHT * lanes_of(patterns))
+
+
+@inlined
+def _add_eight(
+  product: Any, columns: Any, width: int, other: int, sequence_form: AnyFloats
 ) -> Any:
-  """Returns `total` with the first columns added, each times the strategy from `other` on and a factor."""
-  product = add_multiple(full(0.0), columns[0], sequence_form[other])
+  """Returns `product` with up to eight columns added, each times the strategy from `other` on."""
+  product = add_multiple(product, columns[0], sequence_form[other])
   product = add_multiple(product, columns[1], sequence_form[other + _ONE])
   if width > _TWO:
     product = add_multiple(product, columns[2], sequence_form[other + _TWO])
@@ -58,6 +67,18 @@ def _add_columns(
       if width > _SIX:
         product = add_multiple(product, columns[6], sequence_form[other + _SIX])
         product = add_multiple(product, columns[7], sequence_form[other + _SEVEN])
+  return product
+
+
+@inlined
+def _add_columns(
+  total: Any, columns: Any, width: int, factor: float, other: int, sequence_form: AnyFloats
+) -> Any:
+  """Returns `total` with the first columns added, each times the strategy from `other` on and a factor."""
+  low, high = columns
+  product = _add_eight(full(0.0), low, width, other, sequence_form)
+  if is_single(sequence_form) and width > _EIGHT:
+    product = _add_eight(product, high, width - _EIGHT, other + _EIGHT, sequence_form)
   return add_multiple(total, product, factor)
 
 
@@ -81,9 +102,9 @@ def _sum_alike(
     store_first(utility, np.uint64(arrays.rows[row]), total, types_)
 
 
-@kernel(gradient_signature(types.float64), passed=True)
+@kernel(gradient_signature, passed=True)
 def two_player_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
 ) -> None:
   """Multiplies patterns by the other player's strategy, run by run, for a vector of the own types at a time.
 

@@ -10,14 +10,15 @@ Nothing here knows of cards. What is a type is read off the leaves (`private_typ
 matter of counting (`build_payoff`).
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, aligned, require, require_array, spread
-from spiel_cfr._numba.simd import LANES
+from spiel_cfr._numba.simd import LANES, MOST_LANES
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, rows_of
@@ -62,7 +63,7 @@ class TypedPatterns(Payoff):
     cls, blocks: Blocks, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
   ) -> "TypedPatterns":
     """Builds it from the leaves by block, and payoffs of shape (leaves, players)."""
-    rows: list[_Rows] = []
+    rows: list[Rows] = []
     places: list[Int64s] = []
     squares: list[Float64s] = []
     num_places = num_squares = 0
@@ -74,7 +75,7 @@ class TypedPatterns(Payoff):
       lengths = np.diff(np.append(np.searchsorted(entries.rows, starts), len(entries.rows)))
       num_leaves = int(np.count_nonzero(leaf_payoffs[:, player]))
       bounds = tree.root, tree.end, num_leaves
-      rows.append(_Rows(starts, lengths, entries.lines, entries.factors, bounds))
+      rows.append(Rows(starts, lengths, entries.lines, entries.factors, bounds))
       places.append(entries.places + 2 * num_squares)
       squares.append(entries.squares)
       num_places += len(entries.places)
@@ -82,6 +83,20 @@ class TypedPatterns(Payoff):
     # What names a square is then the square itself.
     listed = [] if len(treeplexes) == 2 else places
     return cls(_arranged(rows, np.concatenate(squares), np.concatenate([_NO_PLACES, *listed])))
+
+  @classmethod
+  def of_squares(cls, make: "Callable[[int], tuple[Sequence[Rows], Float64s]]") -> "TypedPatterns":
+    """Builds those of two players from a function of the lanes that returns both players' rows, and patterns."""
+    result = cls(_arranged(*make(LANES), _NO_PLACES, LANES))
+    result._make = make
+    return result
+
+  @functools.cached_property
+  def _single_arrays(self) -> PayoffArrays:
+    arrays = _arranged(*self._make(MOST_LANES), _NO_PLACES, MOST_LANES)
+    return arrays._replace(
+      values=arrays.values.astype(np.float32), patterns=aligned(arrays.patterns, np.float32)
+    )
 
   def saved(self) -> files.Arrays:
     """Returns the patterns, and each player's rows by their sequence, before they are arranged in runs."""
@@ -109,7 +124,7 @@ class TypedPatterns(Payoff):
     num_squares = len(patterns) // LANES**2
     require(squares < 2 * num_squares, "squares are there")
     num_patterns = num_squares if num_players == 2 else len(squares)
-    rows: list[_Rows] = []
+    rows: list[Rows] = []
     for player, tree in enumerate(treeplexes):
       names = ("starts", "lengths", "others", "values")
       starts, lengths, others, values = (arrays[f"{player}.{name}"] for name in names)
@@ -120,7 +135,7 @@ class TypedPatterns(Payoff):
       require(lengths.sum(dtype=np.float64) == len(values), "rows have all entries")
       bounds = tree.root, tree.end, int(num_leaves[player])
       starts, lengths, others = (each.astype(np.int64) for each in (starts, lengths, others))
-      own = _Rows(starts, lengths, others, values, bounds)
+      own = Rows(starts, lengths, others, values, bounds)
       _check_rows(own, tree)
       _check_others(own.lines, [*treeplexes[:player], *treeplexes[player + 1 :]], num_patterns)
       rows.append(own)
@@ -162,7 +177,7 @@ class TypedPatterns(Payoff):
     return starts[order], lengths[order], entries
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
   """One player's rows, before they are arranged in runs.
 
   Attributes:
@@ -180,16 +195,18 @@ class _Rows(NamedTuple):
   bounds: Sequence[int]
 
 
-def _arranged(rows: Sequence[_Rows], squares: Float64s, places: npt.NDArray[Any]) -> PayoffArrays:
+def _arranged(
+  rows: Sequence[Rows], squares: Float64s, places: npt.NDArray[Any], lanes: int = LANES
+) -> PayoffArrays:
   """Arranges all players' rows in runs, see `TypedPatterns`; `squares` has shape (squares, LANES * LANES)."""
-  two_players, wide = len(rows) == 2, _widths(squares)
+  two_players, wide = len(rows) == 2, _widths(squares, lanes)
   players, runs, starts, entries = [], [], [], []
   num_rows = num_entries = num_runs = 0
   for own in rows:
     begins = np.cumsum(own.lengths) - own.lengths
     kinds = np.zeros((5, len(own.starts)), np.int64)
-    kinds[0], kinds[2] = own.lengths, LANES
-    kinds[1] = np.minimum(np.diff(own.starts, append=own.bounds[1]), LANES)
+    kinds[0], kinds[2] = own.lengths, lanes
+    kinds[1] = np.minimum(np.diff(own.starts, append=own.bounds[1]), lanes)
     order = np.arange(len(own.starts))
     if two_players:
       patterns = own.lines[:, column.PATTERN]
@@ -229,13 +246,13 @@ def _arranged(rows: Sequence[_Rows], squares: Float64s, places: npt.NDArray[Any]
   )
 
 
-def _widths(squares: Float64s) -> Int64s:
+def _widths(squares: Float64s, lanes: int) -> Int64s:
   """Returns how many columns of each square there are up to the last that is not zero."""
-  cells: Bools = np.any(squares.reshape(-1, LANES, LANES) != 0, axis=2)
-  return np.where(cells.any(axis=1), LANES - cells[:, ::-1].argmax(axis=1), 0)
+  cells: Bools = np.any(squares.reshape(-1, lanes, lanes) != 0, axis=2)
+  return np.where(cells.any(axis=1), lanes - cells[:, ::-1].argmax(axis=1), 0)
 
 
-def _check_rows(rows: _Rows, tree: Treeplex) -> None:
+def _check_rows(rows: Rows, tree: Treeplex) -> None:
   """Raises ValueError unless a player's rows are in order and have all of its sequences."""
   starts = rows.starts
   require(np.diff(starts) > 0, "rows are in order")
