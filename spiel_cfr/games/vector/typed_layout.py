@@ -93,19 +93,18 @@ class TypedLayout:
     tree = self.tree
     owner = np.maximum(tree.player, 0)
     size = np.where(tree.player < 0, 0, tree.num_actions * self.width[owner, tree.kind])
-    nodes = np.ones_like(size)
-    parent = tree.node_of_edge[tree.edge_above]
-    for level in reversed(list(_levels(tree))[1:]):
+    parent, levels = tree.node_of_edge[tree.edge_above], tree.levels()
+    for level in reversed(levels[1:]):
       np.add.at(size, parent[level], size[level])
-      np.add.at(nodes, parent[level], nodes[level])
     is_small = size <= most
     is_root = is_small & (tree.edge_above >= 0)
     is_root[is_root] = ~is_small[parent[is_root]]
     roots = np.flatnonzero(is_root)
     together = (np.cumsum(size[roots]) - size[roots]) // most
-    _, number = np.unique(together, return_inverse=True)
     result = np.zeros(tree.num_nodes, np.int64)
-    result[spread(roots, nodes[roots])] = np.repeat(1 + number, nodes[roots])
+    result[roots] = 1 + np.unique(together, return_inverse=True)[1]
+    for level in levels[1:]:
+      result[level] = np.maximum(result[level], result[parent[level]])
     return result
 
   def _lay_out(self, player: int, num_infosets: int) -> int:
@@ -147,23 +146,13 @@ class TypedLayout:
     return num_infosets
 
 
-def _levels(tree: TypedTree) -> list[Int64s]:
-  """Returns the nodes by the number of edges above them."""
-  levels, nodes = [], np.zeros(1, np.int64)
-  while len(nodes):
-    levels.append(nodes)
-    below = tree.child[spread(tree.first_edge[nodes], tree.num_actions[nodes])]
-    nodes = below[below >= 0].astype(np.int64)
-  return levels
-
-
 def _above(tree: TypedTree) -> tuple[Above, Above, Int64s]:
   """Returns what is above nodes and terminals, and the node above each terminal."""
   nodes = Above(np.full((2, tree.num_nodes), NO_EDGE), np.zeros((2, tree.num_nodes), np.int64))
   count = len(tree.matrix)
   terminals = Above(np.full((2, count), NO_EDGE), np.zeros((2, count), np.int64))
   terminal_node = np.zeros(count, np.int64)
-  for level in _levels(tree):
+  for level in tree.levels():
     edges = spread(tree.first_edge[level], tree.num_actions[level])
     parent, child = tree.node_of_edge[edges], tree.child[edges].astype(np.int64)
     inner = child >= 0

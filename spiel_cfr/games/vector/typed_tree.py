@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, spread
 
 CHANCE = -1
 
@@ -38,13 +38,14 @@ class Deals(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TypedTree:
-  """A public tree in depth-first order: of histories sorted as strings, for each pair of types.
+  """A public tree, its root first.
 
   Attributes:
     deals: how chance deals types.
-    alive: which deals are possible, shape (kinds, deals); chance may rule some out later, by a card on the table.
+    weights: chance's probability of each deal and of all that it has done later, shape (kinds, deals); 0 of deals that
+      it has ruled out, by a card on the table.
     player: who is to move at each node, `CHANCE` or a player, shape (nodes,).
-    kind: which row of `alive` each node has, shape (nodes,).
+    kind: which row of `weights` each node has, shape (nodes,).
     first_edge: the first of the edges below each node, shape (nodes + 1,).
     action: the action of each edge; those of a node are in ascending order, shape (edges,).
     child: the node below each edge, or -1 - k for terminal k, shape (edges,).
@@ -56,7 +57,7 @@ class TypedTree:
   """
 
   deals: Deals
-  alive: Bools
+  weights: Float64s
   player: Any
   kind: Int32s
   first_edge: Int64s
@@ -76,8 +77,8 @@ class TypedTree:
   def types(self) -> list[tuple[Int64s, Int64s]]:
     """By kind and player, the types that are possible, ascending."""
     return [
-      (np.unique(self.deals.types[0, alive]), np.unique(self.deals.types[1, alive]))
-      for alive in self.alive
+      (np.unique(self.deals.types[0, own > 0]), np.unique(self.deals.types[1, own > 0]))
+      for own in self.weights
     ]
 
   def places(self, player: int, before: int, after: int) -> Int64s:
@@ -102,3 +103,12 @@ class TypedTree:
   def node_of_edge(self) -> Int64s:
     """The node above each edge."""
     return np.repeat(np.arange(self.num_nodes), self.num_actions)
+
+  def levels(self) -> list[Int64s]:
+    """Returns the nodes by the number of edges above them."""
+    levels, nodes = [], np.zeros(1, np.int64)
+    while len(nodes):
+      levels.append(nodes)
+      below = self.child[spread(self.first_edge[nodes], self.num_actions[nodes])]
+      nodes = below[below >= 0].astype(np.int64)
+    return levels

@@ -10,14 +10,14 @@ import random
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
 import tqdm
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
@@ -31,7 +31,8 @@ from spiel_cfr.games.vector.typed_tree import CHANCE, Deals, TypedTree
 
 MOST_DEALS = 20_000
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-_CHECK_EVERY = 1 << 12
+# Public actions after which subtrees are tasks of their own, which processes share.
+_TASK_DEPTH = 3
 # Random histories from which the number of nodes is estimated.
 _DESCENTS = 200
 # Random histories at which deals that nobody tells apart are compared, where not all are walked.
@@ -108,7 +109,7 @@ def estimate_nodes(view: GameView, states: Sequence[Any]) -> float:
   return total / _DESCENTS
 
 
-class _Alive:
+class Alive:
   """The deals that are possible at a node, each with a state there, and what is the same at all such nodes."""
 
   def __init__(self, number: int, deals: Deals, places: Int64s, weights: Float64s) -> None:
@@ -124,35 +125,92 @@ class _Alive:
       self.same.append(first[which].tolist())
 
 
-class TypedWalk:
-  """A walk of a public tree; arrays as of `TypedTree`, of what has been walked so far.
+class Piece(NamedTuple):
+  """What has been walked of a public tree; arrays as of `TypedTree`, numbered from 0.
 
   Attributes:
+    child: node, -1 - k for terminal k, or `TASK` + t for the root of the piece of task t.
     hashes: of all infostates, to find those that two nodes have; that hashes collide only refuses a game.
-    matrices: of returns times weights, each different one once.
-    payoff_range: as of `TypedTree`.
+    places, weights: by kind, the deals that are alive and their probabilities.
+    matrices: what the players get at some terminals, times weights.
+    payoff_range: smallest and largest return.
     sums: smallest and largest sum of the players' returns.
   """
 
+  player: Any
+  kind: Int32s
+  first_edge: Int64s
+  action: Int32s
+  child: Int32s
+  matrix: Int32s
+  hashes: Int64s
+  places: list[Int64s]
+  weights: list[Float64s]
+  matrices: list[Float64s]
+  payoff_range: tuple[float, float]
+  sums: tuple[float, float]
+
+
+# Above all nodes.
+TASK = 1 << 30
+
+
+class TypedWalk:
+  """A walk of a public tree, or of a subtree of it."""
+
   def __init__(
-    self, view: GameView, deals: Deals, watch: Callable[["TypedWalk"], None] = lambda walk: None
+    self,
+    view: GameView,
+    deals: Deals,
+    progress: Callable[[float], None],
+    task: Callable[[list[Any], Alive, float], int] | None = None,
   ) -> None:
-    """Takes a game, and a function that is called every few thousand nodes."""
-    self._view, self._deals, self._watch = view, deals, watch
-    self.player, self.kind, self.matrix = array("b"), array("i"), array("i")
-    self.first_edge, self.action, self.child = array("q"), array("i"), array("i")
-    self.hashes = array("q")
-    self.matrices: list[Float64s] = []
-    self.payoff_range = self.sums = (np.inf, -np.inf)
-    self.alive: list[_Alive] = []
-    self._alive_by_content: dict[tuple[bytes, bytes], _Alive] = {}
-    self._matrix_by_content: dict[tuple[int, bytes], int] = {}
+    """Takes a game, and what else decides.
+
+    Args:
+      view: the game.
+      deals: of it.
+      progress: called at a terminal with the share of the tree that this is.
+      task: called with the arguments of `visit` for subtrees at a certain depth; returns what the edge above has as
+        its child. None to walk them here.
+    """
+    self._view, self._deals, self._progress, self._task = view, deals, progress, task
+    self._player, self._kind, self._matrix = array("b"), array("i"), array("i")
+    self._first_edge, self._action, self._below = array("q"), array("i"), array("i")
+    self._hashes = array("q")
+    self._matrices: list[Float64s] = []
+    self._range = self._sums = (np.inf, -np.inf)
+    self._alive: dict[tuple[bytes, bytes], Alive] = {}
+    self._known_matrices: dict[tuple[int, bytes], int] = {}
     root_type = type(view.new_initial_state())
     self._mover, self._child = root_type.current_player, root_type.child
     self._apply = root_type.apply_action
 
-  def visit(self, states: list[Any], alive: _Alive) -> int:
+  def piece(self) -> Piece:
+    """Returns what has been walked."""
+    return Piece(
+      player=np.array(self._player, np.int8),
+      kind=np.array(self._kind, np.int32),
+      first_edge=np.array(self._first_edge, np.int64),
+      action=np.array(self._action, np.int32),
+      child=np.array(self._below, np.int32),
+      matrix=np.array(self._matrix, np.int32),
+      hashes=np.array(self._hashes, np.int64),
+      places=[alive.places for alive in self._alive.values()],
+      weights=[alive.weights for alive in self._alive.values()],
+      matrices=self._matrices,
+      payoff_range=self._range,
+      sums=self._sums,
+    )
+
+  def visit(self, states: list[Any], alive: Alive, share: float = 1.0, depth: int = 0) -> int:
     """Walks all that follows, with the states that are alive, which it consumes.
+
+    Args:
+      states: those of the deals that are alive.
+      alive: which these are.
+      share: of the tree, for who watches.
+      depth: how many public actions are above.
 
     Returns:
       What the edge above has as its child.
@@ -162,10 +220,10 @@ class TypedWalk:
     if movers.count(player) != len(states):
       raise _refused("who is to move depends on private types", states[0])
     if player == _TERMINAL:
-      return self._end(states, alive)
-    node = len(self.player)
-    if node % _CHECK_EVERY == 0:
-      self._watch(self)
+      return self._end(states, alive, share)
+    if depth == _TASK_DEPTH and self._task is not None:
+      return self._task(states, alive, share)
+    node = len(self._player)
     if player == CHANCE:
       branches = self._chance_moves(states, alive)
       actions = sorted(branches)
@@ -173,12 +231,13 @@ class TypedWalk:
       actions = self._decision(states, alive, player)
     else:
       raise unknown_player(states[0])
-    self.player.append(player)
-    self.kind.append(alive.number)
-    first = len(self.child)
-    self.first_edge.append(first)
-    self.action.extend(actions)
-    self.child.extend(actions)
+    self._player.append(player)
+    self._kind.append(alive.number)
+    first = len(self._below)
+    self._first_edge.append(first)
+    self._action.extend(actions)
+    self._below.extend(actions)
+    share /= len(actions)
     # In the order in which histories sort as strings.
     order = sorted(range(len(actions)), key=lambda index: str(actions[index]))
     for index in order[: None if player == CHANCE else -1]:
@@ -187,22 +246,21 @@ class TypedWalk:
         kept, after = branches[action]
         left = [states[k] for k in kept]
       below = list(map(self._child, left, itertools.repeat(action)))
-      self.child[first + index] = self.visit(below, after)
+      self._below[first + index] = self.visit(below, after, share, depth + 1)
     if player != CHANCE:
       # States become their own last children, which saves copies.
       deque(map(self._apply, states, itertools.repeat(actions[order[-1]])), 0)
-      self.child[first + order[-1]] = self.visit(states, alive)
+      self._below[first + order[-1]] = self.visit(states, alive, share, depth + 1)
     return node
 
-  def alive_of(self, places: Int64s, weights: Float64s) -> _Alive:
+  def alive_of(self, places: Int64s, weights: Float64s) -> Alive:
     """Returns the deals at some places, with weights; the same object for the same ones."""
     key = places.tobytes(), weights.tobytes()
-    if key not in self._alive_by_content:
-      self._alive_by_content[key] = _Alive(len(self.alive), self._deals, places, weights)
-      self.alive.append(self._alive_by_content[key])
-    return self._alive_by_content[key]
+    if key not in self._alive:
+      self._alive[key] = Alive(len(self._alive), self._deals, places, weights)
+    return self._alive[key]
 
-  def _decision(self, states: list[Any], alive: _Alive, player: int) -> list[int]:
+  def _decision(self, states: list[Any], alive: Alive, player: int) -> list[int]:
     """Checks a node where a player decides; returns the actions."""
     legal = list(map(self._view.legal_actions, states))
     actions = legal[0]
@@ -213,12 +271,12 @@ class TypedWalk:
     own = [names[k] for k in alive.firsts[player]]
     if names != [names[k] for k in alive.same[player]]:
       raise _refused("an infostate is no function of the own type and what all have seen", states[0])
-    self.hashes.extend(map(hash, own))
+    self._hashes.extend(map(hash, own))
     return actions
 
   def _chance_moves(
-    self, states: list[Any], alive: _Alive
-  ) -> dict[int, tuple[list[int], _Alive]]:
+    self, states: list[Any], alive: Alive
+  ) -> dict[int, tuple[list[int], Alive]]:
     """Returns, by outcome, which states it is possible in, and what is alive after it."""
     outcomes = [dict(chance_outcomes(self._view, state)) for state in states]
     result = {}
@@ -230,12 +288,13 @@ class TypedWalk:
         result[action] = kept.tolist(), after
     return result
 
-  def _end(self, states: list[Any], alive: _Alive) -> int:
+  def _end(self, states: list[Any], alive: Alive, share: float) -> int:
     """Notes a terminal."""
+    self._progress(share)
     returns = list(map(self._view.returns, states))
     found = array("d", itertools.chain.from_iterable(returns)).tobytes()
     key = alive.number, found
-    if key not in self._matrix_by_content:
+    if key not in self._known_matrices:
       for state, own in zip(states, returns, strict=True):
         if len(own) != 2:
           raise wrong_returns(state, own, 2)
@@ -246,16 +305,16 @@ class TypedWalk:
         raise errors.InvalidPayoffError(
           f"The return of a player is {returns[wrong]} after the history [{states[wrong].history_str()}]."
         )
-      self.payoff_range = _widened(self.payoff_range, values)
-      self.sums = _widened(self.sums, sums)
+      self._range = _widened(self._range, values)
+      self._sums = _widened(self._sums, sums)
       shape = self._deals.num_types
       matrix = np.zeros((2, shape[0] * shape[1]))
       for player in (0, 1):
         np.add.at(matrix[player], alive.cells, values[:, player] * alive.weights)
-      self._matrix_by_content[key] = len(self.matrices)
-      self.matrices.append(matrix.reshape(2, *shape))
-    self.matrix.append(self._matrix_by_content[key])
-    return -len(self.matrix)
+      self._known_matrices[key] = len(self._matrices)
+      self._matrices.append(matrix.reshape(2, *shape))
+    self._matrix.append(self._known_matrices[key])
+    return -len(self._matrix)
 
 
 def _widened(bounds: tuple[float, float], numbers: Float64s) -> tuple[float, float]:
@@ -272,30 +331,96 @@ def _refused(reason: str, state: Any = None) -> errors.UnsupportedGameError:
   )
 
 
-def walk_typed_tree(
-  view: GameView, deals: Deals, states: list[Any], weights: Float64s
-) -> TypedTree:
-  """Walks the public tree."""
-  walk = TypedWalk(view, deals)
+def walk_pieces(
+  view: GameView,
+  deals: Deals,
+  states: list[Any],
+  weights: Float64s,
+  progress: Callable[[float, int], None],
+  claim: Callable[[int], bool],
+) -> dict[int, Piece]:
+  """Walks the top of the public tree, and some of the subtrees below it, the tasks.
+
+  Args:
+    view: the game.
+    deals: of it.
+    states: of all deals.
+    weights: the probability of each deal that is walked, 0 of others.
+    progress: see `TypedWalk`.
+    claim: called with the number of each task, in order; says whether to walk it.
+
+  Returns:
+    The top as piece -1, and the pieces of the tasks that were claimed.
+  """
+  pieces: dict[int, Piece] = {}
+  numbers = itertools.count()
+
+  def task(left: list[Any], alive: Alive, share: float) -> int:
+    number = next(numbers)
+    if claim(number):
+      walk = TypedWalk(view, deals, progress)
+      walk.visit(left, walk.alive_of(alive.places, alive.weights), share)
+      pieces[number] = walk.piece()
+    return TASK + number
+
+  top = TypedWalk(view, deals, progress, task)
   places = np.flatnonzero(weights > 0)
-  walk.visit([states[k].clone() for k in places], walk.alive_of(places, weights[places]))
-  hashes = np.sort(np.frombuffer(walk.hashes, np.int64))
+  top.visit([states[k].clone() for k in places], top.alive_of(places, weights[places]))
+  return {-1: top.piece()} | pieces
+
+
+def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
+  """Puts the pieces of a tree together: the top, then all tasks in order.
+
+  Raises:
+    UnsupportedGameError: an infostate belongs to two nodes.
+  """
+  hashes = np.sort(np.concatenate([piece.hashes for piece in pieces]))
   if (hashes[1:] == hashes[:-1]).any():
     raise _refused("what a player has seen does not tell two places in the game apart")
-  alive = np.zeros((len(walk.alive), len(deals.weights)), bool)
-  for own in walk.alive:
-    alive[own.number, own.places] = True
-  low, high = walk.sums
+  ends = [np.cumsum([0, *map(len, own)]) for own in zip(*(piece[:6] for piece in pieces), strict=True)]
+  nodes, edges, terminals = ends[0], ends[3], ends[5]
+  # What is the same in several pieces gets one number.
+  kinds: dict[tuple[bytes, bytes], int] = {}
+  known: dict[bytes, int] = {}
+  alive, matrices = [], []
+  kind, child, matrix = [], [], []
+  for number, piece in enumerate(pieces):
+    here = []
+    for places, weights in zip(piece.places, piece.weights, strict=True):
+      here.append(kinds.setdefault((places.tobytes(), weights.tobytes()), len(kinds)))
+      if len(kinds) > len(alive):
+        alive.append(np.zeros(len(deals.weights)))
+        alive[-1][places] = weights
+    kind.append(np.array(here, np.int32)[piece.kind])
+    here = []
+    for own in piece.matrices:
+      here.append(known.setdefault(own.tobytes(), len(known)))
+      if len(known) > len(matrices):
+        matrices.append(own)
+    matrix.append(np.array(here, np.int32)[piece.matrix])
+    below = piece.child.astype(np.int64)
+    moved = np.where(below < 0, below - terminals[number], below + nodes[number])
+    # Tasks are the pieces behind the top; the first node of each is its root.
+    is_task = below >= TASK
+    moved[is_task] = nodes[1 + below[is_task] - TASK]
+    child.append(moved.astype(np.int32))
+  low, high = np.min([piece.sums[0] for piece in pieces]), np.max([piece.sums[1] for piece in pieces])
   return TypedTree(
     deals=deals,
-    alive=alive,
-    player=np.array(walk.player, np.int8),
-    kind=np.array(walk.kind, np.int32),
-    first_edge=np.append(np.array(walk.first_edge, np.int64), len(walk.child)),
-    action=np.array(walk.action, np.int32),
-    child=np.array(walk.child, np.int32),
-    matrix=np.array(walk.matrix, np.int32),
-    matrices=np.array(walk.matrices),
-    payoff_range=walk.payoff_range,
-    constant_sum=low if high - low <= _TOLERANCE * max(1.0, abs(low), abs(high)) else None,
+    weights=np.array(alive),
+    player=np.concatenate([piece.player for piece in pieces]),
+    kind=np.concatenate(kind),
+    first_edge=np.append(
+      np.concatenate([piece.first_edge + edges[k] for k, piece in enumerate(pieces)]), edges[-1]
+    ),
+    action=np.concatenate([piece.action for piece in pieces]),
+    child=np.concatenate(child),
+    matrix=np.concatenate(matrix),
+    matrices=np.array(matrices),
+    payoff_range=(
+      min(piece.payoff_range[0] for piece in pieces),
+      max(piece.payoff_range[1] for piece in pieces),
+    ),
+    constant_sum=float(low) if high - low <= _TOLERANCE * max(1.0, abs(low), abs(high)) else None,
   )

@@ -1,0 +1,58 @@
+"""The infosets of a game in vector form by name, in the order of OpenSpiel's `TabularPolicy`."""
+
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Int64s, spread
+from spiel_cfr.games.compiled.compiled_game import Infosets
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.vector.typed_layout import TypedLayout
+from spiel_cfr.games.vector.typed_tree import CHANCE
+
+
+def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
+  """Lists a player's infosets, each at the first deal, in the order of histories sorted as strings, that leads to it."""
+  tree = layout.tree
+  types = tree.deals.types[player]
+  # By kind: the first deal of each type that is alive, and the place of each deal's type in the rows of the kind.
+  first = [np.zeros(0, bool) for _ in tree.weights]
+  lane = [np.zeros(0, np.int64) for _ in tree.weights]
+  for kind, weights in enumerate(tree.weights):
+    alive = np.flatnonzero(weights)
+    _, places = np.unique(types[alive], return_index=True)
+    first[kind] = np.isin(np.arange(len(types)), alive[places])
+    lane[kind] = np.searchsorted(tree.types[kind][player], types)
+  names: list[str] = []
+  nodes: list[int] = []
+  lanes: list[int] = []
+
+  def visit(state: Any, node: int, deal: int) -> None:
+    kind = tree.kind[node]
+    if tree.player[node] == player and first[kind][deal]:
+      names.append(view.infostate(state))
+      nodes.append(node)
+      lanes.append(int(lane[kind][deal]))
+    edges = range(tree.first_edge[node], tree.first_edge[node + 1])
+    for edge in sorted(edges, key=lambda each: str(tree.action[each])):
+      below = tree.child[edge]
+      if below >= 0 and tree.weights[tree.kind[below], deal] > 0:
+        visit(state.child(int(tree.action[edge])), below, deal)
+
+  roots = {int(deal) for own in first for deal in np.flatnonzero(own)}
+  for deal in sorted(roots):
+    state = view.new_initial_state()
+    for action in tree.deals.paths[deal]:
+      if action >= 0:
+        state.apply_action(int(action))
+    visit(state, 0, deal)
+  own, place = np.array(nodes, np.int64), np.array(lanes, np.int64)
+  counts = tree.num_actions[own]
+  return Infosets(
+    infostates=names,
+    actions=tree.action[spread(tree.first_edge[own], counts)].astype(np.int64),
+    num_actions=counts,
+    position=(layout.infoset[own] - layout.first_infosets[player, 0] + place).astype(np.uint32),
+    first_sequence=(layout.first[own] + place).astype(np.uint32),
+    stride=layout.stride[own].astype(np.uint32),
+  )

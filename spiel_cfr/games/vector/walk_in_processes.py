@@ -1,0 +1,215 @@
+"""Walks a public tree in this process, or in several forked ones that share its subtrees: the same tree."""
+
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import tqdm
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import memory
+from spiel_cfr.games.openspiel.forked_child import CAN_FORK
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.state_checks import cannot_be_walked
+from spiel_cfr.games.vector.typed_tree import Deals, TypedTree
+from spiel_cfr.games.vector.typed_walk import Piece, join, walk_pieces
+
+_SECONDS_BETWEEN_REPORTS = 0.2
+# Terminals between two looks at the clock.
+_LOOK_EVERY = 1 << 8
+
+
+class _Progress:
+  """Sums up which share of a tree has been walked, and reports it now and then."""
+
+  def __init__(self, report: Any) -> None:
+    self._report = report
+    self._share, self._terminals = 0.0, 0
+    self._next = time.perf_counter() + _SECONDS_BETWEEN_REPORTS
+
+  def __call__(self, share: float) -> None:
+    """Notes a terminal."""
+    self._share += share
+    self._terminals += 1
+    if self._terminals % _LOOK_EVERY == 0 and time.perf_counter() > self._next:
+      self.report()
+
+  def report(self) -> None:
+    """Reports what has been walked since the last report."""
+    self._report(self._share, self._terminals)
+    self.__init__(self._report)
+
+
+class _Watch:
+  """Shows how far a walk has come, and stops one that goes too far."""
+
+  def __init__(self, max_nodes: int, max_bytes: int, bar: bool) -> None:
+    self._max_nodes, self._max_bytes = max_nodes, max_bytes
+    self._terminals, self._bytes_before = 0, memory.resident_bytes()
+    self._bar = tqdm.tqdm(
+      desc="walking the public tree",
+      total=1.0,
+      bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}",
+      delay=1.0,
+      leave=False,
+      disable=None if bar else True,
+    )
+
+  def __call__(self, share: float, terminals: int) -> None:
+    """Notes what has been walked since the last call.
+
+    Raises:
+      GameTooLargeError: that is too much.
+    """
+    self._terminals += terminals
+    self._bar.update(min(share, 1.0 - self._bar.n))
+    if self._terminals > self._max_nodes:
+      raise errors.GameTooLargeError(
+        f"The public tree has more than max_nodes={self._max_nodes:,} terminals. Raise the limit if there is the time "
+        "and the memory, or choose smaller parameters."
+      )
+    if memory.resident_bytes() - self._bytes_before > self._max_bytes:
+      raise errors.GameTooLargeError(
+        f"The public tree takes more than max_bytes={self._max_bytes:,}. Raise the limit if there is the memory."
+      )
+
+  def close(self) -> None:
+    """Removes the bar."""
+    self._bar.close()
+
+
+def walk_typed_tree(
+  view: GameView,
+  deals: Deals,
+  states: list[Any],
+  weights: Float64s,
+  *,
+  max_nodes: int,
+  max_bytes: int,
+  progress: bool = True,
+  num_processes: int = 1,
+) -> TypedTree:
+  """Walks the public tree of a game of private types.
+
+  Args:
+    view: the game.
+    deals: of it.
+    states: of all deals.
+    weights: the probability of each deal that is walked, 0 of others.
+    max_nodes: how many terminals the tree may have.
+    max_bytes: how much the memory of this process may grow.
+    progress: whether to show a bar, if standard error is a terminal.
+    num_processes: how many share the work, where the system can fork. The tree does not depend on it.
+
+  Raises:
+    UnsupportedGameError: it is not such a game, or it breaks a promise of OpenSpiel's.
+    GameTooLargeError: the tree is too large.
+    GameError: chance outcomes do not have probabilities.
+    ArgumentError: see `GameView.legal_actions`.
+  """
+  watch = _Watch(max_nodes, max_bytes, progress)
+  try:
+    if num_processes == 1 or not CAN_FORK:
+      found = _walk(view, deals, states, weights, watch, lambda task: True)
+    else:
+      found = _walk_in_processes(view, deals, states, weights, watch, num_processes)
+  finally:
+    watch.close()
+  return join(deals, [found[number] for number in sorted(found)])
+
+
+def _walk(
+  view: GameView, deals: Deals, states: list[Any], weights: Float64s, report: Any, claim: Any
+) -> dict[int, Piece]:
+  progress = _Progress(report)
+  try:
+    return walk_pieces(view, deals, states, weights, progress, claim)
+  except (errors.SpielCFRError, MemoryError):
+    raise
+  except RecursionError as error:
+    raise errors.UnsupportedGameError(
+      "The public tree is deeper than Python's recursion limit. compile_game(game, vector_form=False) lists leaves."
+    ) from error
+  # Games that are written in Python may answer and raise anything.
+  except Exception as error:
+    raise cannot_be_walked(states[0], error) from error
+  finally:
+    progress.report()
+
+
+def _walk_in_processes(
+  view: GameView,
+  deals: Deals,
+  states: list[Any],
+  weights: Float64s,
+  watch: _Watch,
+  num_processes: int,
+) -> dict[int, Piece]:
+  """Forks processes that walk the top each, and take one subtree after the other."""
+  forking = multiprocessing.get_context("fork")
+  # Of the tasks in order, the first that nobody has taken.
+  unclaimed = forking.Value("q", 0)
+
+  def claim(task: int) -> bool:
+    with unclaimed.get_lock():
+      mine = task == unclaimed.value
+      unclaimed.value += mine
+    return bool(mine)
+
+  def work(pipe: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+      result: Any = _walk(view, deals, states, weights, lambda *found: pipe.send(found), claim)
+    except Exception as error:
+      result = error
+    pipe.send(result)
+
+  found: dict[int, Piece] = {}
+  with _forked(forking, work, num_processes) as pipes:
+    waiting = set(pipes)
+    while waiting:
+      for pipe in multiprocessing.connection.wait(list(waiting)):
+        try:
+          message = pipe.recv()
+        except EOFError as error:
+          raise errors.GameError(
+            "A process that walked the game has died. Walk it with num_processes=1 to see why."
+          ) from error
+        if isinstance(message, Exception):
+          raise message
+        if isinstance(message, tuple):
+          watch(*message)
+        else:
+          found |= message
+          waiting.remove(pipe)
+  return found
+
+
+@contextlib.contextmanager
+def _forked(forking: Any, work: Any, count: int) -> Iterator[list[Any]]:
+  """Starts processes that are given a pipe each, and gives the other ends; ends them behind it."""
+  processes, pipes = [], []
+  try:
+    for _ in range(count):
+      ours, theirs = forking.Pipe(duplex=False)
+      process = forking.Process(target=work, args=(theirs,), daemon=True)
+      with warnings.catch_warnings():
+        # Forking beside running threads is warned of because a child may wait for their locks; these take none.
+        warnings.simplefilter("ignore")
+        process.start()
+      theirs.close()
+      processes.append(process)
+      pipes.append(ours)
+    yield pipes
+  finally:
+    for process in processes:
+      process.terminate()
+      process.join()
+    for pipe in pipes:
+      pipe.close()
