@@ -17,7 +17,7 @@ import pyspiel
 
 import spiel_cfr
 from spiel_cfr import catalogue, errors
-from spiel_cfr.games.compiling import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
+from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
 
 # Of `compare`, where nothing says when to stop; and the horizon of solvers that want to know theirs.
 _ITERATIONS = 1000

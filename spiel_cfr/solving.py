@@ -12,7 +12,8 @@ from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiling import DEFAULT_MAX_NODES, AnyGame, compile_game
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_NODES
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.run_loop import StopReason, run

@@ -67,6 +67,18 @@ def one_of(value: Any, name: str, known: Sequence[str], more: str = "") -> None:
     raise errors.ArgumentError(f"{name} must be one of {names}{more}, not {shortened(value)}.")
 
 
+def precision(value: Any) -> np.dtype[Any]:
+  """Returns float64 or float32, as which `value` was given."""
+  try:
+    known = value is not None and np.dtype(value) in (np.float32, np.float64)
+  except TypeError:
+    known = False
+  if not known:
+    raise errors.ArgumentError(f"dtype must be float64 or float32, not {shortened(value)}.")
+  result: np.dtype[Any] = np.dtype(value)
+  return result
+
+
 def real_number(
   value: Any, name: str, minimum: float = -math.inf, maximum: float = math.inf
 ) -> float:

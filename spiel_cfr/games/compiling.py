@@ -1,23 +1,35 @@
 """The front door: a game, or its string, becomes arrays."""
 
 import importlib.metadata
+import os
 from typing import TypeAlias
 
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._util import arguments, memory
+from spiel_cfr._util import arguments, files, memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.enumerated_game import (
+  FORMAT,
+  KIND,
+  EnumeratedGame,
+  facts_of,
+  from_file,
+)
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.openspiel import loading
-from spiel_cfr.games.openspiel.game_size import SizeEstimate, estimate_view
+from spiel_cfr.games.openspiel.game_size import (
+  DEFAULT_MAX_BYTES,
+  DEFAULT_MAX_NODES,
+  SizeEstimate,
+  estimate_view,
+)
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.walk import enumerate_game
+from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, restored
+from spiel_cfr.games.vector.vector_game import VectorGame, compile_vector_game, is_worth_it
 from spiel_cfr.poker import public_game
-
-DEFAULT_MAX_NODES = 20_000_000
-DEFAULT_MAX_BYTES = 1_500_000_000
 
 AnyGame: TypeAlias = str | pyspiel.Game | CompiledGame
 
@@ -68,13 +80,22 @@ def compile_game(
       f'infostate must be "history" or a function of state and player, not {infostate!r}.'
     )
   loaded = loading.load_game(game, names_infostates=infostate is None)
-  if vector_form is None:
-    vector_form = infostate is None and public_game.is_worth_it(loaded)
-  if vector_form:
-    if infostate is not None:
-      raise errors.ArgumentError("In vector form infosets are hands; it takes no infostate.")
+  if infostate is None and vector_form is not False and public_game.is_worth_it(loaded):
     return public_game.compile_public_game(loaded, action_filter)
   view = GameView(loaded, action_filter, infostate=infostate)
+  if vector_form or (vector_form is None and is_worth_it(view)):
+    try:
+      return compile_vector_game(
+        loaded,
+        action_filter,
+        infostate=infostate,
+        max_nodes=max_nodes,
+        max_bytes=max_bytes,
+        progress=progress,
+      )
+    except errors.UnsupportedGameError:
+      if vector_form:
+        raise
   try:
     walk = enumerate_game(view, max_nodes, max_bytes, progress)
   except errors.GameTooLargeError as error:
@@ -125,3 +146,23 @@ def estimate_size(
   seconds = arguments.positive_number(seconds, "seconds")
   loaded = loading.load_game(game, names_infostates=infostate is None)
   return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)
+
+
+def load_compiled_game(path: str | os.PathLike[str]) -> EnumeratedGame | VectorGame:
+  """Reads a game that `CompiledGame.save` has written.
+
+  Raises:
+    FileFormatError: the file is not such a file, is damaged, or of another version.
+    OSError: the file can't be read.
+  """
+  header, arrays = files.read(path, KIND, FORMAT)
+  try:
+    if header["payoff_form"] == PUBLIC_TREE:
+      facts = facts_of(header)
+      return VectorGame(facts, restored(arrays, facts))
+    return from_file(header, arrays)
+  # A right checksum does not mean that we wrote the file.
+  except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+    raise errors.FileFormatError(
+      f"{path} is not a {KIND}: {type(error).__name__}: {error}."
+    ) from error

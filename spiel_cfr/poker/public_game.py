@@ -216,12 +216,7 @@ def compile_public_game(
     ArgumentError: the filter returns no legal action, or another argument makes no sense.
     GameError: the string can't be loaded.
   """
-  try:
-    known = dtype is not None and np.dtype(dtype) in (np.float32, np.float64)
-  except TypeError:
-    known = False
-  if not known:
-    raise errors.ArgumentError(f"dtype must be float64 or float32, not {dtype!r}.")
+  dtype = arguments.precision(dtype)
   num_threads = arguments.positive_integer(num_threads, "num_threads")
   loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
   deal = find_deal(loaded)

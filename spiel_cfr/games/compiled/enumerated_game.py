@@ -35,6 +35,25 @@ FORMAT = 4
 _MOST_ACTIONS = 1 << 31
 
 
+def view_of_string(game: CompiledGame) -> GameView:
+  """Returns the view of the game that OpenSpiel makes of a compiled game's string; see `CompiledGame.view`."""
+  try:
+    view = GameView(loading.load_game(game.game_string))
+  except errors.GameError as error:
+    raise errors.NoStatesError(
+      "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
+      f"file, and OpenSpiel can't make them of its string: {error} "
+      "Use what compile_game returns, in its own process."
+    ) from error
+  asked = view.num_players, view.game.num_distinct_actions()
+  if asked != (game.num_players, game.num_distinct_actions):
+    raise errors.FileFormatError(
+      f"What was read says that it is {game.game_string}, but has {game.num_players} players and "
+      f"{game.num_distinct_actions} actions, where that has {asked[0]} and {asked[1]}."
+    )
+  return view
+
+
 class EnumeratedGame(CompiledGame):
   """A game with a list of all leaves. Make one with `compile_game`, `game_from_arrays` or `load_compiled_game`."""
 
@@ -65,21 +84,7 @@ class EnumeratedGame(CompiledGame):
       return self._original.view
     if self.open_spiel_version is None:
       return super().view
-    try:
-      view = GameView(loading.load_game(self.game_string))
-    except errors.GameError as error:
-      raise errors.NoStatesError(
-        "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
-        f"file, and OpenSpiel can't make them of its string: {error} "
-        "Use what compile_game returns, in its own process."
-      ) from error
-    asked = view.num_players, view.game.num_distinct_actions()
-    if asked != (self.num_players, self.num_distinct_actions):
-      raise errors.FileFormatError(
-        f"What was read says that it is {self.game_string}, but has {self.num_players} players and "
-        f"{self.num_distinct_actions} actions, where that has {asked[0]} and {asked[1]}."
-      )
-    return view
+    return view_of_string(self)
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves a game behind that OpenSpiel can't load again; whoever asks for it is told so."""
@@ -168,25 +173,13 @@ class EnumeratedGame(CompiledGame):
     return header | dataclasses.asdict(self), arrays
 
 
-def load_compiled_game(path: str | os.PathLike[str]) -> EnumeratedGame:
-  """Reads a game that `CompiledGame.save` has written.
+def from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
+  """Returns the game of what a file has.
 
   Raises:
-    FileFormatError: the file is not such a file, is damaged, or of another version.
-    OSError: the file can't be read.
+    ArithmeticError, LookupError, MemoryError, TypeError, ValueError: that is not what `save` writes.
   """
-  header, arrays = files.read(path, KIND, FORMAT)
-  try:
-    return _from_file(header, arrays)
-  # A right checksum does not mean that we wrote the file.
-  except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
-    raise errors.FileFormatError(
-      f"{path} is not a {KIND}: {type(error).__name__}: {error}."
-    ) from error
-
-
-def _from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
-  _check_header(header)
+  facts = facts_of(header)
   treeplexes: list[Treeplex] = []
   infosets: list[Infosets] = []
   root = first_infoset = 0
@@ -198,9 +191,7 @@ def _from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
     root, first_infoset = tree.end, first_infoset + len(own.num_actions)
   payoff = FORMS[header["payoff_form"]].restored(_under(arrays, "payoff"), treeplexes)
   require(payoff.num_leaves <= header["num_terminals"], "leaves are terminals")
-  facts = {field.name: header[field.name] for field in dataclasses.fields(GameFacts)}
-  facts["payoff_range"] = tuple(header["payoff_range"])
-  return EnumeratedGame(GameFacts(**facts), tuple(treeplexes), tuple(infosets), payoff)
+  return EnumeratedGame(facts, tuple(treeplexes), tuple(infosets), payoff)
 
 
 def _under(arrays: Mapping[str, Any], prefix: object) -> dict[str, Any]:
@@ -211,8 +202,8 @@ def _under(arrays: Mapping[str, Any], prefix: object) -> dict[str, Any]:
   }
 
 
-def _check_header(header: Mapping[str, Any]) -> None:
-  """Checks the types of what a file's header says.
+def facts_of(header: Mapping[str, Any]) -> GameFacts:
+  """Checks the types of what a file's header says, and returns the facts in it.
 
   Raises:
     ValueError: something is missing, or of another type.
@@ -233,6 +224,8 @@ def _check_header(header: Mapping[str, Any]) -> None:
     require(type(number) in (int, float) and abs(number) < math.inf, "payoffs are finite numbers")
   low, high = header["payoff_range"]
   require(low <= high, "the payoffs' range is one")
+  facts = {field.name: header[field.name] for field in dataclasses.fields(GameFacts)}
+  return GameFacts(**facts | {"payoff_range": (low, high)})
 
 
 def _read_infosets(

@@ -27,6 +27,9 @@ from spiel_cfr.games.openspiel.state_checks import (
   unknown_player,
 )
 
+# What a walk may take unless its caller says otherwise.
+DEFAULT_MAX_NODES = 20_000_000
+DEFAULT_MAX_BYTES = 1_500_000_000
 _MOST_DESCENTS = 20_000
 # How rarely a game has fewer states than `fewest_states`, and from how many estimates that is told.
 _RISK, _GROUPS = 1e-3, 10

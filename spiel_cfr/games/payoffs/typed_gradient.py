@@ -24,7 +24,9 @@ from spiel_cfr._numba.simd import width as lanes_of
 from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature
 
-_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (np.uint64(number) for number in range(9))
+_ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (
+  np.uint64(number) for number in range(9)
+)
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
 
 
@@ -52,9 +54,7 @@ def _load_columns(patterns: AnyFloats, square: int) -> Any:
 
 
 @inlined
-def _add_eight(
-  product: Any, columns: Any, width: int, other: int, sequence_form: AnyFloats
-) -> Any:
+def _add_eight(product: Any, columns: Any, width: int, other: int, sequence_form: AnyFloats) -> Any:
   """Returns `product` with up to eight columns added, each times the strategy from `other` on."""
   product = add_multiple(product, columns[0], sequence_form[other])
   product = add_multiple(product, columns[1], sequence_form[other + _ONE])

@@ -51,6 +51,7 @@ class TypedPatterns(Payoff):
   """
 
   form = "typed patterns"
+  _make: "Callable[[int], tuple[Sequence[Rows], Float64s]] | None" = None
 
   def __init__(self, arrays: PayoffArrays) -> None:
     """Takes arrays that `build` has made."""
@@ -87,13 +88,17 @@ class TypedPatterns(Payoff):
   @classmethod
   def of_squares(cls, make: "Callable[[int], tuple[Sequence[Rows], Float64s]]") -> "TypedPatterns":
     """Builds those of two players from a function of the lanes that returns both players' rows, and patterns."""
-    result = cls(_arranged(*make(LANES), _NO_PLACES, LANES))
+    rows, squares = make(LANES)
+    result = cls(_arranged(rows, squares, _NO_PLACES))
     result._make = make
     return result
 
   @functools.cached_property
   def _single_arrays(self) -> PayoffArrays:
-    arrays = _arranged(*self._make(MOST_LANES), _NO_PLACES, MOST_LANES)
+    if self._make is None:
+      return super()._single_arrays
+    rows, squares = self._make(MOST_LANES)
+    arrays = _arranged(rows, squares, _NO_PLACES, MOST_LANES)
     return arrays._replace(
       values=arrays.values.astype(np.float32), patterns=aligned(arrays.patterns, np.float32)
     )

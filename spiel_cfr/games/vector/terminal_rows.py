@@ -1,6 +1,5 @@
 """The terminals of a public tree as rows of `TypedPatterns`, for the whole tree or for one of its parts."""
 
-import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -82,7 +81,9 @@ def cut_squares(layout: TypedLayout, lanes: int) -> Squares:
     table = np.array(found).reshape(-1, 4)
     columns.append([np.array(first), *table[:, :3].astype(np.int64).T, table[:, 3]])
   stacked = np.array(patterns).reshape(-1, lanes * lanes)
-  return Squares(kind.reshape(-1), *map(list, zip(*columns, strict=True)), stacked, lanes)
+  of_both: list[Any] = [list(each) for each in zip(*columns, strict=True)]
+  first, owner, opponent, pattern, factors = of_both
+  return Squares(kind.reshape(-1), first, owner, opponent, pattern, factors, stacked, lanes)
 
 
 class Numbering(NamedTuple):
@@ -121,6 +122,7 @@ class Parts:
   def __init__(self, layout: TypedLayout) -> None:
     """Takes the layout."""
     self._layout = layout
+    self._known_squares: dict[int, Squares] = {}
     self._nodes = _by_part(layout.part, layout.num_parts)
     self._terminals = _by_part(layout.terminal_part, layout.num_parts)
 
@@ -139,7 +141,7 @@ class Parts:
     return Part(
       sequences=(sequences[0], sequences[1]),
       infosets=(infosets[0], infosets[1]),
-      trees=(self._tree(first), self._tree(second)),
+      trees=(self._tree(first, number), self._tree(second, number)),
       entries=(first.entries, second.entries - layout.roots[1]),
       payoff=self._payoff([first, second]),
     )
@@ -172,10 +174,10 @@ class Parts:
     if part is None:
       return np.flatnonzero(owner == player)
     nodes = self._nodes[part]
-    return nodes[owner[nodes] == player]
+    return np.asarray(nodes[owner[nodes] == player])
 
-  def _tree(self, numbering: Numbering) -> Tree:
-    layout, player, part = self._layout, numbering.player, numbering.part
+  def _tree(self, numbering: Numbering, part: int) -> Tree:
+    layout, player = self._layout, numbering.player
     ends = np.append(0, layout.group_ends[player])
     groups = layout.groups[player][ends[part] : ends[part + 1]].copy()
     groups[:, FIRST_SEQUENCE] -= np.uint64(numbering.begin)
@@ -189,22 +191,23 @@ class Parts:
     nodes = nodes[np.argsort(layout.infoset[nodes])]
     edges, kind = layout.nodes.edge[player, nodes], layout.tree.kind[nodes]
     widths = layout.width[player, kind]
-    pairs, which = np.unique(
-      np.stack([layout.row_kind(edges), kind]), axis=1, return_inverse=True
-    )
+    pairs, which = np.unique(np.stack([layout.row_kind(edges), kind]), axis=1, return_inverse=True)
     places = [layout.tree.places(player, before, after) for before, after in pairs.T.tolist()]
     lengths = np.array([len(own) for own in places], np.int64)
     starts = (np.cumsum(lengths) - lengths)[which.reshape(-1)]
     lanes = np.concatenate([np.zeros(0, np.int64), *places])[spread(starts, widths)]
-    return (np.repeat(numbering.row(layout, edges), widths) + lanes).astype(np.uint32)
+    return np.asarray(np.repeat(numbering.row(layout, edges), widths) + lanes, np.uint32)
 
-  @functools.cache
   def _squares(self, lanes: int) -> Squares:
-    return cut_squares(self._layout, lanes)
+    if lanes not in self._known_squares:
+      self._known_squares[lanes] = cut_squares(self._layout, lanes)
+    return self._known_squares[lanes]
 
   def _payoff(self, numberings: list[Numbering]) -> TypedPatterns:
     def make(lanes: int) -> tuple[list[Rows], Float64s]:
-      return [self._rows(player, numberings, lanes) for player in PLAYERS], self._squares(lanes).patterns
+      return [self._rows(player, numberings, lanes) for player in PLAYERS], self._squares(
+        lanes
+      ).patterns
 
     return TypedPatterns.of_squares(make)
 

@@ -4,15 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int64s, spread
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import spread
 from spiel_cfr.games.compiled.compiled_game import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.typed_layout import TypedLayout
-from spiel_cfr.games.vector.typed_tree import CHANCE
 
 
 def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
-  """Lists a player's infosets, each at the first deal, in the order of histories sorted as strings, that leads to it."""
+  """Lists a player's infosets, each at the first deal that leads to it, in the order of histories sorted as strings.
+
+  Raises:
+    FileFormatError: the public tree is not that of the game.
+  """
   tree = layout.tree
   types = tree.deals.types[player]
   # By kind: the first deal of each type that is alive, and the place of each deal's type in the rows of the kind.
@@ -29,11 +33,17 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
 
   def visit(state: Any, node: int, deal: int) -> None:
     kind = tree.kind[node]
+    edges = range(tree.first_edge[node], tree.first_edge[node + 1])
+    actions = tree.action[edges.start : edges.stop].tolist()
+    if state.current_player() != tree.player[node] or not {*actions} <= {*state.legal_actions()}:
+      raise errors.FileFormatError(
+        f"What was read says that it is {view.game}, but that has other actions after the history "
+        f"[{state.history_str()}]."
+      )
     if tree.player[node] == player and first[kind][deal]:
       names.append(view.infostate(state))
       nodes.append(node)
       lanes.append(int(lane[kind][deal]))
-    edges = range(tree.first_edge[node], tree.first_edge[node + 1])
     for edge in sorted(edges, key=lambda each: str(tree.action[each])):
       below = tree.child[edge]
       if below >= 0 and tree.weights[tree.kind[below], deal] > 0:

@@ -91,8 +91,7 @@ class TypedLayout:
   def _parts(self, most: int) -> Int64s:
     """Cuts off the largest subtrees of at most so many sequences, and puts neighbours together."""
     tree = self.tree
-    owner = np.maximum(tree.player, 0)
-    size = np.where(tree.player < 0, 0, tree.num_actions * self.width[owner, tree.kind])
+    size = tree.num_sequences.copy()
     parent, levels = tree.node_of_edge[tree.edge_above], tree.levels()
     for level in reversed(levels[1:]):
       np.add.at(size, parent[level], size[level])
@@ -112,7 +111,11 @@ class TypedLayout:
     tree = self.tree
     own = np.flatnonzero(tree.player == player)
     width = self.width[player, tree.kind[own]]
-    depth, actions, edges = self.nodes.depth[player, own], tree.num_actions[own], self.nodes.edge[player, own]
+    depth, actions, edges = (
+      self.nodes.depth[player, own],
+      tree.num_actions[own],
+      self.nodes.edge[player, own],
+    )
     shape = np.stack([self.part[own], depth, actions])
     shapes, group = np.unique(shape, axis=1, return_inverse=True)
     group = group.reshape(-1)

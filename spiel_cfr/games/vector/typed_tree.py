@@ -7,33 +7,19 @@ has an infoset there for each of its types.
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, require, require_array, spread
+from spiel_cfr._util import files
+from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.vector.deals import Deals
 
 CHANCE = -1
-
-
-class Deals(NamedTuple):
-  """How chance deals private types, in the order of histories sorted as strings.
-
-  Attributes:
-    paths: the actions of chance up to the first move of a player, shape (deals, moves), -1 behind shorter ones.
-    types: the type that each player is dealt, numbered in order of discovery, shape (players, deals).
-    weights: the probability of each deal, shape (deals,).
-  """
-
-  paths: Int64s
-  types: Int64s
-  weights: Float64s
-
-  @property
-  def num_types(self) -> tuple[int, int]:
-    """How many types each player has."""
-    own, other = (self.types.max(axis=1) + 1).tolist()
-    return own, other
+# What files of games say for their form.
+PUBLIC_TREE = "public tree"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,6 +90,13 @@ class TypedTree:
     """The node above each edge."""
     return np.repeat(np.arange(self.num_nodes), self.num_actions)
 
+  @functools.cached_property
+  def num_sequences(self) -> Int64s:
+    """How many sequences begin at each node: one for each action and type of who is to move; none where chance is."""
+    widths = np.array([[len(own) for own in types] for types in self.types])
+    owner = np.maximum(self.player, 0)
+    return np.where(self.player < 0, 0, self.num_actions * widths[self.kind, owner])
+
   def levels(self) -> list[Int64s]:
     """Returns the nodes by the number of edges above them."""
     levels, nodes = [], np.zeros(1, np.int64)
@@ -112,3 +105,80 @@ class TypedTree:
       below = self.child[spread(self.first_edge[nodes], self.num_actions[nodes])]
       nodes = below[below >= 0].astype(np.int64)
     return levels
+
+  def saved(self) -> files.Arrays:
+    """Returns what files keep of it."""
+    deals = {f"deals.{name}": array for name, array in self.deals._asdict().items()}
+    return deals | {name: getattr(self, name) for name in _SAVED}
+
+
+_SAVED = "weights", "player", "kind", "first_edge", "action", "child", "matrix", "matrices"
+
+
+def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
+  """Returns the tree of which a file has `saved` arrays.
+
+  Raises:
+    KeyError: an array is missing.
+    ValueError: an array is not what `saved` returns; kernels take every index on trust.
+  """
+  found = {name.partition(".")[2]: arrays[name] for name in arrays if name.startswith("deals.")}
+  deals = Deals(found["paths"], found["types"], found["weights"])
+  tree = TypedTree(
+    deals=deals,
+    **{name: arrays[name] for name in _SAVED},
+    payoff_range=facts.payoff_range,
+    constant_sum=facts.constant_sum,
+  )
+  _check_deals(deals, tree)
+  nodes, edges, terminals = len(tree.player), len(tree.child), len(tree.matrix)
+  require_array(tree.player, "player", np.int8, -1)
+  require_array(tree.kind, "kind", np.int32, nodes)
+  require_array(tree.first_edge, "first_edge", np.int64, nodes + 1)
+  require_array(tree.action, "action", np.int32, edges)
+  require_array(tree.child, "child", np.int32, -1)
+  require_array(tree.matrix, "matrix", np.int32, -1)
+  require(nodes > 0, "there is a root")
+  require((tree.player >= CHANCE) & (tree.player < 2), "nodes have players")
+  require((tree.kind >= 0) & (tree.kind < len(tree.weights)), "kinds are there")
+  require((tree.matrix >= 0) & (tree.matrix < len(tree.matrices)), "matrices are there")
+  require(tree.first_edge[0] == 0 and tree.first_edge[-1] == edges, "edges are those of nodes")
+  require(np.diff(tree.first_edge) > 0, "nodes have edges")
+  rising = np.diff(tree.action) > 0
+  rising[tree.first_edge[1:-1] - 1] = True
+  require(rising & (tree.action.min() >= 0), "actions are in order")
+  decides = np.repeat(tree.player >= 0, tree.num_actions)
+  require(tree.action[decides] < facts.num_distinct_actions, "actions are the game's")
+  inner = tree.child >= 0
+  below = np.sort(tree.child[inner])
+  require(
+    len(below) == nodes - 1 and (below == np.arange(1, nodes)).all(), "nodes have one edge above"
+  )
+  ends = np.sort(-1 - tree.child[~inner])
+  require(
+    len(ends) == terminals and (ends == np.arange(terminals)).all(), "terminals have one edge above"
+  )
+  require(sum(map(len, tree.levels())) == nodes, "nodes are below the root")
+  parent = tree.kind[tree.node_of_edge[inner]]
+  possible = tree.weights > 0
+  pairs = np.unique(np.stack([parent, tree.kind[tree.child[inner]]]), axis=1)
+  require(possible[pairs[0]] | ~possible[pairs[1]], "what is ruled out stays so")
+  return tree
+
+
+def _check_deals(deals: Deals, tree: TypedTree) -> None:
+  """Raises ValueError unless a file's deals, and what depends on them, are of one size."""
+  require_array(deals.paths, "paths", np.int64, -1, -1)
+  count = len(deals.paths)
+  require_array(deals.types, "types", np.int64, 2, count)
+  require_array(deals.weights, "deals.weights", np.float64, count)
+  require(count > 0, "there are deals")
+  require(deals.paths >= -1, "moves of chance are actions")
+  for own in deals.types:
+    require(own.min() == 0 and len(np.unique(own)) == own.max() + 1, "types are numbered")
+  require_array(tree.weights, "weights", np.float64, -1, count)
+  for weights in (deals.weights, tree.weights):
+    require((weights >= 0) & (weights <= 1), "weights are probabilities")
+  require(tree.weights.any(axis=1), "some deal is possible")
+  require_array(tree.matrices, "matrices", np.float64, -1, 2, *deals.num_types)
+  require(np.isfinite(tree.matrices), "payoffs are finite")

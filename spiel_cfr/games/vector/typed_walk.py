@@ -6,107 +6,30 @@ other node may have it. What differs anywhere, however deep, is refused by name.
 """
 
 import itertools
-import random
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyspiel
-import tqdm
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s
-from spiel_cfr._util import memory
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
-  cannot_be_walked,
   chance_outcomes,
   check_actions,
   unknown_player,
   wrong_returns,
 )
-from spiel_cfr.games.vector.typed_tree import CHANCE, Deals, TypedTree
+from spiel_cfr.games.vector.deals import Deals, refused
+from spiel_cfr.games.vector.tree_pieces import TASK, Piece
+from spiel_cfr.games.vector.typed_tree import CHANCE
 
-MOST_DEALS = 20_000
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Public actions after which subtrees are tasks of their own, which processes share.
 _TASK_DEPTH = 3
-# Random histories from which the number of nodes is estimated.
-_DESCENTS = 200
-# Random histories at which deals that nobody tells apart are compared, where not all are walked.
-_COMPARED = 2000
-# Returns of which sums are the same but for rounding.
-_TOLERANCE = 1e-9
-
-
-def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
-  """Lists what chance can deal before a player moves, with the state after each.
-
-  Raises:
-    UnsupportedGameError: there are not two players, they don't move first after each deal, or there are more than
-      `MOST_DEALS` deals.
-    GameError: see `state_checks.chance_outcomes`.
-  """
-  if view.num_players != 2:
-    raise _refused(f"it has {view.num_players} players, not two")
-  paths: list[list[int]] = []
-  states: list[Any] = []
-  weights: list[float] = []
-  stack: list[tuple[Any, list[int], float]] = [(view.new_initial_state(), [], 1.0)]
-  while stack:
-    state, path, weight = stack.pop()
-    if state.current_player() != CHANCE:
-      if state.is_terminal():
-        raise _refused("it can end before a player moves", state)
-      paths.append(path)
-      states.append(state)
-      weights.append(weight)
-      continue
-    outcomes = [outcome for outcome in chance_outcomes(view, state) if outcome[1] > 0]
-    if len(stack) + len(states) + len(outcomes) > MOST_DEALS:
-      raise _refused(f"chance deals in more than {MOST_DEALS:,} ways before a player moves")
-    outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
-    stack += [(state.child(action), [*path, action], weight * p) for action, p in outcomes]
-  types = [_numbered([view.named(state, player) for state in states]) for player in (0, 1)]
-  moves = np.full((len(paths), max(map(len, paths))), -1, np.int64)
-  for row, path in zip(moves, paths, strict=True):
-    row[: len(path)] = path
-  return Deals(moves, np.array(types), np.array(weights)), states
-
-
-def _numbered(names: Sequence[str]) -> list[int]:
-  """Numbers different names in order of discovery."""
-  known: dict[str, int] = {}
-  return [known.setdefault(name, len(known)) for name in names]
-
-
-def one_per_pair(deals: Deals) -> Bools:
-  """Returns which deals are the first of their pair of types, shape (deals,)."""
-  own, other = deals.types
-  _, first = np.unique(own * deals.num_types[1] + other, return_index=True)
-  result = np.zeros(len(own), bool)
-  result[first] = True
-  return result
-
-
-def estimate_nodes(view: GameView, states: Sequence[Any]) -> float:
-  """Estimates how many nodes the public tree has; see `game_size` for the method."""
-  choose = random.Random(0)
-  total = 0.0
-  for _ in range(_DESCENTS):
-    state, weight = choose.choice(states).clone(), 1.0
-    while not state.is_terminal():
-      total += weight
-      actions = (
-        [action for action, _ in view.chance_outcomes(state)]
-        if state.is_chance_node()
-        else view.legal_actions(state)
-      )
-      weight *= len(actions)
-      state.apply_action(choose.choice(actions))
-  return total / _DESCENTS
 
 
 class Alive:
@@ -123,36 +46,6 @@ class Alive:
       _, first, which = np.unique(types, return_index=True, return_inverse=True)
       self.firsts.append(first.tolist())
       self.same.append(first[which].tolist())
-
-
-class Piece(NamedTuple):
-  """What has been walked of a public tree; arrays as of `TypedTree`, numbered from 0.
-
-  Attributes:
-    child: node, -1 - k for terminal k, or `TASK` + t for the root of the piece of task t.
-    hashes: of all infostates, to find those that two nodes have; that hashes collide only refuses a game.
-    places, weights: by kind, the deals that are alive and their probabilities.
-    matrices: what the players get at some terminals, times weights.
-    payoff_range: smallest and largest return.
-    sums: smallest and largest sum of the players' returns.
-  """
-
-  player: Any
-  kind: Int32s
-  first_edge: Int64s
-  action: Int32s
-  child: Int32s
-  matrix: Int32s
-  hashes: Int64s
-  places: list[Int64s]
-  weights: list[Float64s]
-  matrices: list[Float64s]
-  payoff_range: tuple[float, float]
-  sums: tuple[float, float]
-
-
-# Above all nodes.
-TASK = 1 << 30
 
 
 class TypedWalk:
@@ -218,7 +111,7 @@ class TypedWalk:
     movers = list(map(self._mover, states))
     player = movers[0]
     if movers.count(player) != len(states):
-      raise _refused("who is to move depends on private types", states[0])
+      raise refused("who is to move depends on private types", states[0])
     if player == _TERMINAL:
       return self._end(states, alive, share)
     if depth == _TASK_DEPTH and self._task is not None:
@@ -265,18 +158,16 @@ class TypedWalk:
     legal = list(map(self._view.legal_actions, states))
     actions = legal[0]
     if legal.count(actions) != len(states):
-      raise _refused("legal actions depend on private types", states[0])
+      raise refused("legal actions depend on private types", states[0])
     check_actions(self._view, states[0], actions)
     names = list(map(self._view.infostate, states))
     own = [names[k] for k in alive.firsts[player]]
     if names != [names[k] for k in alive.same[player]]:
-      raise _refused("an infostate is no function of the own type and what all have seen", states[0])
+      raise refused("an infostate is no function of the own type and what all have seen", states[0])
     self._hashes.extend(map(hash, own))
     return actions
 
-  def _chance_moves(
-    self, states: list[Any], alive: Alive
-  ) -> dict[int, tuple[list[int], Alive]]:
+  def _chance_moves(self, states: list[Any], alive: Alive) -> dict[int, tuple[list[int], Alive]]:
     """Returns, by outcome, which states it is possible in, and what is alive after it."""
     outcomes = [dict(chance_outcomes(self._view, state)) for state in states]
     result = {}
@@ -322,21 +213,12 @@ def _widened(bounds: tuple[float, float], numbers: Float64s) -> tuple[float, flo
   return min(bounds[0], float(numbers.min())), max(bounds[1], float(numbers.max()))
 
 
-def _refused(reason: str, state: Any = None) -> errors.UnsupportedGameError:
-  """Returns the error for a game that is not one of private types."""
-  where = "" if state is None else f" after the history [{state.history_str()}]"
-  return errors.UnsupportedGameError(
-    f"This is no game of private types and public actions: {reason}{where}. "
-    "compile_game(game, vector_form=False) lists its leaves."
-  )
-
-
 def walk_pieces(
   view: GameView,
   deals: Deals,
   states: list[Any],
   weights: Float64s,
-  progress: Callable[[float, int], None],
+  progress: Callable[[float], None],
   claim: Callable[[int], bool],
 ) -> dict[int, Piece]:
   """Walks the top of the public tree, and some of the subtrees below it, the tasks.
@@ -367,60 +249,3 @@ def walk_pieces(
   places = np.flatnonzero(weights > 0)
   top.visit([states[k].clone() for k in places], top.alive_of(places, weights[places]))
   return {-1: top.piece()} | pieces
-
-
-def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
-  """Puts the pieces of a tree together: the top, then all tasks in order.
-
-  Raises:
-    UnsupportedGameError: an infostate belongs to two nodes.
-  """
-  hashes = np.sort(np.concatenate([piece.hashes for piece in pieces]))
-  if (hashes[1:] == hashes[:-1]).any():
-    raise _refused("what a player has seen does not tell two places in the game apart")
-  ends = [np.cumsum([0, *map(len, own)]) for own in zip(*(piece[:6] for piece in pieces), strict=True)]
-  nodes, edges, terminals = ends[0], ends[3], ends[5]
-  # What is the same in several pieces gets one number.
-  kinds: dict[tuple[bytes, bytes], int] = {}
-  known: dict[bytes, int] = {}
-  alive, matrices = [], []
-  kind, child, matrix = [], [], []
-  for number, piece in enumerate(pieces):
-    here = []
-    for places, weights in zip(piece.places, piece.weights, strict=True):
-      here.append(kinds.setdefault((places.tobytes(), weights.tobytes()), len(kinds)))
-      if len(kinds) > len(alive):
-        alive.append(np.zeros(len(deals.weights)))
-        alive[-1][places] = weights
-    kind.append(np.array(here, np.int32)[piece.kind])
-    here = []
-    for own in piece.matrices:
-      here.append(known.setdefault(own.tobytes(), len(known)))
-      if len(known) > len(matrices):
-        matrices.append(own)
-    matrix.append(np.array(here, np.int32)[piece.matrix])
-    below = piece.child.astype(np.int64)
-    moved = np.where(below < 0, below - terminals[number], below + nodes[number])
-    # Tasks are the pieces behind the top; the first node of each is its root.
-    is_task = below >= TASK
-    moved[is_task] = nodes[1 + below[is_task] - TASK]
-    child.append(moved.astype(np.int32))
-  low, high = np.min([piece.sums[0] for piece in pieces]), np.max([piece.sums[1] for piece in pieces])
-  return TypedTree(
-    deals=deals,
-    weights=np.array(alive),
-    player=np.concatenate([piece.player for piece in pieces]),
-    kind=np.concatenate(kind),
-    first_edge=np.append(
-      np.concatenate([piece.first_edge + edges[k] for k, piece in enumerate(pieces)]), edges[-1]
-    ),
-    action=np.concatenate([piece.action for piece in pieces]),
-    child=np.concatenate(child),
-    matrix=np.concatenate(matrix),
-    matrices=np.array(matrices),
-    payoff_range=(
-      min(piece.payoff_range[0] for piece in pieces),
-      max(piece.payoff_range[1] for piece in pieces),
-    ),
-    constant_sum=float(low) if high - low <= _TOLERANCE * max(1.0, abs(low), abs(high)) else None,
-  )

@@ -1,5 +1,6 @@
 """A game of private types as a public tree, with one vector over types at each of its nodes."""
 
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
@@ -12,27 +13,34 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Uint16s, Uint32s
-from spiel_cfr._util import arguments
+from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.enumerated_game import FORMAT, KIND, view_of_string
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.blocks import as_scale
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.games.vector.deals import compare_alike, estimate_nodes, find_deals, one_per_pair
 from spiel_cfr.games.vector.terminal_rows import Parts
 from spiel_cfr.games.vector.typed_infosets import list_infosets
 from spiel_cfr.games.vector.typed_layout import TypedLayout
-from spiel_cfr.games.vector.typed_tree import TypedTree
-from spiel_cfr.games.vector.typed_walk import estimate_nodes, find_deals, one_per_pair
+from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, TypedTree
 from spiel_cfr.games.vector.walk_in_processes import walk_typed_tree
 
-# Sequences of a part, whose arrays are then in the level-2 cache; and of a game that is worth cutting.
+# Sequences of a part, whose arrays then stay in a level-2 cache, and from how many on a game is cut into parts.
 PART_SEQUENCES = 120_000
 LARGE = 4_000_000
-# Deals that give both players the same types are all walked in trees of no more nodes, over all deals, than this.
+FEWEST_PARTS = 8
+# States, of all deals, up to which all deals are walked, also those that give both players the same types; and from
+# which several processes do it.
 MOST_STATES = 20_000_000
+WORTH_PROCESSES = 1_000_000
+# States, of all deals, from which `compile_game` tries the vector form: lists of leaves of smaller games are as fast.
+WORTHWHILE = 1_000_000
 
 
 class VectorGame(CompiledGame):
@@ -48,23 +56,16 @@ class VectorGame(CompiledGame):
 
   def __init__(
     self,
-    view: GameView,
+    facts: GameFacts,
     tree: TypedTree,
     dtype: npt.DTypeLike = np.float64,
     num_threads: int | None = None,
+    view: GameView | None = None,
   ) -> None:
-    """Describes the game as `CompiledGame` does; without threads it is not cut into parts."""
+    """Takes what is known of the game; without threads it is not cut into parts, without a view it is loaded again."""
     self.tree = tree
-    self.layout = layout = TypedLayout(tree, None if num_threads is None else PART_SEQUENCES)
-    facts = GameFacts(
-      game_string=str(view.game),
-      num_distinct_actions=view.game.num_distinct_actions(),
-      payoff_range=tree.payoff_range,
-      constant_sum=tree.constant_sum,
-      num_states=tree.num_nodes + len(tree.matrix),
-      num_terminals=len(tree.matrix),
-      open_spiel_version=importlib.metadata.version("open_spiel"),
-    )
+    most = min(PART_SEQUENCES, int(tree.num_sequences.sum()) // FEWEST_PARTS)
+    self.layout = layout = TypedLayout(tree, None if num_threads is None else most)
     treeplexes = tuple(
       Treeplex(
         root=layout.roots[player],
@@ -76,15 +77,37 @@ class VectorGame(CompiledGame):
       for player in PLAYERS
     )
     super().__init__(facts, treeplexes)
-    self._view, self._dtype = view, np.dtype(dtype)
+    self._dtype = np.dtype(dtype)
+    if view is not None:
+      self.view = view
     if num_threads is not None:
+      if layout.num_parts == 1:
+        raise errors.ArgumentError("The public tree has no subtrees, so it can't be partitioned.")
       parts = Parts(layout)
       self._partition = Partition([parts.part(k) for k in range(layout.num_parts)], num_threads)
 
-  @property
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles what it was made of; a game that OpenSpiel can't load again stays behind."""
+    view = self.__dict__.get("view")
+    if view is not None and not loading.can_be_loaded_again(view.game):
+      view = None
+    return VectorGame, (self.facts, self.tree, self.dtype, self.num_threads, view)
+
+  @functools.cached_property
   def view(self) -> GameView:
-    """How the public tree was walked."""
-    return self._view
+    """How the public tree was walked; see `CompiledGame.view`."""
+    return view_of_string(self)
+
+  @property
+  def facts(self) -> GameFacts:
+    """What there is to say of the game in a few numbers."""
+    names = [field.name for field in dataclasses.fields(GameFacts)]
+    return GameFacts(**{name: getattr(self, name) for name in names})
+
+  @property
+  def num_threads(self) -> int | None:
+    """How many threads share the parts; None of a game that is not cut into parts."""
+    return None if self._partition is None else self._partition.num_threads
 
   @property
   def dtype(self) -> np.dtype[Any]:
@@ -103,7 +126,7 @@ class VectorGame(CompiledGame):
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
-    """D, as of `CompiledGame`: the largest payoff times the probability that chance deals the type, and what follows."""
+    """D, as of `CompiledGame`: the largest payoff times the probability of the type, and of what chance does later."""
     layout, tree = self.layout, self.tree
     result = np.zeros(self.num_infosets)
     for player in PLAYERS:
@@ -125,13 +148,16 @@ class VectorGame(CompiledGame):
   @functools.cached_property
   def digest(self) -> str:
     """Of the public tree, and how solvers go through it."""
-    tree = self.tree
     digest = hashlib.sha256(repr((self.partition is not None, self.dtype)).encode())
-    for array in (*tree.deals, tree.weights, tree.player, tree.kind, tree.first_edge):
-      digest.update(array.tobytes())
-    for array in (tree.action, tree.child, tree.matrix, tree.matrices):
+    for array in self.tree.saved().values():
+      digest.update(f"{array.dtype.str} {array.shape}".encode())
       digest.update(array.tobytes())
     return digest.hexdigest()
+
+  def save(self, path: str | os.PathLike[str]) -> None:
+    """Writes the public tree to a file; `compile_vector_game` takes what `load_compiled_game` makes of it."""
+    header = dataclasses.asdict(self.facts) | {"payoff_form": PUBLIC_TREE, "num_players": 2}
+    files.write(path, KIND, FORMAT, header, self.tree.saved())
 
   @property
   def size(self) -> str:
@@ -143,34 +169,109 @@ def _parents(layout: TypedLayout, player: int) -> Uint32s:
   return Parts(layout).parents(player)
 
 
+def is_worth_it(view: GameView) -> bool:
+  """Returns whether `compile_game` should try the vector form by itself: of large games where chance deals types."""
+  try:
+    deals, states = find_deals(view)
+    return min(deals.num_types) > 1 and estimate_nodes(view, states) * len(states) > WORTHWHILE
+  # Whoever lists the game's leaves says what is wrong with it.
+  except Exception:
+    return False
+
+
 def compile_vector_game(
-  game: str | pyspiel.Game,
+  game: str | pyspiel.Game | VectorGame,
   action_filter: ActionFilter | None = None,
   *,
   infostate: Infostates | None = None,
-  max_nodes: int = 20_000_000,
-  max_bytes: int = 1_500_000_000,
+  max_nodes: int = DEFAULT_MAX_NODES,
+  max_bytes: int = DEFAULT_MAX_BYTES,
   progress: bool = True,
   num_processes: int | None = None,
   partitioned: bool | None = None,
   dtype: npt.DTypeLike = np.float64,
   num_threads: int = 1,
 ) -> VectorGame:
-  loaded = loading.load_game(game, names_infostates=infostate is None)
-  view = GameView(loaded, action_filter, infostate=infostate)
-  deals, states = find_deals(view)
-  weights = deals.weights
-  nodes = estimate_nodes(view, states)
-  first = one_per_pair(deals)
-  if nodes * len(states) > MOST_STATES and not first.all():
-    own, other = deals.types
-    pair = own * deals.num_types[1] + other
-    weights = np.where(first, np.bincount(pair, weights)[pair], 0.0)
-  if num_processes is None:
-    num_processes = (os.cpu_count() or 1) if nodes * len(states) > 1_000_000 else 1
-  tree = walk_typed_tree(
-    view, deals, states, weights, max_nodes=max_nodes, max_bytes=max_bytes, progress=progress, num_processes=num_processes,
-  )
+  """Compiles a game of private types in vector form: its public tree, with a vector over types at each node.
+
+  Kuhn and Leduc poker, liar's dice and tiny bridge are such games: chance deals each of two players a type (cards,
+  dice), what anybody does afterwards both see, and chance may reveal more. That it is one is checked at every node for
+  every pair of types. A game of 236 million histories fits in 1 GB, see docs/vector_form.md.
+
+  Args:
+    game: an OpenSpiel game or its string; or one that this function has returned, to solve it in another precision or
+      with other threads.
+    action_filter: as of `compile_game`.
+    infostate: as of `compile_game`.
+    max_nodes: how many terminals the public tree may have.
+    max_bytes: how much the memory of the process may grow during the walk.
+    progress: whether to show a bar, if standard error is a terminal.
+    num_processes: how many processes walk the public tree, where the system can fork; by default one for each core if
+      the game is large. The result does not depend on it.
+    partitioned: whether solvers go through public subtrees one at a time, which takes little memory and can be done by
+      several threads. By default they do in large games.
+    dtype: what solvers compute with and keep: float64, or float32 for half the memory and about half the time.
+    num_threads: how many threads solvers of a partitioned game use. Results do not depend on it.
+
+  Returns:
+    The compiled game, for any full-width solver.
+
+  Raises:
+    UnsupportedGameError: the game is of another kind; the message has the history that says so.
+    GameTooLargeError: its public tree is too large.
+    ArgumentError: an argument makes no sense, or see `GameView.legal_actions`.
+    GameError: the game can't be loaded, or chance outcomes have no probabilities.
+  """
+  dtype = arguments.precision(dtype)
+  num_threads = arguments.positive_integer(num_threads, "num_threads")
+  max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
+  if num_processes is not None:
+    num_processes = arguments.positive_integer(num_processes, "num_processes")
+  view: GameView | None
+  if isinstance(game, VectorGame):
+    facts, tree, view = game.facts, game.tree, game.__dict__.get("view")
+  else:
+    loaded = loading.load_game(game, names_infostates=infostate is None)
+    view = GameView(loaded, action_filter, infostate=infostate)
+    tree = _walk(view, max_nodes, max_bytes, progress, num_processes)
+    facts = GameFacts(
+      game_string=str(loaded),
+      num_distinct_actions=loaded.num_distinct_actions(),
+      payoff_range=tree.payoff_range,
+      constant_sum=tree.constant_sum,
+      num_states=tree.num_nodes + len(tree.matrix),
+      num_terminals=len(tree.matrix),
+      open_spiel_version=importlib.metadata.version("open_spiel"),
+    )
   if partitioned is None:
-    partitioned = int(tree.num_actions.sum()) * max(deals.num_types) > LARGE
-  return VectorGame(view, tree, dtype, num_threads if partitioned else None)
+    partitioned = int(tree.num_sequences.sum()) > LARGE
+  if not partitioned and num_threads > 1:
+    raise errors.ArgumentError(
+      "Threads are for partitioned games; this one is not, but partitioned=True makes it one."
+    )
+  return VectorGame(facts, tree, dtype, num_threads if partitioned else None, view)
+
+
+def _walk(
+  view: GameView, max_nodes: int, max_bytes: int, progress: bool, num_processes: int | None
+) -> TypedTree:
+  deals, states = find_deals(view)
+  num_states = estimate_nodes(view, states) * len(states)
+  weights = deals.weights
+  if num_states > MOST_STATES:
+    weights = one_per_pair(deals)
+    if not weights.all():
+      compare_alike(view, deals, states)
+  if num_processes is None:
+    num_processes = (os.cpu_count() or 1) if num_states > WORTH_PROCESSES else 1
+  return walk_typed_tree(
+    view,
+    deals,
+    states,
+    weights,
+    max_nodes=max_nodes,
+    max_bytes=max_bytes,
+    progress=progress,
+    num_processes=num_processes,
+  )

@@ -17,8 +17,10 @@ from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.forked_child import CAN_FORK
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import cannot_be_walked
-from spiel_cfr.games.vector.typed_tree import Deals, TypedTree
-from spiel_cfr.games.vector.typed_walk import Piece, join, walk_pieces
+from spiel_cfr.games.vector.deals import Deals
+from spiel_cfr.games.vector.tree_pieces import Piece, join
+from spiel_cfr.games.vector.typed_tree import TypedTree
+from spiel_cfr.games.vector.typed_walk import walk_pieces
 
 _SECONDS_BETWEEN_REPORTS = 0.2
 # Terminals between two looks at the clock.
@@ -30,8 +32,7 @@ class _Progress:
 
   def __init__(self, report: Any) -> None:
     self._report = report
-    self._share, self._terminals = 0.0, 0
-    self._next = time.perf_counter() + _SECONDS_BETWEEN_REPORTS
+    self._share, self._terminals, self._next = 0.0, 0, 0.0
 
   def __call__(self, share: float) -> None:
     """Notes a terminal."""
@@ -43,7 +44,8 @@ class _Progress:
   def report(self) -> None:
     """Reports what has been walked since the last report."""
     self._report(self._share, self._terminals)
-    self.__init__(self._report)
+    self._share, self._terminals = 0.0, 0
+    self._next = time.perf_counter() + _SECONDS_BETWEEN_REPORTS
 
 
 class _Watch:
@@ -172,9 +174,10 @@ def _walk_in_processes(
 
   found: dict[int, Piece] = {}
   with _forked(forking, work, num_processes) as pipes:
-    waiting = set(pipes)
+    waiting = list(pipes)
     while waiting:
-      for pipe in multiprocessing.connection.wait(list(waiting)):
+      ready: list[Any] = multiprocessing.connection.wait(waiting)
+      for pipe in ready:
         try:
           message = pipe.recv()
         except EOFError as error:

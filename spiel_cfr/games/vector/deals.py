@@ -1,0 +1,153 @@
+"""How chance deals private types, and how many nodes the public tree below may have."""
+
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.state_checks import chance_outcomes
+
+MOST_DEALS = 20_000
+_CHANCE = int(pyspiel.PlayerId.CHANCE)
+# Random histories from which the number of nodes is estimated.
+_DESCENTS = 1000
+# Random histories at which deals that nobody tells apart are compared, where not all are walked.
+_COMPARED = 2000
+
+
+def refused(reason: str, state: Any = None) -> errors.UnsupportedGameError:
+  """Returns the error for a game that is not one of private types."""
+  where = "" if state is None else f" after the history [{state.history_str()}]"
+  return errors.UnsupportedGameError(
+    f"This is no game of private types and public actions: {reason}{where}. "
+    "compile_game(game, vector_form=False) lists its leaves."
+  )
+
+
+class Deals(NamedTuple):
+  """How chance deals private types, in the order of histories sorted as strings.
+
+  Attributes:
+    paths: the actions of chance up to the first move of a player, shape (deals, moves), -1 behind shorter ones.
+    types: the type that each player is dealt, numbered in order of discovery, shape (players, deals).
+    weights: the probability of each deal, shape (deals,).
+  """
+
+  paths: Int64s
+  types: Int64s
+  weights: Float64s
+
+  @property
+  def num_types(self) -> tuple[int, int]:
+    """How many types each player has."""
+    own, other = (self.types.max(axis=1) + 1).tolist()
+    return own, other
+
+
+def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
+  """Lists what chance can deal before a player moves, with the state after each.
+
+  Raises:
+    UnsupportedGameError: there are not two players, they don't move first after each deal, or there are more than
+      `MOST_DEALS` deals.
+    GameError: see `state_checks.chance_outcomes`.
+  """
+  if view.num_players != 2:
+    raise refused(f"it has {view.num_players} players, not two")
+  paths: list[list[int]] = []
+  states: list[Any] = []
+  weights: list[float] = []
+  stack: list[tuple[Any, list[int], float]] = [(view.new_initial_state(), [], 1.0)]
+  while stack:
+    state, path, weight = stack.pop()
+    if state.current_player() != _CHANCE:
+      if state.is_terminal():
+        raise refused("it can end before a player moves", state)
+      paths.append(path)
+      states.append(state)
+      weights.append(weight)
+      continue
+    outcomes = [outcome for outcome in chance_outcomes(view, state) if outcome[1] > 0]
+    if len(stack) + len(states) + len(outcomes) > MOST_DEALS:
+      raise refused(f"chance deals in more than {MOST_DEALS:,} ways before a player moves")
+    outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
+    stack += [(state.child(action), [*path, action], weight * p) for action, p in outcomes]
+  types = [_numbered([view.named(state, player) for state in states]) for player in (0, 1)]
+  moves = np.full((len(paths), max(map(len, paths))), -1, np.int64)
+  for row, path in zip(moves, paths, strict=True):
+    row[: len(path)] = path
+  return Deals(moves, np.array(types), np.array(weights)), states
+
+
+def _numbered(names: Sequence[str]) -> list[int]:
+  """Numbers different names in order of discovery."""
+  known: dict[str, int] = {}
+  return [known.setdefault(name, len(known)) for name in names]
+
+
+def one_per_pair(deals: Deals) -> Float64s:
+  """Returns the probability of each pair of types at the first of its deals, 0 at the others; shape (deals,)."""
+  own, other = deals.types
+  _, first, pair = np.unique(
+    own * deals.num_types[1] + other, return_index=True, return_inverse=True
+  )
+  result = np.zeros(len(own))
+  result[first] = np.bincount(pair, deals.weights)
+  return result
+
+
+def estimate_nodes(view: GameView, states: Sequence[Any]) -> float:
+  """Estimates how many nodes the public tree has; see `game_size` for the method."""
+  choose = random.Random(0)
+  total = 0.0
+  for _ in range(_DESCENTS):
+    state, weight = choose.choice(states).clone(), 1.0
+    while not state.is_terminal():
+      total += weight
+      actions = (
+        [action for action, _ in view.chance_outcomes(state)]
+        if state.is_chance_node()
+        else view.legal_actions(state)
+      )
+      weight *= len(actions)
+      state.apply_action(choose.choice(actions))
+  return total / _DESCENTS
+
+
+def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
+  """Compares deals that give both players the same types, in random histories.
+
+  Raises:
+    UnsupportedGameError: two of them differ in anything that matters.
+  """
+  first = np.flatnonzero(one_per_pair(deals))
+  first_of = dict(zip(map(tuple, deals.types[:, first].T.tolist()), first.tolist(), strict=True))
+  others = np.setdiff1d(np.arange(len(states)), first).tolist()
+  choose = random.Random(0)
+  for number in range(_COMPARED):
+    deal = others[number % len(others)]
+    pair = states[first_of[tuple(deals.types[:, deal].tolist())]].clone(), states[deal].clone()
+    while not pair[0].is_terminal():
+      seen = [_seen(view, state) for state in pair]
+      if seen[0] != seen[1]:
+        raise refused("two deals that both players take for the same one differ later", pair[1])
+      action = choose.choice(seen[0][1])
+      for state in pair:
+        state.apply_action(action)
+    if not pair[1].is_terminal() or list(view.returns(pair[0])) != list(view.returns(pair[1])):
+      raise refused("two deals that both players take for the same one end differently", pair[1])
+
+
+def _seen(view: GameView, state: Any) -> tuple[Any, list[int]]:
+  """Returns what is public at a state, with what its mover knows, and the actions."""
+  if state.is_terminal():
+    return None, []
+  if state.is_chance_node():
+    outcomes = view.chance_outcomes(state)
+    return outcomes, [action for action, _ in outcomes]
+  return (state.current_player(), view.infostate(state)), view.legal_actions(state)

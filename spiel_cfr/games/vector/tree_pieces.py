@@ -1,0 +1,104 @@
+"""A public tree in pieces, which several processes can walk: the top, and the subtrees below it, the tasks."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
+from spiel_cfr.games.vector.deals import Deals, refused
+from spiel_cfr.games.vector.typed_tree import TypedTree
+
+# What an edge to the root of task t has as its child is this plus t, above all nodes.
+TASK = 1 << 30
+# Returns of which sums are the same but for rounding.
+_TOLERANCE = 1e-9
+
+
+class Piece(NamedTuple):
+  """What has been walked of a public tree; arrays as of `TypedTree`, numbered from 0.
+
+  Attributes:
+    child: node, -1 - k for terminal k, or `TASK` + t for the root of the piece of task t.
+    hashes: of all infostates, to find those that two nodes have; that hashes collide only refuses a game.
+    places, weights: by kind, the deals that are alive and their probabilities.
+    matrices: what the players get at some terminals, times weights.
+    payoff_range: smallest and largest return.
+    sums: smallest and largest sum of the players' returns.
+  """
+
+  player: Any
+  kind: Int32s
+  first_edge: Int64s
+  action: Int32s
+  child: Int32s
+  matrix: Int32s
+  hashes: Int64s
+  places: list[Int64s]
+  weights: list[Float64s]
+  matrices: list[Float64s]
+  payoff_range: tuple[float, float]
+  sums: tuple[float, float]
+
+
+def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
+  """Puts the pieces of a tree together: the top, then all tasks in order.
+
+  Raises:
+    UnsupportedGameError: an infostate belongs to two nodes.
+  """
+  hashes = np.sort(np.concatenate([piece.hashes for piece in pieces]))
+  if (hashes[1:] == hashes[:-1]).any():
+    raise refused("what a player has seen does not tell two places in the game apart")
+  ends = [
+    np.cumsum([0, *map(len, own)]) for own in zip(*(piece[:6] for piece in pieces), strict=True)
+  ]
+  nodes, edges, terminals = ends[0], ends[3], ends[5]
+  # What is the same in several pieces gets one number.
+  kinds: dict[tuple[bytes, bytes], int] = {}
+  known: dict[bytes, int] = {}
+  alive: list[Float64s] = []
+  matrices: list[Float64s] = []
+  kind, child, matrix = [], [], []
+  for number, piece in enumerate(pieces):
+    here = []
+    for places, weights in zip(piece.places, piece.weights, strict=True):
+      here.append(kinds.setdefault((places.tobytes(), weights.tobytes()), len(kinds)))
+      if len(kinds) > len(alive):
+        alive.append(np.zeros(len(deals.weights)))
+        alive[-1][places] = weights
+    kind.append(np.array(here, np.int32)[piece.kind])
+    here = []
+    for own in piece.matrices:
+      here.append(known.setdefault(own.tobytes(), len(known)))
+      if len(known) > len(matrices):
+        matrices.append(own)
+    matrix.append(np.array(here, np.int32)[piece.matrix])
+    below = piece.child.astype(np.int64)
+    moved = np.where(below < 0, below - terminals[number], below + nodes[number])
+    # Tasks are the pieces behind the top; the first node of each is its root.
+    is_task = below >= TASK
+    moved[is_task] = nodes[1 + below[is_task] - TASK]
+    child.append(moved.astype(np.int32))
+  low, high = (
+    np.min([piece.sums[0] for piece in pieces]),
+    np.max([piece.sums[1] for piece in pieces]),
+  )
+  return TypedTree(
+    deals=deals,
+    weights=np.array(alive),
+    player=np.concatenate([piece.player for piece in pieces]),
+    kind=np.concatenate(kind),
+    first_edge=np.append(
+      np.concatenate([piece.first_edge + edges[k] for k, piece in enumerate(pieces)]), edges[-1]
+    ),
+    action=np.concatenate([piece.action for piece in pieces]),
+    child=np.concatenate(child),
+    matrix=np.concatenate(matrix),
+    matrices=np.array(matrices),
+    payoff_range=(
+      min(piece.payoff_range[0] for piece in pieces),
+      max(piece.payoff_range[1] for piece in pieces),
+    ),
+    constant_sum=float(low) if high - low <= _TOLERANCE * max(1.0, abs(low), abs(high)) else None,
+  )
