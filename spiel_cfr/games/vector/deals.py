@@ -13,6 +13,9 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import chance_outcomes
 
 MOST_DEALS = 20_000
+# The weight of a deal that chance does not list, or whose pair of types another deal stands for. A deal of probability
+# 0 that is listed has infosets, as in OpenSpiel's policies.
+RULED_OUT = -1.0
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 # Random histories from which the number of nodes is estimated.
 _DESCENTS = 1000
@@ -72,7 +75,7 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
       states.append(state)
       weights.append(weight)
       continue
-    outcomes = [outcome for outcome in chance_outcomes(view, state) if outcome[1] > 0]
+    outcomes = chance_outcomes(view, state)
     if len(stack) + len(states) + len(outcomes) > MOST_DEALS:
       raise refused(f"chance deals in more than {MOST_DEALS:,} ways before a player moves")
     outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
@@ -91,12 +94,12 @@ def _numbered(names: Sequence[str]) -> list[int]:
 
 
 def one_per_pair(deals: Deals) -> Float64s:
-  """Returns the probability of each pair of types at the first of its deals, 0 at the others; shape (deals,)."""
+  """Returns the probability of each pair of types at the first of its deals, `RULED_OUT` at the others; shape (deals,)."""
   own, other = deals.types
   _, first, pair = np.unique(
     own * deals.num_types[1] + other, return_index=True, return_inverse=True
   )
-  result = np.zeros(len(own))
+  result = np.full(len(own), RULED_OUT)
   result[first] = np.bincount(pair, deals.weights)
   return result
 
@@ -125,7 +128,7 @@ def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
   Raises:
     UnsupportedGameError: two of them differ in anything that matters.
   """
-  first = np.flatnonzero(one_per_pair(deals))
+  first = np.flatnonzero(one_per_pair(deals) >= 0)
   first_of = dict(zip(map(tuple, deals.types[:, first].T.tolist()), first.tolist(), strict=True))
   others = np.setdiff1d(np.arange(len(states)), first).tolist()
   choose = random.Random(0)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
-from spiel_cfr.games.vector.deals import Deals, refused
+from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
 from spiel_cfr.games.vector.typed_tree import TypedTree
 
 # What an edge to the root of task t has as its child is this plus t, above all nodes.
@@ -65,7 +65,7 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
     for places, weights in zip(piece.places, piece.weights, strict=True):
       here.append(kinds.setdefault((places.tobytes(), weights.tobytes()), len(kinds)))
       if len(kinds) > len(alive):
-        alive.append(np.zeros(len(deals.weights)))
+        alive.append(np.full(len(deals.weights), RULED_OUT))
         alive[-1][places] = weights
     kind.append(np.array(here, np.int32)[piece.kind])
     here = []

@@ -23,7 +23,7 @@ from spiel_cfr.games.openspiel.state_checks import (
   unknown_player,
   wrong_returns,
 )
-from spiel_cfr.games.vector.deals import Deals, refused
+from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
 from spiel_cfr.games.vector.tree_pieces import TASK, Piece
 from spiel_cfr.games.vector.typed_tree import CHANCE
 
@@ -172,11 +172,10 @@ class TypedWalk:
     outcomes = [dict(chance_outcomes(self._view, state)) for state in states]
     result = {}
     for action in sorted(set().union(*outcomes)):
-      chances = np.array([own.get(action, 0.0) for own in outcomes])
-      kept = np.flatnonzero(chances > 0)
-      if len(kept):
-        after = self.alive_of(alive.places[kept], alive.weights[kept] * chances[kept])
-        result[action] = kept.tolist(), after
+      chances = np.array([own.get(action, RULED_OUT) for own in outcomes])
+      kept = np.flatnonzero(chances >= 0)
+      after = self.alive_of(alive.places[kept], alive.weights[kept] * chances[kept])
+      result[action] = kept.tolist(), after
     return result
 
   def _end(self, states: list[Any], alive: Alive, share: float) -> int:
@@ -227,7 +226,7 @@ def walk_pieces(
     view: the game.
     deals: of it.
     states: of all deals.
-    weights: the probability of each deal that is walked, 0 of others.
+    weights: the probability of each deal that is walked, `RULED_OUT` of others.
     progress: see `TypedWalk`.
     claim: called with the number of each task, in order; says whether to walk it.
 
@@ -246,6 +245,6 @@ def walk_pieces(
     return TASK + number
 
   top = TypedWalk(view, deals, progress, task)
-  places = np.flatnonzero(weights > 0)
+  places = np.flatnonzero(weights >= 0)
   top.visit([states[k].clone() for k in places], top.alive_of(places, weights[places]))
   return {-1: top.piece()} | pieces

@@ -103,7 +103,7 @@ def walk_typed_tree(
     view: the game.
     deals: of it.
     states: of all deals.
-    weights: the probability of each deal that is walked, 0 of others.
+    weights: the probability of each deal that is walked, `RULED_OUT` of others.
     max_nodes: how many terminals the tree may have.
     max_bytes: how much the memory of this process may grow.
     progress: whether to show a bar, if standard error is a terminal.
