@@ -97,6 +97,14 @@ class TypedTree:
     owner = np.maximum(self.player, 0)
     return np.where(self.player < 0, 0, self.num_actions * widths[self.kind, owner])
 
+  def actions_above(self, node: int) -> list[int]:
+    """Returns the actions on the way from the root to a node."""
+    result: list[int] = []
+    while (edge := int(self.edge_above[node])) >= 0:
+      result.insert(0, int(self.action[edge]))
+      node = int(self.node_of_edge[edge])
+    return result
+
   def levels(self) -> list[Int64s]:
     """Returns the nodes by the number of edges above them."""
     levels, nodes = [], np.zeros(1, np.int64)
