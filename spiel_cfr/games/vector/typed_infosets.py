@@ -34,8 +34,12 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
   def visit(state: Any, node: int, deal: int) -> None:
     kind = tree.kind[node]
     edges = range(tree.first_edge[node], tree.first_edge[node + 1])
-    actions = tree.action[edges.start : edges.stop].tolist()
-    if state.current_player() != tree.player[node] or not {*actions} <= {*state.legal_actions()}:
+    possible = [
+      int(tree.action[edge])
+      for edge in edges
+      if tree.child[edge] < 0 or tree.weights[tree.kind[tree.child[edge]], deal] > 0
+    ]
+    if state.current_player() != tree.player[node] or not {*possible} <= {*state.legal_actions()}:
       raise errors.FileFormatError(
         f"What was read says that it is {view.game}, but that has other actions after the history "
         f"[{state.history_str()}]."
