@@ -54,6 +54,8 @@ def cut_squares(layout: TypedLayout, edges: Int64s, lanes: int) -> Squares:
   tree = layout.tree
   above = [layout.row_kind(own) for own in edges]
   kinds, kind = np.unique(np.stack([tree.matrix, *above]), axis=1, return_inverse=True)
+  # As many columns for all: rows have entries of several patterns, and the kernel adds as many columns of each.
+  columns = LANES if max(tree.deals.num_types) <= LANES else 2 * LANES
   known: dict[bytes, int] = {}
   squares: list[Float64s] = []
   widths: list[int] = []
@@ -69,21 +71,21 @@ def cut_squares(layout: TypedLayout, edges: Int64s, lanes: int) -> Squares:
           payoffs = np.take(payoffs, tree.types[row][axis], axis=axis)
       payoffs = payoffs if player else payoffs.T
       cuts = (
-        range(0, size, step) for size, step in zip(payoffs.shape, (2 * LANES, lanes), strict=True)
+        range(0, size, step) for size, step in zip(payoffs.shape, (columns, lanes), strict=True)
       )
       for other, own in itertools.product(*cuts):
-        some = payoffs[other : other + 2 * LANES, own : own + lanes]
+        some = payoffs[other : other + columns, own : own + lanes]
         magnitude = np.abs(some)
         factor = some.flat[np.argmax(magnitude >= _ALMOST_ONE * magnitude.max())]
         if not factor:
           continue
-        pattern = np.zeros((LANES * -(-len(some) // LANES), lanes))
+        pattern = np.zeros((columns, lanes))
         pattern[: some.shape[0], : some.shape[1]] = some / factor
         key = (pattern.round(_DECIMALS) + 0.0).tobytes()
         if key not in known:
           known[key] = len(squares)
-          squares += np.split(pattern.reshape(-1), len(pattern) // LANES)
-          widths += [len(some)] * (len(pattern) // LANES)
+          squares += np.split(pattern.reshape(-1), columns // LANES)
+          widths += [len(some)] * (columns // LANES)
         found.append((own, other, known[key], factor))
       first.append(len(found))
     table = np.array(found).reshape(-1, 4)
