@@ -30,6 +30,8 @@ from spiel_cfr.games.vector.typed_tree import CHANCE
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Public actions after which subtrees are tasks of their own, which processes share.
 _TASK_DEPTH = 3
+# Of different matrices of payoffs, for each player: 134 MB.
+_MOST_CELLS = 1 << 24
 
 
 class Alive:
@@ -164,7 +166,7 @@ class TypedWalk:
     own = [names[k] for k in alive.firsts[player]]
     if names != [names[k] for k in alive.same[player]]:
       raise refused("an infostate is no function of the own type and what all have seen", states[0])
-    self._hashes.extend(map(hash, own))
+    self._hashes.extend([hash(name) ^ player for name in own])
     return actions
 
   def _chance_moves(self, states: list[Any], alive: Alive) -> dict[int, tuple[list[int], Alive]]:
@@ -199,6 +201,8 @@ class TypedWalk:
       self._range = _widened(self._range, values)
       self._sums = _widened(self._sums, sums)
       shape = self._deals.num_types
+      if (len(self._matrices) + 1) * shape[0] * shape[1] > _MOST_CELLS:
+        raise refused("payoffs hardly repeat, so that its leaves take less memory")
       matrix = np.zeros((2, shape[0] * shape[1]))
       for player in (0, 1):
         np.add.at(matrix[player], alive.cells, values[:, player] * alive.weights)
