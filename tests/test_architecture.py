@@ -19,6 +19,7 @@ ORDER = (
   "games.sequence_form",  # its tree as sequences, and passes over them
   "games.payoffs",  # the forms in which payoffs are kept, and their gradients
   "games.compiled",  # a game as arrays
+  "games.vector",  # the same for private types: a public tree, with vectors over types
   "poker",  # the same for poker, over vectors of hands
   "policies",  # between arrays and OpenSpiel's policies
   "games.compiling",  # the front door: from any game to a compiled one

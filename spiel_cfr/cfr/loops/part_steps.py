@@ -1,11 +1,14 @@
 """What an iteration does in one part of a game that is cut into a trunk and subtrees, and who does it."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint32s, aligned_zeros
 from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import MOST_LANES
+from spiel_cfr.cfr.loops.part_visit import Side, visit_part
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition, PartWalk, Workspace
 from spiel_cfr.games.sequence_form.tree_passes import (
@@ -42,6 +45,7 @@ class PartSteps:
       aligned_zeros(minimizer.infoset_lines * game.num_infosets + MOST_LANES),
     )
     self.parts = partition.parts
+    self._visits: dict[tuple[int, Workspace], Callable[..., None]] = {}
     self.predicts = minimizer.predict is not None
     self.walk = PartWalk(partition, predicts=self.predicts, dtype=game.dtype)
     self._minimizer, self._dtype = minimizer, game.dtype
@@ -65,18 +69,47 @@ class PartSteps:
 
     `deferred` is the weight with which each player's strategy is still to be added to its average, shape (players,).
     """
-    for player in PLAYERS:
-      if deferred[player]:
-        self.walk.enter(number, player, workspace)
-        weight, total = float(deferred[player]), self.total(player)
-        self.forward_pass(number, player, workspace, 0.0, weight, total)
-      elif 1 - player in turn:
-        self.reach(number, player, workspace)
-    for player in turn:
-      self.walk.gradient(number, player, workspace)
-    for player in turn:
-      self.observe(number, player, workspace, parameters)
-      self.walk.keep(number, player, workspace)
+    if (number, workspace) not in self._visits:
+      self._visits[number, workspace] = self._visit(number, workspace)
+    players = sum(1 << player for player in turn)
+    totals = np.array([self.total(player) for player in PLAYERS])
+    self._visits[number, workspace](np.uint64(players), parameters, deferred, totals)
+
+  def _visit(self, number: int, workspace: Workspace) -> Callable[..., None]:
+    """Returns `visit_part` for a subtree, with the arguments that stay: to check them takes as long as a small one."""
+    part, dtype, minimizer = self.parts[number], self._dtype, self._minimizer
+    sides = []
+    for player, own in enumerate(part.sequences):
+      memory = Memory(
+        self.memory.strategy[own],
+        self.memory.cumulative[own],
+        self.state_of(number, player),
+        self.local_of(number, player),
+      )
+      sides.append(
+        Side(
+          tree=self._trees[number][player],
+          memory=memory,
+          above=part.entries[player].astype(np.uint32),
+          trunk=self.walk.trunk.sequence_form[player],
+          kept=self.walk.kept[number][player],
+          sequence_form=workspace.sequence_form[player],
+          utility=workspace.utility[player][0],
+          prediction=workspace.utility[player][1],
+        )
+      )
+    return visit_part.of(dtype).bound(
+      part.payoff.gradient.of(dtype),
+      minimizer.observe.of(dtype),
+      (minimizer.predict or minimizer.observe).of(dtype),
+      tree_reach.of(dtype),
+      tree_forward_pass.of(dtype),
+      tree_backward_pass.of(dtype),
+      self.predicts,
+      part.payoff.arrays_of(dtype),
+      tuple(sides),
+      workspace.scratch,
+    )
 
   def observe(self, number: int, player: int, workspace: Workspace, parameters: Float64s) -> None:
     """Runs the minimizer over a part, with the gradient in the workspace."""

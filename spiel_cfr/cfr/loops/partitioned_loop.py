@@ -67,7 +67,7 @@ class PartitionedLoop(Loop):
       play_values=np.zeros(len(PLAYERS) if averaging.correlated else 0),
       locked=np.zeros(game.num_infosets, np.uint8),
     )
-    self._parts = partition.parts
+    self._partition, self._parts = partition, partition.parts
     self.lock(np.zeros(0, np.int64))
     self._begin()
 
@@ -166,6 +166,10 @@ class PartitionedLoop(Loop):
 
   def gather(self) -> None:
     self._subtrees.gather()
+    # Where there is one action only, it is played as often as what leads to it.
+    for sums in (self.state.cumulative, self.state.tapered):
+      if len(sums):
+        sums[self._partition.forced] = sums[self._partition.chosen]
 
   def refresh(self) -> None:
     """Does nothing: reach probabilities are computed anew in each call of `advance`."""

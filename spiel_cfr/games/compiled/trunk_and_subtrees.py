@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import AnyFloats, Int64s, aligned_zeros
+from spiel_cfr._numba.arrays import AnyFloats, Int64s, Uint32s, aligned_zeros
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
@@ -72,6 +72,10 @@ class Shards:
     return type(None), ()
 
 
+def _none() -> Uint32s:
+  return np.zeros(0, np.uint32)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Partition:
   """A game cut into parts, and how solvers are to go through them.
@@ -79,11 +83,15 @@ class Partition:
   Attributes:
     parts: the trunk first.
     num_threads: how many subtrees solvers go through at once.
+    forced: sequences that parts leave out, as `forced_moves.Decisions` does.
+    chosen: likewise.
     shards: who else goes through subtrees; None if solvers do so themselves.
   """
 
   parts: list[Part]
   num_threads: int
+  forced: Uint32s = dataclasses.field(default_factory=_none)
+  chosen: Uint32s = dataclasses.field(default_factory=_none)
   shards: Shards | None = None
 
 

@@ -14,7 +14,6 @@ from spiel_cfr._numba.simd import (
   LANES,
   add_multiple,
   full,
-  is_single,
   load,
   lowest_bit,
   nonzero_bits,
@@ -47,10 +46,14 @@ def _load_eight(patterns: AnyFloats, first: int) -> Any:
 
 
 @inlined
-def _load_columns(patterns: AnyFloats, square: int) -> Any:
-  """Returns the columns of a pattern, eight and eight; in float64 there are no others than the first."""
-  first = np.uint64(square) * lanes_of(patterns) * lanes_of(patterns)
-  return _load_eight(patterns, first), _load_eight(patterns, first + _EIGHT * lanes_of(patterns))
+def _load_columns(patterns: AnyFloats, square: int, width: int) -> Any:
+  """Returns the columns of a pattern, those of a square and of the next, where there are so many."""
+  first = np.uint64(square) * _EIGHT * lanes_of(patterns)
+  low = _load_eight(patterns, first)
+  high = low
+  if width > _EIGHT:
+    high = _load_eight(patterns, first + _EIGHT * lanes_of(patterns))
+  return low, high
 
 
 @inlined
@@ -77,7 +80,7 @@ def _add_columns(
   """Returns `total` with the first columns added, each times the strategy from `other` on and a factor."""
   low, high = columns
   product = _add_eight(full(0.0), low, width, other, sequence_form)
-  if is_single(sequence_form) and width > _EIGHT:
+  if width > _EIGHT:
     product = _add_eight(product, high, width - _EIGHT, other + _EIGHT, sequence_form)
   return add_multiple(total, product, factor)
 
@@ -89,8 +92,8 @@ def _sum_alike(
   """Sums the rows of a run, of one or two entries that in all rows have the same patterns."""
   first, end, entry, types_, width = player_run
   others, values = arrays.others, arrays.values
-  one = _load_columns(arrays.patterns, others[entry, column.PATTERN])
-  two = _load_columns(arrays.patterns, others[entry + length - _ONE, column.PATTERN])
+  one = _load_columns(arrays.patterns, others[entry, column.PATTERN], width)
+  two = _load_columns(arrays.patterns, others[entry + length - _ONE, column.PATTERN], width)
   for row in range(first, end):
     total = _add_columns(
       full(0.0), one, width, values[entry], np.uint64(others[entry, 1]), sequence_form
@@ -127,7 +130,7 @@ def two_player_gradient(
       for row in range(first, end):
         total = full(0.0)
         for _ in range(length):
-          columns = _load_columns(arrays.patterns, others[entry, column.PATTERN])
+          columns = _load_columns(arrays.patterns, others[entry, column.PATTERN], width)
           other = np.uint64(others[entry, 1])
           total = _add_columns(total, columns, width, values[entry], other, sequence_form)
           entry += _ONE

@@ -51,7 +51,7 @@ class TypedPatterns(Payoff):
   """
 
   form = "typed patterns"
-  _make: "Callable[[int], tuple[Sequence[Rows], Float64s]] | None" = None
+  _make: "MakeSquares | None" = None
 
   def __init__(self, arrays: PayoffArrays) -> None:
     """Takes arrays that `build` has made."""
@@ -83,13 +83,17 @@ class TypedPatterns(Payoff):
       num_squares += len(entries.squares)
     # What names a square is then the square itself.
     listed = [] if len(treeplexes) == 2 else places
-    return cls(_arranged(rows, np.concatenate(squares), np.concatenate([_NO_PLACES, *listed])))
+    patterns = np.concatenate(squares)
+    return cls(_arranged(rows, patterns, _widths(patterns), np.concatenate([_NO_PLACES, *listed])))
 
   @classmethod
-  def of_squares(cls, make: "Callable[[int], tuple[Sequence[Rows], Float64s]]") -> "TypedPatterns":
-    """Builds those of two players from a function of the lanes that returns both players' rows, and patterns."""
-    rows, squares = make(LANES)
-    result = cls(_arranged(rows, squares, _NO_PLACES))
+  def of_squares(cls, make: "MakeSquares") -> "TypedPatterns":
+    """Builds those of two players from a function of how many of the own types are side by side, in either precision.
+
+    It returns both players' rows; squares with `LANES` columns, the opponent's types, of which two that follow each
+    other may make a pattern; and how many columns the patterns have that begin at each square.
+    """
+    result = cls(_arranged(*make(LANES), _NO_PLACES, LANES))
     result._make = make
     return result
 
@@ -97,8 +101,7 @@ class TypedPatterns(Payoff):
   def _single_arrays(self) -> PayoffArrays:
     if self._make is None:
       return super()._single_arrays
-    rows, squares = self._make(MOST_LANES)
-    arrays = _arranged(rows, squares, _NO_PLACES, MOST_LANES)
+    arrays = _arranged(*self._make(MOST_LANES), _NO_PLACES, MOST_LANES)
     return arrays._replace(
       values=arrays.values.astype(np.float32), patterns=aligned(arrays.patterns, np.float32)
     )
@@ -144,7 +147,8 @@ class TypedPatterns(Payoff):
       _check_rows(own, tree)
       _check_others(own.lines, [*treeplexes[:player], *treeplexes[player + 1 :]], num_patterns)
       rows.append(own)
-    return cls(_arranged(rows, patterns.reshape(-1, LANES**2), squares))
+    patterns = patterns.reshape(-1, LANES**2)
+    return cls(_arranged(rows, patterns, _widths(patterns), squares))
 
   def leaves(self, player: int) -> Leaves:
     """Lists them by the player's rows."""
@@ -200,11 +204,18 @@ class Rows(NamedTuple):
   bounds: Sequence[int]
 
 
+MakeSquares = Callable[[int], tuple[Sequence[Rows], Float64s, Int64s]]
+
+
 def _arranged(
-  rows: Sequence[Rows], squares: Float64s, places: npt.NDArray[Any], lanes: int = LANES
+  rows: Sequence[Rows],
+  squares: Float64s,
+  wide: Int64s,
+  places: npt.NDArray[Any],
+  lanes: int = LANES,
 ) -> PayoffArrays:
   """Arranges all players' rows in runs, see `TypedPatterns`; `squares` has shape (squares, LANES * LANES)."""
-  two_players, wide = len(rows) == 2, _widths(squares, lanes)
+  two_players = len(rows) == 2
   players, runs, starts, entries = [], [], [], []
   num_rows = num_entries = num_runs = 0
   for own in rows:
@@ -251,10 +262,10 @@ def _arranged(
   )
 
 
-def _widths(squares: Float64s, lanes: int) -> Int64s:
+def _widths(squares: Float64s) -> Int64s:
   """Returns how many columns of each square there are up to the last that is not zero."""
-  cells: Bools = np.any(squares.reshape(-1, lanes, lanes) != 0, axis=2)
-  return np.where(cells.any(axis=1), lanes - cells[:, ::-1].argmax(axis=1), 0)
+  cells: Bools = np.any(squares.reshape(len(squares), LANES, -1) != 0, axis=2)
+  return np.where(cells.any(axis=1), LANES - cells[:, ::-1].argmax(axis=1), 0)
 
 
 def _check_rows(rows: Rows, tree: Treeplex) -> None:

@@ -233,8 +233,9 @@ def forward_pass(
             row += stride
 
 
-@kernel(
-  lambda number: types.void(
+def backward_signature(number: Any) -> Any:
+  """Returns the signature of `tree_backward_pass`."""
+  return types.void(
     types.FunctionType(block_signature(number)),
     TREE,
     arrays.floats(number),
@@ -244,7 +245,9 @@ def forward_pass(
     arrays.FLOATS,
     scratch_type(number),
   )
-)
+
+
+@kernel(backward_signature, passed=True)
 def tree_backward_pass(
   block_kernel: Kernel,
   tree: Tree,
@@ -271,11 +274,12 @@ def tree_backward_pass(
   )
 
 
-@kernel(
-  lambda number: types.void(
-    TREE, *[arrays.floats(number)] * 3, scratch_type(number), *[types.float64] * 3
-  )
-)
+def forward_signature(number: Any) -> Any:
+  """Returns the signature of `tree_forward_pass`."""
+  return types.void(TREE, *[arrays.floats(number)] * 3, scratch_type(number), *[types.float64] * 3)
+
+
+@kernel(forward_signature, passed=True)
 def tree_forward_pass(
   tree: Tree,
   strategy: AnyFloats,
@@ -302,7 +306,12 @@ def tree_forward_pass(
   )
 
 
-@kernel(lambda number: types.void(TREE, *[arrays.floats(number)] * 2, scratch_type(number)))
+def reach_signature(number: Any) -> Any:
+  """Returns the signature of `tree_reach`."""
+  return types.void(TREE, *[arrays.floats(number)] * 2, scratch_type(number))
+
+
+@kernel(reach_signature, passed=True)
 def tree_reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> None:
   """Turns local strategies into sequence form, nothing more."""
   groups, parent, reach = tree.groups, tree.parent, scratch.value

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, spread
+from spiel_cfr._numba.simd import LANES
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Part
 from spiel_cfr.games.payoffs.typed_patterns import Rows, TypedPatterns
 from spiel_cfr.games.sequence_form.tree_passes import Tree
-from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE
+from spiel_cfr.games.sequence_form.treeplex import ACTIONS, FIRST_INFOSET, FIRST_SEQUENCE
 from spiel_cfr.games.vector.typed_layout import TypedLayout
 
 # Two patterns with a largest element of 1 that agree to these decimals are the same: chance's probabilities, multiplied
@@ -19,20 +20,22 @@ _ALMOST_ONE = 1 - 1e-9
 
 
 class Squares(NamedTuple):
-  """The matrices of all kinds of terminals, cut into squares of as many types as a vector has numbers.
+  """The matrices of all kinds of terminals, cut into pieces that the kernel of typed patterns takes.
 
   A kind of terminal is a matrix, and the kinds of the nodes where both players have acted last. For each player it has
-  some squares, each a multiple of a pattern; what has nothing but zeros is left out.
+  some pieces, of `lanes` of the own types and up to 16 of the opponent's, each a multiple of a pattern; what has
+  nothing but zeros is left out.
 
   Attributes:
     kind: of each terminal, which it is.
-    first: by player, the first square of each kind, and the end of all.
-    own: by player, the first of the own types of each square.
+    first: by player, the first piece of each kind, and the end of all.
+    own: by player, the first of the own types of each piece.
     other: likewise, of the opponent's.
-    pattern: likewise, its pattern.
+    pattern: likewise, the first square of its pattern.
     factor: likewise, what that is multiplied by.
-    patterns: shape (patterns, lanes * lanes), the opponent's types first.
-    lanes: how many types are side by side.
+    squares: shape (squares, 8 * lanes), eight of the opponent's types first; a pattern has one or two.
+    widths: of the pattern that begins at each square, how many types of the opponent it has.
+    lanes: how many of the own types are side by side.
   """
 
   kind: Int64s
@@ -41,18 +44,22 @@ class Squares(NamedTuple):
   other: list[Int64s]
   pattern: list[Int64s]
   factor: list[Float64s]
-  patterns: Float64s
+  squares: Float64s
+  widths: Int64s
   lanes: int
 
 
-def cut_squares(layout: TypedLayout, lanes: int) -> Squares:
-  """Cuts the matrices of all terminals."""
+def cut_squares(layout: TypedLayout, edges: Int64s, lanes: int) -> Squares:
+  """Cuts the matrices of all terminals, above which the players have taken these edges last."""
   tree = layout.tree
-  above = [layout.row_kind(layout.terminals.edge[player]) for player in PLAYERS]
+  above = [layout.row_kind(own) for own in edges]
   kinds, kind = np.unique(np.stack([tree.matrix, *above]), axis=1, return_inverse=True)
+  # As many columns for all: rows have entries of several patterns, and the kernel adds as many columns of each.
+  columns = LANES if max(tree.deals.num_types) <= LANES else 2 * LANES
   known: dict[bytes, int] = {}
-  patterns: list[Float64s] = []
-  columns: list[list[Any]] = []
+  squares: list[Float64s] = []
+  widths: list[int] = []
+  of_players: list[Any] = []
   for player in PLAYERS:
     first, found = [0], []
     for matrix, *rows in kinds.T.tolist():
@@ -63,27 +70,33 @@ def cut_squares(layout: TypedLayout, lanes: int) -> Squares:
         else:
           payoffs = np.take(payoffs, tree.types[row][axis], axis=axis)
       payoffs = payoffs if player else payoffs.T
-      for other, own in itertools.product(*(range(0, size, lanes) for size in payoffs.shape)):
-        some = payoffs[other : other + lanes, own : own + lanes]
-        square = np.zeros((lanes, lanes))
-        square[: some.shape[0], : some.shape[1]] = some
-        magnitude = np.abs(square)
-        factor = square.flat[np.argmax(magnitude >= _ALMOST_ONE * magnitude.max())]
+      cuts = (
+        range(0, size, step) for size, step in zip(payoffs.shape, (columns, lanes), strict=True)
+      )
+      for other, own in itertools.product(*cuts):
+        some = payoffs[other : other + columns, own : own + lanes]
+        magnitude = np.abs(some)
+        factor = some.flat[np.argmax(magnitude >= _ALMOST_ONE * magnitude.max())]
         if not factor:
           continue
-        square /= factor
-        key = (square.round(_DECIMALS) + 0.0).tobytes()
+        pattern = np.zeros((columns, lanes))
+        pattern[: some.shape[0], : some.shape[1]] = some / factor
+        key = (pattern.round(_DECIMALS) + 0.0).tobytes()
         if key not in known:
-          known[key] = len(patterns)
-          patterns.append(square.reshape(-1))
+          known[key] = len(squares)
+          squares += np.split(pattern.reshape(-1), columns // LANES)
+          widths += [len(some)] * (columns // LANES)
         found.append((own, other, known[key], factor))
       first.append(len(found))
     table = np.array(found).reshape(-1, 4)
-    columns.append([np.array(first), *table[:, :3].astype(np.int64).T, table[:, 3]])
-  stacked = np.array(patterns).reshape(-1, lanes * lanes)
-  of_both: list[Any] = [list(each) for each in zip(*columns, strict=True)]
-  first, owner, opponent, pattern, factors = of_both
-  return Squares(kind.reshape(-1), first, owner, opponent, pattern, factors, stacked, lanes)
+    of_players.append([np.array(first), *table[:, :3].astype(np.int64).T, table[:, 3]])
+  starts, own_types, others, patterns, factors = (
+    list(each) for each in zip(*of_players, strict=True)
+  )
+  return Squares(
+    *(kind.reshape(-1), starts, own_types, others, patterns, factors),
+    *(np.array(squares).reshape(-1, LANES * lanes), np.array(widths), lanes),
+  )
 
 
 class Numbering(NamedTuple):
@@ -119,9 +132,14 @@ class Numbering(NamedTuple):
 class Parts:
   """Makes the payoffs of a game in vector form, and its parts."""
 
-  def __init__(self, layout: TypedLayout) -> None:
-    """Takes the layout."""
-    self._layout = layout
+  def __init__(self, layout: TypedLayout, *, skips_forced: bool) -> None:
+    """Takes the layout, and whether infosets with one action are left out, see `forced_moves`."""
+    self._layout, self._skips_forced = layout, skips_forced
+    # What is above nodes and terminals, shape (players, nodes).
+    above = layout.nodes, layout.terminals
+    self._above, self._above_terminals = (
+      each.choice if skips_forced else each.edge for each in above
+    )
     self._known_squares: dict[int, Squares] = {}
     self._nodes = _by_part(layout.part, layout.num_parts)
     self._terminals = _by_part(layout.terminal_part, layout.num_parts)
@@ -160,7 +178,8 @@ class Parts:
     edges = np.zeros(0, np.int64)
     if part:
       nodes = self._owned(player, part)
-      above = layout.nodes.edge[player, nodes], layout.terminals.edge[player, self._terminals[part]]
+      terminals = self._terminals[part]
+      above = self._above[player, nodes], self._above_terminals[player, terminals]
       edges = np.unique(np.concatenate(above))
       edges = edges[layout.row_part(edges) == 0]
     widths = layout.row_width(player, edges)
@@ -182,6 +201,8 @@ class Parts:
     groups = layout.groups[player][ends[part] : ends[part + 1]].copy()
     groups[:, FIRST_SEQUENCE] -= np.uint64(numbering.begin)
     groups[:, FIRST_INFOSET] -= np.uint64(layout.first_infosets[player, part])
+    if self._skips_forced:
+      groups = groups[groups[:, ACTIONS] > 1]
     return Tree(groups, self._parents(numbering))
 
   def _parents(self, numbering: Numbering) -> Uint32s:
@@ -189,7 +210,7 @@ class Parts:
     layout, player = self._layout, numbering.player
     nodes = self._owned(player, numbering.part)
     nodes = nodes[np.argsort(layout.infoset[nodes])]
-    edges, kind = layout.nodes.edge[player, nodes], layout.tree.kind[nodes]
+    edges, kind = self._above[player, nodes], layout.tree.kind[nodes]
     widths = layout.width[player, kind]
     pairs, which = np.unique(np.stack([layout.row_kind(edges), kind]), axis=1, return_inverse=True)
     places = [layout.tree.places(player, before, after) for before, after in pairs.T.tolist()]
@@ -200,29 +221,32 @@ class Parts:
 
   def _squares(self, lanes: int) -> Squares:
     if lanes not in self._known_squares:
-      self._known_squares[lanes] = cut_squares(self._layout, lanes)
+      self._known_squares[lanes] = cut_squares(self._layout, self._above_terminals, lanes)
     return self._known_squares[lanes]
 
   def _payoff(self, numberings: list[Numbering]) -> TypedPatterns:
-    def make(lanes: int) -> tuple[list[Rows], Float64s]:
-      return [self._rows(player, numberings, lanes) for player in PLAYERS], self._squares(
-        lanes
-      ).patterns
+    def make(lanes: int) -> tuple[list[Rows], Float64s, Int64s]:
+      squares = self._squares(lanes)
+      return (
+        [self._rows(player, numberings, squares) for player in PLAYERS],
+        squares.squares,
+        squares.widths,
+      )
 
     return TypedPatterns.of_squares(make)
 
-  def _rows(self, player: int, numberings: list[Numbering], lanes: int) -> Rows:
+  def _rows(self, player: int, numberings: list[Numbering], squares: Squares) -> Rows:
     """Returns a player's rows of a part, with the terminals there."""
-    layout, squares, numbering = self._layout, self._squares(lanes), numberings[player]
+    layout, numbering = self._layout, numberings[player]
     part = numbering.part
     terminals = np.arange(len(squares.kind)) if part is None else self._terminals[part]
-    above = [each.row(layout, layout.terminals.edge[each.player, terminals]) for each in numberings]
+    above = [each.row(layout, self._above_terminals[each.player, terminals]) for each in numberings]
     kind = squares.kind[terminals]
     counts = np.diff(squares.first[player])[kind]
     square = spread(squares.first[player][kind], counts)
     own = np.repeat(above[player], counts) + squares.own[player][square]
     other = np.repeat(above[1 - player], counts) + squares.other[player][square]
-    starts = self._starts(numbering, lanes)
+    starts = self._starts(numbering, squares.lanes)
     order = np.argsort(own, kind="stable")
     square = square[order]
     return Rows(

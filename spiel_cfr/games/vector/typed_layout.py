@@ -23,11 +23,13 @@ class Above(NamedTuple):
   """By player, what is above nodes or terminals.
 
   Attributes:
-    edge: the edge that the player has chosen last, `NO_EDGE` before that, shape (players, nodes).
+    edge: the edge that the player has taken last, `NO_EDGE` before that, shape (players, nodes).
+    choice: likewise, the last that was not the only one.
     depth: how many nodes above are the player's, shape (players, nodes).
   """
 
   edge: Int64s
+  choice: Int64s
   depth: Int64s
 
 
@@ -151,10 +153,13 @@ class TypedLayout:
 
 def _above(tree: TypedTree) -> tuple[Above, Above, Int64s]:
   """Returns what is above nodes and terminals, and the node above each terminal."""
-  nodes = Above(np.full((2, tree.num_nodes), NO_EDGE), np.zeros((2, tree.num_nodes), np.int64))
-  count = len(tree.matrix)
-  terminals = Above(np.full((2, count), NO_EDGE), np.zeros((2, count), np.int64))
-  terminal_node = np.zeros(count, np.int64)
+
+  def nothing(count: int) -> Above:
+    none = np.full((2, 2, count), NO_EDGE)
+    return Above(none[0], none[1], np.zeros((2, count), np.int64))
+
+  nodes, terminals = nothing(tree.num_nodes), nothing(len(tree.matrix))
+  terminal_node = np.zeros(len(tree.matrix), np.int64)
   for level in tree.levels():
     edges = spread(tree.first_edge[level], tree.num_actions[level])
     parent, child = tree.node_of_edge[edges], tree.child[edges].astype(np.int64)
@@ -163,11 +168,14 @@ def _above(tree: TypedTree) -> tuple[Above, Above, Int64s]:
     for player in PLAYERS:
       mine = tree.player[parent] == player
       edge = np.where(mine, edges, nodes.edge[player, parent])
+      chosen = mine & (tree.num_actions[parent] > 1)
+      choice = np.where(chosen, edges, nodes.choice[player, parent])
       depth = nodes.depth[player, parent] + mine
       for found, some, places in (
         (nodes, inner, child[inner]),
         (terminals, ~inner, -1 - child[~inner]),
       ):
         found.edge[player, places] = edge[some]
+        found.choice[player, places] = choice[some]
         found.depth[player, places] = depth[some]
   return nodes, terminals, terminal_node

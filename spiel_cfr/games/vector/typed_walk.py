@@ -31,6 +31,8 @@ from spiel_cfr.games.vector.typed_tree import CHANCE
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Public actions after which subtrees are tasks of their own, which processes share.
 _TASK_DEPTH = 3
+# Of different matrices of payoffs, for each player: 134 MB.
+_MOST_CELLS = 1 << 24
 
 
 class Alive:
@@ -226,6 +228,8 @@ class TypedWalk:
       self._range = _widened(self._range, values)
       self._sums = _widened(self._sums, sums)
       shape = self._deals.num_types
+      if (len(self._matrices) + 1) * shape[0] * shape[1] > _MOST_CELLS:
+        raise refused("payoffs hardly repeat, so that its leaves take less memory")
       matrix = np.zeros((2, shape[0] * shape[1]))
       for player in (0, 1):
         np.add.at(matrix[player], alive.cells, values[:, player] * alive.weights)

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Uint16s, Uint32s
+from spiel_cfr._numba.arrays import Float64s, Uint16s, Uint32s, spread
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.enumerated_game import FORMAT, KIND, view_of_string
+from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
@@ -23,7 +24,7 @@ from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_N
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.blocks import as_scale
-from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.games.sequence_form.treeplex import ACTIONS, Treeplex
 from spiel_cfr.games.vector.deals import compare_alike, estimate_nodes, find_deals, one_per_pair
 from spiel_cfr.games.vector.terminal_rows import Parts
 from spiel_cfr.games.vector.typed_infosets import list_infosets
@@ -31,8 +32,8 @@ from spiel_cfr.games.vector.typed_layout import TypedLayout
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, TypedTree
 from spiel_cfr.games.vector.walk_in_processes import walk_typed_tree
 
-# Sequences of a part, whose arrays then stay in a level-2 cache, and from how many on a game is cut into parts.
-PART_SEQUENCES = 120_000
+# Sequences of a part, whose arrays then stay in a cache, and from how many on a game is cut into parts.
+PART_SEQUENCES = 500_000
 LARGE = 4_000_000
 FEWEST_PARTS = 8
 # States, of all deals, up to which all deals are walked, also those that give both players the same types; and from
@@ -83,8 +84,10 @@ class VectorGame(CompiledGame):
     if num_threads is not None:
       if layout.num_parts == 1:
         raise errors.ArgumentError("The public tree has no subtrees, so it can't be partitioned.")
-      parts = Parts(layout)
-      self._partition = Partition([parts.part(k) for k in range(layout.num_parts)], num_threads)
+      parts = Parts(layout, skips_forced=True)
+      self._partition = Partition(
+        [parts.part(k) for k in range(layout.num_parts)], num_threads, *_forced(layout, parts)
+      )
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles what it was made of; a game that OpenSpiel can't load again stays behind."""
@@ -117,7 +120,21 @@ class VectorGame(CompiledGame):
   @functools.cached_property
   def payoff(self) -> TypedPatterns:
     """All terminals; solvers of a game in parts use those of the parts."""
-    return Parts(self.layout).whole()
+    return Parts(self.layout, skips_forced=False).whole()
+
+  @functools.cached_property
+  def decisions(self) -> Decisions:
+    """Without forced moves."""
+    every = self.every_infoset
+    decides = every.groups[:, ACTIONS] > 1
+    if decides.all():
+      return every
+    parts = Parts(self.layout, skips_forced=True)
+    ends, players = np.append(0, np.cumsum(decides)), every.players.copy()
+    players[:, :2] = ends[players[:, :2].astype(np.int64)]
+    parent = np.concatenate([parts.parents(player) for player in PLAYERS])
+    forced, chosen = _forced(self.layout, parts)
+    return Decisions(parts.whole(), players, every.groups[decides], parent, forced, chosen)
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
@@ -166,7 +183,20 @@ class VectorGame(CompiledGame):
 
 
 def _parents(layout: TypedLayout, player: int) -> Uint32s:
-  return Parts(layout).parents(player)
+  return Parts(layout, skips_forced=False).parents(player)
+
+
+def _forced(layout: TypedLayout, parts: Parts) -> tuple[Uint32s, Uint32s]:
+  """Returns the sequences that are the only ones of their infosets, and what their owners have chosen last."""
+  tree = layout.tree
+  forced, chosen = [], []
+  for player in PLAYERS:
+    nodes = np.flatnonzero((tree.player == player) & (tree.num_actions == 1))
+    widths = layout.width[player, tree.kind[nodes]]
+    infosets = spread(layout.infoset[nodes] - layout.first_infosets[player, 0], widths)
+    forced.append(spread(layout.first[nodes], widths))
+    chosen.append(parts.parents(player)[infosets])
+  return np.concatenate(forced).astype(np.uint32), np.concatenate(chosen).astype(np.uint32)
 
 
 def is_worth_it(view: GameView) -> bool:
