@@ -172,7 +172,16 @@ class VectorGame(CompiledGame):
     return digest.hexdigest()
 
   def save(self, path: str | os.PathLike[str]) -> None:
-    """Writes the public tree to a file; `compile_vector_game` takes what `load_compiled_game` makes of it."""
+    """Writes the public tree to a file; `compile_vector_game` takes what `load_compiled_game` makes of it.
+
+    Raises:
+      UnsupportedGameError: infostates have names of one's own, which no file keeps.
+    """
+    if "view" in self.__dict__ and self.view.names_infostates:
+      raise errors.UnsupportedGameError(
+        "The file of a game in vector form has no names of infosets, and these are no names of OpenSpiel's. "
+        "compile_game(game, infostate=..., vector_form=False) lists them."
+      )
     header = dataclasses.asdict(self.facts) | {"payoff_form": PUBLIC_TREE, "num_players": 2}
     files.write(path, KIND, FORMAT, header, self.tree.saved())
 
