@@ -34,13 +34,13 @@ _GAMES = {
   # Not zero-sum.
   "bridge": "tiny_bridge_2p",
 }
-# After how many iterations they are compared. In DCFR rounding is raised to a power: after a hundred, any two forms of
-# Leduc poker are 1e-5 apart.
+# After how many iterations they are compared. In DCFR and PCFR+ rounding grows where two actions are almost as good:
+# after a hundred iterations, any two forms of Leduc poker are 1e-5 apart in DCFR.
 _SOLVERS = {
   "CFR": (spiel_cfr.CFRSolver, (1, 10, 100)),
   "CFR+": (spiel_cfr.CFRPlusSolver, (1, 10, 100)),
   "DCFR": (spiel_cfr.DCFRSolver, (1, 10, 25)),
-  "PCFR+": (spiel_cfr.PCFRPlusSolver, (1, 10, 100)),
+  "PCFR+": (spiel_cfr.PCFRPlusSolver, (1, 10, 25)),
 }
 
 
@@ -281,9 +281,9 @@ class _EndlessState(typed_games.TypedState):
 def test_games_without_end():
   """They are refused before anything waits for ever; `load_game` plays no more than it must, and knows them too."""
   view = spiel_cfr.games.openspiel.game_view.GameView(_Endless(0))
-  _, states = deals.find_deals(view)
+  dealt, states = deals.find_deals(view)
   with pytest.raises(errors.UnsupportedGameError, match="more than 1,000 moves"):
-    deals.estimate_nodes(view, states)
+    deals.estimate_nodes(view, dealt, states)
 
 
 def test_deals_that_nobody_tells_apart_are_compared(monkeypatch):

@@ -212,7 +212,9 @@ def is_worth_it(view: GameView) -> bool:
   """Returns whether `compile_game` should try the vector form by itself: of large games where chance deals types."""
   try:
     deals, states = find_deals(view)
-    return min(deals.num_types) > 1 and estimate_nodes(view, states) * len(states) > WORTHWHILE
+    return (
+      min(deals.num_types) > 1 and estimate_nodes(view, deals, states) * len(states) > WORTHWHILE
+    )
   # Whoever lists the game's leaves says what is wrong with it.
   except Exception:
     return False
@@ -296,7 +298,14 @@ def _walk(
   view: GameView, max_nodes: int, max_bytes: int, progress: bool, num_processes: int | None
 ) -> TypedTree:
   deals, states = find_deals(view)
-  num_states = estimate_nodes(view, states) * len(states)
+  num_nodes = estimate_nodes(view, deals, states)
+  # By Markov's inequality an unbiased estimate of what is positive is so much too large once in a thousand times.
+  if num_nodes > 1000 * max_nodes:
+    raise errors.GameTooLargeError(
+      f"The public tree has about {num_nodes:.3g} nodes, far more than max_nodes={max_nodes:,}. Choose smaller "
+      "parameters."
+    )
+  num_states = num_nodes * len(states)
   weights = deals.weights
   if num_states > MOST_STATES:
     weights = one_per_pair(deals)
