@@ -276,10 +276,12 @@ class _EndlessState(typed_games.TypedState):
   def _apply_action(self, action: int) -> None:
     if self._dealing:
       super()._apply_action(action)
+    else:
+      self._seen = [f"{seen}{action}, " for seen in self._seen]
 
 
 def test_games_without_end():
-  """They are refused before anything waits for ever; `load_game` plays no more than it must, and knows them too."""
+  """They are refused before anything waits for ever."""
   view = spiel_cfr.games.openspiel.game_view.GameView(_Endless(0))
   dealt, states = deals.find_deals(view)
   with pytest.raises(errors.UnsupportedGameError, match="more than 1,000 moves"):
