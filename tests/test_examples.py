@@ -34,6 +34,15 @@ def test_refining(tmp_path):
   assert (tmp_path / "refining.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_transfer():
+  lines = (ROOT / "docs" / "results.jsonl").read_text().splitlines()
+  (known,) = (line for line in map(json.loads, lines) if line["name"] == "transfer")
+  printed = run("transfer", "--game=Kuhn poker")
+  for row in known["rows"][:3]:
+    assert f"| {' | '.join(row)} |\n" in printed
+
+
 @pytest.mark.parametrize(
   "name",
   [
@@ -57,6 +66,7 @@ def test_refining(tmp_path):
     "sweep",
     "pruning",
     "warm_start",
+    "transfer",
   ],
 )
 def test_help(name):
