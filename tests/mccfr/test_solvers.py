@@ -109,14 +109,14 @@ def test_snapshots_say_what_infosets_do(engine: Any) -> None:
     assert (note.iteration, note.nodes_touched) == (120, solver.nodes_touched)
     assert dict(zip(note.actions, note.average, strict=True)) == average[note.infostate]
     assert note.current == pytest.approx(list(current[note.infostate].values()))
-    positive = np.maximum(note.regret, 0)
+    positive = np.maximum(note.regrets, 0)
     if positive.any():
       assert note.current == pytest.approx(positive / positive.sum(), abs=1e-9)
   solver.run(1)
   after = _snapshots(solver)
   # Where samples have not been, regrets are discounted all the same.
   idle = [
-    np.allclose(after[name].regret, np.array(note.regret) * 120 / 121, rtol=1e-9, atol=0)
+    np.allclose(after[name].regrets, np.array(note.regrets) * 120 / 121, rtol=1e-9, atol=0)
     for name, note in before.items()
   ]
   assert 0.7 * len(before) < sum(idle) < len(before)
@@ -124,12 +124,8 @@ def test_snapshots_say_what_infosets_do(engine: Any) -> None:
   untouched.run(121)
   assert samplers.tables(untouched) == samplers.tables(solver)
   with pytest.raises(errors.ArgumentError, match="7pb"):
-    solver.snapshot(0, "7pb")
+    solver.snapshot("7pb")
 
 
 def _snapshots(solver: Any) -> dict[str, Any]:
-  return {
-    name: solver.snapshot(player, name)
-    for player, own in enumerate(solver.infostates())
-    for name in own
-  }
+  return {each.infostate: each for each in solver.snapshots()}
