@@ -209,19 +209,15 @@ class Solver(abc.ABC):
       ArgumentError: there is no such infoset, or none met yet, or several players have one.
     """
     names = self.infostates()
-    players = range(len(names))
     if player is not None:
       player = arguments.integer(player, "player", 0, len(names) - 1)
-      players = range(player, player + 1)
-    owners = [owner for owner in players if infostate in names[owner]]
-    if not owners:
+    owners = [
+      owner for owner, own in enumerate(names) if player in (None, owner) and infostate in own
+    ]
+    if len(owners) != 1:
       raise errors.ArgumentError(
-        f"No player, or not the one you say, has an infoset {arguments.shortened(infostate)}, or it has not been met "
-        "yet: solver.infostates() lists them."
-      )
-    if len(owners) > 1:
-      raise errors.ArgumentError(
-        f"Players {owners} have an infoset {infostate!r} each: say which, by player={owners[0]}."
+        f"{len(owners) or 'No'} players have an infoset {arguments.shortened(infostate)}, where one must have it: "
+        "solver.infostates() lists those of each player, or those met yet; player= says whose is meant."
       )
     return self._look_at([(owners[0], infostate)])[0]
 

@@ -13,7 +13,7 @@ from spiel_cfr.cfr.turns import Turns, take_turns
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
-from spiel_cfr.mccfr.infoset_table import Entries
+from spiel_cfr.mccfr.infoset_table import Table
 from spiel_cfr.mccfr.random_draws import ITERATIONS, VISITED
 from spiel_cfr.mccfr.state_engine import StateEngine
 from spiel_cfr.policies import forms, open_spiel
@@ -23,30 +23,15 @@ Engine = CompiledEngine | StateEngine
 Which = Literal["cumulative", "strategy"]
 
 
-def regrets_now(entries: Entries, logarithms: Float64s, first: Any, here: Any) -> Float64s:
-  """Returns the cumulative regrets of some entries of a table, discounted up to now.
-
-  Args:
-    entries: of the table.
-    logarithms: those up to now of `Batch`, shape (2,).
-    first: action 0 of the infoset of each entry, one number or shape (entries,).
-    here: which entries.
-  """
-  positive, negative = np.exp(logarithms[:, None] - entries.caught_up[:, np.atleast_1d(first)])
-  regrets = entries.regret[here]
-  result: Float64s = regrets * np.where(regrets > 0, positive, negative)
+def regrets_now(table: Table, logarithms: Float64s) -> Float64s:
+  """Returns the cumulative regrets of a table, shape (sequences,), by the logarithms of `Batch` up to now."""
+  entries, met = table.entries, slice(0, table.num_infosets)
+  first, counts = entries.first[met].astype(np.int64), entries.num_actions[met].astype(np.int64)
+  idle = np.exp(logarithms[:, None] - entries.caught_up[:, first])
+  positive, negative = np.repeat(idle, counts, axis=1)
+  here, result = spread(first, counts), np.zeros(len(entries.regret))
+  result[here] = entries.regret[here] * np.where(entries.regret[here] > 0, positive, negative)
   return result
-
-
-def sampled_regrets(compiled: CompiledGame, engine: Engine, logarithms: Float64s) -> Float64s:
-  """Returns the cumulative regrets of a table for every entry of `CompiledGame.actions`; 0 where it has not been."""
-  table = engine.table
-  met = slice(0, table.num_infosets)
-  first, counts = table.entries.first[met].astype(np.int64), table.entries.num_actions[met]
-  here = spread(first, counts.astype(np.int64))
-  result = np.zeros(len(table.entries.regret))
-  result[here] = regrets_now(table.entries, logarithms, np.repeat(first, counts), here)
-  return _in_order(compiled, engine, result)
 
 
 def met_snapshots(
@@ -54,9 +39,10 @@ def met_snapshots(
 ) -> list[Snapshot]:
   """Returns what infosets do that an engine has met, for a game that is not compiled; see `Solver.snapshot`."""
   entries, num_players, result = engine.table.entries, len(engine.infostates), []
+  regrets = regrets_now(engine.table, logarithms)
   for player, infostate in infosets:
     infoset = engine.infostates[player][infostate]
-    first, reach, above = entries.first.item(infoset), 1.0, entries.parent.item(infoset)
+    reach, above = 1.0, entries.parent.item(infoset)
     while above >= num_players:
       owner = int(entries.first[: engine.table.num_infosets].searchsorted(above, "right")) - 1
       begin = entries.first.item(owner)
@@ -73,7 +59,7 @@ def met_snapshots(
         actions,
         entries.strategy[here].tolist(),
         _normalized(entries.cumulative[here]),
-        regrets_now(entries, logarithms, first, here).tolist(),
+        regrets[here].tolist(),
         reach,
       )
     )
@@ -82,11 +68,11 @@ def met_snapshots(
 
 def sampled_form(compiled: CompiledGame, engine: Engine, which: Which) -> Float64s:
   """Returns what a table plays in a compiled game in behavioural form, shape (sequences,); uniform where unknown."""
-  in_order = _in_order(compiled, engine, getattr(engine.table.entries, which))
-  return forms.behavioral_form(compiled, compiled.from_actions(in_order))
+  entries = in_order(compiled, engine, getattr(engine.table.entries, which))
+  return forms.behavioral_form(compiled, compiled.from_actions(entries))
 
 
-def _in_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float64s:
+def in_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float64s:
   """Returns values of a table's entries for every entry of `CompiledGame.actions`; 0 where it has not been."""
   if isinstance(engine, CompiledEngine):
     result: Float64s = values[compiled.num_players + compiled.shared_entries]

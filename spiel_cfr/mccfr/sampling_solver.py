@@ -24,10 +24,11 @@ from spiel_cfr.mccfr.random_draws import ITERATIONS, new_counters
 from spiel_cfr.mccfr.sampled_policy import (
   Engine,
   SampledPolicy,
+  in_order,
   met_snapshots,
+  regrets_now,
   sampled_dict,
   sampled_form,
-  sampled_regrets,
 )
 from spiel_cfr.mccfr.sampling_rules import Sampler
 from spiel_cfr.mccfr.state_engine import StateEngine
@@ -228,7 +229,8 @@ class SamplingSolver(MonteCarloSolver):
   def cumulative_regrets(self) -> Float64s:
     # Brings the sums of logarithms up to the iterations done.
     self._next_batch(0)
-    return sampled_regrets(self.compiled_game, self._engine, self.state.logarithms[1:])
+    regrets = regrets_now(self._engine.table, self.state.logarithms[1:])
+    return in_order(self.compiled_game, self._engine, regrets)
 
   def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
     if self._compiled is not None:

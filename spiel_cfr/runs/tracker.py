@@ -36,16 +36,16 @@ class Tracker(Trace):
   histograms: dict[int, Int64s]
   edges: Float64s
 
-  def __init__(self, infostates: str | re.Pattern[str]) -> None:
+  def __init__(self, pattern: str | re.Pattern[str]) -> None:
     """Makes a tracker.
 
     Args:
-      infostates: a regular expression: which infosets to note, by their information state strings.
+      pattern: a regular expression: which infosets to note, by their information state strings.
 
     Raises:
       ArgumentError: it is none.
     """
-    self._pattern = arguments.pattern(infostates, "infostates")
+    self._pattern = arguments.pattern(pattern, "pattern")
     self.infosets, self.histograms = {}, {}
 
   def start(self, solver: Solver) -> None:

@@ -141,7 +141,7 @@ def test_names() -> None:
       [[0], [0]], [[2], [3]], [[1, 2], [1, 3]], [1, -1], infostates=[["here"], ["here"]]
     )
   )
-  with pytest.raises(errors.ArgumentError, match="player=0"):
+  with pytest.raises(errors.ArgumentError, match="2 players"):
     both.snapshot("here")
   assert len(both.snapshot("here", 1).actions) == 3
 

@@ -78,7 +78,7 @@ def test_solvers_without_regrets() -> None:
 
 def test_what_it_refuses() -> None:
   for wrong in ("(", None, 3):
-    with pytest.raises(errors.ArgumentError, match="infostates must be a regular expression"):
+    with pytest.raises(errors.ArgumentError, match="pattern must be a regular expression"):
       runs.Tracker(wrong)  # type: ignore[arg-type]
   with pytest.raises(errors.ArgumentError, match="no infoset that '7' finds"):
     run(spiel_cfr.CFRSolver("kuhn_poker"), 4, runs.Tracker("7"))
