@@ -250,6 +250,15 @@ class FullWidthSolver(Solver):
     result: Float64s = self._runtime.loop.infoset_numbers()[line]
     return result
 
+  def cumulative_regrets(self) -> Float64s | None:
+    if not self.minimizer.keeps_regrets:
+      return None
+    self._runtime.loop.gather()
+    result = np.zeros(self.compiled_game.end)
+    for own, block in self._runtime.loop.action_blocks():
+      result[own] = block[0]
+    return result[self.compiled_game.all_action_sequences]
+
   def init_from_strategy(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.
 

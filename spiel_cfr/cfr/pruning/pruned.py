@@ -286,6 +286,10 @@ class Pruned(Solver):
     self._add_deferred(self._open_window().left, sums)
     return sums
 
+  def cumulative_regrets(self) -> Float64s | None:
+    """Returns those of the solver; of what is pruned, as they were when that began."""
+    return self._runtime.solver.cumulative_regrets()
+
   def current_probabilities(self) -> Float64s:
     return self._runtime.solver.current_probabilities()
 
