@@ -302,6 +302,35 @@ def test_every_way_to_ask_waits_for_its_turn() -> None:
       assert hasattr(getattr(cls, name), "__wrapped__"), (cls, name)
 
 
+def test_callbacks_may_ask_the_solver_that_runs(kuhn: Any) -> None:
+  def look(iterations: Any) -> Any:
+    if solver.iteration:
+      pickle.dumps(solver.state_dict())
+      assert solver.nash_conv() >= 0
+    return np.ones(len(iterations))
+
+  solver = _full_width(kuhn, Weights(look))
+  solver.run(3)
+  assert solver.iteration == 3
+
+
+def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
+  def fail(iterations: Any) -> Any:
+    raise KeyboardInterrupt
+
+  solver = spiel_cfr.FullWidthSolver(
+    kuhn, RegretMatching(), averaging=spiel_cfr.Averaging(Weights(fail))
+  )
+  for _ in range(2):
+    with pytest.raises(KeyboardInterrupt):
+      solver.run(1)
+  plain = spiel_cfr.CFRSolver(kuhn)
+  with pytest.raises(errors.ArgumentError):
+    plain.run(0)
+  plain.run(1)
+  pickle.loads(pickle.dumps(plain)).run(1)
+
+
 # Iterations that floating-point numbers can hardly count.
 
 
@@ -330,35 +359,6 @@ def test_iterations_are_counted_up_to_2_53(make: Any, name: str, kuhn: Any) -> N
   assert 0 < solver.nash_conv() < 1
   with pytest.raises(errors.CheckpointMismatchError, match="the iteration is possible"):
     solver.load_state_dict(after(2**53 + 1))
-
-
-def test_callbacks_may_ask_the_solver_that_runs(kuhn: Any) -> None:
-  def look(iterations: Any) -> Any:
-    if solver.iteration:
-      pickle.dumps(solver.state_dict())
-      assert solver.nash_conv() >= 0
-    return np.ones(len(iterations))
-
-  solver = _full_width(kuhn, Weights(look))
-  solver.run(3)
-  assert solver.iteration == 3
-
-
-def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
-  def fail(iterations: Any) -> Any:
-    raise KeyboardInterrupt
-
-  solver = spiel_cfr.FullWidthSolver(
-    kuhn, RegretMatching(), averaging=spiel_cfr.Averaging(Weights(fail))
-  )
-  for _ in range(2):
-    with pytest.raises(KeyboardInterrupt):
-      solver.run(1)
-  plain = spiel_cfr.CFRSolver(kuhn)
-  with pytest.raises(errors.ArgumentError):
-    plain.run(0)
-  plain.run(1)
-  pickle.loads(pickle.dumps(plain)).run(1)
 
 
 # Out of bounds.
