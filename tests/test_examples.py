@@ -272,7 +272,7 @@ def test_compare_solvers(tmp_path):
   output = run(
     "compare_solvers",
     "--game=kuhn_poker",
-    "--solvers=cfr,cfr+,restarted_stable_predictive,open_spiel_cfr,open_spiel_cfr+",
+    "--solvers=cfr,cfr+,restarted_stable_predictive,open_spiel_cfr,open_spiel_cfr+,restarted",
     "--iterations=64",
     f"--output_dir={tmp_path}",
   )
@@ -283,8 +283,9 @@ def test_compare_solvers(tmp_path):
     "iterations; players update in turn, but at once in restarted_stable_predictive\n" in output
   )
   assert list(rows) == ["1", "2", "4", "8", "16", "32", "64"]
+  assert "so its line never rises" in output
   for row in rows.values():
-    cfr, plus, _, open_spiel_cfr, open_spiel_plus = row
+    cfr, plus, _, open_spiel_cfr, open_spiel_plus, _ = row
     assert (cfr, plus) == (open_spiel_cfr, open_spiel_plus)
   assert (tmp_path / "compare_kuhn_poker.png").read_bytes().startswith(b"\x89PNG")
   differences = [line.split()[-1] for line in output.splitlines() if "largest difference" in line]
