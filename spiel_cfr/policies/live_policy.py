@@ -41,8 +41,10 @@ class LivePolicy(CompiledTabularPolicy):
 
   def refresh(self) -> None:
     """Brings the probabilities up to date, in place."""
-    self._version = None if self._find_version is None else self._find_version()
+    version = None if self._find_version is None else self._find_version()
     self._fill(self._array, self._probabilities())
+    # Not before the array is full: whoever asks again after an error, or in another thread, would take it for new.
+    self._version = version
 
   @property
   def action_probability_array(self) -> npt.NDArray[np.float64]:
