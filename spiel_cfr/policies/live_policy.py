@@ -1,7 +1,6 @@
 """Policies that move with their solver, as those do that OpenSpiel's solvers hand out."""
 
 from collections.abc import Callable, Hashable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,11 +62,3 @@ class LivePolicy(CompiledTabularPolicy):
     for name in ("_probabilities", "_find_version", "_version", "_array"):
       del result.__dict__[name]
     return result
-
-  def __reduce__(self) -> Any:
-    """Pickles, and copies deeply, what the policy is now."""
-    return _as_it_is, (self.__copy__(),)
-
-
-def _as_it_is(policy: CompiledTabularPolicy) -> CompiledTabularPolicy:
-  return policy
