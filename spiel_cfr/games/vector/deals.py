@@ -17,8 +17,8 @@ MOST_DEALS = 20_000
 # 0 that is listed has infosets, as in OpenSpiel's policies.
 RULED_OUT = -1.0
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
-# Random histories from which the number of nodes is estimated.
-_DESCENTS = 1000
+# Random histories from which the number of nodes is estimated, and moves of all of them together.
+_DESCENTS, _MOVES = 1000, 20_000
 # Random histories at which deals that nobody tells apart are compared, where not all are walked.
 _COMPARED = 2000
 # Moves of a history beyond which nothing is deep enough for the walk.
@@ -136,14 +136,16 @@ def estimate_nodes(view: GameView, deals: Deals, states: Sequence[Any]) -> float
     UnsupportedGameError: a history does not end, or an infostate belongs to two nodes.
   """
   choose = random.Random(0)
-  total = 0.0
+  total, descents, all_moves = 0.0, 0, 0
   state = states[0]
   known: dict[Any, tuple[int, list[int]]] = {}
   try:
-    for _ in range(_DESCENTS):
+    while descents < _DESCENTS and all_moves < _MOVES:
+      descents += 1
       deal = choose.randrange(len(states))
       state, weight, done = states[deal].clone(), 1.0, list[int]()
       while not state.is_terminal():
+        all_moves += 1
         if len(done) > _LONGEST:
           raise refused(f"it goes on for more than {_LONGEST:,} moves", state)
         seen, actions = _seen(view, state)
@@ -158,7 +160,7 @@ def estimate_nodes(view: GameView, deals: Deals, states: Sequence[Any]) -> float
       total += weight
   except Exception as error:
     raise _named(state, error) from error
-  return total / _DESCENTS
+  return total / descents
 
 
 def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, Integers, Uint32s, spread
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Part
 from spiel_cfr.games.payoffs.typed_patterns import Rows, TypedPatterns
@@ -49,7 +49,7 @@ class Squares(NamedTuple):
   lanes: int
 
 
-def cut_squares(layout: TypedLayout, edges: Int64s, lanes: int) -> Squares:
+def cut_squares(layout: TypedLayout, edges: Integers, lanes: int) -> Squares:
   """Cuts the matrices of all terminals, above which the players have taken these edges last."""
   tree = layout.tree
   above = [layout.row_kind(own) for own in edges]
@@ -120,7 +120,7 @@ class Numbering(NamedTuple):
   places: Int64s
   entries: Int64s
 
-  def row(self, layout: TypedLayout, edges: Int64s) -> Int64s:
+  def row(self, layout: TypedLayout, edges: Integers) -> Int64s:
     """Returns the first sequence of rows, in the numbering of the part."""
     own = layout.row(self.player, edges) - self.begin
     if not len(self.above):
@@ -277,7 +277,7 @@ class Parts:
     return np.asarray(np.repeat(first, cuts) + lanes * lane)
 
 
-def _by_part(part: Int64s, num_parts: int) -> list[Int64s]:
+def _by_part(part: Integers, num_parts: int) -> list[Int64s]:
   """Returns which nodes each part has, ascending."""
   order = np.argsort(part, kind="stable")
   return np.split(order, np.searchsorted(part[order], np.arange(1, num_parts)))

@@ -62,7 +62,7 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
       state.apply_action(action)
     visit(state, 0, deal)
   own, place = np.array(nodes, np.int64), np.array(lanes, np.int64)
-  counts = tree.num_actions[own]
+  counts = tree.num_actions[own].astype(np.int64)
   return Infosets(
     infostates=names,
     actions=tree.action[spread(tree.first_edge[own], counts)].astype(np.int64),

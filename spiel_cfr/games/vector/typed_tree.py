@@ -73,25 +73,25 @@ class TypedTree:
     return np.searchsorted(self.types[before][player], own) if before >= 0 else np.zeros_like(own)
 
   @functools.cached_property
-  def num_actions(self) -> Int64s:
+  def num_actions(self) -> Int32s:
     """How many edges each node has."""
-    return np.diff(self.first_edge)
+    return np.diff(self.first_edge).astype(np.int32)
 
   @functools.cached_property
-  def edge_above(self) -> Int64s:
+  def edge_above(self) -> Int32s:
     """The edge that leads to each node, -1 for the root."""
-    result = np.full(self.num_nodes, -1, np.int64)
+    result = np.full(self.num_nodes, -1, np.int32)
     edges = np.flatnonzero(self.child >= 0)
     result[self.child[edges]] = edges
     return result
 
   @functools.cached_property
-  def node_of_edge(self) -> Int64s:
+  def node_of_edge(self) -> Int32s:
     """The node above each edge."""
-    return np.repeat(np.arange(self.num_nodes), self.num_actions)
+    return np.repeat(np.arange(self.num_nodes, dtype=np.int32), self.num_actions)
 
   @functools.cached_property
-  def num_sequences(self) -> Int64s:
+  def num_sequences(self) -> Int32s:
     """How many sequences begin at each node: one for each action and type of who is to move; none where chance is."""
     widths = np.array([[len(own) for own in types] for types in self.types])
     owner = np.maximum(self.player, 0)
