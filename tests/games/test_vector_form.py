@@ -150,9 +150,11 @@ def test_random_games(seed):
   _assert_same_infosets(vector, listed)
   solver, iterations = [*_SOLVERS.values()][seed // 10 % 4]
   _assert_same_iterates(vector, listed, solver, iterations)
-  assert (vector.loss_bounds >= 0).all()
-  if vector.layout.num_parts == 1 and vector.num_infosets > 30:
+  try:
     parts = compile_vector_game(vector, partitioned=True, num_threads=1 + seed % 2)
+  except errors.ArgumentError as error:
+    assert "no subtrees" in str(error)
+  else:
     _assert_same_iterates(parts, listed, solver, iterations[:2])
 
 

@@ -153,7 +153,7 @@ def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
   require(tree.first_edge[0] == 0 and tree.first_edge[-1] == edges, "edges are those of nodes")
   require(np.diff(tree.first_edge) > 0, "nodes have edges")
   require(tree.action >= 0, "actions are numbers of actions")
-  different = np.unique(tree.node_of_edge << 32 | tree.action)
+  different = np.unique(tree.node_of_edge.astype(np.int64) << 32 | tree.action)
   require(len(different) == edges, "nodes have different actions")
   decides = np.repeat(tree.player >= 0, tree.num_actions)
   require(tree.action[decides] < facts.num_distinct_actions, "actions are the game's")
