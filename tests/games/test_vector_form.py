@@ -205,7 +205,7 @@ class _Broken(typed_games.TypedGame):
   """A random game whose states do something else, in the way of a function that is given them and a method's name."""
 
   def __init__(self, seed: int, broken: Any) -> None:
-    super().__init__(seed, max_depth=4)
+    super().__init__(seed, max_depth=5)
     self.broken = broken
 
   def new_initial_state(self) -> Any:
@@ -215,9 +215,15 @@ class _Broken(typed_games.TypedGame):
 class _BrokenState(typed_games.TypedState):
   def _answer(self, name: str, *arguments: Any) -> Any:
     answer = getattr(super(), name)(*arguments)
+    return (
+      self._game.broken[name](self, answer)
+      if name in self._game.broken and self._is_broken()
+      else answer
+    )
+
+  def _is_broken(self) -> bool:
     # Deep enough for the trial games of `load_game` to miss it, most of the time.
-    deep = not self._dealing and len(self._moves) > 1 and self._deal[0] == 0
-    return self._game.broken.get(name, lambda state, was: was)(self, answer) if deep else answer
+    return not self._dealing and len(self._moves) > 1 and self._deal[0] == 0
 
   def legal_actions(self, player: Any = None) -> Any:
     return self._answer("legal_actions", player)
@@ -230,6 +236,32 @@ class _BrokenState(typed_games.TypedState):
 
   def information_state_string(self, player: Any = None) -> Any:
     return self._answer("information_state_string", player)
+
+
+class _Alike(_Broken):
+  """A random game where deals of the same types are alike, unless the second of them is broken."""
+
+  def __init__(self, seed: int, broken: Any) -> None:
+    super().__init__(seed, broken)
+    self.deals = [(*deal[:2], deal[2] / 2) for deal in self.deals for _ in range(2)]
+
+    def make_alike(node: Any) -> None:
+      node.chances = [node.chances[0] for _ in self.deals] if node.chances else []
+      for child in node.children:
+        make_alike(child)
+
+    make_alike(self.root)
+
+  def new_initial_state(self) -> Any:
+    return _AlikeState(self)
+
+
+class _AlikeState(_BrokenState):
+  def _is_broken(self) -> bool:
+    return not self._dealing and len(self._moves) > 2 and self._left[0] % 2 == 1
+
+  def _payoff_key(self) -> Any:
+    return self._deal[:2], self._moves
 
 
 def _fail(state: Any, answer: Any) -> Any:
@@ -300,10 +332,24 @@ def test_deals_that_nobody_tells_apart_are_compared(monkeypatch):
   _assert_same_infosets(fewer, dice)
   _assert_same_iterates(fewer, dice, spiel_cfr.CFRPlusSolver, (10,))
   # In random games payoffs depend on the deal.
-  with pytest.raises(
-    errors.UnsupportedGameError, match=r"(differ later|end differently) after the history \[\d"
-  ):
+  with pytest.raises(errors.UnsupportedGameError, match=r"differ.* after the history \[\d"):
     compile_vector_game(_random_game(1))
+
+
+@pytest.mark.parametrize("method", ["returns", "chance_outcomes", "legal_actions"])
+def test_the_walk_compares_deals_too(method, monkeypatch):
+  """What random histories miss, in a few of many places, is found by a deal more in each subtree."""
+  spoil = {
+    "returns": lambda state, was: [was[0] + 1, was[1] - 1],
+    "chance_outcomes": lambda state, was: [(a, 0.25 + k / 2) for k, (a, _) in enumerate(was)],
+    "legal_actions": lambda state, was: was[:-1] if len(was) > 1 else was,
+  }[method]
+  monkeypatch.setattr(vector_game, "MOST_STATES", 0)
+  monkeypatch.setattr(vector_game, "compare_alike", lambda *_: None)
+  alike, spoiled = _Alike(1, {}), _Alike(1, {method: spoil})
+  assert (compile_vector_game(alike).tree.weights < 0).any()
+  with pytest.raises(errors.UnsupportedGameError, match=r"differ|depend"):
+    compile_vector_game(spoiled)
 
 
 # Files, copies, processes, limits.

@@ -246,9 +246,13 @@ class TypedState(pyspiel.State):
     """Returns payoffs, as random as everything."""
     if not self.is_terminal():
       return [0.0, 0.0]
-    rng = random.Random(f"{self._game.payoff_seed} {self._left[0]} {self._moves}")
+    rng = random.Random(f"{self._game.payoff_seed} {self._payoff_key()}")
     first, second = (rng.randrange(-72, 73) / 8 for _ in range(2))
     return [first, -first if self._game.zero_sum else second]
+
+  def _payoff_key(self) -> Any:
+    """Returns what payoffs depend on."""
+    return self._left[0], self._moves
 
   def __str__(self) -> str:
     return f"{self._left} {self._moves}"

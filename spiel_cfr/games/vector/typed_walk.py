@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
   cannot_be_walked,
@@ -38,10 +38,16 @@ _MOST_CELLS = 1 << 24
 class Alive:
   """The deals that are possible at a node, each with a state there, and what is the same at all such nodes."""
 
-  def __init__(self, number: int, deals: Deals, places: Int64s, weights: Float64s) -> None:
+  def __init__(
+    self, number: int, deals: Deals, places: Int64s, weights: Float64s, is_guest: Bools
+  ) -> None:
     self.number, self.places, self.weights = number, places, weights
     own, other = deals.types[:, places]
     self.cells = own * deals.num_types[1] + other
+    # Which states are there for comparison only, and the state that has the same types as each of these.
+    guests = np.flatnonzero(is_guest[places])
+    hosts = [int(np.flatnonzero(self.cells == cell)[0]) for cell in self.cells[guests]]
+    self.guests = list(zip(guests.tolist(), hosts, strict=True))
     # By player: the first of the states with each of the types, and for each state the first with its type.
     self.firsts: list[list[int]] = []
     self.same: list[list[int]] = []
@@ -58,6 +64,7 @@ class TypedWalk:
     self,
     view: GameView,
     deals: Deals,
+    is_guest: Bools,
     progress: Callable[[float], None],
     task: Callable[[list[Any], Alive, float], int] | None = None,
   ) -> None:
@@ -66,11 +73,13 @@ class TypedWalk:
     Args:
       view: the game.
       deals: of it.
+      is_guest: which deals are compared with the one that stands for their pair of types, and count for nothing.
       progress: called at a terminal with the share of the tree that this is.
       task: called with the arguments of `visit` for subtrees at a certain depth; returns what the edge above has as
         its child. None to walk them here.
     """
     self._view, self._deals, self._progress, self._task = view, deals, progress, task
+    self._is_guest = is_guest
     self._player, self._kind, self._matrix = array("b"), array("i"), array("i")
     self._first_edge, self._action, self._below = array("q"), array("i"), array("i")
     self._asked: list[Any] = []
@@ -93,8 +102,8 @@ class TypedWalk:
       child=np.array(self._below, np.int32),
       matrix=np.array(self._matrix, np.int32),
       hashes=[np.array(own, np.int64) for own in self._hashes],
-      places=[alive.places for alive in self._alive.values()],
-      weights=[alive.weights for alive in self._alive.values()],
+      places=[own.places[~self._is_guest[own.places]] for own in self._alive.values()],
+      weights=[own.weights[~self._is_guest[own.places]] for own in self._alive.values()],
       matrices=self._matrices,
       payoff_range=self._range,
       sums=self._sums,
@@ -173,7 +182,7 @@ class TypedWalk:
     """Returns the deals at some places, with weights; the same object for the same ones."""
     key = places.tobytes(), weights.tobytes()
     if key not in self._alive:
-      self._alive[key] = Alive(len(self._alive), self._deals, places, weights)
+      self._alive[key] = Alive(len(self._alive), self._deals, places, weights, self._is_guest)
     return self._alive[key]
 
   def _decision(self, states: list[Any], alive: Alive, player: int) -> list[int]:
@@ -200,6 +209,7 @@ class TypedWalk:
     outcomes = list(map(dict, listed))
     if list(map(len, outcomes)) != list(map(len, listed)):
       raise refused("chance has the same outcome twice", states[0])
+    self._compare(states, outcomes, alive)
     result = {}
     for action in sorted(set().union(*outcomes)):
       chances = np.array([own.get(action, RULED_OUT) for own in outcomes])
@@ -208,10 +218,17 @@ class TypedWalk:
       result[action] = kept.tolist(), after
     return result
 
+  def _compare(self, states: list[Any], answers: list[Any], alive: Alive) -> None:
+    """Checks that states of deals that nobody tells apart answer the same."""
+    for guest, host in alive.guests:
+      if answers[guest] != answers[host] or guest == host:
+        raise refused("two deals that both players take for the same one differ", states[guest])
+
   def _end(self, states: list[Any], alive: Alive, share: float) -> int:
     """Notes a terminal."""
     self._progress(share)
     returns = list(map(self._view.returns, states))
+    self._compare(states, returns, alive)
     found = array("d", itertools.chain.from_iterable(returns)).tobytes()
     key = alive.number, found
     if key not in self._known_matrices:
@@ -254,6 +271,9 @@ def walk_pieces(
 ) -> dict[int, Piece]:
   """Walks the top of the public tree, and some of the subtrees below it, the tasks.
 
+  Deals that are ruled out because others have the same types are walked through the top as well, and one of them
+  through each task: with all that is checked at a node, they must be like those that stand for them.
+
   Args:
     view: the game.
     deals: of it.
@@ -271,14 +291,20 @@ def walk_pieces(
   def task(left: list[Any], alive: Alive, share: float) -> int:
     number = next(numbers)
     if claim(number):
-      walk = TypedWalk(view, deals, progress)
-      pieces[number] = walk.walk(left, walk.alive_of(alive.places, alive.weights), share)
+      walk = TypedWalk(view, deals, is_guest, progress)
+      # One guest, another one in each task.
+      kept = ~is_guest[alive.places]
+      guests = np.flatnonzero(~kept)
+      kept[guests[number % max(1, len(guests)) :][:1]] = True
+      here = np.flatnonzero(kept)
+      there = walk.alive_of(alive.places[here], alive.weights[here])
+      pieces[number] = walk.walk([left[k] for k in here], there, share)
     return TASK + number
 
-  top = TypedWalk(view, deals, progress, task)
-  places = np.flatnonzero(weights >= 0)
-  left = [states[k].clone() for k in places]
-  pieces[-1] = top.walk(left, top.alive_of(places, weights[places]), 1.0)
+  is_guest = weights < 0
+  top = TypedWalk(view, deals, is_guest, progress, task)
+  everywhere = top.alive_of(np.arange(len(weights)), np.maximum(weights, 0))
+  pieces[-1] = top.walk([state.clone() for state in states], everywhere, 1.0)
   return pieces
 
 

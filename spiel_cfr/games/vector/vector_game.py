@@ -65,7 +65,7 @@ class VectorGame(CompiledGame):
   ) -> None:
     """Takes what is known of the game; without threads it is not cut into parts, without a view it is loaded again."""
     self.tree = tree
-    most = min(PART_SEQUENCES, int(tree.num_sequences.sum()) // FEWEST_PARTS)
+    most = max(1, min(PART_SEQUENCES, int(tree.num_sequences.sum()) // FEWEST_PARTS))
     self.layout = layout = TypedLayout(tree, None if num_threads is None else most)
     treeplexes = tuple(
       Treeplex(
