@@ -34,7 +34,15 @@ from spiel_cfr.games.compiled import enumerated_game
 
 # Of the processor's time, kernels that are compiled included; and by the clock, for what waits for ever.
 _SECONDS_EACH, _LONGEST_WAIT = 60, 600
-_GAMES = ("kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker")
+# With whether they are in vector form.
+_GAMES = (
+  ("kuhn_poker", False),
+  ("kuhn_poker(players=3)", False),
+  ("tiny_hanabi", False),
+  ("leduc_poker", False),
+  ("leduc_poker", True),
+  ("liars_dice(numdice=2,dice_sides=2)", True),
+)
 _SOLVERS: dict[str, Callable[[Any], Any]] = {
   "cfr+": spiel_cfr.CFRPlusSolver,
   "averages": lambda game: spiel_cfr.FullWidthSolver(
@@ -246,9 +254,9 @@ class Games(Kind):
   def __init__(self, folder: pathlib.Path) -> None:
     super().__init__(folder)
     self.contents = []
-    for name in _GAMES:
+    for name, vector_form in _GAMES:
       path = folder / "whole.npz"
-      spiel_cfr.compile_game(name).save(path)
+      spiel_cfr.compile_game(name, vector_form=vector_form).save(path)
       self.contents.append(path.read_bytes())
 
   def spoil(self, rng: random.Random) -> pathlib.Path:

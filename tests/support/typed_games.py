@@ -62,9 +62,9 @@ class TypedGame(pyspiel.Game):
   def __init__(self, seed: int, flaw: str = "", *, max_depth: int = 5, zero_sum: bool = True):
     """Draws a game, the same for the same arguments."""
     rng = self._rng = random.Random(seed)
-    self.zero_sum = zero_sum
+    self.zero_sum, self.flaw = zero_sum, flaw
     self.payoff_seed = rng.random()
-    num_types = rng.choice([(2, 3), (3, 2), (1, 4), (9, 2), (3, 3), (2, 10)])
+    num_types = rng.choice([(2, 3), (3, 2), (9, 2), (3, 3), (2, 10), (2, 2) if flaw else (1, 4)])
     self.deals = []
     for own in range(num_types[0]):
       for other in range(num_types[1]):
@@ -98,8 +98,9 @@ class TypedGame(pyspiel.Game):
       return Node(_END)
     if depth and rng.random() < 0.2:
       actions = sorted(rng.sample(range(1, 12), 2))
-      # Of the first deals all is possible.
-      chances = [rng.choice([0.5, 0.5, 0.25, 1.0]) if k else 0.5 for k in range(len(self.deals))]
+      # Of the first deal all is possible, and so that nothing hides a flaw, of the others too.
+      some = [0.5, 0.25] if self.flaw else [0.5, 0.5, 0.25, 1.0]
+      chances = [rng.choice(some) if k else 0.5 for k in range(len(self.deals))]
       children = [self._grow(depth + 1) for _ in actions]
       return Node(_CHANCE, actions, children, [[p, 1 - p] for p in chances])
     count = rng.choice([1, 2, 2, 3])

@@ -94,6 +94,11 @@ class GameView:
     """Returns the same view with other returns."""
     return GameView(self.game, self.action_filter, infostate=self._infostate, returns=returns)
 
+  @property
+  def names_infostates(self) -> bool:
+    """Whether infostates have other names than OpenSpiel's."""
+    return self._infostate is not None
+
   def new_initial_state(self) -> Any:
     """Returns the root."""
     return self.game.new_initial_state()

@@ -75,6 +75,7 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
   states: list[Any] = []
   weights: list[float] = []
   names: list[list[str]] = []
+  ways = 1
   state = view.new_initial_state()
   stack: list[tuple[Any, list[int], float]] = [(state, [], 1.0)]
   try:
@@ -89,8 +90,14 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
         names.append([view.named(state, player) for player in (0, 1)])
         continue
       outcomes = chance_outcomes(view, state)
-      if len(stack) + len(states) + len(outcomes) > MOST_DEALS or len(path) > _LONGEST:
-        raise refused(f"chance deals in more than {MOST_DEALS:,} ways before a player moves")
+      ways *= 1 if states else len(outcomes)
+      if (
+        len(stack) + len(states) + len(outcomes) > MOST_DEALS
+        # As many as there would be if all went as the first; a game in Python takes seconds to deal in 20,000 ways.
+        or ways > 1000 * MOST_DEALS
+        or len(path) > _LONGEST
+      ):
+        raise refused(f"chance deals in more than {MOST_DEALS:,} ways before a player moves", state)
       outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
       stack += [(state.child(action), [*path, action], weight * p) for action, p in outcomes]
   # A game may know nothing of who waits.
@@ -120,27 +127,37 @@ def one_per_pair(deals: Deals) -> Float64s:
   return result
 
 
-def estimate_nodes(view: GameView, states: Sequence[Any]) -> float:
-  """Estimates how many nodes the public tree has; see `game_size` for the method.
+def estimate_nodes(view: GameView, deals: Deals, states: Sequence[Any]) -> float:
+  """Estimates how many nodes the public tree has, terminals too; see `game_size` for the method.
+
+  Most games that are of another kind are found out on the way, before anybody walks them.
 
   Raises:
-    UnsupportedGameError: a history does not end.
+    UnsupportedGameError: a history does not end, or an infostate belongs to two nodes.
   """
   choose = random.Random(0)
   total, descents, all_moves = 0.0, 0, 0
   state = states[0]
+  known: dict[Any, tuple[int, list[int]]] = {}
   try:
     while descents < _DESCENTS and all_moves < _MOVES:
       descents += 1
-      state, weight, moves = choose.choice(states).clone(), 1.0, 0
+      deal = choose.randrange(len(states))
+      state, weight, done = states[deal].clone(), 1.0, list[int]()
       while not state.is_terminal():
-        moves, all_moves = moves + 1, all_moves + 1
-        if moves > _LONGEST:
+        all_moves += 1
+        if len(done) > _LONGEST:
           raise refused(f"it goes on for more than {_LONGEST:,} moves", state)
+        seen, actions = _seen(view, state)
+        if not state.is_chance_node():
+          place = int(deals.types[seen[0], deal]), [*done]
+          if known.setdefault(seen, place) != place:
+            raise refused(f"player {seen[0]} has seen no more than at another place", state)
         total += weight
-        actions = _seen(view, state)[1]
         weight *= len(actions)
-        state.apply_action(choose.choice(actions))
+        done.append(choose.choice(actions))
+        state.apply_action(done[-1])
+      total += weight
   except Exception as error:
     raise _named(state, error) from error
   return total / descents

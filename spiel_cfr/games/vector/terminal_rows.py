@@ -262,18 +262,19 @@ class Parts:
     )
 
   def _starts(self, numbering: Numbering, lanes: int) -> Int64s:
-    """Returns where the rows of a part begin, cut after so many types."""
+    """Returns where the rows of a part begin, cut after so many types; they are all that gradients write."""
     layout, tree, player = self._layout, self._layout.tree, numbering.player
     nodes = self._owned(player, numbering.part)
     edges = spread(tree.first_edge[nodes], tree.num_actions[nodes])
     if not numbering.part:
       # The empty sequence.
       edges = np.append(edges, -1)
-    first = np.append(layout.row(player, edges) - numbering.begin, numbering.places)
-    width = layout.row_width(player, np.append(edges, numbering.above))
-    cuts = -(-width // lanes)
+    first = np.sort(np.append(layout.row(player, edges) - numbering.begin, numbering.places))
+    # Up to the next row, padding too: parts share their workspaces, and what another has left there would be summed.
+    end = numbering.length + len(numbering.entries)
+    cuts = -(-np.diff(first, append=end) // lanes)
     lane = np.arange(cuts.sum()) - np.repeat(np.cumsum(cuts) - cuts, cuts)
-    return np.sort(np.repeat(first, cuts) + lanes * lane)
+    return np.asarray(np.repeat(first, cuts) + lanes * lane)
 
 
 def _by_part(part: Integers, num_parts: int) -> list[Int64s]:

@@ -31,6 +31,13 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
   nodes: list[int] = []
   lanes: list[int] = []
 
+  def require(is_so: bool, state: Any) -> None:
+    if not is_so:
+      raise errors.FileFormatError(
+        f"What was read says that it is {view.game}, but that has other actions after the history "
+        f"[{state.history_str()}]."
+      )
+
   def visit(state: Any, node: int, deal: int) -> None:
     kind, mover = tree.kind[node], tree.player[node]
     edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
@@ -38,11 +45,7 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
     below = below[tree.weights[tree.kind[tree.child[below]], deal] >= 0]
     # What chance can do may depend on the deal.
     asked = tree.action[below if mover < 0 else edges].tolist()
-    if state.current_player() != mover or not {*asked} <= {*state.legal_actions()}:
-      raise errors.FileFormatError(
-        f"What was read says that it is {view.game}, but that has other actions after the history "
-        f"[{state.history_str()}]."
-      )
+    require(state.current_player() == mover and {*asked} <= {*state.legal_actions()}, state)
     if mover == player and first[kind][deal]:
       names.append(view.infostate(state))
       nodes.append(node)
@@ -53,9 +56,10 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
   roots = {int(deal) for own in first for deal in np.flatnonzero(own)}
   for deal in sorted(roots):
     state = view.new_initial_state()
-    for action in tree.deals.paths[deal]:
-      if action >= 0:
-        state.apply_action(int(action))
+    path = tree.deals.paths[deal]
+    for action in path[path >= 0].tolist():
+      require(state.is_chance_node() and action in state.legal_actions(), state)
+      state.apply_action(action)
     visit(state, 0, deal)
   own, place = np.array(nodes, np.int64), np.array(lanes, np.int64)
   counts = tree.num_actions[own].astype(np.int64)

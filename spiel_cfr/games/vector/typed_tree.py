@@ -33,7 +33,7 @@ class TypedTree:
     player: who is to move at each node, `CHANCE` or a player, shape (nodes,).
     kind: which row of `weights` each node has, shape (nodes,).
     first_edge: the first of the edges below each node, shape (nodes + 1,).
-    action: the action of each edge; those of a node are in ascending order, shape (edges,).
+    action: the action of each edge; those of a node are in the order of its legal actions, shape (edges,).
     child: the node below each edge, or -1 - k for terminal k, shape (edges,).
     matrix: which of `matrices` each terminal has, shape (terminals,).
     matrices: what each player gets, times chance's probability of the pair of types and of all that it did on the way;
@@ -152,9 +152,9 @@ def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
   require((tree.matrix >= 0) & (tree.matrix < len(tree.matrices)), "matrices are there")
   require(tree.first_edge[0] == 0 and tree.first_edge[-1] == edges, "edges are those of nodes")
   require(np.diff(tree.first_edge) > 0, "nodes have edges")
-  rising = np.diff(tree.action) > 0
-  rising[tree.first_edge[1:-1] - 1] = True
-  require(rising & (tree.action.min() >= 0), "actions are in order")
+  require(tree.action >= 0, "actions are numbers of actions")
+  different = np.unique(tree.node_of_edge << 32 | tree.action)
+  require(len(different) == edges, "nodes have different actions")
   decides = np.repeat(tree.player >= 0, tree.num_actions)
   require(tree.action[decides] < facts.num_distinct_actions, "actions are the game's")
   inner = tree.child >= 0

@@ -180,7 +180,16 @@ class VectorGame(CompiledGame):
     return digest.hexdigest()
 
   def save(self, path: str | os.PathLike[str]) -> None:
-    """Writes the public tree to a file; `compile_vector_game` takes what `load_compiled_game` makes of it."""
+    """Writes the public tree to a file; `compile_vector_game` takes what `load_compiled_game` makes of it.
+
+    Raises:
+      UnsupportedGameError: infostates have names of one's own, which no file keeps.
+    """
+    if "view" in self.__dict__ and self.view.names_infostates:
+      raise errors.UnsupportedGameError(
+        "The file of a game in vector form has no names of infosets, and these are no names of OpenSpiel's. "
+        "compile_game(game, infostate=..., vector_form=False) lists them."
+      )
     header = dataclasses.asdict(self.facts) | {"payoff_form": PUBLIC_TREE, "num_players": 2}
     files.write(path, KIND, FORMAT, header, self.tree.saved())
 
@@ -213,7 +222,7 @@ def is_worth_it(view: GameView) -> bool:
     deals, states = find_deals(view)
     # Where neither player has anything to hide, one knows from its type what the other's is.
     hides = np.count_nonzero(one_per_pair(deals)) > max(deals.num_types)
-    return bool(hides and estimate_nodes(view, states) * len(states) > WORTHWHILE)
+    return bool(hides and estimate_nodes(view, deals, states) * len(states) > WORTHWHILE)
   # Whoever lists the game's leaves says what is wrong with it.
   except Exception:
     return False
@@ -297,7 +306,14 @@ def _walk(
   view: GameView, max_nodes: int, max_bytes: int, progress: bool, num_processes: int | None
 ) -> TypedTree:
   deals, states = find_deals(view)
-  num_states = estimate_nodes(view, states) * len(states)
+  num_nodes = estimate_nodes(view, deals, states)
+  # By Markov's inequality an unbiased estimate of what is positive is so much too large once in a thousand times.
+  if num_nodes > 1000 * max_nodes:
+    raise errors.GameTooLargeError(
+      f"The public tree has about {num_nodes:.3g} nodes, far more than max_nodes={max_nodes:,}. Choose smaller "
+      "parameters."
+    )
+  num_states = num_nodes * len(states)
   weights = deals.weights
   if num_states > MOST_STATES:
     weights = one_per_pair(deals)
