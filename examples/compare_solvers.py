@@ -27,6 +27,7 @@ _SOLVERS = flags.DEFINE_list(
     "cfr+",
     "stable_predictive_alternating",
     "adaptive",
+    "restarted",
     "open_spiel_cfr",
     "open_spiel_cfr+",
   ],
@@ -79,6 +80,11 @@ def compare() -> None:
     print(f"{iteration:10,}", *cells, sep="  ")
   cells = (f"{value:.3f}".rjust(max(len(name), 9)) for name, value in seconds.items())
   print("   seconds", *cells, sep="  ")
+  if "restarted" in solvers:
+    print(
+      "(restarted hands out the best strategies that it has met, so its line never rises: it is flat until better "
+      "ones\n are found, and for good where only rounding is left.)"
+    )
 
   judge(game, solvers)
   if _PLOT.value:

@@ -12,6 +12,8 @@ import hypothesis
 import numpy as np
 import pytest
 
+from spiel_cfr import errors
+
 # What these modules assert is shown as in a test.
 pytest.register_assert_rewrite("composition.operations")
 
@@ -54,6 +56,26 @@ def pytest_sessionstart(session):
     program = _ROOT / "tests" / "support" / "compile_kernels.py"
     environment = os.environ | {"PYTHONPATH": str(_ROOT)}
     subprocess.run([sys.executable, str(program)], env=environment, check=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+  """Skips a test that needs a package of another extra than `dev`: networks and Ray are half a gigabyte."""
+  try:
+    return (yield)
+  except errors.MissingPackageError as error:
+    pytest.skip(f"not installed: {error}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+  """Fails where a change is judged and a test was skipped for want of a package."""
+  reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+  if os.environ.get("CI") and reporter is not None:
+    reasons = {str(report.longrepr[-1]) for report in reporter.stats.get("skipped", [])}
+    for reason in sorted(reason for reason in reasons if "not installed" in reason):
+      session.exitstatus = pytest.ExitCode.TESTS_FAILED
+      reporter.write_line(f"\nWith CI set no test may be left out. {reason}")
 
 
 @pytest.fixture(autouse=True)

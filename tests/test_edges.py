@@ -284,6 +284,18 @@ def test_nobody_sees_half_an_iteration(make: Callable[[Any], Any]) -> None:
     assert each.nash_conv() == twin.nash_conv()
 
 
+@pytest.mark.parametrize("engine", ["compiled", "states"])
+def test_threads_draw_from_one_seed(engine: Any) -> None:
+  """Whoever's turn it is goes on with the numbers where the last one stopped."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  solver, alone = (spiel_cfr.ExternalSamplingSolver(game, seed=1, engine=engine) for _ in range(2))
+  with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    for each in [pool.submit(solver.run, count) for count in (1, 20, 3, 40, 36)]:
+      each.result()
+  alone.run(100)
+  np.testing.assert_array_equal(solver.average_probabilities(), alone.average_probabilities())
+
+
 def test_every_way_to_ask_waits_for_its_turn() -> None:
   for name in ("save", "state_dict", "load_state_dict", "restore", "nash_conv", "average_policy"):
     for cls in (spiel_cfr.cfr.FullWidthSolver, spiel_cfr.Restarted, spiel_cfr.Pruned):
@@ -317,6 +329,36 @@ def test_an_error_or_an_interrupt_lets_go(kuhn: Any) -> None:
     plain.run(0)
   plain.run(1)
   pickle.loads(pickle.dumps(plain)).run(1)
+
+
+# Iterations that floating-point numbers can hardly count.
+
+
+@pytest.mark.parametrize(
+  ("make", "name"),
+  [
+    (spiel_cfr.CFRPlusSolver, "counts"),
+    (spiel_cfr.DCFRSolver, "counts"),
+    (spiel_cfr.first_order.OptimisticMirrorDescentSolver, "iteration"),
+  ],
+)
+def test_iterations_are_counted_up_to_2_53(make: Any, name: str, kuhn: Any) -> None:
+  solver = make(kuhn)
+  solver.run(10)
+  state = solver.state_dict()
+
+  def after(iteration: int) -> Any:
+    if name == "iteration":
+      return state | {name: iteration}
+    return state | {name: np.array([iteration, *state[name][1:]], state[name].dtype)}
+
+  solver.load_state_dict(after(2**53 - 3))
+  solver.run(2)
+  solver.evaluate_and_update_policy()
+  assert solver.iteration == 2**53
+  assert 0 < solver.nash_conv() < 1
+  with pytest.raises(errors.CheckpointMismatchError, match="the iteration is possible"):
+    solver.load_state_dict(after(2**53 + 1))
 
 
 # Out of bounds.

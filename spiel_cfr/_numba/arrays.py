@@ -20,6 +20,8 @@ Uint32s = npt.NDArray[np.uint32]
 Uint64s = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
+# Of any length.
+Integers = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 Uint8s = npt.NDArray[np.uint8]
 
@@ -189,7 +191,7 @@ def taken(array: npt.NDArray[Any], places: npt.NDArray[Any]) -> npt.NDArray[Any]
   return result
 
 
-def spread(starts: Int64s, counts: Int64s) -> Int64s:
+def spread(starts: Integers, counts: Integers) -> Int64s:
   """Returns start, start + 1, ... of each of some ranges."""
   ends = np.cumsum(counts)
   return np.asarray(np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts))

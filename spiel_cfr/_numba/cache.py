@@ -4,11 +4,11 @@ numba looks at the file of a function to know whether what it keeps is stale. He
 each folder says what was in all files that the function's module imports, directly or not. Edited, a kernel replaces
 its own folder. The same note has a hash of numba's files: what is damaged is compiled anew.
 
-numba's files are pickles, which can run anything. So they are taken only from folders that belong to the user or to
-root, and that nobody else can write to; a folder that is not so is passed over. Kernels lie in the folder `kernels`
-below `$NUMBA_CACHE_DIR`; if that is not set, below the package's `__pycache__`, or else `~/.cache/spiel_cfr`. Where
-none of them will do, a warning says it once, and kernels are compiled at every start. So are, without a warning, those
-that no file has, such as a notebook's, and functions with variables of the functions around them.
+numba's files are pickles, which can run anything. So only files and folders are taken that belong to the user or to
+root, and that nobody else can write to; what is not so is passed over. Kernels lie in the folder `kernels` below
+`$NUMBA_CACHE_DIR`; if that is not set, below the package's `__pycache__`, or else `~/.cache/spiel_cfr`. Where none of
+them will do, a warning says it once, and kernels are compiled at every start. So are, without a warning, those that no
+file has, such as a notebook's, and functions with variables of the functions around them.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ import importlib.util
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -78,13 +79,13 @@ def compiled(
   name = _folder_name(function, signature, options)
   for folder in _folders():
     kept = folder / name
-    if _is_trusted(folder) and _is_trusted(kept) and _is_intact(kept, made_of):
+    if _is_trusted(folder) and _is_intact(kept, made_of):
       # Whatever numba can't read, a later numba perhaps, must not be more than slow.
       with contextlib.suppress(Exception):
         dispatcher = _compile(function, signature, options, kept)
         if not dispatcher.stats.cache_hits:
           # Some versions of numba also look at when the function's file was changed, and have written it anew.
-          (kept / CHECKSUM).write_text(_checksum(kept, made_of))
+          _seal(kept, made_of)
         return dispatcher
   with announced():
     return _compile_and_keep(function, signature, options, name, made_of)
@@ -133,7 +134,7 @@ def _compile_and_keep(
       dispatcher = _compile(function, signature, options, temporary)
       # numba doesn't keep code with addresses of this process in it.
       if any(temporary.rglob("*.nbc")):
-        (temporary / CHECKSUM).write_text(_checksum(temporary, made_of))
+        _seal(temporary, made_of)
         shutil.rmtree(folder / name, ignore_errors=True)
         # Another process may be faster.
         with contextlib.suppress(OSError):
@@ -166,22 +167,35 @@ def _folders() -> Iterator[Path]:
     yield home / "spiel_cfr" / "kernels"
 
 
-def _is_trusted(folder: Path) -> bool:
-  """Returns whether nobody but the user and root can have written to a folder."""
+def _is_trusted(path: Path) -> bool:
+  """Returns whether nobody but the user and root can have written to a folder or a file; links are neither."""
   try:
-    found = folder.lstat()
+    found = path.lstat()
   except OSError:
     return False
-  own = {0, os.geteuid()}
-  return folder.is_dir() and found.st_uid in own and not found.st_mode & _WRITABLE_BY_OTHERS
+  mode, own = found.st_mode, {0, os.geteuid()}
+  return (
+    (stat.S_ISDIR(mode) or stat.S_ISREG(mode))
+    and found.st_uid in own
+    and not mode & _WRITABLE_BY_OTHERS
+  )
 
 
 def _is_intact(kept: Path, made_of: str) -> bool:
-  """Returns whether a folder holds what was compiled from the same, as it was written."""
+  """Returns whether a folder holds what was compiled from the same, as it was written, and by whom it may be."""
   try:
-    return (kept / CHECKSUM).read_text() == _checksum(kept, made_of)
+    return all(map(_is_trusted, (kept, *kept.rglob("*")))) and (
+      (kept / CHECKSUM).read_text() == _checksum(kept, made_of)
+    )
   except (OSError, ValueError):
     return False
+
+
+def _seal(folder: Path, made_of: str) -> None:
+  """Writes the note, and takes from others what the umask may have let them: to write to numba's files."""
+  (folder / CHECKSUM).write_text(_checksum(folder, made_of))
+  for path in folder.rglob("*"):
+    path.chmod(path.stat().st_mode & ~_WRITABLE_BY_OTHERS)
 
 
 def _checksum(folder: Path, made_of: str) -> str:

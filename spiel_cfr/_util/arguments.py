@@ -4,6 +4,7 @@ import math
 import operator
 import os
 import pathlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -113,6 +114,22 @@ def path(value: Any, name: str) -> pathlib.Path:
     raise errors.ArgumentError(
       f"{name} must be a path, such as 'results/leduc.npz', not {shortened(value)}."
     )
+  return result
+
+
+def pattern(value: Any, name: str) -> re.Pattern[str]:
+  """Returns `value`, a regular expression or a compiled one of strings, as a compiled one.
+
+  Raises:
+    ArgumentError: it is none.
+  """
+  try:
+    result = re.compile(value)
+    result.search("")
+  except (re.error, TypeError) as error:
+    raise errors.ArgumentError(
+      f"{name} must be a regular expression, not {shortened(value)}: {error}."
+    ) from error
   return result
 
 

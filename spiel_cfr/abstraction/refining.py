@@ -1,6 +1,7 @@
 """Refinement on the way (dynamic abstraction): a game with few actions takes in what it lacks while it is solved.
 
-After Brown and Sandholm, "Simultaneous Abstraction and Equilibrium Finding in Games" (2015).
+After Brown and Sandholm, "Simultaneous Abstraction and Equilibrium Finding in Games" (2015), with another rule: see
+docs/theory/ours_and_theirs.md.
 
     while NashConv in the whole game > target:
       iterate in the smaller game

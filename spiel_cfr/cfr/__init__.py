@@ -5,6 +5,7 @@ from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.correlated_gap import CorrelatedGap, coarse_correlated_gap
 from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
+from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import WarmStart
 from spiel_cfr.cfr.variants import (
@@ -48,6 +49,7 @@ __all__ = [
   "Restarted",
   "RestartedCFRSolver",
   "SAPCFRPlusSolver",
+  "Snapshot",
   "Solver",
   "TabularCFRSolver",
   "TremblingHandSolver",

@@ -47,6 +47,9 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmFo
 # Whom players learn against: the others' current strategies, or best responses to all current strategies.
 Opponents = Literal["current", "best_response"]
 
+# What averages are made of.
+_SUMS = ("cumulative", "tapered")
+
 
 class _Run(NamedTuple):
   """What belongs to a run: the loop, which has the state, and how many iterations it does at a time."""
@@ -141,24 +144,18 @@ class FullWidthSolver(Solver):
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     self.check_numbers(state)
-    # Sums have as many roundings as there were iterations.
-    game, tolerance = self.compiled_game, 100 * math.sqrt(self.precision)
-    for sums in (state["cumulative"], state["tapered"]):
-      if sums.any():
-        require(sums[[tree.root for tree in game.treeplexes]] > 0, "every player has an average")
-        forms.check_sequence_form(game, forms.normalized(game, sums), tolerance)
+    for name in _SUMS:
+      forms.check_sums(self.compiled_game, state[name])
 
   def check_numbers(self, state: Mapping[str, Any]) -> None:
-    """Checks a state but for what sums of strategies are together, which holds outside of pruning's windows only.
+    """Checks a state but for its sums of strategies, which are complete outside of pruning's windows only.
 
     Raises:
       ValueError: no iterations lead to it.
     """
     super()._check_state(state)
-    for name in ("strategy", "action_state", "infoset_state", "gradients", "play_values"):
+    for name in ("strategy", "action_state", "infoset_state", "gradients", "play_values", *_SUMS):
       require(np.isfinite(state[name]), f"{name} is finite")
-    for name in ("cumulative", "tapered"):
-      require((state[name] >= 0) & np.isfinite(state[name]), "averages are sums of probabilities")
     iteration, last_addition = (int(count) for count in state["counts"])
     require(iteration <= MOST_ITERATIONS, "the iteration is possible")
     for number in (state["average_start"], state["warm_iterations"], last_addition):
@@ -249,6 +246,15 @@ class FullWidthSolver(Solver):
     self._runtime.loop.gather()
     result: Float64s = self._runtime.loop.infoset_numbers()[line]
     return result
+
+  def cumulative_regrets(self) -> Float64s | None:
+    if not self.minimizer.keeps_regrets:
+      return None
+    self._runtime.loop.gather()
+    result = np.zeros(self.compiled_game.end)
+    for own, block in self._runtime.loop.action_blocks():
+      result[own] = block[0]
+    return result[self.compiled_game.all_action_sequences]
 
   def init_from_strategy(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.

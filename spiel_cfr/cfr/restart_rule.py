@@ -8,6 +8,8 @@ from spiel_cfr.cfr.solver import MOST_ITERATIONS
 
 # A trial begins when there are this many times as many iterations as at the end of the last one that was rolled back,
 _SPACING = 1.5
+# twice that where it hardly fell,
+_HARDLY = 2
 # or, once a restart has stayed, when NashConv is this fraction of what it was when the last trial began.
 _PROGRESS = 0.2
 # A restart stays if the trial's own pair of strategies reaches this fraction of the NashConv before it
@@ -39,7 +41,9 @@ class RestartControl:
     trial: when the trial began, 0 if there is none.
     trial_length: how long it may be.
     trial_nash_conv: the NashConv that it has to halve.
-    last_attempt: when the last trial began, or was rolled back.
+    seen: after how many iterations it was last looked at, 0 if it was not.
+    seen_nash_conv: what it had found then.
+    last_attempt: when the last trial began, or was rolled back, twice that where it hardly fell.
     last_nash_conv: the NashConv at its beginning.
   """
 
@@ -51,6 +55,8 @@ class RestartControl:
   trial: int = 0
   trial_length: int = 0
   trial_nash_conv: float = math.inf
+  seen: int = 0
+  seen_nash_conv: float = math.inf
   last_attempt: int = 0
   last_nash_conv: float = math.inf
 
@@ -84,12 +90,27 @@ class RestartControl:
         self._begin_trial(now, nash_conv)
         return RESTART
       return GO_ON
+    hardly_falls = self._hardly_falls(taken, trial_nash_conv)
     # Falling like 1 / taken from here on, it would not make it in time.
-    if taken >= length or trial_nash_conv * taken > wanted * length:
-      self.last_attempt = now
+    if taken >= length or trial_nash_conv * taken > wanted * length or hardly_falls:
+      self.last_attempt = _HARDLY * now if hardly_falls else now
       self._end_trial()
       return ROLL_BACK
+    self.seen, self.seen_nash_conv = taken, trial_nash_conv
     return GO_ON
+
+  def _hardly_falls(self, taken: int, nash_conv: float) -> bool:
+    """Returns whether a trial would end above where it began, if it fell on as it has between its last two checks.
+
+    That is, like a power of its length. Once a restart has stayed, checks are too close to each other to tell.
+    """
+    least = min(nash_conv, self.seen_nash_conv, self.trial_nash_conv)
+    if self.num_restarts or not self.seen or least <= 0:
+      return False
+    fall = math.log(self.seen_nash_conv) - math.log(nash_conv)
+    power = fall / (math.log(taken) - math.log(self.seen))
+    left = math.log(self.trial_length) - math.log(taken)
+    return math.log(nash_conv) - power * left > math.log(self.trial_nash_conv)
 
   def _begin_trial(self, now: int, nash_conv: float) -> None:
     self.trial = self.last_attempt = now
@@ -98,8 +119,8 @@ class RestartControl:
     self.num_attempts += 1
 
   def _end_trial(self) -> None:
-    self.trial = self.trial_length = 0
-    self.trial_nash_conv = math.inf
+    self.trial = self.trial_length = self.seen = 0
+    self.trial_nash_conv = self.seen_nash_conv = math.inf
 
   def schedule(self, now: int, stretch: int) -> None:
     """Notes the iteration of the next check; the average is made of `stretch` iterations."""
@@ -128,16 +149,18 @@ class RestartControl:
       ValueError: no run leads to it by this iteration.
     """
     require(0 <= self.num_restarts <= self.num_attempts <= iteration, "attempts are iterations")
-    for number in (self.checked, self.trial, self.last_attempt):
+    for number in (self.checked, self.trial, self.seen, self.last_attempt // _HARDLY):
       require(0 <= number <= iteration, "what counts iterations was before")
     # Ctrl-C can come between an iteration and the check after it.
     require(self.next_check >= max(1, iteration), "the next check is not over")
     require(self.next_check <= 4 * MOST_ITERATIONS, "the next check can be counted to")
     require(0 <= self.cost <= _MOST_COST * iteration, "checks cost what they can cost")
-    for nash_conv in (self.trial_nash_conv, self.last_nash_conv):
+    for nash_conv in (self.trial_nash_conv, self.last_nash_conv, self.seen_nash_conv):
       require(nash_conv > -math.inf, "NashConv is a number, or not there yet")
     if self.trial:
+      require(self.trial + self.seen < self.next_check, "the next check is after the last one")
       require(0 < self.trial_length <= _SHORTEST + self.trial, "trials have a length")
       require(self.last_attempt == self.trial, "the last attempt is on trial")
     else:
-      require(self.trial_length == 0 and math.isinf(self.trial_nash_conv), "there is no trial")
+      require(self.trial_length == self.seen == 0, "there is no trial")
+      require(math.isinf(self.trial_nash_conv), "nothing has to be halved")

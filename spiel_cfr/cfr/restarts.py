@@ -216,6 +216,10 @@ class Restarted(Solver):
         best[own] = candidate[own] / candidate[treeplex.root]
     return scores
 
+  def cumulative_regrets(self) -> Float64s | None:
+    """Returns those of the solver that is restarted; a restart has made them fit the strategy that it goes on from."""
+    return self._runtime.solver.cumulative_regrets()
+
   def current_probabilities(self) -> Float64s:
     return self._runtime.solver.current_probabilities()
 

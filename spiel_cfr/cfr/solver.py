@@ -2,6 +2,7 @@
 
 import abc
 import os
+import re
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Self
@@ -16,6 +17,7 @@ from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.off_path import Unreached, completed
 from spiel_cfr.cfr.recipes import Recipe, description, recorded, register
+from spiel_cfr.cfr.snapshot import Snapshot, snapshots
 from spiel_cfr.cfr.solver_state import as_dict, assign, check_fits
 from spiel_cfr.cfr.turns import Turns, take_turns
 from spiel_cfr.evaluation import evaluate
@@ -184,6 +186,67 @@ class Solver(abc.ABC):
   def current_policy_dict(self) -> open_spiel.PolicyDict:
     """Returns a copy of the current policy as infostate -> action -> probability."""
     return open_spiel.to_dict(self.compiled_game, self.current_probabilities())
+
+  def infostates(self) -> list[list[str]]:
+    """Returns the information state strings of each player, in the order of OpenSpiel's policies."""
+    return [list(own) for own in self.compiled_game.infostates]
+
+  def cumulative_regrets(self) -> Float64s | None:
+    """Returns R(I, a), see `Snapshot`, for every entry of `CompiledGame.actions`, all players end to end.
+
+    None where the solver keeps no regrets, as first-order methods and networks do.
+    """
+    return None
+
+  def snapshot(self, infostate: str, player: int | None = None) -> Snapshot:
+    """Returns what an infoset does now: its cumulative regrets, current and average strategy, and reach.
+
+    Args:
+      infostate: its information state string.
+      player: whose it is; needed only where several players have an infoset of that name.
+
+    Raises:
+      ArgumentError: there is no such infoset, or none met yet, or several players have one.
+    """
+    names = self.infostates()
+    if player is not None:
+      player = arguments.integer(player, "player", 0, len(names) - 1)
+    owners = [
+      owner for owner, own in enumerate(names) if player in (None, owner) and infostate in own
+    ]
+    if len(owners) != 1:
+      raise errors.ArgumentError(
+        f"{len(owners) or 'No'} players have an infoset {arguments.shortened(infostate)}, where one must have it: "
+        "solver.infostates() lists those of each player, or those met yet; player= says whose is meant."
+      )
+    return self._look_at([(owners[0], infostate)])[0]
+
+  def snapshots(self, pattern: str | re.Pattern[str] = "") -> list[Snapshot]:
+    """Returns what all infosets do now whose names a regular expression finds, player by player.
+
+    Raises:
+      ArgumentError: it is no regular expression.
+    """
+    search = arguments.pattern(pattern, "pattern").search
+    return self._look_at(
+      [
+        (player, infostate)
+        for player, own in enumerate(self.infostates())
+        for infostate in own
+        if search(infostate)
+      ]
+    )
+
+  def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
+    """Returns what infosets do, each given by its player and infostate."""
+    return snapshots(
+      self.compiled_game,
+      infosets,
+      (int(self.iteration), self.nodes_touched),
+      self.current_probabilities(),
+      self.average_probabilities(),
+      self.cumulative_regrets(),
+    )
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""

@@ -71,7 +71,7 @@ def plan(
     policy: anything that `policies.from_policy` reads; or a solver, of which the average policy is taken; or an array
       in behavioural form, as `average_probabilities` returns it.
     iterations: T, for how many the policy counts. By default as many as a solver needs for one of its quality: CFR
-      0.03 / c*; those that start in proportion, which converge about like 1 / t, the square root of that.
+      with simultaneous updates 0.03 / c*; all others, which converge about like 1 / t, the square root of that.
     form: "substitute" for the regrets of having met the policy's utilities T times, "proportional" for regrets that
       go on playing it; None for what suits the minimizer.
 
@@ -99,7 +99,8 @@ def plan(
   scale = found.least_scale(substitute)
   if iterations is None:
     wanted = STEADY / scale
-    iterations = max(1, round(wanted if chosen == "substitute" else math.sqrt(wanted)))
+    slow = chosen == "substitute" and not solver.alternating_updates
+    iterations = max(1, round(wanted if slow else math.sqrt(wanted)))
   if chosen == "proportional":
     # More than the best minus the worst, no iteration could have added.
     scale = min(AMPLE * found.least_scale(proportional), 1.0)
@@ -147,9 +148,8 @@ def transfer(
 ) -> Any:
   """Makes the same solver for a game with other payoffs, and starts it from the average policy of this one.
 
-  Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014), scale the regrets that the same play would
-  have had with the other payoffs. A warm start needs no regrets by component, and did better; see
-  docs/theory/rewriting_history.md.
+  Not the discounted regrets of Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014): see
+  docs/theory/ours_and_theirs.md.
 
   Args:
     solver: a full-width solver, or one that is restarted; it is left alone.

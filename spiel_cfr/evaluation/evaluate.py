@@ -182,6 +182,9 @@ class Evaluator:
     """Allocates the arrays; a game that is cut into parts takes its own each time."""
     self._compiled = compiled
     self._roots = [treeplex.root for treeplex in compiled.treeplexes]
+    # A NashConv from which on the rounding of sums may matter, see `best_responses`.
+    lowest, highest = compiled.payoff_range
+    self._close = 0.01 * math.sqrt(np.finfo(compiled.dtype).eps) * (highest - lowest)
     if compiled.partition is None:
       # Every infoset is visited, but payoffs are read as iterations read them.
       payoff, self._players, groups, parent, *_ = compiled.every_infoset
@@ -219,6 +222,9 @@ class Evaluator:
         )
     if compiled.partition is not None:
       values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
+      if values[:, 1].sum() - values[:, 0].sum() < self._close:
+        played = forms.sequence_form(compiled, forms.behavioral_form(compiled, sequence_form))
+        values = _evaluate_by_parts(compiled, compiled.partition, played, responses)
     else:
       # That the other arguments are what they must be, nobody outside can change.
       best_responses.unchecked(
@@ -232,6 +238,7 @@ class Evaluator:
         self._sequence_form,
         self._utility,
         self._scratch,
+        self._close,
         self._values,
       )
       values = self._values.copy()

@@ -19,8 +19,6 @@ from spiel_cfr.policies import forms
 
 # Of sums of values, as a fraction of the range of payoffs.
 _ROUNDING = 1e-13
-# Of sums of strategies, which have as many roundings as there were iterations.
-_SUMS_TOLERANCE = 1e-6
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -143,17 +141,11 @@ class FirstOrderSolver(Solver, Generic[S]):
       if isinstance(value, np.ndarray):
         require(np.isfinite(value), f"{name} is finite")
     for name in {"point", "cumulative"} & state.keys():
-      require(state[name] >= 0, "strategies and their sums are not negative")
+      forms.check_sums(self.compiled_game, state[name])
     require(0 <= state["iteration"] <= MOST_ITERATIONS, "the iteration is possible")
     require(0 <= state["num_gradients"] < 1 << 63, "the number of gradients is possible")
     for treeplex in self.compiled_game.treeplexes:
       require(state["point"][treeplex.root] == 1.0, "a strategy begins with 1")
-    sums = state.get("cumulative")
-    if sums is not None and sums.any():
-      roots = [treeplex.root for treeplex in self.compiled_game.treeplexes]
-      require(sums[roots] > 0, "every player has an average")
-      normalized = forms.normalized(self.compiled_game, sums)
-      forms.check_sequence_form(self.compiled_game, normalized, _SUMS_TOLERANCE)
 
   def prepare(self) -> None:
     """Compiles kernels or takes them from disk: a copy does an iteration."""

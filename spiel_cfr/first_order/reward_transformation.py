@@ -99,6 +99,11 @@ class RTCFRPlusSolver(FirstOrderSolver[RTCFRPlusState]):
       state.reference = point.copy()
     return values
 
+  def cumulative_regrets(self) -> Float64s:
+    """Returns those of the transformed rewards."""
+    result: Float64s = self.state.regrets[0, self.compiled_game.all_action_sequences]
+    return result
+
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
     require(0 <= state["trembles"] < 1, "trembles are a probability")

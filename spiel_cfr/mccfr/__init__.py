@@ -7,7 +7,6 @@ from spiel_cfr.mccfr.mccfr_solvers import (
   OutcomeSamplingSolver,
 )
 from spiel_cfr.mccfr.monte_carlo_solver import MonteCarloSolver
-from spiel_cfr.mccfr.sampled_policy import Snapshot
 from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 from spiel_cfr.mccfr.state_engine import ImperfectRecallWarning
@@ -23,5 +22,4 @@ __all__ = [
   "Rule",
   "Sampler",
   "SamplingSolver",
-  "Snapshot",
 ]

@@ -1,18 +1,19 @@
 """What a table of infosets plays: policies of the infosets that samples have met, and a look at one of them."""
 
 import copy
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import numpy as np
 from open_spiel.python import policy as open_spiel_policy
 
-from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr._util import arguments
+from spiel_cfr._numba.arrays import Float64s, spread
+from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.turns import Turns, take_turns
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
+from spiel_cfr.mccfr.infoset_table import Table
 from spiel_cfr.mccfr.random_draws import ITERATIONS, VISITED
 from spiel_cfr.mccfr.state_engine import StateEngine
 from spiel_cfr.policies import forms, open_spiel
@@ -22,68 +23,70 @@ Engine = CompiledEngine | StateEngine
 Which = Literal["cumulative", "strategy"]
 
 
-class Snapshot(NamedTuple):
-  """What an infoset does at some time.
-
-  Attributes:
-    iteration: how many iterations had been done.
-    nodes_touched: how many nodes had been visited.
-    player: whose infoset it is.
-    infostate: its information state string.
-    actions: its legal actions.
-    current: the current strategy, action by action.
-    average: the average strategy.
-    regret: cumulative regrets, as the minimizer discounts them.
-  """
-
-  iteration: int
-  nodes_touched: int
-  player: int
-  infostate: str
-  actions: list[int]
-  current: list[float]
-  average: list[float]
-  regret: list[float]
+def regrets_now(table: Table, logarithms: Float64s) -> Float64s:
+  """Returns the cumulative regrets of a table, shape (sequences,), by the logarithms of `Batch` up to now."""
+  entries, met = table.entries, slice(0, table.num_infosets)
+  first, counts = entries.first[met].astype(np.int64), entries.num_actions[met].astype(np.int64)
+  idle = np.exp(logarithms[:, None] - entries.caught_up[:, first])
+  positive, negative = np.repeat(idle, counts, axis=1)
+  here, result = spread(first, counts), np.zeros(len(entries.regret))
+  result[here] = entries.regret[here] * np.where(entries.regret[here] > 0, positive, negative)
+  return result
 
 
-def snapshot(engine: Engine, logarithms: Float64s, player: int, infostate: str) -> Snapshot:
-  """Returns what an infoset does now, see `SamplingSolver.snapshot`; `logarithms` are those up to now of `Batch`."""
-  player = arguments.integer(player, "player", 0, len(engine.infostates) - 1)
-  infoset = engine.infostates[player].get(infostate)
-  if infoset is None:
-    raise errors.ArgumentError(f"Player {player} has no infoset {infostate!r}, or none met yet.")
-  entries = engine.table.entries
-  first = entries.first.item(infoset)
-  actions, here = engine.actions_of(player, infostate)
-  idle, regret = np.exp(logarithms - entries.caught_up[:, first]), entries.regret[here]
-  return Snapshot(
-    int(engine.counters[ITERATIONS]),
-    int(engine.counters[VISITED]),
-    player,
-    infostate,
-    actions,
-    entries.strategy[here].tolist(),
-    _normalized(entries.cumulative[here]),
-    (regret * np.where(regret > 0, *idle)).tolist(),
-  )
+def met_snapshots(
+  engine: StateEngine, logarithms: Float64s, infosets: Iterable[tuple[int, str]]
+) -> list[Snapshot]:
+  """Returns what infosets do that an engine has met, for a game that is not compiled; see `Solver.snapshot`."""
+  entries, num_players, result = engine.table.entries, len(engine.infostates), []
+  regrets = regrets_now(engine.table, logarithms)
+  for player, infostate in infosets:
+    infoset = engine.infostates[player][infostate]
+    reach, above = 1.0, entries.parent.item(infoset)
+    while above >= num_players:
+      owner = int(entries.first[: engine.table.num_infosets].searchsorted(above, "right")) - 1
+      begin = entries.first.item(owner)
+      sums = entries.cumulative[begin : begin + entries.num_actions.item(owner)]
+      reach *= _normalized(sums)[above - begin]
+      above = entries.parent.item(owner)
+    actions, here = engine.actions_of(player, infostate)
+    result.append(
+      Snapshot(
+        int(engine.counters[ITERATIONS]),
+        int(engine.counters[VISITED]),
+        player,
+        infostate,
+        actions,
+        entries.strategy[here].tolist(),
+        _normalized(entries.cumulative[here]),
+        regrets[here].tolist(),
+        reach,
+      )
+    )
+  return result
 
 
 def sampled_form(compiled: CompiledGame, engine: Engine, which: Which) -> Float64s:
   """Returns what a table plays in a compiled game in behavioural form, shape (sequences,); uniform where unknown."""
-  sums, first = getattr(engine.table.entries, which), engine.table.entries.first
+  entries = in_order(compiled, engine, getattr(engine.table.entries, which))
+  return forms.behavioral_form(compiled, compiled.from_actions(entries))
+
+
+def in_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float64s:
+  """Returns values of a table's entries for every entry of `CompiledGame.actions`; 0 where it has not been."""
   if isinstance(engine, CompiledEngine):
-    in_order = sums[compiled.num_players + compiled.shared_entries]
-  else:
-    in_order, begin = np.zeros(len(compiled.all_action_sequences)), 0
-    for infostates, num_actions, met in zip(
-      compiled.infostates, compiled.num_actions, engine.infostates, strict=True
-    ):
-      for infostate, count in zip(infostates, num_actions.tolist(), strict=True):
-        infoset = met.get(infostate)
-        if infoset is not None:
-          in_order[begin : begin + count] = sums[first[infoset] :][:count]
-        begin += count
-  return forms.behavioral_form(compiled, compiled.from_actions(in_order))
+    result: Float64s = values[compiled.num_players + compiled.shared_entries]
+    return result
+  first, result, begin = engine.table.entries.first, np.zeros(len(compiled.all_action_sequences)), 0
+  for infostates, num_actions, met in zip(
+    compiled.infostates, compiled.num_actions, engine.infostates, strict=True
+  ):
+    for infostate, count in zip(infostates, num_actions.tolist(), strict=True):
+      infoset = met.get(infostate)
+      if infoset is not None:
+        result[begin : begin + count] = values[first[infoset] :][:count]
+      begin += count
+  return result
 
 
 def sampled_dict(engine: Engine, which: Which) -> open_spiel.PolicyDict:

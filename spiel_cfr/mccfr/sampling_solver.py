@@ -4,7 +4,7 @@ Every iteration makes one traversal per player, and players update in turn.
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.iteration_schedule import check_weights
 from spiel_cfr.cfr.off_path import Unreached
+from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.mccfr.infoset_table import SamplingState
@@ -23,10 +24,11 @@ from spiel_cfr.mccfr.random_draws import ITERATIONS, new_counters
 from spiel_cfr.mccfr.sampled_policy import (
   Engine,
   SampledPolicy,
-  Snapshot,
+  in_order,
+  met_snapshots,
+  regrets_now,
   sampled_dict,
   sampled_form,
-  snapshot,
 )
 from spiel_cfr.mccfr.sampling_rules import Sampler
 from spiel_cfr.mccfr.state_engine import StateEngine
@@ -224,12 +226,14 @@ class SamplingSolver(MonteCarloSolver):
     """Returns the information state strings of each player, on the state engine those met."""
     return [list(infostates) for infostates in self._engine.infostates]
 
-  def snapshot(self, player: int, infostate: str) -> Snapshot:
-    """Returns what an infoset does now.
-
-    Raises:
-      ArgumentError: there is no such infoset, or it has not been met.
-    """
+  def cumulative_regrets(self) -> Float64s:
     # Brings the sums of logarithms up to the iterations done.
     self._next_batch(0)
-    return snapshot(self._engine, self.state.logarithms[1:], player, infostate)
+    regrets = regrets_now(self._engine.table, self.state.logarithms[1:])
+    return in_order(self.compiled_game, self._engine, regrets)
+
+  def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
+    if self._compiled is not None:
+      return super()._look_at(infosets)
+    self._next_batch(0)
+    return met_snapshots(self._engine, self.state.logarithms[1:], infosets)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ In behavioural form there is, for each sequence, the probability of its action a
 probability that the owner plays to the sequence. Padding is 0.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,20 @@ def normalized(compiled: CompiledGame, sums: npt.NDArray[Any]) -> Float64s:
   for treeplex in compiled.treeplexes:
     result[treeplex.root : treeplex.end] /= result[treeplex.root]
   return result
+
+
+def check_sums(compiled: CompiledGame, sums: npt.NDArray[Any]) -> None:
+  """Checks that sums of sequence forms, shape (sequences,), are a multiple of one for each player, or all 0.
+
+  Raises:
+    ValueError: they are not, by more than rounding.
+  """
+  require((sums >= 0) & np.isfinite(sums), "averages are sums of probabilities")
+  if sums.any():
+    require(sums[[tree.root for tree in compiled.treeplexes]] > 0, "every player has an average")
+    # Sums have as many roundings as there were iterations.
+    tolerance = 100 * math.sqrt(np.finfo(sums.dtype).eps)
+    check_sequence_form(compiled, normalized(compiled, sums), tolerance)
 
 
 def check_sequence_form(compiled: CompiledGame, sequence_form: Float64s, tolerance: float) -> None:

@@ -1,7 +1,6 @@
 """Policies that move with their solver, as those do that OpenSpiel's solvers hand out."""
 
 from collections.abc import Callable, Hashable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +40,10 @@ class LivePolicy(CompiledTabularPolicy):
 
   def refresh(self) -> None:
     """Brings the probabilities up to date, in place."""
-    self._version = None if self._find_version is None else self._find_version()
+    version = None if self._find_version is None else self._find_version()
     self._fill(self._array, self._probabilities())
+    # Not before the array is full: whoever asks again after an error, or in another thread, would take it for new.
+    self._version = version
 
   @property
   def action_probability_array(self) -> npt.NDArray[np.float64]:
@@ -61,11 +62,3 @@ class LivePolicy(CompiledTabularPolicy):
     for name in ("_probabilities", "_find_version", "_version", "_array"):
       del result.__dict__[name]
     return result
-
-  def __reduce__(self) -> Any:
-    """Pickles, and copies deeply, what the policy is now."""
-    return _as_it_is, (self.__copy__(),)
-
-
-def _as_it_is(policy: CompiledTabularPolicy) -> CompiledTabularPolicy:
-  return policy

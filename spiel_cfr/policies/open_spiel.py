@@ -115,6 +115,22 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
       result.action_probability_array = self.action_probability_array.copy()
     return result
 
+  def __deepcopy__(self, memo: Any) -> "CompiledTabularPolicy":
+    """Returns a copy of the same game, which OpenSpiel would load from its string, and can't where that is no name."""
+    return self.__copy__()
+
+  def __reduce__(self) -> Any:
+    """Pickles the compiled game, which knows whether OpenSpiel can make the game of its string."""
+    return _restored, (self._compiled, self.action_probability_array)
+
+
+def _restored(
+  compiled: CompiledGame, action_probability_array: npt.NDArray[np.float64]
+) -> CompiledTabularPolicy:
+  result = CompiledTabularPolicy(compiled, np.zeros(compiled.end))
+  result.action_probability_array = action_probability_array
+  return result
+
 
 def player_to_move(state: Any, player_id: int | None = None) -> int:
   """Returns who a policy is asked about at a state.

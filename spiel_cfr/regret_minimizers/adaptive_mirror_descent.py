@@ -127,6 +127,7 @@ class AdaptiveOptimisticDescent(RegretMinimizer):
   predict = predict_adaptive
   resume = resume_adaptive
   action_lines = 2
+  keeps_regrets = False
   infoset_lines = 1
 
   def __post_init__(self) -> None:

@@ -3,7 +3,8 @@
 Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017). Here the smallest
 probabilities of an infoset are dropped as long as all that is dropped is no more than a mass M_t. What is left is
 normalized, which costs a regret of M_t times the range of utilities in iteration t. What Hedge has seen stays what it
-was, and so does what it would choose next: all that is lost in T iterations is the sum of these.
+was, and so does what it would choose next: all that is lost in T iterations is the sum of these. The paper drops each
+probability up to M_t / actions^2: docs/theory/ours_and_theirs.md compares the two.
 """
 
 import dataclasses

@@ -58,6 +58,7 @@ class RegretMinimizer(abc.ABC):
     resume: None where it can't go on from a given strategy.
     action_lines: how many numbers it keeps for each action of each infoset.
     infoset_lines: how many for each infoset.
+    keeps_regrets: whether the first of the numbers of an action is its cumulative regret.
     visits_forced: whether it sees infosets with one action too; by default, if it keeps numbers of infosets.
   """
 
@@ -85,6 +86,11 @@ class RegretMinimizer(abc.ABC):
   def infoset_lines(self) -> int:
     """How many numbers it keeps for each infoset."""
     return 0
+
+  @property
+  def keeps_regrets(self) -> bool:
+    """Whether the first of the numbers of an action is its cumulative regret; by default, if it keeps any."""
+    return self.action_lines > 0
 
   @property
   def visits_forced(self) -> bool:

@@ -10,6 +10,7 @@ from spiel_cfr.runs.run_schedules import Every, Powers
 from spiel_cfr.runs.run_sweep import sweep
 from spiel_cfr.runs.sweep_table import SweepTable
 from spiel_cfr.runs.trace import Row, Trace, TraceFile, read_trace
+from spiel_cfr.runs.tracker import Tracker
 
 __all__ = [
   "Checkpoints",
@@ -22,6 +23,7 @@ __all__ = [
   "SweepTable",
   "Trace",
   "TraceFile",
+  "Tracker",
   "merge",
   "read_trace",
   "run",

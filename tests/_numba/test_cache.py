@@ -5,6 +5,7 @@ import importlib
 import io
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import threading
@@ -162,6 +163,49 @@ def test_folders_that_others_can_write_to_are_passed_over(folder, package):
   with pytest.warns(UserWarning, match="others can write to"):
     assert not is_read(package())
   folder.chmod(0o755)
+  assert is_read(package())
+
+
+class _Forged:
+  """A pickle that makes a folder when it is read."""
+
+  def __init__(self, folder):
+    self.folder = folder
+
+  def __reduce__(self):
+    return os.mkdir, (self.folder,)
+
+
+@pytest.mark.parametrize("who", ["can write to", "owns"])
+def test_files_that_another_can_write_to_or_owns_are_not_read(
+  folder, package, tmp_path, monkeypatch, who
+):
+  """Though they lie where nobody else can write, with the right note."""
+  assert not is_read(package())
+  (index,) = folder.rglob("*.nbi")
+  index.write_bytes(pickle.dumps(_Forged(tmp_path / "ran")))
+  (kept,) = folder.iterdir()
+  (kept / cache.CHECKSUM).write_text(cache._checksum(kept, cache._made_of(package(), NUMBER, {})))
+  if who == "owns":
+    lstat = pathlib.Path.lstat
+
+    def of_another(path):
+      found = lstat(path)
+      return os.stat_result((*found[:4], 12345, *found[5:])) if path == index else found
+
+    monkeypatch.setattr(pathlib.Path, "lstat", of_another)
+  else:
+    index.chmod(0o666)
+  assert not is_read(package())
+  assert not (tmp_path / "ran").exists()
+
+
+def test_no_umask_lets_others_write(folder, package):
+  before = os.umask(0)
+  try:
+    assert not is_read(package())
+  finally:
+    os.umask(before)
   assert is_read(package())
 
 

@@ -253,7 +253,7 @@ def test_actions_in_another_order():
   sampling.run(20)
   mixed = sampling.average_policy_dict()
   assert mixed["0"][0] == mixed["2"][1]
-  note, other = sampling.snapshot(0, "0"), sampling.snapshot(0, "2")
+  note, other = sampling.snapshot("0"), sampling.snapshot("2")
   assert (note.actions, note.average) == (other.actions, other.average[::-1])
   assert note.average == list(mixed["0"].values())
 

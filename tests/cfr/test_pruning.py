@@ -378,6 +378,9 @@ def test_ctrl_c_comes_after_a_whole_number_of_iterations(monkeypatch):
     ("opened", lambda value: 3 * value + 1),
     ("opened_values", lambda value: value * np.nan),
     ("pruned", np.ones_like),
+    ("solver.cumulative", lambda value: value * (1 + np.arange(len(value)))),
+    ("solver.cumulative", lambda value: np.where(value > 0, np.inf, value)),
+    ("opened", lambda value: value * (np.arange(len(value)) % 3 == 0)),
   ],
 )
 def test_forged_windows_are_refused(name, forge):

@@ -178,6 +178,23 @@ def test_trials_end_when_they_must(leduc):
   assert longest > 16
 
 
+def test_a_trial_that_hardly_falls_ends_and_the_next_one_is_far():
+  control = restart_rule.RestartControl(next_check=1_000)
+  assert control.decide(1_000, 1.0, math.inf) == restart_rule.RESTART
+  assert control.trial_length == 200
+  assert control.decide(1_025, 1.0, 1.3) == restart_rule.GO_ON
+  # At 200 it would be 1.02 if it went on like this, and 0.79.
+  falls = copy.copy(control)
+  assert control.decide(1_050, 1.0, 1.2) == restart_rule.ROLL_BACK
+  assert falls.decide(1_050, 1.0, 1.1) == restart_rule.GO_ON
+  control.schedule(1_050, 1_050)
+  assert control.next_check == 3 * 1_050 + 1
+  control.check(1_050)
+  # After a restart that has stayed nobody extrapolates.
+  falls.num_restarts = 1
+  assert falls.decide(1_060, 1.0, 1.1) == restart_rule.GO_ON
+
+
 @pytest.mark.parametrize("check", range(4))
 @pytest.mark.parametrize("place", ["_keep", "_check"])
 def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
@@ -428,6 +445,9 @@ def test_fading():
     {"control.trial": FIRST + 1, "control.last_attempt": FIRST + 1},
     {"control.trial_length": 0},
     {"control.trial_length": 1 << 63},
+    {"control.seen": -1},
+    {"control.seen": 8},
+    {"control.seen_nash_conv": math.nan},
     {"trial_scores": np.array([-math.inf, 1.0])},
     {"control.trial_nash_conv": -math.inf},
     {"solver.average_start": FIRST + 1},
@@ -465,5 +485,5 @@ def test_forged_certificates_are_refused():
       solver.load_state_dict(state | {"best": best})
   for wrong in (-1.0, math.inf):
     forged = {"solver.tapered": state["solver.tapered"] + wrong}
-    with pytest.raises(errors.CheckpointMismatchError, match="averages are sums"):
+    with pytest.raises(errors.CheckpointMismatchError, match=r"averages are sums|is finite"):
       solver.load_state_dict(state | forged)

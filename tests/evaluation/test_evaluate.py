@@ -1,6 +1,7 @@
 """Evaluation equals OpenSpiel's own for any policy, any number of players, zero-sum or not."""
 
 import numpy as np
+import poker_games
 import pyspiel
 import pytest
 import random_games
@@ -11,6 +12,7 @@ from open_spiel.python.algorithms import exploitability as open_spiel
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr.evaluation import evaluate
 
 NAMES = [
   "kuhn_poker",
@@ -144,3 +146,24 @@ def test_value_of_leduc_poker():
   value = spiel_cfr.expected_values(solver.compiled_game, solver.average_policy())
   # The value by OpenSpiel's sequence_form_lp; an equilibrium is as far from it as a player can still gain.
   assert value == pytest.approx([LEDUC_VALUE, -LEDUC_VALUE], abs=2 * exploitability)
+
+
+@pytest.mark.parametrize(
+  "make",
+  [
+    lambda: spiel_cfr.compile_game("kuhn_poker"),
+    lambda: spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0], partitioned=True),
+  ],
+)
+def test_sums_that_rounding_has_taken_apart_are_worth_what_their_policy_is(make):
+  """As those of a million iterations; what there was too much of at an infoset has counted as a gain, or as a loss."""
+  solver = spiel_cfr.RestartedCFRSolver(make())
+  solver.run(3000)
+  game, exact = solver.compiled_game, solver.average_sequence_form()
+  sums = 1e6 * exact * (1 + 1e-10 * np.random.default_rng(1).uniform(-1, 1, game.end))
+  played = policies.forms.sequence_form(game, policies.behavioral_form(game, sums))
+  expected = evaluate.evaluate(game, played).nash_conv
+  for responses in (False, True):
+    found = evaluate.evaluate(game, sums, responses=responses)
+    assert found.nash_conv == pytest.approx(expected, abs=1e-14)
+  assert abs(solver.nash_conv()) < 1e-14

@@ -244,3 +244,16 @@ def test_states_that_are_none():
     wrong[name] = value if name == "num_gradients" else np.full_like(state[name], value)
     with pytest.raises(errors.CheckpointMismatchError):
       solver.load_state_dict(wrong)
+
+
+@pytest.mark.parametrize("name", ["point", "cumulative"])
+def test_averages_that_are_no_multiple_of_a_sequence_form(name):
+  """NashConv of such a thing can be negative."""
+  solver = spiel_cfr.first_order.KOMWUSolver("kuhn_poker")
+  solver.run(3)
+  state = solver.state_dict()
+  solver.load_state_dict(state)
+  wrong = state[name].copy()
+  wrong[np.flatnonzero(wrong)[-1]] *= 2
+  with pytest.raises(errors.CheckpointMismatchError, match="to their end"):
+    solver.load_state_dict(state | {name: wrong})

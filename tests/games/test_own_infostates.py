@@ -103,7 +103,6 @@ def test_copies():
     ({"infostate": "memory"}, "function of state and player"),
     ({"infostate": 3}, "function of state and player"),
     ({"infostate": lambda state, player: player}, "not a string"),
-    ({"infostate": "history", "vector_form": True}, "vector form"),
   ],
 )
 def test_bad_arguments(options, message):

@@ -99,7 +99,7 @@ def test_iteration_counts_and_iterates() -> None:
 
 @pytest.mark.parametrize("engine", ["compiled", "states"])
 def test_snapshots_say_what_infosets_do(engine: Any) -> None:
-  options: Any = {"minimizer": RegretMatching.discounted(1.0, 1.0), "seed": 4, "engine": engine}
+  options: Any = {"minimizer": RegretMatching.discounted(1.0, 0.5), "seed": 4, "engine": engine}
   solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", **options)
   solver.run(120)
   average, current = solver.average_policy_dict(), solver.current_policy_dict()
@@ -109,27 +109,35 @@ def test_snapshots_say_what_infosets_do(engine: Any) -> None:
     assert (note.iteration, note.nodes_touched) == (120, solver.nodes_touched)
     assert dict(zip(note.actions, note.average, strict=True)) == average[note.infostate]
     assert note.current == pytest.approx(list(current[note.infostate].values()))
-    positive = np.maximum(note.regret, 0)
+    positive = np.maximum(note.regrets, 0)
     if positive.any():
       assert note.current == pytest.approx(positive / positive.sum(), abs=1e-9)
   solver.run(1)
   after = _snapshots(solver)
+  shrunk = 120**0.5 / (120**0.5 + 1)
   # Where samples have not been, regrets are discounted all the same.
   idle = [
-    np.allclose(after[name].regret, np.array(note.regret) * 120 / 121, rtol=1e-9, atol=0)
+    np.allclose(
+      after[name].regrets,
+      np.array(note.regrets) * np.where(np.array(note.regrets) > 0, 120 / 121, shrunk),
+      rtol=1e-9,
+      atol=0,
+    )
     for name, note in before.items()
   ]
   assert 0.7 * len(before) < sum(idle) < len(before)
+  whole = spiel_cfr.ExternalSamplingSolver("leduc_poker", **options | {"engine": "compiled"})
+  whole.run(121)
+  expected = _snapshots(whole)
+  for name, note in after.items():
+    for ours, other in zip(note[4:], expected[name][4:], strict=True):
+      assert ours == pytest.approx(other, abs=1e-12)
   untouched = spiel_cfr.ExternalSamplingSolver("leduc_poker", **options)
   untouched.run(121)
   assert samplers.tables(untouched) == samplers.tables(solver)
   with pytest.raises(errors.ArgumentError, match="7pb"):
-    solver.snapshot(0, "7pb")
+    solver.snapshot("7pb")
 
 
 def _snapshots(solver: Any) -> dict[str, Any]:
-  return {
-    name: solver.snapshot(player, name)
-    for player, own in enumerate(solver.infostates())
-    for name in own
-  }
+  return {each.infostate: each for each in solver.snapshots()}

@@ -15,6 +15,8 @@ from open_spiel.python.algorithms import (
 )
 
 import spiel_cfr
+from spiel_cfr import errors, policies
+from spiel_cfr.policies.live_policy import LivePolicy
 
 FULL_WIDTH = [
   (cfr.CFRSolver, spiel_cfr.CFRSolver),
@@ -99,6 +101,22 @@ def test_who_loads_a_state_moves_the_policy(tmp_path):
   np.testing.assert_array_equal(
     held.action_probability_array, solver.current_policy().action_probability_array
   )
+
+
+def test_after_an_error_a_policy_is_not_taken_for_new():
+  game, asked = spiel_cfr.compile_game("kuhn_poker"), []
+  uniform = policies.behavioral_form(game, np.zeros(game.end))
+
+  def probabilities():
+    asked.append(None)
+    if len(asked) == 2:
+      raise errors.NotFiniteError
+    return uniform if len(asked) < 2 else 0 * uniform
+
+  held = LivePolicy(game, probabilities, lambda: bool(asked))
+  with pytest.raises(errors.NotFiniteError):
+    held.action_probability_array  # noqa: B018
+  assert not held.action_probability_array.any()
 
 
 def test_each_solver_has_its_own():

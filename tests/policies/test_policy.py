@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pyspiel
@@ -96,6 +97,21 @@ def test_every_method(compiled):
   assert not np.allclose(noisy.action_probability_array, array)
   ours.policy_for_key(infostate)[:] = 0
   assert not ours.action_probability_array[ours.state_lookup[infostate]].any()
+
+
+def test_copies_of_what_open_spiel_cannot_load_again(capfd):
+  """Such as a matrix game; OpenSpiel's own copy of one lists all games that it knows on stderr, and fails."""
+  game = pyspiel.create_matrix_game([[1, -1], [-1, 1]], [[-1, 1], [1, -1]])
+  solution = spiel_cfr.solve(game, progress=False)
+  policy = solution.policy
+  capfd.readouterr()
+  copied, pickled = copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))
+  assert copied.game is policy.game
+  assert pickled.game is None
+  for other in (copied, pickled):
+    np.testing.assert_array_equal(other.action_probability_array, policy.action_probability_array)
+    assert spiel_cfr.nash_conv(game, other) == solution.nash_conv
+  assert not capfd.readouterr().err
 
 
 def test_open_spiels_tools_take_it(compiled):

@@ -310,6 +310,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "path": _endgame,
   "progress": lambda: False,
   "player": lambda: 0,
+  "pattern": lambda: "^2",
   "place": lambda: 0,
   "state": _state,
   "infostate": lambda: "0",

@@ -253,15 +253,16 @@ class Pruned(Solver):
   def _catch_up(self, left: Compacted) -> None:
     """Brings up to date what was not pruned and not looked at in the window."""
     game, state, arrays = self._prunable, self._runtime.state, self._runtime.state.solver
-    self._add_deferred(left, arrays.cumulative)
+    self._add_deferred(left, arrays.strategy, state.opened, arrays.cumulative)
     gained = game.gradients(aligned(arrays.cumulative - state.opened))
     backfill.note_unseen(game.groups, left.seen, arrays, gained, state.opened_values)
 
-  def _add_deferred(self, left: Compacted, sums: AnyFloats) -> None:
+  def _add_deferred(
+    self, left: Compacted, strategy: AnyFloats, opened: Float64s, sums: AnyFloats
+  ) -> None:
     """Brings sums of sequence forms up to date where nobody looked."""
-    state, deciding = self._runtime.state, self.compiled_game.decisions
-    strategy = state.solver.strategy
-    backfill.add_deferred(self._prunable.groups, left.seen, strategy, state.opened, sums)
+    deciding = self.compiled_game.decisions
+    backfill.add_deferred(self._prunable.groups, left.seen, strategy, opened, sums)
     sums[deciding.forced] = sums[deciding.chosen]
 
   def _prunable_for(self, coming: float, best: Float64s, weight: float) -> Bools:
@@ -283,8 +284,12 @@ class Pruned(Solver):
     if not self.num_pruned:
       return solver.sums()
     sums = aligned(state.solver.cumulative)
-    self._add_deferred(self._open_window().left, sums)
+    self._add_deferred(self._open_window().left, state.solver.strategy, state.opened, sums)
     return sums
+
+  def cumulative_regrets(self) -> Float64s | None:
+    """Returns those of the solver; of what is pruned, as they were when that began."""
+    return self._runtime.solver.cumulative_regrets()
 
   def current_probabilities(self) -> Float64s:
     return self._runtime.solver.current_probabilities()
@@ -301,18 +306,19 @@ class Pruned(Solver):
     super()._check_state(state)
     own, pruned = inside(state, "solver"), state["pruned"]
     self._runtime.solver.check_numbers(own)
-    left = state["window_end"] - int(own["counts"][0])
-    require(left <= _IDLE * _LONGEST, "the window is possible")
-    for name in ("opened", "opened_values"):
-      require(np.isfinite(state[name]), f"{name} is finite")
-    require(state["opened"] >= 0, "what was faced is not negative")
+    to_come = state["window_end"] - int(own["counts"][0])
+    require(to_come <= _IDLE * _LONGEST, "the window is possible")
+    require(np.isfinite(state["opened_values"]), "opened_values is finite")
     require(
       not pruned[forms.uniform(self.compiled_game) == 0].any(), "what is pruned are sequences"
     )
     if pruned.any():
-      require(left >= 0, "the window is not over")
+      require(to_come >= 0, "the window is not over")
       require(not own["strategy"][pruned].any(), "what is pruned is not played")
       require(state["opened"] <= own["cumulative"], "what was faced does not get less")
-    else:
-      # Sums below what is pruned come later.
-      self._runtime.solver._check_state(own)
+      # Sums where nobody looked come later.
+      own["cumulative"] = sums = aligned(own["cumulative"])
+      left = self._prunable.without(pruned)
+      self._add_deferred(left, own["strategy"], state["opened"], sums)
+    for sums in (state["opened"], own["cumulative"]):
+      forms.check_sums(self.compiled_game, sums)

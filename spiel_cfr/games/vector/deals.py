@@ -10,14 +10,19 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import chance_outcomes
+from spiel_cfr.games.openspiel.state_checks import cannot_be_walked, chance_outcomes
 
 MOST_DEALS = 20_000
+# The weight of a deal that chance does not list, or whose pair of types another deal stands for. A deal of probability
+# 0 that is listed has infosets, as in OpenSpiel's policies.
+RULED_OUT = -1.0
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
-# Random histories from which the number of nodes is estimated.
-_DESCENTS = 1000
+# Random histories from which the number of nodes is estimated, and moves of all of them together.
+_DESCENTS, _MOVES = 1000, 20_000
 # Random histories at which deals that nobody tells apart are compared, where not all are walked.
 _COMPARED = 2000
+# Moves of a history beyond which nothing is deep enough for the walk.
+_LONGEST = 1000
 
 
 def refused(reason: str, state: Any = None) -> errors.UnsupportedGameError:
@@ -27,6 +32,13 @@ def refused(reason: str, state: Any = None) -> errors.UnsupportedGameError:
     f"This is no game of private types and public actions: {reason}{where}. "
     "compile_game(game, vector_form=False) lists its leaves."
   )
+
+
+def _named(state: Any, error: Exception) -> Exception:
+  """Returns the error with a name for what a game has raised; those that have one, and lack of memory, as they are."""
+  if isinstance(error, errors.SpielCFRError | MemoryError):
+    return error
+  return cannot_be_walked(state, error)
 
 
 class Deals(NamedTuple):
@@ -62,22 +74,29 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
   paths: list[list[int]] = []
   states: list[Any] = []
   weights: list[float] = []
-  stack: list[tuple[Any, list[int], float]] = [(view.new_initial_state(), [], 1.0)]
-  while stack:
-    state, path, weight = stack.pop()
-    if state.current_player() != _CHANCE:
-      if state.is_terminal():
-        raise refused("it can end before a player moves", state)
-      paths.append(path)
-      states.append(state)
-      weights.append(weight)
-      continue
-    outcomes = [outcome for outcome in chance_outcomes(view, state) if outcome[1] > 0]
-    if len(stack) + len(states) + len(outcomes) > MOST_DEALS:
-      raise refused(f"chance deals in more than {MOST_DEALS:,} ways before a player moves")
-    outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
-    stack += [(state.child(action), [*path, action], weight * p) for action, p in outcomes]
-  types = [_numbered([view.named(state, player) for state in states]) for player in (0, 1)]
+  names: list[list[str]] = []
+  state = view.new_initial_state()
+  stack: list[tuple[Any, list[int], float]] = [(state, [], 1.0)]
+  try:
+    while stack:
+      state, path, weight = stack.pop()
+      if state.current_player() != _CHANCE:
+        if state.is_terminal():
+          raise refused("it can end before a player moves", state)
+        paths.append(path)
+        states.append(state)
+        weights.append(weight)
+        names.append([view.named(state, player) for player in (0, 1)])
+        continue
+      outcomes = chance_outcomes(view, state)
+      if len(stack) + len(states) + len(outcomes) > MOST_DEALS or len(path) > _LONGEST:
+        raise refused(f"chance deals in more than {MOST_DEALS:,} ways before a player moves")
+      outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
+      stack += [(state.child(action), [*path, action], weight * p) for action, p in outcomes]
+  # A game may know nothing of who waits.
+  except Exception as error:
+    raise _named(state, error) from error
+  types = [_numbered(own) for own in zip(*names, strict=True)]
   moves = np.full((len(paths), max(map(len, paths))), -1, np.int64)
   for row, path in zip(moves, paths, strict=True):
     row[: len(path)] = path
@@ -91,32 +110,40 @@ def _numbered(names: Sequence[str]) -> list[int]:
 
 
 def one_per_pair(deals: Deals) -> Float64s:
-  """Returns the probability of each pair of types at the first of its deals, 0 at the others; shape (deals,)."""
+  """Returns the probability of each pair of types at the first of its deals, `RULED_OUT` at others; shape (deals,)."""
   own, other = deals.types
   _, first, pair = np.unique(
     own * deals.num_types[1] + other, return_index=True, return_inverse=True
   )
-  result = np.zeros(len(own))
+  result = np.full(len(own), RULED_OUT)
   result[first] = np.bincount(pair, deals.weights)
   return result
 
 
 def estimate_nodes(view: GameView, states: Sequence[Any]) -> float:
-  """Estimates how many nodes the public tree has; see `game_size` for the method."""
+  """Estimates how many nodes the public tree has; see `game_size` for the method.
+
+  Raises:
+    UnsupportedGameError: a history does not end.
+  """
   choose = random.Random(0)
-  total = 0.0
-  for _ in range(_DESCENTS):
-    state, weight = choose.choice(states).clone(), 1.0
-    while not state.is_terminal():
-      total += weight
-      actions = (
-        [action for action, _ in view.chance_outcomes(state)]
-        if state.is_chance_node()
-        else view.legal_actions(state)
-      )
-      weight *= len(actions)
-      state.apply_action(choose.choice(actions))
-  return total / _DESCENTS
+  total, descents, all_moves = 0.0, 0, 0
+  state = states[0]
+  try:
+    while descents < _DESCENTS and all_moves < _MOVES:
+      descents += 1
+      state, weight, moves = choose.choice(states).clone(), 1.0, 0
+      while not state.is_terminal():
+        moves, all_moves = moves + 1, all_moves + 1
+        if moves > _LONGEST:
+          raise refused(f"it goes on for more than {_LONGEST:,} moves", state)
+        total += weight
+        actions = _seen(view, state)[1]
+        weight *= len(actions)
+        state.apply_action(choose.choice(actions))
+  except Exception as error:
+    raise _named(state, error) from error
+  return total / descents
 
 
 def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
@@ -125,22 +152,29 @@ def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
   Raises:
     UnsupportedGameError: two of them differ in anything that matters.
   """
-  first = np.flatnonzero(one_per_pair(deals))
+  first = np.flatnonzero(one_per_pair(deals) >= 0)
   first_of = dict(zip(map(tuple, deals.types[:, first].T.tolist()), first.tolist(), strict=True))
   others = np.setdiff1d(np.arange(len(states)), first).tolist()
   choose = random.Random(0)
-  for number in range(_COMPARED):
-    deal = others[number % len(others)]
-    pair = states[first_of[tuple(deals.types[:, deal].tolist())]].clone(), states[deal].clone()
-    while not pair[0].is_terminal():
-      seen = [_seen(view, state) for state in pair]
-      if seen[0] != seen[1]:
-        raise refused("two deals that both players take for the same one differ later", pair[1])
-      action = choose.choice(seen[0][1])
-      for state in pair:
-        state.apply_action(action)
-    if not pair[1].is_terminal() or list(view.returns(pair[0])) != list(view.returns(pair[1])):
-      raise refused("two deals that both players take for the same one end differently", pair[1])
+  one, other = states[0], states[0]
+  try:
+    for number in range(_COMPARED):
+      deal = others[number % len(others)]
+      one, other = (
+        states[first_of[tuple(deals.types[:, deal].tolist())]].clone(),
+        states[deal].clone(),
+      )
+      while not one.is_terminal():
+        seen = _seen(view, one)
+        if seen != _seen(view, other):
+          raise refused("two deals that both players take for the same one differ later", other)
+        action = choose.choice(seen[1])
+        one.apply_action(action)
+        other.apply_action(action)
+      if not other.is_terminal() or list(view.returns(one)) != list(view.returns(other)):
+        raise refused("two deals that both players take for the same one end differently", other)
+  except Exception as error:
+    raise _named(other, error) from error
 
 
 def _seen(view: GameView, state: Any) -> tuple[Any, list[int]]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, Integers, Uint32s, spread
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Part
 from spiel_cfr.games.payoffs.typed_patterns import Rows, TypedPatterns
@@ -49,11 +49,13 @@ class Squares(NamedTuple):
   lanes: int
 
 
-def cut_squares(layout: TypedLayout, edges: Int64s, lanes: int) -> Squares:
+def cut_squares(layout: TypedLayout, edges: Integers, lanes: int) -> Squares:
   """Cuts the matrices of all terminals, above which the players have taken these edges last."""
   tree = layout.tree
   above = [layout.row_kind(own) for own in edges]
   kinds, kind = np.unique(np.stack([tree.matrix, *above]), axis=1, return_inverse=True)
+  # As many columns for all: rows have entries of several patterns, and the kernel adds as many columns of each.
+  columns = LANES if max(tree.deals.num_types) <= LANES else 2 * LANES
   known: dict[bytes, int] = {}
   squares: list[Float64s] = []
   widths: list[int] = []
@@ -69,21 +71,21 @@ def cut_squares(layout: TypedLayout, edges: Int64s, lanes: int) -> Squares:
           payoffs = np.take(payoffs, tree.types[row][axis], axis=axis)
       payoffs = payoffs if player else payoffs.T
       cuts = (
-        range(0, size, step) for size, step in zip(payoffs.shape, (2 * LANES, lanes), strict=True)
+        range(0, size, step) for size, step in zip(payoffs.shape, (columns, lanes), strict=True)
       )
       for other, own in itertools.product(*cuts):
-        some = payoffs[other : other + 2 * LANES, own : own + lanes]
+        some = payoffs[other : other + columns, own : own + lanes]
         magnitude = np.abs(some)
         factor = some.flat[np.argmax(magnitude >= _ALMOST_ONE * magnitude.max())]
         if not factor:
           continue
-        pattern = np.zeros((LANES * -(-len(some) // LANES), lanes))
+        pattern = np.zeros((columns, lanes))
         pattern[: some.shape[0], : some.shape[1]] = some / factor
         key = (pattern.round(_DECIMALS) + 0.0).tobytes()
         if key not in known:
           known[key] = len(squares)
-          squares += np.split(pattern.reshape(-1), len(pattern) // LANES)
-          widths += [len(some)] * (len(pattern) // LANES)
+          squares += np.split(pattern.reshape(-1), columns // LANES)
+          widths += [len(some)] * (columns // LANES)
         found.append((own, other, known[key], factor))
       first.append(len(found))
     table = np.array(found).reshape(-1, 4)
@@ -118,7 +120,7 @@ class Numbering(NamedTuple):
   places: Int64s
   entries: Int64s
 
-  def row(self, layout: TypedLayout, edges: Int64s) -> Int64s:
+  def row(self, layout: TypedLayout, edges: Integers) -> Int64s:
     """Returns the first sequence of rows, in the numbering of the part."""
     own = layout.row(self.player, edges) - self.begin
     if not len(self.above):
@@ -274,7 +276,7 @@ class Parts:
     return np.sort(np.repeat(first, cuts) + lanes * lane)
 
 
-def _by_part(part: Int64s, num_parts: int) -> list[Int64s]:
+def _by_part(part: Integers, num_parts: int) -> list[Int64s]:
   """Returns which nodes each part has, ascending."""
   order = np.argsort(part, kind="stable")
   return np.split(order, np.searchsorted(part[order], np.arange(1, num_parts)))

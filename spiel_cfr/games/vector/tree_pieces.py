@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
-from spiel_cfr.games.vector.deals import Deals, refused
+from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
 from spiel_cfr.games.vector.typed_tree import TypedTree
 
 # What an edge to the root of task t has as its child is this plus t, above all nodes.
@@ -20,7 +20,8 @@ class Piece(NamedTuple):
 
   Attributes:
     child: node, -1 - k for terminal k, or `TASK` + t for the root of the piece of task t.
-    hashes: of all infostates, to find those that two nodes have; that hashes collide only refuses a game.
+    hashes: by player, of all infostates, node by node, to find those that two nodes have; that hashes collide only
+      refuses a game.
     places, weights: by kind, the deals that are alive and their probabilities.
     matrices: what the players get at some terminals, times weights.
     payoff_range: smallest and largest return.
@@ -33,7 +34,7 @@ class Piece(NamedTuple):
   action: Int32s
   child: Int32s
   matrix: Int32s
-  hashes: Int64s
+  hashes: list[Int64s]
   places: list[Int64s]
   weights: list[Float64s]
   matrices: list[Float64s]
@@ -47,9 +48,6 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
   Raises:
     UnsupportedGameError: an infostate belongs to two nodes.
   """
-  hashes = np.sort(np.concatenate([piece.hashes for piece in pieces]))
-  if (hashes[1:] == hashes[:-1]).any():
-    raise refused("what a player has seen does not tell two places in the game apart")
   ends = [
     np.cumsum([0, *map(len, own)]) for own in zip(*(piece[:6] for piece in pieces), strict=True)
   ]
@@ -65,7 +63,7 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
     for places, weights in zip(piece.places, piece.weights, strict=True):
       here.append(kinds.setdefault((places.tobytes(), weights.tobytes()), len(kinds)))
       if len(kinds) > len(alive):
-        alive.append(np.zeros(len(deals.weights)))
+        alive.append(np.full(len(deals.weights), RULED_OUT))
         alive[-1][places] = weights
     kind.append(np.array(here, np.int32)[piece.kind])
     here = []
@@ -84,7 +82,7 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
     np.min([piece.sums[0] for piece in pieces]),
     np.max([piece.sums[1] for piece in pieces]),
   )
-  return TypedTree(
+  tree = TypedTree(
     deals=deals,
     weights=np.array(alive),
     player=np.concatenate([piece.player for piece in pieces]),
@@ -101,4 +99,30 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
       max(piece.payoff_range[1] for piece in pieces),
     ),
     constant_sum=float(low) if high - low <= _TOLERANCE * max(1.0, abs(low), abs(high)) else None,
+  )
+  for player in (0, 1):
+    _check_different(tree, player, np.concatenate([piece.hashes[player] for piece in pieces]))
+  return tree
+
+
+def _check_different(tree: TypedTree, player: int, hashes: Int64s) -> None:
+  """Raises UnsupportedGameError, with two histories, where an infostate of a player belongs to two nodes."""
+  in_order = np.sort(hashes)
+  same = np.flatnonzero(in_order[1:] == in_order[:-1])
+  if not len(same):
+    return
+  nodes = np.flatnonzero(tree.player == player)
+  widths = [len(tree.types[kind][player]) for kind in tree.kind[nodes]]
+  ends = np.cumsum(widths)
+  histories = []
+  for place in np.flatnonzero(hashes == in_order[same[0]])[:2].tolist():
+    which = int(np.searchsorted(ends, place, side="right"))
+    node = int(nodes[which])
+    own = tree.types[tree.kind[node]][player][place - ends[which] + widths[which]]
+    alive = (tree.weights[tree.kind[node]] >= 0) & (tree.deals.types[player] == own)
+    path = tree.deals.paths[np.argmax(alive)]
+    histories.append([*path[path >= 0].tolist(), *tree.actions_above(node)])
+  first, second = (", ".join(map(str, history)) for history in histories)
+  raise refused(
+    f"player {player} knows the same after the history [{first}] and after the history [{second}], or forgets its type"
   )

@@ -23,7 +23,7 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
   first = [np.zeros(0, bool) for _ in tree.weights]
   lane = [np.zeros(0, np.int64) for _ in tree.weights]
   for kind, weights in enumerate(tree.weights):
-    alive = np.flatnonzero(weights)
+    alive = np.flatnonzero(weights >= 0)
     _, places = np.unique(types[alive], return_index=True)
     first[kind] = np.isin(np.arange(len(types)), alive[places])
     lane[kind] = np.searchsorted(tree.types[kind][player], types)
@@ -32,26 +32,23 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
   lanes: list[int] = []
 
   def visit(state: Any, node: int, deal: int) -> None:
-    kind = tree.kind[node]
-    edges = range(tree.first_edge[node], tree.first_edge[node + 1])
-    possible = [
-      int(tree.action[edge])
-      for edge in edges
-      if tree.child[edge] < 0 or tree.weights[tree.kind[tree.child[edge]], deal] > 0
-    ]
-    if state.current_player() != tree.player[node] or not {*possible} <= {*state.legal_actions()}:
+    kind, mover = tree.kind[node], tree.player[node]
+    edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
+    below = edges[tree.child[edges] >= 0]
+    below = below[tree.weights[tree.kind[tree.child[below]], deal] >= 0]
+    # What chance can do may depend on the deal.
+    asked = tree.action[below if mover < 0 else edges].tolist()
+    if state.current_player() != mover or not {*asked} <= {*state.legal_actions()}:
       raise errors.FileFormatError(
         f"What was read says that it is {view.game}, but that has other actions after the history "
         f"[{state.history_str()}]."
       )
-    if tree.player[node] == player and first[kind][deal]:
+    if mover == player and first[kind][deal]:
       names.append(view.infostate(state))
       nodes.append(node)
       lanes.append(int(lane[kind][deal]))
-    for edge in sorted(edges, key=lambda each: str(tree.action[each])):
-      below = tree.child[edge]
-      if below >= 0 and tree.weights[tree.kind[below], deal] > 0:
-        visit(state.child(int(tree.action[edge])), below, deal)
+    for edge in sorted(below.tolist(), key=lambda each: str(tree.action[each])):
+      visit(state.child(int(tree.action[edge])), tree.child[edge], deal)
 
   roots = {int(deal) for own in first for deal in np.flatnonzero(own)}
   for deal in sorted(roots):
@@ -61,7 +58,7 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
         state.apply_action(int(action))
     visit(state, 0, deal)
   own, place = np.array(nodes, np.int64), np.array(lanes, np.int64)
-  counts = tree.num_actions[own]
+  counts = tree.num_actions[own].astype(np.int64)
   return Infosets(
     infostates=names,
     actions=tree.action[spread(tree.first_edge[own], counts)].astype(np.int64),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int64s, Uint64s, spread
+from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint64s, spread
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.sequence_form.treeplex import COLUMNS
@@ -23,14 +23,12 @@ class Above(NamedTuple):
   """By player, what is above nodes or terminals.
 
   Attributes:
-    edge: the edge that the player has taken last, `NO_EDGE` before that, shape (players, nodes).
+    edge: the edge that the player has taken last, `NO_EDGE` before that, int32 (players, nodes).
     choice: likewise, the last that was not the only one.
-    depth: how many nodes above are the player's, shape (players, nodes).
   """
 
-  edge: Int64s
-  choice: Int64s
-  depth: Int64s
+  edge: Int32s
+  choice: Int32s
 
 
 class TypedLayout:
@@ -41,6 +39,7 @@ class TypedLayout:
     part: of each node, shape (nodes,); 0 is the trunk, and all there is in a game that is not cut.
     num_parts: how many there are.
     nodes, terminals: what is above each of these.
+    depth: how many nodes of its owner are above each node.
     terminal_part: of each terminal, that of the node above.
     first: the first sequence of the first action of each node's owner, shape (nodes,).
     stride: from there to that of the next action.
@@ -55,9 +54,9 @@ class TypedLayout:
   def __init__(self, tree: TypedTree, most_sequences: int | None) -> None:
     """Lays out both players' infosets, in parts of about so many sequences; None for a single part."""
     self.tree = tree
-    self.nodes, self.terminals, terminal_node = _above(tree)
+    self.nodes, self.terminals, self.depth, terminal_node = _above(tree)
     self.width = np.array([[len(types[player]) for types in tree.types] for player in PLAYERS])
-    self.part = np.zeros(tree.num_nodes, np.int64)
+    self.part = np.zeros(tree.num_nodes, np.int32)
     if most_sequences is not None:
       self.part = self._parts(most_sequences)
     self.terminal_part = self.part[terminal_node]
@@ -71,26 +70,26 @@ class TypedLayout:
     for player in PLAYERS:
       num_infosets = self._lay_out(player, num_infosets)
 
-  def row(self, player: int, edges: Int64s) -> Int64s:
+  def row(self, player: int, edges: Integers) -> Int64s:
     """Returns the first sequence of the rows of some of a player's edges; of none, the empty sequence."""
     node = self.tree.node_of_edge[edges]
     index = edges - self.tree.first_edge[node]
     return np.where(edges < 0, self.roots[player], self.first[node] + index * self.stride[node])
 
-  def row_kind(self, edges: Int64s) -> Int64s:
+  def row_kind(self, edges: Integers) -> Int64s:
     """Returns the kind of the nodes that edges begin at, -1 where there is no edge."""
     return np.where(edges < 0, -1, self.tree.kind[self.tree.node_of_edge[edges]])
 
-  def row_width(self, player: int, edges: Int64s) -> Int64s:
+  def row_width(self, player: int, edges: Integers) -> Int64s:
     """Returns how many types rows have."""
     kind = self.row_kind(edges)
     return np.where(kind < 0, 1, self.width[player, kind])
 
-  def row_part(self, edges: Int64s) -> Int64s:
+  def row_part(self, edges: Integers) -> Int64s:
     """Returns the parts that rows are in."""
     return np.where(edges < 0, 0, self.part[self.tree.node_of_edge[edges]])
 
-  def _parts(self, most: int) -> Int64s:
+  def _parts(self, most: int) -> Int32s:
     """Cuts off the largest subtrees of at most so many sequences, and puts neighbours together."""
     tree = self.tree
     size = tree.num_sequences.copy()
@@ -102,7 +101,7 @@ class TypedLayout:
     is_root[is_root] = ~is_small[parent[is_root]]
     roots = np.flatnonzero(is_root)
     together = (np.cumsum(size[roots]) - size[roots]) // most
-    result = np.zeros(tree.num_nodes, np.int64)
+    result = np.zeros(tree.num_nodes, np.int32)
     result[roots] = 1 + np.unique(together, return_inverse=True)[1]
     for level in levels[1:]:
       result[level] = np.maximum(result[level], result[parent[level]])
@@ -113,11 +112,7 @@ class TypedLayout:
     tree = self.tree
     own = np.flatnonzero(tree.player == player)
     width = self.width[player, tree.kind[own]]
-    depth, actions, edges = (
-      self.nodes.depth[player, own],
-      tree.num_actions[own],
-      self.nodes.edge[player, own],
-    )
+    depth, actions, edges = self.depth[own], tree.num_actions[own], self.nodes.edge[player, own]
     shape = np.stack([self.part[own], depth, actions])
     shapes, group = np.unique(shape, axis=1, return_inverse=True)
     group = group.reshape(-1)
@@ -151,31 +146,33 @@ class TypedLayout:
     return num_infosets
 
 
-def _above(tree: TypedTree) -> tuple[Above, Above, Int64s]:
-  """Returns what is above nodes and terminals, and the node above each terminal."""
-
-  def nothing(count: int) -> Above:
-    none = np.full((2, 2, count), NO_EDGE)
-    return Above(none[0], none[1], np.zeros((2, count), np.int64))
-
-  nodes, terminals = nothing(tree.num_nodes), nothing(len(tree.matrix))
-  terminal_node = np.zeros(len(tree.matrix), np.int64)
+def _above(tree: TypedTree) -> tuple[Above, Above, Int32s, Int32s]:
+  """Returns what is above nodes and terminals, the depth of nodes, and the node above each terminal."""
+  nodes, terminals = (
+    Above(*np.full((2, 2, count), NO_EDGE, np.int32))
+    for count in (tree.num_nodes, len(tree.matrix))
+  )
+  depth = np.zeros((2, tree.num_nodes), np.int32)
+  terminal_node = np.zeros(len(tree.matrix), np.int32)
   for level in tree.levels():
     edges = spread(tree.first_edge[level], tree.num_actions[level])
-    parent, child = tree.node_of_edge[edges], tree.child[edges].astype(np.int64)
+    parent, child = tree.node_of_edge[edges], tree.child[edges]
     inner = child >= 0
     terminal_node[-1 - child[~inner]] = parent[~inner]
     for player in PLAYERS:
       mine = tree.player[parent] == player
-      edge = np.where(mine, edges, nodes.edge[player, parent])
       chosen = mine & (tree.num_actions[parent] > 1)
+      taken = np.where(mine, edges, nodes.edge[player, parent])
       choice = np.where(chosen, edges, nodes.choice[player, parent])
-      depth = nodes.depth[player, parent] + mine
       for found, some, places in (
         (nodes, inner, child[inner]),
         (terminals, ~inner, -1 - child[~inner]),
       ):
-        found.edge[player, places] = edge[some]
-        found.choice[player, places] = choice[some]
-        found.depth[player, places] = depth[some]
-  return nodes, terminals, terminal_node
+        found.edge[player, places], found.choice[player, places] = taken[some], choice[some]
+      depth[player, child[inner]] = (depth[player, parent] + mine)[inner]
+  return (
+    nodes,
+    terminals,
+    depth[np.maximum(tree.player, 0), np.arange(tree.num_nodes)],
+    terminal_node,
+  )

@@ -15,7 +15,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, require, require_array, spread
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.vector.deals import Deals
+from spiel_cfr.games.vector.deals import RULED_OUT, Deals
 
 CHANCE = -1
 # What files of games say for their form.
@@ -28,8 +28,8 @@ class TypedTree:
 
   Attributes:
     deals: how chance deals types.
-    weights: chance's probability of each deal and of all that it has done later, shape (kinds, deals); 0 of deals that
-      it has ruled out, by a card on the table.
+    weights: chance's probability of each deal and of all that it has done later, shape (kinds, deals);
+      `RULED_OUT` of deals that are impossible, by a card on the table.
     player: who is to move at each node, `CHANCE` or a player, shape (nodes,).
     kind: which row of `weights` each node has, shape (nodes,).
     first_edge: the first of the edges below each node, shape (nodes + 1,).
@@ -63,7 +63,7 @@ class TypedTree:
   def types(self) -> list[tuple[Int64s, Int64s]]:
     """By kind and player, the types that are possible, ascending."""
     return [
-      (np.unique(self.deals.types[0, own > 0]), np.unique(self.deals.types[1, own > 0]))
+      (np.unique(self.deals.types[0, own >= 0]), np.unique(self.deals.types[1, own >= 0]))
       for own in self.weights
     ]
 
@@ -73,29 +73,37 @@ class TypedTree:
     return np.searchsorted(self.types[before][player], own) if before >= 0 else np.zeros_like(own)
 
   @functools.cached_property
-  def num_actions(self) -> Int64s:
+  def num_actions(self) -> Int32s:
     """How many edges each node has."""
-    return np.diff(self.first_edge)
+    return np.diff(self.first_edge).astype(np.int32)
 
   @functools.cached_property
-  def edge_above(self) -> Int64s:
+  def edge_above(self) -> Int32s:
     """The edge that leads to each node, -1 for the root."""
-    result = np.full(self.num_nodes, -1, np.int64)
+    result = np.full(self.num_nodes, -1, np.int32)
     edges = np.flatnonzero(self.child >= 0)
     result[self.child[edges]] = edges
     return result
 
   @functools.cached_property
-  def node_of_edge(self) -> Int64s:
+  def node_of_edge(self) -> Int32s:
     """The node above each edge."""
-    return np.repeat(np.arange(self.num_nodes), self.num_actions)
+    return np.repeat(np.arange(self.num_nodes, dtype=np.int32), self.num_actions)
 
   @functools.cached_property
-  def num_sequences(self) -> Int64s:
+  def num_sequences(self) -> Int32s:
     """How many sequences begin at each node: one for each action and type of who is to move; none where chance is."""
     widths = np.array([[len(own) for own in types] for types in self.types])
     owner = np.maximum(self.player, 0)
     return np.where(self.player < 0, 0, self.num_actions * widths[self.kind, owner])
+
+  def actions_above(self, node: int) -> list[int]:
+    """Returns the actions on the way from the root to a node."""
+    result: list[int] = []
+    while (edge := int(self.edge_above[node])) >= 0:
+      result.insert(0, int(self.action[edge]))
+      node = int(self.node_of_edge[edge])
+    return result
 
   def levels(self) -> list[Int64s]:
     """Returns the nodes by the number of edges above them."""
@@ -160,7 +168,7 @@ def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
   )
   require(sum(map(len, tree.levels())) == nodes, "nodes are below the root")
   parent = tree.kind[tree.node_of_edge[inner]]
-  possible = tree.weights > 0
+  possible = tree.weights >= 0
   pairs = np.unique(np.stack([parent, tree.kind[tree.child[inner]]]), axis=1)
   require(possible[pairs[0]] | ~possible[pairs[1]], "what is ruled out stays so")
   return tree
@@ -177,8 +185,9 @@ def _check_deals(deals: Deals, tree: TypedTree) -> None:
   for own in deals.types:
     require(own.min() == 0 and len(np.unique(own)) == own.max() + 1, "types are numbered")
   require_array(tree.weights, "weights", np.float64, -1, count)
-  for weights in (deals.weights, tree.weights):
+  possible = tree.weights != RULED_OUT
+  for weights in (deals.weights, tree.weights[possible]):
     require((weights >= 0) & (weights <= 1), "weights are probabilities")
-  require(tree.weights.any(axis=1), "some deal is possible")
+  require(possible.any(axis=1), "some deal is possible")
   require_array(tree.matrices, "matrices", np.float64, -1, 2, *deals.num_types)
   require(np.isfinite(tree.matrices), "payoffs are finite")

@@ -18,18 +18,21 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
+  cannot_be_walked,
   chance_outcomes,
   check_actions,
   unknown_player,
   wrong_returns,
 )
-from spiel_cfr.games.vector.deals import Deals, refused
+from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
 from spiel_cfr.games.vector.tree_pieces import TASK, Piece
 from spiel_cfr.games.vector.typed_tree import CHANCE
 
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Public actions after which subtrees are tasks of their own, which processes share.
 _TASK_DEPTH = 3
+# Of different matrices of payoffs, for each player: 134 MB.
+_MOST_CELLS = 1 << 24
 
 
 class Alive:
@@ -70,7 +73,8 @@ class TypedWalk:
     self._view, self._deals, self._progress, self._task = view, deals, progress, task
     self._player, self._kind, self._matrix = array("b"), array("i"), array("i")
     self._first_edge, self._action, self._below = array("q"), array("i"), array("i")
-    self._hashes = array("q")
+    self._asked: list[Any] = []
+    self._hashes = array("q"), array("q")
     self._matrices: list[Float64s] = []
     self._range = self._sums = (np.inf, -np.inf)
     self._alive: dict[tuple[bytes, bytes], Alive] = {}
@@ -79,7 +83,7 @@ class TypedWalk:
     self._mover, self._child = root_type.current_player, root_type.child
     self._apply = root_type.apply_action
 
-  def piece(self) -> Piece:
+  def _piece(self) -> Piece:
     """Returns what has been walked."""
     return Piece(
       player=np.array(self._player, np.int8),
@@ -88,7 +92,7 @@ class TypedWalk:
       action=np.array(self._action, np.int32),
       child=np.array(self._below, np.int32),
       matrix=np.array(self._matrix, np.int32),
-      hashes=np.array(self._hashes, np.int64),
+      hashes=[np.array(own, np.int64) for own in self._hashes],
       places=[alive.places for alive in self._alive.values()],
       weights=[alive.weights for alive in self._alive.values()],
       matrices=self._matrices,
@@ -96,7 +100,25 @@ class TypedWalk:
       sums=self._sums,
     )
 
-  def visit(self, states: list[Any], alive: Alive, share: float = 1.0, depth: int = 0) -> int:
+  def walk(self, states: list[Any], alive: Alive, share: float) -> Piece:
+    """Walks all that follows; arguments as of `visit`.
+
+    Raises:
+      UnsupportedGameError: a state's answer is no answer but an exception, or not of the type that OpenSpiel promises;
+        or see `walk_typed_tree`, with its other errors.
+    """
+    try:
+      self.visit(states, alive, share)
+    except (errors.SpielCFRError, MemoryError):
+      raise
+    except RecursionError as error:
+      raise refused("it is deeper than Python's recursion limit", states[0]) from error
+    # Games that are written in Python may answer and raise anything.
+    except Exception as error:
+      raise cannot_be_walked(self._asked[0], error) from error
+    return self._piece()
+
+  def visit(self, states: list[Any], alive: Alive, share: float, depth: int = 0) -> int:
     """Walks all that follows, with the states that are alive, which it consumes.
 
     Args:
@@ -108,10 +130,11 @@ class TypedWalk:
     Returns:
       What the edge above has as its child.
     """
+    self._asked = states
     movers = list(map(self._mover, states))
     player = movers[0]
     if movers.count(player) != len(states):
-      raise refused("who is to move depends on private types", states[0])
+      raise refused("who is to move depends on private types", _other(states, movers))
     if player == _TERMINAL:
       return self._end(states, alive, share)
     if depth == _TASK_DEPTH and self._task is not None:
@@ -158,25 +181,31 @@ class TypedWalk:
     legal = list(map(self._view.legal_actions, states))
     actions = legal[0]
     if legal.count(actions) != len(states):
-      raise refused("legal actions depend on private types", states[0])
+      raise refused("legal actions depend on private types", _other(states, legal))
     check_actions(self._view, states[0], actions)
     names = list(map(self._view.infostate, states))
     own = [names[k] for k in alive.firsts[player]]
-    if names != [names[k] for k in alive.same[player]]:
-      raise refused("an infostate is no function of the own type and what all have seen", states[0])
-    self._hashes.extend(map(hash, own))
+    expected = [names[k] for k in alive.same[player]]
+    if names != expected:
+      wrong = [k for k, name in enumerate(names) if name != expected[k]]
+      raise refused(
+        "an infostate is no function of the own type and what all have seen", states[wrong[0]]
+      )
+    self._hashes[player].extend(map(hash, own))
     return actions
 
   def _chance_moves(self, states: list[Any], alive: Alive) -> dict[int, tuple[list[int], Alive]]:
     """Returns, by outcome, which states it is possible in, and what is alive after it."""
-    outcomes = [dict(chance_outcomes(self._view, state)) for state in states]
+    listed = [chance_outcomes(self._view, state) for state in states]
+    outcomes = list(map(dict, listed))
+    if list(map(len, outcomes)) != list(map(len, listed)):
+      raise refused("chance has the same outcome twice", states[0])
     result = {}
     for action in sorted(set().union(*outcomes)):
-      chances = np.array([own.get(action, 0.0) for own in outcomes])
-      kept = np.flatnonzero(chances > 0)
-      if len(kept):
-        after = self.alive_of(alive.places[kept], alive.weights[kept] * chances[kept])
-        result[action] = kept.tolist(), after
+      chances = np.array([own.get(action, RULED_OUT) for own in outcomes])
+      kept = np.flatnonzero(chances >= 0)
+      after = self.alive_of(alive.places[kept], alive.weights[kept] * chances[kept])
+      result[action] = kept.tolist(), after
     return result
 
   def _end(self, states: list[Any], alive: Alive, share: float) -> int:
@@ -199,6 +228,8 @@ class TypedWalk:
       self._range = _widened(self._range, values)
       self._sums = _widened(self._sums, sums)
       shape = self._deals.num_types
+      if (len(self._matrices) + 1) * shape[0] * shape[1] > _MOST_CELLS:
+        raise refused("payoffs hardly repeat, so that its leaves take less memory")
       matrix = np.zeros((2, shape[0] * shape[1]))
       for player in (0, 1):
         np.add.at(matrix[player], alive.cells, values[:, player] * alive.weights)
@@ -227,7 +258,7 @@ def walk_pieces(
     view: the game.
     deals: of it.
     states: of all deals.
-    weights: the probability of each deal that is walked, 0 of others.
+    weights: the probability of each deal that is walked, `RULED_OUT` of others.
     progress: see `TypedWalk`.
     claim: called with the number of each task, in order; says whether to walk it.
 
@@ -241,11 +272,16 @@ def walk_pieces(
     number = next(numbers)
     if claim(number):
       walk = TypedWalk(view, deals, progress)
-      walk.visit(left, walk.alive_of(alive.places, alive.weights), share)
-      pieces[number] = walk.piece()
+      pieces[number] = walk.walk(left, walk.alive_of(alive.places, alive.weights), share)
     return TASK + number
 
   top = TypedWalk(view, deals, progress, task)
-  places = np.flatnonzero(weights > 0)
-  top.visit([states[k].clone() for k in places], top.alive_of(places, weights[places]))
-  return {-1: top.piece()} | pieces
+  places = np.flatnonzero(weights >= 0)
+  left = [states[k].clone() for k in places]
+  pieces[-1] = top.walk(left, top.alive_of(places, weights[places]), 1.0)
+  return pieces
+
+
+def _other(states: list[Any], answers: list[Any]) -> Any:
+  """Returns the first state that does not answer as the very first."""
+  return next(state for state, answer in zip(states, answers, strict=True) if answer != answers[0])

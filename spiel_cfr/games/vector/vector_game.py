@@ -149,7 +149,7 @@ class VectorGame(CompiledGame):
     for player in PLAYERS:
       types = tree.deals.types[player]
       mass = [
-        np.bincount(types, weights, tree.deals.num_types[player])[own[player]]
+        np.bincount(types, np.maximum(weights, 0), tree.deals.num_types[player])[own[player]]
         for weights, own in zip(tree.weights, tree.types, strict=True)
       ]
       for kind, own in enumerate(mass):
@@ -291,7 +291,7 @@ def _walk(
   weights = deals.weights
   if num_states > MOST_STATES:
     weights = one_per_pair(deals)
-    if not weights.all():
+    if (weights < 0).any():
       compare_alike(view, deals, states)
   if num_processes is None:
     num_processes = (os.cpu_count() or 1) if num_states > WORTH_PROCESSES else 1

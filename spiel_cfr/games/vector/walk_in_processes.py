@@ -16,7 +16,6 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.forked_child import CAN_FORK
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import cannot_be_walked
 from spiel_cfr.games.vector.deals import Deals
 from spiel_cfr.games.vector.tree_pieces import Piece, join
 from spiel_cfr.games.vector.typed_tree import TypedTree
@@ -103,7 +102,7 @@ def walk_typed_tree(
     view: the game.
     deals: of it.
     states: of all deals.
-    weights: the probability of each deal that is walked, 0 of others.
+    weights: the probability of each deal that is walked, `RULED_OUT` of others.
     max_nodes: how many terminals the tree may have.
     max_bytes: how much the memory of this process may grow.
     progress: whether to show a bar, if standard error is a terminal.
@@ -132,15 +131,6 @@ def _walk(
   progress = _Progress(report)
   try:
     return walk_pieces(view, deals, states, weights, progress, claim)
-  except (errors.SpielCFRError, MemoryError):
-    raise
-  except RecursionError as error:
-    raise errors.UnsupportedGameError(
-      "The public tree is deeper than Python's recursion limit. compile_game(game, vector_form=False) lists leaves."
-    ) from error
-  # Games that are written in Python may answer and raise anything.
-  except Exception as error:
-    raise cannot_be_walked(states[0], error) from error
   finally:
     progress.report()
 

@@ -1,0 +1,81 @@
+"""What an infoset does at some time: the regrets, strategies and reach that a solver has there."""
+
+import itertools
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies import forms
+
+
+class Snapshot(NamedTuple):
+  """What an infoset does at some time.
+
+  Attributes:
+    iteration: how many iterations had been done.
+    nodes_touched: how many nodes had been visited.
+    player: whose infoset it is.
+    infostate: its information state string.
+    actions: its legal actions.
+    current: the current strategy, action by action.
+    average: the average strategy.
+    regrets: R(I, a), the cumulative regrets, action by action, in the game's units, as the solver keeps them: weighted,
+      discounted or cut off at 0; None where it keeps none.
+    reach: how likely the owner's own moves lead there by its average policy, chance and the other players left out:
+      the entry of the average in sequence form, by which the strategies played there weigh in the average.
+  """
+
+  iteration: int
+  nodes_touched: int
+  player: int
+  infostate: str
+  actions: list[int]
+  current: list[float]
+  average: list[float]
+  regrets: list[float] | None
+  reach: float
+
+
+def snapshots(
+  game: CompiledGame,
+  infosets: Iterable[tuple[int, str]],
+  now: tuple[int, int],
+  current: Float64s,
+  average: Float64s,
+  regrets: Float64s | None,
+) -> list[Snapshot]:
+  """Returns what infosets of a compiled game do, see `Solver.snapshot`.
+
+  Args:
+    game: the game.
+    infosets: player and infostate of each.
+    now: iterations done, and nodes touched.
+    current: the current policy in behavioural form, shape (sequences,).
+    average: the average policy, likewise.
+    regrets: of every entry of `CompiledGame.actions`, all players end to end; or None.
+  """
+  form = forms.sequence_form(game, average)
+  plays, averages = game.to_actions(current), game.to_actions(average)
+  places = [{name: place for place, name in enumerate(own)} for own in game.infostates]
+  starts = [[0, *itertools.accumulate(counts.tolist())] for counts in game.num_actions]
+  offsets = [0, *itertools.accumulate(map(len, game.actions))]
+  result = []
+  for player, infostate in infosets:
+    place = places[player][infostate]
+    begin, end = starts[player][place : place + 2]
+    here = slice(offsets[player] + begin, offsets[player] + end)
+    above = game.treeplexes[player].parent[int(game.infosets[player].position[place])]
+    result.append(
+      Snapshot(
+        *now,
+        player,
+        infostate,
+        game.actions[player][begin:end].tolist(),
+        plays[here].tolist(),
+        averages[here].tolist(),
+        None if regrets is None else regrets[here].tolist(),
+        float(form[above]),
+      )
+    )
+  return result
