@@ -61,7 +61,8 @@ class RayExecutor(concurrent.futures.Executor):
   def actors(self, count: int) -> list["RayActor"]:
     """Starts actors of Ray: executors of one process each, so that calls meet what earlier ones have left; see `shard`.
 
-    They end with this executor.
+    They end with this executor. Each gets a core of its own as long as all machines are there; the others then take in
+    those of a machine that is not.
 
     Raises:
       ArgumentError: `count` is not an integer from 1 to 100,000.
@@ -69,14 +70,32 @@ class RayExecutor(concurrent.futures.Executor):
     """
     count = arguments.integer(count, "count", 1, 100_000)
     self._begin()
-    cores = int(self.ray.cluster_resources().get("CPU", 0))
-    if count > cores:
+    # Evenly over the machines: the first core of each, then the second.
+    cores = sorted(
+      (core, node["NodeID"])
+      for node in self.ray.nodes()
+      if node["Alive"]
+      for core in range(int(node["Resources"].get("CPU", 0)))
+    )
+    if count > len(cores):
       raise errors.ShardError(
-        f"Ray has {cores:,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with more."
+        f"Ray has {len(cores):,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with "
+        "more."
       )
-    limits = {"max_restarts": self._max_retries, "max_task_retries": self._max_retries}
-    actor = self.ray.remote(_Actor).options(num_cpus=1, **limits)
-    self._actors += (made := [RayActor(self.ray, actor.remote()) for _ in range(count)])
+    # An actor that asks for a core would wait for ever once there are fewer than actors; of one that asks for nothing,
+    # not even a byte, Ray chooses the machine by chance. A call whose machine is gone is made again until Ray knows.
+    options = {
+      "num_cpus": 0,
+      "memory": 1,
+      "max_restarts": self._max_retries,
+      "max_task_retries": -1,
+    }
+    made = []
+    for _, node in cores[:count]:
+      place = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
+      actor = self.ray.remote(_Actor).options(scheduling_strategy=place, **options)
+      made.append(RayActor(self.ray, actor.remote()))
+    self._actors += made
     return made
 
   def _begin(self) -> None:

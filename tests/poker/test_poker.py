@@ -367,12 +367,12 @@ def test_what_has_no_vector_form_is_named():
       compile_public_game(game)
 
 
-@pytest.mark.parametrize("vector_form", [False, True])
-def test_two_deals_of_public_cards_are_imperfect_recall(vector_form):
+@pytest.mark.parametrize("compiled", [spiel_cfr.compile_game, compile_public_game])
+def test_two_deals_of_public_cards_are_imperfect_recall(compiled):
   game = poker_games.UNIVERSAL_POKER[0].replace("numRounds=2", "numRounds=3")
   game = game.replace("firstPlayer=1 1", "firstPlayer=1 1 1").replace("=0 1,", "=0 1 1,")
   with pytest.raises(errors.ImperfectRecallError):
-    spiel_cfr.compile_game(game, vector_form=vector_form)
+    compiled(game)
 
 
 def test_games_that_are_too_large(monkeypatch):
@@ -429,13 +429,13 @@ def test_action_filters_that_look_at_private_cards():
     return actions[:1] if rank == 0 else actions[-1:] if rank == 1 else actions
 
   with pytest.raises(errors.ArgumentError, match="private cards"):
-    spiel_cfr.compile_game("leduc_poker", action_filter=by_rank, vector_form=True)
+    compile_public_game("leduc_poker", action_filter=by_rank)
   assert spiel_cfr.compile_game("leduc_poker", action_filter=by_rank).num_infosets
 
 
 def test_filtered_games_are_the_same_in_both_forms():
   filters = {"action_filter": lambda state, actions: actions[-2:]}
-  vector = spiel_cfr.compile_game("leduc_poker", vector_form=True, **filters)
+  vector = compile_public_game("leduc_poker", **filters)
   enumerated = spiel_cfr.compile_game("leduc_poker", vector_form=False, **filters)
   assert list(vector.rows) == list(enumerated.rows)
   _compare(spiel_cfr.CFRPlusSolver(vector), spiel_cfr.CFRPlusSolver(enumerated))

@@ -142,6 +142,8 @@ def visit_part(
         reach(side.tree, side.memory.strategy, side.sequence_form, scratch)
   for player in range(np.uint64(2)):
     if (turn >> player) & _ONE:
+      # What another subtree has left in the workspace would get into the padding of this one's memory.
+      sides[player].utility[:] = 0.0
       gradient(player, payoff, sides[_ONE - player].sequence_form, sides[player].utility)
   for player in range(np.uint64(2)):
     if (turn >> player) & _ONE:

@@ -81,13 +81,9 @@ class VectorGame(CompiledGame):
     self._dtype = np.dtype(dtype)
     if view is not None:
       self.view = view
-    if num_threads is not None:
-      if layout.num_parts == 1:
-        raise errors.ArgumentError("The public tree has no subtrees, so it can't be partitioned.")
-      parts = Parts(layout, skips_forced=True)
-      self._partition = Partition(
-        [parts.part(k) for k in range(layout.num_parts)], num_threads, *_forced(layout, parts)
-      )
+    self._num_threads = num_threads
+    if num_threads is not None and layout.num_parts == 1:
+      raise errors.ArgumentError("The public tree has no subtrees, so it can't be partitioned.")
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles what it was made of; a game that OpenSpiel can't load again stays behind."""
@@ -110,7 +106,19 @@ class VectorGame(CompiledGame):
   @property
   def num_threads(self) -> int | None:
     """How many threads share the parts; None of a game that is not cut into parts."""
-    return None if self._partition is None else self._partition.num_threads
+    return self._num_threads
+
+  @property
+  def partition(self) -> Partition | None:
+    """The public subtrees, made when a solver first asks for them."""
+    if self._partition is None and self._num_threads is not None:
+      parts = Parts(self.layout, skips_forced=True)
+      self._partition = Partition(
+        [parts.part(number) for number in range(self.layout.num_parts)],
+        self._num_threads,
+        *_forced(self.layout, parts),
+      )
+    return self._partition
 
   @property
   def dtype(self) -> np.dtype[Any]:
@@ -165,7 +173,7 @@ class VectorGame(CompiledGame):
   @functools.cached_property
   def digest(self) -> str:
     """Of the public tree, and how solvers go through it."""
-    digest = hashlib.sha256(repr((self.partition is not None, self.dtype)).encode())
+    digest = hashlib.sha256(repr((self.num_threads is not None, self.dtype)).encode())
     for array in self.tree.saved().values():
       digest.update(f"{array.dtype.str} {array.shape}".encode())
       digest.update(array.tobytes())
@@ -212,9 +220,9 @@ def is_worth_it(view: GameView) -> bool:
   """Returns whether `compile_game` should try the vector form by itself: of large games where chance deals types."""
   try:
     deals, states = find_deals(view)
-    return (
-      min(deals.num_types) > 1 and estimate_nodes(view, deals, states) * len(states) > WORTHWHILE
-    )
+    # Where neither player has anything to hide, one knows from its type what the other's is.
+    hides = np.count_nonzero(one_per_pair(deals)) > max(deals.num_types)
+    return bool(hides and estimate_nodes(view, deals, states) * len(states) > WORTHWHILE)
   # Whoever lists the game's leaves says what is wrong with it.
   except Exception:
     return False

@@ -35,7 +35,8 @@ class Form:
     name: of the form.
     game: the game in words.
     load: returns the game.
-    options: of `compile_public_game`; None for a game whose histories are listed.
+    options: of `compile_public_game`; None for a game in another form.
+    tree_options: of `compile_vector_game`; None for a game in another form.
     action_filter: which actions the game keeps, None for all.
     payoff: what `CompiledGame.payoff.form` must be.
     tolerance: how far numbers may differ from those of the enumerated game, as a fraction of the range of payoffs.
@@ -56,6 +57,7 @@ class Form:
   ) = None
   is_large: bool = False
   num_shards: int = 0
+  tree_options: dict[str, Any] | None = None
 
   def __str__(self) -> str:
     return self.name
@@ -76,7 +78,7 @@ class Form:
   @property
   def is_vector(self) -> bool:
     """Whether the game is in vector form."""
-    return self.options is not None
+    return self.options is not None or self.tree_options is not None
 
   @property
   def is_whole_in_float64(self) -> bool:
@@ -97,6 +99,8 @@ class Form:
     """The game in this form."""
     if self.options is not None:
       result = spiel_cfr.poker.compile_public_game(self.load(), self.action_filter, **self.options)
+    elif self.tree_options is not None:
+      result = spiel_cfr.games.compile_vector_game(self.load(), **self.tree_options)
     elif self.buckets is not None:
       result = self.enumerated
     else:
@@ -113,7 +117,7 @@ class Form:
   @functools.cached_property
   def enumerated(self) -> spiel_cfr.CompiledGame:
     """The same game with all its histories listed."""
-    if self.options is None and self.buckets is None:
+    if not self.is_vector and self.buckets is None:
       return self.compiled
     return spiel_cfr.compile_game(self.load(), action_filter=self.action_filter, vector_form=False)
 
@@ -126,6 +130,10 @@ class Form:
 
 def _endgame() -> pyspiel.Game:
   return poker_games.random_endgame(1, 3, poker_games.TURN).load()
+
+
+def _dice() -> pyspiel.Game:
+  return pyspiel.load_game("liars_dice(dice_sides=3)")
 
 
 def _poker() -> pyspiel.Game:
@@ -158,6 +166,7 @@ def _some_hands(game: spiel_cfr.poker.PublicGame) -> spiel_cfr.abstraction.HandB
   return spiel_cfr.abstraction.hand_buckets(game, labels)
 
 
+_DICE = "liar's dice, 1 die of 3 sides"
 _FOUR_CARDS = "poker of four cards, a card of them public"
 FORMS = (
   Form(
@@ -168,8 +177,8 @@ FORMS = (
   ),
   Form(
     "typed patterns",
-    "liar's dice, 1 die of 3 sides",
-    lambda: pyspiel.load_game("liars_dice(dice_sides=3)"),
+    _DICE,
+    _dice,
     payoff="typed patterns",
   ),
   Form(
@@ -233,6 +242,14 @@ FORMS = (
     _poker,
     {"partitioned": True, "dtype": "float32"},
     tolerance=1e-5,
+  ),
+  Form("public tree", _DICE, _dice, payoff="typed patterns", tree_options={"partitioned": False}),
+  Form(
+    "public tree, parts, float32",
+    _DICE,
+    _dice,
+    tolerance=1e-5,
+    tree_options={"partitioned": True, "dtype": "float32", "num_threads": 2},
   ),
   Form(
     "parts, endgame",

@@ -136,7 +136,7 @@ REFUSALS: tuple[Refusal, ...] = (
     "Take a smaller power",
     lambda cell: (
       cell.operation.name == "warm start, transfer"
-      and cell.form.name in ("parts, float32", "vector form, float32")
+      and "float32" in cell.form.name
       and cell.solver in ("hsdcfr", "hspcfr+")
     ),
   ),
@@ -148,7 +148,7 @@ REFUSALS: tuple[Refusal, ...] = (
     lambda cell: (
       cell.operation.name == "sweep"
       and _needs_states(catalogue.SOLVERS[cell.solver])
-      and cell.form.options is None
+      and not cell.form.is_vector
       and not _has_string(cell.form)
     ),
   ),
