@@ -530,3 +530,24 @@ def test_bad_arguments(options, message):
 def test_other_games_are_named(game):
   with pytest.raises(errors.UnsupportedGameError, match="private types"):
     compile_vector_game(game)
+
+
+@pytest.mark.parametrize(
+  "options",
+  [{}, {"partitioned": True, "num_threads": 2}, {"partitioned": True, "dtype": "float32"}],
+)
+@pytest.mark.parametrize("game", ["leduc_poker", "liars_dice(dice_sides=4)"])
+def test_locked_infosets(game, options):
+  """The rest is a best response to what is locked, as in the list of leaves; tests/composition has all else."""
+  solvers = []
+  for compiled in (compile_vector_game(_vector(game), **options), _listed(game)):
+    solver = spiel_cfr.CFRPlusSolver(compiled)
+    uniform = {name: {} for name in compiled.infostates[0][:40]}
+    solver.lock(solver.average_policy_dict(), uniform)
+    solver.run(20)
+    solvers.append(solver)
+  ours, theirs = solvers
+  found, expected = ours.average_policy_dict(), theirs.average_policy_dict()
+  for name in _listed(game).infostates[0][:40]:
+    assert found[name] == pytest.approx(expected[name], abs=1e-6)
+  assert ours.nash_conv() == pytest.approx(theirs.nash_conv(), abs=1e-3)
