@@ -65,7 +65,9 @@ def _liars_dice(sides: int, dice: int = 1, *, vector_form: bool = False) -> Memb
   types = math.comb(sides + dice - 1, dice)
   leaves = types**2 * (2 ** (2 * dice * sides) - 1)
   game = f"liars_dice(numdice={dice},dice_sides={sides})"
-  name = f"liar's dice, {sides} sides" if dice == 1 else f"liar's dice, {dice} dice of {sides} sides"
+  name = (
+    f"liar's dice, {sides} sides" if dice == 1 else f"liar's dice, {dice} dice of {sides} sides"
+  )
   return Member(f"{name}, vectors" if vector_form else name, game, leaves, vector_form)
 
 

@@ -16,6 +16,7 @@ import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr.cfr.loops import sharded_subtrees
 from spiel_cfr.cfr.loops.part_steps import PartSteps
+from spiel_cfr.cfr.loops.part_visit import visit_part
 
 _SOLVERS: dict[str, Any] = {
   "cfr": spiel_cfr.CFRSolver,
@@ -52,6 +53,17 @@ def _endgame(**options: Any) -> spiel_cfr.poker.PublicGame:
   )
 
 
+@functools.cache
+def _dice(**options: Any) -> spiel_cfr.games.VectorGame:
+  """One with forced moves, whose rows are shorter than vectors."""
+  return spiel_cfr.games.compile_vector_game(
+    "liars_dice(dice_sides=5)", partitioned=True, **options
+  )
+
+
+either = pytest.mark.parametrize("compiled", [_game, _dice])
+
+
 def _arrays(solver: Any) -> dict[str, bytes]:
   names = ("strategy", "cumulative", "action_state", "infoset_state", "tapered", "counts")
   state = solver.state
@@ -85,22 +97,31 @@ def _check_shards(
   assert _alike(solver, expected), num_shards
 
 
+@either
 @pytest.mark.parametrize("name", _SOLVERS)
-def test_as_in_one_process(name: str) -> None:
+def test_as_in_one_process(name: str, compiled: Any) -> None:
   """For one, two and three shards, and for threads; single steps are shared too."""
-  expected = _solved(_game(), _SOLVERS[name])
-  assert _alike(_solved(_game(num_threads=2), _SOLVERS[name]), expected)
+  expected = _solved(compiled(), _SOLVERS[name])
+  assert _alike(_solved(compiled(num_threads=2), _SOLVERS[name]), expected)
   for num_shards in (1, 2, 3, 100_000) if name == "cfr+" else (3,):
-    _check_shards(expected, _game(), num_shards, _SOLVERS[name])
+    _check_shards(expected, compiled(), num_shards, _SOLVERS[name])
 
 
 def test_as_in_one_process_on_an_endgame() -> None:
   _check_shards(_solved(_endgame()), _endgame(), 3)
 
 
-def test_single_precision() -> None:
-  game = _game(dtype="float32")
+@either
+def test_single_precision(compiled: Any) -> None:
+  game = compiled(dtype="float32")
   _check_shards(_solved(game), game, 2)
+
+
+def test_kernels_that_look_at_types(monkeypatch: pytest.MonkeyPatch) -> None:
+  """They refuse what can't be written to, where numba lacks what is usually called."""
+  kernel = visit_part.of(_dice().dtype)
+  monkeypatch.setitem(vars(kernel), "unchecked", kernel._dispatcher)
+  _check_shards(_solved(_dice()), _dice(), 2)
 
 
 def test_several_solvers_at_a_time() -> None:
@@ -113,12 +134,14 @@ def test_several_solvers_at_a_time() -> None:
     assert _alike(solver, _solved(_game(), make))
 
 
-def test_what_is_held_stays() -> None:
+@either
+def test_what_is_held_stays(compiled: Any) -> None:
   solvers = [
-    spiel_cfr.CFRPlusSolver(game) for game in (_game(), spiel_cfr.runs.shard(_game(), Here(), 2))
+    spiel_cfr.CFRPlusSolver(game)
+    for game in (compiled(), spiel_cfr.runs.shard(compiled(), Here(), 2))
   ]
-  policy = _solved(_game(), iterations=2).average_policy()
-  infostates = _game().infosets[0].infostates[::3]
+  policy = _solved(compiled(), iterations=2).average_policy()
+  infostates = compiled().infosets[0].infostates[::3]
   for solver in solvers:
     solver.lock(policy, infostates)
     solver.run(8)
@@ -128,10 +151,12 @@ def test_what_is_held_stays() -> None:
   )
 
 
-def test_restarts_from_strategies() -> None:
+@either
+def test_restarts_from_strategies(compiled: Any) -> None:
   """What is written in this process is what others go on from."""
   solvers = [
-    _solved(game, iterations=5) for game in (_game(), spiel_cfr.runs.shard(_game(), Here(), 2))
+    _solved(game, iterations=5)
+    for game in (compiled(), spiel_cfr.runs.shard(compiled(), Here(), 2))
   ]
   for solver in solvers:
     solver.init_from_strategy(solver.average_sequence_form())
@@ -139,15 +164,16 @@ def test_restarts_from_strategies() -> None:
   assert _alike(*solvers)
 
 
-def test_checkpoints_are_of_either(tmp_path: pathlib.Path) -> None:
-  sharded = spiel_cfr.runs.shard(_game(), Here(), 2)
-  assert sharded.digest == _game().digest
-  for first, second in ((sharded, _game()), (_game(), sharded)):
+@either
+def test_checkpoints_are_of_either(compiled: Any, tmp_path: pathlib.Path) -> None:
+  sharded = spiel_cfr.runs.shard(compiled(), Here(), 2)
+  assert sharded.digest == compiled().digest
+  for first, second in ((sharded, compiled()), (compiled(), sharded)):
     _solved(first, iterations=7).save(tmp_path / "checkpoint.npz")
     again = spiel_cfr.CFRPlusSolver(second)
     again.restore(tmp_path / "checkpoint.npz")
     again.run(5)
-    assert _alike(again, _solved(_game()))
+    assert _alike(again, _solved(compiled()))
 
 
 class _Torn(Here):
@@ -336,7 +362,7 @@ class _Kept(RegretMatching):
 
 
 def test_refusals() -> None:
-  with pytest.raises(errors.UnsupportedGameError, match="partitioned=True"):
+  with pytest.raises(errors.UnsupportedGameError, match=r"kuhn_poker.*compile_vector_game"):
     spiel_cfr.runs.shard(spiel_cfr.compile_game("kuhn_poker"), Here())
   with pytest.raises(errors.ArgumentError, match="compiled"):
     spiel_cfr.runs.shard("leduc_poker", Here())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A real Ray on this machine, in a program of its own: two workers, one killed, the head restarted."""
+"""A real Ray on this machine, in a program of its own: workers and nodes that are killed, a head restarted."""
 
 import os
 import pathlib
@@ -38,10 +38,11 @@ def solve(game):
   # Ray hands on arrays in memory that nobody can write to.
   return game.payoff.arrays.values.flags.owndata, solver.nash_conv()
 
-def start():
+def start(address=None):
   # Workers are to import the same source.
   environment = {"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
-  ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
+  own = {} if address else {"num_cpus": 2, "include_dashboard": False}
+  ray.init(address, log_to_driver=False, runtime_env=environment, **own)
 
 def show(*things):
   print("result:", *things, flush=True)
@@ -61,10 +62,15 @@ def sweep(*grids):
 def grid(*solvers):
   return {"game": ["kuhn_poker", "leduc_poker"], "solver": list(solvers)}
 
-start()
+def same(solver, plain):
+  plain = spiel_cfr.CFRPlusSolver(plain)
+  plain.run(solver.iteration)
+  names = "strategy", "cumulative", "action_state"
+  return all(getattr(solver.state, name).tobytes() == getattr(plain.state, name).tobytes() for name in names)
 """
 
 _SHARED = """
+start()
 with spiel_cfr.runs.RayExecutor() as executor:
   game = spiel_cfr.compile_game("leduc_poker")
   shared = ray.put(game)
@@ -85,14 +91,6 @@ import threading
 
 game = spiel_cfr.poker.compile_public_game(sys.argv[2], partitioned=True)
 
-def same(solver):
-  plain = spiel_cfr.CFRPlusSolver(game)
-  plain.run(solver.iteration)
-  return all(
-    getattr(solver.state, name).tobytes() == getattr(plain.state, name).tobytes()
-    for name in ("strategy", "cumulative", "action_state")
-  )
-
 with spiel_cfr.runs.RayExecutor() as executor:
   solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(game, executor, num_shards=2, barrier_every=50))
   solver.run(30)
@@ -103,14 +101,46 @@ with spiel_cfr.runs.RayExecutor() as executor:
   while killing.is_alive():
     solver.run(1)
   solver.run(30)
-  show(pid != os.getpid(), actor.submit(os.getpid).result() != pid, same(solver))
+  show(pid != os.getpid(), actor.submit(os.getpid).result() != pid, same(solver, game))
   try:
     spiel_cfr.runs.shard(game, executor, num_shards=3)
   except spiel_cfr.errors.ShardError as error:
     show(error)
 """
 
+_NODES = """
+import threading
+import ray.cluster_utils
+
+cluster = ray.cluster_utils.Cluster(True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+lost = [cluster.add_node(num_cpus=1) for _ in range(2)]
+start(cluster.address)
+game = spiel_cfr.games.compile_vector_game("liars_dice(dice_sides=5)", partitioned=True)
+
+def nodes():
+  here = lambda: ray.get_runtime_context().get_node_id()
+  return [actor.submit(here).result() for actor in executor._actors]
+
+with spiel_cfr.runs.RayExecutor() as executor:
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(game, executor, num_shards=3, barrier_every=50))
+  solver.run(50)
+  before = nodes()
+  show(len(set(before)), "machines", same(solver, game))
+  # One says goodbye between two iterations, the other one is killed in the middle of one.
+  cluster.remove_node(lost[0])
+  solver.run(1)
+  killing = threading.Timer(0.1, cluster.remove_node, (lost[1], False))
+  killing.start()
+  while killing.is_alive() or len(set(nodes())) > 1:
+    solver.run(10)
+  solver.run(50)
+  show(len(set(nodes())), "machine", same(solver, game))
+ray.shutdown()
+cluster.shutdown()
+"""
+
 _SWEEPS = """
+start()
 lives = folder / "lives"
 lives.touch()
 with spiel_cfr.runs.RayExecutor() as executor:
@@ -159,6 +189,12 @@ def test_games_go_to_ray_and_back(tmp_path: pathlib.Path) -> None:
     "True True True",
     "Ray has 2 cores, and each of 3 shards takes one. Take fewer shards, or start Ray with more.",
   ]
+
+
+@pytest.mark.slow
+def test_machines_that_are_lost(tmp_path: pathlib.Path) -> None:
+  """Of three with a core each one is left, which takes in the others' shards."""
+  assert results(tmp_path, _NODES) == ["3 machines True", "1 machine True"]
 
 
 @pytest.mark.slow

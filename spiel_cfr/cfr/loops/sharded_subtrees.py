@@ -236,10 +236,10 @@ class _Worker:
         reach[: len(sent)] = sent
     for player, total in enumerate(visit.totals):
       steps.memory.cumulative[steps.parts[0].sequences[player].start] = total
-    # Kernels refuse arrays that can't be written to, as Ray hands them on.
-    parameters = visit.parameters.copy()
+    # Where they look at types, kernels refuse arrays that can't be written to, as Ray hands them on.
+    parameters, deferred = visit.parameters.copy(), visit.deferred.copy()
     for number in numbers:
-      steps.visit_subtree(number, walk.workspaces[0], visit.turn, parameters, visit.deferred)
+      steps.visit_subtree(number, walk.workspaces[0], visit.turn, parameters, deferred)
     sequences, probabilities = steps.locked
     steps.memory.strategy[sequences] = probabilities
 

@@ -26,7 +26,7 @@ def shard(
   If a process is killed, another one takes what it remembered at the last barrier, and does the updates since again.
 
   Args:
-    game: a game in parts, see `compile_public_game`.
+    game: a game in parts, see `compile_vector_game` and `poker.compile_public_game`.
     executor: `RayExecutor`, or any other with a method `actors` as there.
     num_shards: among how many processes the subtrees are divided; as many as this machine has cores by default.
     barrier_every: after how many updates of a player the processes hand over what they remember. They also do so
@@ -41,13 +41,13 @@ def shard(
   if not isinstance(game, CompiledGame):
     raise errors.ArgumentError(
       f"game must be a compiled game, not {arguments.shortened(game)}. "
-      "compile_public_game(game, partitioned=True) makes one in parts."
+      "games.compile_vector_game(game, partitioned=True) makes one in parts."
     )
   actors = getattr(executor, "actors", None)
   if not callable(actors):
     raise errors.ArgumentError(
       f"executor must be a RayExecutor, or say as that does which process a call goes to, not "
-      f"{arguments.shortened(executor)}. On one machine, num_threads of compile_public_game is faster."
+      f"{arguments.shortened(executor)}. On one machine, num_threads is faster."
     )
   if num_shards is None:
     num_shards = os.cpu_count() or 1
@@ -55,8 +55,8 @@ def shard(
   barrier_every = arguments.integer(barrier_every, "barrier_every", 1, 1_000_000)
   if game.partition is None:
     raise errors.UnsupportedGameError(
-      "Only games in parts have subtrees to share: poker where public cards are dealt, compiled by "
-      "compile_public_game(game, partitioned=True)."
+      f"{game} is not in parts, so it has no subtrees to share. Compile it with partitioned=True, by "
+      "games.compile_vector_game, or by poker.compile_public_game where public cards are dealt."
     )
   # Before processes start, since it may fail.
   pickled = pickle.dumps(game)

@@ -115,7 +115,7 @@ class VectorGame(CompiledGame):
       parts = Parts(self.layout, skips_forced=True)
       self._partition = Partition(
         [parts.part(number) for number in range(self.layout.num_parts)],
-        self._num_threads,
+        min(self._num_threads, self.layout.num_parts - 1),
         *_forced(self.layout, parts),
       )
     return self._partition
