@@ -319,7 +319,7 @@ def test_games_without_end():
   view = spiel_cfr.games.openspiel.game_view.GameView(_Endless(0))
   dealt, states = deals.find_deals(view)
   with pytest.raises(errors.UnsupportedGameError, match="more than 1,000 moves"):
-    deals.estimate_nodes(view, dealt, states)
+    deals.try_out(view, dealt, states)
 
 
 def test_deals_that_nobody_tells_apart_are_compared(monkeypatch):

@@ -25,7 +25,6 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   Tree,
   backward_signature,
   forward_signature,
-  group_at,
   memory_type,
   reach_signature,
   scratch_type,
@@ -143,13 +142,7 @@ def visit_part(
         reach(side.tree, side.memory.strategy, side.sequence_form, scratch)
   for player in range(np.uint64(2)):
     if (turn >> player) & _ONE:
-      utility, groups = sides[player].utility, sides[player].tree.groups
-      gradient(player, payoff, sides[_ONE - player].sequence_form, utility)
-      # What another subtree has left in padding would get into this one's memory.
-      for group in range(np.uint64(groups.shape[0])):
-        first, stride, count, actions, _ = group_at(groups, group)
-        for action in range(actions):
-          utility[first + action * stride + count : first + (action + _ONE) * stride] = 0.0
+      gradient(player, payoff, sides[_ONE - player].sequence_form, sides[player].utility)
   for player in range(np.uint64(2)):
     if (turn >> player) & _ONE:
       side = sides[player]

@@ -17,8 +17,8 @@ MOST_DEALS = 20_000
 # 0 that is listed has infosets, as in OpenSpiel's policies.
 RULED_OUT = -1.0
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
-# Random histories from which the number of nodes is estimated, and moves of all of them together.
-_DESCENTS, _MOVES = 1000, 20_000
+# Random histories that try a game out, and moves of all of them together.
+_HISTORIES, _MOVES = 1000, 20_000
 # Random histories at which deals that nobody tells apart are compared, where not all are walked.
 _COMPARED = 2000
 # Moves of a history beyond which nothing is deep enough for the walk.
@@ -127,25 +127,40 @@ def one_per_pair(deals: Deals) -> Float64s:
   return result
 
 
-def estimate_nodes(view: GameView, deals: Deals, states: Sequence[Any]) -> float:
-  """Estimates how many nodes the public tree has, terminals too; see `game_size` for the method.
+def count_nodes(view: GameView, state: Any, most: int) -> int:
+  """Counts the nodes of the public tree below a deal, terminals too, of which chance may have more for other deals.
 
-  Most games that are of another kind are found out on the way, before anybody walks them.
+  It stops at `most`. To walk one deal takes little where hundreds will be walked.
+  """
+  count, stack = 0, [state.clone()]
+  try:
+    while stack and count < most:
+      state = stack.pop()
+      count += 1
+      if not state.is_terminal():
+        stack += [state.child(action) for action in _seen(view, state)[1]]
+  except Exception as error:
+    raise _named(state, error) from error
+  return count
+
+
+def try_out(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
+  """Plays random histories, in which most games that are of another kind are found out before anybody walks them.
 
   Raises:
     UnsupportedGameError: a history does not end, or an infostate belongs to two nodes.
   """
   choose = random.Random(0)
-  total, descents, all_moves = 0.0, 0, 0
+  histories, moves = 0, 0
   state = states[0]
   known: dict[Any, tuple[int, list[int]]] = {}
   try:
-    while descents < _DESCENTS and all_moves < _MOVES:
-      descents += 1
+    while histories < _HISTORIES and moves < _MOVES:
+      histories += 1
       deal = choose.randrange(len(states))
-      state, weight, done = states[deal].clone(), 1.0, list[int]()
+      state, done = states[deal].clone(), list[int]()
       while not state.is_terminal():
-        all_moves += 1
+        moves += 1
         if len(done) > _LONGEST:
           raise refused(f"it goes on for more than {_LONGEST:,} moves", state)
         seen, actions = _seen(view, state)
@@ -153,14 +168,10 @@ def estimate_nodes(view: GameView, deals: Deals, states: Sequence[Any]) -> float
           place = int(deals.types[seen[0], deal]), [*done]
           if known.setdefault(seen, place) != place:
             raise refused(f"player {seen[0]} has seen no more than at another place", state)
-        total += weight
-        weight *= len(actions)
         done.append(choose.choice(actions))
         state.apply_action(done[-1])
-      total += weight
   except Exception as error:
     raise _named(state, error) from error
-  return total / descents
 
 
 def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:

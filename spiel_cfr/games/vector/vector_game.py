@@ -25,7 +25,13 @@ from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostat
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.blocks import as_scale
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, Treeplex
-from spiel_cfr.games.vector.deals import compare_alike, estimate_nodes, find_deals, one_per_pair
+from spiel_cfr.games.vector.deals import (
+  compare_alike,
+  count_nodes,
+  find_deals,
+  one_per_pair,
+  try_out,
+)
 from spiel_cfr.games.vector.terminal_rows import Parts
 from spiel_cfr.games.vector.typed_infosets import list_infosets
 from spiel_cfr.games.vector.typed_layout import TypedLayout
@@ -40,6 +46,8 @@ FEWEST_PARTS = 8
 # which several processes do it.
 MOST_STATES = 20_000_000
 WORTH_PROCESSES = 1_000_000
+# States, of all pairs of types, to a node that there may be.
+MOST_STATES_A_NODE = 60
 # States, of all deals, from which `compile_game` tries the vector form: lists of leaves of smaller games are as fast.
 WORTHWHILE = 1_000_000
 
@@ -222,7 +230,11 @@ def is_worth_it(view: GameView) -> bool:
     deals, states = find_deals(view)
     # Where neither player has anything to hide, one knows from its type what the other's is.
     hides = np.count_nonzero(one_per_pair(deals)) > max(deals.num_types)
-    return bool(hides and estimate_nodes(view, deals, states) * len(states) > WORTHWHILE)
+    if not hides:
+      return False
+    try_out(view, deals, states)
+    enough = WORTHWHILE // len(states)
+    return count_nodes(view, states[0], enough) == enough
   # Whoever lists the game's leaves says what is wrong with it.
   except Exception:
     return False
@@ -306,17 +318,20 @@ def _walk(
   view: GameView, max_nodes: int, max_bytes: int, progress: bool, num_processes: int | None
 ) -> TypedTree:
   deals, states = find_deals(view)
-  num_nodes = estimate_nodes(view, deals, states)
-  # By Markov's inequality an unbiased estimate of what is positive is so much too large once in a thousand times.
-  if num_nodes > 1000 * max_nodes:
+  try_out(view, deals, states)
+  weights, once = deals.weights, one_per_pair(deals)
+  num_pairs = int(np.count_nonzero(once >= 0))
+  most = MOST_STATES_A_NODE * max_nodes // num_pairs
+  num_nodes = count_nodes(view, states[0], most)
+  if num_nodes == most:
     raise errors.GameTooLargeError(
-      f"The public tree has about {num_nodes:.3g} nodes, far more than max_nodes={max_nodes:,}. Choose smaller "
-      "parameters."
+      f"The public tree has {most:,} nodes and more, each of them for {num_pairs:,} pairs of types. It may have "
+      f"max_nodes={max_nodes:,}, and {MOST_STATES_A_NODE} times as many for all pairs, about an hour of a core at the "
+      "default. Raise the limit if there is the time, or choose smaller parameters."
     )
   num_states = num_nodes * len(states)
-  weights = deals.weights
   if num_states > MOST_STATES:
-    weights = one_per_pair(deals)
+    weights = once
     if (weights < 0).any():
       compare_alike(view, deals, states)
   if num_processes is None:

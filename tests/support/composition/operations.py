@@ -350,8 +350,8 @@ def _computes_the_same(form: Form) -> bool:
 
 
 def _has_the_same_steps(entry: catalogue.Entry) -> bool:
-  """Whether no bounds on losses enter: of a game in vector form they are known less exactly."""
-  return not _is_stable_predictive(entry) or entry.arguments.get("steps") in ("paper", 1e4)
+  """Whether no bounds on losses enter: of a game in vector form they are others."""
+  return not _is_stable_predictive(entry)
 
 
 def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
