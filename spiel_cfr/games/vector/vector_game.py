@@ -228,8 +228,8 @@ def is_worth_it(view: GameView) -> bool:
   """Returns whether `compile_game` should try the vector form by itself: of large games where chance deals types."""
   try:
     deals, states = find_deals(view)
-    # Where neither player has anything to hide, one knows from its type what the other's is.
-    hides = np.count_nonzero(one_per_pair(deals)) > max(deals.num_types)
+    # Where nobody has anything to hide, each knows from its type what the other's is.
+    hides = np.count_nonzero(one_per_pair(deals) >= 0) > min(deals.num_types)
     if not hides:
       return False
     try_out(view, deals, states)
