@@ -181,7 +181,7 @@ _FLAWS = [
 
 @pytest.mark.parametrize(("seed", "flaw"), _FLAWS)
 def test_games_that_almost_are(seed, flaw, monkeypatch):
-  monkeypatch.setattr(vector_game, "WORTHWHILE", -1)
+  monkeypatch.setattr(vector_game, "WORTHWHILE", 0)
   game = _random_game(seed, flaw)
   with pytest.raises(
     errors.UnsupportedGameError, match=r"after the history \[\d.*vector_form=False"
@@ -194,7 +194,7 @@ def test_games_that_almost_are(seed, flaw, monkeypatch):
 
 def test_small_games_are_tried_where_that_pays(monkeypatch):
   assert not isinstance(spiel_cfr.compile_game(_random_game(0)), vector_game.VectorGame)
-  monkeypatch.setattr(vector_game, "WORTHWHILE", -1)
+  monkeypatch.setattr(vector_game, "WORTHWHILE", 0)
   assert isinstance(spiel_cfr.compile_game(_random_game(0)), vector_game.VectorGame)
 
 
