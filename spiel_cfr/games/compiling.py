@@ -46,8 +46,8 @@ def compile_game(
 ) -> CompiledGame:
   """Walks a game's states once and returns it as arrays.
 
-  Poker games of two players with many hands come in vector form: their public states alone are walked, and deals are
-  never listed, see `poker.compile_public_game`.
+  Games of more than a million states in which chance deals private types, and all else is public, come in vector form,
+  see `games.compile_vector_game`; so does poker with many hands, see `poker.compile_public_game`.
 
       >>> compile_game("kuhn_poker")
       <EnumeratedGame kuhn_poker(): 58 states, 6 + 6 infosets, 30 leaves>
@@ -61,8 +61,8 @@ def compile_game(
     progress: whether to show a bar, if standard error is a terminal.
     action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
       states of an infoset.
-    vector_form: whether to compile in vector form. By default, that is done for games of `universal_poker` with 50
-      private hands or more; with fewer hands, as in Kuhn and Leduc poker, lists of deals are as fast.
+    vector_form: whether to compile in vector form, or else an error says what is in the way. By default, that is tried
+      where lists of leaves would be long.
     infostate: how infosets are told apart, for games without information state strings and for games whose players
       forget: "history" for the player's own observations and actions in order, or a function of a state and the player
       who is to move there that returns a string. By default, OpenSpiel's information state strings.

@@ -106,11 +106,11 @@ def visit_part(
 
   Args:
     gradient: the payoff's kernel.
-    observe: the minimizer's, as the next one, which is any other where it does not predict.
-    predict: see there.
-    reach: `tree_reach`, and after it `tree_forward_pass` and `tree_backward_pass`.
-    forward: see there.
-    backward: see there.
+    observe: the minimizer's, for the utilities that have come.
+    predict: the minimizer's, for those that it predicts; any other where it does not.
+    reach: `tree_reach`.
+    forward: `tree_forward_pass`.
+    backward: `tree_backward_pass`.
     predicts: whether the minimizer predicts.
     payoff: arrays of the subtree's.
     sides: both players.
@@ -122,8 +122,9 @@ def visit_part(
   """
   for player in range(np.uint64(2)):
     side = sides[player]
-    updates = (turn >> (_ONE - player)) & _ONE
-    if deferred[player] != 0.0 or updates != 0:
+    # The opponent's gradient needs this player's reach.
+    is_needed = (turn >> (_ONE - player)) & _ONE
+    if deferred[player] != 0.0 or is_needed != 0:
       begin = np.uint64(side.memory.strategy.shape[0])
       for i in range(np.uint64(side.above.shape[0])):
         side.sequence_form[begin + i] = side.trunk[side.above[i]]

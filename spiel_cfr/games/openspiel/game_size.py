@@ -37,8 +37,8 @@ _RISK, _GROUPS = 1e-3, 10
 _BYTES_PER_INFOSET, _BYTES_PER_TERMINAL = 500.0, 50.0
 # When a walk that has not ended looks ahead, and for how long.
 _SECONDS_BEFORE_ESTIMATE = 0.8
-_ESTIMATE_SECONDS = 0.7
-_ADVICE = (
+ESTIMATE_SECONDS = 0.7
+ADVICE = (
   "Choose smaller parameters; or sample the game with ExternalSamplingSolver or OutcomeSamplingSolver and "
   'engine="states", which start at once.'
 )
@@ -205,12 +205,12 @@ class Watch:
         num_infosets,
       )
     if self._estimate is None and time.perf_counter() - self._start > _SECONDS_BEFORE_ESTIMATE:
-      self._estimate = estimate_view(self._view, _ESTIMATE_SECONDS)
+      self._estimate = estimate_view(self._view, ESTIMATE_SECONDS)
       # The walk has gone on without its end in sight, so this is no game that would fit.
       if self._estimate.fewest_states > self._max_nodes:
         raise errors.GameTooLargeError(
           f"The game is far too large to compile: about {self._estimate}. It may have "
-          f"max_nodes={self._max_nodes:,} states. {_ADVICE}"
+          f"max_nodes={self._max_nodes:,} states. {ADVICE}"
         )
     self._bar.update(num_states - self._bar.n)
 
@@ -223,5 +223,5 @@ class Watch:
     return errors.GameTooLargeError(
       f"The game has {size}. So far it had {num_infosets:,} infosets.{estimate} Raise the limit if there is "
       "the time (a few microseconds a state) and the memory (about 0.5 kB an infoset and 50 bytes a "
-      f"terminal state). {_ADVICE}"
+      f"terminal state). {ADVICE}"
     )

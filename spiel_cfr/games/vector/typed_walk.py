@@ -46,8 +46,8 @@ class Alive:
     self.cells = own * deals.num_types[1] + other
     # Which states are there for comparison only, and the state that has the same types as each of these.
     guests = np.flatnonzero(is_guest[places])
-    hosts = [int(np.flatnonzero(self.cells == cell)[0]) for cell in self.cells[guests]]
-    self.guests = list(zip(guests.tolist(), hosts, strict=True))
+    _, first, which = np.unique(self.cells, return_index=True, return_inverse=True)
+    self.guests = list(zip(guests.tolist(), first[which][guests].tolist(), strict=True))
     # By player: the first of the states with each of the types, and for each state the first with its type.
     self.firsts: list[list[int]] = []
     self.same: list[list[int]] = []
@@ -170,10 +170,12 @@ class TypedWalk:
       if player == CHANCE:
         kept, after = branches[action]
         left = [states[k] for k in kept]
+      self._asked = left
       below = list(map(self._child, left, itertools.repeat(action)))
       self._below[first + index] = self.visit(below, after, share, depth + 1)
     if player != CHANCE:
       # States become their own last children, which saves copies.
+      self._asked = states
       deque(map(self._apply, states, itertools.repeat(actions[order[-1]])), 0)
       self._below[first + order[-1]] = self.visit(states, alive, share, depth + 1)
     return node

@@ -20,7 +20,13 @@ from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
-from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
+from spiel_cfr.games.openspiel.game_size import (
+  ADVICE,
+  DEFAULT_MAX_BYTES,
+  DEFAULT_MAX_NODES,
+  ESTIMATE_SECONDS,
+  estimate_view,
+)
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.blocks import as_scale
@@ -264,7 +270,7 @@ def compile_vector_game(
       with other threads.
     action_filter: as of `compile_game`.
     infostate: as of `compile_game`.
-    max_nodes: how many terminals the public tree may have.
+    max_nodes: how many terminals the public tree may have; and 60 times as many nodes times pairs of types.
     max_bytes: how much the memory of the process may grow during the walk.
     progress: whether to show a bar, if standard error is a terminal.
     num_processes: how many processes walk the public tree, where the system can fork; by default one for each core if
@@ -291,6 +297,10 @@ def compile_vector_game(
     num_processes = arguments.positive_integer(num_processes, "num_processes")
   view: GameView | None
   if isinstance(game, VectorGame):
+    if action_filter is not None or infostate is not None:
+      raise errors.ArgumentError(
+        "The game is compiled already: give its action filter and infostates to the call that compiles it."
+      )
     facts, tree, view = game.facts, game.tree, game.__dict__.get("view")
   else:
     loaded = loading.load_game(game, names_infostates=infostate is None)
@@ -321,13 +331,14 @@ def _walk(
   try_out(view, deals, states)
   weights, once = deals.weights, one_per_pair(deals)
   num_pairs = int(np.count_nonzero(once >= 0))
-  most = MOST_STATES_A_NODE * max_nodes // num_pairs
+  most = max(1, MOST_STATES_A_NODE * max_nodes // num_pairs)
   num_nodes = count_nodes(view, states[0], most)
   if num_nodes == most:
     raise errors.GameTooLargeError(
-      f"The public tree has {most:,} nodes and more, each of them for {num_pairs:,} pairs of types. It may have "
+      f"The game is far too large to compile: its public tree has {most:,} nodes and more, each of them for {num_pairs:,} "
+      f"pairs of types; by an estimate, there are {estimate_view(view, ESTIMATE_SECONDS)}. The tree may have "
       f"max_nodes={max_nodes:,}, and {MOST_STATES_A_NODE} times as many for all pairs, about an hour of a core at the "
-      "default. Raise the limit if there is the time, or choose smaller parameters."
+      f"default. Raise the limit if there is the time. {ADVICE}"
     )
   num_states = num_nodes * len(states)
   if num_states > MOST_STATES:

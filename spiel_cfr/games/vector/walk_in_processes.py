@@ -32,6 +32,7 @@ class _Progress:
   def __init__(self, report: Any) -> None:
     self._report = report
     self._share, self._terminals, self._next = 0.0, 0, 0.0
+    self._bytes = memory.resident_bytes()
 
   def __call__(self, share: float) -> None:
     """Notes a terminal."""
@@ -41,10 +42,11 @@ class _Progress:
       self.report()
 
   def report(self) -> None:
-    """Reports what has been walked since the last report."""
-    self._report(self._share, self._terminals)
-    self._share, self._terminals = 0.0, 0
+    """Reports what has been walked since the last report, and by how much the memory of this process has grown."""
+    share, terminals, before = self._share, self._terminals, self._bytes
+    self._share, self._terminals, self._bytes = 0.0, 0, memory.resident_bytes()
     self._next = time.perf_counter() + _SECONDS_BETWEEN_REPORTS
+    self._report(share, terminals, self._bytes - before)
 
 
 class _Watch:
@@ -52,7 +54,7 @@ class _Watch:
 
   def __init__(self, max_nodes: int, max_bytes: int, bar: bool) -> None:
     self._max_nodes, self._max_bytes = max_nodes, max_bytes
-    self._terminals, self._bytes_before = 0, memory.resident_bytes()
+    self._terminals, self._bytes = 0, 0
     self._bar = tqdm.tqdm(
       desc="walking the public tree",
       total=1.0,
@@ -62,20 +64,21 @@ class _Watch:
       disable=None if bar else True,
     )
 
-  def __call__(self, share: float, terminals: int) -> None:
+  def __call__(self, share: float, terminals: int, grown: int) -> None:
     """Notes what has been walked since the last call.
 
     Raises:
       GameTooLargeError: that is too much.
     """
     self._terminals += terminals
+    self._bytes += grown
     self._bar.update(min(share, 1.0 - self._bar.n))
     if self._terminals > self._max_nodes:
       raise errors.GameTooLargeError(
         f"The public tree has more than max_nodes={self._max_nodes:,} terminals. Raise the limit if there is the time "
         "and the memory, or choose smaller parameters."
       )
-    if memory.resident_bytes() - self._bytes_before > self._max_bytes:
+    if self._bytes > self._max_bytes:
       raise errors.GameTooLargeError(
         f"The public tree takes more than max_bytes={self._max_bytes:,}. Raise the limit if there is the memory."
       )
@@ -104,7 +107,7 @@ def walk_typed_tree(
     states: of all deals.
     weights: the probability of each deal that is walked, `RULED_OUT` of others.
     max_nodes: how many terminals the tree may have.
-    max_bytes: how much the memory of this process may grow.
+    max_bytes: how much the memory of all processes that walk may grow together.
     progress: whether to show a bar, if standard error is a terminal.
     num_processes: how many share the work, where the system can fork. The tree does not depend on it.
 
@@ -129,10 +132,9 @@ def _walk(
   view: GameView, deals: Deals, states: list[Any], weights: Float64s, report: Any, claim: Any
 ) -> dict[int, Piece]:
   progress = _Progress(report)
-  try:
-    return walk_pieces(view, deals, states, weights, progress, claim)
-  finally:
-    progress.report()
+  pieces = walk_pieces(view, deals, states, weights, progress, claim)
+  progress.report()
+  return pieces
 
 
 def _walk_in_processes(
