@@ -76,7 +76,7 @@ def test_what_fits_is_walked(monkeypatch):
   """No game is refused that has no more states than it may have."""
   monkeypatch.setattr(game_size, "_SECONDS_BEFORE_ESTIMATE", 0.0)
   # The fewer descents, the more an estimate may be off.
-  monkeypatch.setattr(game_size, "_ESTIMATE_SECONDS", 0.1)
+  monkeypatch.setattr(game_size, "ESTIMATE_SECONDS", 0.1)
   for name in SMALL[:4]:
     compiled = spiel_cfr.compile_game(name, vector_form=False)
     tight = spiel_cfr.compile_game(name, vector_form=False, max_nodes=compiled.num_states)

@@ -335,7 +335,7 @@ def _walk(
   num_nodes = count_nodes(view, states[0], most)
   if num_nodes == most:
     raise errors.GameTooLargeError(
-      f"The game is far too large to compile: its public tree has {most:,} nodes and more, each of them for {num_pairs:,} "
+      f"The game is far too large to compile: its public tree has {most:,} nodes and more, each for {num_pairs:,} "
       f"pairs of types; by an estimate, there are {estimate_view(view, ESTIMATE_SECONDS)}. The tree may have "
       f"max_nodes={max_nodes:,}, and {MOST_STATES_A_NODE} times as many for all pairs, about an hour of a core at the "
       f"default. Raise the limit if there is the time. {ADVICE}"
