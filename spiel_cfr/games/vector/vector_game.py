@@ -166,6 +166,14 @@ class VectorGame(CompiledGame):
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
     """D, as of `CompiledGame`: the largest payoff times the probability of the type, and of what chance does later."""
+    return self._bounds()
+
+  @functools.cached_property
+  def scale(self) -> Uint16s:
+    """`Block.scale` of all infosets, from the same bounds, which few solvers need to be kept."""
+    return as_scale(self._bounds())
+
+  def _bounds(self) -> Float64s:
     layout, tree = self.layout, self.tree
     result = np.zeros(self.num_infosets)
     for player in PLAYERS:
@@ -177,12 +185,8 @@ class VectorGame(CompiledGame):
       for kind, own in enumerate(mass):
         nodes = np.flatnonzero((tree.kind == kind) & (tree.player == player))
         result[layout.infoset[nodes][:, None] + np.arange(len(own))] = own
-    return result * max(map(abs, self.payoff_range))
-
-  @functools.cached_property
-  def scale(self) -> Uint16s:
-    """`Block.scale` of all infosets, from the same bounds."""
-    return as_scale(self.loss_bounds)
+    result *= max(map(abs, self.payoff_range))
+    return result
 
   @functools.cached_property
   def digest(self) -> str:
