@@ -551,3 +551,22 @@ def test_locked_infosets(game, options):
   for name in _listed(game).infostates[0][:40]:
     assert found[name] == pytest.approx(expected[name], abs=1e-6)
   assert ours.nash_conv() == pytest.approx(theirs.nash_conv(), abs=1e-3)
+
+
+def test_more_types_than_a_pattern_has_columns():
+  """Rows of 18 types meet patterns of 16 and of 2, and the kernel adds as many columns of each."""
+  game = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,numSuits=2,numRanks=9,"
+    "numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,maxRaises=1 1)"
+  )
+  hands = spiel_cfr.CFRPlusSolver(spiel_cfr.poker.compile_public_game(game))
+  for dtype in ("float64", "float32"):
+    compiled = compile_vector_game(game, dtype=dtype)
+    assert compiled.tree.deals.num_types == (18, 18)
+    solver = spiel_cfr.CFRPlusSolver(compiled)
+    for each in (hands, solver):
+      each.reset()
+      each.run(2)
+    assert solver.nash_conv() == pytest.approx(
+      hands.nash_conv(), rel=1e-9 if dtype == "float64" else 1e-5
+    )
