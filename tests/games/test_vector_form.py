@@ -320,6 +320,8 @@ def test_games_without_end():
   dealt, states = deals.find_deals(view)
   with pytest.raises(errors.UnsupportedGameError, match="more than 1,000 moves"):
     deals.try_out(view, dealt, states)
+  with pytest.raises(errors.UnsupportedGameError, match="more than 1,000 moves"):
+    deals.count_nodes(view, states[0], 10**6)
 
 
 def test_deals_that_nobody_tells_apart_are_compared(monkeypatch):

@@ -22,7 +22,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class PartSteps:
-  """The steps of an iteration, in any part. A part's number is its place in `Partition.parts`, 0 that of the trunk.
+  """The steps of an iteration. A part's number is its place in `Partition.parts`, 0 that of the trunk.
 
   Attributes:
     memory: what they change. `strategy` and `cumulative` are in the game's order; of `action_state` and `infoset_state`
@@ -111,23 +111,23 @@ class PartSteps:
       workspace.scratch,
     )
 
-  def observe(self, number: int, player: int, workspace: Workspace, parameters: Float64s) -> None:
-    """Runs the minimizer over a part, with the gradient in the workspace."""
-    minimizer, (utility, prediction) = self._minimizer, workspace.utility[player]
+  def observe_trunk(self, player: int, parameters: Float64s) -> None:
+    """Runs the minimizer over the trunk, with the gradient in its workspace and what subtrees have left for it."""
+    minimizer, (utility, prediction) = self._minimizer, self.walk.trunk.utility[player]
     steps = [(minimizer.observe, utility)]
     if minimizer.predict is not None:
       prediction[:] = utility
       steps.append((minimizer.predict, prediction))
-    if number == 0:
-      self.walk.add_kept(player)
+    self.walk.add_kept(player)
     for block_kernel, utilities in steps:
-      self.backward_pass(block_kernel, number, player, utilities, workspace, parameters)
+      self.backward_pass(block_kernel, 0, player, utilities, self.walk.trunk, parameters)
 
-  def reach(self, number: int, player: int, workspace: Workspace) -> None:
-    """Computes the reach probabilities of a part."""
-    self.walk.enter(number, player, workspace)
-    strategy = self.memory.strategy[self.parts[number].sequences[player]]
-    tree, reach = self._trees[number][player], workspace.sequence_form[player]
+  def reach_trunk(self, player: int) -> None:
+    """Computes the reach probabilities of the trunk."""
+    workspace = self.walk.trunk
+    self.walk.enter(0, player, workspace)
+    strategy = self.memory.strategy[self.parts[0].sequences[player]]
+    tree, reach = self._trees[0][player], workspace.sequence_form[player]
     tree_reach.of(self._dtype)(tree, strategy, reach, workspace.scratch)
 
   def adopt(self, number: int, player: int, workspace: Workspace, form: Float64s) -> None:
@@ -158,19 +158,11 @@ class PartSteps:
       workspace.scratch,
     )
 
-  def forward_pass(
-    self,
-    number: int,
-    player: int,
-    workspace: Workspace,
-    before: float,
-    after: float,
-    total: float,
-  ) -> None:
-    """Computes the reach probabilities of a part, and adds to the average; see `tree_passes.tree_forward_pass`."""
-    own = self.parts[number].sequences[player]
+  def forward_trunk(self, player: int, before: float, after: float, total: float) -> None:
+    """Computes the reach probabilities of the trunk, and adds to the average; see `tree_passes.tree_forward_pass`."""
+    own, workspace = self.parts[0].sequences[player], self.walk.trunk
     tree_forward_pass.of(self._dtype)(
-      self._trees[number][player],
+      self._trees[0][player],
       self.memory.strategy[own],
       workspace.sequence_form[player],
       self.memory.cumulative[own],

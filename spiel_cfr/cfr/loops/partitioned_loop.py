@@ -127,14 +127,14 @@ class PartitionedLoop(Loop):
     for player in turn:
       steps.walk.gradient(0, player, workspace)
     for player in turn:
-      steps.observe(0, player, workspace, parameters)
+      steps.observe_trunk(player, parameters)
       self._restore_locked()
       if len(self.state.play_values):
         self.state.play_values[player] += before[player] * workspace.utility[player][0][0]
       weights = float(before[player]), float(after[player])
       total = steps.total(player)
       self.state.cumulative[self._parts[0].sequences[player].start] += sum(weights)
-      steps.forward_pass(0, player, workspace, *weights, total)
+      steps.forward_trunk(player, *weights, total)
 
   def _complete_averages(self, deferred: Float64s) -> None:
     """Adds to averages what is deferred, where nothing else is to be done."""
@@ -151,7 +151,7 @@ class PartitionedLoop(Loop):
   def _reach_trunk(self) -> None:
     """Computes the reach probabilities of the trunk."""
     for player in PLAYERS:
-      self._steps.reach(0, player, self._steps.walk.trunk)
+      self._steps.reach_trunk(player)
 
   def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
     kernel, walk = resumption(self._minimizer), self._steps.walk

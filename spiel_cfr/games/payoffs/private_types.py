@@ -205,6 +205,18 @@ def find_entries(blocks: Blocks, player: int, payoffs: Float64s) -> Entries:
   )
 
 
+def leading(tensors: Float64s) -> Float64s:
+  """Returns of each of some flat tensors the first of its largest elements, which becomes 1 in its pattern."""
+  magnitude = np.abs(tensors)
+  one = (magnitude >= _ALMOST_ONE * magnitude.max(axis=1, keepdims=True)).argmax(axis=1)
+  return np.asarray(tensors[np.arange(len(tensors)), one])
+
+
+def rounded(patterns: Float64s) -> Float64s:
+  """Returns patterns as they are compared: those with the same bytes are the same."""
+  return np.asarray(patterns.round(_DECIMALS) + 0.0)
+
+
 def _factorize(
   tensors: Callable[[Int64s, int], Float64s], squares: Int64s
 ) -> tuple[Int64s, Float64s, Float64s]:
@@ -224,14 +236,11 @@ def _factorize(
     members = np.flatnonzero(squares == size)
     for batch in np.array_split(members, 1 + len(members) * size // _SQUARES_AT_A_TIME):
       found = tensors(batch, size)
-      magnitude = np.abs(found)
-      # The first of the largest elements becomes 1.
-      one = (magnitude >= _ALMOST_ONE * magnitude.max(axis=1, keepdims=True)).argmax(axis=1)
-      factors[batch] = found[np.arange(len(batch)), one]
+      factors[batch] = leading(found)
       used = factors[batch] != 0
       batch, found = batch[used], found[used] / factors[batch][used, None]
-      for tensor, rounded in enumerate(found.round(_DECIMALS) + 0.0):
-        key = rounded.tobytes()
+      for tensor, row in enumerate(rounded(found)):
+        key = row.tobytes()
         if key not in known:
           known[key] = num_squares
           patterns.append(found[tensor].copy())
@@ -242,7 +251,7 @@ def _factorize(
 
 def _shared(squares: Float64s) -> tuple[Int64s, Float64s]:
   """Keeps of squares that are alike the first; returns `places` and `squares` of `Entries`, in order of first use."""
-  keys = (squares.round(_DECIMALS) + 0.0).view(np.dtype((np.void, squares.itemsize * LANES**2)))
+  keys = rounded(squares).view(np.dtype((np.void, squares.itemsize * LANES**2)))
   _, first, which = np.unique(keys[:, 0], return_index=True, return_inverse=True)
   kept = np.sort(first)
   places = np.searchsorted(kept, first)[which]

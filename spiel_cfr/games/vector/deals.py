@@ -1,4 +1,4 @@
-"""How chance deals private types, and how many nodes the public tree below may have."""
+"""How chance deals private types, and what is looked at before the public tree below is walked."""
 
 import random
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ MOST_DEALS = 20_000
 # The weight of a deal that chance does not list, or whose pair of types another deal stands for. A deal of probability
 # 0 that is listed has infosets, as in OpenSpiel's policies.
 RULED_OUT = -1.0
-_CHANCE = int(pyspiel.PlayerId.CHANCE)
+CHANCE = int(pyspiel.PlayerId.CHANCE)
 # Random histories that try a game out, and moves of all of them together.
 _HISTORIES, _MOVES = 1000, 20_000
 # Random histories at which deals that nobody tells apart are compared, where not all are walked.
@@ -81,7 +81,7 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
   try:
     while stack:
       state, path, weight = stack.pop()
-      if state.current_player() != _CHANCE:
+      if state.current_player() != CHANCE:
         if state.is_terminal():
           raise refused("it can end before a player moves", state)
         paths.append(path)
@@ -131,14 +131,18 @@ def count_nodes(view: GameView, state: Any, most: int) -> int:
   """Counts the nodes of the public tree below a deal, terminals too, of which chance may have more for other deals.
 
   It stops at `most`. To walk one deal takes little where hundreds will be walked.
+
+  Raises:
+    UnsupportedGameError: a history does not end.
   """
-  count, stack = 0, [state.clone()]
+  count, stack = 0, [(state.clone(), 0)]
   try:
     while stack and count < most:
-      state = stack.pop()
+      state, moves = stack.pop()
       count += 1
       if not state.is_terminal():
-        stack += [state.child(action) for action in _seen(view, state)[1]]
+        _check_length(state, moves)
+        stack += [(state.child(action), moves + 1) for action in _seen(view, state)[1]]
   except Exception as error:
     raise _named(state, error) from error
   return count
@@ -161,8 +165,7 @@ def try_out(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
       state, done = states[deal].clone(), list[int]()
       while not state.is_terminal():
         moves += 1
-        if len(done) > _LONGEST:
-          raise refused(f"it goes on for more than {_LONGEST:,} moves", state)
+        _check_length(state, len(done))
         seen, actions = _seen(view, state)
         if not state.is_chance_node():
           place = int(deals.types[seen[0], deal]), [*done]
@@ -203,6 +206,12 @@ def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
         raise refused("two deals that both players take for the same one end differently", other)
   except Exception as error:
     raise _named(other, error) from error
+
+
+def _check_length(state: Any, moves: int) -> None:
+  """Raises UnsupportedGameError at a state to which players and chance have made too many moves after the deal."""
+  if moves > _LONGEST:
+    raise refused(f"it goes on for more than {_LONGEST:,} moves", state)
 
 
 def _seen(view: GameView, state: Any) -> tuple[Any, list[int]]:

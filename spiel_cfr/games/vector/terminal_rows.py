@@ -8,15 +8,11 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int64s, Integers, Uint32s, spread
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Part
+from spiel_cfr.games.payoffs.private_types import leading, rounded
 from spiel_cfr.games.payoffs.typed_patterns import Rows, TypedPatterns
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, FIRST_INFOSET, FIRST_SEQUENCE
 from spiel_cfr.games.vector.typed_layout import TypedLayout
-
-# Two patterns with a largest element of 1 that agree to these decimals are the same: chance's probabilities, multiplied
-# in another order, make them differ in later ones. Elements this close to the largest are as large but for rounding.
-_DECIMALS = 13
-_ALMOST_ONE = 1 - 1e-9
 
 
 class Squares(NamedTuple):
@@ -75,13 +71,12 @@ def cut_squares(layout: TypedLayout, edges: Integers, lanes: int) -> Squares:
       )
       for other, own in itertools.product(*cuts):
         some = payoffs[other : other + columns, own : own + lanes]
-        magnitude = np.abs(some)
-        factor = some.flat[np.argmax(magnitude >= _ALMOST_ONE * magnitude.max())]
+        factor = leading(some.reshape(1, -1)).item()
         if not factor:
           continue
         pattern = np.zeros((columns, lanes))
         pattern[: some.shape[0], : some.shape[1]] = some / factor
-        key = (pattern.round(_DECIMALS) + 0.0).tobytes()
+        key = rounded(pattern).tobytes()
         if key not in known:
           known[key] = len(squares)
           squares += np.split(pattern.reshape(-1), columns // LANES)

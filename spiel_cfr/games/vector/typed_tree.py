@@ -15,9 +15,8 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, require, require_array, spread
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.vector.deals import RULED_OUT, Deals
+from spiel_cfr.games.vector.deals import CHANCE, RULED_OUT, Deals
 
-CHANCE = -1
 # What files of games say for their form.
 PUBLIC_TREE = "public tree"
 

@@ -24,9 +24,8 @@ from spiel_cfr.games.openspiel.state_checks import (
   unknown_player,
   wrong_returns,
 )
-from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
+from spiel_cfr.games.vector.deals import CHANCE, RULED_OUT, Deals, refused
 from spiel_cfr.games.vector.tree_pieces import TASK, Piece
-from spiel_cfr.games.vector.typed_tree import CHANCE
 
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Public actions after which subtrees are tasks of their own, which processes share.

@@ -114,8 +114,7 @@ class VectorGame(CompiledGame):
   @property
   def facts(self) -> GameFacts:
     """What there is to say of the game in a few numbers."""
-    names = [field.name for field in dataclasses.fields(GameFacts)]
-    return GameFacts(**{name: getattr(self, name) for name in names})
+    return GameFacts(**dataclasses.asdict(self))
 
   @property
   def num_threads(self) -> int | None:
@@ -208,7 +207,7 @@ class VectorGame(CompiledGame):
         "The file of a game in vector form has no names of infosets, and these are no names of OpenSpiel's. "
         "compile_game(game, infostate=..., vector_form=False) lists them."
       )
-    header = dataclasses.asdict(self.facts) | {"payoff_form": PUBLIC_TREE, "num_players": 2}
+    header = dataclasses.asdict(self) | {"payoff_form": PUBLIC_TREE, "num_players": 2}
     files.write(path, KIND, FORMAT, header, self.tree.saved())
 
   @property
@@ -240,11 +239,11 @@ def is_worth_it(view: GameView) -> bool:
     deals, states = find_deals(view)
     # Where nobody has anything to hide, each knows from its type what the other's is.
     hides = np.count_nonzero(one_per_pair(deals) >= 0) > min(deals.num_types)
-    if not hides:
+    enough = WORTHWHILE // len(states)
+    if not hides or count_nodes(view, states[0], enough) < enough:
       return False
     try_out(view, deals, states)
-    enough = WORTHWHILE // len(states)
-    return count_nodes(view, states[0], enough) == enough
+    return True
   # Whoever lists the game's leaves says what is wrong with it.
   except Exception:
     return False
