@@ -1,0 +1,18 @@
+"""Subgames solved again: public states, gadgets that make it safe, whole policies searched everywhere and measured."""
+
+from spiel_cfr.search.gadgets import GADGETS, Gadget
+from spiel_cfr.search.public_states import PublicState, PublicTree, public_states
+from spiel_cfr.search.resolve import Resolved, Step, resolve
+from spiel_cfr.search.subgames import subgame
+
+__all__ = [
+  "GADGETS",
+  "Gadget",
+  "PublicState",
+  "PublicTree",
+  "Resolved",
+  "Step",
+  "public_states",
+  "resolve",
+  "subgame",
+]
