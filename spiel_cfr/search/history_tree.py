@@ -158,7 +158,9 @@ class HistoryTree:
     result = self.knows.T.copy()
     for level in self.levels:
       above = self.parent[level]
-      result[:, level] = np.where(self.knows[level].T == NONE, result[:, above], self.knows[level].T)
+      result[:, level] = np.where(
+        self.knows[level].T == NONE, result[:, above], self.knows[level].T
+      )
     return result
 
   def known_to(self, player: int, nodes: Int64s) -> Int64s:
@@ -274,7 +276,7 @@ class _Walk:
       raise cannot_be_walked(state, error) from error
 
   def _visit(self, root: Any) -> None:
-    view, known, columns = self.view, self.known, self.columns
+    view, columns = self.view, self.columns
     add = [columns[name].append for name in _COLUMNS]
     parents, chances = columns["parent"], self.chances.append
     stack = [(root, NONE, NONE, NONE, 1.0, len(root.history()))]

@@ -252,7 +252,10 @@ def _public_states(found: HistoryTree) -> Int64s:
   result = np.full(len(found.parent), NONE)
   roots = np.flatnonzero(found.parent == NONE)
   count = 0
-  below = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # Histories of this length, public states after them.
+  below = (
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
+  )  # Histories of this length, public states after them.
   for level in [*reversed(found.levels), roots]:
     nodes = np.sort(level[found.mover[level] != TERMINAL])
     above, after = below

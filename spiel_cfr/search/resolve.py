@@ -3,7 +3,6 @@
 import dataclasses
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,8 @@ from spiel_cfr.search.public_states import (
   PublicTree,
   public_states,
 )
-from spiel_cfr.search.subgames import Roots, Standing, Subgame, cut_out
+from spiel_cfr.search.standing import Roots, Standing
+from spiel_cfr.search.subgames import Subgame, cut_out
 
 # By how much of the largest payoff a margin may be below 0: what linear programs are off.
 _TOLERANCE = 1e-9
@@ -169,15 +169,21 @@ def resolve(
         steps.append(search.solve(states))
       mine = tree.histories.player_of_entry == searcher
       result[mine] = search.entries[mine]
-  return Resolved(
-    tree.game,
-    forms.sequence_form(tree.game, tree.game.from_actions(result)),
-    _exploitability(tree.game, start),
-    _exploitability(tree.game, result),
-    tuple(steps),
-    not interrupt.requested,
-    result,
-  )
+  return resolved(tree, start, result, steps, not interrupt.requested)
+
+
+def resolved(
+  tree: PublicTree,
+  blueprint: Float64s,
+  entries: Float64s,
+  steps: Sequence[Step],
+  is_complete: bool = True,
+) -> Resolved:
+  """Returns a policy, as probabilities of entries, with what is to say of it beside a blueprint."""
+  game = tree.game
+  forms_of = [forms.sequence_form(game, game.from_actions(each)) for each in (blueprint, entries)]
+  before, after = (evaluate.evaluate(game, each).nash_conv / 2 for each in forms_of)
+  return Resolved(game, forms_of[1], before, after, tuple(steps), is_complete, entries)
 
 
 def _levels(
@@ -185,7 +191,8 @@ def _levels(
 ) -> Iterable[list[PublicState]]:
   """Returns the public states that are solved again, those that are independent of each other together."""
   if not continual:
-    return [list(cut or tree.natural_cut())]
+    chosen = list(cut or tree.natural_cut())
+    return [chosen] if chosen else []
   levels = tree.decisions(searcher)
   if cut is None:
     return levels
@@ -196,12 +203,6 @@ def _levels(
       below.add(number)
   kept = ([state for state in level if state.number in below] for level in levels)
   return [level for level in kept if level]
-
-
-def _exploitability(game: CompiledGame, entries: Float64s) -> float:
-  return (
-    evaluate.evaluate(game, forms.sequence_form(game, game.from_actions(entries))).nash_conv / 2
-  )
 
 
 class _Search:
@@ -285,7 +286,7 @@ class _Search:
     for name in np.unique(mine).tolist():
       met = np.isin(roots.place, roots.place[mine == name])
       near = roots.only(met)
-      subgame = cut_out(standing, near, self._gadget, np.flatnonzero(mine[met] == name))
+      subgame = cut_out(standing, near, self._gadget, free=mine[met] == name)
       yield subgame, solve_subgame(subgame, self._solver, self._iterations)
 
 

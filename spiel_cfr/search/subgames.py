@@ -1,7 +1,6 @@
 """Subgames with a gadget in front, as games of arrays: cut out of a tree of histories, without another walk."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
@@ -10,147 +9,16 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr._util import arguments
-from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies import open_spiel
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.history_tree import CHANCE, HistoryTree
+from spiel_cfr.search.history_tree import TERMINAL, HistoryTree
 from spiel_cfr.search.public_states import PublicState
-
-# Histories that are this unlikely beside the likeliest are left out, since bounds are divided by their probability.
-_UNLIKELY = 1e-12
-
-
-class Standing:
-  """Where both players stand before subgames are solved again: what is played, and what the opponent makes of it.
-
-  Attributes:
-    histories: of the whole game, or of all that follows a public state.
-    entries: the policy of both, shape (entries,).
-    searcher: who is going to be solved again.
-    weights: w, shape (histories,).
-    opponent_reach: r, shape (histories,).
-    values: what the opponent expects from each history on by a best response, shape (histories,).
-  """
-
-  def __init__(
-    self, histories: HistoryTree, game: CompiledGame, entries: Float64s, searcher: int
-  ) -> None:
-    """Evaluates a policy.
-
-    Args:
-      histories: of the game.
-      game: compiled, with the entries of `histories`.
-      entries: the policy of both players.
-      searcher: the player who searches.
-    """
-    opponent = 1 - searcher
-    self.histories, self.entries, self.searcher = histories, entries, searcher
-    own = histories.reach(entries, searcher)
-    self.weights = histories.chance * own
-    self.opponent_reach = histories.reach(entries, opponent)
-    response = best_response(game, entries)
-    mixed = np.where(histories.player_of_entry == opponent, response, entries)
-    self.values = (1 - 2 * opponent) * histories.values(mixed)
-
-  @property
-  def opponent_gets(self) -> float:
-    """What the opponent gets from a best response, less half of what the returns sum to."""
-    roots = self.histories.parent < 0
-    return float(self.values[roots] @ self.weights[roots])
-
-  @functools.cached_property
-  def gifts(self) -> Float64s:
-    """g: what the opponent gives away on the way to each history, per unit of w; shape (histories,)."""
-    found, opponent = self.histories, 1 - self.searcher
-    decisions = np.flatnonzero(found.mover == opponent)
-    infoset = found.infoset[decisions]
-    mass = np.bincount(infoset, self.weights[decisions], len(found.owner))
-    worth = np.bincount(infoset, self.weights[decisions] * self.values[decisions], len(found.owner))
-    moved = np.flatnonzero(found.player_of_entry[found.entry] == opponent)
-    moved = moved[found.entry[moved] >= 0]
-    action = np.bincount(
-      found.entry[moved], self.weights[moved] * self.values[moved], found.num_entries
-    )
-    known = mass[found.infoset_of_entry] > 0
-    lost = np.zeros(found.num_entries)
-    np.divide(
-      (worth[found.infoset_of_entry] - action), mass[found.infoset_of_entry], out=lost, where=known
-    )
-    lost = np.maximum(lost, 0.0)
-    result = np.zeros(len(found.parent))
-    for level in found.levels:
-      above, entry = found.parent[level], found.entry[level]
-      mine = found.mover[above] == opponent
-      result[level] = result[above] + np.where(mine, lost[entry], 0.0)
-    return result
-
-  def bounds(self, roots: Int64s, gadget: Gadget) -> "Roots | None":
-    """Returns the histories of a public state that count, with the bound at each J; None if there are none."""
-    found = self.histories
-    weights = self.weights[roots]
-    if not gadget.is_safe:
-      weights = weights * self.opponent_reach[roots] 
-    total = float(weights.sum())
-    if not total > 0:
-      return None
-    kept = weights > _UNLIKELY * weights.max()
-    roots, weights = roots[kept], weights[kept] / total
-    known = found.known_to(1 - self.searcher, roots)
-    names, place = np.unique(known, return_inverse=True)
-    mass = np.bincount(place, weights)
-    value = np.bincount(place, weights * self.values[roots]) / mass
-    if gadget.reach:
-      value += np.bincount(place, weights * self.gifts[roots]) / mass
-    dealt = np.bincount(place, weights * self.opponent_reach[roots])
-    return Roots(roots, weights, place, names, mass, value, dealt)
-
-
-@dataclasses.dataclass(frozen=True)
-class Roots:
-  """The histories at which a subgame begins; J numbers what the opponent knows there.
-
-  Attributes:
-    histories: int64 (roots,).
-    weights: w, shape (roots,).
-    place: J of each, shape (roots,).
-    names: `HistoryTree.knows` of each J.
-    mass: w of each J.
-    bound: the bound of each J.
-    dealt: w r of each J.
-  """
-
-  histories: Int64s
-  weights: Float64s
-  place: Int64s
-  names: Int64s
-  mass: Float64s
-  bound: Float64s
-  dealt: Float64s
-
-  def only(self, kept: Bools) -> "Roots":
-    """Returns some of the histories, all of those of each J that they belong to."""
-    names, place = np.unique(self.place[kept], return_inverse=True)
-    return Roots(
-      self.histories[kept],
-      self.weights[kept],
-      place,
-      self.names[names],
-      self.mass[names],
-      self.bound[names],
-      self.dealt[names],
-    )
-
-  @property
-  def mixture(self) -> Float64s:
-    """With which probability the blueprint's opponent is at each J; by w alone where it never comes."""
-    weights = self.dealt if self.dealt.sum() > 0 else self.mass
-    result: Float64s = weights / weights.sum()
-    return result
+from spiel_cfr.search.standing import Roots, Standing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,8 +85,36 @@ def subgame(
   return cut_out(standing, roots, chosen).game
 
 
+@dataclasses.dataclass(frozen=True)
+class Limit:
+  """Where a subgame ends early, and what it is worth there: as much as the opponent's choice among continuations.
+
+  Brown, Sandholm and Amos, "Depth-Limited Solving for Imperfect-Information Games" (2018).
+
+  Attributes:
+    leaves: int64 (leaves,), histories that do not follow each other.
+    values: what player 0 gets from each by each continuation, as `HistoryTree.payoff` has it; (continuations, leaves).
+  """
+
+  leaves: Int64s
+  values: Float64s
+
+  def reached(self, found: HistoryTree) -> Bools:
+    """Returns which histories are before the limit or on it, shape (nodes,)."""
+    edges = np.zeros(len(found.parent) + 1, np.int64)
+    edges[self.leaves + 1] += 1
+    np.subtract.at(edges, found.end[self.leaves], 1)
+    result: Bools = np.cumsum(edges)[:-1] == 0
+    return result
+
+
 def cut_out(
-  standing: Standing, roots: Roots, gadget: Gadget, free: Int64s | None = None
+  standing: Standing,
+  roots: Roots,
+  gadget: Gadget,
+  *,
+  free: Bools | None = None,
+  limit: Limit | None = None,
 ) -> Subgame:
   """Returns the subgame below some histories, with a gadget in front.
 
@@ -226,113 +122,190 @@ def cut_out(
     standing: what is played.
     roots: where it begins.
     gadget: what is in front.
-    free: those of the roots below which the searcher may do as it likes; elsewhere it plays what it has played.
-      By default, all.
+    free: below which of the roots the searcher may do as it likes; elsewhere it plays what it has played. By default,
+      below all.
+    limit: where it ends early.
   """
   found, searcher = standing.histories, standing.searcher
-  opponent, num_roots = 1 - searcher, len(roots.histories)
-  sizes = found.end[roots.histories] - roots.histories
-  nodes, root_of = found.below(roots.histories), np.repeat(np.arange(num_roots), sizes)
-  is_free = np.ones(num_roots, bool) if free is None else np.isin(np.arange(num_roots), free)
+  opponent, sign = 1 - searcher, 1 - 2 * searcher
+  is_free = np.ones(len(roots.histories), bool) if free is None else free
+  nodes = found.below(roots.histories)
+  root_of = np.repeat(np.arange(len(is_free)), found.end[roots.histories] - roots.histories)
+  decides = found.mover[nodes] >= 0
+  ends = found.mover[nodes] == TERMINAL
+  if limit is not None:
+    kept = limit.reached(found)[nodes]
+    nodes, root_of, decides, ends = nodes[kept], root_of[kept], decides[kept], ends[kept]
+    decides &= ~np.isin(nodes, limit.leaves)
+  mine = decides & (found.mover[nodes] == searcher) & is_free[root_of]
+  own = _Infosets(found, searcher, nodes[mine])
+  theirs = decides & (found.mover[nodes] == opponent)
+  other = _Infosets(found, opponent, nodes[theirs])
+  group_above = roots.place[root_of[theirs][other.first]]
 
-  # The searcher's infosets, and those of the opponent, as they are numbered in the whole.
-  here: list[Int64s] = []
-  group_of: Int64s = np.zeros(0, np.int64)
-  for player in (0, 1):
-    mine = found.mover[nodes] == player
-    mine &= is_free[root_of] | (player == opponent)
-    infosets, first = np.unique(found.infoset[nodes[mine]], return_index=True)
-    here.append(infosets)
-    if player == opponent:
-      group_of = roots.place[root_of[mine][first]]
-
-  # A front: gadget's infosets, then one copy or two of the opponent's, each with a weight and an entry for every J.
-  front = _Front(roots, gadget, searcher, found)
-  own = _Numbering(found, here[searcher])
-  theirs = _Numbering(found, here[opponent])
-  ends = np.flatnonzero(found.mover[nodes] < CHANCE)
-  end_nodes, end_roots = nodes[ends], root_of[ends]
-  begin = roots.histories[end_roots]
-  weight = roots.weights[end_roots] * found.chance[end_nodes] / found.chance[begin]
+  # What ends are worth to the searcher, and for each the sequence by which it comes there, and the opponent's J.
+  ends |= ~decides & ~ends & np.isin(nodes, [] if limit is None else limit.leaves)
+  end, end_root = nodes[ends], root_of[ends]
+  begin = roots.histories[end_root]
+  weight = roots.weights[end_root] * found.chance[end] / found.chance[begin]
   if free is not None:
     reach = found.reach(standing.entries, searcher)
-    weight = weight * np.where(is_free[end_roots], 1.0, reach[end_nodes] / reach[begin])
-  worth = weight * found.payoff[end_nodes] * (1 - 2 * searcher)
-  searcher_last = own.sequence(found.last[searcher, end_nodes], 0)
-  rows, columns, values = [np.zeros(len(front.values), np.int64)], [front.sequences], [front.values]
-  parents, counts = [np.zeros(len(front.counts), np.int64)], [front.counts]
-  names = list(front.names)
-  known = found.names[opponent]
-  shift = len(found.names[0]) if opponent else 0
-  legal = [front.actions]
-  start = 1 + int(front.counts.sum())
+    weight *= np.where(is_free[end_root], 1.0, reach[end] / reach[begin])
+  own_last, group = own.sequences(found.last[searcher, end], 0), roots.place[end_root]
+
+  front = _Front(roots, gadget, found)
+  side = _Side(front.names, front.counts)
+  rows, columns = [np.zeros(len(front.values), np.int64)], [front.sequences]
+  values = [front.values]
   for label, entry, factor in front.copies:
-    columns.append(
-      theirs.sequence(found.last[opponent, end_nodes], entry[roots.place[end_roots]], start)
-    )
-    rows.append(searcher_last)
-    values.append(worth * factor[roots.place[end_roots]])
-    parents.append(theirs.sequence(found.entry_above[here[opponent]], entry[group_of], start))
-    counts.append(theirs.counts)
-    names += [label + known[infoset - shift] for infoset in here[opponent].tolist()]
-    legal.append(theirs.actions)
-    start += int(theirs.counts.sum())
-  their_side = (names, np.concatenate(legal), np.concatenate(parents), np.concatenate(counts))
-  base = len(found.names[0]) if searcher else 0
-  own_side = (
-    [found.names[searcher][infoset - base] for infoset in here[searcher].tolist()],
-    own.actions,
-    own.sequence(found.entry_above[here[searcher]], 0),
-    own.counts,
+    start = side.add(other.names(label), other.counts, other.actions)
+    side.parents.append(other.sequences(other.entry_above, entry[group_above], start))
+    last = other.sequences(found.last[opponent, end], entry[group], start)
+    scale = sign * weight * factor[group]
+    if limit is None:
+      outcomes = [(last, found.payoff[end])]
+    else:
+      outcomes = _outcomes(found, opponent, end, last, limit, side, label)
+    for sequences, worth in outcomes:
+      rows.append(own_last)
+      columns.append(sequences)
+      values.append(scale * worth)
+  own_side = _Side([], np.zeros(0, np.int64))
+  own_side.add(own.names(""), own.counts, own.actions)
+  own_side.parents.append(own.sequences(own.entry_above, 0))
+  game = _game(
+    found, searcher, own_side, side, np.stack([*map(np.concatenate, (rows, columns))]), values
   )
-  sides = (own_side, their_side) if searcher == 0 else (their_side, own_side)
-  pair = [np.concatenate(rows), np.concatenate(columns)]
-  leaves, which = distinct_columns(pair if searcher == 0 else pair[::-1])
-  payoffs = np.bincount(which, np.concatenate(values), leaves.shape[1]) * (1 - 2 * searcher)
-  largest = max(
-    float(np.abs(found.payoff[end_nodes]).max(initial=0.0)), float(np.abs(roots.bound).max())
+  return Subgame(game, searcher, own.infosets, front.floor)
+
+
+def _outcomes(
+  found: HistoryTree,
+  opponent: int,
+  end: Int64s,
+  last: Int64s,
+  limit: Limit,
+  side: "_Side",
+  label: str,
+) -> list[tuple[Int64s, Float64s]]:
+  """Returns, for each continuation, the opponent's last sequences at ends, and what player 0 gets there."""
+  order = np.argsort(limit.leaves)
+  place = np.minimum(np.searchsorted(limit.leaves[order], end), len(order) - 1)
+  is_leaf = limit.leaves[order][place] == end
+  values = np.where(is_leaf, limit.values[:, order[place]], found.payoff[end])
+  number = len(values)
+  if number == 1:
+    return [(last, values[0])]
+  # Terminal histories are worth the same by all continuations, so the first has them all.
+  values[1:, ~is_leaf] = 0.0
+  known, first, which = np.unique(
+    found.known_to(opponent, end[is_leaf]), return_index=True, return_inverse=True
   )
+  names = [f"{label}then: {found.known_as(each)}" for each in known.tolist()]
+  counts = np.full(len(known), number)
+  start = side.add(names, counts, spread(np.zeros_like(counts), counts))
+  side.parents.append(last[is_leaf][first])
+  result = []
+  for continuation in range(number):
+    sequences = last.copy()
+    sequences[is_leaf] = start + number * which + continuation
+    result.append((sequences, values[continuation]))
+  return result
+
+
+def _game(
+  found: HistoryTree,
+  searcher: int,
+  own: "_Side",
+  other: "_Side",
+  pairs: Int64s,
+  values: list[Float64s],
+) -> EnumeratedGame:
+  """Returns the game of two sides, of pairs of last sequences, the searcher's first, and what these are worth to it."""
+  sides = (own, other) if searcher == 0 else (other, own)
+  leaves, which = distinct_columns(list(pairs if searcher == 0 else pairs[::-1]))
+  payoffs = (1 - 2 * searcher) * np.bincount(which, np.concatenate(values), leaves.shape[1])
+  largest = float(np.abs(payoffs).sum())
+  num_actions = [np.concatenate(side.counts) for side in sides]
   facts = GameFacts(
     game_string=f"subgame of {found.view.game}",
-    num_distinct_actions=max(found.view.game.num_distinct_actions(), int(counts[0].max(initial=1))),
-    payoff_range=(-2 * largest, 2 * largest),
+    num_distinct_actions=max(
+      found.view.game.num_distinct_actions(), *(int(each.max(initial=1)) for each in num_actions)
+    ),
+    payoff_range=(-largest, largest),
     constant_sum=0.0,
-    num_states=len(nodes) + 1 + len(roots.mass),
-    num_terminals=len(ends),
+    num_states=pairs.shape[1] + sum(map(len, num_actions)),
+    num_terminals=pairs.shape[1],
     open_spiel_version=None,
   )
-  compiled = game_of_parts(
+  return game_of_parts(
     facts,
-    [side[0] for side in sides],
-    [side[1] for side in sides],
-    [side[2] for side in sides],
-    [side[3] for side in sides],
+    [side.names for side in sides],
+    [np.concatenate(side.actions) for side in sides],
+    [np.concatenate(side.parents) for side in sides],
+    num_actions,
     leaves.astype(np.uint32),
     np.stack([payoffs, -payoffs], axis=1),
   )
-  return Subgame(compiled, searcher, here[searcher], front.floor)
 
 
-class _Numbering:
-  """A player's infosets of a subgame, some of those of the whole, and their sequences."""
+class _Side:
+  """A player's infosets of a subgame, in the order of their sequences."""
 
-  def __init__(self, found: HistoryTree, infosets: Int64s) -> None:
-    self.counts = found.num_actions[infosets]
-    entries = spread(found.first_entry[infosets], self.counts)
-    player = int(found.owner[infosets[0]]) if len(infosets) else 0
-    begin = len(found.actions[0]) if player else 0
-    self.actions = found.actions[player][entries - begin]
-    self._infoset_of_entry, self._first_entry = found.infoset_of_entry, found.first_entry
-    self._infosets, self._before = infosets, np.cumsum(self.counts) - self.counts
+  def __init__(self, names: list[str], counts: Int64s) -> None:
+    """Begins with infosets that nothing is above."""
+    self.names, self.counts = list(names), [counts]
+    self.actions, self.parents = [spread(np.zeros_like(counts), counts)], [np.zeros_like(counts)]
 
-  def sequence(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
+  def add(self, names: list[str], counts: Int64s, actions: Int64s) -> int:
+    """Adds infosets, whose parents the caller adds, and returns their first sequence."""
+    start = 1 + sum(int(each.sum()) for each in self.counts)
+    self.names += names
+    self.counts.append(counts)
+    self.actions.append(actions)
+    return start
+
+
+class _Infosets:
+  """A player's infosets among those of the whole, ascending.
+
+  Attributes:
+    infosets: their numbers there.
+    first: the place of a history of each in `nodes`.
+    counts: how many actions each has.
+    actions: these, end to end.
+  """
+
+  def __init__(self, found: HistoryTree, player: int, nodes: Int64s) -> None:
+    """Takes histories at which the player decides."""
+    self._found, self._player = found, player
+    self.infosets, self.first = np.unique(found.infoset[nodes], return_index=True)
+    self.counts = found.num_actions[self.infosets]
+    entries = spread(found.first_entry[self.infosets], self.counts)
+    self.actions = found.actions[player][entries - player * len(found.actions[0])]
+    self._before = np.cumsum(self.counts) - self.counts
+
+  @property
+  def entry_above(self) -> Int64s:
+    """The owner's last entry before each."""
+    result: Int64s = self._found.entry_above[self.infosets]
+    return result
+
+  def names(self, label: str) -> list[str]:
+    """Returns their names, with something before each."""
+    names = self._found.names[self._player]
+    begin = self._player * len(self._found.names[0])
+    return [label + names[infoset - begin] for infoset in self.infosets.tolist()]
+
+  def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
     """Returns the sequences of entries of the whole, the first infoset's action 0 being `start`; others' otherwise."""
     result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
-    if len(self._infosets):
-      infoset = self._infoset_of_entry[entry]
-      place = np.minimum(np.searchsorted(self._infosets, infoset), len(self._infosets) - 1)
-      inside = (entry >= 0) & (self._infosets[place] == infoset)
-      result[inside] = (start + self._before[place] + entry - self._first_entry[infoset])[inside]
+    if len(self.infosets):
+      infoset = self._found.infoset_of_entry[entry]
+      place = np.minimum(np.searchsorted(self.infosets, infoset), len(self.infosets) - 1)
+      inside = (entry >= 0) & (self.infosets[place] == infoset)
+      number = start + self._before[place] + entry - self._found.first_entry[infoset]
+      result[inside] = number[inside]
     return result
 
 
@@ -342,7 +315,6 @@ class _Front:
   Attributes:
     names: of its infosets.
     counts: their numbers of actions.
-    actions: these, end to end.
     sequences: the opponent's sequences at leaves of the gadget's own.
     values: what they are worth to the searcher.
     copies: of the opponent's infosets: what stands before their names, the sequence by which each J is entered, and
@@ -350,37 +322,30 @@ class _Front:
     floor: see `Subgame`.
   """
 
-  def __init__(self, roots: Roots, gadget: Gadget, searcher: int, found: HistoryTree) -> None:
-    number = len(roots.mass)
+  def __init__(self, roots: Roots, gadget: Gadget, found: HistoryTree) -> None:
+    number, mixed = len(roots.mass), gadget.mixed
     group, none = np.arange(number), np.zeros(number, np.int64)
-    mixed, self.floor = gadget.mixed, None
+    self.floor: float | None = None
+    self.names: list[str] = []
+    self.counts, self.sequences, self.values = none[:0], none[:0], np.zeros(0)
     if gadget.front == "deal":
-      self.names, self.counts = [], none[:0]
-      self.sequences, self.values = none[:0], np.zeros(0)
       self.copies = [("", none, np.ones(number))]
     elif gadget.front == "pick":
-      mean = mixed * roots.mixture
       self.names, self.counts = ["pick: where to be"], np.array([number])
       self.sequences, self.values = 1 + group, (1 - mixed) * roots.bound
       self.copies = [("", 1 + group, (1 - mixed) / roots.mass)]
       if mixed:
+        dealt = mixed * roots.mixture
         self.sequences = np.append(self.sequences, 0)
-        self.values = np.append(self.values, mean @ roots.bound)
-        self.copies.append(("dealt: ", none, mean / roots.mass))
+        self.values = np.append(self.values, dealt @ roots.bound)
+        self.copies.append(("dealt: ", none, dealt / roots.mass))
         self.floor = 0.0
     else:
       likely = roots.dealt / roots.mass
-      follows = mixed * likely / max(likely.max(), 1e-300)
+      follows = mixed * likely / max(float(likely.max()), 1e-300)
       self.names = [f"choice: {found.known_as(name)}" for name in roots.names.tolist()]
       self.counts = np.full(number, 2)
       self.sequences, self.values = 1 + 2 * group, -(1 - follows) * roots.mass * roots.bound
       self.copies = [("", 2 + 2 * group, 1 - follows)]
       if mixed:
         self.copies.append(("dealt: ", none, follows))
-    self.actions = spread(np.zeros_like(self.counts), self.counts)
-
-
-def best_response(game: CompiledGame, entries: Float64s) -> Float64s:
-  """Returns every player's best response to a policy, both as probabilities of entries."""
-  sequence_form = forms.sequence_form(game, game.from_actions(entries))
-  return game.to_actions(evaluate.evaluate(game, sequence_form, responses=True).best_responses)
