@@ -1,5 +1,6 @@
 """Subgames solved again: public states, gadgets that make it safe, whole policies searched everywhere and measured."""
 
+from spiel_cfr.search.depth_limits import solve_trunk
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.public_states import PublicState, PublicTree, public_states
 from spiel_cfr.search.resolve import Resolved, Step, resolve
@@ -14,5 +15,6 @@ __all__ = [
   "Step",
   "public_states",
   "resolve",
+  "solve_trunk",
   "subgame",
 ]

@@ -86,9 +86,9 @@ def solve_trunk(
       played = trunk.solve([tree.entries(each) for each in continuations])
     mine = tree.histories.player_of_entry == searcher
     result[mine] = played[mine]
-    gets = [trunk.gets(each) for each in (start, played)]
+    before, after = trunk.gets(start), trunk.gets(played)
     seconds = time.perf_counter() - begin
-    steps.append(Step(searcher, 0, 1, 0, 0, gets[0] - gets[1], *gets, seconds))
+    steps.append(Step(searcher, 0, 1, 0, 0, before - after, before, after, seconds))
   return resolved(tree, start, result, steps)
 
 
@@ -98,7 +98,8 @@ def _drawn(tree: PublicTree, entries: Float64s, rng: np.random.Generator) -> Flo
   # The largest of log probabilities with Gumbel noise is a draw; what is never played is not ruled out altogether.
   scores = np.log(entries + 1e-3) + rng.gumbel(size=len(entries))
   best = np.maximum.reduceat(scores, found.first_entry)[found.infoset_of_entry]
-  return (scores == best).astype(np.float64)
+  result: Float64s = (scores == best).astype(np.float64)
+  return result
 
 
 class _Trunk:

@@ -65,9 +65,9 @@ GADGETS: dict[str, Gadget] = {
   "max_margin": Gadget("pick"),
   # As above, by the larger bound; all subgames of a cut together may use all of g. Brown and Sandholm (2017).
   "reach_max_margin": Gadget("pick", reach=True),
-  # Margins are at least 0, and half the smallest one plus half their mean, by w r, is as large as can be: of the many
-  # safe strategies one that is good where the opponent is going to be.
-  "safe": Gadget("pick", reach=True, mixed=0.5),
+  # Margins are at least 0, and a tenth of the smallest one plus nine tenths of their mean, by w r, is as large as can
+  # be: of the many safe strategies one that is good where the opponent is going to be.
+  "safe": Gadget("pick", reach=True, mixed=0.9),
   # The resolving gadget, whose opponent goes on at J with probability 0.1 r(J) / max r or more: so what follows
   # matters wherever the blueprint goes. Safe where that is small; margins are checked. For solvers that iterate.
   "follow": Gadget("choice", mixed=0.1),

@@ -159,7 +159,7 @@ class PublicTree(Sequence[PublicState]):
       node = int(match[0])
     if found.mover[node] == TERMINAL:
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
-    return self[int(self.state_of[node])]
+    return PublicState(self, int(self.state_of[node]))
 
   def decisions(self, player: int) -> list[list[PublicState]]:
     """Returns where a player may be to move, by the number of moves before."""
@@ -176,14 +176,14 @@ class PublicTree(Sequence[PublicState]):
     That is where the public card of Leduc poker has been dealt, and where liar's dice has two bids.
     """
     found = self.histories
-    acted = (found.last >= 0).any(axis=0)
+    acted = found.last.max(axis=0) >= 0
     after = np.zeros(len(found.parent), bool)
     for level in found.levels:
       above = found.parent[level]
       after[level] = after[above] | ((found.mover[above] == CHANCE) & acted[above])
     starts = after & (found.mover >= 0)
     if not starts.any():
-      starts = (found.last >= 0).all(axis=0) & (found.mover >= 0)
+      starts = (found.last.min(axis=0) >= 0) & (found.mover >= 0)
     return self.first_with(starts)
 
   def first_with(self, here: Any) -> list[PublicState]:
@@ -233,6 +233,7 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
     GameTooLargeError: there are more histories.
+    InconsistentInfosetError: the game was compiled with an action filter that a file has not kept.
     ArgumentError: `max_histories` is not a positive integer.
     GameError: see `compile_game`.
   """
@@ -244,7 +245,12 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
       "other sums, no search is safe."
     )
   view = compiled.view
-  return PublicTree(compiled, HistoryTree(view, [view.new_initial_state()], limit))
+  found = HistoryTree(view, [view.new_initial_state()], limit)
+  if [*map(list, compiled.infostates)] != found.names:
+    raise errors.InconsistentInfosetError(
+      f"{compiled} has other infosets than its states have now; compile it again. Files do not keep action filters."
+    )
+  return PublicTree(compiled, found)
 
 
 def _public_states(found: HistoryTree) -> Int64s:

@@ -245,7 +245,7 @@ class _Search:
           write(before.histories, subgame, found, played)
           for subgame, found in self._solutions(roots)
         ]
-        solved.append((roots, np.concatenate([np.zeros(0, np.int64), *changed])))
+        solved.append((roots, np.concatenate(changed)))
       except errors.NoSolutionError:
         refused += 1
     after = self._stand(played)
@@ -253,9 +253,9 @@ class _Search:
     if self._gadget.is_safe and not self._gadget.knowledge_limited:
       largest = float(np.abs(before.histories.payoff).max())
       wrong = [margin < -_TOLERANCE * largest for margin in margins]
-      for (_, changed), bad in zip(solved, wrong, strict=True):
+      for (_, entries), bad in zip(solved, wrong, strict=True):
         if bad:
-          played[changed] = before.entries[changed]
+          played[entries] = before.entries[entries]
       if any(wrong):
         after = self._stand(played)
         refused += sum(wrong)
