@@ -140,9 +140,13 @@ class HistoryTree:
 
   def values(self, entries: Float64s) -> Float64s:
     """Returns what player 0 gets from each history on, by probabilities of shape (entries,); less what `payoff` is."""
+    return self.carried(entries, self.payoff)
+
+  def carried(self, entries: Float64s, worth: Float64s) -> Float64s:
+    """Returns the same where histories that nothing follows are worth something else, shape (nodes,)."""
     made = self._chance_move.copy()
     made[self._decided] = entries[self.entry[self._decided]]
-    result = self.payoff.copy()
+    result = worth.copy()
     for level in reversed(self.levels):
       result += np.bincount(self.parent[level], made[level] * result[level], len(result))
     return result

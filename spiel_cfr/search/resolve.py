@@ -1,14 +1,16 @@
 """A whole policy whose subgames have been solved again, measured exactly."""
 
 import dataclasses
+import hashlib
+import os
 import time
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from spiel_cfr import catalogue, errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr._util import arguments
+from spiel_cfr._numba.arrays import Float64s, Int64s, require_array
+from spiel_cfr._util import arguments, files
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.evaluation.linear_program import maximin_strategy
@@ -29,6 +31,7 @@ from spiel_cfr.search.subgames import Subgame, cut_out
 
 # By how much of the largest payoff a margin may be below 0: what linear programs are off.
 _TOLERANCE = 1e-9
+_KIND, _FORMAT = "checkpoint of a search", 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +124,7 @@ def resolve(
   solver: str = "lp",
   iterations: int = 1000,
   max_histories: int = DEFAULT_MAX_HISTORIES,
+  checkpoint: str | os.PathLike[str] | None = None,
 ) -> Resolved:
   """Solves a policy's subgames again, as a player that searches would while it plays, everywhere at once.
 
@@ -141,6 +145,7 @@ def resolve(
     solver: "lp" for linear programs, exact and fast up to some thousand sequences; or a name in `catalogue.SOLVERS`.
     iterations: how many a solver that is no program does in each subgame.
     max_histories: how many histories the game may have.
+    checkpoint: a file that is written after each step; if it is there, from which to go on, to the same bits.
 
   Returns:
     The policy. After Ctrl-C, one whose later steps are missing.
@@ -149,6 +154,9 @@ def resolve(
     UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
     PolicyError: the blueprint does not know the game's infosets.
     ArgumentError: an argument is not as above.
+    CheckpointMismatchError: the file is of another game, blueprint, or other arguments.
+    FileFormatError: the file is damaged, or no checkpoint.
+    OSError: the file can't be read or written.
     GameError: see `compile_game`.
   """
   chosen = find_gadget(gadget)
@@ -158,18 +166,26 @@ def resolve(
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
   tree = cut[0].tree if cut else public_states(game, max_histories=max_histories)
   start = tree.entries(blueprint)
-  steps: list[Step] = []
-  result = start.copy()
+  todo = [
+    (searcher, states)
+    for searcher in searchers
+    for states in _levels(tree, searcher, continual, cut)
+  ]
+  kept = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
+  result, steps = kept.read()
+  search: _Search | None = None
   with DeferredInterrupt(swallow=True) as interrupt:
-    for searcher in searchers:
-      search = _Search(tree, start, searcher, chosen, solver, iterations)
-      for states in _levels(tree, searcher, continual, cut):
-        if interrupt.requested:
-          break
-        steps.append(search.solve(states))
+    for searcher, states in todo[len(steps) :]:
+      if interrupt.requested:
+        break
       mine = tree.histories.player_of_entry == searcher
+      if search is None or search.searcher != searcher:
+        entries = np.where(mine, result, start)
+        search = _Search(tree, entries, searcher, chosen, solver, iterations)
+      steps.append(search.solve(states))
       result[mine] = search.entries[mine]
-  return resolved(tree, start, result, steps, not interrupt.requested)
+      kept.write(result, steps)
+  return resolved(tree, start, result, steps, len(steps) == len(todo))
 
 
 def resolved(
@@ -205,10 +221,53 @@ def _levels(
   return [level for level in kept if level]
 
 
+class _Checkpoint:
+  """A file of what `resolve` has done so far, if there is to be one."""
+
+  def __init__(
+    self,
+    path: str | os.PathLike[str] | None,
+    tree: PublicTree,
+    start: Float64s,
+    todo: Sequence[tuple[int, Sequence[PublicState]]],
+    options: tuple[object, ...],
+  ) -> None:
+    """Notes of what run it is."""
+    self._path, self._start = path, start
+    numbers = [(searcher, [state.number for state in states]) for searcher, states in todo]
+    text = repr((tree.game.digest, numbers, options)).encode() + start.tobytes()
+    self._run = hashlib.sha256(text).hexdigest()
+
+  def read(self) -> tuple[Float64s, list[Step]]:
+    """Returns what is played and the steps done: those of the file, or the blueprint and none."""
+    if self._path is None or not os.path.exists(self._path):
+      return self._start.copy(), []
+    header, arrays = files.read(self._path, _KIND, _FORMAT)
+    try:
+      if header["run"] != self._run:
+        raise errors.CheckpointMismatchError(
+          f"{self._path} is of another game or blueprint, or of other arguments. Give another file, or delete it."
+        )
+      entries, steps = arrays["entries"], [Step(*step) for step in header["steps"]]
+      require_array(entries, "entries", np.float64, len(self._start))
+    except (KeyError, TypeError, ValueError) as error:
+      if isinstance(error, errors.SpielCFRError):
+        raise
+      raise errors.FileFormatError(f"{self._path} is not a {_KIND}: {error}.") from error
+    return entries, steps
+
+  def write(self, entries: Float64s, steps: Sequence[Step]) -> None:
+    """Keeps what is played now."""
+    if self._path is not None:
+      header = {"run": self._run, "steps": [dataclasses.astuple(step) for step in steps]}
+      files.write(self._path, _KIND, _FORMAT, header, {"entries": entries})
+
+
 class _Search:
   """One player's search through a whole game.
 
   Attributes:
+    searcher: who.
     entries: what is played now, shape (entries,).
   """
 
@@ -221,7 +280,7 @@ class _Search:
     solver: str,
     iterations: int,
   ) -> None:
-    self._tree, self._searcher, self._gadget = tree, searcher, gadget
+    self._tree, self.searcher, self._gadget = tree, searcher, gadget
     self._solver, self._iterations = solver, iterations
     self._standing = Standing(tree.histories, tree.game, entries, searcher)
 
@@ -262,7 +321,7 @@ class _Search:
         margins = [margin for margin, bad in zip(margins, wrong, strict=True) if not bad]
     self._standing = after
     return Step(
-      self._searcher,
+      self.searcher,
       states[0].length,
       len(margins),
       unreached,
@@ -274,7 +333,7 @@ class _Search:
     )
 
   def _stand(self, entries: Float64s) -> Standing:
-    return Standing(self._tree.histories, self._tree.game, entries, self._searcher)
+    return Standing(self._tree.histories, self._tree.game, entries, self.searcher)
 
   def _solutions(self, roots: Roots) -> Iterable[tuple[Subgame, Float64s]]:
     standing = self._standing
@@ -282,7 +341,7 @@ class _Search:
       subgame = cut_out(standing, roots, self._gadget)
       yield subgame, solve_subgame(subgame, self._solver, self._iterations)
       return
-    mine = standing.histories.known_to(self._searcher, roots.histories)
+    mine = standing.histories.known_to(self.searcher, roots.histories)
     for name in np.unique(mine).tolist():
       met = np.isin(roots.place, roots.place[mine == name])
       near = roots.only(met)

@@ -252,6 +252,33 @@ def test_ctrl_c_leaves_a_policy(leduc, monkeypatch):
   assert found.exploitability <= found.blueprint_exploitability + 1e-9
 
 
+def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, monkeypatch):
+  game = spiel_cfr.compile_game("kuhn_poker")
+  policy, path = blueprint(game), tmp_path / "search.npz"
+  whole = search.resolve(game, policy)
+  kept = []
+  solve = resolve_function.__globals__["_Search"].solve
+
+  def dying(self, states):
+    if len(kept) == 2:
+      raise MemoryError
+    kept.append(states)
+    return solve(self, states)
+
+  monkeypatch.setattr(resolve_function.__globals__["_Search"], "solve", dying)
+  with pytest.raises(MemoryError):
+    search.resolve(game, policy, checkpoint=path)
+  monkeypatch.undo()
+  found = search.resolve(game, policy, checkpoint=path)
+  assert found.entries.tobytes() == whole.entries.tobytes()
+  assert [step.before for step in found.steps] == [step.before for step in whole.steps]
+  with pytest.raises(errors.CheckpointMismatchError, match="other arguments"):
+    search.resolve(game, policy, checkpoint=path, gadget="follow")
+  path.write_bytes(path.read_bytes()[:-20])
+  with pytest.raises(errors.DamagedFileError):
+    search.resolve(game, policy, checkpoint=path)
+
+
 def test_depth_limits_are_worth_what_was_seen():
   game = spiel_cfr.compile_game("liars_dice(dice_sides=4)")
   policy = blueprint(game, 100)
