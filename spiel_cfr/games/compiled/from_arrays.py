@@ -107,7 +107,18 @@ def game_from_arrays(
       f"payoff_range must be two numbers, not {arguments.shortened(payoff_range)}."
     )
   low = arguments.real_number(payoff_range[0], "payoff_range[0]")
-  game.payoff_range = (low, arguments.real_number(payoff_range[1], "payoff_range[1]", low))
+  high = arguments.real_number(payoff_range[1], "payoff_range[1]", low)
+  # Chance makes payoffs smaller, and never larger.
+  slack = _TOLERANCE * largest
+  wrong = np.argwhere((worth < min(low, 0.0) - slack) | (worth > max(high, 0.0) + slack))
+  if len(wrong):
+    leaf, player = wrong[0].tolist()
+    sequences = leaves[:, leaf].tolist()
+    raise errors.ArgumentError(
+      f"payoff_range is ({low:g}, {high:g}), but player {player} gets {worth[leaf, player]:g} at the leaf of sequences "
+      f"{sequences}. It must hold for all payoffs, since bounds are made of it; without it, one is found."
+    )
+  game.payoff_range = (low, high)
   return game
 
 
