@@ -7,9 +7,9 @@ Nash equilibria in finite extensive form games with imperfect recall: a countere
 "Hard-to-solve bimatrix games" (2006).
 """
 
-import itertools
 from fractions import Fraction
 
+import numpy as np
 import pyspiel
 import pytest
 import tree_games
@@ -41,23 +41,18 @@ STRIPPED_DOWN_POKER = (
 )
 
 
-def closing(name, first, second):
-  """A last move of player 0."""
-  return (0, name, won(first), won(second))
-
-
 CHANCE_IN_THE_MIDDLE = (
   0,
   "1",
   (
     "chance",
-    (0.2, (1, "1", closing("2", 0, -2), closing("3", -0.5, -1.5))),
-    (0.8, (1, "2", closing("2", 0.5, -0.5), closing("3", 1, -1))),
+    (0.2, (1, "1", (0, "2", won(0), won(-2)), (0, "3", won(-0.5), won(-1.5)))),
+    (0.8, (1, "2", (0, "2", won(0.5), won(-0.5)), (0, "3", won(1), won(-1)))),
   ),
   (
     "chance",
-    (0.7, (1, "1", closing("4", 0.5, -0.5), closing("5", 1, -1))),
-    (0.3, (1, "2", closing("4", 1, -1), closing("5", 0.5, -0.5))),
+    (0.7, (1, "1", (0, "4", won(0.5), won(-0.5)), (0, "5", won(1), won(-1)))),
+    (0.3, (1, "2", (0, "4", won(1), won(-1)), (0, "5", won(0.5), won(-0.5)))),
   ),
 )
 THREE_ACTIONS = (
@@ -105,17 +100,10 @@ def policy(printed):
 
 
 @pytest.mark.parametrize("name", EQUILIBRIA)
-def test_nobody_gains(name):
-  tree, printed = EQUILIBRIA[name]
-  assert spiel_cfr.nash_conv(tree_games.arrays(tree), policy(printed)) == pytest.approx(
-    0, abs=1e-14
-  )
-
-
-@pytest.mark.parametrize("name", EQUILIBRIA)
-def test_values_are_those_of_the_equilibria(name):
+def test_equilibria(name):
   tree, printed = EQUILIBRIA[name]
   game = tree_games.arrays(tree)
+  assert spiel_cfr.nash_conv(game, policy(printed)) == pytest.approx(0, abs=1e-14)
   value = spiel_cfr.expected_values(game, policy(printed))[0]
   assert spiel_cfr.solve_lp(game).value == pytest.approx(value, rel=1e-12)
   low, high = spiel_cfr.solve(game, exploitability=1e-9, iterations=2_000).value_bounds
@@ -136,17 +124,15 @@ NINE = [
 
 @pytest.mark.parametrize("printed", NINE)
 def test_three_players(printed):
-  ends = {
-    moves: COORDINATION.get(moves, [0, 0, 0]) for moves in itertools.product((0, 1), repeat=3)
-  }
-  tree = (
-    0,
-    "",
-    *((1, "", *((2, "", *(ends[a, b, c] for c in (0, 1))) for b in (0, 1))) for a in (0, 1)),
-  )
+  def below(moves):
+    if len(moves) == 3:
+      return COORDINATION.get(moves, [0, 0, 0])
+    return (len(moves), "", below((*moves, 0)), below((*moves, 1)))
+
   chances = [float(Fraction(chance)) for chance in printed.split()]
   profile = {f"{player}:": {0: chance, 1: 1 - chance} for player, chance in enumerate(chances)}
-  assert spiel_cfr.nash_conv(tree_games.arrays(tree, 3), profile) == pytest.approx(0, abs=1e-14)
+  game = tree_games.arrays(below(()), 3)
+  assert spiel_cfr.nash_conv(game, profile) == pytest.approx(0, abs=1e-14)
 
 
 def test_long_lemke_howson_paths():
@@ -160,42 +146,24 @@ def test_long_lemke_howson_paths():
     [-333, -126, -33, 42, 126, 297], [270, 90, 20, -30, -81, -180], [-153, -36, -3, 17, 36, 72],
   ]  # fmt: skip
   printed = {"0:": "1/30 1/6 3/10 3/10 1/6 1/30", "1:": "1/6 1/30 3/10 3/10 1/30 1/6"}
-  pairs = (
-    [list(both) for both in zip(*own, strict=True)] for own in zip(rows, columns, strict=True)
-  )
-  game = tree_games.arrays((0, "", *((1, "", *row) for row in pairs)))
+  payoffs = np.stack([rows, columns], axis=-1).tolist()
+  game = tree_games.arrays((0, "", *((1, "", *row) for row in payoffs)))
   assert spiel_cfr.nash_conv(game, policy(printed)) == pytest.approx(0, abs=1e-12)
 
 
+CANT_TELL = (1, "2", [0, 2], [0, 5], [0, 6])
 NO_RECALL = {
   "Wichardt": (
-    0,
-    "1",
     (0, "2", hidden("1", 1, -1), hidden("1", -5, -5)),
     (0, "2", hidden("1", -5, -5), hidden("1", -1, 1)),
   ),
-  "absent-minded driver": (
-    0,
-    "1",
-    (1, "1", (0, "1", [1, 1], (1, "2", [0, 2], [0, 5], [0, 6])), [0, 3]),
-    [2, 0],
-  ),
-  "Selten's horse": (
-    0,
-    "1",
-    (1, "1", [1, 1], (0, "2", [4, 4], [0, 0])),
-    (0, "2", [3, 2], [0, 0]),
-  ),
-  "Gilboa": (
-    "chance",
-    (0.5, (0, "1", won(1), (0, "2", won(2), won(3)))),
-    (0.5, (0, "2", (0, "1", won(4), won(5)), won(6))),
-  ),
+  "absent-minded driver": ((1, "1", (0, "1", [1, 1], CANT_TELL), [0, 3]), [2, 0]),
+  "Selten's horse": ((1, "1", [1, 1], (0, "2", [4, 4], [0, 0])), (0, "2", [3, 2], [0, 0])),
 }
 
 
 @pytest.mark.parametrize("name", NO_RECALL)
 def test_games_without_perfect_recall_are_refused(name):
-  game = pyspiel.load_efg_game(tree_games.efg(NO_RECALL[name]))
+  game = pyspiel.load_efg_game(tree_games.efg((0, "1", *NO_RECALL[name])))
   with pytest.raises(errors.ImperfectRecallError):
     spiel_cfr.compile_game(game)

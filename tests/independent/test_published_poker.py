@@ -27,7 +27,7 @@ FIXED |= {"3": 0.0, "2pbp": 0.5}
 
 
 def profile(c11, b11, b21, b23, b32, c33, c34):
-  """Returns an equilibrium; player 2 is b and player 3 is c, and bjk, cjk is what they do with card j in situation k."""
+  """Returns an equilibrium; bjk and cjk are what the second and third player do with card j in situation k."""
   beta = max(b11, b21)
   bets = FIXED | {
     "0p": b11, "1p": b21, "3p": 2 * b11 + 2 * b21, "1ppbp": b23, "2b": b32, "2bp": c33, "2bb": c34,
@@ -111,9 +111,20 @@ DICE = {
 }  # fmt: skip
 
 
+def check_liars_dice(dice, jokers, printed):
+  game = tree_games.arrays(liars_dice(dice[:2], dice[2], jokers))
+  assert spiel_cfr.solve_lp(game).value == pytest.approx(float(Fraction(printed)), abs=1e-9)
+
+
 @pytest.mark.parametrize("jokers", [False, True])
 @pytest.mark.parametrize("dice", DICE)
 def test_liars_dice(dice, jokers):
-  game = tree_games.arrays(liars_dice(dice[:2], dice[2], jokers))
-  published = float(Fraction(DICE[dice].split()[jokers]))
-  assert spiel_cfr.solve_lp(game).value == pytest.approx(published, abs=1e-9)
+  check_liars_dice(dice, jokers, DICE[dice].split()[jokers])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("sides", "jokers", "printed"), [(5, False, "-3/25"), (5, True, "0"), (6, True, "-7/327")]
+)
+def test_dice_of_more_sides(sides, jokers, printed):
+  check_liars_dice((1, 1, sides), jokers, printed)

@@ -14,7 +14,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 PROBABILITY_TOLERANCE = 1e-6
 # What returns may sum to besides what their game says: a share of the largest of them, since files and float32 have
 # six or seven digits; and a share of the largest that the game says there is.
-SUM_TOLERANCE, _REST = 1e-6, 1e-12
+SUM_TOLERANCE, _REST = 1e-6, 1e-14
 
 
 def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
@@ -77,8 +77,8 @@ class ReturnsCheck:
         self._sum = total
       if abs(total - self._sum) > SUM_TOLERANCE * max(map(abs, returns)) + self._rest:
         problem = (
-          f"which sum to {total:.10g}, but the game's type says that it is zero-sum or constant-sum, with a sum of "
-          f"{self._sum:.10g} everywhere. Mend the returns, or let the type be GENERAL_SUM"
+          f"which sum to {total:.10g}, but by its type the game is zero-sum or constant-sum, and the sum "
+          f"always {self._sum:.10g}. Mend the returns, or let the type be GENERAL_SUM"
         )
     if problem:
       raise errors.InvalidPayoffError(
@@ -91,13 +91,17 @@ class ReturnsCheck:
     Raises:
       InvalidPayoffError: some are not what they must be.
     """
-    wrong = ~np.isfinite(returns).all(axis=1)
-    if self._sum is not None:
-      totals = returns.sum(axis=1)
+    fine = np.isfinite(returns)
+    if self._sum is not None and fine.all():
+      # By columns, which takes a tenth of the time.
+      totals: Any = sum(returns.T)
       if math.isnan(self._sum):
         self._sum = float(totals[0])
-      wrong |= np.abs(totals - self._sum) > SUM_TOLERANCE * np.abs(returns).max(axis=1) + self._rest
-    if not wrong.any():
+      off = np.abs(totals - self._sum)
+      if off.max() <= self._rest:
+        return
+      fine &= (off <= SUM_TOLERANCE * np.abs(returns).max(axis=1) + self._rest)[:, None]
+    if fine.all():
       return
     view, stack = self._view, [self._view.new_initial_state()]
     while stack:
@@ -105,9 +109,13 @@ class ReturnsCheck:
       if state.is_terminal():
         self(state, view.returns(state))
         continue
-      actions = state.legal_actions() if state.is_chance_node() else view.legal_actions(state)
+      if state.is_chance_node():
+        actions = [action for action, _ in view.chance_outcomes(state)]
+      else:
+        actions = view.legal_actions(state)
       stack += map(state.child, actions)
-    raise errors.InvalidPayoffError(f"A terminal state has returned {returns[wrong][0].tolist()}.")
+    wrong = returns[~fine.all(axis=1)][0].tolist()
+    raise errors.InvalidPayoffError(f"A terminal state has returned {wrong}, and not again.")
 
 
 def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:

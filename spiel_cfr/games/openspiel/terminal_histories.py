@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -103,7 +104,7 @@ class TerminalHistories:
       self._check(returns)
     low, high = self.payoff_range
     self.payoff_range = (min(low, float(returns.min())), max(high, float(returns.max())))
-    sums = returns.sum(axis=1)
+    sums: Any = sum(returns.T)
     if not self.num_terminals:
       self.constant_sum = float(sums[0])
     tolerance = _SUM_TOLERANCE * max(map(abs, self.payoff_range))
