@@ -1,10 +1,9 @@
 """Equilibria that Gambit's tests and catalogue print as fractions, in games written down again from there.
 
-Source: github.com/gambitproject/gambit at 17.0.0, tests/test_nash.py, tests/test_games and catalog, which name these:
-Koller, Megiddo and von Stengel, "Fast algorithms for finding randomized strategies in game trees" (STOC 1994); Reiley,
-Urbancic and Walker, "Stripped-down poker" (2008); von Stengel, "Game Theory Basics" (2022); Wichardt, "Existence of
-Nash equilibria in finite extensive form games with imperfect recall: a counterexample" (2008); Savani and von Stengel,
-"Hard-to-solve bimatrix games" (2006).
+Source: github.com/gambitproject/gambit, tests/test_nash.py, tests/test_games and catalog, which name these: Koller,
+Megiddo and von Stengel, "Fast algorithms for finding randomized strategies in game trees" (STOC 1994); Reiley, Urbancic
+and Walker, "Stripped-down poker" (2008); Wichardt, "Existence of Nash equilibria in finite extensive form games with
+imperfect recall: a counterexample" (2008).
 """
 
 from fractions import Fraction
@@ -23,7 +22,6 @@ def won(payoff):
 
 
 def hidden(name, *moves):
-  """A move of player 1 with two actions."""
   return (1, name, *map(won, moves))
 
 
@@ -39,8 +37,6 @@ STRIPPED_DOWN_POKER = (
   (0.5, (0, "king", hidden("facing a bet", 2, 1), won(-1))),
   (0.5, (0, "queen", hidden("facing a bet", -2, 1), won(-1))),
 )
-
-
 CHANCE_IN_THE_MIDDLE = (
   0,
   "1",
@@ -93,10 +89,8 @@ EQUILIBRIA = {
 
 
 def policy(printed):
-  return {
-    infoset: {action: float(Fraction(chance)) for action, chance in enumerate(row.split())}
-    for infoset, row in printed.items()
-  }
+  rows = {infoset: map(Fraction, row.split()) for infoset, row in printed.items()}
+  return {infoset: dict(enumerate(map(float, row))) for infoset, row in rows.items()}
 
 
 @pytest.mark.parametrize("name", EQUILIBRIA)
@@ -112,11 +106,8 @@ def test_equilibria(name):
 
 # Three players who move without seeing anything; nine equilibria, by what each plays its first action with.
 COORDINATION = {
-  (0, 0, 0): [9, 8, 12],
-  (0, 1, 1): [3, 4, 6],
-  (1, 0, 1): [3, 4, 6],
-  (1, 1, 0): [9, 8, 2],
-}
+  (0, 0, 0): [9, 8, 12], (0, 1, 1): [3, 4, 6], (1, 0, 1): [3, 4, 6], (1, 1, 0): [9, 8, 2],
+}  # fmt: skip
 NINE = [
   "1/2 2/5 1/4", "2/5 1/2 1/3", "1/2 1/2 1", "1/3 1 1/4", "1 1 1", "1 0 0", "0 1/4 1/3", "0 1 0", "0 0 1",
 ]  # fmt: skip
@@ -136,7 +127,7 @@ def test_three_players(printed):
 
 
 def test_long_lemke_howson_paths():
-  """The only equilibrium of a bimatrix game of which one solver after the other takes exponentially long to find it."""
+  """The only equilibrium of a bimatrix game in which the algorithm of Lemke and Howson takes long paths."""
   rows = [
     [-180, 72, -333, 297, -153, 270], [-30, 17, -33, 42, -3, 20], [-81, 36, -126, 126, -36, 90],
     [90, -36, 126, -126, 36, -81], [20, -3, 42, -33, 17, -30], [270, -153, 297, -333, 72, -180],
@@ -151,13 +142,15 @@ def test_long_lemke_howson_paths():
   assert spiel_cfr.nash_conv(game, policy(printed)) == pytest.approx(0, abs=1e-12)
 
 
-CANT_TELL = (1, "2", [0, 2], [0, 5], [0, 6])
 NO_RECALL = {
   "Wichardt": (
     (0, "2", hidden("1", 1, -1), hidden("1", -5, -5)),
     (0, "2", hidden("1", -5, -5), hidden("1", -1, 1)),
   ),
-  "absent-minded driver": ((1, "1", (0, "1", [1, 1], CANT_TELL), [0, 3]), [2, 0]),
+  "absent-minded driver": (
+    (1, "1", (0, "1", [1, 1], (1, "2", [0, 2], [0, 5], [0, 6])), [0, 3]),
+    [2, 0],
+  ),
   "Selten's horse": ((1, "1", [1, 1], (0, "2", [4, 4], [0, 0])), (0, "2", [3, 2], [0, 0])),
 }
 

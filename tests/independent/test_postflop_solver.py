@@ -16,7 +16,6 @@ FOLD, CALL, HALF_POT = 0, 1, 4
 
 
 def done(state):
-  """Returns the betting of the river so far."""
   return state.information_state_string().rpartition("|")[2].rstrip("]")
 
 
@@ -27,7 +26,6 @@ def one_half_pot(state, actions):
 
 
 def test_everybody_plays_uniformly():
-  # Each player has put in half of the pot and has 970 left.
   endgame = Endgame(board="Td9d6hQc7s", pot=60, stack=1000, reaches=np.ones((2, 1326)))
   game = spiel_cfr.compile_game(endgame.game_string(), action_filter=one_half_pot)
   uniform = policies.to_dict(game, policies.uniform(game))

@@ -17,8 +17,7 @@ import tree_games
 
 import spiel_cfr
 
-# What has been done before a player's four situations, and how often the four cards bet or call there where nothing
-# depends on parameters.
+# What has been done before each player's situations, and how often cards bet or call where that is no parameter.
 SITUATIONS = (("", "ppb", "pbp", "pbb"), ("p", "b", "ppbp", "ppbb"), ("pp", "pb", "bp", "bb"))
 FIXED = {f"{card}{done}": 0.0 for own in SITUATIONS for done in own for card in (0, 1, 2)} | {
   f"3{done}": 1.0 for own in SITUATIONS for done in own
@@ -106,25 +105,18 @@ def liars_dice(dice, sides, jokers):
 
 # Dice of the first and the second player, sides; without and with jokers.
 DICE = {
-  (1, 1, 2): "0 1", (1, 1, 3): "-1/9 1/3", (1, 1, 4): "-1/8 0",
+  (1, 1, 2): "0 1", (1, 1, 3): "-1/9 1/3", (1, 1, 4): "-1/8 0", (1, 1, 5): "-3/25 0",
   (2, 1, 2): "1/4 1", (2, 1, 3): "1/9 1/3", (1, 2, 2): "0 1", (1, 2, 3): "-1/27 -1/27",
 }  # fmt: skip
+SLOW = {((1, 1, 5), 0): "-3/25", ((1, 1, 6), 1): "-7/327"}
+TABLE = {(dice, k): text for dice, row in DICE.items() for k, text in enumerate(row.split())}
 
 
-def check_liars_dice(dice, jokers, printed):
-  game = tree_games.arrays(liars_dice(dice[:2], dice[2], jokers))
-  assert spiel_cfr.solve_lp(game).value == pytest.approx(float(Fraction(printed)), abs=1e-9)
-
-
-@pytest.mark.parametrize("jokers", [False, True])
-@pytest.mark.parametrize("dice", DICE)
-def test_liars_dice(dice, jokers):
-  check_liars_dice(dice, jokers, DICE[dice].split()[jokers])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-  ("sides", "jokers", "printed"), [(5, False, "-3/25"), (5, True, "0"), (6, True, "-7/327")]
+  ("dice", "jokers"),
+  [pytest.param(*key, marks=pytest.mark.slow if key in SLOW else ()) for key in TABLE | SLOW],
 )
-def test_dice_of_more_sides(sides, jokers, printed):
-  check_liars_dice((1, 1, sides), jokers, printed)
+def test_liars_dice(dice, jokers):
+  game = tree_games.arrays(liars_dice(dice[:2], dice[2], jokers))
+  published = float(Fraction((TABLE | SLOW)[dice, jokers]))
+  assert spiel_cfr.solve_lp(game).value == pytest.approx(published, abs=1e-9)
