@@ -98,15 +98,17 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   own, theirs = (constraint_matrix(compiled, player) for player in (0, 1))
   found = _solve_program(payoffs, own, theirs, method)
   # The program minimizes; duals of its inequalities are at most 0.
-  value, x, y = -float(found.fun), found.x[: own.shape[1]], -found.ineqlin.marginals
+  x, y = found.x[: own.shape[1]], -found.ineqlin.marginals
   sums = np.zeros(compiled.end)
   for player, strategy in enumerate((x, y)):
     # Rounding leaves negative numbers near 0.
     sums[sequences(compiled, player)] = np.maximum(strategy, 0.0)
   sequence_form = forms.sequence_form(compiled, forms.behavioral_form(compiled, sums))
   seconds = time.perf_counter() - start
-  gap = evaluate.evaluate(compiled, sequence_form).nash_conv
-  return LPSolution(compiled, scale * value + 0.0, sequence_form, gap, seconds, method)
+  judged = evaluate.evaluate(compiled, sequence_form)
+  # Not the program's own value, which loses what is small beside the largest payoff.
+  value = float(judged.expected_values[0]) + 0.0
+  return LPSolution(compiled, value, sequence_form, judged.nash_conv, seconds, method)
 
 
 def maximin_strategy(
