@@ -165,6 +165,9 @@ class MixturePolicy(CorrelatedPolicy):
 class Mediator:
   """Recommends actions to the players of one play after the other.
 
+  Attributes:
+    compiled_game: the game.
+
   >>> mediator = policy.mediator(seed=0)  # doctest: +SKIP
   >>> state = game.new_initial_state()  # doctest: +SKIP
   >>> while not state.is_terminal():  # doctest: +SKIP
@@ -173,19 +176,19 @@ class Mediator:
   """
 
   def __init__(
-    self, policy: CorrelatedPolicy, seed: int | np.random.Generator | None = None
+    self, correlated_policy: CorrelatedPolicy, seed: int | np.random.Generator | None = None
   ) -> None:
     """Begins a play.
 
     Args:
-      policy: what it recommends.
+      correlated_policy: what it recommends.
       seed: of its draws.
 
     Raises:
       ArgumentError: that is no seed.
     """
-    game = self._game = policy.compiled_game
-    self._policy = policy
+    game = self.compiled_game = correlated_policy.compiled_game
+    self._policy = correlated_policy
     if not isinstance(seed, np.random.Generator):
       seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
     self._rng = seed
@@ -212,7 +215,7 @@ class Mediator:
         action than it was told, or has not asked, so that it is told no more.
     """
     player = open_spiel.player_to_move(state, player)
-    view = self._game.view
+    view = self.compiled_game.view
     told, left = self._retrace(state)
     if player in left:
       raise errors.PolicyError(
@@ -221,7 +224,7 @@ class Mediator:
       )
     if state.is_simultaneous_node():
       # Nobody sees what others do now, but all recommendations go together.
-      for other in range(self._game.num_players):
+      for other in range(self.compiled_game.num_players):
         if other not in left and state.legal_actions(other):
           self._tell(told, other, view.look_up(state, other)[0])
     infostate, legal = view.look_up(state, player)
@@ -239,8 +242,8 @@ class Mediator:
 
   def _retrace(self, state: Any) -> tuple[list[int], set[int]]:
     """Returns the last sequence that each player was told on the way to a state, and who has left the mediator."""
-    view = self._game.view
-    told, left = [tree.root for tree in self._game.treeplexes], set[int]()
+    view = self.compiled_game.view
+    told, left = [tree.root for tree in self.compiled_game.treeplexes], set[int]()
     past = view.new_initial_state()
     for action in state.history():
       player = past.current_player()
@@ -259,10 +262,10 @@ class Mediator:
       told[player] = int(self._sequences(player, infostate)[place])
 
   def _sequences(self, player: int, infostate: str) -> Int64s:
-    own, row = self._game.infosets[player], self._rows[player].get(infostate)
+    own, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
     if row is None:
       raise errors.PolicyError(
-        f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self._game}."
+        f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
       )
     return int(own.first_sequence[row]) + int(own.stride[row]) * np.arange(own.num_actions[row])
 
@@ -284,7 +287,10 @@ class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
       ArgumentError: there is no such player.
     """
     super().__init__()
-    self._mediator, self._player = mediator, arguments.integer(player, "player", 0)
+    self._mediator, self._player = (
+      mediator,
+      arguments.integer(player, "player", 0, mediator.compiled_game.num_players - 1),
+    )
 
   def player_id(self) -> int:
     """Returns as whom it plays."""

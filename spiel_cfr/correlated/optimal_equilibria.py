@@ -259,7 +259,7 @@ def _solve_program(
 
 
 def deviation_gains(
-  policy: CorrelatedPolicy, concept: Concept = "EFCE", *, max_histories: int = 1_000_000
+  correlated_policy: CorrelatedPolicy, concept: Concept = "EFCE", *, max_histories: int = 1_000_000
 ) -> Float64s:
   """Returns what each of two players would gain by a best response to a mediator whom the other obeys, shape (2,).
 
@@ -273,9 +273,9 @@ def deviation_gains(
   """
   arguments.one_of(concept, "concept", get_args(Concept))
   pairs = RelevantPairs(
-    policy.compiled_game, arguments.positive_integer(max_histories, "max_histories")
+    correlated_policy.compiled_game, arguments.positive_integer(max_histories, "max_histories")
   )
-  plan = policy.plan(pairs)
+  plan = correlated_policy.plan(pairs)
   return np.array([Deviations(pairs, player, concept).gain(plan) for player in (0, 1)])
 
 

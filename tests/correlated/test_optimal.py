@@ -12,6 +12,7 @@ import spiel_cfr
 from spiel_cfr import correlated, errors, evaluation
 
 CONCEPTS = ("EFCE", "EFCCE", "NFCCE")
+SHERIFF = "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=2,num_rounds=1,sheriff_penalty=1.0)"
 OBJECTIVES = ("welfare", "fairness", 0, 1)
 
 
@@ -126,3 +127,84 @@ def test_against_all_pairs_of_pure_strategies(seed):
       assert found.value == pytest.approx(expected, abs=1e-7)
     else:
       assert found.value > expected - 1e-7
+
+
+def test_the_sheriff_s_game():
+  """The three concepts part, and the listing, which knows nothing of relevant pairs, finds the same."""
+  game = spiel_cfr.compile_game(SHERIFF)
+  values = []
+  for concept in CONCEPTS:
+    found = correlated.optimal_equilibrium(game, concept)
+    assert found.is_exact
+    assert found.value == pytest.approx(best_by_listing(game, concept, "welfare"), abs=1e-7)
+    assert found.value == pytest.approx(found.expected_values.sum())
+    values.append(found.value)
+  assert values == pytest.approx([10 / 7, 2.5268817204, 70 / 13])
+
+
+def test_units_do_not_matter():
+  """Payoffs in other units have values in these."""
+  payoffs = [[0.0, 7.0], [2.0, 6.0]]
+  for factor in (1e-6, 1e6):
+    rows = factor * np.array(payoffs)
+    game = pyspiel.create_matrix_game(rows.tolist(), rows.T.tolist())
+    found = correlated.optimal_equilibrium(game)
+    # Aumann's game of chicken: the best correlated equilibrium has 5.25 for each.
+    assert found.value == pytest.approx(10.5 * factor)
+    assert found.expected_values == pytest.approx([5.25 * factor] * 2)
+
+
+def test_shapley_s_game():
+  """Its best correlated equilibrium is a sixth off the diagonal each (Shoham and Leyton-Brown 2009)."""
+  found = correlated.optimal_equilibrium("matrix_shapleys_game", "EFCE")
+  assert found.expected_values == pytest.approx([0.5, 0.5])
+  assert "EFCE of matrix_shapleys_game(): welfare 1, " in repr(found)
+
+
+def test_battleship():
+  """No ship is lost with probability 5/18, where equilibria without a mediator have 1/9 (Farina et al. 2019)."""
+  found = correlated.optimal_equilibrium(
+    "battleship(board_height=3,board_width=1,ship_sizes=[1],ship_values=[1.0],num_shots=2,allow_repeated_shots=False,"
+    "loss_multiplier=2.0)"
+  )
+  # Whoever sinks a ship gets 1, and its owner -2: welfare is minus the probability that one is lost.
+  assert found.value == pytest.approx(-13 / 18)
+  assert found.expected_values == pytest.approx([-1 / 9, -11 / 18])
+
+
+def xor_game():
+  """Two players with private bits a and b win if their actions are the same unless a = b = 1."""
+  lines = ['EFG 2 R "xor" { "0" "1" } ""', 'c "" 1 "" { "00" 1/4 "01" 1/4 "10" 1/4 "11" 1/4 } 0']
+  for number, (a, b) in enumerate(itertools.product((0, 1), repeat=2)):
+    lines.append(f'p "" 1 {a + 1} "a{a}" {{ "l" "r" }} 0')
+    for x in (0, 1):
+      lines.append(f'p "" 2 {b + 1} "b{b}" {{ "l" "r" }} 0')
+      for y in (0, 1):
+        wins = int((x ^ y) == (a & b))
+        lines.append(f't "" {4 * number + 2 * x + y + 1} "" {{ {wins} {wins} }}')
+  return pyspiel.load_efg_game("\n".join(lines) + "\n")
+
+
+def test_private_types_have_a_bound():
+  """Clauser, Horne, Shimony and Holt's game: shared randomness wins 3/4 of it.
+
+  Correlation plans know only that nobody learns the other's bit, and win always.
+  """
+  game = spiel_cfr.compile_game(xor_game())
+  found = correlated.optimal_equilibrium(game)
+  assert not found.is_exact
+  assert found.value == pytest.approx(2)
+  assert best_by_listing(game, "EFCE", "welfare") == pytest.approx(1.5)
+  assert "at most 2" in repr(found)
+
+
+def test_what_has_no_plan():
+  """Each refusal says what to do."""
+  with pytest.raises(errors.UnsupportedGameError, match="see MixturePolicy"):
+    correlated.optimal_equilibrium("kuhn_poker(players=3)")
+  with pytest.raises(errors.ArgumentError, match="'EFCE', 'EFCCE', 'NFCCE'"):
+    correlated.optimal_equilibrium("kuhn_poker", "CE")
+  with pytest.raises(errors.ArgumentError, match="objective"):
+    correlated.optimal_equilibrium("kuhn_poker", objective=2)
+  with pytest.raises(errors.GameTooLargeError, match="max_nodes=10"):
+    correlated.optimal_equilibrium("kuhn_poker", max_histories=10)
