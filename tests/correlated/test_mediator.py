@@ -107,24 +107,25 @@ def test_leaving_gains_nothing(name, concept):
     assert value == pytest.approx(found.expected_values[player], abs=1e-7)
 
 
-def played(solver, count):
-  """Returns what a solver plays in its first iterations."""
-  profiles = []
+def pure_profiles(game, count):
+  """Returns profiles in behavioural form, drawn by chance, of players who never mix."""
+  rng, profiles = np.random.default_rng(0), []
   for _ in range(count):
-    profiles.append(solver.current_probabilities())
-    solver.run(1)
+    profile = np.zeros(game.end)
+    for tree in game.treeplexes:
+      for names, _ in tree.blocks():
+        profile[rng.permuted(names, axis=0)[0]] = 1.0
+    profiles.append(profile)
   return profiles
 
 
-@pytest.mark.parametrize("seed", [None, 3, 8])
-def test_gains_of_mixtures(seed):
-  game = spiel_cfr.compile_game(
-    SHERIFF
-    if seed is None
-    else random_games.random_game(seed, zero_sum=False, max_depth=5, max_histories=40)
-  )
-  solver = spiel_cfr.FullWidthSolver(game, spiel_cfr.RegretMatching(), alternating_updates=False)
-  profiles, weights = played(solver, 4), np.arange(1.0, 5.0)
+@pytest.mark.parametrize("source", [SHERIFF, "kuhn_poker", 3, 8])
+def test_gains_of_mixtures(source):
+  """Where it pays to obey first and to leave later, too."""
+  if isinstance(source, int):
+    source = random_games.random_game(source, zero_sum=False, max_depth=5, max_histories=40)
+  game = spiel_cfr.compile_game(source)
+  profiles, weights = pure_profiles(game, 4), np.arange(1.0, 5.0)
   policy = correlated.MixturePolicy(game, profiles, weights)
   laws = [
     (weight / 10, lambda told, player, names, profile=profile: profile[names])

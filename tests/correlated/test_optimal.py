@@ -142,6 +142,14 @@ def test_the_sheriff_s_game():
   assert values == pytest.approx([10 / 7, 2.5268817204, 70 / 13])
 
 
+def test_two_rounds_with_the_sheriff():
+  """Bribes are passwords: two items for a bribe of 2, as much as the sheriff would get by looking, so it never looks."""
+  found = correlated.optimal_equilibrium(
+    "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=2,max_items=5,num_rounds=2,sheriff_penalty=1.0)"
+  )
+  assert found.expected_values == pytest.approx([8, 2])
+
+
 def test_units_do_not_matter():
   """Payoffs in other units have values in these."""
   payoffs = [[0.0, 7.0], [2.0, 6.0]]
@@ -158,7 +166,10 @@ def test_shapley_s_game():
   """Its best correlated equilibrium is a sixth off the diagonal each (Shoham and Leyton-Brown 2009)."""
   found = correlated.optimal_equilibrium("matrix_shapleys_game", "EFCE")
   assert found.expected_values == pytest.approx([0.5, 0.5])
-  assert "EFCE of matrix_shapleys_game(): welfare 1, " in repr(found)
+  assert (
+    "<EFCE of turn_based_simultaneous_game(game=matrix_shapleys_game()): welfare 1, leaving"
+    in repr(found)
+  )
 
 
 def test_battleship():
