@@ -143,7 +143,7 @@ def test_the_sheriff_s_game():
 
 
 def test_two_rounds_with_the_sheriff():
-  """Bribes are passwords: two items for a bribe of 2, as much as the sheriff would get by looking, so it never looks."""
+  """Bribes are passwords: two items for a bribe of 2, what the sheriff would get by looking, so it does not."""
   found = correlated.optimal_equilibrium(
     "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=2,max_items=5,num_rounds=2,sheriff_penalty=1.0)"
   )
