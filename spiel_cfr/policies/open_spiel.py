@@ -242,10 +242,11 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
       ) from error
     return entries
   distributions: Iterable[Any]
+  if isinstance(policy, pyspiel.TabularPolicy):
+    # Each call copies the whole table.
+    policy = policy.policy_table()
   if isinstance(policy, Mapping):
     distributions = (_find(policy.__getitem__, key) for key in compiled.rows)
-  elif isinstance(policy, pyspiel.TabularPolicy):
-    distributions = (_find(policy.policy_table().__getitem__, key) for key in compiled.rows)
   elif isinstance(policy, pyspiel.Policy):
     distributions = (policy.get_state_policy(state) for state in compiled.first_states())
   elif isinstance(policy, open_spiel_policy.Policy):
