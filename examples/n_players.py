@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
       points = []
       for iteration in due():
         solver.run(iteration - solver.iteration)
-        gap = spiel_cfr.cfr.coarse_correlated_gap(solver).gap
+        gap = spiel_cfr.correlated.coarse_correlated_gap(solver).gap
         points.append((iteration, gap, solver.nash_conv()))
       iterations, gaps, nash_convs = zip(*points, strict=True)
       axes.plot(iterations, gaps, color=color, label=f"{label}, coarse correlated gap")

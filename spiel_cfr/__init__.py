@@ -10,6 +10,7 @@ from spiel_cfr import (  # noqa: F401
   abstraction,
   catalogue,
   cfr,
+  correlated,
   deep_cfr,
   errors,
   evaluation,
@@ -41,6 +42,7 @@ from spiel_cfr.cfr import (
   Solver,
   TabularCFRSolver,
 )
+from spiel_cfr.correlated import EFRSolver
 from spiel_cfr.deep_cfr import DeepCFRSolver
 from spiel_cfr.evaluation import best_response, expected_values, exploitability, nash_conv, solve_lp
 from spiel_cfr.exchange import load_policy, save_policy
@@ -65,6 +67,7 @@ __all__ = [
   "CompiledGame",
   "DCFRSolver",
   "DeepCFRSolver",
+  "EFRSolver",
   "ExternalSamplingSolver",
   "FullWidthSolver",
   "LCFRSolver",

@@ -29,6 +29,7 @@ ORDER = (
   "cfr",  # full-width solvers
   "stable_predictive",  # step sizes, and certificates that they keep their promises
   "first_order",  # first-order methods for saddle points
+  "correlated",  # correlated equilibria: solvers that tend to them, and gaps
   "mccfr",  # Monte Carlo solvers
   "deep_cfr",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them

@@ -2,6 +2,20 @@
 
 from spiel_cfr.correlated.deviations import DEVIATIONS
 from spiel_cfr.correlated.efr_solver import EFRSolver
-from spiel_cfr.correlated.gaps import KINDS, MEASURED, CorrelatedGap, EmpiricalPlay, gap
+from spiel_cfr.correlated.gaps import (
+  KINDS,
+  MEASURED,
+  CorrelatedGap,
+  EmpiricalPlay,
+  coarse_correlated_gap,
+)
 
-__all__ = ["DEVIATIONS", "KINDS", "MEASURED", "CorrelatedGap", "EFRSolver", "EmpiricalPlay", "gap"]
+__all__ = [
+  "DEVIATIONS",
+  "KINDS",
+  "MEASURED",
+  "CorrelatedGap",
+  "EFRSolver",
+  "EmpiricalPlay",
+  "coarse_correlated_gap",
+]

@@ -15,6 +15,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.correlated.deviations import full_name
+from spiel_cfr.correlated.gaps import CorrelatedGap, PlaySums, measure
 from spiel_cfr.correlated.regrets import DeviationRegrets
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect
 from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
@@ -42,12 +43,10 @@ class EFRSolver(FirstOrderSolver[EFRState]):
 
       solver = EFRSolver("sheriff", deviations="causal partial sequence")
       solver.run(1000)
-      correlated.gap(solver)
+      solver.gap()  # extensive-form
 
   Attributes:
     deviations: the name of the set of deviations.
-    as_open_spiel: whether it is the set that OpenSpiel has under that name.
-    table: where their regrets are.
   """
 
   def __init__(
@@ -67,9 +66,9 @@ class EFRSolver(FirstOrderSolver[EFRState]):
       GameTooLargeError: the set has more than 2^28 regrets.
       GameError: see `compile_game`.
     """
-    self.deviations, self.as_open_spiel = full_name(deviations), bool(as_open_spiel)
+    self.deviations = full_name(deviations)
     super().__init__(game)
-    self.table = DeviationRegrets(self.compiled_game, self.deviations, self.as_open_spiel)
+    self._table = DeviationRegrets(self.compiled_game, self.deviations, bool(as_open_spiel))
     self.reset()
 
   def _first_state(self) -> EFRState:
@@ -78,15 +77,15 @@ class EFRSolver(FirstOrderSolver[EFRState]):
       point=np.zeros(game.end),
       cumulative=np.zeros(game.end),
       strategy=forms.uniform(game),
-      regrets=np.zeros(self.table.size),
+      regrets=np.zeros(self._table.size),
       play_values=np.zeros(game.num_players),
     )
-    self.table.follow(state.strategy, state.point)
+    self._table.follow(state.strategy, state.point)
     return state
 
   def refresh(self) -> None:
     super().refresh()
-    self.table.follow(self.state.strategy, self.state.point)
+    self._table.follow(self.state.strategy, self.state.point)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -96,12 +95,26 @@ class EFRSolver(FirstOrderSolver[EFRState]):
     game = self.compiled_game
     utility = self._gradients(state.point)
     values = backward_pass(game, expect, utility, strategy=state.strategy)
-    self.table.add(state.strategy, utility, state.regrets, 1.0)
+    self._table.add(state.strategy, utility, state.regrets, 1.0)
     state.cumulative += state.point
     state.play_values += values
-    self.table.choose(state.regrets, state.strategy, state.point)
+    self._table.choose(state.regrets, state.strategy, state.point)
     return values
 
   def current_probabilities(self) -> Float64s:
     """Returns the current policy in behavioural form, shape (sequences,)."""
     return self.state.strategy.copy()
+
+  def gap(self, kind: str | None = None) -> CorrelatedGap:
+    """Returns how far the even mixture of all iterations is from an equilibrium, exactly.
+
+    Args:
+      kind: a name in `correlated.KINDS` that `correlated.MEASURED` has for the deviations; None for the strongest.
+
+    Raises:
+      ArgumentError: the deviations do not tell that gap, or there has been no iteration.
+      AbstractionError: the game is an abstraction that loses something.
+    """
+    state = self.state
+    sums = PlaySums(self._table, state.regrets, state.play_values, float(state.iteration))
+    return measure(self, sums, kind)

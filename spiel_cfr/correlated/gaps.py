@@ -29,7 +29,6 @@ from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.correlated.deviations import NONE, Memories, full_name
-from spiel_cfr.correlated.efr_solver import EFRSolver
 from spiel_cfr.correlated.regrets import INTEGERS, MEMORIES, DeviationRegrets, infosets_of
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.evaluation.best_responses import take_best
@@ -109,55 +108,6 @@ class CorrelatedGap(NamedTuple):
   player_improvements: Float64s
   expected_values: Float64s
   kind: str
-
-
-class EmpiricalPlay:
-  """Profiles of strategies and their weights, of which only sums are kept: those that gaps take.
-
-      play = EmpiricalPlay(game, "causal partial sequence")
-      for _ in range(100):
-        play.add(solver.current_policy())
-        solver.evaluate_and_update_policy()
-      gap(play, "extensive-form").gap
-
-  Attributes:
-    compiled_game: the game.
-    deviations: a name in `DEVIATIONS`; `MEASURED` has the gaps that it is good for.
-    total: the sum of weights.
-  """
-
-  def __init__(self, game: AnyGame, deviations: str = "causal partial sequence") -> None:
-    """Begins with no profile.
-
-    Raises:
-      ArgumentError: there is no such set of deviations.
-      AbstractionError: infosets of the game are shared.
-      GameTooLargeError: the set has more than 2^28 regrets.
-      GameError: see `compile_game`.
-    """
-    self.compiled_game = game = compile_game(game)
-    self.deviations, self.total = full_name(deviations), 0.0
-    self._table = DeviationRegrets(game, self.deviations)
-    self._regrets, self._play_values = np.zeros(self._table.size), np.zeros(game.num_players)
-
-  def add(self, policy: open_spiel.AnyPolicy, weight: float = 1.0) -> None:
-    """Adds a profile.
-
-    Args:
-      policy: anything that `policies.from_policy` reads; all players' strategies.
-      weight: how likely the profile is, in proportion to the others.
-
-    Raises:
-      ArgumentError: the weight is not positive.
-      PolicyError: the policy is not one for this game.
-    """
-    weight = arguments.positive_number(weight, "weight")
-    game, strategy = self.compiled_game, open_spiel.from_policy(self.compiled_game, policy)
-    utility = gradients(game, forms.sequence_form(game, strategy))
-    self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
-    self._table.follow(strategy, np.zeros(game.end))
-    self._table.add(strategy, utility, self._regrets, weight)
-    self.total += weight
 
 
 @kernel(
@@ -261,37 +211,36 @@ def _best_gains(game: CompiledGame, memories: Memories, regrets: Float64s, kind:
   return result
 
 
-def gap(
-  play: EFRSolver | EmpiricalPlay | FullWidthSolver, kind: str | None = None
-) -> CorrelatedGap:
-  """Returns how far play is from a correlated equilibrium, exactly.
+class PlaySums(NamedTuple):
+  """What gaps are made of.
 
-      solver = EFRSolver("kuhn_poker(players=3)", "causal partial sequence")
-      solver.run(1000)
-      gap(solver).gap  # extensive-form
+  Attributes:
+    table: where regrets are.
+    regrets: their weighted sums, shape (table.size,).
+    play_values: the weighted sum of what players expected, shape (players,).
+    total: the sum of weights.
+  """
+
+  table: DeviationRegrets
+  regrets: Float64s
+  play_values: Float64s
+  total: float
+
+
+def measure(play: object, sums: PlaySums, kind: str | None) -> CorrelatedGap:
+  """Returns how far play is from an equilibrium of a kind, exactly.
 
   Args:
-    play: profiles of strategies; or an EFR solver, which stands for the even mixture of its iterations; or a full-width
-      solver made with `Averaging(correlated=True)`, for the mixture of its iterations by their weights in the average,
-      of which only the coarse gap is known.
-    kind: a name in `KINDS` that `MEASURED` has for the deviations of the play; None for the first of these.
+    play: what is measured, for messages.
+    sums: its sums.
+    kind: a name in `KINDS` that `MEASURED` has for its deviations; None for the first of these.
 
   Raises:
-    ArgumentError: the play does not keep what that gap takes, or there has been none yet.
+    ArgumentError: the sums do not tell that gap, or nothing has been played yet.
+    AbstractionError: the game is an abstraction that loses something.
   """
-  if isinstance(play, FullWidthSolver):
-    return _coarse_gap(play, kind)
-  if isinstance(play, EFRSolver):
-    measured = () if play.as_open_spiel else MEASURED[play.deviations]
-    total, regrets, values = float(play.iteration), play.state.regrets, play.state.play_values
-    table = play.table
-  elif isinstance(play, EmpiricalPlay):
-    measured, table = MEASURED[play.deviations], play._table
-    total, regrets, values = play.total, play._regrets, play._play_values
-  else:
-    raise errors.ArgumentError(
-      f"{arguments.shortened(play)} keeps no sums of its play. Take EFRSolver, or add policies to EmpiricalPlay."
-    )
+  table = sums.table
+  measured = () if table.as_open_spiel else MEASURED[table.deviations]
   kind = kind or (measured[0] if measured else "extensive-form")
   arguments.one_of(kind, "kind", tuple(KINDS))
   if kind not in measured:
@@ -300,16 +249,78 @@ def gap(
       f"The regrets of {play!r} do not tell the {kind} gap. Those of these deviations do, if they are not as in "
       f"OpenSpiel: {', '.join(able)}. Take such a solver, or add the policies to an EmpiricalPlay of such deviations."
     )
-  if not total:
-    raise errors.ArgumentError(
-      "Nothing has been played yet. Run the solver first, or add policies."
+  if not table.game.is_exact:
+    raise errors.AbstractionError(
+      f"In {table.game} nobody sees what deviations gain in the full game. Take that, or a lossless abstraction of it."
     )
-  gains = _best_gains(play.compiled_game, table.memories, regrets, KINDS[kind]) / total
-  return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, values / total, kind)
+  if not sums.total:
+    raise errors.ArgumentError(f"{play!r} has played nothing yet. Run the solver, or add policies.")
+  gains = _best_gains(table.game, table.memories, sums.regrets, KINDS[kind]) / sums.total
+  return CorrelatedGap(
+    float(np.maximum(gains, 0.0).sum()), gains, sums.play_values / sums.total, kind
+  )
 
 
-def _coarse_gap(solver: FullWidthSolver, kind: str | None) -> CorrelatedGap:
-  """Returns the coarse gap of a solver that keeps the sums of its gradients and of what was expected.
+class EmpiricalPlay:
+  """Profiles of strategies and their weights, of which only sums are kept: those that gaps take.
+
+      play = EmpiricalPlay(game, "causal partial sequence")
+      for _ in range(100):
+        play.add(solver.current_policy())
+        solver.evaluate_and_update_policy()
+      play.gap("extensive-form").gap
+
+  Attributes:
+    compiled_game: the game.
+    deviations: a name in `DEVIATIONS`; `MEASURED` has the gaps that it is good for.
+    total: the sum of weights.
+  """
+
+  def __init__(self, game: AnyGame, deviations: str = "causal partial sequence") -> None:
+    """Begins with no profile.
+
+    Raises:
+      ArgumentError: there is no such set of deviations.
+      AbstractionError: infosets of the game are shared.
+      GameTooLargeError: the set has more than 2^28 regrets.
+      GameError: see `compile_game`.
+    """
+    self.compiled_game = game = compile_game(game)
+    self.deviations, self.total = full_name(deviations), 0.0
+    self._table = DeviationRegrets(game, self.deviations)
+    self._regrets, self._play_values = np.zeros(self._table.size), np.zeros(game.num_players)
+
+  def add(self, policy: open_spiel.AnyPolicy, weight: float = 1.0) -> None:
+    """Adds a profile.
+
+    Args:
+      policy: anything that `policies.from_policy` reads; all players' strategies.
+      weight: how likely the profile is, in proportion to the others.
+
+    Raises:
+      ArgumentError: the weight is not positive.
+      PolicyError: the policy is not one for this game.
+    """
+    weight = arguments.positive_number(weight, "weight")
+    game, strategy = self.compiled_game, open_spiel.from_policy(self.compiled_game, policy)
+    utility = gradients(game, forms.sequence_form(game, strategy))
+    self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
+    self._table.follow(strategy, np.zeros(game.end))
+    self._table.add(strategy, utility, self._regrets, weight)
+    self.total += weight
+
+  def gap(self, kind: str | None = None) -> CorrelatedGap:
+    """Returns how far the play is from an equilibrium, exactly, see `EFRSolver.gap`."""
+    return measure(self, PlaySums(self._table, self._regrets, self._play_values, self.total), kind)
+
+
+def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
+  """Returns how far a full-width solver's play so far is from a coarse correlated equilibrium, exactly.
+
+      averaging = Averaging(correlated=True)
+      solver = FullWidthSolver(game, RegretMatching(), alternating_updates=False, averaging=averaging)
+      solver.run(1000)
+      coarse_correlated_gap(solver).gap
 
   With w_t the weight of iteration t and g_p^t player p's gradient, what p would gain is
 
@@ -317,11 +328,17 @@ def _coarse_gap(solver: FullWidthSolver, kind: str | None) -> CorrelatedGap:
 
   which is p's average regret. With two players and constant sums the gap is NashConv of the averages. Hart and
   Mas-Colell (2000); Celli et al., "Learning to Correlate in Multi-Player General-Sum Sequential Games" (2019).
+
+  Args:
+    solver: a full-width solver made with `Averaging(correlated=True)`, which has done iterations.
+
+  Raises:
+    ArgumentError: it is another, or has done none.
   """
-  if not solver.averaging.correlated or kind not in (None, "coarse"):
+  if not isinstance(solver, FullWidthSolver) or not solver.averaging.correlated:
     raise errors.ArgumentError(
       f"{solver!r} does not keep what its play sums to. Make a FullWidthSolver with "
-      "averaging=Averaging(correlated=True) and alternating_updates=False, which knows its coarse gap; or EFRSolver."
+      "averaging=Averaging(correlated=True) and alternating_updates=False; or take EFRSolver."
     )
   game, state = solver.compiled_game, solver.state_dict()
   total = float(state["cumulative"][0])

@@ -267,7 +267,10 @@ class DeviationRegrets:
   """The regrets of a set of deviations in a game: where they are, and the passes over them. The sums are the caller's.
 
   Attributes:
-    memories: where they are.
+    game: the game.
+    deviations: the name of the set.
+    as_open_spiel: whether it is what OpenSpiel has under that name.
+    memories: where the regrets are.
     size: how many there are.
   """
 
@@ -283,11 +286,12 @@ class DeviationRegrets:
         f"In {game} infosets are shared (imperfect recall), so that nobody remembers what was recommended on the way "
         "there. Take the full game."
       )
+    self.game, self.deviations, self.as_open_spiel = game, deviations, as_open_spiel
     self.memories = make_memories(game, deviations, as_open_spiel)
     self.size = int(self.memories.offset[-1])
     scale = (game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)).view(np.float64)
     most = int(game.groups[:, ACTIONS].max(initial=1))
-    self._groups, self._ties = game.groups, TIE * scale
+    self._ties = TIE * scale
     self._scratch = Scratch(
       rates=np.zeros((most, most)),
       leads=np.zeros((most, most)),
@@ -301,7 +305,7 @@ class DeviationRegrets:
   def _choose(self, regrets: Float64s, strategy: Float64s, point: Float64s, learns: bool) -> None:
     point[self._roots] = self._reach[self._roots] = 1.0
     arguments = self._scratch, self._ties, regrets, strategy, point, self._reach, learns
-    choose(self._groups, self.memories, *arguments)
+    choose(self.game.groups, self.memories, *arguments)
 
   def choose(self, regrets: Float64s, strategy: Float64s, point: Float64s) -> None:
     """Overwrites strategies, shape (sequences,), with what regrets lead to, and `point` with their sequence form."""
@@ -313,4 +317,4 @@ class DeviationRegrets:
 
   def add(self, strategy: Float64s, utility: Float64s, regrets: Float64s, weight: float) -> None:
     """Adds what the strategies of the last call of `choose` or `follow` regret, given utilities, shape (sequences,)."""
-    add_regrets(self._groups, self.memories, self._reach, strategy, utility, regrets, weight)
+    add_regrets(self.game.groups, self.memories, self._reach, strategy, utility, regrets, weight)
