@@ -30,11 +30,13 @@ class EFRState(AveragedState):
   Attributes:
     strategy: probability of each sequence's action at its infoset, shape (sequences,).
     regrets: see `deviations.Memories`.
+    reach: likewise, the probability of each node, shape (nodes,).
     play_values: the sum of what the players expected, shape (players,).
   """
 
   strategy: Float64s
   regrets: Float64s
+  reach: Float64s
   play_values: Float64s
 
 
@@ -78,14 +80,18 @@ class EFRSolver(FirstOrderSolver[EFRState]):
       cumulative=np.zeros(game.end),
       strategy=forms.uniform(game),
       regrets=np.zeros(self._table.size),
+      reach=self._table.new_reach(),
       play_values=np.zeros(game.num_players),
     )
-    self._table.follow(state.strategy, state.point)
+    self._choose(state, learns=False)
     return state
+
+  def _choose(self, state: EFRState, learns: bool) -> None:
+    self._table.choose(state.regrets, state.strategy, state.point, state.reach, learns)
 
   def refresh(self) -> None:
     super().refresh()
-    self._table.follow(self.state.strategy, self.state.point)
+    self._choose(self.state, learns=False)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -95,10 +101,10 @@ class EFRSolver(FirstOrderSolver[EFRState]):
     game = self.compiled_game
     utility = self._gradients(state.point)
     values = backward_pass(game, expect, utility, strategy=state.strategy)
-    self._table.add(state.strategy, utility, state.regrets, 1.0)
+    self._table.add(state.regrets, state.strategy, utility, state.reach)
     state.cumulative += state.point
     state.play_values += values
-    self._table.choose(state.regrets, state.strategy, state.point)
+    self._choose(state, learns=True)
     return values
 
   def current_probabilities(self) -> Float64s:

@@ -305,8 +305,9 @@ class EmpiricalPlay:
     game, strategy = self.compiled_game, open_spiel.from_policy(self.compiled_game, policy)
     utility = gradients(game, forms.sequence_form(game, strategy))
     self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
-    self._table.follow(strategy, np.zeros(game.end))
-    self._table.add(strategy, utility, self._regrets, weight)
+    reach = self._table.new_reach()
+    self._table.choose(self._regrets, strategy, np.zeros(game.end), reach, learns=False)
+    self._table.add(self._regrets, strategy, utility, reach, weight)
     self.total += weight
 
   def gap(self, kind: str | None = None) -> CorrelatedGap:

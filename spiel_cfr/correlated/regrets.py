@@ -10,7 +10,7 @@ The next strategy is a fixed point of all deviations at I, each weighed by its r
 probability of its memory under what the player is about to play above: Morrill et al. (2021), algorithm 1.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -196,29 +196,10 @@ def _fixed_point(
     result[a] /= total
 
 
-class Scratch(NamedTuple):
-  """What `choose` works on at an infoset; see `_weigh` and `_fixed_point`. For the most actions that there are."""
-
-  rates: Float64s
-  leads: Float64s
-  shares: Float64s
-  result: Float64s
-  members: Int64s
-
-
-@kernel(
-  types.void(
-    COUNT_TABLE,
-    MEMORIES,
-    tuple_type(Scratch, _TABLE, _TABLE, FLOATS, FLOATS, INTEGERS),
-    *[FLOATS] * 5,
-    types.boolean,
-  )
-)
+@kernel(types.void(COUNT_TABLE, MEMORIES, *[FLOATS] * 5, types.boolean))
 def choose(
   groups: Uint64s,
   memories: Memories,
-  scratch: Scratch,
   ties: Float64s,
   regrets: Float64s,
   strategy: Float64s,
@@ -230,28 +211,32 @@ def choose(
 
   Regrets of no more than `ties`, shape (infosets,), count as 0. If nobody `learns`, strategies stay as they are.
   """
-  lists = point.shape[0]
+  lists, most = point.shape[0], 1
+  for group in range(groups.shape[0]):
+    most = max(most, infosets_of(groups, group)[3])
+  rates, leads = np.empty((most, most)), np.empty((most, most))
+  shares, result, members = np.empty(most), np.empty(most), np.empty(most, np.int64)
   for group in range(groups.shape[0]):
     first, stride, count, actions, infoset = infosets_of(groups, group)
     for i in range(count):
       row, own = first + i, infoset + i
       if learns:
         external, internal = _weigh(
-          memories, own, actions, reach, regrets, ties[own], scratch.rates, scratch.shares
+          memories, own, actions, reach, regrets, ties[own], rates, shares
         )
         if external + internal <= 0.0:
           for a in range(actions):
             strategy[row + a * stride] = 1.0 / actions
         elif internal <= 0.0:
           for a in range(actions):
-            strategy[row + a * stride] = scratch.shares[a] / external
+            strategy[row + a * stride] = shares[a] / external
         else:
           for a in range(actions):
             for b in range(actions):
-              scratch.rates[b, a] += scratch.shares[a]
-          _fixed_point(scratch.rates, scratch.leads, scratch.members, actions, scratch.result)
+              rates[b, a] += shares[a]
+          _fixed_point(rates, leads, members, actions, result)
           for a in range(actions):
-            strategy[row + a * stride] = scratch.result[a]
+            strategy[row + a * stride] = result[a]
       above = memories.sequence_above[own]
       for a in range(actions):
         place = row + a * stride
@@ -264,7 +249,10 @@ def choose(
 
 
 class DeviationRegrets:
-  """The regrets of a set of deviations in a game: where they are, and the passes over them. The sums are the caller's.
+  """The regrets of a set of deviations in a game: where they are, and the passes over them. Never changes.
+
+  Arrays of strategies, utilities and points have the shape (sequences,); `reach`, the probability of each node, is
+  `new_reach` to begin with; `regrets` has the shape (size,).
 
   Attributes:
     game: the game.
@@ -289,32 +277,37 @@ class DeviationRegrets:
     self.game, self.deviations, self.as_open_spiel = game, deviations, as_open_spiel
     self.memories = make_memories(game, deviations, as_open_spiel)
     self.size = int(self.memories.offset[-1])
-    scale = (game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)).view(np.float64)
-    most = int(game.groups[:, ACTIONS].max(initial=1))
-    self._ties = TIE * scale
-    self._scratch = Scratch(
-      rates=np.zeros((most, most)),
-      leads=np.zeros((most, most)),
-      shares=np.zeros(most),
-      result=np.zeros(most),
-      members=np.zeros(most, np.int64),
-    )
-    self._roots = [tree.root for tree in game.treeplexes]
-    self._reach = np.zeros(len(self.memories.played))
+    scale = game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)
+    self._ties = TIE * scale.view(np.float64)
 
-  def _choose(self, regrets: Float64s, strategy: Float64s, point: Float64s, learns: bool) -> None:
-    point[self._roots] = self._reach[self._roots] = 1.0
-    arguments = self._scratch, self._ties, regrets, strategy, point, self._reach, learns
-    choose(self.game.groups, self.memories, *arguments)
+  def new_reach(self) -> Float64s:
+    """Returns room for the probability of each node, shape (nodes,)."""
+    return np.zeros(len(self.memories.played))
 
-  def choose(self, regrets: Float64s, strategy: Float64s, point: Float64s) -> None:
-    """Overwrites strategies, shape (sequences,), with what regrets lead to, and `point` with their sequence form."""
-    self._choose(regrets, strategy, point, True)
+  def choose(
+    self,
+    regrets: Float64s,
+    strategy: Float64s,
+    point: Float64s,
+    reach: Float64s,
+    learns: bool = True,
+  ) -> None:
+    """Overwrites strategies with what regrets lead to, `point` with their sequence form, and `reach`.
 
-  def follow(self, strategy: Float64s, point: Float64s) -> None:
-    """Overwrites `point` with the sequence form of strategies; `add` then adds what these regret."""
-    self._choose(self._reach, strategy, point, False)
+    Without `learns`, strategies stay as they are.
+    """
+    roots = [tree.root for tree in self.game.treeplexes]
+    point[roots] = reach[roots] = 1.0
+    numbers = self._ties, regrets, strategy, point, reach
+    choose(self.game.groups, self.memories, *numbers, learns)
 
-  def add(self, strategy: Float64s, utility: Float64s, regrets: Float64s, weight: float) -> None:
-    """Adds what the strategies of the last call of `choose` or `follow` regret, given utilities, shape (sequences,)."""
-    add_regrets(self.game.groups, self.memories, self._reach, strategy, utility, regrets, weight)
+  def add(
+    self,
+    regrets: Float64s,
+    strategy: Float64s,
+    utility: Float64s,
+    reach: Float64s,
+    weight: float = 1.0,
+  ) -> None:
+    """Adds what strategies regret, of which `choose` has found `reach`, given what each sequence was worth."""
+    add_regrets(self.game.groups, self.memories, reach, strategy, utility, regrets, weight)
