@@ -38,7 +38,7 @@ FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
 _REPEATED, _RECALLED_IN_PART = "repeated", "recalled in part"
 # No infoset and no memory.
 NONE = -1
-_MOST_REGRETS = 1 << 28
+_MOST_REGRETS = 1 << 26
 
 
 class Deviations(NamedTuple):
@@ -140,21 +140,22 @@ def make_memories(game: CompiledGame, name: str, as_open_spiel: bool = False) ->
   """Lays out the memories of a set in `DEVIATIONS`.
 
   Raises:
-    GameTooLargeError: there would be more than 2^28 regrets.
+    GameTooLargeError: there would be more than 2^26 regrets.
   """
   chosen = (_IN_OPEN_SPIEL.get(name) if as_open_spiel else None) or DEVIATIONS[name]
   tree = _Tree(game)
   last = tree.played_in_open_spiel() if as_open_spiel else np.arange(game.end)
   layout = _Layout(tree, {*chosen.external, *chosen.internal}, name)
-  owner, node, branching = layout.arrays()
+  owner = np.repeat(np.arange(game.num_infosets), np.diff(layout.begin))
+  node, above, trigger, triggered, branching = np.array(layout.rows, np.int64).reshape(-1, 5).T
   actions = tree.actions[owner]
   followed = node == tree.sequence_above[owner]
-  partial = ~followed & ~np.array(layout.triggered, bool)
+  partial = ~followed & (triggered == 0)
   times = {
     FORCED: node == tree.root[owner],
     PARTIAL: partial,
     _REPEATED: partial * branching,
-    TRIGGERED: ~followed & ~partial,
+    TRIGGERED: triggered,
     FOLLOWED: followed,
     RECALLED: np.ones(len(node)),
     _RECALLED_IN_PART: branching,
@@ -166,7 +167,6 @@ def make_memories(game: CompiledGame, name: str, as_open_spiel: bool = False) ->
   kept = external + internal > 0
   # What a memory has become, when those that the set has no use for are left out.
   place = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE)
-  above = np.array(layout.above, np.int64)
   sizes = actions * (external > 0) + actions**2 * (internal > 0)
   result = Memories(
     begin=np.searchsorted(owner[kept], np.arange(game.num_infosets + 1)),
@@ -175,7 +175,7 @@ def make_memories(game: CompiledGame, name: str, as_open_spiel: bool = False) ->
     internal=internal[kept],
     offset=np.append(0, np.cumsum(sizes[kept])),
     above=place[above[kept]],
-    trigger=np.array(layout.trigger, np.int64)[kept],
+    trigger=trigger[kept],
     infoset_above=tree.infoset_above,
     action_above=tree.action_above,
     sequence_above=tree.sequence_above,
@@ -232,96 +232,70 @@ class _Tree:
 
     Of legal action number j, it finds that of action j, whatever the legal actions are; 0 if that is not legal.
     """
-    game, begin = self.game, 0
+    game = self.game
     # Padding, which nobody plays.
-    result = np.full(game.end, game.end - 1)
-    for own, tree in zip(game.infosets, game.treeplexes, strict=True):
-      result[tree.root] = tree.root
-      for row, actions in zip(
-        own.position, np.split(own.actions, np.cumsum(own.num_actions)[:-1]), strict=True
-      ):
-        sequences = self.sequences(begin + int(row))
-        of_action = dict(zip(actions.tolist(), sequences, strict=True))
-        for number, sequence in enumerate(sequences):
-          result[sequence] = of_action.get(number, game.end - 1)
-      begin += tree.num_infosets
+    nobody = game.end - 1
+    result = np.full(game.end, nobody)
+    result[[tree.root for tree in game.treeplexes]] = [tree.root for tree in game.treeplexes]
+    cuts = np.cumsum(np.concatenate(game.num_actions))[:-1]
+    entries = game.all_action_sequences, np.concatenate(game.actions)
+    for own, legal in zip(*(np.split(each, cuts) for each in entries), strict=True):
+      of_action = dict(zip(legal.tolist(), own.tolist(), strict=True))
+      result[own] = [of_action.get(number, nobody) for number in range(len(own))]
     return result
 
 
 class _Layout:
-  """Memories of all infosets, one after the other, as lists that grow; see `Memories` for their names."""
+  """Memories of all infosets, one after the other, as lists that grow; see `Memories` for their names.
+
+  Attributes:
+    rows: of each memory the node, `above`, `trigger`, whether the memory ends with a trigger, and how many actions the
+      infoset has at which it comes to an end; 1 where that is the infoset itself.
+  """
 
   def __init__(self, tree: _Tree, wanted: set[str], name: str) -> None:
     self.tree, self._wanted = tree, wanted
     self.begin, self.list_begin = [0], [0]
-    self.node: list[int] = []
-    self.above: list[int] = []
-    self.trigger: list[int] = []
-    self.triggered: list[bool] = []
-    # How many actions the infoset has at which a memory comes to an end; 1 where that is the infoset itself.
-    self.branching: list[int] = []
+    self.rows: list[tuple[int, int, int, int, int]] = []
     self.list_parent: list[int] = []
     self.list_played: list[int] = []
-    listed = wanted & {RECALLED, _RECALLED_IN_PART}
+    add = self._add_lists if wanted & {RECALLED, _RECALLED_IN_PART} else self._add_sequences
     self._inner = set(tree.infoset_above.tolist())
     for infoset, up in enumerate(tree.infoset_above.tolist()):
-      if listed:
-        self._add_lists(infoset, up)
-      else:
-        self._add_sequences(infoset, up)
-      self.begin.append(len(self.node))
+      add(infoset, up)
+      self.begin.append(len(self.rows))
       self.list_begin.append(len(self.list_parent))
-      _check_size(tree.game, name, len(self.node) + len(self.list_parent))
-
-  def arrays(self) -> tuple[Int64s, Int64s, Int64s]:
-    """Returns the infosets, nodes and branching of all memories."""
-    owner = np.repeat(np.arange(len(self.begin) - 1), np.diff(self.begin))
-    return owner, np.array(self.node, np.int64), np.array(self.branching, np.int64)
-
-  def _add(
-    self,
-    node: int,
-    above: int = NONE,
-    trigger: int = NONE,
-    triggered: bool = False,
-    branching: int = 1,
-  ) -> None:
-    self.node.append(node)
-    self.above.append(above)
-    self.trigger.append(trigger)
-    self.triggered.append(triggered)
-    self.branching.append(branching)
+      # Each leads to some regrets.
+      _check_size(tree.game, name, 4 * (len(self.rows) + len(self.list_parent)))
 
   def _add_sequences(self, infoset: int, up: int) -> None:
     """An infoset remembers what the one above does, and, last, what was recommended there."""
     tree, own = self.tree, int(self.tree.sequence_above[infoset])
-    if up == NONE:
-      self._add(own)
-      return
-    actions = int(tree.actions[up])
-    for memory in range(self.begin[up], self.begin[up + 1]):
-      last = memory == self.begin[up + 1] - 1
-      branching = actions if last else self.branching[memory]
-      self._add(self.node[memory], memory, NONE, self.triggered[memory], branching)
-    if TRIGGERED in self._wanted:
-      for action, sequence in enumerate(tree.sequences(up)):
-        if sequence != own:
-          self._add(sequence, NONE, action, True)
-    self._add(own, NONE, int(tree.action_above[infoset]))
+    if up != NONE:
+      actions, last = int(tree.actions[up]), self.begin[up + 1] - 1
+      for memory in range(self.begin[up], last + 1):
+        node, _, _, triggered, branching = self.rows[memory]
+        branching = actions if memory == last else branching
+        self.rows.append((node, memory, NONE, triggered, branching))
+      if TRIGGERED in self._wanted:
+        self.rows += [
+          (sequence, NONE, action, 1, 1)
+          for action, sequence in enumerate(tree.sequences(up))
+          if sequence != own
+        ]
+    self.rows.append((own, NONE, int(tree.action_above[infoset]), 0, 1))
 
   def _add_lists(self, infoset: int, up: int) -> None:
     """It remembers all lists of actions above; or, as OpenSpiel has it, all but the last action of each."""
     tree = self.tree
     before = self._nodes_above(infoset)
     if RECALLED in self._wanted or up == NONE:
-      for node in before:
-        self._add(node)
+      self.rows += [(node, NONE, NONE, 0, 1) for node in before]
     else:
       if tree.infoset_above[up] != NONE:
-        for memory in range(self.begin[up], self.begin[up + 1]):
-          self._add(self.node[memory], branching=self.branching[memory])
-      for node in self._nodes_above(up):
-        self._add(node, branching=int(tree.actions[up]))
+        self.rows += self.rows[self.begin[up] : self.begin[up + 1]]
+      actions = int(tree.actions[up])
+      self.rows += [(node, NONE, NONE, 0, actions) for node in self._nodes_above(up)]
     if infoset in self._inner:
       for node in before:
         self.list_parent += [node] * int(tree.actions[infoset])

@@ -282,7 +282,7 @@ class EmpiricalPlay:
     Raises:
       ArgumentError: there is no such set of deviations.
       AbstractionError: infosets of the game are shared.
-      GameTooLargeError: the set has more than 2^28 regrets.
+      GameTooLargeError: the set has more than 2^26 regrets.
       GameError: see `compile_game`.
     """
     self.compiled_game = game = compile_game(game)

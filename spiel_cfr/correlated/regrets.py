@@ -267,7 +267,7 @@ class DeviationRegrets:
 
     Raises:
       AbstractionError: infosets of the game are shared.
-      GameTooLargeError: the set has more than 2^28 regrets.
+      GameTooLargeError: the set has more than 2^26 regrets.
     """
     if game.shared_infosets is not None:
       raise errors.AbstractionError(
