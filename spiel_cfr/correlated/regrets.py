@@ -29,6 +29,8 @@ from spiel_cfr.games.sequence_form.treeplex import (
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE
 
+# Beside 1.
+_SLIGHT = 1e-16
 INTEGERS = types.Array(types.int64, 1, "C")
 _TABLE = types.Array(types.float64, 2, "C")
 MEMORIES = tuple_type(Memories, INTEGERS, INTEGERS, FLOATS, FLOATS, *[INTEGERS] * 9)
@@ -121,9 +123,18 @@ def _weigh(
 
 @inlined
 def _close(rates: Float64s, leads: Float64s, actions: int) -> None:
-  """Marks to which actions a chain of these rates can ever come from each (Warshall 1962)."""
+  """Marks to which actions a chain of these rates can ever come from each (Warshall 1962).
+
+  It divides rates by the largest, and drops those beside which they are rounding: products of them may be 0.
+  """
+  most = 0.0
   for b in range(actions):
     for a in range(actions):
+      if a != b:
+        most = max(most, rates[b, a])
+  for b in range(actions):
+    for a in range(actions):
+      rates[b, a] = rates[b, a] / most if rates[b, a] > _SLIGHT * most else 0.0
       leads[b, a] = 1.0 if a == b or rates[b, a] > 0.0 else 0.0
   for via in range(actions):
     for b in range(actions):

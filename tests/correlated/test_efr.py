@@ -123,16 +123,35 @@ def test_what_it_minimizes_vanishes(deviations):
   np.testing.assert_allclose(play.gap().expected_values.shape, 3)
 
 
-def test_several_stationary_distributions_are_mixed_as_least_squares_mixes_them():
-  """After one iteration only b -> a has regret; actions that nothing leads away from share what is left."""
-  game = pyspiel.convert_to_turn_based(
-    pyspiel.create_matrix_game([[0.0, 0], [1, 1], [1, 1]], [[0.0, 0], [0, 0], [0, 0]])
-  )
-  solver = correlated.EFRSolver(game, "informed action")
+def told(rates):
+  """Returns what a solver plays whose only regrets are these, of playing a, the column, instead of b."""
+  game = pyspiel.create_matrix_game(np.ones((len(rates), 2)), np.eye(len(rates), 2))
+  solver = correlated.EFRSolver(pyspiel.convert_to_turn_based(game), "informed action")
+  solver.state.regrets[: rates.size] = rates.ravel()
   solver.run(1)
-  np.testing.assert_allclose(
-    solver.current_policy().action_probability_array[0], [0.0, 0.5, 0.5], atol=1e-15
-  )
+  return solver.current_policy().action_probability_array[0]
+
+
+def test_several_stationary_distributions_are_mixed_as_least_squares_mix_them():
+  """Two that nothing leads away from, one of two actions and one of a single one, and two actions that lead there."""
+  rates = np.zeros((5, 5))
+  rates[0, 1], rates[1, 0], rates[3, 0], rates[3, 4], rates[4, 2] = 0.3, 0.2, 0.1, 0.4, 0.7
+  chain = rates / rates.sum()
+  chain += np.diag(1 - chain.sum(axis=1))
+  equations = np.vstack([chain.T - np.eye(5), np.ones(5)])
+  expected = np.linalg.lstsq(equations, np.eye(6)[5])[0]
+  np.testing.assert_allclose(told(rates), expected, atol=1e-12)
+  assert (expected > 0.1).sum() == 3
+
+
+def test_rates_of_very_different_sizes():
+  rates = np.zeros((3, 3))
+  rates[0, 1], rates[1, 2], rates[2, 1], rates[2, 0] = 1e-11, 1e-11, 1e300, 1e-11
+  np.testing.assert_allclose(told(rates), [0.5, 0.5, 0.0])
+
+
+def test_regrets_that_are_rounding_count_as_none():
+  np.testing.assert_allclose(told(1e-14 * np.arange(9).reshape(3, 3)), 1 / 3)
 
 
 def test_checkpoints(tmp_path):
