@@ -24,6 +24,7 @@ from spiel_cfr import (  # noqa: F401
   policies,
   regret_minimizers,
   runs,
+  search,
   stable_predictive,
 )
 from spiel_cfr.bots import PolicyBot

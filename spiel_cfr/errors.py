@@ -62,7 +62,7 @@ class InconsistentInfosetError(UnsupportedGameError):
 
 
 class InvalidPayoffError(UnsupportedGameError):
-  """A terminal state returns NaN or an infinity."""
+  """A terminal state returns NaN, an infinity, or what does not sum to what the game's type says."""
 
 
 class GameTooLargeError(GameError):

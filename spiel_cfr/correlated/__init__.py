@@ -1,5 +1,11 @@
-"""Correlated equilibria: solvers that tend to them in every game, and how far play is from them."""
+"""Correlated equilibria: solvers that tend to them, how far play is from them, the best ones, and a mediator."""
 
+from spiel_cfr.correlated.correlated_policy import (
+  CorrelatedPolicy,
+  MediatedBot,
+  Mediator,
+  MixturePolicy,
+)
 from spiel_cfr.correlated.deviations import DEVIATIONS
 from spiel_cfr.correlated.efr_solver import EFRSolver
 from spiel_cfr.correlated.gaps import (
@@ -9,13 +15,25 @@ from spiel_cfr.correlated.gaps import (
   EmpiricalPlay,
   coarse_correlated_gap,
 )
+from spiel_cfr.correlated.optimal_equilibria import (
+  OptimalEquilibrium,
+  deviation_gains,
+  optimal_equilibrium,
+)
 
 __all__ = [
   "DEVIATIONS",
   "KINDS",
   "MEASURED",
   "CorrelatedGap",
+  "CorrelatedPolicy",
   "EFRSolver",
   "EmpiricalPlay",
+  "MediatedBot",
+  "Mediator",
+  "MixturePolicy",
+  "OptimalEquilibrium",
   "coarse_correlated_gap",
+  "deviation_gains",
+  "optimal_equilibrium",
 ]

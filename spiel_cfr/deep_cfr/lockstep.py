@@ -18,10 +18,9 @@ from spiel_cfr.deep_cfr.learner import Learner
 from spiel_cfr.deep_cfr.network import Array, Rows
 from spiel_cfr.deep_cfr.reservoir import Reservoir
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import chance_outcomes, unknown_player
+from spiel_cfr.games.openspiel.state_checks import ReturnsCheck, chance_outcomes, unknown_player
 from spiel_cfr.mccfr.random_draws import VISITED, fill_uniform, pick
 from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
-from spiel_cfr.mccfr.state_engine import checked_return
 
 # (player, features, mask) -> probabilities of actions; all but the player have a row a state.
 Strategies = Callable[[int, Float32s, Bools], Float64s]
@@ -82,7 +81,7 @@ class LockStep:
         '"tensor" or a function.'
       )
     self._view, self._encoder, self._sampler = view, encoder, sampler
-    self._counters, self._capacity = counters, capacity
+    self._counters, self._capacity, self._check = counters, capacity, ReturnsCheck(view)
     self._num_outputs = int(view.game.num_distinct_actions())
     advantages = tuple(
       Reservoir.empty(capacity, encoder.size, self._num_outputs) for _ in range(view.num_players)
@@ -103,7 +102,7 @@ class LockStep:
     If it `forgets`, the reservoir is empty before. `strategies` must stay what they are.
 
     Raises:
-      InvalidPayoffError: a terminal state returns NaN or an infinity.
+      InvalidPayoffError: see `ReturnsCheck`.
     """
     reservoir = self.memory.advantages[player]
     if forgets:
@@ -139,7 +138,9 @@ class LockStep:
     for state, above in front:
       self._to_decision(state)
       if state.is_terminal():
-        _pass_up(own, above, checked_return(self._view, state, player))
+        returns = self._view.returns(state)
+        self._check(state, returns)
+        _pass_up(own, above, float(returns[player]))
       else:
         mover = state.current_player()
         if not 0 <= mover < self._view.num_players:

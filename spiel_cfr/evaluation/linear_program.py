@@ -10,6 +10,7 @@ strategy of player 1. Koller, Megiddo and von Stengel, "Fast algorithms for find
 
 import dataclasses
 import time
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -97,22 +98,58 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   own, theirs = (constraint_matrix(compiled, player) for player in (0, 1))
   found = _solve_program(payoffs, own, theirs, method)
   # The program minimizes; duals of its inequalities are at most 0.
-  value, x, y = -float(found.fun), found.x[: own.shape[1]], -found.ineqlin.marginals
+  x, y = found.x[: own.shape[1]], -found.ineqlin.marginals
   sums = np.zeros(compiled.end)
   for player, strategy in enumerate((x, y)):
     # Rounding leaves negative numbers near 0.
     sums[sequences(compiled, player)] = np.maximum(strategy, 0.0)
   sequence_form = forms.sequence_form(compiled, forms.behavioral_form(compiled, sums))
   seconds = time.perf_counter() - start
-  gap = evaluate.evaluate(compiled, sequence_form).nash_conv
-  return LPSolution(compiled, scale * value + 0.0, sequence_form, gap, seconds, method)
+  judged = evaluate.evaluate(compiled, sequence_form)
+  # Not the program's own value, which loses what is small beside the largest payoff.
+  value = float(judged.expected_values[0]) + 0.0
+  return LPSolution(compiled, value, sequence_form, judged.nash_conv, seconds, method)
 
 
-def _solve_program(payoffs: Any, own: Any, theirs: Any, method: Method) -> Any:
-  """Minimizes -q_0 over (x, q), F' q - A' x <= 0 and E x = e; returns what SciPy does."""
+def maximin_strategy(
+  compiled: CompiledGame, player: int, floors: Mapping[int, float] | None = None
+) -> Float64s:
+  """Returns a strategy of one player that gets as much as can be for certain, by the program above.
+
+  Args:
+    compiled: a constant-sum game of two players.
+    player: whose strategy.
+    floors: the least that q may be at some infosets of the other player, by their order of discovery: what the strategy
+      must leave the player there, times the probabilities of chance.
+
+  Returns:
+    Sequence form, shape (sequences,), 0 at the other player's sequences; rounding may leave it a bit off.
+
+  Raises:
+    NoSolutionError: HiGHS gives up, or no strategy leaves as much.
+  """
+  scale = max(map(abs, compiled.payoff_range)) or 1.0
+  payoffs = payoff_matrix(compiled, player) / scale
+  own, theirs = (constraint_matrix(compiled, each) for each in (player, 1 - player))
+  lowest = np.full(theirs.shape[0], -np.inf)
+  for infoset, floor in (floors or {}).items():
+    lowest[1 + int(compiled.infosets[1 - player].position[infoset])] = floor / scale
+  found = _solve_program(payoffs.T if player else payoffs, own, theirs, "simplex", lowest)
+  result = np.zeros(compiled.end)
+  result[sequences(compiled, player)] = np.maximum(found.x[: own.shape[1]], 0.0)
+  return result
+
+
+def _solve_program(
+  payoffs: Any, own: Any, theirs: Any, method: Method, lowest: Float64s | None = None
+) -> Any:
+  """Minimizes -q_0 over (x, q >= lowest), F' q - A' x <= 0 and E x = e; returns what SciPy does."""
   num_infosets, num_sequences = own.shape
   costs = np.zeros(num_sequences + theirs.shape[0])
   costs[num_sequences] = -1.0
+  if lowest is None:
+    lowest = np.full(theirs.shape[0], -np.inf)
+  least = np.append(np.zeros(num_sequences), lowest)
   right = np.zeros(num_infosets)
   right[0] = 1.0
   empty = scipy.sparse.csr_matrix((num_infosets, theirs.shape[0]))
@@ -122,7 +159,7 @@ def _solve_program(payoffs: Any, own: Any, theirs: Any, method: Method) -> Any:
     b_ub=np.zeros(theirs.shape[1]),
     A_eq=scipy.sparse.hstack([own, empty]).tocsc(),
     b_eq=right,
-    bounds=[(0, None)] * num_sequences + [(None, None)] * theirs.shape[0],
+    bounds=np.stack([least, np.full_like(least, np.inf)], axis=1),
     method=_SCIPY[method],
     options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
   )

@@ -85,7 +85,9 @@ class MonteCarloSolver(Solver):
     # That of a compiled game stays with it, since it knows which games can't be pickled.
     self._view = GameView(load_game(game)) if self._compiled is None else None
     bounds = self.game.min_utility(), self.game.max_utility()
-    check_payoffs(str(self.game), self._compiled.payoff_range if self._compiled else bounds)
+    if self._compiled is not None:
+      bounds = self._compiled.payoff_range
+    check_payoffs(str(self.game), bounds)
     self._tie = TIE * (bounds[1] - bounds[0])
 
   def refresh(self) -> None:

@@ -1,6 +1,5 @@
 """Samples a game through OpenSpiel's states, so that it need not fit into memory: for games too large to compile."""
 
-import math
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,10 +12,10 @@ from spiel_cfr._numba.arrays import Int64s, Uint64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
   PROBABILITY_TOLERANCE,
+  ReturnsCheck,
   chance_outcomes,
   check_actions,
   unknown_player,
-  wrong_returns,
 )
 from spiel_cfr.mccfr.infoset_table import Table
 from spiel_cfr.mccfr.random_draws import ITERATIONS, POSITION, VISITED, explore, fill_uniform, pick
@@ -30,23 +29,6 @@ _NUMBERS_AT_A_TIME = 1024
 
 class ImperfectRecallWarning(UserWarning):
   """A player forgets something, so no theorem says that the average policy converges."""
-
-
-def checked_return(view: GameView, state: Any, player: int) -> float:
-  """Returns what a player gets at the end of a game.
-
-  Raises:
-    InvalidPayoffError: that is not a finite number, or not every player gets something.
-  """
-  try:
-    result = view.player_return(state, player)
-  except (IndexError, pyspiel.SpielError):
-    raise wrong_returns(state, view.returns(state), view.num_players) from None
-  if not -math.inf < result < math.inf:
-    raise errors.InvalidPayoffError(
-      f"Player {player} gets {result} after the history [{state.history_str()}]; it must be a finite number."
-    )
-  return result
 
 
 class StateEngine:
@@ -67,7 +49,7 @@ class StateEngine:
     self.actions: list[list[int]] = []
     # Most infosets share their list of actions with others.
     self._known_actions: dict[tuple[int, ...], list[int]] = {}
-    self.view, self.counters = view, counters
+    self.view, self.counters, self._check = view, counters, ReturnsCheck(view)
     self._sampler, self._max_infosets = sampler, max_infosets
     self._full = sampler.average_type == AverageType.FULL.value
     self._importance = sampler.average_type == AverageType.IMPORTANCE.value
@@ -83,6 +65,7 @@ class StateEngine:
     Raises:
       GameTooLargeError: there are more than `max_infosets` infosets, or histories are too long for Python's stack.
       InconsistentInfosetError: two states of an infoset have different legal actions.
+      InvalidPayoffError: see `ReturnsCheck`.
     """
     num_players = self.view.num_players
     for iteration, weight in enumerate(batch.weights.tolist()):
@@ -150,7 +133,9 @@ class StateEngine:
       self._visited += 1
       mover = state.current_player()
     if mover == _TERMINAL:
-      return checked_return(self.view, state, player)
+      returns = self.view.returns(state)
+      self._check(state, returns)
+      return float(returns[player])
     if not 0 <= mover < len(self.infostates):
       raise unknown_player(state)
 

@@ -76,8 +76,7 @@ class LinearGame:
     factors = np.concatenate([[1.0], self.checked(parameters)])
     returns = np.einsum("k,okp->op", factors, self._outcomes)
     sums = returns.sum(axis=1)
-    scale = max(1.0, float(np.abs(returns).max()))
-    constant = float(sums[0]) if np.abs(sums - sums[0]).max() <= 1e-9 * scale else None
+    constant = float(sums[0]) if np.ptp(sums) <= 1e-9 * np.abs(returns).max() else None
     return self.base.with_payoff(
       LeafRows.build(
         self._leaf_sequences.astype(np.uint32),

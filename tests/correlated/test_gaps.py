@@ -116,6 +116,22 @@ def test_open_spiel_finds_the_same_gap_of_correlated_equilibria_in_matrix_games(
   assert found.gap > 1e-2
 
 
+@pytest.mark.parametrize("name", ["kuhn", "sheriff"])
+def test_correlation_plans_say_the_same(name):
+  game = spiel_cfr.compile_game(GAMES[name]())
+  weights, profiles = zip(*mixed(game, 5), strict=True)
+  mixture = correlated.MixturePolicy(game, profiles, weights)
+  play = played(game, zip(weights, profiles, strict=True))
+  for concept, kind in (
+    ("EFCE", "extensive-form"),
+    ("EFCCE", "extensive-form coarse"),
+    ("NFCCE", "coarse"),
+  ):
+    expected = correlated.deviation_gains(mixture, concept)
+    found = play.gap(kind).player_improvements
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", GAMES)
 def test_who_may_do_more_gains_more(name):
   game = spiel_cfr.compile_game(GAMES[name]())

@@ -136,6 +136,8 @@ def test_what_needs_states_says_so(use):
     ({"infostates": [["a"]]}, r"infostates must have a list for each of 2 players"),
     ({"payoff_range": (1.0, -1.0)}, r"payoff_range\[1\] must be a number from 1"),
     ({"payoff_range": 2.0}, r"payoff_range must be two numbers"),
+    ({"payoff_range": (-1.0, 0.5)}, r"\(-1, 0.5\), but player 0 gets 1 at .* \[1, 1\]"),
+    ({"payoff_range": (0.0, 1.0)}, r"\(0, 1\), but player 1 gets -1 at .* \[1, 1\]"),
   ],
 )
 def test_wrong_arguments_are_named(wrong, message):

@@ -273,7 +273,7 @@ def _fail(state: Any, answer: Any) -> Any:
   [
     ("information_state_string", _fail, errors.UnsupportedGameError, r"history \[\d.*no such card"),
     ("returns", _fail, errors.UnsupportedGameError, r"history \[\d.*no such card"),
-    ("returns", lambda _, was: [np.nan, 0.0], errors.InvalidPayoffError, r"nan.*history \[\d"),
+    ("returns", lambda _, was: [np.nan, 0.0], errors.InvalidPayoffError, r"history \[\d.*nan"),
     ("returns", lambda _, was: [1.0, 2.0, 3.0], errors.SpielCFRError, r"history \[\d"),
     ("returns", lambda _, was: "many", errors.SpielCFRError, r"history \[\d"),
     ("chance_outcomes", lambda _, was: was + was, errors.GameError, r"history \[\d.*sum to 2"),

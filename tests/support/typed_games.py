@@ -57,12 +57,22 @@ class TypedGame(pyspiel.Game):
   Attributes:
     deals: the types of both players and the probability of each deal.
     root: of the public tree.
+    lie: what player 0 gets at a history besides what the game says; none by default.
   """
 
-  def __init__(self, seed: int, flaw: str = "", *, max_depth: int = 5, zero_sum: bool = True):
-    """Draws a game, the same for the same arguments."""
+  def __init__(
+    self,
+    seed: int,
+    flaw: str = "",
+    *,
+    max_depth: int = 5,
+    zero_sum: bool = True,
+    total: float = 0.0,
+  ):
+    """Draws a game, the same for the same arguments; if it is zero-sum, returns sum to `total`."""
     rng = self._rng = random.Random(seed)
-    self.zero_sum, self.flaw = zero_sum, flaw
+    self.zero_sum, self.flaw, self.total = zero_sum, flaw, total
+    self.lie: tuple[list[int], float] | None = None
     self.payoff_seed = rng.random()
     num_types = rng.choice([(2, 3), (3, 2), (9, 2), (3, 3), (2, 10), (2, 2) if flaw else (1, 4)])
     self.deals = []
@@ -76,8 +86,8 @@ class TypedGame(pyspiel.Game):
     for other in range(num_types[1]):
       self.deals += [(0, other, 2), (min(1, num_types[0] - 1), other, 1)]
     rng.shuffle(self.deals)
-    total = sum(deal[2] for deal in self.deals)
-    self.deals = [(*types, weight / total) for *types, weight in self.deals]
+    weights = sum(deal[2] for deal in self.deals)
+    self.deals = [(*types, weight / weights) for *types, weight in self.deals]
     # A deal is two moves of chance in some games, so that histories sort otherwise than numbers of deals.
     self.width = rng.choice([len(self.deals), 2, 3])
     # Whether chance lists what is impossible.
@@ -88,8 +98,12 @@ class TypedGame(pyspiel.Game):
       if not flaw or self._spoil(flaw):
         break
     utility = pyspiel.GameType.Utility
-    kind = game_type("typed_game", utility.ZERO_SUM if zero_sum else utility.GENERAL_SUM)
-    info = pyspiel.GameInfo(_MOST_ACTIONS, len(self.deals) + 9, 2, -9.0, 9.0, 0.0, max_depth + 2)
+    promise = utility.CONSTANT_SUM if total else utility.ZERO_SUM
+    kind = game_type("typed_game", promise if zero_sum else utility.GENERAL_SUM)
+    bounds = -9.0 + min(0, total), 9.0 + max(0, total)
+    info = pyspiel.GameInfo(
+      _MOST_ACTIONS, len(self.deals) + 9, 2, *bounds, total if zero_sum else None, max_depth + 2
+    )
     super().__init__(kind, info, {})
 
   def _grow(self, depth: int) -> Node:
@@ -248,7 +262,10 @@ class TypedState(pyspiel.State):
       return [0.0, 0.0]
     rng = random.Random(f"{self._game.payoff_seed} {self._payoff_key()}")
     first, second = (rng.randrange(-72, 73) / 8 for _ in range(2))
-    return [first, -first if self._game.zero_sum else second]
+    returns = [first, self._game.total - first if self._game.zero_sum else second]
+    if self._game.lie is not None and self.history() == self._game.lie[0]:
+      returns[0] += self._game.lie[1]
+    return returns
 
   def _payoff_key(self) -> Any:
     """Returns what payoffs depend on."""

@@ -84,6 +84,8 @@ def game_from_arrays(
   for player in range(num_players):
     _check_infosets(player, above[player], counts[player], list(names[player]))
   leaves, worth = _leaves(leaf_sequences, payoffs, [1 + int(own.sum()) for own in counts])
+  if payoff_range is not None:
+    payoff_range = _payoff_range(payoff_range, leaves, worth)
   largest = float(np.abs(worth).max())
   facts = GameFacts(
     game_string=str(name),
@@ -102,13 +104,27 @@ def game_from_arrays(
       for player in range(num_players)
     )
     payoff_range = (-bound, bound)
-  if not isinstance(payoff_range, tuple | list) or len(payoff_range) != 2:
-    raise errors.ArgumentError(
-      f"payoff_range must be two numbers, not {arguments.shortened(payoff_range)}."
-    )
-  low = arguments.real_number(payoff_range[0], "payoff_range[0]")
-  game.payoff_range = (low, arguments.real_number(payoff_range[1], "payoff_range[1]", low))
+  game.payoff_range = payoff_range
   return game
+
+
+def _payoff_range(given: Any, leaves: Uint32s, worth: Float64s) -> tuple[float, float]:
+  """Returns a range that all payoffs are in; chance makes them smaller, and never larger."""
+  if not isinstance(given, tuple | list) or len(given) != 2:
+    raise errors.ArgumentError(
+      f"payoff_range must be two numbers, not {arguments.shortened(given)}."
+    )
+  low = arguments.real_number(given[0], "payoff_range[0]")
+  high = arguments.real_number(given[1], "payoff_range[1]", low)
+  slack = _TOLERANCE * float(np.abs(worth).max())
+  wrong = np.argwhere((worth < min(low, 0.0) - slack) | (worth > max(high, 0.0) + slack))
+  if len(wrong):
+    leaf, player = wrong[0].tolist()
+    raise errors.ArgumentError(
+      f"payoff_range is ({low:g}, {high:g}), but player {player} gets {worth[leaf, player]:g} at the leaf of sequences "
+      f"{leaves[:, leaf].tolist()}. Bounds are made of it, so it must hold for all payoffs; by default, one is found."
+    )
+  return low, high
 
 
 def _integers(value: Any, name: str, num_players: int) -> list[Int64s]:

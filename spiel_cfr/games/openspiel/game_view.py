@@ -6,6 +6,7 @@ an action filter is sampled and evaluated with it.
 """
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
@@ -99,15 +100,21 @@ class GameView:
     """Whether infostates have other names than OpenSpiel's."""
     return self._infostate is not None
 
+  @property
+  def declared_sum(self) -> float | None:
+    """What the game says that all players' returns sum to, NaN if a constant that it does not name; None if nothing.
+
+    Where returns are not the game's own, it says nothing of them.
+    """
+    utility, kind = pyspiel.GameType.Utility, self.game.get_type().utility
+    if self._returns is not None or kind not in (utility.ZERO_SUM, utility.CONSTANT_SUM):
+      return None
+    total = 0.0 if kind == utility.ZERO_SUM else self.game.utility_sum()
+    return math.nan if total is None else float(total)
+
   def new_initial_state(self) -> Any:
     """Returns the root."""
     return self.game.new_initial_state()
-
-  def player_return(self, state: Any, player: int) -> float:
-    """Returns what a terminal state is worth to one player."""
-    if self._returns is None:
-      return float(state.player_return(player))
-    return self.returns(state)[player]
 
   def open_spiel_game(self) -> "pyspiel.Game | RestrictedGame":
     """Returns the game as OpenSpiel's own Python algorithms can walk it.
@@ -328,7 +335,7 @@ class RestrictedState:
 
   def player_return(self, player: int) -> float:
     """Returns the same for one player."""
-    return self._view.player_return(self._state, player)
+    return self.returns()[player]
 
   def information_state_string(self, player: int | None = None) -> str:
     """Returns the view's name of the infostate, OpenSpiel's for a player who is not to move."""

@@ -15,9 +15,9 @@ from spiel_cfr._numba import arrays
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
+  ReturnsCheck,
   chance_outcomes,
   inconsistent_actions,
-  wrong_returns,
 )
 
 # Columns of `Histories.nodes`.
@@ -87,6 +87,7 @@ def compile_histories(
   )
   probabilities, returns = array.array("d"), array.array("d")
   next_node, deepest = 1, 0
+  check = ReturnsCheck(view)
   stack = [(view.new_initial_state(), 0, 0)]
   while stack:
     state, node, depth = stack.pop()
@@ -116,7 +117,7 @@ def compile_histories(
       add_children(0)
       own_returns = view.returns(state)
       if len(own_returns) != num_players:
-        raise wrong_returns(state, own_returns, num_players)
+        check(state, own_returns)
       returns.extend(own_returns)
       continue
     else:

@@ -2,11 +2,11 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Uint32s, taken
 from spiel_cfr._numba.sort_columns import lexicographic_order
 
@@ -25,8 +25,9 @@ _SUM_TOLERANCE = 1e-9
 class TerminalHistories:
   """Collects terminal histories and merges those with the same sequences of all players."""
 
-  def __init__(self, num_players: int) -> None:
-    self.num_players = num_players
+  def __init__(self, num_players: int, check: Callable[[Float64s], None] | None = None) -> None:
+    """Begins with none; `check` is called with arrays of returns, shape (histories, players)."""
+    self.num_players, self._check = num_players, check
     self.num_terminals = 0
     self.payoff_range = (math.inf, -math.inf)
     self.constant_sum: float | None = None
@@ -99,17 +100,13 @@ class TerminalHistories:
       values[: len(starts)] = np.add.reduceat(values, starts)
 
   def _note_returns(self, returns: Float64s) -> None:
-    if not np.isfinite(returns).all():
-      worst = int(np.flatnonzero(~np.isfinite(returns).all(axis=1))[0])
-      raise errors.InvalidPayoffError(
-        f"Terminal state {self.num_terminals + worst + 1:,} of the walk has the returns "
-        f"{returns[worst].tolist()}; they must be finite numbers."
-      )
+    if self._check is not None:
+      self._check(returns)
     low, high = self.payoff_range
     self.payoff_range = (min(low, float(returns.min())), max(high, float(returns.max())))
-    sums = returns.sum(axis=1)
+    sums: Any = sum(returns.T)
     if not self.num_terminals:
       self.constant_sum = float(sums[0])
-    tolerance = _SUM_TOLERANCE * max(1.0, *map(abs, self.payoff_range))
+    tolerance = _SUM_TOLERANCE * max(map(abs, self.payoff_range))
     if self.constant_sum is not None and np.abs(sums - self.constant_sum).max() > tolerance:
       self.constant_sum = None

@@ -13,13 +13,13 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr.games.openspiel.game_size import Watch
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
+  ReturnsCheck,
   cannot_be_walked,
   chance_outcomes,
   check_actions,
   imperfect_recall,
   inconsistent_actions,
   unknown_player,
-  wrong_returns,
 )
 from spiel_cfr.games.openspiel.terminal_histories import BITS, TerminalHistories
 
@@ -77,7 +77,8 @@ def enumerate_game(
     ArgumentError: see `GameView.legal_actions`.
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
-    InvalidPayoffError: a return is NaN or infinite, or there is not one for each player.
+    InvalidPayoffError: a return is NaN or infinite, there is not one for each player, or they do not sum to what the
+      game's type says.
     UnsupportedGameError: a player's legal actions are not different actions of the game; or a state's answer is not of
       the type that OpenSpiel promises, or no answer but an exception.
     GameError: chance outcomes do not have probabilities, or a state has no action.
@@ -90,7 +91,8 @@ def enumerate_game(
     (own.places.get, own.parents, own.firsts, own.kinds, own.moves, BITS * player)
     for player, own in enumerate(found)
   ]
-  leaves = TerminalHistories(num_players)
+  check = ReturnsCheck(view)
+  leaves = TerminalHistories(num_players, check.table)
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
   # States count as soon as they are on the stack: in games with many moves those are most of the memory.
@@ -106,7 +108,7 @@ def enumerate_game(
       if player == terminal:
         returns = returns_of(state)
         if len(returns) != num_players:
-          raise wrong_returns(state, returns, num_players)
+          check(state, returns)
         add_sequences(sequences)
         add_returns(returns)
         add_reach(reach)

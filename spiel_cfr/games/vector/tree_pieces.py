@@ -11,7 +11,7 @@ from spiel_cfr.games.vector.typed_tree import TypedTree
 
 # What an edge to the root of task t has as its child is this plus t, above all nodes.
 TASK = 1 << 30
-# Returns of which sums are the same but for rounding.
+# Of the largest return: what sums of returns may differ by and still count as constant.
 _TOLERANCE = 1e-9
 
 
@@ -82,6 +82,11 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
     np.min([piece.sums[0] for piece in pieces]),
     np.max([piece.sums[1] for piece in pieces]),
   )
+  lowest, highest = (
+    min(piece.payoff_range[0] for piece in pieces),
+    max(piece.payoff_range[1] for piece in pieces),
+  )
+  off = _TOLERANCE * max(abs(lowest), abs(highest))
   tree = TypedTree(
     deals=deals,
     weights=np.array(alive),
@@ -94,11 +99,8 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
     child=np.concatenate(child),
     matrix=np.concatenate(matrix),
     matrices=np.array(matrices),
-    payoff_range=(
-      min(piece.payoff_range[0] for piece in pieces),
-      max(piece.payoff_range[1] for piece in pieces),
-    ),
-    constant_sum=float(low) if high - low <= _TOLERANCE * max(1.0, abs(low), abs(high)) else None,
+    payoff_range=(lowest, highest),
+    constant_sum=float(low) if high - low <= off else None,
   )
   for player in (0, 1):
     _check_different(tree, player, np.concatenate([piece.hashes[player] for piece in pieces]))

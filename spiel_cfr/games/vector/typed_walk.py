@@ -18,11 +18,11 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
+  ReturnsCheck,
   cannot_be_walked,
   chance_outcomes,
   check_actions,
   unknown_player,
-  wrong_returns,
 )
 from spiel_cfr.games.vector.deals import CHANCE, RULED_OUT, Deals, refused
 from spiel_cfr.games.vector.tree_pieces import TASK, Piece
@@ -85,6 +85,7 @@ class TypedWalk:
     self._hashes = array("q"), array("q")
     self._matrices: list[Float64s] = []
     self._range = self._sums = (np.inf, -np.inf)
+    self._check = ReturnsCheck(view)
     self._alive: dict[tuple[bytes, bytes], Alive] = {}
     self._known_matrices: dict[tuple[int, bytes], int] = {}
     root_type = type(view.new_initial_state())
@@ -233,18 +234,10 @@ class TypedWalk:
     found = array("d", itertools.chain.from_iterable(returns)).tobytes()
     key = alive.number, found
     if key not in self._known_matrices:
-      for state, own in zip(states, returns, strict=True):
-        if len(own) != 2:
-          raise wrong_returns(state, own, 2)
+      deque(map(self._check, states, returns), 0)
       values = np.frombuffer(found).reshape(-1, 2)
-      sums = values.sum(axis=1)
-      if not np.isfinite(values).all():
-        wrong = int(np.flatnonzero(~np.isfinite(sums))[0])
-        raise errors.InvalidPayoffError(
-          f"The return of a player is {returns[wrong]} after the history [{states[wrong].history_str()}]."
-        )
       self._range = _widened(self._range, values)
-      self._sums = _widened(self._sums, sums)
+      self._sums = _widened(self._sums, values.sum(axis=1))
       shape = self._deals.num_types
       if (len(self._matrices) + 1) * shape[0] * shape[1] > _MOST_CELLS:
         raise refused("payoffs hardly repeat, so that its leaves take less memory")

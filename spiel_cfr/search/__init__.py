@@ -1,0 +1,24 @@
+"""Subgames solved again: public states, gadgets that make it safe, whole policies searched everywhere and measured."""
+
+from spiel_cfr.search.depth_limits import solve_trunk
+from spiel_cfr.search.gadgets import GADGETS, Gadget
+from spiel_cfr.search.public_states import PublicState, PublicTree, public_states
+from spiel_cfr.search.resolve import Resolved, Step, resolve
+from spiel_cfr.search.subgames import subgame
+from spiel_cfr.search.value_networks import ValueNetwork, learn_values, solve_trunk_by_values
+
+__all__ = [
+  "GADGETS",
+  "Gadget",
+  "PublicState",
+  "PublicTree",
+  "Resolved",
+  "Step",
+  "ValueNetwork",
+  "learn_values",
+  "public_states",
+  "resolve",
+  "solve_trunk",
+  "solve_trunk_by_values",
+  "subgame",
+]

@@ -1,0 +1,293 @@
+"""Public states: what all players know together of where they are.
+
+Two histories of the same length belong to one public state if a player can't tell them apart, or if a chain of such
+pairs joins them; and if two histories below them do. So all that follows a public state is a subgame: no infoset is
+partly in it. Public states are the nodes of a tree of their own, as in Burch, Johanson and Bowling, "Solving Imperfect
+Information Games Using Decomposition" (2014), and Kovařík, Schmid, Burch, Bowling and Lisý, "Rethinking Formal Models
+of Partially Observable Multiagent Decision Making" (2022).
+"""
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy  # its `sparse` is imported when it is used
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.policies import open_spiel
+from spiel_cfr.search.history_tree import CHANCE, NONE, TERMINAL, HistoryTree
+
+DEFAULT_MAX_HISTORIES = 5_000_000
+
+
+class PublicState:
+  """Histories among which everybody knows the true one to be.
+
+  Attributes:
+    tree: all public states of the game.
+    number: its place in `tree`, parents first.
+    histories: int64, as `HistoryTree` numbers them.
+  """
+
+  def __init__(self, tree: "PublicTree", number: int) -> None:
+    """Looks at a public state of a tree."""
+    self.tree, self.number = tree, number
+    self.histories = tree.histories_of(number)
+
+  @property
+  def length(self) -> int:
+    """How many moves there were, chance's included."""
+    return int(self.tree.histories.length[self.histories[0]])
+
+  @property
+  def parent(self) -> "PublicState | None":
+    """The public state before the last move; None of the first."""
+    above = int(self.tree.histories.parent[self.histories[0]])
+    return None if above == NONE else self.tree[int(self.tree.state_of[above])]
+
+  @functools.cached_property
+  def children(self) -> "tuple[PublicState, ...]":
+    """What it can become by one move, in order."""
+    return tuple(self.tree[number] for number in self.tree.children_of(self.number))
+
+  @property
+  def players(self) -> tuple[int, ...]:
+    """Who may be to move; chance is -1."""
+    return tuple(np.unique(self.tree.histories.mover[self.histories]).tolist())
+
+  def private_states(self, player: int) -> list[str]:
+    """Returns what a player may know here: its information state strings; empty where nobody decides."""
+    known = self.tree.histories.knows[self.histories, player]
+    return [self.tree.histories.known[number][1] for number in np.unique(known[known >= 0])]
+
+  def states(self) -> Iterator[Any]:
+    """Yields OpenSpiel's states of its histories."""
+    for node in self.histories.tolist():
+      state = self.tree.histories.view.new_initial_state()
+      for action in self.tree.histories.history(node):
+        state.apply_action(action)
+      yield state
+
+  def reach(self, policy: open_spiel.AnyPolicy) -> Float64s:
+    """Returns the probability of each history under a policy of both players, shape (histories,)."""
+    entries, found = self.tree.entries(policy), self.tree.histories
+    both = found.chance * found.reach(entries, 0) * found.reach(entries, 1)
+    result: Float64s = both[self.histories]
+    return result
+
+  def value(self, policy: open_spiel.AnyPolicy, player: int = 0) -> float:
+    """Returns what a player expects under a policy, given that this public state is reached; NaN where it never is."""
+    reach = self.reach(policy)
+    worth = self.tree.histories.values(self.tree.entries(policy))[self.histories]
+    half = (self.tree.game.constant_sum or 0.0) / 2
+    return half + (1 - 2 * player) * float(reach @ worth / reach.sum()) if reach.any() else np.nan
+
+  def __eq__(self, other: object) -> bool:
+    return (
+      isinstance(other, PublicState) and other.tree is self.tree and other.number == self.number
+    )
+
+  def __hash__(self) -> int:
+    return hash(self.number)
+
+  def __repr__(self) -> str:
+    known = " x ".join(str(len(self.private_states(player))) for player in (0, 1))
+    history = " ".join(map(str, self.tree.histories.history(int(self.histories[0]))))
+    return f"<PublicState {self.number}: {len(self.histories):,} histories such as [{history}], {known} private states>"
+
+
+class PublicTree(Sequence[PublicState]):
+  """All public states of a game, parents first; made by `public_states`.
+
+  Attributes:
+    game: the compiled game.
+    histories: its histories as arrays.
+    state_of: int64 (histories,), the public state of each, `NONE` of those that are terminal.
+  """
+
+  def __init__(self, game: CompiledGame, histories: HistoryTree) -> None:
+    """Finds the public states of histories."""
+    self.game, self.histories = game, histories
+    self.state_of = _public_states(histories)
+    order = np.argsort(self.state_of, kind="stable")
+    ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
+    self._order, self._ends = order, ends
+    firsts = histories.parent[order[ends[:-1]]]
+    self._above = np.where(firsts >= 0, self.state_of[firsts], NONE)
+    self._by_parent = np.argsort(self._above, kind="stable")
+
+  def histories_of(self, number: int) -> Int64s:
+    """Returns the histories of a public state, in order."""
+    return self._order[self._ends[number] : self._ends[number + 1]]
+
+  def parent_of(self, number: int) -> int:
+    """Returns the public state before, `NONE` of the first."""
+    return int(self._above[number])
+
+  def children_of(self, number: int) -> list[int]:
+    """Returns the public states after one more move, in order."""
+    begin, end = np.searchsorted(self._above[self._by_parent], [number, number + 1])
+    found: list[int] = self._by_parent[begin:end].tolist()
+    return found
+
+  def __len__(self) -> int:
+    return len(self._ends) - 1
+
+  def __getitem__(self, number: Any) -> Any:
+    if isinstance(number, slice):
+      return [PublicState(self, each) for each in range(len(self))[number]]
+    return PublicState(self, range(len(self))[number])
+
+  def public_state_of(self, state: Any) -> PublicState:
+    """Returns the public state of one of OpenSpiel's states.
+
+    Raises:
+      ArgumentError: the state is terminal, or none of this game.
+    """
+    found = self.histories
+    node = 0
+    for action in self.game.view.own_state(state, max(0, state.current_player())).history():
+      children = np.flatnonzero(found.parent == node)
+      match = children[found.action[children] == action]
+      if not len(match):
+        raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
+      node = int(match[0])
+    if found.mover[node] == TERMINAL:
+      raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
+    return PublicState(self, int(self.state_of[node]))
+
+  def decisions(self, player: int) -> list[list[PublicState]]:
+    """Returns where a player may be to move, by the number of moves before."""
+    levels: dict[int, list[PublicState]] = {}
+    movers = self.state_of[self.histories.mover == player]
+    for number in np.unique(movers).tolist():
+      state = self[number]
+      levels.setdefault(state.length, []).append(state)
+    return [levels[length] for length in sorted(levels)]
+
+  def natural_cut(self) -> list[PublicState]:
+    """Returns the public states where play first goes on after chance has moved again, or else after both have moved.
+
+    That is where the public card of Leduc poker has been dealt, and where liar's dice has two bids.
+    """
+    found = self.histories
+    acted = found.last.max(axis=0) >= 0
+    after = np.zeros(len(found.parent), bool)
+    for level in found.levels:
+      above = found.parent[level]
+      after[level] = after[above] | ((found.mover[above] == CHANCE) & acted[above])
+    starts = after & (found.mover >= 0)
+    if not starts.any():
+      starts = (found.last.min(axis=0) >= 0) & (found.mover >= 0)
+    return self.first_with(starts)
+
+  def first_with(self, here: Any) -> list[PublicState]:
+    """Returns the first public states on each path of which all histories that go on are marked; shape (histories,)."""
+    marked = np.zeros(len(self) + 1, bool)
+    marked[:-1] = True
+    goes_on = self.state_of != NONE
+    marked[self.state_of[goes_on & ~here]] = False
+    numbers = []
+    passed = np.zeros(len(self) + 1, bool)
+    for number, above in enumerate(self._above.tolist()):
+      passed[number] = passed[above] if above != NONE else False
+      if marked[number] and not passed[number]:
+        passed[number] = True
+        numbers.append(number)
+    return [self[number] for number in numbers]
+
+  def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
+    """Returns a policy as probabilities of the entries of `histories`.
+
+    Raises:
+      PolicyError: the policy is not one for this game.
+    """
+    return self.game.to_actions(open_spiel.from_policy(self.game, policy))
+
+  def __repr__(self) -> str:
+    sizes = np.diff(self._ends)
+    alone = " (common knowledge splits nothing)" if len(self) == len(self.histories.levels) else ""
+    return (
+      f"<PublicTree of {self.game.game_string}: {len(self):,} public states{alone}, the largest of "
+      f"{int(sizes.max()):,} histories>"
+    )
+
+
+def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) -> PublicTree:
+  """Returns the tree of a game's public states.
+
+      tree = public_states("leduc_poker")
+      tree.public_state_of(state).private_states(0)
+
+  A game that common knowledge does not split has one public state a length; its `repr` says so.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes; of an abstraction, the original. It is walked once.
+    max_histories: how many histories it may have.
+
+  Raises:
+    UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
+    GameTooLargeError: there are more histories.
+    InconsistentInfosetError: the game was compiled with an action filter that a file has not kept.
+    ArgumentError: `max_histories` is not a positive integer.
+    GameError: see `compile_game`.
+  """
+  limit = arguments.positive_integer(max_histories, "max_histories")
+  compiled = compile_game(game).original
+  if not compiled.is_two_player_constant_sum:
+    raise errors.UnsupportedGameError(
+      f"Search is for constant-sum games of two players; {compiled.game_string} is not one. With more players, or "
+      "other sums, no search is safe."
+    )
+  view = compiled.view
+  found = HistoryTree(view, [view.new_initial_state()], limit)
+  if [*map(list, compiled.infostates)] != found.names:
+    raise errors.InconsistentInfosetError(
+      f"{compiled} has other infosets than its states have now; compile it again. Files do not keep action filters."
+    )
+  return PublicTree(compiled, found)
+
+
+def _public_states(found: HistoryTree) -> Int64s:
+  """Numbers the public states, from the deepest histories up: what joins histories joins those above them."""
+  result = np.full(len(found.parent), NONE)
+  roots = np.flatnonzero(found.parent == NONE)
+  count = 0
+  below = (
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
+  )  # Histories of this length, public states after them.
+  for level in [*reversed(found.levels), roots]:
+    nodes = np.sort(level[found.mover[level] != TERMINAL])
+    above, after = below
+    joined_nodes, joined_keys = [np.searchsorted(nodes, above)], [after]
+    begin = int(after.max(initial=-1)) + 1
+    for player in (0, 1):
+      known = found.knows[nodes, player]
+      here = np.flatnonzero(known >= 0)
+      joined_nodes.append(here)
+      joined_keys.append(begin + known[here])
+    rows, keys = np.concatenate(joined_nodes), np.concatenate(joined_keys)
+    _, keys = np.unique(keys, return_inverse=True)
+    size = len(nodes) + int(keys.max(initial=-1)) + 1
+    graph = scipy.sparse.coo_matrix((np.ones(len(rows)), (rows, len(nodes) + keys)), (size, size))
+    labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][: len(nodes)]
+    _, labels = np.unique(labels, return_inverse=True)
+    result[nodes] = count + labels
+    count += int(labels.max(initial=-1)) + 1
+    going_on = nodes[found.parent[nodes] != NONE]
+    below = found.parent[going_on], result[going_on]
+  # The first come first, those of one length by their first histories.
+  goes_on = np.flatnonzero(result != NONE)
+  _, firsts, again = np.unique(result[goes_on], return_index=True, return_inverse=True)
+  first_nodes = goes_on[firsts]
+  order = np.lexsort((first_nodes, found.length[first_nodes]))
+  rank = np.empty_like(order)
+  rank[order] = np.arange(len(order))
+  result[goes_on] = rank[again]
+  return result

@@ -1,0 +1,150 @@
+"""Where both players stand before a subgame is solved again: what is played, and what the opponent can make of it."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies import forms
+from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr.search.history_tree import HistoryTree
+
+# Histories that are this unlikely beside the likeliest are left out, since bounds are divided by their probability.
+_UNLIKELY = 1e-12
+
+
+class Standing:
+  """Where both players stand before subgames are solved again: what is played, and what the opponent makes of it.
+
+  Attributes:
+    histories: of the whole game, or of all that follows a public state.
+    entries: the policy of both, shape (entries,).
+    searcher: who is going to be solved again.
+    weights: w, shape (histories,).
+    opponent_reach: r, shape (histories,).
+    values: what the opponent expects from each history on by a best response, shape (histories,).
+  """
+
+  def __init__(
+    self, histories: HistoryTree, game: CompiledGame, entries: Float64s, searcher: int
+  ) -> None:
+    """Evaluates a policy.
+
+    Args:
+      histories: of the game.
+      game: compiled, with the entries of `histories`.
+      entries: the policy of both players.
+      searcher: the player who searches.
+    """
+    opponent = 1 - searcher
+    self.histories, self.entries, self.searcher = histories, entries, searcher
+    own = histories.reach(entries, searcher)
+    self.weights = histories.chance * own
+    self.opponent_reach = histories.reach(entries, opponent)
+    response = best_response(game, entries)
+    mixed = np.where(histories.player_of_entry == opponent, response, entries)
+    self.values = (1 - 2 * opponent) * histories.values(mixed)
+
+  @property
+  def opponent_gets(self) -> float:
+    """What the opponent gets from a best response, less half of what the returns sum to."""
+    roots = self.histories.parent < 0
+    return float(self.values[roots] @ self.weights[roots])
+
+  @functools.cached_property
+  def gifts(self) -> Float64s:
+    """g: what the opponent gives away on the way to each history, per unit of w; shape (histories,)."""
+    found, opponent = self.histories, 1 - self.searcher
+    decisions = np.flatnonzero(found.mover == opponent)
+    infoset = found.infoset[decisions]
+    mass = np.bincount(infoset, self.weights[decisions], len(found.owner))
+    worth = np.bincount(infoset, self.weights[decisions] * self.values[decisions], len(found.owner))
+    moved = np.flatnonzero(found.player_of_entry[found.entry] == opponent)
+    moved = moved[found.entry[moved] >= 0]
+    action = np.bincount(
+      found.entry[moved], self.weights[moved] * self.values[moved], found.num_entries
+    )
+    known = mass[found.infoset_of_entry] > 0
+    lost = np.zeros(found.num_entries)
+    np.divide(
+      (worth[found.infoset_of_entry] - action), mass[found.infoset_of_entry], out=lost, where=known
+    )
+    lost = np.maximum(lost, 0.0)
+    result = np.zeros(len(found.parent))
+    for level in found.levels:
+      above, entry = found.parent[level], found.entry[level]
+      mine = found.mover[above] == opponent
+      result[level] = result[above] + np.where(mine, lost[entry], 0.0)
+    return result
+
+  def bounds(self, roots: Int64s, gadget: Gadget) -> "Roots | None":
+    """Returns the histories of a public state that count, with the bound at each J; None if there are none."""
+    found = self.histories
+    weights = self.weights[roots]
+    if not gadget.is_safe:
+      weights = weights * self.opponent_reach[roots]
+    total = float(weights.sum())
+    if not total > 0:
+      return None
+    kept = weights > _UNLIKELY * weights.max()
+    roots, weights = roots[kept], weights[kept] / total
+    known = found.known_to(1 - self.searcher, roots)
+    names, place = np.unique(known, return_inverse=True)
+    mass = np.bincount(place, weights).astype(np.float64)
+    value = np.bincount(place, weights * self.values[roots]) / mass
+    if gadget.reach:
+      value += np.bincount(place, weights * self.gifts[roots]) / mass
+    dealt = np.bincount(place, weights * self.opponent_reach[roots]).astype(np.float64)
+    return Roots(roots, weights, place, names, mass, value, dealt)
+
+
+@dataclasses.dataclass(frozen=True)
+class Roots:
+  """The histories at which a subgame begins; J numbers what the opponent knows there.
+
+  Attributes:
+    histories: int64 (roots,).
+    weights: w, shape (roots,).
+    place: J of each, shape (roots,).
+    names: `HistoryTree.knows` of each J.
+    mass: w of each J.
+    bound: the bound of each J.
+    dealt: w r of each J.
+  """
+
+  histories: Int64s
+  weights: Float64s
+  place: Int64s
+  names: Int64s
+  mass: Float64s
+  bound: Float64s
+  dealt: Float64s
+
+  def only(self, kept: Bools) -> "Roots":
+    """Returns some of the histories, all of those of each J that they belong to."""
+    names, place = np.unique(self.place[kept], return_inverse=True)
+    return Roots(
+      self.histories[kept],
+      self.weights[kept],
+      place,
+      self.names[names],
+      self.mass[names],
+      self.bound[names],
+      self.dealt[names],
+    )
+
+  @property
+  def mixture(self) -> Float64s:
+    """With which probability the blueprint's opponent is at each J; by w alone where it never comes."""
+    weights = self.dealt if self.dealt.sum() > 0 else self.mass
+    result: Float64s = weights / weights.sum()
+    return result
+
+
+def best_response(game: CompiledGame, entries: Float64s) -> Float64s:
+  """Returns every player's best response to a policy, both as probabilities of entries."""
+  sequence_form = forms.sequence_form(game, game.from_actions(entries))
+  return game.to_actions(evaluate.evaluate(game, sequence_form, responses=True).best_responses)
