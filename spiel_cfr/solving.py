@@ -122,7 +122,8 @@ class Solution(SolvedPolicy):
       middle, off = (low + high) / 2, max(0.0, high - low) / 2
       value = f"{_certain(middle, off)} for player 0, at most {off:.1e} off"
     else:
-      value = ", ".join(f"{expected:.6g}" for expected in self.expected_values)
+      play = self if self.correlated_gap is None else self.correlated_gap
+      value = ", ".join(f"{expected:.6g}" for expected in play.expected_values)
     rows = {
       "game": str(game),
       "solver": f"{_name(self.solver)}: {self.why}",

@@ -123,6 +123,8 @@ def test_it_says_what_kind_of_equilibrium_it_has_found():
   assert solution.equilibrium == "extensive-form correlated equilibrium"
   assert f"extensive-form correlated equilibrium to {gap:.2e}" in str(solution)
   assert "NashConv" not in str(solution)
+  # Of the play, not of the product of averages.
+  assert f"value      {solution.correlated_gap.expected_values[0]:.6g}, " in str(solution)
   solution = spiel_cfr.solve("kuhn_poker(players=3)", iterations=10)
   assert f"Nash equilibrium to NashConv {solution.nash_conv:.2e}" in str(solution)
   # What is not promised is not measured: the policy is, then.
