@@ -43,6 +43,7 @@ from spiel_cfr.cfr import (
   Solver,
   TabularCFRSolver,
 )
+from spiel_cfr.correlated import EFRSolver
 from spiel_cfr.deep_cfr import DeepCFRSolver
 from spiel_cfr.evaluation import best_response, expected_values, exploitability, nash_conv, solve_lp
 from spiel_cfr.exchange import load_policy, save_policy
@@ -67,6 +68,7 @@ __all__ = [
   "CompiledGame",
   "DCFRSolver",
   "DeepCFRSolver",
+  "EFRSolver",
   "ExternalSamplingSolver",
   "FullWidthSolver",
   "LCFRSolver",

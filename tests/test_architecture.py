@@ -27,9 +27,9 @@ ORDER = (
   "evaluation",  # best responses, NashConv, linear programs
   "regret_minimizers",  # what an infoset does
   "cfr",  # full-width solvers
-  "correlated",  # the best correlated equilibria, and a mediator
   "stable_predictive",  # step sizes, and certificates that they keep their promises
   "first_order",  # first-order methods for saddle points
+  "correlated",  # correlated equilibria: solvers that tend to them, gaps, the best ones, a mediator
   "mccfr",  # Monte Carlo solvers
   "deep_cfr",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them

@@ -170,8 +170,8 @@ def test_n_players(tmp_path):
   picture = tmp_path / "new" / "players.png"
   output = run("n_players", "--games=4", "--iterations=300", f"--picture={picture}")
   rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| Shapley")]
-  assert len(rows) == 2
-  for _, _, gap, nash_conv in rows:
+  assert len(rows) == 3
+  for _, _, gap, _, nash_conv in rows:
     assert float(gap) < float(nash_conv) / 3
   assert picture.read_bytes().startswith(b"\x89PNG")
 
