@@ -120,7 +120,8 @@ def walk_typed_tree(
   watch = _Watch(max_nodes, max_bytes, progress)
   try:
     if num_processes == 1 or not CAN_FORK:
-      found = _walk(view, deals, states, weights, watch, lambda task: True)
+      found: dict[int, Piece] = {}
+      _walk(view, deals, states, weights, watch, lambda task: True, found.__setitem__)
     else:
       found = _walk_in_processes(view, deals, states, weights, watch, num_processes)
   finally:
@@ -129,12 +130,17 @@ def walk_typed_tree(
 
 
 def _walk(
-  view: GameView, deals: Deals, states: list[Any], weights: Float64s, report: Any, claim: Any
-) -> dict[int, Piece]:
+  view: GameView,
+  deals: Deals,
+  states: list[Any],
+  weights: Float64s,
+  report: Any,
+  claim: Any,
+  deliver: Any,
+) -> None:
   progress = _Progress(report)
-  pieces = walk_pieces(view, deals, states, weights, progress, claim)
+  walk_pieces(view, deals, states, weights, progress, claim, deliver)
   progress.report()
-  return pieces
 
 
 def _walk_in_processes(
@@ -158,11 +164,15 @@ def _walk_in_processes(
 
   def work(pipe: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Whoever is done with a piece forgets it.
     try:
-      result: Any = _walk(view, deals, states, weights, lambda *found: pipe.send(found), claim)
+      _walk(
+        *(view, deals, states, weights, lambda *seen: pipe.send(seen), claim),
+        lambda number, piece: pipe.send({number: piece}),
+      )
+      pipe.send(None)
     except Exception as error:
-      result = error
-    pipe.send(result)
+      pipe.send(error)
 
   found: dict[int, Piece] = {}
   with _forked(forking, work, num_processes) as pipes:
@@ -180,8 +190,9 @@ def _walk_in_processes(
           raise message
         if isinstance(message, tuple):
           watch(*message)
-        else:
+        elif isinstance(message, dict):
           found |= message
+        else:
           waiting.remove(pipe)
   return found
 
