@@ -28,9 +28,10 @@ from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.cfr.substitute_regrets import WarmStart
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.games.sequence_form.tree_passes import tree_adopt, tree_backward_pass
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import WarmForm
+from spiel_cfr.regret_minimizers.regret_minimizer import WarmForm, resumption
 from spiel_cfr.regret_minimizers.schedules import Discount, Fading
 
 
@@ -156,7 +157,13 @@ class Restarted(Solver):
   def prepare(self) -> None:
     solver = self._runtime.solver
     solver.prepare()
-    FullWidthSolver.blank(self._restarted).init_from_strategy(self._runtime.state.best)
+    # What restarts call besides; to try one out would take the memory of another solver.
+    dtype, resume = self.compiled_game.dtype, resumption(solver.minimizer)
+    _ = (
+      resume.of(dtype).address,
+      tree_adopt.of(dtype).unchecked,
+      tree_backward_pass.of(dtype).unchecked,
+    )
     self.nash_conv()
 
   def _advance(self, count: int) -> None:
