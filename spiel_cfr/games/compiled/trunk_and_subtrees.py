@@ -18,7 +18,7 @@ from spiel_cfr._numba.arrays import AnyFloats, Int64s, Uint64s, aligned_zeros
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
-from spiel_cfr.games.sequence_form.treeplex import COLUMNS, COUNT, FIRST_INFOSET, FIRST_SEQUENCE
+from spiel_cfr.games.sequence_form.treeplex import COLUMNS
 
 PLAYERS = (0, 1)
 _NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
@@ -95,16 +95,13 @@ class Partition:
     """Yields the sequences that parts leave out, group by group, and what their owners have chosen last before each."""
     for part in self.parts:
       for player, own in enumerate(part.sequences):
+        if not len(part.left_out[player]):
+          continue
         above = self.parts[0].sequences[player].start + part.entries[player]
         numbers = np.concatenate([np.arange(own.start, own.stop), above])
-        for group in part.left_out[player].astype(np.int64):
-          begin, infoset, count = (
-            own.start + group[FIRST_SEQUENCE],
-            group[FIRST_INFOSET],
-            group[COUNT],
-          )
+        for first, _, count, _, infoset, _ in part.left_out[player].astype(np.int64).tolist():
           chosen = part.trees[player].parent[infoset : infoset + count]
-          yield slice(begin, begin + count), numbers[chosen]
+          yield slice(own.start + first, own.start + first + count), numbers[chosen]
 
 
 class Workspace:

@@ -117,40 +117,26 @@ def walk_typed_tree(
     GameError: chance outcomes do not have probabilities.
     ArgumentError: see `GameView.legal_actions`.
   """
+  game = view, deals, states, weights
   watch = _Watch(max_nodes, max_bytes, progress)
   try:
+    found: dict[int, Piece] = {}
     if num_processes == 1 or not CAN_FORK:
-      found: dict[int, Piece] = {}
-      _walk(view, deals, states, weights, watch, lambda task: True, found.__setitem__)
+      _walk(game, watch, lambda task: True, found.__setitem__)
     else:
-      found = _walk_in_processes(view, deals, states, weights, watch, num_processes)
+      found = _walk_in_processes(game, watch, num_processes)
   finally:
     watch.close()
   return join(deals, [found[number] for number in sorted(found)])
 
 
-def _walk(
-  view: GameView,
-  deals: Deals,
-  states: list[Any],
-  weights: Float64s,
-  report: Any,
-  claim: Any,
-  deliver: Any,
-) -> None:
+def _walk(game: Any, report: Any, claim: Any, deliver: Any) -> None:
   progress = _Progress(report)
-  walk_pieces(view, deals, states, weights, progress, claim, deliver)
+  walk_pieces(*game, progress=progress, claim=claim, deliver=deliver)
   progress.report()
 
 
-def _walk_in_processes(
-  view: GameView,
-  deals: Deals,
-  states: list[Any],
-  weights: Float64s,
-  watch: _Watch,
-  num_processes: int,
-) -> dict[int, Piece]:
+def _walk_in_processes(game: Any, watch: _Watch, num_processes: int) -> dict[int, Piece]:
   """Forks processes that walk the top each, and take one subtree after the other."""
   forking = multiprocessing.get_context("fork")
   # Of the tasks in order, the first that nobody has taken.
@@ -164,16 +150,15 @@ def _walk_in_processes(
 
   def work(pipe: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Whoever is done with a piece forgets it.
+    result = None
     try:
-      _walk(
-        *(view, deals, states, weights, lambda *seen: pipe.send(seen), claim),
-        lambda number, piece: pipe.send({number: piece}),
-      )
-      pipe.send(None)
+      # A piece is sent as soon as it is there, and is then kept here no longer.
+      _walk(game, lambda *seen: pipe.send(seen), claim, lambda *piece: pipe.send(dict([piece])))
     except Exception as error:
-      pipe.send(error)
+      result = error
+    pipe.send(result)
 
+  here = _Progress(watch)
   found: dict[int, Piece] = {}
   with _forked(forking, work, num_processes) as pipes:
     waiting = list(pipes)
@@ -192,6 +177,7 @@ def _walk_in_processes(
           watch(*message)
         elif isinstance(message, dict):
           found |= message
+          here.report()
         else:
           waiting.remove(pipe)
   return found
