@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s, pieces
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
 from spiel_cfr.cfr.averaging import ADDITION
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.tree_passes import Memory
@@ -65,9 +65,7 @@ class FullWidthState:
 
   def add_to_tapered(self) -> None:
     """Brings the tapered sums up to date, sooner than they would be."""
-    passed = int(self.counts[0] - self.counts[1])
-    for some in pieces(len(self.tapered) if passed else 0):
-      self.tapered[some] += ADDITION * passed * self.cumulative[some]
+    self.tapered[:] = self.sums() if len(self.tapered) else 0.0
     self.counts[1] = self.counts[0]
 
   def begin_average(self) -> None:

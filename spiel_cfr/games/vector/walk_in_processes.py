@@ -21,6 +21,8 @@ from spiel_cfr.games.vector.tree_pieces import Piece, join
 from spiel_cfr.games.vector.typed_tree import TypedTree
 from spiel_cfr.games.vector.typed_walk import walk_pieces
 
+# What is walked: the game, its deals, the states of these and their weights.
+_Game = tuple[GameView, Deals, list[Any], Float64s]
 _SECONDS_BETWEEN_REPORTS = 0.2
 # Terminals between two looks at the clock.
 _LOOK_EVERY = 1 << 8
@@ -130,13 +132,13 @@ def walk_typed_tree(
   return join(deals, [found[number] for number in sorted(found)])
 
 
-def _walk(game: Any, report: Any, claim: Any, deliver: Any) -> None:
+def _walk(game: _Game, report: Any, claim: Any, deliver: Any) -> None:
   progress = _Progress(report)
-  walk_pieces(*game, progress=progress, claim=claim, deliver=deliver)
+  walk_pieces(*game, progress, claim, deliver)
   progress.report()
 
 
-def _walk_in_processes(game: Any, watch: _Watch, num_processes: int) -> dict[int, Piece]:
+def _walk_in_processes(game: _Game, watch: _Watch, num_processes: int) -> dict[int, Piece]:
   """Forks processes that walk the top each, and take one subtree after the other."""
   forking = multiprocessing.get_context("fork")
   # Of the tasks in order, the first that nobody has taken.
