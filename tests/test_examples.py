@@ -62,6 +62,8 @@ def test_transfer():
     "plot_traces",
     "benchmark",
     "explore",
+    "head_to_head",
+    "judge_agents",
     "play",
     "sweep",
     "track",

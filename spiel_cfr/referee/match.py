@@ -38,10 +38,10 @@ Contestant: TypeAlias = Any
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Match:
-  """What the first contestant got, a deal.
+  """What the contestant got.
 
   Attributes:
-    scores: in the game's units, the mean of both seats, less what the baseline knows to be luck; shape (deals,).
+    scores: in the game's units, less what the baseline knows to be luck, shape (deals, 2): as player 0, as player 1.
     returns: the same without the baseline.
   """
 
@@ -50,14 +50,16 @@ class Match:
 
   @property
   def mean(self) -> float:
-    """What the first contestant gets a game."""
+    """What the contestant gets a game."""
     return float(self.scores.mean())
 
   @property
   def standard_error(self) -> float:
     """That of `mean`; infinite of a single deal."""
     count = len(self.scores)
-    return float(self.scores.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
+    # The two games of a deal depend on each other.
+    deals = self.scores.mean(axis=1)
+    return float(deals.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
 
   def interval(self, confidence: float = 0.95) -> tuple[float, float]:
     """Returns bounds between which the true mean is in that share of all matches; true of many deals, not of a few.
@@ -72,30 +74,30 @@ class Match:
   def __repr__(self) -> str:
     """Returns one line."""
     low, high = self.interval()
-    before = float(self.returns.var())
-    left = float(self.scores.var()) / before if before else 1.0
+    after, before = self.scores.mean(axis=1).var(), self.returns.mean(axis=1).var()
+    left = after / before if before else 1.0
     return (
-      f"<Match of {len(self.scores):,} deals, each in both seats: the first gets {self.mean:.6g} a game, with 95% "
+      f"<Match of {len(self.scores):,} deals, each in both seats: the contestant gets {self.mean:.6g} a game, with 95% "
       f"confidence {low:.6g} to {high:.6g}; the baseline leaves {left:.1%} of the variance>"
     )
 
 
 def play_match(
   game: str | pyspiel.Game,
-  first: Contestant,
-  second: Contestant,
+  contestant: Contestant,
+  opponent: Contestant,
   *,
   deals: int,
   baseline: Baseline | None = None,
   seed: int = 0,
 ) -> Match:
-  """Plays a game of two players many times, and says what the first contestant gets.
+  """Plays a game of two players many times, and says what the contestant gets.
 
   Args:
     game: of any size. Where moves are simultaneous, bots see its turn-based form.
-    first: two bots, one for each seat; or a policy, see `PolicyBot`.
-    second: the same.
-    deals: how often chance deals; each deal is played twice, and the contestants change seats.
+    contestant: two bots, one for each seat; or a policy, see `PolicyBot`.
+    opponent: the same.
+    deals: how often chance deals; each deal is played twice, and the two change seats.
     baseline: about what players will get from a state on, such as `value_baseline` makes. Whatever it says, the mean
       stays right.
     seed: of chance, and of bots that are made here.
@@ -110,7 +112,9 @@ def play_match(
     raise errors.UnsupportedGameError(f"{view.game} has {view.num_players} players, and two meet.")
   deals = arguments.positive_integer(deals, "deals")
   seed = arguments.integer(seed, "seed", 0)
-  sides = [_bots(side, np.random.default_rng([seed, i])) for i, side in enumerate((first, second))]
+  sides = [
+    _bots(side, np.random.default_rng([seed, i])) for i, side in enumerate((contestant, opponent))
+  ]
   found = np.zeros((deals, 2, 2))
   for deal in range(deals):
     for seat in (0, 1):
@@ -119,8 +123,7 @@ def play_match(
       rng = np.random.default_rng([seed, 2, deal])
       luckless, returns = _play(view, bots, rng, baseline)
       found[deal, seat] = luckless[seat], returns[seat]
-  scores, plain = found.mean(axis=1).T
-  return Match(scores, plain)
+  return Match(found[..., 0], found[..., 1])
 
 
 def _bots(side: Contestant, rng: np.random.Generator) -> list[pyspiel.Bot]:

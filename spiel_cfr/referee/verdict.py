@@ -171,7 +171,9 @@ class Verdict(Evaluated):
     ]
     for name, numbers in rows.items():
       if numbers is not None:
-        lines.append(f"{name:26}" + "".join(f"{number:12.6f}" for number in numbers.tolist()))
+        lines.append(
+          f"{name:26}" + "".join(f"{round(each, 6) + 0.0:12.6f}" for each in numbers.tolist())
+        )
     if game.is_two_player_constant_sum:
       known = "" if self.value is None else f"; value of the game {self.value:.6f} for player 0"
       lines.append(

@@ -245,7 +245,10 @@ class CompiledGame(GameFacts, abc.ABC):
   def infoset_rows(self, player: int | None = None) -> slice:
     """Returns where a player's infosets are when all players' are end to end; for None, all."""
     ends = [0, *itertools.accumulate(map(len, self.infostates))]
-    return slice(0, ends[-1]) if player is None else slice(ends[player], ends[player + 1])
+    if player is None:
+      return slice(0, ends[-1])
+    player = arguments.integer(player, "player", 0, self.num_players - 1)
+    return slice(ends[player], ends[player + 1])
 
   def infostate(self, player: int, place: int) -> str:
     """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""
