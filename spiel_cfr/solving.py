@@ -13,6 +13,7 @@ from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.correlated import CorrelatedGap, EFRSolver
 from spiel_cfr.evaluation import evaluate
+from spiel_cfr.evaluation.evaluated import Evaluated
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_NODES
@@ -31,7 +32,7 @@ _REASONS: dict[StopReason, str] = {
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Solution(SolvedPolicy):
+class Solution(SolvedPolicy, Evaluated):
   """What `solve` has found.
 
   Attributes:
@@ -61,21 +62,6 @@ class Solution(SolvedPolicy):
   correlated_gap: CorrelatedGap | None = None
 
   @property
-  def nash_conv(self) -> float:
-    """What the players would gain by best responses, all together."""
-    return float((self.best_response_values - self.expected_values).sum())
-
-  @property
-  def exploitability(self) -> float:
-    """NashConv / 2.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players.
-    """
-    evaluate.check_two_player_constant_sum(self.compiled_game)
-    return self.nash_conv / 2
-
-  @property
   def equilibrium(self) -> str:
     """What kind of equilibrium has been found, up to what is certified, in words.
 
@@ -85,20 +71,6 @@ class Solution(SolvedPolicy):
     if self.correlated_gap is None:
       return "Nash equilibrium"
     return f"{self.correlated_gap.kind} correlated equilibrium"
-
-  @property
-  def value_bounds(self) -> tuple[float, float]:
-    """What player 0 gets for certain with its policy, and the most that it can get against the other's.
-
-    The value of the game is between the two, and they are NashConv apart.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players, so that it need not have a value.
-    """
-    evaluate.check_two_player_constant_sum(self.compiled_game)
-    assert self.compiled_game.constant_sum is not None
-    first, second = self.best_response_values.tolist()
-    return self.compiled_game.constant_sum - second, first
 
   def _gap(self) -> str:
     if self.compiled_game.is_two_player_constant_sum:

@@ -63,6 +63,8 @@ def test_transfer():
     "plot_traces",
     "benchmark",
     "explore",
+    "head_to_head",
+    "judge_agents",
     "play",
     "sweep",
     "track",
