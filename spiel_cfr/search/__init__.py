@@ -2,7 +2,9 @@
 
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.public_states import PublicState, PublicTree, public_states
-from spiel_cfr.search.resolve import Resolved, Step, resolve
+from spiel_cfr.search.resolve import Resolved, resolve
+from spiel_cfr.search.search_bot import SearchBot
+from spiel_cfr.search.search_step import Step
 from spiel_cfr.search.subgames import subgame
 
 __all__ = [
@@ -11,6 +13,7 @@ __all__ = [
   "PublicState",
   "PublicTree",
   "Resolved",
+  "SearchBot",
   "Step",
   "public_states",
   "resolve",
