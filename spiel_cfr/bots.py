@@ -86,10 +86,7 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     legal = state.legal_actions(self._player)
     if not legal:
       return []
-    chances = self._look_up(state, self._player)
-    if chances is None:
-      infostate = state.information_state_string(self._player)
-      raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
+    chances = self._ask(state, self._player)
     result = [(int(action), float(chances.get(action, 0.0))) for action in legal]
     total = sum(chance for _, chance in result)
     if not (abs(total - 1) < 1e-6 and all(chance >= 0 for _, chance in result)):
@@ -99,17 +96,16 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
       )
     return result
 
-  def _look_up(self, state: Any, player: int) -> dict[int, float] | None:
-    """Returns what the policy says of a player's actions, None where it says nothing."""
+  def _ask(self, state: Any, player: int) -> dict[int, float]:
+    """Returns what the policy says of a player's actions, unchecked."""
+    if isinstance(self._policy, open_spiel_policy.Policy):
+      return dict(self._policy.action_probabilities(state, player))
     if isinstance(self._policy, Mapping):
-      found = self._policy.get(state.information_state_string(player))
-      return None if found is None else dict(found)
-    try:
-      if isinstance(self._policy, open_spiel_policy.Policy):
-        return dict(self._policy.action_probabilities(state, player))
-      return dict(self._policy.get_state_policy(state, player))
-    except (errors.PolicyError, KeyError):
-      return None
+      infostate = state.information_state_string(player)
+      if infostate not in self._policy:
+        raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
+      return dict(self._policy[infostate])
+    return dict(self._policy.get_state_policy(state, player))
 
   def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
     """Returns the probabilities, and an action that is drawn from them.

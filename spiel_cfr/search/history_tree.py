@@ -183,12 +183,14 @@ class HistoryTree:
 
   def known_as(self, number: int) -> str:
     """Returns the information state string of one of these numbers, the last that there was."""
-    return self.known[number % len(self.known)][1]
+    name: str = self.known[number % len(self.known)][1]
+    return name
 
   def infostate(self, infoset: int) -> str:
     """Returns the name of an infoset."""
     own, begin = int(self.owner[infoset]), len(self.names[0])
-    return self.names[own][infoset - begin * own]
+    name: str = self.names[own][infoset - begin * own]
+    return name
 
   def history(self, node: int) -> list[int]:
     """Returns the moves that lead to a history."""

@@ -16,12 +16,7 @@ from spiel_cfr.search.trunk import LookUp
 
 
 class LocalSearch:
-  """All that follows a public state, and the solutions there so far, each found once.
-
-  Attributes:
-    histories: what follows.
-    size: how many numbers are kept.
-  """
+  """All that follows a public state, and the solutions there so far, each found once."""
 
   def __init__(self, histories: HistoryTree, look_up: LookUp, searcher: int) -> None:
     """Reads the blueprint.
@@ -30,7 +25,7 @@ class LocalSearch:
       PolicyError: it has no probabilities for an infoset of the searcher's to which it plays, whatever the opponent
         does.
     """
-    self.histories, self._searcher = histories, searcher
+    self._histories, self._searcher = histories, searcher
     self._state_of = number_public_states(histories)
     mine = self._state_of[histories.mover == searcher]
     self._decides = np.zeros(int(self._state_of.max()) + 1, bool)
@@ -44,7 +39,8 @@ class LocalSearch:
 
   @property
   def size(self) -> int:
-    return (5 + 4 * len(self._solved)) * len(self.histories.parent)
+    """About how many numbers are kept."""
+    return (5 + 4 * len(self._solved)) * len(self._histories.parent)
 
   def policy(
     self,
@@ -63,7 +59,7 @@ class LocalSearch:
       solve: solves a subgame until a time.
       deadline: when all are to be solved, by `time.perf_counter`.
     """
-    found, standing = self.histories, self._start
+    found, standing = self._histories, self._start
     path = found.path(history)
     numbers = [int(self._state_of[node]) for node in path]
     pending = [each for each in numbers if self._decides[each] and each not in self._solved]

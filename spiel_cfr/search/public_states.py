@@ -15,7 +15,7 @@ import numpy as np
 import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -153,7 +153,7 @@ class PublicTree(Sequence[PublicState]):
       raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
     if found.mover[path[-1]] == TERMINAL:
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
-    return self[int(self.state_of[path[-1]])]
+    return PublicState(self, int(self.state_of[path[-1]]))
 
   def decisions(self, player: int) -> list[list[PublicState]]:
     """Returns where a player may be to move, by the number of moves before."""
@@ -170,17 +170,17 @@ class PublicTree(Sequence[PublicState]):
     That is where the public card of Leduc poker has been dealt, and where liar's dice has two bids.
     """
     found = self.histories
-    acted = (found.last >= 0).any(axis=0)
+    acted = np.asarray(np.any(found.last >= 0, axis=0))
     after = np.zeros(len(found.parent), bool)
     for level in found.levels:
       above = found.parent[level]
       after[level] = after[above] | ((found.mover[above] == CHANCE) & acted[above])
     starts = after & (found.mover >= 0)
     if not starts.any():
-      starts = (found.last >= 0).all(axis=0) & (found.mover >= 0)
+      starts = np.all(found.last >= 0, axis=0) & (found.mover >= 0)
     return self.first_with(starts)
 
-  def first_with(self, here: Any) -> list[PublicState]:
+  def first_with(self, here: Bools) -> list[PublicState]:
     """Returns the first public states on each path of which all histories that go on are marked; shape (histories,)."""
     marked = np.zeros(len(self) + 1, bool)
     marked[:-1] = True

@@ -1,5 +1,6 @@
 """A bot that searches: at each of its decisions it solves what follows again, and plays that."""
 
+import functools
 import math
 import time
 from typing import Any
@@ -15,9 +16,10 @@ from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.policies import AnyPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
+from spiel_cfr.search.hand_search import HandSearch, has_many_hands, public_moves
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.local_search import LocalSearch
-from spiel_cfr.search.search_step import solve_subgame
+from spiel_cfr.search.search_step import run_until, solve_subgame
 from spiel_cfr.search.subgames import Subgame
 from spiel_cfr.search.trunk import TrunkState
 from spiel_cfr.solving import Solution
@@ -25,9 +27,9 @@ from spiel_cfr.solving import Solution
 # Linear programs are for subgames with at most so many sequences, the gadget's included; others take iterations.
 _LP_SEQUENCES = 5000
 _ITERATIONS, _MOST_ITERATIONS = 1000, 1 << 30
-_SOLVER = "pcfr+"
+_SOLVER = "dcfr"
 # How many numbers are kept from one game to the next.
-_KEPT = 100_000_000
+_KEPT = 50_000_000
 
 
 class SearchBot(PolicyBot):
@@ -92,15 +94,18 @@ class SearchBot(PolicyBot):
     arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
     self._solver = solver
     self._limit = arguments.positive_integer(max_histories, "max_histories")
-    self._view: GameView | None = None
-    self._root: TrunkState | None = None
+    self._game: _Game | None = None
+    # By where they begin; or why there are none.
     self._found: dict[TrunkState, LocalSearch | errors.SpielCFRError] = {}
+    self._found_of_hands: dict[tuple[int, ...], HandSearch | errors.GameError] = {}
 
   def restart(self) -> None:
     """Forgets what would take too much memory."""
-    kept = sum(each.size for each in self._found.values() if isinstance(each, LocalSearch))
-    if kept > _KEPT:
-      self._forget()
+    found = [*self._found.values(), *self._found_of_hands.values()]
+    if sum(each.size for each in found if not isinstance(each, Exception)) > _KEPT:
+      self._game = None
+      self._found.clear()
+      self._found_of_hands.clear()
 
   def restart_at(self, state: Any) -> None:
     """Does the same."""
@@ -120,41 +125,67 @@ class SearchBot(PolicyBot):
     deadline = time.perf_counter() + self._seconds
     if state.is_terminal() or state.is_chance_node() or not state.legal_actions(self._player):
       return []
-    own = self._viewed(state).own_state(state, self._player)
-    search = self._search_of(own, deadline)
+    game = self._game_of(state)
+    own = game.view.own_state(state, self._player)
+    if has_many_hands(game.view.game):
+      return self._of_hands(game.view, own, deadline)
+    search = self._search_of(game, own, deadline)
     if search is None:
       return super().get_policy(own)
     return search.policy(own.history(), self._gadget, find_gadget("follow"), self._solve, deadline)
 
-  def _viewed(self, state: Any) -> GameView:
+  def _look_up(self, state: Any, player: int) -> dict[int, float] | None:
+    """Returns what the blueprint says of a player's actions, None where it says nothing."""
+    try:
+      return self._ask(state, player) or None
+    except (errors.PolicyError, KeyError):
+      return None
+
+  def _game_of(self, state: Any) -> "_Game":
     game = state.get_game()
-    if self._view is None:
+    if self._game is None:
       if game.num_players() != 2:
         raise errors.UnsupportedGameError(
           f"Search is for constant-sum games of two players; {game} has {game.num_players()}."
         )
-      self._view, self._game = GameView(loading.load_game(game)), str(game)
-      self._forget()
-    elif str(game) != self._game:
-      raise errors.ArgumentError(f"This bot plays {self._game}, not {game}; make another.")
-    return self._view
+      self._game = _Game(str(game), GameView(loading.load_game(game)))
+    elif str(game) != self._game.name:
+      raise errors.ArgumentError(f"This bot plays {self._game.name}, not {game}; make another.")
+    return self._game
 
-  def _forget(self) -> None:
-    self._root = TrunkState([self._view.new_initial_state()], np.ones((3, 1)))
-    self._found.clear()
+  def _of_hands(self, view: GameView, state: Any, deadline: float) -> list[tuple[int, float]]:
+    """Returns what is played in poker with many hands."""
+    problem = "public cards are still to be dealt"
+    moves = public_moves(view, state)
+    if moves is not None:
+      key = tuple(moves[0])
+      if key not in self._found_of_hands:
+        solve = functools.partial(
+          run_until, solver=self._solver, iterations=self._most_iterations, deadline=deadline
+        )
+        try:
+          self._found_of_hands[key] = HandSearch(view, *moves, self._look_up, solve)
+        except errors.GameError as error:
+          self._found_of_hands[key] = error
+      found = self._found_of_hands[key]
+      if isinstance(found, HandSearch):
+        return found.policy(state, self._player)
+      problem = str(found)
+    try:
+      return super().get_policy(state)
+    except errors.PolicyError as error:
+      raise errors.GameTooLargeError(f"{error} It can't be searched: {problem}.") from None
 
-  def _search_of(self, state: Any, deadline: float) -> LocalSearch | None:
+  def _search_of(self, game: "_Game", state: Any, deadline: float) -> LocalSearch | None:
     """Returns the search that a decision belongs to; None where the blueprint is played."""
-    assert self._view is not None
     history = tuple(state.history())
-    above = [self._root]
-    at = self._view.new_initial_state()
-    found = self._begin(self._root, deadline)
+    above, at = [game.root], game.view.new_initial_state()
+    found = self._begin(game.view, game.root, deadline)
     for length, action in enumerate(history, 1):
       if isinstance(found, LocalSearch):
         return found
       try:
-        above.append(above[-1].child(history[:length], self._view, self._look_up, self._limit))
+        above.append(above[-1].child(history[:length], game.view, self._look_up, self._limit))
       except errors.GameTooLargeError:
         if self._look_up(state, self._player) is None:
           raise
@@ -162,26 +193,27 @@ class SearchBot(PolicyBot):
       at.apply_action(action)
       if at.current_player() != self._player:
         continue
-      found = self._begin(above[-1], deadline)
+      found = self._begin(game.view, above[-1], deadline)
       if isinstance(found, LocalSearch) or self._look_up(at, self._player) is not None:
         above = above[-1:]
         continue
       # What is before an action that the blueprint does not know has bounds for what comes after it.
       for earlier in reversed(above[:-1]):
         if not isinstance(found, LocalSearch):
-          found = self._begin(earlier, deadline)
+          found = self._begin(game.view, earlier, deadline)
       if not isinstance(found, LocalSearch):
         raise found
     return found if isinstance(found, LocalSearch) else None
 
-  def _begin(self, trunk: TrunkState, deadline: float) -> LocalSearch | errors.SpielCFRError:
+  def _begin(
+    self, view: GameView, trunk: TrunkState, deadline: float
+  ) -> LocalSearch | errors.SpielCFRError:
     """Returns the search below a public state, or why there is none."""
-    assert self._view is not None
     if trunk not in self._found:
       now = time.perf_counter()
       try:
         tree = HistoryTree(
-          self._view,
+          view,
           trunk.states,
           self._limit,
           probabilities=trunk.probabilities,
@@ -196,5 +228,22 @@ class SearchBot(PolicyBot):
     """Solves a subgame."""
     if self._uses_programs and subgame.game.end <= _LP_SEQUENCES:
       return solve_subgame(subgame, "lp", 1)
-    unlimited = _ITERATIONS if self._seconds == math.inf else _MOST_ITERATIONS
-    return solve_subgame(subgame, self._solver, self._iterations or unlimited, deadline)
+    return solve_subgame(subgame, self._solver, self._most_iterations, deadline)
+
+  @property
+  def _most_iterations(self) -> int:
+    return self._iterations or (_ITERATIONS if self._seconds == math.inf else _MOST_ITERATIONS)
+
+
+class _Game:
+  """The game that a bot plays.
+
+  Attributes:
+    name: OpenSpiel's string.
+    view: how it is walked.
+    root: its first public state.
+  """
+
+  def __init__(self, name: str, view: GameView) -> None:
+    self.name, self.view = name, view
+    self.root = TrunkState([view.new_initial_state()], np.ones((3, 1)))

@@ -11,6 +11,7 @@ import numpy as np
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.evaluation.linear_program import maximin_strategy
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.subgames import Roots, Standing, Subgame, cut_out
@@ -91,9 +92,9 @@ def search_step(
   if gadget.is_safe and not gadget.knowledge_limited and not is_open:
     largest = float(np.abs(found.payoff).max())
     wrong = [margin < -_TOLERANCE * largest for margin in margins]
-    for (_, changed), bad in zip(solved, wrong, strict=True):
+    for (_, entries), bad in zip(solved, wrong, strict=True):
       if bad:
-        played[changed] = before.entries[changed]
+        played[entries] = before.entries[entries]
     if any(wrong):
       after = before.playing(played)
       refused += sum(wrong)
@@ -146,13 +147,18 @@ def solve_subgame(
     floors = None if subgame.floor is None else {0: subgame.floor}
     found = maximin_strategy(game, player, floors)
   else:
-    solving = catalogue.make(solver, game, iterations)
-    for count in _slices(iterations, deadline):
-      solving.run(count)
-    found = solving.average_sequence_form()
+    found = run_until(game, solver, iterations, deadline)
   first = len(game.actions[0])
   entries = game.to_actions(found)
   return entries[first:] if player else entries[:first]
+
+
+def run_until(game: CompiledGame, solver: str, iterations: int, deadline: float) -> Float64s:
+  """Returns average strategies in sequence form after so many iterations, or what is done until the deadline."""
+  solving = catalogue.make(solver, game, iterations)
+  for count in _slices(iterations, deadline):
+    solving.run(count)
+  return solving.average_sequence_form()
 
 
 def _slices(iterations: int, deadline: float) -> Iterable[int]:

@@ -121,11 +121,11 @@ class Standing:
     roots, weights = roots[kept], weights[kept] / total
     known = found.known_to(1 - self.searcher, roots)
     names, place = np.unique(known, return_inverse=True)
-    mass = np.bincount(place, weights)
+    mass: Float64s = np.bincount(place, weights).astype(np.float64)
     value = np.bincount(place, weights * self.values[roots]) / mass
     if gadget.reach:
       value += np.bincount(place, weights * self.gifts[roots]) / mass
-    dealt = np.bincount(place, weights * self.opponent_reach[roots])
+    dealt: Float64s = np.bincount(place, weights * self.opponent_reach[roots]).astype(np.float64)
     return Roots(roots, weights, place, names, mass, value, dealt)
 
 
