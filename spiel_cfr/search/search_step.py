@@ -80,7 +80,7 @@ def search_step(
       continue
     try:
       changed = [
-        _write(found, subgame, solve(subgame), played)
+        write(found, subgame, solve(subgame), played)
         for subgame in _subgames(before, roots, gadget)
       ]
       solved.append((roots, np.concatenate([np.zeros(0, np.int64), *changed])))
@@ -175,7 +175,7 @@ def _slices(iterations: int, deadline: float) -> Iterable[int]:
     count = max(1, min(2 * count, int(fits), iterations))
 
 
-def _write(found: HistoryTree, subgame: Subgame, solution: Float64s, played: Float64s) -> Int64s:
+def write(found: HistoryTree, subgame: Subgame, solution: Float64s, played: Float64s) -> Int64s:
   """Writes a searcher's solution into what is played, where it plays to; returns the entries of its infosets."""
   counts = found.num_actions[subgame.infosets]
   entries = spread(found.first_entry[subgame.infosets], counts)
