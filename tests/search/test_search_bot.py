@@ -140,7 +140,8 @@ def test_plays_the_blueprint_above_the_limit():
   solver.run(10)
   table = spiel_cfr.policies.to_dict(solver.compiled_game, solver.average_probabilities())
   game = pyspiel.load_game("leduc_poker")
-  bot, low = SearchBot(table, 1, max_histories=600), SearchBot(table, 1, max_histories=50)
+  bot = SearchBot(table, 1, max_histories=600, iterations=20)
+  low = SearchBot(table, 1, max_histories=50)
   state = game.new_initial_state()
   for action in (0, 3, 1, 1, 1, 1):
     if state.current_player() == 1:
