@@ -60,8 +60,8 @@ class Walk:
       if node >= check_at:
         if node >= self.max_nodes or time.perf_counter() > self.deadline:
           raise errors.GameTooLargeError(
-            f"There are more than {node:,} histories below this public state of {view.game}. Raise the limit, or the "
-            "time, or begin to search later."
+            f"There are more than {node:,} histories below this public state of {view.game}. Raise the limit "
+            "(max_nodes, of bots max_histories), or the time."
           )
         check_at = min(self.max_nodes, node + _BETWEEN_CHECKS)
       player, infoset, first, second = state.current_player(), NONE, NONE, NONE
