@@ -38,6 +38,7 @@ ORDER = (
   "parametric_games",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
   "bots",  # a policy as a bot of OpenSpiel's
+  "search",  # subgames solved again
   "explorer",  # pages on which one clicks through a solved game
   "games",  # says what is in its folders
   "__init__",  # what is public
