@@ -7,7 +7,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
-from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.public_states import number_public_states
 from spiel_cfr.search.search_step import SolveUntil, search_step
@@ -46,7 +46,6 @@ class LocalSearch:
     self,
     history: list[int],
     gadget: Gadget,
-    open_gadget: Gadget,
     solve: SolveUntil,
     deadline: float,
   ) -> list[tuple[int, float]]:
@@ -54,8 +53,7 @@ class LocalSearch:
 
     Args:
       history: the moves that lead there.
-      gadget: what is in front of subgames.
-      open_gadget: where the blueprint has no answer to something that the opponent can do.
+      gadget: what is in front of subgames; "follow" where the blueprint has no answer to what the opponent can do.
       solve: solves a subgame until a time.
       deadline: when all are to be solved, by `time.perf_counter`.
     """
@@ -68,7 +66,7 @@ class LocalSearch:
         now = time.perf_counter()
         until = now + (deadline - now) / (len(pending) - pending.index(number)) - self._reserve
         roots = np.flatnonzero(self._state_of == number)
-        chosen = open_gadget if standing.is_open(roots) else gadget
+        chosen = GADGETS["follow"] if standing.is_open(roots) else gadget
         solve_now = functools.partial(solve, deadline=until)
         after, step = search_step(standing, [roots], chosen, solve_now)
         # What the opponent gave away before was for what it could expect then, of public states not solved again since.

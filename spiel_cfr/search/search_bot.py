@@ -132,7 +132,7 @@ class SearchBot(PolicyBot):
     search = self._search_of(game, own, deadline)
     if search is None:
       return super().get_policy(own)
-    return search.policy(own.history(), self._gadget, find_gadget("follow"), self._solve, deadline)
+    return search.policy(own.history(), self._gadget, self._solve, deadline)
 
   def _look_up(self, state: Any, player: int) -> dict[int, float] | None:
     """Returns what the blueprint says of a player's actions, None where it says nothing."""
