@@ -38,8 +38,8 @@ ORDER = (
   "abstraction",  # smaller games in which infosets play alike, and the best of them
   "parametric_games",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
-  "search",  # subgames solved again
   "bots",  # a policy as a bot of OpenSpiel's
+  "search",  # subgames solved again
   "explorer",  # pages on which one clicks through a solved game
   "referee",  # how good policies from elsewhere are
   "games",  # says what is in its folders

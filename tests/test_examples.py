@@ -625,6 +625,8 @@ def test_play(tmp_path):
   assert "* is what was played" in output
   assert "hands, " in output.splitlines()[-1]
   assert output == run("play", *flags, f"--policy={policy}", typed=typed)
+  searched = run("play", *flags, f"--policy={policy}", "--opponent=search", typed=typed)
+  assert "* is what was played" in searched
   assert "0 hands, +0 in all" in run("play", *flags, "--seconds=1", typed="")
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.save(tmp_path / "solver.npz")
