@@ -39,6 +39,7 @@ ORDER = (
   "solving",  # one call that picks a solver and runs it
   "bots",  # a policy as a bot of OpenSpiel's
   "explorer",  # pages on which one clicks through a solved game
+  "referee",  # how good policies from elsewhere are
   "games",  # says what is in its folders
   "__init__",  # what is public
   "__main__",  # the command line
