@@ -21,6 +21,7 @@ from spiel_cfr import (  # noqa: F401
   parametric_games,
   poker,
   policies,
+  referee,
   regret_minimizers,
   runs,
   stable_predictive,

@@ -105,7 +105,9 @@ class Seats:
       respond: its actions; the policy plays where it has none, uniformly for a bot that does not tell it.
       luck: returns the next random number of chance, or of a player.
     """
-    view, told = self.view, self._told
+    view = self.view
+    # Nobody has to be told of what is played in its own place.
+    told = [bot for bot in self._told if player < 0 or bot is not self._bots[player]]
     state = view.new_initial_state()
     for bot in told:
       _asked(bot.restart_at, state)

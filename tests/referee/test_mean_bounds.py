@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spiel_cfr.referee import least_mean
+from spiel_cfr.referee.mean_bounds import least_mean
 
 _RUNS = 1000
 
