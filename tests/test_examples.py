@@ -60,6 +60,7 @@ def test_transfer():
     "restarts",
     "step_rule",
     "list_games",
+    "lower_bound",
     "plot_traces",
     "benchmark",
     "explore",
