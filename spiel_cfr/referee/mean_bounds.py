@@ -19,7 +19,7 @@ from spiel_cfr._numba.arrays import Float64s
 # How much of its capital a buyer may lose on one sample.
 _MOST_LOSS = 0.75
 # Each halves what is left between the bound and the truth about it.
-_BISECTIONS = 60
+_BISECTIONS = 50
 
 
 def least_mean(samples: Float64s, least: float, most: float, error_probability: float) -> float:
@@ -27,13 +27,14 @@ def least_mean(samples: Float64s, least: float, most: float, error_probability: 
 
   Args:
     samples: independent, with the same mean given those before, shape (samples,).
-    least: no sample can be less.
+    least: no sample can be less, but by rounding.
     most: no sample is likely to be more; where it is wrong, the bound is only looser.
     error_probability: between 0 and 1.
   """
   count, half = len(samples), (most - least) / 2
   if half <= 0:
     return least
+  samples = np.maximum(samples, least)
   # Mean and variance of the samples before each, and of one that lies in the middle and is as far off as can be.
   ranks = np.arange(1, count + 1)
   before = np.concatenate([[0.0], np.cumsum(samples - least - half)])

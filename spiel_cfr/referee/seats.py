@@ -16,6 +16,7 @@ from spiel_cfr.mccfr.random_draws import pick
 
 _CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 _TOLERANCE = 1e-6
+_ROUNDING = 1e-9
 # How many answers of a player's policy are kept.
 _MOST_KNOWN = 200_000
 
@@ -114,10 +115,8 @@ class Seats:
     while (mover := state.current_player()) != _TERMINAL:
       self.states += 1
       if mover == _CHANCE:
-        outcomes = view.chance_outcomes(state)
-        action = outcomes[pick([chance for _, chance in outcomes], 0, len(outcomes), luck(mover))][
-          0
-        ]
+        drawn, chances = zip(*view.chance_outcomes(state), strict=True)
+        action = drawn[pick(chances, 0, len(chances), luck(mover))]
       else:
         infostate, legal = view.infostate(state), view.legal_actions(state)
         place = respond(infostate, legal) if mover == player else None
@@ -130,8 +129,8 @@ class Seats:
             )
         else:
           if place is None:
-            chances = self.distribution(state, mover, infostate, legal)
-            place = pick(chances, 0, len(chances), luck(mover))
+            played = self.distribution(state, mover, infostate, legal)
+            place = pick(played, 0, len(played), luck(mover))
           action = legal[place]
       for bot in told:
         if mover == _CHANCE or bot is not self._bots[mover]:
@@ -140,11 +139,12 @@ class Seats:
     self.states += 1
     returns: list[float] = list(view.returns(state))
     low, high = self.payoff_range
-    possible = len(returns) == view.num_players and all(
-      low - _TOLERANCE <= each <= high + _TOLERANCE for each in returns
-    )
-    apart = 0.0 if self.constant_sum is None else abs(math.fsum(returns) - self.constant_sum)
-    if not (possible and apart <= _TOLERANCE * max(1.0, high - low)):
+    rounding = _ROUNDING * max(1.0, abs(low), abs(high))
+    possible = len(returns) == view.num_players
+    possible &= all(low - rounding <= each <= high + rounding for each in returns)
+    if self.constant_sum is not None:
+      possible &= abs(math.fsum(returns) - self.constant_sum) <= rounding
+    if not possible:
       raise errors.InvalidPayoffError(
         f"After the history [{state.history_str()}] the returns are {returns}; the game promises numbers from {low} to "
         f"{high}" + ("." if self.constant_sum is None else f" whose sum is {self.constant_sum}.")
