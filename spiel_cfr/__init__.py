@@ -10,6 +10,7 @@ from spiel_cfr import (  # noqa: F401
   abstraction,
   catalogue,
   cfr,
+  correlated,
   deep_cfr,
   errors,
   evaluation,

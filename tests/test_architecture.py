@@ -27,6 +27,7 @@ ORDER = (
   "evaluation",  # best responses, NashConv, linear programs
   "regret_minimizers",  # what an infoset does
   "cfr",  # full-width solvers
+  "correlated",  # the best correlated equilibria, and a mediator
   "stable_predictive",  # step sizes, and certificates that they keep their promises
   "first_order",  # first-order methods for saddle points
   "mccfr",  # Monte Carlo solvers

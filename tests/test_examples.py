@@ -55,6 +55,7 @@ def test_transfer():
     "first_order",
     "mccfr",
     "n_players",
+    "correlated",
     "deep_cfr",
     "restarts",
     "step_rule",
@@ -172,6 +173,15 @@ def test_n_players(tmp_path):
   assert len(rows) == 2
   for _, _, gap, nash_conv in rows:
     assert float(gap) < float(nash_conv) / 3
+  assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_correlated(tmp_path):
+  picture = tmp_path / "new" / "correlated.png"
+  flags = "--items=3", "--rounds=1", "--iterations=500"
+  output = run("correlated", *flags, f"--picture={picture}")
+  assert "| EFCE | 5.3165 | 3.8861 | 1.4304 |" in output
   assert picture.read_bytes().startswith(b"\x89PNG")
 
 

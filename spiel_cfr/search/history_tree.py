@@ -16,6 +16,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
+  ReturnsCheck,
   cannot_be_walked,
   chance_outcomes,
   check_actions,
@@ -59,8 +60,8 @@ class HistoryTree:
 
     Raises:
       GameTooLargeError: there are more histories than `max_nodes`.
-      UnsupportedGameError: the game is not one of two players whose returns sum to a constant, or tells the player who
-        is not to move nothing; or what `games.openspiel.walk` refuses.
+      UnsupportedGameError: infosets span numbers of moves, a player forgets, the player who is not to move is told
+        nothing; or what `games.openspiel.walk` refuses.
     """
     self.view = view
     found = _Walk(view, max_nodes)
@@ -220,15 +221,6 @@ class HistoryTree:
   def _payoffs(self, returns: Sequence[Sequence[float]]) -> Float64s:
     result = np.zeros(len(self.parent))
     pairs = np.array(returns, np.float64).reshape(-1, 2)
-    sums = pairs.sum(axis=1)
-    largest = float(np.abs(pairs).max(initial=0.0))
-    apart = np.flatnonzero(np.abs(sums - sums[0]) > 1e-9 * largest) if len(sums) else sums[:0]
-    if len(apart):
-      state = self.view.new_initial_state()
-      raise errors.UnsupportedGameError(
-        f"Search is for games whose returns sum to a constant; in {state.get_game()} they sum to {sums[0]:g} and to "
-        f"{sums[int(apart[0])]:g}."
-      )
     result[self.terminals] = (pairs[:, 0] - pairs[:, 1]) / 2
     return result
 
@@ -258,7 +250,7 @@ class _Walk:
   """The walk: columns that grow by a row a history."""
 
   def __init__(self, view: GameView, max_nodes: int) -> None:
-    self.view, self.max_nodes = view, max_nodes
+    self.view, self.max_nodes, self._check = view, max_nodes, ReturnsCheck(view)
     self.columns = {name: array.array("q") for name in _COLUMNS}
     self.chances, self.returns = array.array("d"), []  # type: ignore[var-annotated]
     self.known: dict[tuple[int, str], int] = {}
@@ -296,7 +288,9 @@ class _Walk:
       chances(chance)
       if state.is_terminal():
         player = TERMINAL
-        self.returns.append(view.returns(state))
+        returns = view.returns(state)
+        self._check(state, returns)
+        self.returns.append(returns)
       elif state.is_chance_node():
         player = CHANCE
         outcomes = chance_outcomes(view, state)
