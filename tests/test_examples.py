@@ -48,6 +48,8 @@ def test_transfer():
   [
     "abstraction",
     "refining",
+    "search",
+    "way_of_libratus",
     "solve",
     "compare_solvers",
     "kuhn_poker",
@@ -74,6 +76,19 @@ def test_transfer():
 def test_help(name):
   # absl's --help exits with 1.
   assert "flags:" in run(name, "--help", fails=True)
+
+
+@pytest.mark.slow
+def test_way_of_libratus(tmp_path):
+  printed = run("way_of_libratus", "--stack=3", "--iterations=100", f"--output_dir={tmp_path}")
+  found = {
+    line[:44].strip(): float(line[44:]) for line in printed.splitlines() if line[44:45] == " "
+  }
+  blueprint, translated, _, cut, continual, bot = found.values()
+  assert blueprint < translated
+  assert bot < translated / 4
+  assert continual < cut < translated
+  assert (tmp_path / "way_of_libratus.png").stat().st_size > 10_000
 
 
 def test_solve(tmp_path):

@@ -253,7 +253,7 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
   else:
     raise errors.PolicyError(
       f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, or a dictionary "
-      "infostate -> {action: probability}."
+      "infostate -> {action: probability}; of a solver, average_policy(); of what has been found, its `policy`."
     )
   result: list[float] = []
   counts = np.concatenate(compiled.num_actions).tolist()
