@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import runpy
 import subprocess
 import sys
@@ -81,10 +82,8 @@ def test_help(name):
 @pytest.mark.slow
 def test_way_of_libratus(tmp_path):
   printed = run("way_of_libratus", "--stack=3", "--iterations=100", f"--output_dir={tmp_path}")
-  found = {
-    line[:44].strip(): float(line[44:]) for line in printed.splitlines() if line[44:45] == " "
-  }
-  blueprint, translated, _, cut, continual, bot = found.values()
+  found = re.findall(r"^.{44} (\d\.\d{5})$", printed, re.MULTILINE)
+  blueprint, translated, _, cut, continual, bot = map(float, found)
   assert blueprint < translated
   assert bot < translated / 4
   assert continual < cut < translated
