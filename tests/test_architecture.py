@@ -27,9 +27,9 @@ ORDER = (
   "evaluation",  # best responses, NashConv, linear programs
   "regret_minimizers",  # what an infoset does
   "cfr",  # full-width solvers
-  "correlated",  # the best correlated equilibria, and a mediator
   "stable_predictive",  # step sizes, and certificates that they keep their promises
   "first_order",  # first-order methods for saddle points
+  "correlated",  # correlated equilibria: solvers that tend to them, gaps, the best ones, a mediator
   "mccfr",  # Monte Carlo solvers
   "deep_cfr",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
@@ -38,9 +38,10 @@ ORDER = (
   "abstraction",  # smaller games in which infosets play alike, and the best of them
   "parametric_games",  # parameters that are best for a player
   "solving",  # one call that picks a solver and runs it
-  "search",  # subgames solved again
   "bots",  # a policy as a bot of OpenSpiel's
+  "search",  # subgames solved again
   "explorer",  # pages on which one clicks through a solved game
+  "referee",  # how good policies from elsewhere are
   "games",  # says what is in its folders
   "__init__",  # what is public
   "__main__",  # the command line

@@ -66,6 +66,8 @@ def test_transfer():
     "plot_traces",
     "benchmark",
     "explore",
+    "head_to_head",
+    "judge_agents",
     "play",
     "sweep",
     "track",
@@ -184,8 +186,8 @@ def test_n_players(tmp_path):
   picture = tmp_path / "new" / "players.png"
   output = run("n_players", "--games=4", "--iterations=300", f"--picture={picture}")
   rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| Shapley")]
-  assert len(rows) == 2
-  for _, _, gap, nash_conv in rows:
+  assert len(rows) == 3
+  for _, _, gap, _, nash_conv in rows:
     assert float(gap) < float(nash_conv) / 3
   assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -637,6 +639,8 @@ def test_play(tmp_path):
   assert "* is what was played" in output
   assert "hands, " in output.splitlines()[-1]
   assert output == run("play", *flags, f"--policy={policy}", typed=typed)
+  searched = run("play", *flags, f"--policy={policy}", "--opponent=search", typed=typed)
+  assert "* is what was played" in searched
   assert "0 hands, +0 in all" in run("play", *flags, "--seconds=1", typed="")
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.save(tmp_path / "solver.npz")

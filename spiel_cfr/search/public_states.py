@@ -15,12 +15,13 @@ import numpy as np
 import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import open_spiel
-from spiel_cfr.search.history_tree import CHANCE, NONE, TERMINAL, HistoryTree
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.history_walk import CHANCE, NONE, TERMINAL
 
 DEFAULT_MAX_HISTORIES = 5_000_000
 
@@ -67,11 +68,7 @@ class PublicState:
 
   def states(self) -> Iterator[Any]:
     """Yields OpenSpiel's states of its histories."""
-    for node in self.histories.tolist():
-      state = self.tree.histories.view.new_initial_state()
-      for action in self.tree.histories.history(node):
-        state.apply_action(action)
-      yield state
+    yield from map(self.tree.histories.state, self.histories.tolist())
 
   def reach(self, policy: open_spiel.AnyPolicy) -> Float64s:
     """Returns the probability of each history under a policy of both players, shape (histories,)."""
@@ -141,7 +138,7 @@ class PublicTree(Sequence[PublicState]):
   def __init__(self, game: CompiledGame, histories: HistoryTree) -> None:
     """Finds the public states of histories."""
     self.game, self.histories = game, histories
-    self.state_of = _public_states(histories)
+    self.state_of = number_public_states(histories)
     order = np.argsort(self.state_of, kind="stable")
     ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
     self._order, self._ends = order, ends
@@ -178,16 +175,13 @@ class PublicTree(Sequence[PublicState]):
       ArgumentError: the state is terminal, or none of this game.
     """
     found = self.histories
-    node = 0
-    for action in self.game.view.own_state(state, max(0, state.current_player())).history():
-      children = np.flatnonzero(found.parent == node)
-      match = children[found.action[children] == action]
-      if not len(match):
-        raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
-      node = int(match[0])
-    if found.mover[node] == TERMINAL:
+    own = self.game.view.own_state(state, max(0, state.current_player()))
+    path = found.path(own.history())
+    if not path:
+      raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
+    if found.mover[path[-1]] == TERMINAL:
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
-    return PublicState(self, int(self.state_of[node]))
+    return PublicState(self, int(self.state_of[path[-1]]))
 
   def decisions(self, player: int) -> list[list[PublicState]]:
     """Returns where a player may be to move, by the number of moves before."""
@@ -204,17 +198,17 @@ class PublicTree(Sequence[PublicState]):
     That is where the public card of Leduc poker has been dealt, and where liar's dice has two bids.
     """
     found = self.histories
-    acted = found.last.max(axis=0) >= 0
+    acted = np.asarray(np.any(found.last >= 0, axis=0))
     after = np.zeros(len(found.parent), bool)
     for level in found.levels:
       above = found.parent[level]
       after[level] = after[above] | ((found.mover[above] == CHANCE) & acted[above])
     starts = after & (found.mover >= 0)
     if not starts.any():
-      starts = (found.last.min(axis=0) >= 0) & (found.mover >= 0)
+      starts = np.all(found.last >= 0, axis=0) & (found.mover >= 0)
     return self.first_with(starts)
 
-  def first_with(self, here: Any) -> list[PublicState]:
+  def first_with(self, here: Bools) -> list[PublicState]:
     """Returns the first public states on each path of which all histories that go on are marked; shape (histories,)."""
     marked = np.zeros(len(self) + 1, bool)
     marked[:-1] = True
@@ -281,8 +275,11 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
   return PublicTree(compiled, found)
 
 
-def _public_states(found: HistoryTree) -> Int64s:
-  """Numbers the public states, from the deepest histories up: what joins histories joins those above them."""
+def number_public_states(found: HistoryTree) -> Int64s:
+  """Returns the public state of each history, `NONE` of terminal ones; parents have smaller numbers.
+
+  They are found from the deepest histories up: what joins histories joins those above them.
+  """
   result = np.full(len(found.parent), NONE)
   roots = np.flatnonzero(found.parent == NONE)
   count = 0

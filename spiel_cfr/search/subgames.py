@@ -16,7 +16,8 @@ from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.history_tree import TERMINAL, HistoryTree
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.history_walk import TERMINAL
 from spiel_cfr.search.public_states import PublicState
 from spiel_cfr.search.standing import Roots, Standing
 
@@ -76,7 +77,7 @@ def subgame(
     raise errors.ArgumentError(
       "A public state has a knowledge-limited subgame for each infoset of the searcher: call resolve."
     )
-  standing = Standing(tree.histories, tree.game, tree.entries(blueprint), searcher)
+  standing = Standing(tree.histories, tree.entries(blueprint), searcher)
   roots = standing.bounds(public_state.histories, chosen)
   if roots is None:
     raise errors.ArgumentError(

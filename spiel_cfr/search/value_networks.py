@@ -139,7 +139,7 @@ def learn_values(
   states = list(cut or tree.natural_cut())
   table = Cut(tree, states)
   entries = tree.game.to_actions(forms.uniform(tree.game))
-  standings = [Standing(tree.histories, tree.game, entries, player) for player in (0, 1)]
+  standings = [Standing(tree.histories, entries, player) for player in (0, 1)]
   seen, targets = [], []
   for _ in range(rounds + max(1, rounds // 10)):
     ranges = [_drawn_ranges(table, player, rng) for player in (0, 1)]

@@ -251,14 +251,13 @@ def test_results_say_what_was_done(leduc):
 
 def test_ctrl_c_leaves_a_policy(leduc, monkeypatch):
   game, _, policy = leduc
-  written = resolve_function.__globals__["write"]
+  step = resolve_function.__globals__["search_step"]
 
   def interrupting(*arguments):
     signal.raise_signal(signal.SIGINT)
-    monkeypatch.setitem(resolve_function.__globals__, "write", written)
-    return written(*arguments)
+    return step(*arguments)
 
-  monkeypatch.setitem(resolve_function.__globals__, "write", interrupting)
+  monkeypatch.setitem(resolve_function.__globals__, "search_step", interrupting)
   found = search.resolve(game, policy)
   assert not found.is_complete
   assert len(found.steps) == 1
@@ -270,15 +269,15 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, monkeypatch):
   policy, path = blueprint(game), tmp_path / "search.npz"
   whole = search.resolve(game, policy)
   kept = []
-  solve = resolve_function.__globals__["_Search"].solve
+  step = resolve_function.__globals__["search_step"]
 
-  def dying(self, states):
+  def dying(*arguments):
     if len(kept) == 2:
       raise MemoryError
-    kept.append(states)
-    return solve(self, states)
+    kept.append(arguments)
+    return step(*arguments)
 
-  monkeypatch.setattr(resolve_function.__globals__["_Search"], "solve", dying)
+  monkeypatch.setitem(resolve_function.__globals__, "search_step", dying)
   with pytest.raises(MemoryError):
     search.resolve(game, policy, checkpoint=path)
   monkeypatch.undo()

@@ -114,6 +114,8 @@ def attempt(case: Case, value: Any) -> None:
       named["game"] = spiel_cfr.parametric_games.linear_game(
         _kuhn(), spiel_cfr.parametric_games.kuhn_bets
       )
+    if function is spiel_cfr.referee.head_to_head:
+      named["policies"] = {"CFR": named["policies"]}
     if function in (spiel_cfr.abstraction.equity_histograms, spiel_cfr.abstraction.next_histograms):
       # Public cards are to come.
       game = named["game"] = _in_parts()
@@ -338,6 +340,10 @@ _bases: dict[str, Callable[[], Any]] = {
   "regrets": lambda: policies.uniform(_compiled()),
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
+  "contestant": lambda: spiel_cfr.CFRSolver(_compiled()),
+  "opponent": lambda: spiel_cfr.CFRSolver(_compiled()),
+  "deals": lambda: 3,
+  "step": lambda: 3,
 }
 
 
@@ -353,6 +359,8 @@ _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.poker.PublicGame: _public_game,
   spiel_cfr.runs.RayExecutor: _ray_executor,
   spiel_cfr.abstraction.HandBuckets: _hand_buckets,
+  spiel_cfr.referee.Match: lambda: spiel_cfr.referee.Match(*np.ones((2, 3, 2))),
+  spiel_cfr.referee.Verdict: lambda: spiel_cfr.judge(_compiled(), spiel_cfr.CFRSolver(_compiled())),
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 
