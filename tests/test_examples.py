@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import runpy
 import subprocess
 import sys
@@ -48,6 +49,8 @@ def test_transfer():
   [
     "abstraction",
     "refining",
+    "search",
+    "way_of_libratus",
     "solve",
     "compare_solvers",
     "kuhn_poker",
@@ -77,6 +80,17 @@ def test_transfer():
 def test_help(name):
   # absl's --help exits with 1.
   assert "flags:" in run(name, "--help", fails=True)
+
+
+@pytest.mark.slow
+def test_way_of_libratus(tmp_path):
+  printed = run("way_of_libratus", "--stack=3", "--iterations=100", f"--output_dir={tmp_path}")
+  found = re.findall(r"^.{44} (\d\.\d{5})$", printed, re.MULTILINE)
+  blueprint, translated, _, cut, continual, bot = map(float, found)
+  assert blueprint < translated
+  assert bot < translated / 4
+  assert continual < cut < translated
+  assert (tmp_path / "way_of_libratus.png").stat().st_size > 10_000
 
 
 def test_solve(tmp_path):

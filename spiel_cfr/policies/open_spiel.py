@@ -285,7 +285,7 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
   else:
     raise errors.PolicyError(
       f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, or a dictionary "
-      "infostate -> {action: probability}."
+      "infostate -> {action: probability}; of a solver, average_policy(); of what has been found, its `policy`."
     )
   result: list[float] = []
   counts = compiled.num_actions[player].tolist()

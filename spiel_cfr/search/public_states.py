@@ -77,6 +77,34 @@ class PublicState:
     result: Float64s = both[self.histories]
     return result
 
+  def beliefs(self, policy: open_spiel.AnyPolicy, player: int) -> dict[str, float]:
+    """Returns how likely each private state of a player's is under a policy of both, given that play has come here.
+
+    In poker, its range. NaN where the policy never comes here.
+    """
+    reach = self.reach(policy)
+    likely = self._by_private_state(player, reach) / (reach.sum() or np.nan)
+    return dict(zip(self.private_states(player), likely.tolist(), strict=True))
+
+  def private_values(self, policy: open_spiel.AnyPolicy, player: int) -> dict[str, float]:
+    """Returns what a player expects under a policy of both at each of its private states, even if it avoids them.
+
+    NaN where chance and the other player never let it happen.
+    """
+    entries, found = self.tree.entries(policy), self.tree.histories
+    weights = (found.chance * found.reach(entries, 1 - player))[self.histories]
+    mass = self._by_private_state(player, weights)
+    worth = self._by_private_state(player, weights * found.values(entries)[self.histories])
+    half = (self.tree.game.constant_sum or 0.0) / 2
+    means = half + (1 - 2 * player) * worth / np.where(mass > 0, mass, np.nan)
+    return dict(zip(self.private_states(player), means.tolist(), strict=True))
+
+  def _by_private_state(self, player: int, numbers: Float64s) -> Float64s:
+    """Returns sums of numbers of the histories, in the order of `private_states`."""
+    known = self.tree.histories.knows[self.histories, player]
+    _, place = np.unique(known[known >= 0], return_inverse=True)
+    return np.bincount(place, numbers[known >= 0]).astype(np.float64)
+
   def value(self, policy: open_spiel.AnyPolicy, player: int = 0) -> float:
     """Returns what a player expects under a policy, given that this public state is reached; NaN where it never is."""
     reach = self.reach(policy)

@@ -49,7 +49,7 @@ def subgame(
   *,
   gadget: str | Gadget = "safe",
 ) -> CompiledGame:
-  """Returns all that follows a public state as a game, with a gadget in front, for solvers, evaluation and pages.
+  """Returns all that follows a public state as a game, with a gadget in front, for solvers and evaluation.
 
   Player numbers are those of the whole game. The searcher's infosets have the names that they have there, so that its
   strategy can be taken over; the opponent's first one, or those of its choices, are the gadget's. Returns sum to 0, and

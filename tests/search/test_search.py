@@ -79,6 +79,16 @@ def test_reaches_and_values_are_open_spiels(leduc):
       replayed.apply_action(action)
     expected.append(reach)
   np.testing.assert_allclose(state.reach(policy), expected, rtol=1e-12)
+  for player in (0, 1):
+    likely, worth = state.beliefs(policy, player), state.private_values(policy, player)
+    assert list(likely) == list(worth) == state.private_states(player)
+    masses = dict.fromkeys(likely, 0.0)
+    for each, reach in zip(state.states(), expected, strict=True):
+      masses[each.information_state_string(player)] += reach / sum(expected)
+    assert likely == pytest.approx(masses)
+    mean = sum(likely[name] * worth[name] for name in likely)
+    assert mean == pytest.approx(state.value(policy, player))
+  assert state.parent.beliefs(policy, 0) == {}  # where the public card is dealt
   assert tree[0].value(policy) == pytest.approx(spiel_cfr.expected_values(game, policy)[0])
   children = sum(child.reach(policy).sum() * child.value(policy, 1) for child in tree[0].children)
   assert children == pytest.approx(spiel_cfr.expected_values(game, policy)[1])
@@ -216,6 +226,9 @@ def test_where_nobody_goes_stays_as_it_was():
     for name in game.infostates[player]
   }
   bet = tree.public_state_of(game.game.new_initial_state().child(0).child(1).child(1))
+  # Nobody comes there, but the king knows what a bet would be worth.
+  assert all(np.isnan(list(bet.beliefs(always, 0).values())))
+  assert bet.private_values(always, 0)["2b"] == 1.5
   found = search.resolve(game, always, continual=False, cut=[bet], player=0)
   assert found.steps[0].unreached == 1
   assert found.policy_dict()["0pb"] == always["0pb"]
