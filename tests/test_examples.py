@@ -55,6 +55,7 @@ def test_transfer():
     "first_order",
     "mccfr",
     "n_players",
+    "quantal_response",
     "deep_cfr",
     "restarts",
     "step_rule",
