@@ -44,7 +44,7 @@ from spiel_cfr.policies.solved_policy import SolvedPolicy
 _PROMISED, _SMALL = 1e-8, 1e-10
 _MOST_CORRECTIONS = 12
 # Steps that are shorter, in units of y and of rationality times the range of payoffs, lead nowhere.
-_SHORTEST_STEP = 1e-9
+_SHORTEST_STEP = 1e-6
 # A pivot off the diagonal costs fill; an error in a factor costs a correction.
 _PIVOTS: dict[str, Any] = {
   "permc_spec": "NATURAL",
@@ -114,8 +114,8 @@ def solve_qre(
   Args:
     game: a game that OpenSpiel has states of, with any number of players.
     rationality: lambda, how much likelier the better of two actions is, as a logarithm per unit of payoff; 0 is uniform
-      play. In float64 the fixed point is known to about 1e-16 (rationality times the range of payoffs)^2 at infosets
-      to which hardly anybody plays, which bounds how large it can be.
+      play. What rounding does at infosets to which hardly anybody plays grows with its square: Kuhn poker goes up to
+      28,000.
     step: by how much any probability may change from one point of the path to the next. Less draws a smoother picture.
     max_nodes: how many histories the game may have.
 
@@ -126,7 +126,7 @@ def solve_qre(
     GameTooLargeError: the game has more histories.
     GameError: see `compile_game`; `NoStatesError` if it was made of arrays.
   """
-  rationality = arguments.real_number(rationality, "rationality", 0.0, np.finfo(float).max)
+  rationality = arguments.real_number(rationality, "rationality", 0.0, 1e150)
   step = arguments.real_number(step, "step", 1e-3, 1.0)
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   compiled = compile_game(game, max_nodes=max_nodes)
@@ -136,67 +136,51 @@ def solve_qre(
       "that actions which are one have another equilibrium: take the game itself, `.original`."
     )
   agents = _AgentForm(compiled, max_nodes)
-  target, point = rationality * agents.unit, _Point(agents.normalized(np.zeros(agents.size)), 0.0)
-  points = [(point, 0.0)]
-  residual, _, slope = agents.linearized(point)
-  tangent, length = _Point(slope, 1.0).unit(), step
-  while point.rationality < target:
-    is_last = point.rationality + length * tangent.rationality >= target
+  target = rationality * agents.unit
+  point, residual = agents.normalized(np.zeros(agents.size + 1)), 0.0
+  points = [point]
+  _, _, tangent = agents.linearized(point)
+  length = step
+  while point[-1] < target:
+    is_last = point[-1] + length * tangent[-1] >= target
     if is_last:
-      length = (target - point.rationality) / tangent.rationality
-    guess = agents.moved(point, length * tangent.log_play, length * tangent.rationality)
+      length = (target - point[-1]) / tangent[-1]
+    guess = agents.normalized(point + length * tangent)
     if is_last:
-      guess = guess._replace(rationality=target)
-    found, slope, residual = agents.corrected(guess, None if is_last else tangent)
+      guess[-1] = target
+    found, ahead, residual = agents.corrected(guess, None if is_last else tangent)
     # How far off a guess is grows with the square of the step.
-    change = max(1e-3, found.apart(point) / step, (4.0 * found.apart(guess) / step) ** 0.5)
-    if residual <= _PROMISED and change <= 1.0 and found.rationality >= 0.0:
-      ahead = _Point(slope, 1.0).unit()
-      # Where the branch turns back, so does the sign of what rationality adds to it.
-      backward = ahead.log_play @ tangent.log_play + ahead.rationality * tangent.rationality < 0
-      tangent = _Point(-ahead.log_play, -ahead.rationality) if backward else ahead
-      point, length = found, length * min(4.0, 0.7 / change)
-      points.append((point, residual))
+    change = max(1e-3, _apart(found, point) / step, (4.0 * _apart(found, guess) / step) ** 0.5)
+    if residual <= _PROMISED and change <= 1.0 and found[-1] >= 0.0:
+      point = found
+      points.append(point)
+      # Where the branch turns back, rationality falls along it.
+      tangent = ahead * np.sign(ahead @ tangent)
+      length *= min(4.0, 0.7 / change)
       continue
     length *= max(0.1, 0.7 / change) if residual <= _PROMISED and change > 1.0 else 0.25
-    if length < _SHORTEST_STEP:
+    if length < _SHORTEST_STEP * (1.0 + point[-1]):
       raise errors.NoSolutionError(
-        f"The principal branch of {compiled} can't be followed beyond rationality "
-        f"{point.rationality / agents.unit:.6g}, on the way to {rationality:.6g}: float64 does not tell its points "
-        "from others there. Ask for less."
+        f"The principal branch of {compiled} can't be followed beyond rationality {point[-1] / agents.unit:.6g}, on "
+        f"the way to {rationality:.6g}: float64 does not tell its points from others there. Ask for less."
       )
-  return QuantalResponse(
-    compiled,
-    rationality,
-    agents.sequences(point.log_play),
-    points[-1][1],
-    tuple(
-      BranchPoint(each.rationality / agents.unit, agents.sequences(np.exp(each.log_play)))
-      for each, _ in points
-    ),
-  )
+  path = [
+    BranchPoint(float(each[-1] / agents.unit), agents.sequences(np.exp(each[:-1])))
+    for each in points
+  ]
+  return QuantalResponse(compiled, rationality, agents.sequences(point[:-1]), residual, tuple(path))
 
 
-class _Point(NamedTuple):
-  """A point of the branch, or a direction: y, shape (actions,), and rationality times the range of payoffs."""
-
-  log_play: Float64s
-  rationality: float
-
-  def unit(self) -> "_Point":
-    norm = float(np.hypot(np.linalg.norm(self.log_play), self.rationality))
-    return _Point(self.log_play / norm, self.rationality / norm)
-
-  def apart(self, other: "_Point") -> float:
-    """Returns the largest difference of probabilities."""
-    return float(np.abs(np.exp(self.log_play) - np.exp(other.log_play)).max())
+def _apart(one: Float64s, other: Float64s) -> float:
+  """Returns the largest difference of probabilities between two points."""
+  return float(np.abs(np.exp(one[:-1]) - np.exp(other[:-1])).max())
 
 
 class _AgentForm:
   """A game as the terminal histories that go through each action.
 
   Actions of all infosets are numbered here from the last moves of the game to the first, and those of an infoset stand
-  together. Payoffs are divided by their range.
+  together. Payoffs are divided by their range, and a point is y and rationality times that range, shape (actions + 1,).
 
   Attributes:
     size: how many actions there are.
@@ -263,15 +247,12 @@ class _AgentForm:
     entries[self._entries] = numbers
     return self._compiled.from_actions(entries)
 
-  def normalized(self, logs: Float64s) -> Float64s:
-    """Returns logarithms of probabilities that sum to 1 at each infoset."""
+  def normalized(self, point: Float64s) -> Float64s:
+    """Returns a point whose probabilities sum to 1 at each infoset."""
+    logs = point[:-1]
     top = np.maximum.reduceat(logs, self._starts)
     total = np.add.reduceat(np.exp(logs - top[self._infoset]), self._starts)
-    return np.asarray(logs - (top + np.log(total))[self._infoset])
-
-  def moved(self, point: _Point, log_play: Float64s, rationality: float) -> _Point:
-    """Returns the strategies next to a point."""
-    return _Point(self.normalized(point.log_play + log_play), point.rationality + rationality)
+    return np.append(logs - (top + np.log(total))[self._infoset], point[-1])
 
   def values(self, log_play: Float64s) -> tuple[Float64s, Any]:
     """Returns Q, shape (actions,), and dQ/dy, a sparse matrix."""
@@ -288,50 +269,49 @@ class _AgentForm:
     deviations = scipy.sparse.csr_matrix((weights, through.indices, through.indptr), through.shape)
     return values, deviations @ self._along
 
-  def linearized(self, point: _Point) -> tuple[float, Float64s, Float64s]:
-    """Returns how far a point is from the branch, and what would lead there.
+  def linearized(self, point: Float64s) -> tuple[float, Float64s, Float64s]:
+    """Returns how far a point is from the branch, and what leads there.
 
     Returns:
-      The residual, see `QuantalResponse`; the step of y by Newton's method at this rationality, shape (actions,); and
-      dy / d rationality on the branch.
-
-    Raises:
-      RuntimeError: the branch has no such slope, as where it turns back.
+      The residual, see `QuantalResponse`; Newton's step at this rationality; and a step of length 1 along the branch,
+      in which rationality grows. Where the branch turns back or meets another one, steps are not finite.
     """
-    log_play, rationality = point
+    log_play, rationality = point[:-1], point[-1]
     values, derivative = self.values(log_play)
     play = np.exp(log_play)
-    residual = float(np.abs(play - np.exp(self.normalized(rationality * values))).max())
+    logit = self.normalized(np.append(rationality * values, rationality))
     mean = self._together.copy()
     mean.data = play[mean.indices]
     matrix = self._identity - rationality * (derivative - mean @ derivative)
     sides = np.stack([rationality * values - log_play, values], axis=1)
-    factors = scipy.sparse.linalg.splu(matrix.tocsc(), **_PIVOTS)
-    newton, slope = factors.solve(sides - mean @ sides).T
-    return residual, newton, slope
+    try:
+      factors = scipy.sparse.linalg.splu(matrix.tocsc(), **_PIVOTS)
+      newton, slope = factors.solve(sides - mean @ sides).T
+    except RuntimeError:  # SciPy's, of a singular matrix
+      newton = slope = np.full(self.size, np.nan)
+    ahead = np.append(slope, 1.0)
+    return _apart(logit, point), np.append(newton, 0.0), ahead / np.linalg.norm(ahead)
 
-  def corrected(self, guess: _Point, tangent: _Point | None) -> tuple[_Point, Float64s, float]:
-    """Returns a point of the branch near a guess, its slope there, and the residual, infinite if none is found.
+  def corrected(
+    self, guess: Float64s, tangent: Float64s | None
+  ) -> tuple[Float64s, Float64s, float]:
+    """Returns the point of the branch near a guess, the step ahead there, and the residual, infinite if none is found.
 
     Corrections are perpendicular to the tangent, or leave rationality as it is where there is none.
     """
     point, before = guess, np.inf
-    slope = np.zeros(self.size)
     for number in range(_MOST_CORRECTIONS):
-      try:
-        residual, newton, slope = self.linearized(point)
-      except RuntimeError:  # SciPy's, of a singular matrix
-        return point, slope, np.inf
+      residual, newton, ahead = self.linearized(point)
       if residual <= _SMALL or (number > 2 and residual > before / 2):
-        return point, slope, residual
-      more = 0.0
+        break
       if tangent is not None:
-        along = tangent.log_play @ slope + tangent.rationality
-        more = -float(tangent.log_play @ newton / along)
-      point, before = self.moved(point, newton + more * slope, more), residual
-      if not np.isfinite(point.log_play).all():
-        return point, slope, np.inf
-    return point, slope, np.inf
+        newton = newton - (tangent @ newton) / (tangent @ ahead) * ahead
+      point, before = self.normalized(point + newton), residual
+      if not np.isfinite(point).all():
+        return guess, ahead, np.inf
+    # At its end the branch need not go on.
+    is_found = tangent is None or np.isfinite(ahead).all()
+    return point, ahead, residual if is_found else np.inf
 
 
 def _matrix(numbers: Float64s, columns: Int64s, widths: Int64s, size: int) -> Any:

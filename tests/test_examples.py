@@ -59,6 +59,7 @@ def test_transfer():
     "mccfr",
     "n_players",
     "correlated",
+    "quantal_response",
     "deep_cfr",
     "restarts",
     "step_rule",
