@@ -5,20 +5,28 @@ from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.public_states import PublicState, PublicTree, public_states
 from spiel_cfr.search.resolve import Resolved, Step, resolve
 from spiel_cfr.search.subgames import subgame
-from spiel_cfr.search.value_networks import ValueNetwork, learn_values, solve_trunk_by_values
+from spiel_cfr.search.value_networks import (
+  PublicStateValues,
+  SolvedValues,
+  ValueNetwork,
+  learn_values,
+  solve_by_values,
+)
 
 __all__ = [
   "GADGETS",
   "Gadget",
   "PublicState",
+  "PublicStateValues",
   "PublicTree",
   "Resolved",
+  "SolvedValues",
   "Step",
   "ValueNetwork",
   "learn_values",
   "public_states",
   "resolve",
+  "solve_by_values",
   "solve_trunk",
-  "solve_trunk_by_values",
   "subgame",
 ]

@@ -144,11 +144,33 @@ class HistoryTree:
 
   def carried(self, entries: Float64s, worth: Float64s) -> Float64s:
     """Returns the same where histories that nothing follows are worth something else, shape (nodes,)."""
-    made = self._chance_move.copy()
-    made[self._decided] = entries[self.entry[self._decided]]
-    result = worth.copy()
+    made, result = self._made(entries), worth.copy()
     for level in reversed(self.levels):
       result += np.bincount(self.parent[level], made[level] * result[level], len(result))
+    return result
+
+  def best_response_values(self, entries: Float64s, weights: Float64s, player: int) -> Float64s:
+    """Returns what a player gets from each history on by a best response to what the other plays, shape (nodes,).
+
+    Args:
+      entries: the policy, shape (entries,).
+      weights: how likely chance and the other come to each history, shape (nodes,).
+      player: who responds.
+    """
+    made, result = self._made(entries), (1 - 2 * player) * self.payoff
+    for level in reversed(self.levels):
+      above = self.parent[level]
+      own = level[self.mover[above] == player]
+      gets = np.bincount(self.entry[own], weights[own] * result[own], self.num_entries)
+      most = np.maximum.reduceat(gets, self.first_entry)[self.infoset_of_entry]
+      made[own] = self.normalized((gets >= most).astype(np.float64), entries)[self.entry[own]]
+      result += np.bincount(above, made[level] * result[level], len(result))
+    return result
+
+  def _made(self, entries: Float64s) -> Float64s:
+    """Returns the probability of the move that leads to each history."""
+    result = self._chance_move.copy()
+    result[self._decided] = entries[self.entry[self._decided]]
     return result
 
   def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
