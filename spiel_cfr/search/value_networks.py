@@ -200,8 +200,8 @@ def learn_values(
   network = network or MLP((128, 128))
   tree = cut[0].tree if cut else public_states(game)
   solved = SolvedValues(tree, list(cut or tree.natural_cut()))
-  # Before anything is solved, this says whether a network can be made.
-  network.fresh((0, 0), 1, 1)
+  num_outputs = sum(solved.widths)
+  fresh = network.fresh((seed, 0), len(solved.states) + num_outputs, num_outputs)
   rng = np.random.default_rng(seed)
   seen, targets = [], []
   for _ in range(rounds + max(1, rounds // 10)):
@@ -212,14 +212,13 @@ def learn_values(
   learned = rounds * len(solved.states)
   rows, wanted = np.concatenate(seen), np.concatenate(targets)
   scale = float(np.sqrt((wanted[:learned] ** 2).mean())) or 1.0
-  fresh = network.fresh((seed, 0), rows.shape[1], wanted.shape[1])
   every = np.ones(wanted[:learned].shape, bool)
   fitted = network.fitted(
     fresh,
     Rows(rows[:learned], wanted[:learned] / scale, every, np.ones(learned)),
     Training(steps, 1e-3, min(256, learned), (seed, 1)),
   )
-  missed = scale * network.outputs(fitted, rows[learned:], wanted.shape[1]) - wanted[learned:]
+  missed = scale * network.outputs(fitted, rows[learned:], num_outputs) - wanted[learned:]
   return ValueNetwork(solved, network, fitted, scale, float(np.sqrt((missed**2).mean())))
 
 
@@ -237,10 +236,9 @@ def solve_by_values(
 ) -> Resolved:
   """Solves a game from its first move to a cut by CFR+, with values for what is below; then what is below, once.
 
-  What is below is solved by the gadget of `"max_margin"`, whose bounds are what the opponent got there on average while
-  CFR ran. With exact values the policy comes as close to an equilibrium as one likes; a network's errors promise
-  nothing, and what came of it is measured. Players are updated at the same time: the proof asks for values of the
-  strategies that both play.
+  What is below is solved by the gadget of `"follow"`, whose bounds are what the opponent got there on average while CFR
+  ran. With exact values the policy comes as close to an equilibrium as one likes; a network's errors promise nothing,
+  and what came of it is measured. Players are updated at the same time: the proof asks for values of what both play.
 
   Args:
     blueprint: a policy of both players, which is played where nobody comes.
@@ -296,16 +294,16 @@ def _solve_below(
   values: PublicStateValues, trunk: Float64s, bounds: Float64s, searcher: int, result: Float64s
 ) -> Step:
   """Solves the public states of a cut for one player, by bounds at the leaves; writes what is played into `result`."""
-  begin, tree = time.perf_counter(), values.tree
+  begin, tree, gadget = time.perf_counter(), values.tree, GADGETS["follow"]
   standing = Standing(tree.histories, tree.game, trunk, searcher)
   before = standing.opponent_gets
   # Not what it gets from a best response: the policy says nothing yet of what is below.
   standing.values[values.leaves] = bounds
   solved = []
   for state in values.states:
-    roots = standing.bounds(state.histories, GADGETS["max_margin"])
+    roots = standing.bounds(state.histories, gadget)
     if roots is not None:
-      subgame = cut_out(standing, roots, GADGETS["max_margin"])
+      subgame = cut_out(standing, roots, gadget)
       write(tree.histories, subgame, solve_subgame(subgame, "lp", 1), result)
       solved.append(roots)
   after = Standing(tree.histories, tree.game, result, searcher)
