@@ -19,13 +19,13 @@ import spiel_cfr
 from spiel_cfr import search
 from spiel_cfr.poker import ranges
 
-# The numbers of moves, chance's included, after which the game is cut; 0 is `PublicTree.natural_cut`.
-_CUTS = {
+# The numbers of moves, chance's included, after which the game is cut; None is `PublicTree.natural_cut`.
+_CUTS: dict[str, dict[str, int | None]] = {
   "kuhn": {"1 bet": 3},
-  "leduc": {"1 bet": 3, "2 bets": 4, "public card": 0},
+  "leduc": {"1 bet": 3, "2 bets": 4, "public card": None},
   "liars_dice_4": {"1 bid": 3, "2 bids": 4, "3 bids": 5},
   "goofspiel_4": {"1 card": 2, "2 cards": 4},
-  "turn": {"river": 0},
+  "turn": {"river": None},
 }
 _GAMES = flags.DEFINE_list(
   "games", ["leduc", "liars_dice_4", "goofspiel_4", "turn"], f"which of {', '.join(_CUTS)}"
