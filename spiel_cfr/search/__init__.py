@@ -7,21 +7,29 @@ from spiel_cfr.search.resolve import Resolved, resolve
 from spiel_cfr.search.search_bot import SearchBot
 from spiel_cfr.search.search_step import Step
 from spiel_cfr.search.subgames import subgame
-from spiel_cfr.search.value_networks import ValueNetwork, learn_values, solve_trunk_by_values
+from spiel_cfr.search.value_networks import (
+  PublicStateValues,
+  SolvedValues,
+  ValueNetwork,
+  learn_values,
+  solve_by_values,
+)
 
 __all__ = [
   "GADGETS",
   "Gadget",
   "PublicState",
+  "PublicStateValues",
   "PublicTree",
   "Resolved",
   "SearchBot",
+  "SolvedValues",
   "Step",
   "ValueNetwork",
   "learn_values",
   "public_states",
   "resolve",
+  "solve_by_values",
   "solve_trunk",
-  "solve_trunk_by_values",
   "subgame",
 ]

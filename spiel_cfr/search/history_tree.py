@@ -153,11 +153,15 @@ class HistoryTree:
 
   def carried(self, entries: Float64s, worth: Float64s) -> Float64s:
     """Returns the same where histories that nothing follows are worth something else, shape (nodes,)."""
-    made = self._chance_move.copy()
-    made[self._decided] = entries[self.entry[self._decided]]
-    result = worth.copy()
+    made, result = self._made(entries), worth.copy()
     for level in reversed(self.levels):
       result += np.bincount(self.parent[level], made[level] * result[level], len(result))
+    return result
+
+  def _made(self, entries: Float64s) -> Float64s:
+    """Returns the probability of the move that leads to each history."""
+    result = self._chance_move.copy()
+    result[self._decided] = entries[self.entry[self._decided]]
     return result
 
   def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
@@ -241,9 +245,7 @@ class HistoryTree:
       barred: actions that it must not take, shape (entries,). Below one, all histories get what it expects where it
         would have taken it.
     """
-    made = self._chance_move.copy()
-    made[self._decided] = entries[self.entry[self._decided]]
-    result = (1 - 2 * player) * self.payoff
+    made, result = self._made(entries), (1 - 2 * player) * self.payoff
     instead = np.full(len(result), np.nan)
     for level in reversed(self.levels):
       above = self.parent[level]

@@ -89,7 +89,7 @@ def search_step(
       refused += 1
   is_open = any(before.is_open(histories) for histories in public_states)
   after = Standing(found, played, before.searcher) if is_open else before.playing(played)
-  margins = [_smallest_margin(roots, after) for roots, _ in solved]
+  margins = [smallest_margin(roots, after) for roots, _ in solved]
   if gadget.is_safe and not gadget.knowledge_limited and not is_open:
     largest = float(np.abs(found.payoff).max())
     wrong = [margin < -_TOLERANCE * largest for margin in margins]
@@ -123,7 +123,7 @@ def _subgames(standing: Standing, roots: Roots, gadget: Gadget) -> Iterable[Subg
     yield cut_out(standing, roots.only(met), gadget, free=mine[met] == name)
 
 
-def _smallest_margin(roots: Roots, after: Standing) -> float:
+def smallest_margin(roots: Roots, after: Standing) -> float:
   """Returns the least by which the opponent's bounds are above what it gets now."""
   values = np.bincount(roots.place, roots.weights * after.values[roots.histories]) / roots.mass
   return float((roots.bound - values).min())

@@ -291,21 +291,6 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, monkeypatch):
     search.resolve(game, policy, checkpoint=path)
 
 
-def test_depth_limits_are_worth_what_was_seen():
-  game = spiel_cfr.compile_game("liars_dice(dice_sides=4)")
-  policy = blueprint(game, 100)
-  one = search.solve_trunk(game, policy, number=1)
-  ten = search.solve_trunk(game, policy, number=10)
-  # One continuation ruins it; ten, and safe search below, are better than the blueprint by far.
-  assert one.exploitability > 5 * one.blueprint_exploitability
-  assert search.resolve(game, ten.policy, continual=False).exploitability < 0.002
-  drawn = search.solve_trunk(game, policy, continuations="pure", seed=3)
-  same = search.solve_trunk(game, policy, continuations="pure", seed=3)
-  assert drawn.exploitability == same.exploitability != one.exploitability
-  own = search.solve_trunk(game, policy, continuations=[policy], player=1)
-  assert own.steps[0].player == 1
-
-
 @pytest.mark.parametrize(
   ("name", "error", "words"),
   [

@@ -1,0 +1,199 @@
+"""Search that stops before the end of the game: what it is worth, by depth and by what stands for the rest.
+
+    python examples/search_depth.py
+
+A policy is the average of a few iterations of CFR. The game is solved from its first move to a cut, where the opponent
+chooses among continuations of the policy, or a network says what is worth what; then what is below the cut is solved
+again, safely. Printed and drawn is the exploitability of everything that is then played.
+"""
+
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from absl import app, flags
+from results import NAMED_GAMES, writable
+
+import spiel_cfr
+from spiel_cfr import search
+from spiel_cfr.poker import ranges
+
+# The numbers of moves, chance's included, after which the game is cut; None is `PublicTree.natural_cut`.
+_CUTS: dict[str, dict[str, int | None]] = {
+  "kuhn": {"1 bet": 3},
+  "leduc": {"1 bet": 3, "2 bets": 4, "public card": None},
+  "liars_dice_4": {"1 bid": 3, "2 bids": 4, "3 bids": 5},
+  "goofspiel_4": {"1 card": 2, "2 cards": 4},
+  "turn": {"river": None},
+}
+_GAMES = flags.DEFINE_list(
+  "games", ["leduc", "liars_dice_4", "goofspiel_4", "turn"], f"which of {', '.join(_CUTS)}"
+)
+_ITERATIONS = flags.DEFINE_list(
+  "iterations", ["10", "100"], "how many iterations make a policy; 0 takes an equilibrium"
+)
+_CONTINUATIONS = flags.DEFINE_list(
+  "continuations", ["1", "2", "4", "10"], "how many best responses"
+)
+_ROUNDS = flags.DEFINE_integer("rounds", 100, "what networks learn from; 0 leaves them out", 0)
+_SOLVED = flags.DEFINE_integer("solved", 100, "iterations with exact values; 0 leaves them out", 0)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture and table go")
+_PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
+
+# How ways to search without a number are drawn.
+_STYLES = {"no trunk": ":", "network": "--", "exact": "-."}
+
+# Exploitabilities and seconds.
+Cell = tuple[list[float], float]
+# By game, policy and cut, and way to search.
+Results = dict[tuple[str, str, str], dict[str, Cell]]
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  path = writable(pathlib.Path(_OUTPUT_DIR.value, "search_depth.md"))
+  results: Results = {}
+  try:
+    for name in _GAMES.value:
+      if name not in _CUTS:
+        raise ValueError(f"there is no game {name!r}; there are {', '.join(_CUTS)}.")
+      results |= measure(name, [int(each) for each in _ITERATIONS.value])
+  except (spiel_cfr.errors.SpielCFRError, ValueError) as error:
+    sys.exit(f"error: {error}")
+  table = markdown(results, lambda cell: " / ".join(f"{round(each, 5):.4g}" for each in cell[0]))
+  seconds = markdown(results, lambda cell: f"{cell[1]:.1f}")
+  path.write_text(f"{table}\n{seconds}")
+  print("\nExploitability with the policy below the cut / when that is solved again\n\n" + table)
+  print(f"\nSeconds, what is below the cut included\n\n{seconds}")
+  if _PLOT.value:
+    draw(path.with_suffix(".png"), results)
+
+
+def load(name: str) -> spiel_cfr.games.CompiledGame:
+  """Returns a game; "turn" is the turn and the river of hold'em with twelve hands a side and bets of the pot."""
+  if name != "turn":
+    return spiel_cfr.compile_game(NAMED_GAMES[name])
+  first = "AhKh,AsKd,QdQc,JsTs,Tc9h,9c9d,8h8d,5s5h,AdTd,KcQc,6d5d,AsJs"
+  second = "AcKc,AdQd,KhQh,QhQs,JcTc,9h8h,8s8c,7c7h,6s5s,AhTh,JdJh,Kd9d"
+  endgame = ranges.endgame(first, second, board="9s7s4h2s", pot=500, stack=2000)
+  # Fold, call, and a bet of the pot.
+  return spiel_cfr.compile_game(
+    endgame.load(), action_filter=lambda _, legal: [action for action in legal if action < 3]
+  )
+
+
+def measure(name: str, iterations: Sequence[int]) -> Results:
+  """Returns, by game, policy and cut, exploitability and seconds of each way to search."""
+  game = load(name)
+  tree = search.public_states(game)
+  policies = {}
+  for number in iterations:
+    if number:
+      solver = spiel_cfr.CFRSolver(game)
+      solver.run(number)
+      policies[f"CFR {number}"] = solver.average_policy()
+    else:
+      policies["equilibrium"] = spiel_cfr.solve_lp(game).policy
+  results: Results = {}
+  for label, length in _CUTS[name].items():
+    cut = [state for state in tree if state.length == length] or tree.natural_cut()
+    print(f"{name}, {game.num_states:,} states, {len(cut)} public states at {label}", flush=True)
+    values: dict[str, tuple[search.PublicStateValues, int, float]] = {}
+    begin = time.perf_counter()
+    if _ROUNDS.value:
+      network = search.learn_values(game, cut=cut, rounds=_ROUNDS.value)
+      values["network"] = network, 1000, time.perf_counter() - begin
+    if _SOLVED.value:
+      values["exact"] = search.SolvedValues(tree, cut), _SOLVED.value, 0.0
+    for policy_name, policy in policies.items():
+      row = results[name, policy_name, label] = {}
+      for column, (found, seconds) in ways(game, policy, cut, values):
+        row[column] = found, seconds
+        numbers = " / ".join(f"{number:.5g}" for number in found)
+        print(f"  {policy_name:10} {column:20} {numbers:20} {seconds:6.1f} s", flush=True)
+  return results
+
+
+def ways(
+  game: spiel_cfr.games.CompiledGame,
+  policy: spiel_cfr.policies.AnyPolicy,
+  cut: Sequence[search.PublicState],
+  values: Mapping[str, tuple[search.PublicStateValues, int, float]],
+) -> Iterator[tuple[str, Cell]]:
+  """Yields a name, exploitabilities and seconds for each way to search."""
+  begin = time.perf_counter()
+  found = search.resolve(game, policy, cut=cut, continual=False)
+  yield "no trunk", ([found.blueprint_exploitability, found.exploitability], since(begin))
+  chosen = [("best_responses", int(number)) for number in _CONTINUATIONS.value]
+  for kind, number in [*chosen, ("pure", max(number for _, number in chosen))]:
+    begin = time.perf_counter()
+    trunk = search.solve_trunk(game, policy, cut=cut, continuations=kind, number=number)
+    found = search.resolve(game, trunk.policy, cut=cut, continual=False)
+    column = f"{number} pure" if kind == "pure" else f"choice of {number}"
+    yield column, ([trunk.exploitability, found.exploitability], since(begin))
+  for column, (worth, iterations, seconds) in values.items():
+    begin = time.perf_counter()
+    found = search.solve_by_values(policy, worth, iterations=iterations)
+    yield column, ([found.exploitability], seconds + since(begin))
+  begin = time.perf_counter()
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(1000)
+  yield "all at once", ([solver.exploitability()], since(begin))
+
+
+def since(begin: float) -> float:
+  """Returns how many seconds have passed."""
+  return time.perf_counter() - begin
+
+
+def markdown(results: Results, text: Callable[[Cell], str]) -> str:
+  """Returns a table: a row a game, policy and cut, a column a way to search."""
+  columns = list(next(iter(results.values())))
+  lines = [f"| game, policy, cut | {' | '.join(columns)} |", f"| --- {'| ---: ' * len(columns)}|"]
+  for row, found in results.items():
+    lines.append(f"| {', '.join(row)} | {' | '.join(text(found[each]) for each in columns)} |")
+  return "\n".join(lines) + "\n"
+
+
+def draw(path: pathlib.Path, results: Results) -> None:
+  """Draws a panel a game and policy: against the number of continuations, a colour a cut."""
+  try:
+    import matplotlib.pyplot as plt
+  except ImportError:
+    sys.exit("No picture without matplotlib: pip install matplotlib, or pass --noplot.")
+  panels = list(dict.fromkeys(row[:2] for row in results))
+  columns = min(4, -(-len(panels) // 2))
+  rows = -(-len(panels) // columns)
+  figure, grid = plt.subplots(
+    rows, columns, figsize=(3.6 * columns, 3.4 * rows), layout="constrained", squeeze=False
+  )
+  numbers = [int(number) for number in _CONTINUATIONS.value]
+  # By columns, so that the policies of a game are below each other.
+  for axes, panel in zip(grid.T.flat, panels, strict=False):
+    cuts = {cut: found for (*of, cut), found in results.items() if tuple(of) == panel}
+    for color, (cut, found) in zip(("C0", "C1", "C2"), cuts.items(), strict=False):
+      best = [found[f"choice of {number}"][0][-1] for number in numbers]
+      axes.plot(numbers, best, "o-", color=color, label=cut)
+      for way, style in _STYLES.items():
+        if way in found:
+          axes.axhline(found[way][0][-1], color=color, linestyle=style)
+    axes.set(xscale="log", yscale="log", title=", ".join(panel))
+    axes.set_xticks(numbers, map(str, numbers))
+    axes.minorticks_off()
+    axes.legend(title="cut after", fontsize=7)
+  for axes in grid[-1]:
+    axes.set_xlabel("continuations")
+  grid[0, 0].set_ylabel("exploitability")
+  named = {"the opponent's choice among best responses": "-", **_STYLES}
+  handles = [grid[0, 0].plot([], [], color="0.4", linestyle=each)[0] for each in named.values()]
+  figure.legend(handles, list(named), loc="outside lower center", ncols=4)
+  figure.suptitle("Search that stops at a cut, and what is below solved again")
+  figure.savefig(path, dpi=90)
+  plt.close(figure)
+  print(f"Wrote {path}")
+
+
+if __name__ == "__main__":
+  app.run(main)

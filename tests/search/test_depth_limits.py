@@ -1,0 +1,147 @@
+"""Search that stops at a cut: the opponent's choice among continuations, exact values, networks."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import spiel_cfr
+from spiel_cfr import errors, policies, search
+from spiel_cfr.deep_cfr import MLP, LeastSquares, network
+from spiel_cfr.policies import forms
+from spiel_cfr.search.standing import Standing
+
+
+def blueprint(game, iterations=10):
+  """Returns the average policy of some iterations of CFR."""
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(iterations)
+  return solver.average_policy()
+
+
+@pytest.fixture(scope="module")
+def kuhn():
+  """Kuhn poker, its public states after the first bet, and a policy of ten iterations."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  cut = [state for state in search.public_states(game) if state.length == 3]
+  return game, cut, blueprint(game)
+
+
+def test_depth_limits_are_worth_what_was_seen():
+  game = spiel_cfr.compile_game("liars_dice(dice_sides=3)")
+  policy = blueprint(game, 30)
+  one = search.solve_trunk(game, policy, number=1)
+  some = search.solve_trunk(game, policy, number=6)
+  # One continuation ruins it; six, and safe search below, are better than safe search alone by far.
+  assert one.exploitability > 5 * one.blueprint_exploitability
+  assert search.resolve(game, some.policy, continual=False).exploitability < 0.002
+  assert search.resolve(game, policy, continual=False).exploitability > 0.02
+  drawn, same = (
+    search.solve_trunk(game, policy, continuations="pure", number=4, seed=3) for _ in range(2)
+  )
+  assert drawn.exploitability == same.exploitability != one.exploitability
+  own = search.solve_trunk(game, policy, continuations=[policy], player=1)
+  assert own.steps[0].player == 1
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_best_responses_by_histories_are_those_by_sequences(player):
+  game = spiel_cfr.compile_game("leduc_poker")
+  found = search.public_states(game).histories
+  drawn = np.random.default_rng(1).random(found.num_entries)
+  entries = found.normalized(drawn, drawn)
+  weights = found.chance * found.reach(entries, 1 - player)
+  expected = Standing(found, entries, 1 - player).values
+  np.testing.assert_allclose(
+    found.best_response_values(entries, weights, player), expected, atol=1e-12
+  )
+
+
+def test_solved_values_are_those_of_an_equilibrium():
+  game = spiel_cfr.compile_game("leduc_poker")
+  tree = search.public_states(game)
+  cut, found, equilibrium = tree.natural_cut(), tree.histories, spiel_cfr.solve_lp(game)
+  values = search.SolvedValues(tree, cut)
+  entries = tree.entries(equilibrium.policy)
+  reaches = [found.reach(entries, player)[values.leaves] for player in (0, 1)]
+  worth = values.values(reaches)
+  both = found.chance[values.leaves] * reaches[0] * reaches[1]
+  sums = [np.bincount(values.row, both * each) for each in worth]
+  np.testing.assert_allclose(sums[0], -sums[1], atol=1e-9)
+  expected = found.values(entries)[values.leaves]
+  np.testing.assert_allclose(sums[0], np.bincount(values.row, both * expected), atol=1e-9)
+  # Where a player never comes with some cards, these are still worth what a best response gets.
+  known = values.place[0] == 0
+  reaches[0] = np.where(known, 1.0, 0.0)
+  alone = values.values(reaches)[0]
+  assert (alone[~known] != 0).all()
+
+
+@pytest.mark.parametrize(
+  ("name", "length", "iterations", "least"),
+  [
+    ("kuhn_poker", 3, 50, 0.008),
+    pytest.param("kuhn_poker", 3, 3000, 0.0006, marks=pytest.mark.slow),
+    pytest.param("leduc_poker", None, 150, 0.04, marks=pytest.mark.slow),
+    pytest.param("liars_dice(dice_sides=3)", 4, 300, 0.02, marks=pytest.mark.slow),
+  ],
+)
+def test_with_exact_values_the_whole_becomes_an_equilibrium(name, length, iterations, least):
+  game = spiel_cfr.compile_game(name)
+  tree = search.public_states(game)
+  cut = [state for state in tree if state.length == length] or tree.natural_cut()
+  uniform = policies.CompiledTabularPolicy(game, forms.uniform(game))
+  found = search.solve_by_values(uniform, search.SolvedValues(tree, cut), iterations=iterations)
+  assert found.exploitability < least < found.blueprint_exploitability / 10
+  assert sum(step.solved + step.unreached for step in found.steps) == 2 * len(cut)
+
+
+def test_what_was_learned_says_how_wrong_it_is(kuhn):
+  game, cut, policy = kuhn
+  one, same, other = (
+    search.learn_values(game, cut=cut, rounds=20, network=LeastSquares(), seed=seed)
+    for seed in (1, 1, 2)
+  )
+  assert one.error == same.error != other.error
+  assert 0.01 < one.error < 0.7
+  reaches = [np.linspace(0.1, 1.0, len(one.leaves)) ** player for player in (0, 1)]
+  exact = search.SolvedValues(one.tree, cut).values(reaches)
+  for learned, solved in zip(one.values(reaches), exact, strict=True):
+    assert np.abs(learned - solved).max() < 1.0
+  found = search.solve_by_values(policy, one, iterations=50)
+  assert found.exploitability < 0.15
+
+
+def test_a_network_is_trained(kuhn):
+  game, cut, _ = kuhn
+  short, longer = (
+    search.learn_values(game, cut=cut, rounds=5, network=MLP((16,)), steps=steps)
+    for steps in (1, 200)
+  )
+  assert longer.error < 0.7 * short.error
+
+
+def test_without_jax_an_error_says_what_to_install(kuhn, monkeypatch):
+  network.libraries.cache_clear()
+  network.compiled.cache_clear()
+  monkeypatch.setitem(sys.modules, "jax", None)
+  with pytest.raises(errors.MissingPackageError, match=r"spiel_cfr\[jax\]"):
+    search.learn_values(kuhn[0])
+  network.libraries.cache_clear()
+
+
+def test_bad_arguments_are_named(kuhn):
+  game, cut, policy = kuhn
+  values = search.SolvedValues(cut[0].tree, cut)
+  for name, call in {
+    "rounds": lambda: search.learn_values(game, rounds=0),
+    "steps": lambda: search.learn_values(game, steps=0),
+    "seed": lambda: search.learn_values(game, seed=-1),
+    "iterations": lambda: search.solve_by_values(policy, values, iterations=0),
+    "number": lambda: search.solve_trunk(game, policy, number=0),
+    "continuations": lambda: search.solve_trunk(game, policy, continuations="magic"),
+  }.items():
+    with pytest.raises(errors.ArgumentError, match=name):
+      call()
+  with pytest.raises(errors.PolicyError):
+    search.solve_by_values({"nonsense": {0: 1.0}}, values)
