@@ -93,7 +93,9 @@ def walk() -> dict[str, float]:
   note("safe search of every decision", search.resolve(game, translated).exploitability)
 
   # A bot that has the blueprint alone, and needs no translation: what it does not know it solves when it comes.
-  bots = [search.SearchBot(blueprint, player, seed=player) for player in range(2)]
+  bots = [
+    search.SearchBot(blueprint, player, max_histories=10**6, seed=player) for player in range(2)
+  ]
   state = game.game.new_initial_state()
   pyspiel.evaluate_bots(state, bots, 1)
   print(f"\nA hand of two such bots:\n{state}\n")
