@@ -53,6 +53,7 @@ from spiel_cfr.games import CompiledGame, load_compiled_game
 from spiel_cfr.games.compiling import compile_game, estimate_size
 from spiel_cfr.mccfr import ExternalSamplingSolver, OutcomeSamplingSolver
 from spiel_cfr.poker import load_endgame
+from spiel_cfr.quantal_response import solve_qre
 from spiel_cfr.referee import judge
 from spiel_cfr.regret_minimizers import RegretMatching, RegretMinimizer
 from spiel_cfr.runs import Checkpoints, run, sweep
@@ -103,5 +104,6 @@ __all__ = [
   "save_policy",
   "solve",
   "solve_lp",
+  "solve_qre",
   "sweep",
 ]

@@ -37,6 +37,7 @@ ORDER = (
   "runs",  # long runs and many: stopping, traces, checkpoints, sweeps
   "abstraction",  # smaller games in which infosets play alike, and the best of them
   "parametric_games",  # parameters that are best for a player
+  "quantal_response",  # what those play who err
   "solving",  # one call that picks a solver and runs it
   "bots",  # a policy as a bot of OpenSpiel's
   "search",  # subgames solved again

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.evaluation import counterfactual_values
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
-from spiel_cfr.referee.reading import Answers, Anything, Observes, read_anything
+from spiel_cfr.referee.reading import Anything, read_anything
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -46,14 +47,7 @@ class HeadToHead:
     return "\n".join(lines)
 
 
-def head_to_head(
-  game: AnyGame,
-  policies: Mapping[str, Anything],
-  *,
-  observes: Observes = "tensors",
-  answers: Answers = "probabilities",
-  batch_size: int = 4096,
-) -> HeadToHead:
+def head_to_head(game: AnyGame, policies: Mapping[str, Anything], **options: Any) -> HeadToHead:
   """Returns what each of some policies expects against each, exactly, in both seats.
 
       >>> uniform = lambda tensors, legal_actions: legal_actions / legal_actions.sum(axis=1, keepdims=True)
@@ -65,9 +59,7 @@ def head_to_head(
   Args:
     game: a game of two players, compiled or what `compile_game` takes. For others there is `expected_values`.
     policies: what `judge` takes, by name; agents and bots in lists, one for each seat.
-    observes: see `judge`, as for the other arguments.
-    answers: see there.
-    batch_size: see there.
+    options: `observes`, `answers` and `batch_size` of `judge`.
 
   Raises:
     UnsupportedGameError: the game has another number of players.
@@ -85,12 +77,8 @@ def head_to_head(
     raise errors.ArgumentError(
       f"policies must be policies by name, not {arguments.shortened(policies)}."
     )
-  played = np.array(
-    [
-      forms.sequence_form(compiled, read_anything(compiled, each, observes, answers, batch_size))
-      for each in policies.values()
-    ]
-  )
+  behavioral = [read_anything(compiled, each, **options) for each in policies.values()]
+  played = np.array([forms.sequence_form(compiled, each) for each in behavioral])
   faced = np.array([counterfactual_values.gradients(compiled, each) for each in played])
   first, second = (slice(tree.root, tree.end) for tree in compiled.treeplexes)
   values = np.array([played[:, first] @ faced[:, first].T, faced[:, second] @ played[:, second].T])

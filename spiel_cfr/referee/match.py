@@ -95,7 +95,8 @@ def play_match(
 
   Args:
     game: of any size. Where moves are simultaneous, bots see its turn-based form.
-    contestant: two bots, one for each seat; or a policy, see `PolicyBot`.
+    contestant: two bots, one for each seat, which play as they tell if they tell a policy; or a policy, see `PolicyBot`
+      and `FunctionPolicy`.
     opponent: the same.
     deals: how often chance deals; each deal is played twice, and the two change seats.
     baseline: about what players will get from a state on, such as `value_baseline` makes. Whatever it says, the mean
@@ -218,9 +219,7 @@ def value_baseline(
     GameError: see `compile_game`.
   """
   compiled = compile_game(game).original
-  table = open_spiel.to_dict(
-    compiled, read_anything(compiled, policy, "tensors", "probabilities", 4096)
-  )
+  table = open_spiel.to_dict(compiled, read_anything(compiled, policy))
   view = compiled.view
   sums: dict[Hashable, Float64s] = collections.defaultdict(lambda: np.zeros(3))
 

@@ -1,10 +1,9 @@
 """From whatever chooses actions to a policy as arrays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python import rl_agent, rl_environment
@@ -13,7 +12,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel.infoset_features import Float32s
+from spiel_cfr.games.openspiel.infoset_features import Float32s, information_state_tensor
+from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
 
 Observes = Literal["tensors", "strings", "states"]
@@ -27,7 +27,11 @@ _TOLERANCE = 1e-4
 
 
 def read_anything(
-  compiled: CompiledGame, policy: Anything, observes: Observes, answers: Answers, batch_size: int
+  compiled: CompiledGame,
+  policy: Anything,
+  observes: Observes = "tensors",
+  answers: Answers = "probabilities",
+  batch_size: int = 4096,
 ) -> Float64s:
   """Returns the behavioural form of whatever `judge` takes, shape (sequences,).
 
@@ -37,25 +41,71 @@ def read_anything(
     FeaturesError: the game has no information state tensors.
     NoStatesError: states are needed, and the game has none.
   """
-  arguments.one_of(observes, "observes", get_args(Observes))
-  arguments.one_of(answers, "answers", get_args(Answers))
+  _check_options(observes, answers)
   batch_size = arguments.positive_integer(batch_size, "batch_size")
   entries = []
   for player, given in enumerate(open_spiel.one_per_player(compiled, policy)):
     each = _inside(given)
     if isinstance(each, rl_agent.AbstractAgent | pyspiel.Bot):
       _check_seat(each, player, is_alone=given is policy)
+    mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0
     if isinstance(each, rl_agent.AbstractAgent):
-      rows, make = _ask_agent(compiled, each, player), _from_probabilities
+      rows = _ask_agent(compiled, each, player)
     elif callable(each) and not isinstance(each, open_spiel_policy.Policy | pyspiel.Policy):
-      rows = _ask_in_batches(compiled, each, player, observes, batch_size)
-      make = _from_logits if answers == "logits" else _from_probabilities
+      rows = _ask_in_batches(compiled, each, player, mask, observes, answers, batch_size)
     else:
       entries.append(open_spiel.read_entries(compiled, each, player))
       continue
-    mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0
-    entries.append(make(compiled, player, rows, mask)[mask])
+    entries.append(rows[mask])
   return open_spiel.from_entries(compiled, np.concatenate(entries))
+
+
+class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
+  """A function of batches as one of OpenSpiel's policies, asked state by state: for games too large to be walked."""
+
+  def __init__(
+    self,
+    game: str | pyspiel.Game,
+    function: BatchFunction,
+    *,
+    observes: Observes = "tensors",
+    answers: Answers = "probabilities",
+  ) -> None:
+    """Takes what `judge` takes.
+
+    Raises:
+      ArgumentError: an argument makes no sense.
+      GameError: the game can't be loaded.
+    """
+    _check_options(observes, answers)
+    game = load_game(game)
+    super().__init__(game, list(range(game.num_players())))
+    self._function, self._observes, self._answers = function, observes, answers
+
+  def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+    """Returns action -> probability.
+
+    Raises:
+      PolicyError: the function answers with no distribution over the legal actions, or no player is to move.
+    """
+    player = open_spiel.player_to_move(state, player_id)
+    name, legal = state.information_state_string(player), state.legal_actions(player)
+    mask = np.zeros((1, self.game.num_distinct_actions()), bool)
+    mask[0, legal] = True
+    seen: Any = [name] if self._observes == "strings" else [state]
+    if self._observes == "tensors":
+      if isinstance(state, pyspiel.TurnBasedSimultaneousState):
+        state = state.simultaneous_game_state()
+      seen = information_state_tensor(state, player)[None]
+    (row,) = _answers(
+      self._function(seen, mask.copy()), self._function, [name], mask, self._answers
+    )
+    return {action: float(row[action]) for action in legal}
+
+
+def _check_options(observes: Any, answers: Any) -> None:
+  arguments.one_of(observes, "observes", get_args(Observes))
+  arguments.one_of(answers, "answers", get_args(Answers))
 
 
 def _inside(policy: Any) -> Any:
@@ -96,47 +146,81 @@ def _seen_tensors(compiled: CompiledGame, player: int) -> Float32s:
 
 def _ask_agent(compiled: CompiledGame, agent: rl_agent.AbstractAgent, player: int) -> Float64s:
   """Returns what an agent says of its player's infosets, shape (infosets, actions)."""
-  rows, num_players = [], compiled.num_players
-  ends = np.cumsum(compiled.num_actions[player])[:-1]
-  legal = np.split(compiled.actions[player], ends)
+  mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0
+  result, players = np.zeros(mask.shape), range(compiled.num_players)
   # Tabular agents look up the string of a list.
-  for tensor, actions in zip(_seen_tensors(compiled, player).tolist(), legal, strict=True):
+  for row, tensor in enumerate(_seen_tensors(compiled, player).tolist()):
+    legal, here = np.flatnonzero(mask[row]).tolist(), slice(row, row + 1)
     step = rl_environment.TimeStep(
       observations={
-        "info_state": [tensor if each == player else None for each in range(num_players)],
-        "legal_actions": [
-          actions.tolist() if each == player else [] for each in range(num_players)
-        ],
+        "info_state": [tensor if each == player else None for each in players],
+        "legal_actions": [legal if each == player else [] for each in players],
         "current_player": player,
         "serialized_state": [],
       },
-      rewards=[0.0] * num_players,
-      discounts=[1.0] * num_players,
+      rewards=[0.0 for _ in players],
+      discounts=[1.0 for _ in players],
       step_type=rl_environment.StepType.MID,
     )
-    rows.append(_as_array(agent.step(step, is_evaluation=True).probs))
-    _check_shape(rows[-1], (compiled.num_distinct_actions,), agent)
-  return np.array(rows).reshape(-1, compiled.num_distinct_actions)
+    answer = agent.step(step, is_evaluation=True).probs
+    names = compiled.infostates[player][here]
+    result[here] = _answers([answer], agent, names, mask[here], "probabilities")
+  return result
 
 
 def _ask_in_batches(
-  compiled: CompiledGame, function: BatchFunction, player: int, observes: Observes, batch_size: int
+  compiled: CompiledGame,
+  function: BatchFunction,
+  player: int,
+  mask: Bools,
+  observes: Observes,
+  answers: Answers,
+  batch_size: int,
 ) -> Float64s:
   """Returns what a function says of a player's infosets, shape (infosets, actions)."""
-  seen: Any = compiled.infostates[player]
+  names = compiled.infostates[player]
+  seen: Any = names
   if observes == "tensors":
     seen = _seen_tensors(compiled, player)
   elif observes == "states":
     seen = compiled.first_states(player)
-  mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0
   result = np.zeros(mask.shape)
   for begin in range(0, len(mask), batch_size):
     batch = slice(begin, begin + batch_size)
     # The function may write to what it gets.
-    own = seen[batch].copy()
-    answer = _as_array(function(own, mask[batch].copy()))
-    _check_shape(answer, mask[batch].shape, function)
-    result[batch] = answer
+    answer = function(seen[batch].copy(), mask[batch].copy())
+    result[batch] = _answers(answer, function, names[batch], mask[batch], answers)
+  return result
+
+
+def _answers(
+  answer: Any, source: Any, names: Sequence[str], mask: Bools, answers: Answers
+) -> Float64s:
+  """Returns distributions over legal actions, a row for each of these infosets, from what somebody has answered.
+
+  Raises:
+    PolicyError: they are none.
+  """
+  rows = _as_array(answer)
+  if rows.shape != mask.shape:
+    raise errors.PolicyError(
+      f"{arguments.shortened(source)} has answered with numbers of shape {rows.shape}. Wanted is {mask.shape}: a row "
+      "for each infoset, with a number for each action of the game, legal or not."
+    )
+  if answers == "logits":
+    legal = np.where(mask, rows, -np.inf)
+    highest = legal.max(axis=1, keepdims=True, initial=-np.inf)
+    _refuse(names, rows, ~np.isfinite(highest[:, 0]), "which are no logits.")
+    weights = np.exp(legal - highest)
+  else:
+    fine = np.isfinite(rows) & (rows >= -_TOLERANCE)
+    apart = np.abs(np.where(fine, rows, np.inf).sum(axis=1) - 1)
+    softmax = 'Numbers for a softmax over the legal actions are meant by answers="logits".'
+    _refuse(names, rows, ~(apart <= _TOLERANCE), f"which is no distribution. {softmax}")
+    illegal = np.where(mask, 0.0, rows).max(axis=1, initial=0.0)
+    _refuse(names, rows, illegal > _TOLERANCE, f"and plays actions that are not legal. {softmax}")
+    weights = np.where(mask, np.maximum(rows, 0.0), 0.0)
+  result: Float64s = weights / weights.sum(axis=1, keepdims=True)
   return result
 
 
@@ -153,45 +237,11 @@ def _as_array(answer: Any) -> Float64s:
     ) from error
 
 
-def _check_shape(answer: npt.NDArray[Any], shape: tuple[int, ...], source: Any) -> None:
-  if answer.shape != shape:
-    raise errors.PolicyError(
-      f"{arguments.shortened(source)} has answered with numbers of shape {answer.shape}. Wanted is the shape {shape}: "
-      "a number for each action of the game, legal or not"
-      + ("." if len(shape) == 1 else ", in a row for each infoset.")
-    )
-
-
-def _from_probabilities(
-  compiled: CompiledGame, player: int, rows: Float64s, mask: Bools
-) -> Float64s:
-  """Returns rows that sum to 1, and are 0 where an action is not legal."""
-  finite = np.isfinite(rows) & (rows >= -_TOLERANCE)
-  sums = np.where(finite, rows, np.inf).sum(axis=1)
-  _refuse(compiled, player, rows, ~(np.abs(sums - 1) <= _TOLERANCE), "which is no distribution")
-  illegal = np.where(mask, 0.0, rows).max(axis=1, initial=0.0)
-  _refuse(compiled, player, rows, illegal > _TOLERANCE, "and plays actions that are not legal")
-  legal = np.where(mask, np.maximum(rows, 0.0), 0.0)
-  result: Float64s = legal / legal.sum(axis=1, keepdims=True)
-  return result
-
-
-def _from_logits(compiled: CompiledGame, player: int, rows: Float64s, mask: Bools) -> Float64s:
-  """Returns the softmax over the legal actions, 0 elsewhere."""
-  legal = np.where(mask, rows, -np.inf)
-  highest = legal.max(axis=1, keepdims=True, initial=-np.inf)
-  _refuse(compiled, player, rows, ~np.isfinite(highest[:, 0]), "which are no logits")
-  weights = np.exp(legal - highest)
-  result: Float64s = weights / weights.sum(axis=1, keepdims=True)
-  return result
-
-
-def _refuse(compiled: CompiledGame, player: int, rows: Float64s, bad: Bools, why: str) -> None:
+def _refuse(names: Sequence[str], rows: Float64s, bad: Bools, why: str) -> None:
   """Raises PolicyError if any row is bad, and quotes the first."""
   if bad.any():
     row = int(np.flatnonzero(bad)[0])
     raise errors.PolicyError(
-      f"At player {player}'s infostate {compiled.infostates[player][row]!r} the answer is {rows[row].tolist()}, {why}. "
-      f"So it is at {int(bad.sum()):,} of {len(rows):,} infosets. Numbers that are to go through a softmax over the "
-      'legal actions are meant by answers="logits".'
+      f"At infostate {names[row]!r}, and at {int(bad.sum()) - 1:,} others of {len(rows):,}, the answer is "
+      f"{rows[row].tolist()}, {why}"
     )

@@ -198,3 +198,34 @@ def test_wrong_matches(policies):
   for wrong in (-0.1, 1.0, np.nan):
     with pytest.raises(errors.ArgumentError, match="confidence"):
       referee.play_match("leduc_poker", late, late, deals=2).interval(wrong)
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel(num_cards=3,imp_info=True)"])
+def test_functions_play(name):
+  """State by state they are what they are in batches."""
+
+  def network(tensors, legal_actions):
+    return tensors @ np.sin(np.arange(tensors.shape[1] * legal_actions.shape[1])).reshape(
+      tensors.shape[1], -1
+    )
+
+  verdict = spiel_cfr.judge(name, network, answers="logits")
+  policy = referee.FunctionPolicy(name, network, answers="logits")
+  for state in verdict.compiled_game.first_states():
+    found, wanted = policy.action_probabilities(state), verdict.policy.action_probabilities(state)
+    assert found == pytest.approx(wanted, abs=1e-6)
+  assert referee.play_match(name, policy, policy, deals=2).returns.shape == (2, 2)
+  by_name = referee.FunctionPolicy(
+    name,
+    lambda names, _: [verdict.policy.policy_for_key(name) for name in names],
+    observes="strings",
+  )
+  state = verdict.compiled_game.first_states()[-1]
+  assert by_name.action_probabilities(state) == pytest.approx(
+    verdict.policy.action_probabilities(state), abs=1e-6
+  )
+  for wrong in ({"observes": "strong"}, {"answers": 3}):
+    with pytest.raises(errors.ArgumentError):
+      referee.FunctionPolicy(name, network, **wrong)
+  with pytest.raises(errors.PolicyError, match="no distribution"):
+    referee.FunctionPolicy(name, network).action_probabilities(state)

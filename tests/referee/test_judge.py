@@ -222,9 +222,9 @@ def with_first(number):
 @pytest.mark.parametrize(
   ("change", "message"),
   [
-    (lambda rows: rows[1:], r"shape \(5, 2\).*shape \(6, 2\)"),
-    (lambda rows: rows[:, :1], "a number for each action"),
-    (lambda rows: rows[0], "in a row for each infoset"),
+    (lambda rows: rows[1:], r"shape \(5, 2\).*is \(6, 2\)"),
+    (lambda rows: rows[:, :1], r"shape \(6, 1\).*a number for each action"),
+    (lambda rows: rows[0], r"shape \(2,\).*a row for each infoset"),
     (lambda rows: rows * 1.1, "no distribution"),
     (lambda rows: None, "shape"),
     (lambda rows: "x", "Instead of an array"),

@@ -114,8 +114,6 @@ def attempt(case: Case, value: Any) -> None:
       named["game"] = spiel_cfr.parametric_games.linear_game(
         _kuhn(), spiel_cfr.parametric_games.kuhn_bets
       )
-    if function is spiel_cfr.referee.head_to_head:
-      named["policies"] = {"CFR": named["policies"]}
     if function in (spiel_cfr.abstraction.equity_histograms, spiel_cfr.abstraction.next_histograms):
       # Public cards are to come.
       game = named["game"] = _in_parts()
@@ -123,6 +121,8 @@ def attempt(case: Case, value: Any) -> None:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
     if function in (spiel_cfr.runs.shard, spiel_cfr.abstraction.solve_refining):
       named["game"] = _in_parts()
+    if function is spiel_cfr.referee.nash_conv_lower_bound:
+      named = {"episodes": 3, "evaluation_episodes": 3} | named
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "paper"} | named
     _use(function(**named))
@@ -343,6 +343,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "contestant": lambda: spiel_cfr.CFRSolver(_compiled()),
   "opponent": lambda: spiel_cfr.CFRSolver(_compiled()),
   "deals": lambda: 3,
+  "function": lambda: lambda seen, legal: legal / legal.sum(axis=1, keepdims=True),
   "step": lambda: 3,
 }
 
