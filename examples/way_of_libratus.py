@@ -34,7 +34,7 @@ def few_bets(state: Any, actions: list[int]) -> list[int]:
 
 
 def coarse(infostate: str) -> str:
-  """No suits; with a card on the board, whether it makes a pair, or is above or below the own card."""
+  """No suits; with a card on the board, only whether the own one pairs it, or is above or below it."""
 
   def hand(cards: re.Match[str]) -> str:
     own, board = cards.groups()
@@ -74,7 +74,8 @@ def walk() -> dict[str, float]:
     "universal_poker(betting=nolimit,bettingAbstraction=fullgame,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
     f"numSuits=2,numRanks=3,numHoleCards=1,numBoardCards=0 1,stack={_STACK.value} {_STACK.value})"
   )
-  # An abstraction of actions, one of cards on top of it, and the blueprint: an equilibrium of that.
+  # An abstraction of actions, one of cards on top of it, and what CFR makes of that. Players forget their card in round
+  # 2, so no theorem says how good this is: it is measured.
   game = spiel_cfr.compile_game(name)
   small = spiel_cfr.compile_game(name, action_filter=few_bets)
   tiny = abstraction.abstract(small, coarse)
@@ -93,7 +94,9 @@ def walk() -> dict[str, float]:
   note("safe search of every decision", search.resolve(game, translated).exploitability)
 
   # A bot that has the blueprint alone, and needs no translation: what it does not know it solves when it comes.
-  bots = [search.SearchBot(blueprint, player, seed=player) for player in range(2)]
+  bots = [
+    search.SearchBot(blueprint, player, max_histories=10**6, seed=player) for player in range(2)
+  ]
   state = game.game.new_initial_state()
   pyspiel.evaluate_bots(state, bots, 1)
   print(f"\nA hand of two such bots:\n{state}\n")

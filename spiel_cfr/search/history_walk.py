@@ -39,6 +39,7 @@ class Walk:
     self.legal: list[list[int]] = []
 
   def arrays(self) -> list[Int64s]:
+    """Returns the columns, as `COLUMNS` names them."""
     return [np.array(self.columns[name], np.int64) for name in COLUMNS]
 
   def visit(self, root: Any) -> None:
