@@ -77,7 +77,8 @@ def draw(found: referee.HeadToHead, path: pathlib.Path) -> None:
   import matplotlib.pyplot as plt
 
   figure, axes = plt.subplots(figsize=(6.5, 5.5), layout="constrained")
-  most = np.abs(found.scores).max()
+  # Numbers can be read where colours are light.
+  most = 2 * np.abs(found.scores).max()
   image = axes.imshow(found.scores, cmap="RdBu", vmin=-most, vmax=most)
   for (row, column), score in np.ndenumerate(found.scores):
     axes.text(column, row, f"{round(score, 3) + 0.0:+.3f}", ha="center", va="center")

@@ -36,6 +36,23 @@ def test_refining(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("agents", ["q_learners", "network"])
+def test_judge_agents(tmp_path, agents):
+  if agents == "network":
+    pytest.importorskip("jax")
+  printed = run("judge_agents", f"--agents={agents}", "--steps=4", f"--page={tmp_path}/page.html")
+  assert "after 4 steps: exploitability 0." in printed
+  assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_head_to_head(tmp_path):
+  printed = run("head_to_head", "--deals=2", f"--picture={tmp_path}/matrix.png")
+  assert "| CFR+ 100 | +0.7439 |" in printed
+  assert (tmp_path / "matrix.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
 def test_transfer():
   lines = (ROOT / "docs" / "results.jsonl").read_text().splitlines()
   (known,) = (line for line in map(json.loads, lines) if line["name"] == "transfer")

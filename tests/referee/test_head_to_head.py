@@ -229,3 +229,15 @@ def test_functions_play(name):
       referee.FunctionPolicy(name, network, **wrong)
   with pytest.raises(errors.PolicyError, match="no distribution"):
     referee.FunctionPolicy(name, network).action_probabilities(state)
+
+
+def test_states_of_one_key_share_their_mean():
+  """As often as they are played to: nobody has lost or won yet after one move, so the mean is what is expected."""
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  solver.run(10)
+  baseline = referee.value_baseline("kuhn_poker", solver, key=lambda state: len(state.history()))
+  state = solver.compiled_game.view.new_initial_state()
+  for action in (0, 1, 0):
+    state.apply_action(action)
+  values = spiel_cfr.expected_values("kuhn_poker", solver.average_policy())
+  assert baseline(state) == pytest.approx(values)

@@ -1,5 +1,8 @@
 """Whatever chooses actions is judged as OpenSpiel judges it."""
 
+import sys
+import types
+
 import numpy as np
 import pyspiel
 import pytest
@@ -134,7 +137,10 @@ def test_every_way_to_hand_a_policy_over(leduc):
     return np.array([table.policy_for_key(name) for name in strings])
 
   def by_states(states, legal_actions):
-    return np.array([table.policy_for_key(state.information_state_string()) for state in states])
+    rows = [table.policy_for_key(state.information_state_string()) for state in states]
+    for state in states:
+      state.apply_action(state.legal_actions()[0])
+    return np.array(rows)
 
   def by_tensors(tensors, legal_actions):
     result = softmax(network(tensors, legal_actions), legal_actions)
@@ -194,6 +200,7 @@ def test_agents_of_open_spiel(name):
   agents = q_learners(name)
   assert all(len(agent._q_values) > 5 for agent in agents)
   verdict = spiel_cfr.judge(name, agents)
+  assert all(agent._prev_info_state is None for agent in agents)
   # Whoever is asked about what it has not met knows it from now on: nothing has another name than in play.
   infostates = verdict.compiled_game.infostates
   assert [len(agent._q_values) for agent in agents] == list(map(len, infostates))
@@ -254,7 +261,7 @@ def test_logits_of_illegal_actions_count_for_nothing(leduc):
   for illegal in (-np.inf, 1e9, np.nan):
     found = spiel_cfr.judge(
       leduc,
-      lambda tensors, mask, illegal=illegal: np.where(mask, 500 + network(tensors, mask), illegal),
+      lambda tensors, mask, illegal=illegal: np.where(mask, 1000 + network(tensors, mask), illegal),
       answers="logits",
     )
     assert found.nash_conv == pytest.approx(wanted, abs=1e-4)
@@ -323,7 +330,7 @@ def test_games_without_states_take_strings():
 
 
 def test_a_curve_of_what_is_trained(tmp_path):
-  """As a solver's own trace; time spent here is not time of training."""
+  """As a solver's own trace."""
   curve = spiel_cfr.referee.Curve("kuhn_poker")
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   result = spiel_cfr.run(solver, 4, progress=False)
@@ -335,11 +342,25 @@ def test_a_curve_of_what_is_trained(tmp_path):
   assert [(row.iteration, row.nash_conv, row.exploitability) for row in curve.rows] == [
     pytest.approx(key) for key in keys
   ]
-  seconds = [(row.solver_seconds, row.evaluation_seconds) for row in curve.rows]
-  assert seconds == sorted(seconds)
   verdict.explore(tmp_path / "page.html", traces={"mine": curve.rows})
   three = spiel_cfr.referee.Curve("kuhn_poker(players=3)", answers="logits")
   three(0, network)
   assert three.rows[0].exploitability is None
   with pytest.raises(errors.ArgumentError, match="step"):
     three(-1, network)
+
+
+def test_time_to_judge_is_no_time_of_training(monkeypatch):
+  clock = types.SimpleNamespace(perf_counter=iter([0, 10, 14, 20, 27]).__next__)
+  monkeypatch.setattr(sys.modules["spiel_cfr.referee.judge"], "time", clock)
+  curve = spiel_cfr.referee.Curve("kuhn_poker", answers="logits")
+  for step in (1, 2):
+    curve(step, network)
+  seconds = [(row.solver_seconds, row.evaluation_seconds) for row in curve.rows]
+  assert seconds == [(10, 4), (16, 11)]
+
+
+def test_bots_that_remember_are_told_where_they_are():
+  game = pyspiel.load_game("kuhn_poker")
+  bots = [pyspiel.make_stateful_random_bot(game, player, 1) for player in range(2)]
+  assert spiel_cfr.judge(game, bots).nash_conv == pytest.approx(11 / 12)
