@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
     # Those that are mixed longest say most.
     for number in np.argsort(-np.ptp(lines, axis=0))[: _LINES.value]:
       axes.plot(rationality, lines[:, number], label=names[number][-40:])
-    axes.set(xscale="symlog", xlabel="rationality", title=f"player {player}", ylim=(0, 1))
+    axes.set(xscale="asinh", xlabel="rationality", title=f"player {player}", ylim=(0, 1))
     axes.grid(color="0.92")
     axes.legend(fontsize="small")
   grid[0].set_ylabel("probability of the last action")

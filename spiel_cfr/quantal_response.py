@@ -151,7 +151,7 @@ def solve_qre(
     found, ahead, residual = agents.corrected(guess, None if is_last else tangent)
     # How far off a guess is grows with the square of the step.
     change = max(1e-3, _apart(found, point) / step, (4.0 * _apart(found, guess) / step) ** 0.5)
-    if residual <= _PROMISED and change <= 1.0 and found[-1] >= 0.0:
+    if residual <= _PROMISED and change <= 1.0:
       point = found
       points.append(point)
       # Where the branch turns back, rationality falls along it.
@@ -205,7 +205,10 @@ class _AgentForm:
     self._infoset = np.repeat(np.arange(len(counts)), counts)
     # A row for each action, with all actions of its infoset.
     rows, widths = np.repeat(self._starts, counts), np.repeat(counts, counts)
-    self._together = _matrix(np.ones(widths.sum()), spread(rows, widths), widths, self.size)
+    ends = np.concatenate([[0], np.cumsum(widths)])
+    self._together = scipy.sparse.csr_matrix(
+      (np.ones(ends[-1]), spread(rows, widths), ends), (self.size, self.size)
+    )
     self._identity = scipy.sparse.identity(self.size, format="csr")
 
     moves = walk.probabilities(forms.uniform(compiled))
@@ -312,9 +315,3 @@ class _AgentForm:
     # At its end the branch need not go on.
     is_found = tangent is None or np.isfinite(ahead).all()
     return point, ahead, residual if is_found else np.inf
-
-
-def _matrix(numbers: Float64s, columns: Int64s, widths: Int64s, size: int) -> Any:
-  """Returns a square sparse matrix of rows so wide, end to end."""
-  ends = np.concatenate([[0], np.cumsum(widths)])
-  return scipy.sparse.csr_matrix((numbers, columns, ends), (size, size))
