@@ -106,7 +106,7 @@ def measure(name: str, iterations: Sequence[int]) -> Results:
       network = search.learn_values(game, cut=cut, rounds=_ROUNDS.value)
       values["network"] = network, 1000, time.perf_counter() - begin
     if _SOLVED.value:
-      values["exact"] = search.SolvedValues(tree, cut), _SOLVED.value, 0.0
+      values["exact"] = search.SolvedValues(cut), _SOLVED.value, 0.0
     for policy_name, policy in policies.items():
       row = results[name, policy_name, label] = {}
       for column, (found, seconds) in ways(game, policy, cut, values):

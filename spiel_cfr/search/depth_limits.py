@@ -6,18 +6,14 @@ from typing import Literal
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.search.gadgets import GADGETS
-from spiel_cfr.search.public_states import (
-  DEFAULT_MAX_HISTORIES,
-  PublicState,
-  PublicTree,
-  public_states,
-)
+from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, PublicState, PublicTree, cut_of
 from spiel_cfr.search.resolve import Resolved, resolved
 from spiel_cfr.search.search_step import Step, solve_subgame, write
 from spiel_cfr.search.standing import Standing
@@ -69,14 +65,17 @@ def solve_trunk(
   arguments.positive_integer(number, "number")
   rng = np.random.default_rng(arguments.integer(seed, "seed", 0))
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
-  tree = cut[0].tree if cut else public_states(game, max_histories=max_histories)
+  states = cut_of(game, cut, max_histories)
+  tree = states[0].tree
   start = tree.entries(blueprint)
   if isinstance(continuations, str):
     arguments.one_of(continuations, "continuations", ["best_responses", "pure"])
+  elif not len(continuations):
+    raise errors.ArgumentError("continuations must be at least one policy.")
   result, steps = start.copy(), []
   for searcher in searchers:
     begin = time.perf_counter()
-    trunk = _Trunk(tree, start, searcher, list(cut or tree.natural_cut()))
+    trunk = _Trunk(tree, start, searcher, states)
     if continuations == "best_responses":
       played, chosen = start, [start]
       for _ in range(number):

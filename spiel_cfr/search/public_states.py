@@ -275,6 +275,31 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
   return PublicTree(compiled, found)
 
 
+def cut_of(
+  game: AnyGame,
+  cut: Sequence[PublicState] | None,
+  max_histories: int = DEFAULT_MAX_HISTORIES,
+) -> list[PublicState]:
+  """Returns a cut as it is, or a game's natural one.
+
+  Raises:
+    ArgumentError: the public states are of another game, or one is below another; or there are none.
+    GameError: as `public_states` does.
+  """
+  states = list(cut or public_states(game, max_histories=max_histories).natural_cut())
+  if not states:
+    raise errors.ArgumentError(f"{game} has no public state after which both go on: name a cut.")
+  tree = states[0].tree
+  if compile_game(game).original.digest != tree.game.digest:
+    raise errors.ArgumentError(f"{states[0]!r} is a public state of {tree.game}, not of {game}.")
+  leaves = np.sort(np.concatenate([state.histories for state in states]))
+  if (tree.histories.end[leaves[:-1]] > leaves[1:]).any():
+    raise errors.ArgumentError(
+      "The public states of a cut are not below each other, and named once."
+    )
+  return states
+
+
 def number_public_states(found: HistoryTree) -> Int64s:
   """Returns the public state of each history, `NONE` of terminal ones; parents have smaller numbers.
 

@@ -22,6 +22,7 @@ from spiel_cfr.search.public_states import (
   DEFAULT_MAX_HISTORIES,
   PublicState,
   PublicTree,
+  cut_of,
   public_states,
 )
 from spiel_cfr.search.search_step import Step, search_step, solve_subgame
@@ -133,7 +134,7 @@ def resolve(
   if solver != "lp":
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
-  tree = cut[0].tree if cut else public_states(game, max_histories=max_histories)
+  tree = cut_of(game, cut)[0].tree if cut else public_states(game, max_histories=max_histories)
   start = tree.entries(blueprint)
   todo = [
     (searcher, states)

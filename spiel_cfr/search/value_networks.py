@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.deep_cfr.network import MLP, Approximator, Rows, Training
@@ -19,7 +20,7 @@ from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.search.gadgets import GADGETS
-from spiel_cfr.search.public_states import PublicState, PublicTree, public_states
+from spiel_cfr.search.public_states import PublicState, cut_of
 from spiel_cfr.search.resolve import Resolved, resolved
 from spiel_cfr.search.search_step import Step, smallest_margin, solve_subgame, write
 from spiel_cfr.search.standing import Roots, Standing
@@ -41,10 +42,10 @@ class PublicStateValues(abc.ABC):
     widths: how many such numbers each player has at most.
   """
 
-  def __init__(self, tree: PublicTree, states: Sequence[PublicState]) -> None:
+  def __init__(self, states: Sequence[PublicState]) -> None:
     """Numbers what there is."""
-    found = tree.histories
-    self.tree, self.states = tree, states
+    self.states, self.tree = states, states[0].tree
+    found = self.tree.histories
     self.leaves = np.concatenate([state.histories for state in states])
     self.row = np.repeat(np.arange(len(states)), [len(state.histories) for state in states])
     self.place = np.stack(
@@ -88,9 +89,19 @@ class PublicStateValues(abc.ABC):
 class SolvedValues(PublicStateValues):
   """What public states are worth by a linear program of all of them: exact, and slow beside a network."""
 
-  def __init__(self, tree: PublicTree, states: Sequence[PublicState]) -> None:
-    """Prepares the programs."""
-    super().__init__(tree, states)
+  def __init__(self, states: Sequence[PublicState]) -> None:
+    """Prepares the programs.
+
+    Args:
+      states: of one tree, none below another.
+
+    Raises:
+      ArgumentError: they are not.
+    """
+    if not states:
+      raise errors.ArgumentError("states must be at least one public state.")
+    tree = states[0].tree
+    super().__init__(cut_of(tree.game, states))
     found = tree.histories
     uniform = tree.game.to_actions(forms.uniform(tree.game))
     self._standing = Standing(found, uniform, 0)
@@ -146,7 +157,7 @@ class ValueNetwork(PublicStateValues):
     error: float,
   ) -> None:
     """Takes a network that has been fitted."""
-    super().__init__(solved.tree, solved.states)
+    super().__init__(solved.states)
     self._network, self._parameters, self._scale = network, parameters, scale
     self.error = error
 
@@ -192,15 +203,14 @@ def learn_values(
   Raises:
     MissingPackageError: JAX and optax are not installed.
     UnsupportedGameError: see `public_states`.
-    ArgumentError: a number is not a positive integer.
+    ArgumentError: a number is not a positive integer, or the cut is none of this game.
     GameError: see `compile_game`.
   """
   arguments.positive_integer(rounds, "rounds")
   arguments.positive_integer(steps, "steps")
   seed = arguments.integer(seed, "seed", 0, 0xFFFF_FFFF)
   network = network or MLP((128, 128))
-  tree = cut[0].tree if cut else public_states(game)
-  solved = SolvedValues(tree, list(cut or tree.natural_cut()))
+  solved = SolvedValues(cut_of(game, cut))
   num_outputs = sum(solved.widths)
   fresh = network.fresh((seed, 0), len(solved.states) + num_outputs, num_outputs)
   rng = np.random.default_rng(seed)
