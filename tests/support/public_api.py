@@ -343,6 +343,11 @@ _bases: dict[str, Callable[[], Any]] = {
   "contestant": lambda: spiel_cfr.CFRSolver(_compiled()),
   "opponent": lambda: spiel_cfr.CFRSolver(_compiled()),
   "deals": lambda: 3,
+  "blueprint": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
+  "public_state": lambda: instance(spiel_cfr.search.PublicState),
+  "searcher": lambda: 0,
+  "front": lambda: "pick",
+  "number": lambda: 1,
   "function": lambda: lambda seen, legal: legal / legal.sum(axis=1, keepdims=True),
   "step": lambda: 3,
 }
@@ -362,6 +367,9 @@ _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.abstraction.HandBuckets: _hand_buckets,
   spiel_cfr.referee.Match: lambda: spiel_cfr.referee.Match(*np.ones((2, 3, 2))),
   spiel_cfr.referee.Verdict: lambda: spiel_cfr.judge(_compiled(), spiel_cfr.CFRSolver(_compiled())),
+  spiel_cfr.search.SolvedValues: lambda: spiel_cfr.search.SolvedValues(
+    spiel_cfr.search.public_states(_compiled()).natural_cut()
+  ),
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 
