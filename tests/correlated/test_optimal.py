@@ -1,4 +1,4 @@
-"""The best correlated equilibria, against a program over all pairs of pure strategies, and published numbers."""
+"""The best correlated equilibria, against a program over all pairs of pure strategies, and numbers known by hand."""
 
 import itertools
 
@@ -173,7 +173,7 @@ def test_shapley_s_game():
 
 
 def test_battleship():
-  """No ship is lost with probability 5/18, where equilibria without a mediator have 1/9 (Farina et al. 2019)."""
+  """No ship is lost with probability 5/18: what was found first, so that a change shows."""
   found = correlated.optimal_equilibrium(
     "battleship(board_height=3,board_width=1,ship_sizes=[1],ship_values=[1.0],num_shots=2,allow_repeated_shots=False,"
     "loss_multiplier=2.0)"
