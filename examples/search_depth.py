@@ -10,7 +10,7 @@ again, safely. Printed and drawn is the exploitability of everything that is the
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from absl import app, flags
 from results import NAMED_GAMES, writable
@@ -37,7 +37,7 @@ _CONTINUATIONS = flags.DEFINE_list(
   "continuations", ["1", "2", "4", "10"], "how many best responses"
 )
 _ROUNDS = flags.DEFINE_integer("rounds", 100, "what networks learn from; 0 leaves them out", 0)
-_SOLVED = flags.DEFINE_integer("solved", 100, "iterations with exact values; 0 leaves them out", 0)
+_SOLVED = flags.DEFINE_integer("solved", 300, "iterations with exact values; 0 leaves them out", 0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture and table go")
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
 
@@ -100,17 +100,11 @@ def measure(name: str, iterations: Sequence[int]) -> Results:
   for label, length in _CUTS[name].items():
     cut = [state for state in tree if state.length == length] or tree.natural_cut()
     print(f"{name}, {game.num_states:,} states, {len(cut)} public states at {label}", flush=True)
-    values: dict[str, tuple[search.PublicStateValues, int, float]] = {}
-    begin = time.perf_counter()
-    if _ROUNDS.value:
-      network = search.learn_values(game, cut=cut, rounds=_ROUNDS.value)
-      values["network"] = network, 1000, time.perf_counter() - begin
-    if _SOLVED.value:
-      values["exact"] = search.SolvedValues(cut), _SOLVED.value, 0.0
+    first, *_ = policies.values()
+    shared = dict(ways_of_all(game, first, cut))
     for policy_name, policy in policies.items():
-      row = results[name, policy_name, label] = {}
-      for column, (found, seconds) in ways(game, policy, cut, values):
-        row[column] = found, seconds
+      row = results[name, policy_name, label] = dict(ways(game, policy, cut)) | shared
+      for column, (found, seconds) in row.items():
         numbers = " / ".join(f"{number:.5g}" for number in found)
         print(f"  {policy_name:10} {column:20} {numbers:20} {seconds:6.1f} s", flush=True)
   return results
@@ -120,9 +114,8 @@ def ways(
   game: spiel_cfr.games.CompiledGame,
   policy: spiel_cfr.policies.AnyPolicy,
   cut: Sequence[search.PublicState],
-  values: Mapping[str, tuple[search.PublicStateValues, int, float]],
 ) -> Iterator[tuple[str, Cell]]:
-  """Yields a name, exploitabilities and seconds for each way to search."""
+  """Yields a name, exploitabilities and seconds for each way to search with a policy."""
   begin = time.perf_counter()
   found = search.resolve(game, policy, cut=cut, continual=False)
   yield "no trunk", ([found.blueprint_exploitability, found.exploitability], since(begin))
@@ -133,10 +126,23 @@ def ways(
     found = search.resolve(game, trunk.policy, cut=cut, continual=False)
     column = f"{number} pure" if kind == "pure" else f"choice of {number}"
     yield column, ([trunk.exploitability, found.exploitability], since(begin))
-  for column, (worth, iterations, seconds) in values.items():
-    begin = time.perf_counter()
-    found = search.solve_by_values(policy, worth, iterations=iterations)
-    yield column, ([found.exploitability], seconds + since(begin))
+
+
+def ways_of_all(
+  game: spiel_cfr.games.CompiledGame,
+  policy: spiel_cfr.policies.AnyPolicy,
+  cut: Sequence[search.PublicState],
+) -> Iterator[tuple[str, Cell]]:
+  """Yields the same for what does not depend on a policy: this one is played where nobody comes."""
+  begin = time.perf_counter()
+  if _ROUNDS.value:
+    learned = search.learn_values(game, cut=cut, rounds=_ROUNDS.value)
+    found = search.solve_by_values(policy, learned)
+    yield "network", ([found.exploitability], since(begin))
+  begin = time.perf_counter()
+  if _SOLVED.value:
+    found = search.solve_by_values(policy, search.SolvedValues(cut), iterations=_SOLVED.value)
+    yield "exact", ([found.exploitability], since(begin))
   begin = time.perf_counter()
   solver = spiel_cfr.CFRPlusSolver(game)
   solver.run(1000)
