@@ -36,13 +36,19 @@ _ITERATIONS = flags.DEFINE_list(
 _CONTINUATIONS = flags.DEFINE_list(
   "continuations", ["1", "2", "4", "10"], "how many best responses"
 )
-_ROUNDS = flags.DEFINE_integer("rounds", 100, "what networks learn from; 0 leaves them out", 0)
+_ROUNDS = flags.DEFINE_integer("rounds", 400, "what networks learn from; 0 leaves them out", 0)
 _SOLVED = flags.DEFINE_integer("solved", 300, "iterations with exact values; 0 leaves them out", 0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture and table go")
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
 
-# How ways to search without a number are drawn.
-_STYLES = {"no trunk": ":", "network": "--", "exact": "-."}
+# How ways to search are drawn that are no choice among continuations.
+_STYLES = {
+  "no trunk": ("0.4", ":"),
+  "network": ("C3", "--"),
+  "exact": ("C1", "-."),
+}
+# Below this part of the policy's own exploitability there is hardly anything left to see.
+_LEAST = 1e-3
 
 # Exploitabilities and seconds.
 Cell = tuple[list[float], float]
@@ -164,37 +170,39 @@ def markdown(results: Results, text: Callable[[Cell], str]) -> str:
 
 
 def draw(path: pathlib.Path, results: Results) -> None:
-  """Draws a panel a game and policy: against the number of continuations, a colour a cut."""
+  """Draws a panel a game and policy: exploitability against the cut, a line a way to search."""
   try:
     import matplotlib.pyplot as plt
+    from matplotlib.colors import to_hex
   except ImportError:
     sys.exit("No picture without matplotlib: pip install matplotlib, or pass --noplot.")
-  panels = list(dict.fromkeys(row[:2] for row in results))
-  columns = min(4, -(-len(panels) // 2))
+  panels: dict[tuple[str, str], dict[str, dict[str, Cell]]] = {}
+  for (name, policy, cut), found in results.items():
+    panels.setdefault((name, policy), {})[cut] = found
+  columns = min(4, len({name for name, _ in panels}))
   rows = -(-len(panels) // columns)
   figure, grid = plt.subplots(
-    rows, columns, figsize=(3.6 * columns, 3.4 * rows), layout="constrained", squeeze=False
+    rows, columns, figsize=(3.2 * columns, 3.2 * rows), layout="constrained", squeeze=False
   )
-  numbers = [int(number) for number in _CONTINUATIONS.value]
   # By columns, so that the policies of a game are below each other.
-  for axes, panel in zip(grid.T.flat, panels, strict=False):
-    cuts = {cut: found for (*of, cut), found in results.items() if tuple(of) == panel}
-    for color, (cut, found) in zip(("C0", "C1", "C2"), cuts.items(), strict=False):
-      best = [found[f"choice of {number}"][0][-1] for number in numbers]
-      axes.plot(numbers, best, "o-", color=color, label=cut)
-      for way, style in _STYLES.items():
-        if way in found:
-          axes.axhline(found[way][0][-1], color=color, linestyle=style)
-    axes.set(xscale="log", yscale="log", title=", ".join(panel))
-    axes.set_xticks(numbers, map(str, numbers))
-    axes.minorticks_off()
-    axes.legend(title="cut after", fontsize=7)
-  for axes in grid[-1]:
-    axes.set_xlabel("continuations")
+  for axes, (panel, cuts) in zip(grid.T.flat, panels.items(), strict=False):
+    ways = [way for way in next(iter(cuts.values())) if way != "all at once"]
+    choices = [way for way in ways if way.startswith("choice")]
+    for way in ways:
+      color, line = _STYLES.get(way, ("C2", ":"))
+      if way in choices:
+        blue = 0.2 + 0.8 * (choices.index(way) + 1) / len(choices)
+        color, line = to_hex(plt.get_cmap("Blues")(blue)), "-"
+      heights = [
+        max(found[way][0][-1], _LEAST * next(iter(cuts.values()))["no trunk"][0][0])
+        for found in cuts.values()
+      ]
+      axes.plot(list(cuts), heights, marker="o", label=way, color=color, linestyle=line)
+    axes.set(yscale="log", title=", ".join(panel))
+    axes.margins(x=0.15)
   grid[0, 0].set_ylabel("exploitability")
-  named = {"the opponent's choice among best responses": "-", **_STYLES}
-  handles = [grid[0, 0].plot([], [], color="0.4", linestyle=each)[0] for each in named.values()]
-  figure.legend(handles, list(named), loc="outside lower center", ncols=4)
+  handles, labels = grid[0, 0].get_legend_handles_labels()
+  figure.legend(handles, labels, loc="outside lower center", ncols=8)
   figure.suptitle("Search that stops at a cut, and what is below solved again")
   figure.savefig(path, dpi=90)
   plt.close(figure)
