@@ -10,7 +10,7 @@ again, safely. Printed and drawn is the exploitability of everything that is the
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from absl import app, flags
 from results import NAMED_GAMES, writable
@@ -36,13 +36,19 @@ _ITERATIONS = flags.DEFINE_list(
 _CONTINUATIONS = flags.DEFINE_list(
   "continuations", ["1", "2", "4", "10"], "how many best responses"
 )
-_ROUNDS = flags.DEFINE_integer("rounds", 100, "what networks learn from; 0 leaves them out", 0)
-_SOLVED = flags.DEFINE_integer("solved", 100, "iterations with exact values; 0 leaves them out", 0)
+_ROUNDS = flags.DEFINE_integer("rounds", 400, "what networks learn from; 0 leaves them out", 0)
+_SOLVED = flags.DEFINE_integer("solved", 300, "iterations with exact values; 0 leaves them out", 0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture and table go")
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
 
-# How ways to search without a number are drawn.
-_STYLES = {"no trunk": ":", "network": "--", "exact": "-."}
+# How ways to search are drawn that are no choice among continuations.
+_STYLES = {
+  "no trunk": ("0.4", ":"),
+  "network": ("C3", "--"),
+  "exact": ("C1", "-."),
+}
+# Below this part of the policy's own exploitability there is hardly anything left to see.
+_LEAST = 1e-3
 
 # Exploitabilities and seconds.
 Cell = tuple[list[float], float]
@@ -100,17 +106,11 @@ def measure(name: str, iterations: Sequence[int]) -> Results:
   for label, length in _CUTS[name].items():
     cut = [state for state in tree if state.length == length] or tree.natural_cut()
     print(f"{name}, {game.num_states:,} states, {len(cut)} public states at {label}", flush=True)
-    values: dict[str, tuple[search.PublicStateValues, int, float]] = {}
-    begin = time.perf_counter()
-    if _ROUNDS.value:
-      network = search.learn_values(game, cut=cut, rounds=_ROUNDS.value)
-      values["network"] = network, 1000, time.perf_counter() - begin
-    if _SOLVED.value:
-      values["exact"] = search.SolvedValues(cut), _SOLVED.value, 0.0
+    first, *_ = policies.values()
+    shared = dict(ways_of_all(game, first, cut))
     for policy_name, policy in policies.items():
-      row = results[name, policy_name, label] = {}
-      for column, (found, seconds) in ways(game, policy, cut, values):
-        row[column] = found, seconds
+      row = results[name, policy_name, label] = dict(ways(game, policy, cut)) | shared
+      for column, (found, seconds) in row.items():
         numbers = " / ".join(f"{number:.5g}" for number in found)
         print(f"  {policy_name:10} {column:20} {numbers:20} {seconds:6.1f} s", flush=True)
   return results
@@ -120,9 +120,8 @@ def ways(
   game: spiel_cfr.games.CompiledGame,
   policy: spiel_cfr.policies.AnyPolicy,
   cut: Sequence[search.PublicState],
-  values: Mapping[str, tuple[search.PublicStateValues, int, float]],
 ) -> Iterator[tuple[str, Cell]]:
-  """Yields a name, exploitabilities and seconds for each way to search."""
+  """Yields a name, exploitabilities and seconds for each way to search with a policy."""
   begin = time.perf_counter()
   found = search.resolve(game, policy, cut=cut, continual=False)
   yield "no trunk", ([found.blueprint_exploitability, found.exploitability], since(begin))
@@ -133,10 +132,23 @@ def ways(
     found = search.resolve(game, trunk.policy, cut=cut, continual=False)
     column = f"{number} pure" if kind == "pure" else f"choice of {number}"
     yield column, ([trunk.exploitability, found.exploitability], since(begin))
-  for column, (worth, iterations, seconds) in values.items():
-    begin = time.perf_counter()
-    found = search.solve_by_values(policy, worth, iterations=iterations)
-    yield column, ([found.exploitability], seconds + since(begin))
+
+
+def ways_of_all(
+  game: spiel_cfr.games.CompiledGame,
+  policy: spiel_cfr.policies.AnyPolicy,
+  cut: Sequence[search.PublicState],
+) -> Iterator[tuple[str, Cell]]:
+  """Yields the same for what does not depend on a policy: this one is played where nobody comes."""
+  begin = time.perf_counter()
+  if _ROUNDS.value:
+    learned = search.learn_values(game, cut=cut, rounds=_ROUNDS.value)
+    found = search.solve_by_values(policy, learned)
+    yield "network", ([found.exploitability], since(begin))
+  begin = time.perf_counter()
+  if _SOLVED.value:
+    found = search.solve_by_values(policy, search.SolvedValues(cut), iterations=_SOLVED.value)
+    yield "exact", ([found.exploitability], since(begin))
   begin = time.perf_counter()
   solver = spiel_cfr.CFRPlusSolver(game)
   solver.run(1000)
@@ -158,37 +170,39 @@ def markdown(results: Results, text: Callable[[Cell], str]) -> str:
 
 
 def draw(path: pathlib.Path, results: Results) -> None:
-  """Draws a panel a game and policy: against the number of continuations, a colour a cut."""
+  """Draws a panel a game and policy: exploitability against the cut, a line a way to search."""
   try:
     import matplotlib.pyplot as plt
+    from matplotlib.colors import to_hex
   except ImportError:
     sys.exit("No picture without matplotlib: pip install matplotlib, or pass --noplot.")
-  panels = list(dict.fromkeys(row[:2] for row in results))
-  columns = min(4, -(-len(panels) // 2))
+  panels: dict[tuple[str, str], dict[str, dict[str, Cell]]] = {}
+  for (name, policy, cut), found in results.items():
+    panels.setdefault((name, policy), {})[cut] = found
+  columns = min(4, len({name for name, _ in panels}))
   rows = -(-len(panels) // columns)
   figure, grid = plt.subplots(
-    rows, columns, figsize=(3.6 * columns, 3.4 * rows), layout="constrained", squeeze=False
+    rows, columns, figsize=(3.2 * columns, 3.2 * rows), layout="constrained", squeeze=False
   )
-  numbers = [int(number) for number in _CONTINUATIONS.value]
   # By columns, so that the policies of a game are below each other.
-  for axes, panel in zip(grid.T.flat, panels, strict=False):
-    cuts = {cut: found for (*of, cut), found in results.items() if tuple(of) == panel}
-    for color, (cut, found) in zip(("C0", "C1", "C2"), cuts.items(), strict=False):
-      best = [found[f"choice of {number}"][0][-1] for number in numbers]
-      axes.plot(numbers, best, "o-", color=color, label=cut)
-      for way, style in _STYLES.items():
-        if way in found:
-          axes.axhline(found[way][0][-1], color=color, linestyle=style)
-    axes.set(xscale="log", yscale="log", title=", ".join(panel))
-    axes.set_xticks(numbers, map(str, numbers))
-    axes.minorticks_off()
-    axes.legend(title="cut after", fontsize=7)
-  for axes in grid[-1]:
-    axes.set_xlabel("continuations")
+  for axes, (panel, cuts) in zip(grid.T.flat, panels.items(), strict=False):
+    ways = [way for way in next(iter(cuts.values())) if way != "all at once"]
+    choices = [way for way in ways if way.startswith("choice")]
+    for way in ways:
+      color, line = _STYLES.get(way, ("C2", ":"))
+      if way in choices:
+        blue = 0.2 + 0.8 * (choices.index(way) + 1) / len(choices)
+        color, line = to_hex(plt.get_cmap("Blues")(blue)), "-"
+      heights = [
+        max(found[way][0][-1], _LEAST * next(iter(cuts.values()))["no trunk"][0][0])
+        for found in cuts.values()
+      ]
+      axes.plot(list(cuts), heights, marker="o", label=way, color=color, linestyle=line)
+    axes.set(yscale="log", title=", ".join(panel))
+    axes.margins(x=0.15)
   grid[0, 0].set_ylabel("exploitability")
-  named = {"the opponent's choice among best responses": "-", **_STYLES}
-  handles = [grid[0, 0].plot([], [], color="0.4", linestyle=each)[0] for each in named.values()]
-  figure.legend(handles, list(named), loc="outside lower center", ncols=4)
+  handles, labels = grid[0, 0].get_legend_handles_labels()
+  figure.legend(handles, labels, loc="outside lower center", ncols=8)
   figure.suptitle("Search that stops at a cut, and what is below solved again")
   figure.savefig(path, dpi=90)
   plt.close(figure)

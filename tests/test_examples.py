@@ -91,6 +91,8 @@ def test_transfer():
     "sweep",
     "track",
     "pruning",
+    "search",
+    "search_depth",
     "warm_start",
     "transfer",
   ],
@@ -666,6 +668,20 @@ def test_play(tmp_path):
   saved = f"--checkpoint={tmp_path / 'solver.npz'}"
   assert "you: " in run("play", *flags, saved, "--hands=1", typed="2\n2\n\n\n")
   assert "error: " in run("play", "--game=leduc_poker", saved, typed="", fails=True)
+
+
+@pytest.mark.slow
+def test_search_depth(tmp_path):
+  flags = ("--games=kuhn", "--iterations=0,10", "--rounds=3", "--solved=20")
+  output = run("search_depth", *flags, f"--output_dir={tmp_path}")
+  table = (tmp_path / "search_depth.md").read_text()
+  assert table.splitlines()[2] in output
+  # One continuation ruins an equilibrium, two do not; exact values make it one again.
+  cells = table.splitlines()[2].split(" | ")
+  assert cells[1:4] == ["0 / 0", "0.1667 / 0.1667", "0 / 0"]
+  assert float(cells[8]) < 0.02
+  assert (tmp_path / "search_depth.png").read_bytes().startswith(b"\x89PNG")
+  assert "there is no game 'magic'" in run("search_depth", "--games=magic", fails=True)
 
 
 @pytest.mark.slow

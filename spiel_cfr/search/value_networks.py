@@ -185,7 +185,7 @@ def learn_values(
   game: AnyGame,
   *,
   cut: Sequence[PublicState] | None = None,
-  rounds: int = 100,
+  rounds: int = 400,
   network: Approximator | None = None,
   steps: int = 20_000,
   seed: int = 0,
