@@ -191,10 +191,23 @@ def _luck(
       known = view.returns(child) if child.is_terminal() else baseline(child)
       if known is None:
         return np.zeros(2)
-      worth = np.asarray(known, np.float64)
+      worth = _two_numbers(known, child)
       mean += chance * worth
       drawn = worth if each == action else drawn
   return drawn - mean
+
+
+def _two_numbers(known: Any, state: Any) -> Float64s:
+  try:
+    worth = np.asarray(known, np.float64)
+  except (TypeError, ValueError):
+    worth = np.zeros(0)
+  if worth.shape != (2,) or not np.isfinite(worth).all():
+    raise errors.ArgumentError(
+      f"baseline has returned {arguments.shortened(known)} after the history [{state.history_str()}], not a finite "
+      "number for each of two players, or None."
+    )
+  return worth
 
 
 def _history(state: Any) -> Hashable:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
@@ -170,30 +171,86 @@ class HistoryTree:
     return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), otherwise)
 
   @functools.cached_property
-  def _knowledge(self) -> Int64s:
-    """What each player has known last, and done since, as one number that means no more; shape (2, nodes)."""
+  def _last_known(self) -> Int64s:
+    """What each player was told last, and has done last, as a number; shape (2, nodes)."""
     result = self.knows.T.copy()
     for level in self.levels:
-      above = self.parent[level]
-      result[:, level] = np.where(
-        self.knows[level].T == NONE, result[:, above], self.knows[level].T
-      )
+      above, told = self.parent[level], self.knows[level].T
+      result[:, level] = np.where(told == NONE, result[:, above], told)
+    numbers: Int64s = result + len(self.known) * (1 + self.last)
+    return numbers
+
+  def told(self, player: int) -> Int64s:
+    """Returns what a player was told last, and has done last, as a number; shape (nodes,)."""
+    result: Int64s = self._last_known[player]
+    return result
+
+  @functools.cached_property
+  def _known(self) -> Int64s:
+    """One of the histories that a player can't tell each from, the same for all of them; shape (2, nodes)."""
+    result = np.empty_like(self.last)
+    for player, told in enumerate(self._last_known):
+      numbers = self.joined([told])
+      # Terminal histories, which nobody asks about, have the number -1.
+      _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+      result[player] = first[place]
     return result
 
   def known_to(self, player: int, nodes: Int64s) -> Int64s:
-    """Returns numbers that are equal where a player can't tell histories of one public state apart.
+    """Returns numbers that are equal where a player can't tell histories of one public state apart, now or later.
 
-    Where nobody decides, it knows what it knew last, and what it has done since.
+    It knows what it was told last, and what it has done last. What a string says to a player who is not to move, and
+    that of no infoset of its own later on, it does not know.
     """
-    result: Int64s = self._knowledge[player, nodes] + len(self.known) * (
-      1 + np.where(self.knows[nodes, player] == NONE, self.last[player, nodes], NONE)
-    )
+    result: Int64s = self._known[player, nodes]
     return result
 
-  def known_as(self, number: int) -> str:
+  def known_as(self, player: int, number: int) -> str:
     """Returns the information state string of one of these numbers, the last that there was."""
-    name: str = self.known[number % len(self.known)][1]
+    name: str = self.known[int(self._last_known[player, number]) % len(self.known)][1]
     return name
+
+  def joined(self, keys: Sequence[Int64s]) -> Int64s:
+    """Joins histories of one length: those with equal keys, and those above joined ones; from the deepest up.
+
+    Args:
+      keys: int64 (nodes,) each, `NONE` where a history has none.
+
+    Returns:
+      A number a history, the same for joined ones, `NONE` of terminal ones; ascending by length, then by first history.
+    """
+    result = np.full(len(self.parent), NONE)
+    count = 0
+    # Histories of this length, and the numbers of what comes after them.
+    below = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for level in [*reversed(self.levels), self._roots]:
+      nodes = np.sort(level[self.mover[level] != TERMINAL])
+      above, after = below
+      rows, columns = [np.searchsorted(nodes, above)], [after]
+      begin = int(after.max(initial=-1)) + 1
+      for key in keys:
+        here = np.flatnonzero(key[nodes] >= 0)
+        rows.append(here)
+        columns.append(begin + key[nodes[here]])
+        begin += int(key.max(initial=-1)) + 1
+      _, column = np.unique(np.concatenate(columns), return_inverse=True)
+      size = len(nodes) + int(column.max(initial=-1)) + 1
+      row = np.concatenate(rows)
+      graph = scipy.sparse.coo_matrix((np.ones(len(row)), (row, len(nodes) + column)), (size, size))
+      labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][: len(nodes)]
+      _, labels = np.unique(labels, return_inverse=True)
+      result[nodes] = count + labels
+      count += int(labels.max(initial=-1)) + 1
+      going_on = nodes[self.parent[nodes] != NONE]
+      below = self.parent[going_on], result[going_on]
+    goes_on = np.flatnonzero(result != NONE)
+    _, firsts, again = np.unique(result[goes_on], return_index=True, return_inverse=True)
+    first_nodes = goes_on[firsts]
+    order = np.lexsort((first_nodes, self.length[first_nodes]))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    result[goes_on] = rank[again]
+    return result
 
   def infostate(self, infoset: int) -> str:
     """Returns the name of an infoset."""

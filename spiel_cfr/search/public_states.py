@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
@@ -173,6 +172,8 @@ class PublicTree(Sequence[PublicState]):
     """
     found = self.histories
     own = self.game.view.own_state(state, max(0, state.current_player()))
+    if own.get_game().get_type().short_name != self.game.game.get_type().short_name:
+      raise errors.ArgumentError(f"The state of {own.get_game()} is none of {self.game}.")
     path = found.path(own.history())
     if not path:
       raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
@@ -284,7 +285,13 @@ def cut_of(
     ArgumentError: the public states are of another game, or one is below another; or there are none.
     GameError: as `public_states` does.
   """
-  states = list(cut or public_states(game, max_histories=max_histories).natural_cut())
+  if cut is None:
+    cut = public_states(game, max_histories=max_histories).natural_cut()
+  if not isinstance(cut, list | tuple) or not all(isinstance(each, PublicState) for each in cut):
+    raise errors.ArgumentError(
+      f"cut must be a list of public states, not {arguments.shortened(cut)}."
+    )
+  states = list(cut)
   if not states:
     raise errors.ArgumentError(f"{game} has no public state after which both go on: name a cut.")
   tree = states[0].tree
@@ -299,43 +306,7 @@ def cut_of(
 
 
 def number_public_states(found: HistoryTree) -> Int64s:
-  """Returns the public state of each history, `NONE` of terminal ones; parents have smaller numbers.
-
-  They are found from the deepest histories up: what joins histories joins those above them.
-  """
-  result = np.full(len(found.parent), NONE)
-  roots = np.flatnonzero(found.parent == NONE)
-  count = 0
-  below = (
-    np.zeros(0, np.int64),
-    np.zeros(0, np.int64),
-  )  # Histories of this length, public states after them.
-  for level in [*reversed(found.levels), roots]:
-    nodes = np.sort(level[found.mover[level] != TERMINAL])
-    above, after = below
-    joined_nodes, joined_keys = [np.searchsorted(nodes, above)], [after]
-    begin = int(after.max(initial=-1)) + 1
-    for player in (0, 1):
-      known = found.knows[nodes, player]
-      here = np.flatnonzero(known >= 0)
-      joined_nodes.append(here)
-      joined_keys.append(begin + known[here])
-    rows, keys = np.concatenate(joined_nodes), np.concatenate(joined_keys)
-    _, keys = np.unique(keys, return_inverse=True)
-    size = len(nodes) + int(keys.max(initial=-1)) + 1
-    graph = scipy.sparse.coo_matrix((np.ones(len(rows)), (rows, len(nodes) + keys)), (size, size))
-    labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][: len(nodes)]
-    _, labels = np.unique(labels, return_inverse=True)
-    result[nodes] = count + labels
-    count += int(labels.max(initial=-1)) + 1
-    going_on = nodes[found.parent[nodes] != NONE]
-    below = found.parent[going_on], result[going_on]
-  # The first come first, those of one length by their first histories.
-  goes_on = np.flatnonzero(result != NONE)
-  _, firsts, again = np.unique(result[goes_on], return_index=True, return_inverse=True)
-  first_nodes = goes_on[firsts]
-  order = np.lexsort((first_nodes, found.length[first_nodes]))
-  rank = np.empty_like(order)
-  rank[order] = np.arange(len(order))
-  result[goes_on] = rank[again]
-  return result
+  """Returns the public state of each history, `NONE` of terminal ones; parents have smaller numbers."""
+  # What players know who are not to move, where anybody decides; they may be told more than they remember.
+  decides = found.mover >= 0
+  return found.joined([np.where(decides, found.told(player), NONE) for player in (0, 1)])

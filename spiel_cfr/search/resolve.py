@@ -134,7 +134,8 @@ def resolve(
   if solver != "lp":
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
-  tree = cut_of(game, cut)[0].tree if cut else public_states(game, max_histories=max_histories)
+  states = None if cut is None else cut_of(game, cut)
+  tree = states[0].tree if states else public_states(game, max_histories=max_histories)
   start = tree.entries(blueprint)
   todo = [
     (searcher, states)

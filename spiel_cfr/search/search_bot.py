@@ -148,7 +148,13 @@ class SearchBot(PolicyBot):
         raise errors.UnsupportedGameError(
           f"Search is for constant-sum games of two players; {game} has {game.num_players()}."
         )
-      self._game = _Game(str(game), GameView(loading.load_game(game)))
+      view = GameView(loading.load_game(game))
+      if view.declared_sum is None or game.get_type().short_name == "efg_game":
+        raise errors.UnsupportedGameError(
+          "Bots search where returns sum to a constant by the game's type, and where players who are not to move know "
+          f"what they are told; {game} says nothing of the one, or of the other. Compile it and call resolve."
+        )
+      self._game = _Game(str(game), view)
     elif str(game) != self._game.name:
       raise errors.ArgumentError(f"This bot plays {self._game.name}, not {game}; make another.")
     return self._game

@@ -154,7 +154,7 @@ def cut_out(
     weight *= np.where(is_free[end_root], 1.0, reach[end] / reach[begin])
   own_last, group = own.sequences(found.last[searcher, end], 0), roots.place[end_root]
 
-  front = _Front(roots, gadget, found)
+  front = _Front(roots, gadget, found, opponent)
   side = _Side(front.names, front.counts)
   rows, columns = [np.zeros(len(front.values), np.int64)], [front.sequences]
   values = [front.values]
@@ -202,7 +202,7 @@ def _outcomes(
   known, first, which = np.unique(
     found.known_to(opponent, end[is_leaf]), return_index=True, return_inverse=True
   )
-  names = [f"{label}then: {found.known_as(each)}" for each in known.tolist()]
+  names = [f"{label}then: {found.known_as(opponent, each)}" for each in known.tolist()]
   counts = np.full(len(known), number)
   start = side.add(names, counts, spread(np.zeros_like(counts), counts))
   side.parents.append(last[is_leaf][first])
@@ -323,7 +323,7 @@ class _Front:
     floor: see `Subgame`.
   """
 
-  def __init__(self, roots: Roots, gadget: Gadget, found: HistoryTree) -> None:
+  def __init__(self, roots: Roots, gadget: Gadget, found: HistoryTree, opponent: int) -> None:
     number, mixed = len(roots.mass), gadget.mixed
     group, none = np.arange(number), np.zeros(number, np.int64)
     self.floor: float | None = None
@@ -344,7 +344,7 @@ class _Front:
     else:
       likely = roots.dealt / roots.mass
       follows = mixed * likely / max(float(likely.max()), 1e-300)
-      self.names = [f"choice: {found.known_as(name)}" for name in roots.names.tolist()]
+      self.names = [f"choice: {found.known_as(opponent, name)}" for name in roots.names.tolist()]
       self.counts = np.full(number, 2)
       self.sequences, self.values = 1 + 2 * group, -(1 - follows) * roots.mass * roots.bound
       self.copies = [("", 2 + 2 * group, 1 - follows)]

@@ -262,6 +262,10 @@ def solve_by_values(
     NoSolutionError: a linear program was not solved.
   """
   arguments.positive_integer(iterations, "iterations")
+  if not isinstance(values, PublicStateValues):
+    raise errors.ArgumentError(
+      f"values must be what learn_values returns, or SolvedValues, not {arguments.shortened(values)}."
+    )
   found, start, leaves = values.tree.histories, values.tree.entries(blueprint), values.leaves
   reached = Limit(leaves, np.zeros((1, 0))).reached(found)
   moved = [

@@ -241,3 +241,10 @@ def test_states_of_one_key_share_their_mean():
     state.apply_action(action)
   values = spiel_cfr.expected_values("kuhn_poker", solver.average_policy())
   assert baseline(state) == pytest.approx(values)
+
+
+@pytest.mark.parametrize("value", ["x", 1.0, [1.0], [np.nan, 0.0]])
+def test_baselines_are_checked(policies, value):
+  even = policies["uniform"]
+  with pytest.raises(errors.ArgumentError, match="baseline has returned"):
+    referee.play_match("leduc_poker", even, even, deals=2, baseline=lambda _: value)

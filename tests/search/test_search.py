@@ -314,6 +314,58 @@ def test_infosets_that_span_lengths_are_refused():
     search.public_states(pyspiel.load_efg_game(efg))
 
 
+# OpenSpiel tells B, who is not to move, what A's infoset is called; when B moves, it has forgotten.
+TOLD_TOO_MUCH = """EFG 2 R "told" { "A" "B" } ""
+c "" 1 "" { "x" 0.5 "y" 0.5 } 0
+p "" 1 1 "Ax" { "l" "r" } 0
+p "" 2 1 "B" { "L" "R" } 0
+t "" 1 "" { 1 -1 }
+t "" 2 "" { -1 1 }
+t "" 3 "" { 0 0 }
+p "" 1 2 "Ay" { "l" "r" } 0
+p "" 2 1 "B" { "L" "R" } 0
+t "" 4 "" { -1 1 }
+t "" 5 "" { 1 -1 }
+t "" 6 "" { 0 0 }
+"""
+
+
+@pytest.mark.parametrize("gadget", _SAFE)
+def test_what_a_player_is_told_and_forgets_is_not_known(gadget):
+  game = spiel_cfr.compile_game(pyspiel.load_efg_game(TOLD_TOO_MUCH))
+  even = spiel_cfr.policies.to_dict(game, forms.uniform(game))
+  found = search.resolve(game, even, gadget=gadget)
+  assert found.exploitability <= 1e-9
+  assert not any(step.refused for step in found.steps)
+  state = search.public_states(game)[1]
+  sub = search.subgame(game, state, even, 0, gadget="resolving")
+  assert (
+    len(sub.infostates[1]) == 2
+  )  # What B is offered, and what it does: the deals are one to it.
+  with pytest.raises(errors.UnsupportedGameError, match="know what they are told"):
+    search.SearchBot(even, 1).get_policy(game.game.new_initial_state().child(0).child(0))
+
+
+def test_a_bot_plays_where_nothing_is_at_stake():
+  game = pyspiel.load_game("tic_tac_toe")
+  state = game.new_initial_state()
+  for action in (0, 1, 2, 4, 3, 5, 7, 6):
+    state.apply_action(action)
+  bot = search.SearchBot(
+    pyspiel.UniformRandomPolicy(game), 0, iterations=5, max_histories=3000, seed=0
+  )
+  assert bot.step(state) == 8
+
+
+def test_cuts_are_checked(leduc):
+  game, tree, policy = leduc
+  for cut in (tree[2], [1, 2], [], [tree[5], tree[5]]):
+    with pytest.raises(errors.ArgumentError):
+      search.resolve(game, policy, cut=cut)
+  with pytest.raises(errors.ArgumentError, match="values must be"):
+    search.solve_by_values(policy, None)
+
+
 def test_bad_arguments_are_named(leduc):
   game, tree, policy = leduc
   with pytest.raises(errors.ArgumentError, match="gadget must be one of"):
@@ -330,5 +382,7 @@ def test_bad_arguments_are_named(leduc):
     search.public_states(game, max_histories=100)
   with pytest.raises(errors.ArgumentError, match="front"):
     search.Gadget("magic")
+  with pytest.raises(errors.ArgumentError, match="none of"):
+    tree.public_state_of(pyspiel.load_game("kuhn_poker").new_initial_state())
   with pytest.raises(errors.ArgumentError, match="none of"):
     tree.public_state_of(pyspiel.load_game("liars_dice(dice_sides=9)").new_initial_state().child(8))
