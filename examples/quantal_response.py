@@ -45,6 +45,9 @@ def main(arguments: list[str]) -> None:
     for number in np.argsort(-np.ptp(lines, axis=0))[: _LINES.value]:
       axes.plot(rationality, lines[:, number], label=names[number][-40:])
     axes.set(xscale="asinh", xlabel="rationality", title=f"player {player}", ylim=(0, 1))
+    most = max(rationality)
+    axes.set_xticks([0, *(10**k for k in range(20) if 10**k <= most)])
+    axes.set_xlim(0, most)
     axes.grid(color="0.92")
     axes.legend(fontsize="small")
   grid[0].set_ylabel("probability of the last action")
