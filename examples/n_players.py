@@ -2,8 +2,9 @@ r"""Draws two measures of play in games of several players or general sums: whic
 
     python examples/n_players.py --iterations=2000 --picture=results/n_players.png
 
-For CFR and CFR+ with simultaneous updates: the coarse correlated gap of all that has been played, which regret
-minimization brings to 0 whatever the game; and NashConv of the product of the average strategies, which it need not.
+How far all that has been played is from correlated equilibria, which regret minimization brings to 0 whatever the game:
+from coarse ones for CFR and CFR+ with simultaneous updates, from extensive-form ones too for EFR; and NashConv of the
+product of the average strategies, which it need not.
 """
 
 import math
@@ -27,7 +28,7 @@ _NAMED_GAMES: dict[str, str | pyspiel.Game] = {
     [[0.0, 1.1, 0.0], [0, 0, 1], [1, 0, 0]], [[0.0, 0, 1], [1, 0, 0], [0, 1, 0]]
   ),
 }
-_SOLVERS = {"CFR": (False, "0.5"), "CFR+": (True, "tab:blue")}
+_SOLVERS = {"CFR": "0.5", "CFR+": "tab:blue", "EFR": "tab:orange"}
 
 _GAMES = flags.DEFINE_multi_integer(
   "games", list(range(len(_NAMED_GAMES))), f"which of {', '.join(_NAMED_GAMES)}, counted from 0"
@@ -44,26 +45,21 @@ def main(arguments: list[str]) -> None:
     1, len(names), figsize=(3.4 * len(names) + 0.6, 3.6), layout="constrained", squeeze=False
   )
   print(
-    "| game | solver | coarse correlated gap | NashConv of the product |\n| --- | --- | ---: | ---: |"
+    "| game | solver | coarse gap | extensive-form gap | NashConv of the product |\n| --- | --- | ---: | ---: | ---: |"
   )
   for axes, name in zip(grid[0], names, strict=True):
     game = spiel_cfr.compile_game(_NAMED_GAMES[name])
-    for label, (plus, color) in _SOLVERS.items():
-      solver = spiel_cfr.FullWidthSolver(
-        game,
-        spiel_cfr.RegretMatching.plus() if plus else spiel_cfr.RegretMatching(),
-        alternating_updates=False,
-        averaging=spiel_cfr.Averaging(float(plus), correlated=True),
-      )
+    for label, color in _SOLVERS.items():
+      solver = make(label, game)
       points = []
       for iteration in due():
         solver.run(iteration - solver.iteration)
-        gap = spiel_cfr.cfr.coarse_correlated_gap(solver).gap
-        points.append((iteration, gap, solver.nash_conv()))
+        points.append((iteration, coarse_gap(solver), solver.nash_conv()))
       iterations, gaps, nash_convs = zip(*points, strict=True)
       axes.plot(iterations, gaps, color=color, label=f"{label}, coarse correlated gap")
       axes.plot(iterations, nash_convs, color=color, linestyle=":", label=f"{label}, NashConv")
-      print(f"| {name} | {label} | {gaps[-1]:.1e} | {nash_convs[-1]:.1e} |", flush=True)
+      last = f"{solver.gap().gap:.1e}" if isinstance(solver, spiel_cfr.EFRSolver) else ""
+      print(f"| {name} | {label} | {gaps[-1]:.1e} | {last} | {nash_convs[-1]:.1e} |", flush=True)
     axes.set(xscale="log", yscale="log", xlabel="iterations", title=name)
     axes.grid(which="major", color="0.92")
   grid[0, 0].set_ylabel("gap, in the game's units")
@@ -73,6 +69,28 @@ def main(arguments: list[str]) -> None:
   path.parent.mkdir(parents=True, exist_ok=True)
   figure.savefig(path, dpi=100)
   print(f"Wrote {path}")
+
+
+def make(
+  label: str, game: spiel_cfr.CompiledGame
+) -> spiel_cfr.EFRSolver | spiel_cfr.FullWidthSolver:
+  """Returns a solver that keeps what gaps take."""
+  if label == "EFR":
+    return spiel_cfr.EFRSolver(game, deviations="causal partial sequence")
+  plus = label == "CFR+"
+  return spiel_cfr.FullWidthSolver(
+    game,
+    spiel_cfr.RegretMatching.plus() if plus else spiel_cfr.RegretMatching(),
+    alternating_updates=False,
+    averaging=spiel_cfr.Averaging(float(plus), correlated=True),
+  )
+
+
+def coarse_gap(solver: spiel_cfr.EFRSolver | spiel_cfr.FullWidthSolver) -> float:
+  """Returns how far play is from a coarse correlated equilibrium."""
+  if isinstance(solver, spiel_cfr.EFRSolver):
+    return solver.gap("coarse").gap
+  return spiel_cfr.correlated.coarse_correlated_gap(solver).gap
 
 
 def due() -> list[int]:

@@ -7,7 +7,8 @@ solves the game first, for ten seconds at most.
     python examples/play.py --game=leduc_poker --policy=results/policy.json
     python examples/play.py --game=leduc_poker --checkpoint=results/leduc/iteration-000001000000.npz
 
-play against a policy that `solve.py` has written, or against a solver that was saved. Answer with the number or the
+play against a policy that `solve.py` has written, or against a solver that was saved. With `--opponent=search` the
+policy is a blueprint only: a bot solves again what follows each of its decisions. Answer with the number or the
 name of an action; `q` ends. After each hand, `p` shows what the policy plays at every decision of it, yours too.
 """
 
@@ -20,10 +21,14 @@ from absl import app, flags
 from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
 
 import spiel_cfr
+from spiel_cfr.search import SearchBot
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
 _POLICY = flags.DEFINE_string("policy", None, "a policy that solve.py has written")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", None, "a solver that was saved")
+_OPPONENT = flags.DEFINE_enum(
+  "opponent", "policy", ["policy", "search"], "whether to play the policy, or to search from it"
+)
 _SECONDS = flags.DEFINE_float("seconds", 10.0, "how long to solve where there is neither", 0.0)
 _PLAYER = flags.DEFINE_integer(
   "player", None, "which player you are; by default a seat further each hand", lower_bound=0
@@ -103,6 +108,13 @@ def opponent(game: pyspiel.Game) -> pyspiel.TabularPolicy:
   return spiel_cfr.policies.to_pyspiel(compiled, solution.probabilities)
 
 
+def bot(game: pyspiel.Game, player: int, seed: int, policy: pyspiel.TabularPolicy) -> pyspiel.Bot:
+  """Returns who plays."""
+  if _OPPONENT.value == "search":
+    return SearchBot(policy, player, seed=seed)
+  return pyspiel.make_policy_bot(game, player, seed, policy)
+
+
 def replay(state: Any, bots: list[pyspiel.Bot]) -> None:
   """Shows what the policy plays at every decision of a hand."""
   again = state.get_game().new_initial_state()
@@ -128,7 +140,7 @@ def play() -> None:
   policy = opponent(game)
   rng = np.random.default_rng(_SEED.value)
   seeds = rng.integers(2**31, size=players + 1).tolist()
-  bots = [pyspiel.make_policy_bot(game, player, seeds[player], policy) for player in range(players)]
+  bots = [bot(game, player, seeds[player], policy) for player in range(players)]
   chance = np.random.RandomState(seeds[-1])
   total, hand = 0.0, 0
   try:

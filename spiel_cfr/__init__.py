@@ -10,6 +10,7 @@ from spiel_cfr import (  # noqa: F401
   abstraction,
   catalogue,
   cfr,
+  correlated,
   deep_cfr,
   errors,
   evaluation,
@@ -21,6 +22,7 @@ from spiel_cfr import (  # noqa: F401
   parametric_games,
   poker,
   policies,
+  referee,
   regret_minimizers,
   runs,
   search,
@@ -42,6 +44,7 @@ from spiel_cfr.cfr import (
   Solver,
   TabularCFRSolver,
 )
+from spiel_cfr.correlated import EFRSolver
 from spiel_cfr.deep_cfr import DeepCFRSolver
 from spiel_cfr.evaluation import best_response, expected_values, exploitability, nash_conv, solve_lp
 from spiel_cfr.exchange import load_policy, save_policy
@@ -50,6 +53,8 @@ from spiel_cfr.games import CompiledGame, load_compiled_game
 from spiel_cfr.games.compiling import compile_game, estimate_size
 from spiel_cfr.mccfr import ExternalSamplingSolver, OutcomeSamplingSolver
 from spiel_cfr.poker import load_endgame
+from spiel_cfr.quantal_response import solve_qre
+from spiel_cfr.referee import judge
 from spiel_cfr.regret_minimizers import RegretMatching, RegretMinimizer
 from spiel_cfr.runs import Checkpoints, run, sweep
 from spiel_cfr.solving import Solution, solve
@@ -66,6 +71,7 @@ __all__ = [
   "CompiledGame",
   "DCFRSolver",
   "DeepCFRSolver",
+  "EFRSolver",
   "ExternalSamplingSolver",
   "FullWidthSolver",
   "LCFRSolver",
@@ -89,6 +95,7 @@ __all__ = [
   "expected_values",
   "exploitability",
   "explore",
+  "judge",
   "load_compiled_game",
   "load_endgame",
   "load_policy",
@@ -97,5 +104,6 @@ __all__ = [
   "save_policy",
   "solve",
   "solve_lp",
+  "solve_qre",
   "sweep",
 ]

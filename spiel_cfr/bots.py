@@ -86,16 +86,7 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     legal = state.legal_actions(self._player)
     if not legal:
       return []
-    if isinstance(self._policy, open_spiel_policy.Policy):
-      found = self._policy.action_probabilities(state, self._player)
-    elif isinstance(self._policy, Mapping):
-      infostate = state.information_state_string(self._player)
-      if infostate not in self._policy:
-        raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
-      found = self._policy[infostate]
-    else:
-      found = self._policy.get_state_policy(state, self._player)
-    chances = dict(found)
+    chances = self._ask(state, self._player)
     result = [(int(action), float(chances.get(action, 0.0))) for action in legal]
     total = sum(chance for _, chance in result)
     if not (abs(total - 1) < 1e-6 and all(chance >= 0 for _, chance in result)):
@@ -104,6 +95,17 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
         f"{legal}."
       )
     return result
+
+  def _ask(self, state: Any, player: int) -> dict[int, float]:
+    """Returns what the policy says of a player's actions, unchecked."""
+    if isinstance(self._policy, open_spiel_policy.Policy):
+      return dict(self._policy.action_probabilities(state, player))
+    if isinstance(self._policy, Mapping):
+      infostate = state.information_state_string(player)
+      if infostate not in self._policy:
+        raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
+      return dict(self._policy[infostate])
+    return dict(self._policy.get_state_policy(state, player))
 
   def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
     """Returns the probabilities, and an action that is drawn from them.

@@ -20,6 +20,7 @@ from typing import Any
 from spiel_cfr import cfr, deep_cfr, errors, first_order, mccfr
 from spiel_cfr._util import arguments as checked
 from spiel_cfr.cfr import Restarted, Solver
+from spiel_cfr.correlated import EFRSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers import AdaptiveOptimisticDescent, RegretMatching, RegretMinimizer
 from spiel_cfr.stable_predictive import StablePredictiveCFRSolver
@@ -195,6 +196,11 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       "optimistic mirror descent, dilated entropy (DOMWU)",
     ),
     "komwu": Entry(first_order.KOMWUSolver, "kernelized optimistic multiplicative weights"),
+    "efr": Entry(
+      EFRSolver,
+      "extensive-form regret minimization: no regret for any causal deviation",
+      {"deviations": "causal partial sequence"},
+    ),
     "external_sampling": Entry(mccfr.ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),
     "external_sampling_full": Entry(
       mccfr.ExternalSamplingSolver,

@@ -1,5 +1,6 @@
 """One call that solves a game: picks the solver, runs it, and says how good the result is."""
 
+import contextlib
 import dataclasses
 import math
 import time
@@ -10,7 +11,9 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.correlated import CorrelatedGap, EFRSolver
 from spiel_cfr.evaluation import evaluate
+from spiel_cfr.evaluation.evaluated import Evaluated
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_NODES
@@ -29,7 +32,7 @@ _REASONS: dict[StopReason, str] = {
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Solution(SolvedPolicy):
+class Solution(SolvedPolicy, Evaluated):
   """What `solve` has found.
 
   Attributes:
@@ -43,6 +46,7 @@ class Solution(SolvedPolicy):
     solver: the solver, which can go on.
     why: why it was picked, in words.
     rows: the evaluations on the way.
+    correlated_gap: how far all that was played is from a correlated equilibrium, of a solver that tends to one.
   """
 
   compiled_game: CompiledGame
@@ -55,40 +59,25 @@ class Solution(SolvedPolicy):
   solver: Solver
   why: str
   rows: tuple[Row, ...]
+  correlated_gap: CorrelatedGap | None = None
 
   @property
-  def nash_conv(self) -> float:
-    """What the players would gain by best responses, all together."""
-    return float((self.best_response_values - self.expected_values).sum())
+  def equilibrium(self) -> str:
+    """What kind of equilibrium has been found, up to what is certified, in words.
 
-  @property
-  def exploitability(self) -> float:
-    """NashConv / 2.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players.
+    A Nash equilibrium is the policy, up to `nash_conv`; a correlated one is all that was played, up to
+    `correlated_gap`.
     """
-    evaluate.check_two_player_constant_sum(self.compiled_game)
-    return self.nash_conv / 2
-
-  @property
-  def value_bounds(self) -> tuple[float, float]:
-    """What player 0 gets for certain with its policy, and the most that it can get against the other's.
-
-    The value of the game is between the two, and they are NashConv apart.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players, so that it need not have a value.
-    """
-    evaluate.check_two_player_constant_sum(self.compiled_game)
-    assert self.compiled_game.constant_sum is not None
-    first, second = self.best_response_values.tolist()
-    return self.compiled_game.constant_sum - second, first
+    if self.correlated_gap is None:
+      return "Nash equilibrium"
+    return f"{self.correlated_gap.kind} correlated equilibrium"
 
   def _gap(self) -> str:
     if self.compiled_game.is_two_player_constant_sum:
       return f"exploitability {self.exploitability:.2e}"
-    return f"NashConv {self.nash_conv:.2e}"
+    if self.correlated_gap is not None:
+      return f"{self.equilibrium} to {self.correlated_gap.gap:.2e}"
+    return f"{self.equilibrium} to NashConv {self.nash_conv:.2e}"
 
   def __repr__(self) -> str:
     """Returns one line."""
@@ -105,7 +94,8 @@ class Solution(SolvedPolicy):
       middle, off = (low + high) / 2, max(0.0, high - low) / 2
       value = f"{_certain(middle, off)} for player 0, at most {off:.1e} off"
     else:
-      value = ", ".join(f"{expected:.6g}" for expected in self.expected_values)
+      play = self if self.correlated_gap is None else self.correlated_gap
+      value = ", ".join(f"{expected:.6g}" for expected in play.expected_values)
     rows = {
       "game": str(game),
       "solver": f"{_name(self.solver)}: {self.why}",
@@ -146,7 +136,10 @@ def choose_solver(game: AnyGame) -> tuple[str, str]:
       "for constant-sum games of two players, whatever their size; it certifies each player's strategy by itself, and "
       "converges linearly in the end"
     )
-  promise = "nothing is promised; it returns the best policies that it has met"
+  promise = (
+    "nothing is promised ('efr' would be promised a correlated equilibrium); it returns the best policies that it has "
+    "met"
+  )
   if game.num_players == 2:
     return "restarted", f"for two players whose returns do not sum to a constant {promise}"
   return "restarted_adaptive", (
@@ -230,7 +223,16 @@ def solve(
     solver,
     why,
     tuple(result.rows),
+    _correlated_gap(solver),
   )
+
+
+def _correlated_gap(solver: Solver) -> CorrelatedGap | None:
+  """Returns how far play is from what the solver is promised; None if that is a Nash equilibrium, or not measured."""
+  if isinstance(solver, EFRSolver) and not solver.compiled_game.is_two_player_constant_sum:
+    with contextlib.suppress(errors.ArgumentError, errors.AbstractionError):
+      return solver.gap()
+  return None
 
 
 def _when_it_checks(solver: Solver) -> NextDue:

@@ -29,6 +29,7 @@ ORDER = (
   "cfr",  # full-width solvers
   "stable_predictive",  # step sizes, and certificates that they keep their promises
   "first_order",  # first-order methods for saddle points
+  "correlated",  # correlated equilibria: solvers that tend to them, gaps, the best ones, a mediator
   "mccfr",  # Monte Carlo solvers
   "deep_cfr",  # Monte Carlo solvers that learn with networks
   "pyspiel_solvers",  # OpenSpiel's C++ names of some of them
@@ -36,10 +37,12 @@ ORDER = (
   "runs",  # long runs and many: stopping, traces, checkpoints, sweeps
   "abstraction",  # smaller games in which infosets play alike, and the best of them
   "parametric_games",  # parameters that are best for a player
+  "quantal_response",  # what those play who err
   "solving",  # one call that picks a solver and runs it
-  "search",  # subgames solved again
   "bots",  # a policy as a bot of OpenSpiel's
+  "search",  # subgames solved again
   "explorer",  # pages on which one clicks through a solved game
+  "referee",  # how good policies from elsewhere are
   "games",  # says what is in its folders
   "__init__",  # what is public
   "__main__",  # the command line

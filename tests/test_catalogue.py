@@ -12,6 +12,7 @@ def test_no_public_solver_is_missing():
     spiel_cfr.cfr,
     spiel_cfr.stable_predictive,
     spiel_cfr.first_order,
+    spiel_cfr.correlated,
     spiel_cfr.mccfr,
     spiel_cfr.deep_cfr,
   )

@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import runpy
 import subprocess
 import sys
@@ -35,6 +36,23 @@ def test_refining(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("agents", ["q_learners", "network"])
+def test_judge_agents(tmp_path, agents):
+  if agents == "network":
+    pytest.importorskip("jax")
+  printed = run("judge_agents", f"--agents={agents}", "--steps=4", f"--page={tmp_path}/page.html")
+  assert "after 4 steps: exploitability 0." in printed
+  assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_head_to_head(tmp_path):
+  printed = run("head_to_head", "--deals=2", f"--picture={tmp_path}/matrix.png")
+  assert "| CFR+ 100 | +0.7439 |" in printed
+  assert (tmp_path / "matrix.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
 def test_transfer():
   lines = (ROOT / "docs" / "results.jsonl").read_text().splitlines()
   (known,) = (line for line in map(json.loads, lines) if line["name"] == "transfer")
@@ -48,6 +66,8 @@ def test_transfer():
   [
     "abstraction",
     "refining",
+    "search",
+    "way_of_libratus",
     "solve",
     "compare_solvers",
     "kuhn_poker",
@@ -55,13 +75,18 @@ def test_transfer():
     "first_order",
     "mccfr",
     "n_players",
+    "correlated",
+    "quantal_response",
     "deep_cfr",
     "restarts",
     "step_rule",
     "list_games",
+    "lower_bound",
     "plot_traces",
     "benchmark",
     "explore",
+    "head_to_head",
+    "judge_agents",
     "play",
     "sweep",
     "track",
@@ -75,6 +100,17 @@ def test_transfer():
 def test_help(name):
   # absl's --help exits with 1.
   assert "flags:" in run(name, "--help", fails=True)
+
+
+@pytest.mark.slow
+def test_way_of_libratus(tmp_path):
+  printed = run("way_of_libratus", "--stack=3", "--iterations=100", f"--output_dir={tmp_path}")
+  found = re.findall(r"^.{44} (\d\.\d{5})$", printed, re.MULTILINE)
+  blueprint, translated, _, cut, continual, bot = map(float, found)
+  assert blueprint < translated
+  assert bot < translated / 4
+  assert continual < cut < translated
+  assert (tmp_path / "way_of_libratus.png").stat().st_size > 10_000
 
 
 def test_solve(tmp_path):
@@ -171,9 +207,18 @@ def test_n_players(tmp_path):
   picture = tmp_path / "new" / "players.png"
   output = run("n_players", "--games=4", "--iterations=300", f"--picture={picture}")
   rows = [line.split("|")[1:-1] for line in output.splitlines() if line.startswith("| Shapley")]
-  assert len(rows) == 2
-  for _, _, gap, nash_conv in rows:
+  assert len(rows) == 3
+  for _, _, gap, _, nash_conv in rows:
     assert float(gap) < float(nash_conv) / 3
+  assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_correlated(tmp_path):
+  picture = tmp_path / "new" / "correlated.png"
+  flags = "--items=3", "--rounds=1", "--iterations=500"
+  output = run("correlated", *flags, f"--picture={picture}")
+  assert "| EFCE | 5.3165 | 3.8861 | 1.4304 |" in output
   assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -615,6 +660,8 @@ def test_play(tmp_path):
   assert "* is what was played" in output
   assert "hands, " in output.splitlines()[-1]
   assert output == run("play", *flags, f"--policy={policy}", typed=typed)
+  searched = run("play", *flags, f"--policy={policy}", "--opponent=search", typed=typed)
+  assert "* is what was played" in searched
   assert "0 hands, +0 in all" in run("play", *flags, "--seconds=1", typed="")
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.save(tmp_path / "solver.npz")

@@ -114,6 +114,26 @@ def test_what_is_restarted_is_said():
   assert "Restarted(AdaptiveOptimisticCFRSolver)" in str(solution)
 
 
+def test_it_says_what_kind_of_equilibrium_it_has_found():
+  solution = spiel_cfr.solve("kuhn_poker(players=3)", solver="efr", iterations=200)
+  solver = spiel_cfr.catalogue.make("efr", "kuhn_poker(players=3)", 1)
+  solver.run(200)
+  gap = solver.gap().gap
+  assert solution.correlated_gap.gap == gap
+  assert solution.equilibrium == "extensive-form correlated equilibrium"
+  assert f"extensive-form correlated equilibrium to {gap:.2e}" in str(solution)
+  assert "NashConv" not in str(solution)
+  # Of the play, not of the product of averages.
+  assert f"value      {solution.correlated_gap.expected_values[0]:.6g}, " in str(solution)
+  solution = spiel_cfr.solve("kuhn_poker(players=3)", iterations=10)
+  assert f"Nash equilibrium to NashConv {solution.nash_conv:.2e}" in str(solution)
+  # What is not promised is not measured: the policy is, then.
+  solver = spiel_cfr.EFRSolver("kuhn_poker(players=3)", "behavioural")
+  solution = spiel_cfr.solve(solver.compiled_game, solver=solver, iterations=3)
+  assert solution.equilibrium == "Nash equilibrium"
+  assert spiel_cfr.solve("kuhn_poker", solver="efr", iterations=3).correlated_gap is None
+
+
 def test_a_game_may_be_as_large_as_is_said():
   with pytest.raises(errors.GameTooLargeError, match="max_nodes"):
     spiel_cfr.solve("leduc_poker", max_nodes=100)

@@ -71,9 +71,9 @@ def translated_policy(
     game: the whole game.
     filtered: the same game, compiled with an action filter.
     policy: of the filtered game.
-    translate: called with a state of the filtered game and an action of another player that it does not have there;
-      returns what the action is taken for, and with which probabilities. It must not look at what is hidden from the
-      others.
+    translate: called with a state of the filtered game, which as one of OpenSpiel's lists all legal actions, and an
+      action of another player that the filter leaves out there; returns what the action is taken for, and with which
+      probabilities. It must not look at what is hidden from the others.
 
   Raises:
     AbstractionError: the games have nothing to do with each other, or a translation returns no probabilities of kept
@@ -128,11 +128,14 @@ def translated_policy(
       )
     entries[first : first + count] = mixed
     for action in legal:
-      after = [_answered(filtered, each, mover, action, translate) for each in taken]
-      after[mover] = [
+      moved: _Taken = [
         (None if each is None else each.child(action), chance, played[action])
         for each, chance, played in own
         if action in played
+      ]
+      after = [
+        moved if player == mover else _answered(filtered, each, mover, action, translate)
+        for player, each in enumerate(taken)
       ]
       stack.append((state.child(action), after))
   sums = game.from_actions(np.maximum(entries, 0.0))

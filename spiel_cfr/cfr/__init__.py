@@ -2,7 +2,6 @@
 
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
-from spiel_cfr.cfr.correlated_gap import CorrelatedGap, coarse_correlated_gap
 from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
 from spiel_cfr.cfr.snapshot import Snapshot
@@ -35,7 +34,6 @@ __all__ = [
   "CFRBRSolver",
   "CFRPlusSolver",
   "CFRSolver",
-  "CorrelatedGap",
   "DCFRPlusSolver",
   "DCFRSolver",
   "FullWidthSolver",
@@ -54,6 +52,5 @@ __all__ = [
   "TabularCFRSolver",
   "TremblingHandSolver",
   "WarmStart",
-  "coarse_correlated_gap",
   "transfer",
 ]

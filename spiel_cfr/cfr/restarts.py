@@ -28,9 +28,10 @@ from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.cfr.substitute_regrets import WarmStart
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.games.sequence_form.tree_passes import tree_adopt, tree_backward_pass
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import WarmForm
+from spiel_cfr.regret_minimizers.regret_minimizer import WarmForm, resumption
 from spiel_cfr.regret_minimizers.schedules import Discount, Fading
 
 
@@ -49,7 +50,7 @@ class RestartedState:
 
   solver: FullWidthState
   saved: FullWidthState
-  best: Float64s
+  best: AnyFloats
   scores: Float64s
   trial_scores: Float64s
   control: RestartControl
@@ -112,7 +113,7 @@ class Restarted(Solver):
     state = RestartedState(
       solver.state,
       copy.deepcopy(solver.state),
-      aligned_zeros(game.end),
+      aligned_zeros(game.end, dtype=game.dtype),
       np.full(game.num_players, np.inf),
       np.full(game.num_players, np.inf),
       RestartControl(next_check=self.first_attempt),
@@ -156,7 +157,13 @@ class Restarted(Solver):
   def prepare(self) -> None:
     solver = self._runtime.solver
     solver.prepare()
-    copy.copy(solver).init_from_strategy(solver.current_sequence_form())
+    # What restarts call besides; to try one out would take the memory of another solver.
+    dtype, resume = self.compiled_game.dtype, resumption(solver.minimizer)
+    _ = (
+      resume.of(dtype).address,
+      tree_adopt.of(dtype).unchecked,
+      tree_backward_pass.of(dtype).unchecked,
+    )
     self.nash_conv()
 
   def _advance(self, count: int) -> None:
@@ -176,15 +183,15 @@ class Restarted(Solver):
     solver, state = self._runtime.solver, self._runtime.state
     control, now = state.control, solver.iteration
     solver.state.add_to_tapered()
-    candidates = [*self._candidates()]
-    if control.trial:
-      # The tapered average is the first to be better than what was before, and the plain one hardly ever alone is.
-      candidates = candidates[-1:]
+    # The tapered average is the first to be better than what was before, and the plain one hardly ever alone is.
+    candidates = [solver.sums()] if control.trial else self._candidates()
+    evaluations = 0
     for candidate in candidates:
       found = self._keep(candidate, state.best, state.scores)
+      evaluations += 1
       if control.trial:
         np.minimum(state.trial_scores, found, out=state.trial_scores)
-    control.note_check(now, len(candidates))
+    control.note_check(now, evaluations)
     began = control.trial
     action = control.decide(now, float(sum(state.scores)), float(sum(state.trial_scores)))
     if control.trial != began:
@@ -206,14 +213,15 @@ class Restarted(Solver):
       yield solver.state.cumulative
       yield solver.sums()
 
-  def _keep(self, candidate: AnyFloats, best: Float64s, best_scores: Float64s) -> Float64s:
-    """Writes what is better than the best so far over it; returns each player's share in NashConv."""
+  def _keep(self, candidate: AnyFloats, best: AnyFloats | None, best_scores: Float64s) -> Float64s:
+    """Writes what is better than the best so far over it, if given; returns each player's share in NashConv."""
     scores = evaluate.scores(self.compiled_game, self._runtime.evaluator(candidate))
     for player, treeplex in enumerate(self.compiled_game.treeplexes):
       if scores[player] < best_scores[player]:
         own = slice(treeplex.root, treeplex.end)
         best_scores[player] = scores[player]
-        best[own] = candidate[own] / candidate[treeplex.root]
+        if best is not None:
+          np.divide(candidate[own], candidate[treeplex.root], out=best[own])
     return scores
 
   def cumulative_regrets(self) -> Float64s | None:
@@ -223,27 +231,28 @@ class Restarted(Solver):
   def current_probabilities(self) -> Float64s:
     return self._runtime.solver.current_probabilities()
 
-  def current_sequence_form(self) -> Float64s:
+  def current_sequence_form(self) -> AnyFloats:
     return self._runtime.solver.current_sequence_form()
 
   def average_probabilities(self) -> Float64s:
     return forms.behavioral_form(self.compiled_game, self.average_sequence_form())
 
-  def average_sequence_form(self) -> Float64s:
-    return self._certified()[0]
+  def average_sequence_form(self) -> AnyFloats:
+    best = self._runtime.state.best.copy()
+    self._certify(best)
+    return best
 
   def nash_conv(self) -> float:
-    exact = self.compiled_game.is_exact
-    return float(self._certified()[1].sum()) if exact else super().nash_conv()
+    return float(self._certify().sum()) if self.compiled_game.is_exact else super().nash_conv()
 
-  def _certified(self) -> tuple[Float64s, Float64s]:
-    """Returns the best strategies and their scores, those of right now included; asking changes nothing."""
+  def _certify(self, best: AnyFloats | None = None) -> Float64s:
+    """Brings a copy of the best strategies, if given, up to date, and returns their scores; changes nothing else."""
     state = self._runtime.state
-    best, scores = state.best.copy(), state.scores.copy()
+    scores = state.scores.copy()
     if state.control.checked != self.iteration or not self.iteration:
       for candidate in self._candidates():
         self._keep(candidate, best, scores)
-    return best, scores
+    return scores
 
   def warm_start(
     self,
@@ -282,7 +291,7 @@ class Restarted(Solver):
     if np.isfinite(state["scores"]).any():
       self._check_best(state["best"], state["scores"])
 
-  def _check_best(self, best: Float64s, scores: Float64s) -> None:
+  def _check_best(self, best: AnyFloats, scores: Float64s) -> None:
     """Checks that strategies are some, and as good as is said."""
     game = self.compiled_game
     # Averages are sums of as many roundings as there were iterations.

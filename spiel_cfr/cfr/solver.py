@@ -124,7 +124,7 @@ class Solver(abc.ABC):
     return forms.sequence_form(self.compiled_game, self.current_probabilities())
 
   def average_sequence_form(self) -> Float64s:
-    """Returns the average policy in sequence form, shape (sequences,)."""
+    """Returns the average policy in sequence form, shape (sequences,), of float32 if the game is."""
     return forms.sequence_form(self.compiled_game, self.average_probabilities())
 
   def current_policy(self) -> Any:

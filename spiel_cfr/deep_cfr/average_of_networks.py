@@ -7,10 +7,11 @@ import numpy as np
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr.deep_cfr.features import Encoder, Float32s
+from spiel_cfr.deep_cfr.features import Encoder
 from spiel_cfr.deep_cfr.lockstep import padded
 from spiel_cfr.deep_cfr.network import Approximator, Array
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.policies import open_spiel
 
 # (outputs, mask, iterations) -> probabilities; what many networks say of rows, (networks, many, rows, actions).

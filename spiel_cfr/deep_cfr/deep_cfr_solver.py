@@ -24,13 +24,14 @@ from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.cfr.solver_state import inside
 from spiel_cfr.deep_cfr.average_of_networks import AveragePolicy
 from spiel_cfr.deep_cfr.exact_memory import ExactMemory, ExactSamples, InfosetRows, matched
-from spiel_cfr.deep_cfr.features import Encoder, Features, Float32s
+from spiel_cfr.deep_cfr.features import Encoder, Features
 from spiel_cfr.deep_cfr.learner import Learner
 from spiel_cfr.deep_cfr.lockstep import LockStep, SampledMemory, padded
 from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training, layer_sizes
 from spiel_cfr.deep_cfr.reservoir import check_reservoir
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.monte_carlo_solver import DEFAULT_MAX_NODES, EngineName, MonteCarloSolver
 from spiel_cfr.mccfr.random_draws import ITERATIONS, new_counters
 from spiel_cfr.mccfr.sampled_policy import sampled_form

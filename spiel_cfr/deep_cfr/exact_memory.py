@@ -15,10 +15,11 @@ from numba import types
 
 from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Bools, Float64s, Uint64s, borrowed
 from spiel_cfr._numba.kernels import kernel
-from spiel_cfr.deep_cfr.features import Encoder, Float32s, all_features
+from spiel_cfr.deep_cfr.features import Encoder, all_features
 from spiel_cfr.deep_cfr.network import Rows
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.histories import HISTORIES, Histories
+from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
 from spiel_cfr.mccfr.infoset_table import ENTRIES, Entries
 from spiel_cfr.mccfr.sampling_rules import SAMPLER, Sampler
@@ -79,8 +80,7 @@ class InfosetRows:
     """
     self.features: Float32s = all_features(compiled, encoder)
     self.mask: Bools = compiled.legal_actions_mask.astype(bool)
-    ends = np.cumsum([len(own) for own in compiled.infostates]).tolist()
-    self.players = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    self.players = [compiled.infoset_rows(player) for player in range(compiled.num_players)]
     self._num_players = compiled.num_players
     self._rows, self._columns = compiled.action_cells
     self._ends = np.concatenate([[0], np.cumsum(np.concatenate(compiled.num_actions))])

@@ -4,19 +4,22 @@ By default these are OpenSpiel's information state tensors. Where two infosets h
 them apart, and where two states of one infoset have different ones there is nothing to look up by; both are refused.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.infoset_features import (
+  Float32s,
+  information_state_tensor,
+  infoset_features,
+  tensor_size,
+)
 
-Float32s = npt.NDArray[np.float32]
 # (state, player who is to move) -> numbers, always as many.
 FeatureFunction: TypeAlias = Callable[[Any, int], Sequence[float]]
 Features: TypeAlias = Literal["tensor", "one_hot"] | FeatureFunction
@@ -47,9 +50,7 @@ class Encoder:
     self.features = features
     self.size = 0
     if features == "tensor":
-      if not view.game.get_type().provides_information_state_tensor:
-        raise errors.FeaturesError(f"{view.game} has no information state tensors. {_OTHERWISE}")
-      self.size = int(view.game.information_state_tensor_size())
+      self.size = tensor_size(view, _OTHERWISE)
     elif callable(features):
       state = view.new_initial_state()
       while state.is_chance_node():
@@ -64,7 +65,7 @@ class Encoder:
     """
     if callable(self.features):
       return self._called(state, player, self.size)
-    return np.array(state.information_state_tensor(player), np.float32)
+    return information_state_tensor(state, player)
 
   def _called(self, state: Any, player: int, size: int | None) -> Float32s:
     found = self.features(state, player)  # type: ignore[operator]
@@ -95,47 +96,22 @@ def all_features(compiled: CompiledGame, encoder: Encoder) -> Float32s:
     one_hot = np.zeros((len(numbers), most), np.float32)
     one_hot[np.arange(len(numbers)), numbers] = 1.0
     return one_hot
-  count = itertools.count()
-  rows = [dict(zip(own, count, strict=False)) for own in compiled.infostates]
-  result = np.zeros((compiled.num_infosets, encoder.size), np.float32)
-  seen: list[bytes | None] = [None] * compiled.num_infosets
-  view = compiled.view
-  stack = [view.new_initial_state()]
-  while stack:
-    state = stack.pop()
-    if state.is_terminal():
-      continue
-    if state.is_chance_node():
-      moves = [action for action, _ in view.chance_outcomes(state)]
-    else:
-      moves, player = view.legal_actions(state), state.current_player()
-      infostate = view.infostate(state)
-      row = rows[player].get(infostate)
-      if row is None:
-        raise errors.InconsistentInfosetError(
-          f"Player {player}'s infostate {infostate!r} is not in the compiled game. If that was read from a file, which "
-          "keeps no action filter, compile it again."
-        )
-      found = encoder(state, player)
-      before, now = seen[row], found.tobytes()
-      if before is None:
-        result[row], seen[row] = found, now
-      elif before != now:
-        raise errors.FeaturesError(
-          f"Two states of player {player}'s infostate {infostate!r} have different features. {_OTHERWISE}"
-        )
-    stack += [state.child(action) for action in reversed(moves)]
-  for infosets in rows:
-    _check_that_all_differ(infosets, seen)
+  if encoder.features == "tensor":
+    result = compiled.information_state_tensors
+  else:
+    result = infoset_features(compiled.view, compiled.infostates, encoder, encoder.size)
+  seen = iter(result)
+  for infostates in compiled.infostates:
+    _check_that_all_differ({infostate: next(seen).tobytes() for infostate in infostates})
   return result
 
 
-def _check_that_all_differ(infosets: dict[str, int], seen: Sequence[bytes | None]) -> None:
-  known: dict[bytes | None, str] = {}
+def _check_that_all_differ(infosets: dict[str, bytes]) -> None:
+  known: dict[bytes, str] = {}
   shared = [
-    (infostate, known[seen[row]])
-    for infostate, row in infosets.items()
-    if known.setdefault(seen[row], infostate) != infostate
+    (infostate, known[found])
+    for infostate, found in infosets.items()
+    if known.setdefault(found, infostate) != infostate
   ]
   if shared:
     one, other = shared[-1]

@@ -4,8 +4,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Uint64s
-from spiel_cfr.deep_cfr.features import Float32s
 from spiel_cfr.deep_cfr.network import Approximator, Array, Rows, Training
+from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.random_draws import KEY
 
 

@@ -13,11 +13,12 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Uint64s
 from spiel_cfr.cfr.solver_state import GROWING
-from spiel_cfr.deep_cfr.features import Encoder, Float32s
+from spiel_cfr.deep_cfr.features import Encoder
 from spiel_cfr.deep_cfr.learner import Learner
 from spiel_cfr.deep_cfr.network import Array, Rows
 from spiel_cfr.deep_cfr.reservoir import Reservoir
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.games.openspiel.state_checks import ReturnsCheck, chance_outcomes, unknown_player
 from spiel_cfr.mccfr.random_draws import VISITED, fill_uniform, pick
 from spiel_cfr.mccfr.sampling_rules import Rule, Sampler

@@ -48,9 +48,9 @@ def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
     Shape (sequences,), in the game's units; aligned, and the caller's.
   """
   result = aligned_zeros(game.end)
-  if game.partition is None or len(game.partition.forced):
+  if game.partition is None or any(True for _ in game.partition.forced()):
     for player in range(game.num_players):
-      game.payoff.gradient_into(player, sequence_form, result)
+      game.payoff.gradient_into(player, sequence_form.astype(np.float64, copy=False), result)
     return result
   parts = game.partition.parts
   walk = PartWalk(game.partition)

@@ -313,7 +313,8 @@ def _evaluate_by_parts(
   values = np.zeros((2, 2))
   walk = PartWalk(partition)
   if responses is not None:
-    responses[partition.forced] = 1.0
+    for forced, _ in partition.forced():
+      responses[forced] = 1.0
   expected = np.zeros(len(partition.parts))
   scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
 

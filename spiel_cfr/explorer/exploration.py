@@ -12,6 +12,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments, files
 from spiel_cfr._util.environment import versions
 from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer import history_pages, public_state_pages
 from spiel_cfr.explorer.page import render
@@ -165,6 +166,12 @@ def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGa
   if isinstance(policies, Solution):
     source = f"{policies.solver.recipe.name} after {policies.iterations:,} iterations"
     return policies.compiled_game, policies.probabilities, source
+  if isinstance(policies, CorrelatedPolicy):
+    raise errors.ArgumentError(
+      "A page shows players who play independently of each other, which a mediator's players do not. "
+      "explore(policy.marginals(), game=policy.compiled_game) shows how often each action is recommended; its values "
+      "are those of independent play."
+    )
   if game is None:
     game = getattr(policies, "compiled_game", getattr(policies, "game", None))
   if game is None:

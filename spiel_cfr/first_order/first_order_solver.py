@@ -3,6 +3,7 @@
 import abc
 import copy
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -87,9 +88,14 @@ class FirstOrderSolver(Solver, Generic[S]):
       )
     check_payoffs(compiled.game_string, compiled.payoff_range)
     self._players = range(compiled.num_players)
+
+  @functools.cached_property
+  def coupling(self) -> float:
+    """See the class."""
+    compiled = self.compiled_game
     bounds = [compiled.payoff.sensitivity(compiled.treeplexes, player) for player in self._players]
     # Where nobody's strategy matters to anybody, any number will do.
-    self.coupling = max(*bounds) or 1.0
+    return max(*bounds) or 1.0
 
   def _require_saddle_point(self) -> None:
     """Notes what the players' returns sum to, and how far sums of values may be from that by rounding.

@@ -1,6 +1,5 @@
 """The front door: a game, or its string, becomes arrays."""
 
-import importlib.metadata
 import os
 from typing import TypeAlias
 
@@ -17,7 +16,7 @@ from spiel_cfr.games.compiled.enumerated_game import (
   from_file,
 )
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
-from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import (
   DEFAULT_MAX_BYTES,
@@ -103,14 +102,12 @@ def compile_game(
     error.with_traceback(None)
     memory.give_back()
     raise error from None
-  facts = GameFacts(
-    game_string=str(view.game),
-    num_distinct_actions=view.game.num_distinct_actions(),
+  facts = walked_facts(
+    view.game,
     payoff_range=walk.payoff_range,
     constant_sum=walk.constant_sum,
     num_states=walk.num_states,
     num_terminals=walk.num_terminals,
-    open_spiel_version=importlib.metadata.version("open_spiel"),
   )
   return game_of_parts(
     facts,

@@ -35,6 +35,7 @@ class Deal:
     reaches: float64 of shape (2, hands), what each hand weighs.
     board: the public cards that are there from the beginning.
     one_action: whether one action of chance deals both hands, as in endgames, or one card each.
+    path: what has been played after the hands were dealt, where the game begins later than at its root.
   """
 
   num_ranks: int
@@ -43,6 +44,7 @@ class Deal:
   reaches: Float64s
   board: tuple[int, ...] = ()
   one_action: bool = False
+  path: tuple[int, ...] = ()
 
   @property
   def num_cards(self) -> int:
@@ -53,6 +55,11 @@ class Deal:
   def hand_size(self) -> int:
     """Cards in a hand."""
     return int(self.hands.shape[1])
+
+  @property
+  def num_private_moves(self) -> int:
+    """How many actions of chance deal both hands."""
+    return 1 if self.one_action else 2 * self.hand_size
 
   @functools.cached_property
   def total(self) -> float:
@@ -70,19 +77,32 @@ class Deal:
     return np.asarray(result + (self.hand_size - 1) * weights)
 
   def actions(self, first: Sequence[int], second: Sequence[int]) -> list[int]:
-    """Returns the actions of chance that deal these two hands from the root."""
+    """Returns the actions that lead from the root to where these two hands begin."""
     dealt = [*first, *second]
-    if not self.one_action:
-      return dealt
-    return [functools.reduce(lambda code, card: code * NUM_CARDS + card, dealt)]
+    if self.one_action:
+      dealt = [functools.reduce(lambda code, card: code * NUM_CARDS + card, dealt)]
+    return [*dealt, *self.path]
+
+  def hand(self, history: Sequence[int], player: int) -> int:
+    """Returns which hand a player has after a history."""
+    dealt = list(history[: self.num_private_moves])
+    if self.one_action:
+      dealt = [history[0] // NUM_CARDS**place % NUM_CARDS for place in (3, 2, 1, 0)]
+    own = sorted(dealt[player * self.hand_size : (player + 1) * self.hand_size])
+    return int(np.flatnonzero((self.hands == own).all(axis=1))[0])
 
 
-def find_deal(game: pyspiel.Game) -> Deal:
+def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int] = ()) -> Deal:
   """Reads from a game's parameters how it deals.
+
+  Args:
+    game: a poker game.
+    path: what has been played after hands were dealt, to begin there.
+    dealt: the public cards among it.
 
   Raises:
     UnsupportedGameError: the game is not a poker game of two players that this package knows.
-    ImperfectRecallError: public cards are dealt more than once, as before the turn.
+    ImperfectRecallError: public cards are going to be dealt more than once, as before the turn.
   """
   name, parameters = game.get_type().short_name, game.get_parameters()
   if game.num_players() != 2 or name not in ("kuhn_poker", "leduc_poker", "universal_poker"):
@@ -105,17 +125,18 @@ def find_deal(game: pyspiel.Game) -> Deal:
       f"The vector form takes one or two hole cards, not {hand_size}."
     )
   num_ranks, num_suits = parameters["numRanks"], parameters["numSuits"]
-  board = sorted(cards.parse_cards(parameters["boardCards"], num_suits))
-  dealt = itertools.accumulate(map(int, parameters["numBoardCards"].split()))
-  if len({count for count in dealt if count > len(board)}) > 1:
+  board = sorted([*cards.parse_cards(parameters["boardCards"], num_suits), *dealt])
+  counts = itertools.accumulate(map(int, parameters["numBoardCards"].split()))
+  if len({count for count in counts if count > len(board)}) > 1:
     raise errors.ImperfectRecallError(
       "Public cards are dealt more than once, and OpenSpiel's information states don't say in "
       "which order they came. Solve an endgame that begins before the last of these deals."
     )
   if not parameters["handReaches"]:
-    if board:
+    if parameters["boardCards"]:
       raise errors.UnsupportedGameError("The vector form takes boardCards with handReaches only.")
-    return _uniform(num_ranks, num_suits, hand_size)
+    whole = _uniform(num_ranks, num_suits, hand_size, board)
+    return dataclasses.replace(whole, board=tuple(board), path=tuple(path))
   given = np.array(parameters["handReaches"].split(), np.float64).reshape(2, -1)
   everything = cards.all_hands(NUM_CARDS, 2)
   order = np.lexsort(cards.file_hands().T[::-1])
@@ -127,9 +148,10 @@ def find_deal(game: pyspiel.Game) -> Deal:
     np.ascontiguousarray(given[:, order][:, live]),
     tuple(board),
     one_action=True,
+    path=tuple(path),
   )
 
 
-def _uniform(num_ranks: int, num_suits: int, hand_size: int) -> Deal:
-  hands = cards.all_hands(num_ranks * num_suits, hand_size)
+def _uniform(num_ranks: int, num_suits: int, hand_size: int, dead: Sequence[int] = ()) -> Deal:
+  hands = cards.all_hands(num_ranks * num_suits, hand_size, dead)
   return Deal(num_ranks, num_suits, hands, np.ones((2, len(hands))))

@@ -72,4 +72,4 @@ def first_deal(layout: Layout, player: int, board: Board, hand: int) -> list[int
   both = [np.broadcast_to(own, others.shape), others]
   digits = np.hstack(both if player == 0 else both[::-1])
   codes = digits @ NUM_CARDS ** np.arange(digits.shape[1])[::-1]
-  return [int(min(map(str, codes.tolist())))]
+  return [int(min(map(str, codes.tolist()))), *deal.path]

@@ -5,7 +5,6 @@ See `hand_layout` for where things are, `showdown_kernels` for how payoffs are c
 
 import functools
 import hashlib
-import importlib.metadata
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from spiel_cfr._numba.arrays import Uint32s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
-from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
@@ -64,14 +63,12 @@ class PublicGame(CompiledGame):
     on_level = [
       [node for node in layout.nodes if node.level == board.level] for board in layout.boards
     ]
-    facts = GameFacts(
-      game_string=str(view.game),
-      num_distinct_actions=view.game.num_distinct_actions(),
+    facts = walked_facts(
+      view.game,
       payoff_range=(-layout.largest_payoff, layout.largest_payoff),
       constant_sum=0.0,
       num_states=sum(map(len, on_level)),
       num_terminals=sum(node.kind in TERMINALS for nodes in on_level for node in nodes),
-      open_spiel_version=importlib.metadata.version("open_spiel"),
     )
     treeplexes = tuple(
       Treeplex(

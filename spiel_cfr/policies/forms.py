@@ -1,4 +1,4 @@
-"""The forms that a policy takes inside: float64 arrays over the sequences of all players.
+"""The forms that a policy takes inside: arrays over the sequences of all players.
 
 In behavioural form there is, for each sequence, the probability of its action at its infoset; in sequence form, the
 probability that the owner plays to the sequence. Padding is 0.
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, aligned_zeros, require
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.shared_infosets import pooled
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
@@ -25,9 +25,9 @@ def check_finite(numbers: npt.NDArray[Any]) -> None:
     )
 
 
-def uniform(compiled: CompiledGame) -> Float64s:
-  """Returns the uniform policy in behavioural form, aligned."""
-  result = aligned_zeros(compiled.end)
+def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloats:
+  """Returns the uniform policy in behavioural form, aligned; or writes it to an array of zeros."""
+  result = aligned_zeros(compiled.end) if result is None else result
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.blocks():
       result[sequences] = 1.0 / len(sequences)
@@ -111,9 +111,9 @@ def shared_strategy(compiled: CompiledGame, sums: Float64s, strategy: Float64s) 
   return result
 
 
-def normalized(compiled: CompiledGame, sums: npt.NDArray[Any]) -> Float64s:
-  """Returns sums of sequence forms, shape (sequences,), as the sequence form that they are a multiple of."""
-  result = np.array(sums, np.float64)
+def normalized(compiled: CompiledGame, sums: AnyFloats) -> AnyFloats:
+  """Returns sums of sequence forms, shape (sequences,), as the sequence form that they are a multiple of; a copy."""
+  result = sums.copy()
   for treeplex in compiled.treeplexes:
     result[treeplex.root : treeplex.end] /= result[treeplex.root]
   return result

@@ -1,7 +1,8 @@
 """Between the arrays of the solvers and OpenSpiel's policies, both ways."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,7 +182,7 @@ def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.Tabul
   )
 
 
-# What can be read as a policy: OpenSpiel's in Python or C++, a dictionary, or one of these for each player.
+# What can be read as a policy: OpenSpiel's in Python or C++, a dictionary, a bot, or one of these for each player.
 AnyPolicy = Any
 
 
@@ -191,8 +192,8 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
   Args:
     compiled: the game.
     policy: an OpenSpiel policy, in Python or in C++; a mapping from infostates to mappings from actions to
-      probabilities, or to lists of (action, probability), where actions left out have probability 0; or a list or
-      tuple of such policies, one per player.
+      probabilities, or to lists of (action, probability), where actions left out have probability 0; a bot that
+      provides its policy; or a list or tuple of these, one per player, of which each has to know its player's infosets.
 
   Returns:
     Behavioural form, shape (sequences,).
@@ -201,64 +202,95 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     PolicyError: the policy has no probabilities for an infoset, which is so when it is for another game, or they are
       negative, NaN or don't sum to 1.
   """
-  if isinstance(policy, list | tuple):
-    if len(policy) != compiled.num_players:
-      raise errors.PolicyError(
-        f"There are {len(policy)} policies for a game of {compiled.num_players} players."
-      )
-    result = np.zeros(compiled.end)
-    for treeplex, each in zip(compiled.treeplexes, policy, strict=True):
-      own = slice(treeplex.root, treeplex.end)
-      result[own] = from_policy(compiled, each)[own]
-    return result
-  entries = _entries(compiled, policy)
+  return from_entries(
+    compiled,
+    np.concatenate(
+      [
+        read_entries(compiled, each, player)
+        for player, each in enumerate(one_per_player(compiled, policy))
+      ]
+    ),
+  )
+
+
+def one_per_player(compiled: CompiledGame, policy: AnyPolicy) -> Sequence[AnyPolicy]:
+  """Returns the policies of a list or tuple, or the same policy for all players.
+
+  Raises:
+    PolicyError: the list has another length.
+  """
+  if not isinstance(policy, list | tuple):
+    return [policy] * compiled.num_players
+  if len(policy) != compiled.num_players:
+    raise errors.PolicyError(
+      f"There are {len(policy)} policies for a game of {compiled.num_players} players."
+    )
+  return policy
+
+
+def from_entries(compiled: CompiledGame, entries: Float64s) -> Float64s:
+  """Returns the behavioural form of probabilities of every action of every infoset, in order of discovery.
+
+  Raises:
+    PolicyError: they are no distributions, or differ where infosets of the game are one.
+  """
   _check(compiled, entries)
   result = compiled.from_actions(entries)
   apart = np.abs(compiled.to_actions(result) - entries) > _TOLERANCE
   if apart.any():
     row = int(compiled.action_cells[0][np.flatnonzero(apart)[0]])
     raise errors.PolicyError(
-      f"At infostate {list(compiled.rows)[row]!r} the policy does not play as at others of the same bucket. "
+      f"At infostate {_name(compiled, row)!r} the policy does not play as at others of the same bucket. "
       "Read it for the full game, `original`."
     )
   return result
 
 
-def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
-  """Returns the probability of every action of every infoset, unchecked, in order of discovery."""
+def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Float64s:
+  """Returns the probability of every action of a player's infosets, unchecked, in order of discovery.
+
+  Raises:
+    PolicyError: it is no policy, or has no numbers for an infoset.
+  """
+  infostates = compiled.infostates[player]
   if isinstance(policy, open_spiel_policy.TabularPolicy):
     array = policy.action_probability_array
     rows = np.array(
-      [_find(policy.state_lookup.__getitem__, key) for key in _names(compiled, policy)], np.int64
+      [_find(policy.state_lookup.__getitem__, key) for key in _names(compiled, policy, player)],
+      np.int64,
     )
-    cells = compiled.action_cells
     try:
-      entries: Float64s = np.asarray(array[rows[cells[0]], cells[1]], np.float64)
+      entries: Float64s = np.asarray(
+        array[np.repeat(rows, compiled.num_actions[player]), compiled.actions[player]], np.float64
+      )
     except (TypeError, ValueError, IndexError) as error:
       raise errors.PolicyError(
         f"The policy's action_probability_array, of shape {np.shape(array)}, does not have a number "
-        f"for each of the game's {len(rows)} infosets and {compiled.num_distinct_actions} actions. "
+        f"for each of the {len(rows)} infosets of player {player} and {compiled.num_distinct_actions} actions. "
         "It is for another game."
       ) from error
     return entries
   distributions: Iterable[Any]
+  if isinstance(policy, pyspiel.TabularPolicy):
+    # Each call copies the whole table.
+    policy = policy.policy_table()
   if isinstance(policy, Mapping):
-    distributions = (_find(policy.__getitem__, key) for key in compiled.rows)
-  elif isinstance(policy, pyspiel.TabularPolicy):
-    distributions = (_find(policy.policy_table().__getitem__, key) for key in compiled.rows)
+    distributions = (_find(policy.__getitem__, key) for key in infostates)
   elif isinstance(policy, pyspiel.Policy):
-    distributions = (policy.get_state_policy(state) for state in compiled.first_states())
+    distributions = (policy.get_state_policy(state) for state in compiled.first_states(player))
   elif isinstance(policy, open_spiel_policy.Policy):
-    distributions = (policy.action_probabilities(state) for state in compiled.first_states())
+    distributions = (policy.action_probabilities(state) for state in compiled.first_states(player))
+  elif isinstance(policy, pyspiel.Bot) and policy.provides_policy():
+    distributions = (_told(policy, state) for state in compiled.first_states(player))
   else:
     raise errors.PolicyError(
       f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, or a dictionary "
-      "infostate -> {action: probability}."
+      "infostate -> {action: probability}; of a solver, average_policy(); of what has been found, its `policy`."
     )
   result: list[float] = []
-  counts = np.concatenate(compiled.num_actions).tolist()
-  actions = iter(np.concatenate(compiled.actions).tolist())
-  for distribution, count, infostate in zip(distributions, counts, compiled.rows, strict=True):
+  counts = compiled.num_actions[player].tolist()
+  actions = iter(compiled.actions[player].tolist())
+  for distribution, count, infostate in zip(distributions, counts, infostates, strict=True):
     try:
       chances = {int(action): float(chance) for action, chance in dict(distribution).items()}
     except (TypeError, ValueError, OverflowError):
@@ -277,13 +309,25 @@ def _entries(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
   return np.array(result, np.float64)
 
 
-def _names(compiled: CompiledGame, policy: open_spiel_policy.TabularPolicy) -> Iterable[str]:
-  """Returns what a tabular policy calls the infosets, in order of discovery."""
-  kind = policy.game_type
+def _told(bot: pyspiel.Bot, state: Any) -> Any:
+  """Returns the policy of a bot, which may remember how it came to a state."""
+  bot.restart_at(state)
+  return bot.get_policy(state)
+
+
+def _names(
+  compiled: CompiledGame, policy: open_spiel_policy.TabularPolicy, player: int
+) -> Iterable[str]:
+  """Returns what a tabular policy calls a player's infosets, in order of discovery."""
+  kind, infostates = policy.game_type, compiled.infostates[player]
   if kind is None or kind.dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
-    return compiled.rows
+    return infostates
   # The turn-based version puts a line before the names that they have where moves are simultaneous.
-  return [infostate.partition("\n")[2] for infostate in compiled.rows]
+  return [infostate.partition("\n")[2] for infostate in infostates]
+
+
+def _name(compiled: CompiledGame, row: int) -> str:
+  return next(itertools.islice(itertools.chain(*compiled.infostates), row, None))
 
 
 def _find(look_up: Callable[[str], Any], infostate: str) -> Any:
@@ -307,7 +351,7 @@ def _check(compiled: CompiledGame, entries: Float64s) -> None:
   bad = np.abs(np.add.reduceat(chances, starts) - 1) > _TOLERANCE
   if bad.any():
     worst = int(np.flatnonzero(bad)[0])
-    infostate = list(compiled.rows)[worst]
+    infostate = _name(compiled, worst)
     probabilities = entries[starts[worst] : starts[worst] + counts[worst]].tolist()
     raise errors.PolicyError(
       f"At infostate {infostate!r} the policy's probabilities are {probabilities}; they must be "

@@ -3,7 +3,9 @@
 from spiel_cfr.search.depth_limits import solve_trunk
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.public_states import PublicState, PublicTree, public_states
-from spiel_cfr.search.resolve import Resolved, Step, resolve
+from spiel_cfr.search.resolve import Resolved, resolve
+from spiel_cfr.search.search_bot import SearchBot
+from spiel_cfr.search.search_step import Step
 from spiel_cfr.search.subgames import subgame
 from spiel_cfr.search.value_networks import (
   PublicStateValues,
@@ -20,6 +22,7 @@ __all__ = [
   "PublicStateValues",
   "PublicTree",
   "Resolved",
+  "SearchBot",
   "SolvedValues",
   "Step",
   "ValueNetwork",

@@ -9,12 +9,14 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, PublicState, PublicTree, cut_of
-from spiel_cfr.search.resolve import Resolved, Step, resolved, solve_subgame, write
-from spiel_cfr.search.standing import Standing, best_response
+from spiel_cfr.search.resolve import Resolved, resolved
+from spiel_cfr.search.search_step import Step, solve_subgame, write
+from spiel_cfr.search.standing import Standing
 from spiel_cfr.search.subgames import Limit, cut_out
 
 Continuations = Literal["best_responses", "pure"]
@@ -78,7 +80,7 @@ def solve_trunk(
       played, chosen = start, [start]
       for _ in range(number):
         played = trunk.solve(chosen)
-        chosen.append(best_response(tree.game, played))
+        chosen.append(_best_response(tree, played))
     elif continuations == "pure":
       played = trunk.solve([start, *(_drawn(tree, start, rng) for _ in range(number - 1))])
     else:
@@ -101,6 +103,13 @@ def _drawn(tree: PublicTree, entries: Float64s, rng: np.random.Generator) -> Flo
   return result
 
 
+def _best_response(tree: PublicTree, entries: Float64s) -> Float64s:
+  """Returns every player's best response to a policy."""
+  sequence_form = forms.sequence_form(tree.game, tree.game.from_actions(entries))
+  found = evaluate.evaluate(tree.game, sequence_form, responses=True)
+  return tree.game.to_actions(found.best_responses)
+
+
 class _Trunk:
   """A game from its first move to a cut, for one searcher."""
 
@@ -115,7 +124,7 @@ class _Trunk:
     return self._standing(entries).opponent_gets
 
   def _standing(self, entries: Float64s) -> Standing:
-    return Standing(self._tree.histories, self._tree.game, entries, self._searcher)
+    return Standing(self._tree.histories, entries, self._searcher)
 
   def solve(self, continuations: Sequence[Float64s]) -> Float64s:
     """Returns what is played when the opponent chooses among continuations."""

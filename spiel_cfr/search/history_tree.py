@@ -5,27 +5,19 @@ OpenSpiel's states in one walk. The walk explores actions as `games.openspiel.wa
 infosets have the numbers, and actions the entries, that the compiled game has.
 """
 
-import array
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import (
-  cannot_be_walked,
-  chance_outcomes,
-  check_actions,
-  inconsistent_actions,
-  unknown_player,
-)
-
-CHANCE, TERMINAL = -1, -2
-NONE = -1
-_COLUMNS = ("parent", "action", "move", "mover", "infoset", "length", "first_knows", "second_knows")
+from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
+from spiel_cfr.search.history_walk import COLUMNS, NONE, TERMINAL, Walk
 
 
 class HistoryTree:
@@ -49,24 +41,40 @@ class HistoryTree:
     knows: int64 (nodes, 2), equal where a player's information state strings are; `NONE` where nobody is to decide.
     known: what these numbers stand for: (player, information state string).
     last: int64 (2, nodes), the entry of each player's last action, `NONE` before the first.
-    chance: float64 (nodes,), the product of chance's probabilities from where the walk has begun.
+    chance: float64 (nodes,), the product of chance's probabilities, that of where the walk has begun included.
     payoff: float64 (nodes,), what player 0 gets at a terminal history, less half of what the players' returns sum to.
     levels: the histories by their number of moves from where the walk has begun, the first of these left out.
   """
 
-  def __init__(self, view: GameView, roots: Sequence[Any], max_nodes: int) -> None:
+  def __init__(
+    self,
+    view: GameView,
+    roots: Sequence[Any],
+    max_nodes: int,
+    *,
+    probabilities: Float64s | None = None,
+    deadline: float = math.inf,
+  ) -> None:
     """Walks all histories below states of a game.
 
+    Args:
+      view: the game.
+      roots: states of it, all after the same number of moves.
+      max_nodes: how many histories there may be.
+      probabilities: float64 (3, roots), of chance and of each player to have played to the roots; 1 by default.
+      deadline: when to give up, by `time.perf_counter`.
+
     Raises:
-      GameTooLargeError: there are more histories than `max_nodes`.
-      UnsupportedGameError: the game is not one of two players whose returns sum to a constant, or tells the player who
-        is not to move nothing; or what `games.openspiel.walk` refuses.
+      GameTooLargeError: there are more histories than `max_nodes`, or than can be walked until the deadline.
+      UnsupportedGameError: returns do not sum to a constant, infosets span numbers of moves, a player forgets, the
+        player who is not to move is told nothing; or what `games.openspiel.walk` refuses.
     """
     self.view = view
-    found = _Walk(view, max_nodes)
+    self._begin = [root.history() for root in roots]
+    found = Walk(view, max_nodes, deadline)
     for root in roots:
       found.visit(root)
-    columns = dict(zip(_COLUMNS, found.arrays(), strict=True))
+    columns = dict(zip(COLUMNS, found.arrays(), strict=True))
     self.parent, self.action, self.mover = columns["parent"], columns["action"], columns["mover"]
     self.length = columns["length"]
     self.knows = np.stack([columns["first_knows"], columns["second_knows"]], axis=1)
@@ -87,6 +95,8 @@ class HistoryTree:
     self.num_actions = np.array([len(legal[i]) for i in order], np.int64)
     self.first_entry = np.cumsum(self.num_actions) - self.num_actions
     self._move, self._chance_move = columns["move"], np.array(found.chances)
+    self._roots = np.flatnonzero(self.parent == NONE)
+    self._before = np.ones((3, len(roots))) if probabilities is None else probabilities
     self.end, self.levels = self._ends_and_levels()
     decided = np.flatnonzero((self.parent >= 0) & (self.mover[self.parent] >= 0))
     self._decided, above = decided, self.infoset[self.parent[decided]]
@@ -94,7 +104,7 @@ class HistoryTree:
     self.entry = np.full(len(self.parent), NONE)
     self.entry[decided] = self.first_entry[above] + self._move[decided]
     self.last = self._last_entries()
-    self.chance = self._products(self._chance_move)
+    self.chance = self._products(self._chance_move, self._before[0])
     self.payoff = self._payoffs(found.returns)
     self._check_recall()
 
@@ -136,7 +146,7 @@ class HistoryTree:
     made = np.ones(len(self.parent))
     own = self._decided[self.mover[self.parent[self._decided]] == player]
     made[own] = entries[self.entry[own]]
-    return self._products(made)
+    return self._products(made, self._before[1 + player])
 
   def values(self, entries: Float64s) -> Float64s:
     """Returns what player 0 gets from each history on, by probabilities of shape (entries,); less what `payoff` is."""
@@ -147,24 +157,6 @@ class HistoryTree:
     made, result = self._made(entries), worth.copy()
     for level in reversed(self.levels):
       result += np.bincount(self.parent[level], made[level] * result[level], len(result))
-    return result
-
-  def best_response_values(self, entries: Float64s, weights: Float64s, player: int) -> Float64s:
-    """Returns what a player gets from each history on by a best response to what the other plays, shape (nodes,).
-
-    Args:
-      entries: the policy, shape (entries,).
-      weights: how likely chance and the other come to each history, shape (nodes,).
-      player: who responds.
-    """
-    made, result = self._made(entries), (1 - 2 * player) * self.payoff
-    for level in reversed(self.levels):
-      above = self.parent[level]
-      own = level[self.mover[above] == player]
-      gets = np.bincount(self.entry[own], weights[own] * result[own], self.num_entries)
-      most = np.maximum.reduceat(gets, self.first_entry)[self.infoset_of_entry]
-      made[own] = self.normalized((gets >= most).astype(np.float64), entries)[self.entry[own]]
-      result += np.bincount(above, made[level] * result[level], len(result))
     return result
 
   def _made(self, entries: Float64s) -> Float64s:
@@ -179,37 +171,162 @@ class HistoryTree:
     return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), otherwise)
 
   @functools.cached_property
-  def _knowledge(self) -> Int64s:
-    """What each player has known last, and done since, as one number that means no more; shape (2, nodes)."""
+  def _last_known(self) -> Int64s:
+    """What each player was told last, and has done last, as a number; shape (2, nodes)."""
     result = self.knows.T.copy()
     for level in self.levels:
-      above = self.parent[level]
-      result[:, level] = np.where(
-        self.knows[level].T == NONE, result[:, above], self.knows[level].T
-      )
+      above, told = self.parent[level], self.knows[level].T
+      result[:, level] = np.where(told == NONE, result[:, above], told)
+    numbers: Int64s = result + len(self.known) * (1 + self.last)
+    return numbers
+
+  def told(self, player: int) -> Int64s:
+    """Returns what a player was told last, and has done last, as a number; shape (nodes,)."""
+    result: Int64s = self._last_known[player]
+    return result
+
+  @functools.cached_property
+  def _known(self) -> Int64s:
+    """One of the histories that a player can't tell each from, the same for all of them; shape (2, nodes)."""
+    result = np.empty_like(self.last)
+    for player, told in enumerate(self._last_known):
+      numbers = self.joined([told])
+      # Terminal histories, which nobody asks about, have the number -1.
+      _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+      result[player] = first[place]
     return result
 
   def known_to(self, player: int, nodes: Int64s) -> Int64s:
-    """Returns numbers that are equal where a player can't tell histories of one public state apart.
+    """Returns numbers that are equal where a player can't tell histories of one public state apart, now or later.
 
-    Where nobody decides, it knows what it knew last, and what it has done since.
+    It knows what it was told last, and what it has done last. What a string says to a player who is not to move, and
+    that of no infoset of its own later on, it does not know.
     """
-    result: Int64s = self._knowledge[player, nodes] + len(self.known) * (
-      1 + np.where(self.knows[nodes, player] == NONE, self.last[player, nodes], NONE)
-    )
+    result: Int64s = self._known[player, nodes]
     return result
 
-  def known_as(self, number: int) -> str:
+  def known_as(self, player: int, number: int) -> str:
     """Returns the information state string of one of these numbers, the last that there was."""
-    return self.known[number % len(self.known)][1]
+    name: str = self.known[int(self._last_known[player, number]) % len(self.known)][1]
+    return name
+
+  def joined(self, keys: Sequence[Int64s]) -> Int64s:
+    """Joins histories of one length: those with equal keys, and those above joined ones; from the deepest up.
+
+    Args:
+      keys: int64 (nodes,) each, `NONE` where a history has none.
+
+    Returns:
+      A number a history, the same for joined ones, `NONE` of terminal ones; ascending by length, then by first history.
+    """
+    result = np.full(len(self.parent), NONE)
+    count = 0
+    # Histories of this length, and the numbers of what comes after them.
+    below = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for level in [*reversed(self.levels), self._roots]:
+      nodes = np.sort(level[self.mover[level] != TERMINAL])
+      above, after = below
+      rows, columns = [np.searchsorted(nodes, above)], [after]
+      begin = int(after.max(initial=-1)) + 1
+      for key in keys:
+        here = np.flatnonzero(key[nodes] >= 0)
+        rows.append(here)
+        columns.append(begin + key[nodes[here]])
+        begin += int(key.max(initial=-1)) + 1
+      _, column = np.unique(np.concatenate(columns), return_inverse=True)
+      size = len(nodes) + int(column.max(initial=-1)) + 1
+      row = np.concatenate(rows)
+      graph = scipy.sparse.coo_matrix((np.ones(len(row)), (row, len(nodes) + column)), (size, size))
+      labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][: len(nodes)]
+      _, labels = np.unique(labels, return_inverse=True)
+      result[nodes] = count + labels
+      count += int(labels.max(initial=-1)) + 1
+      going_on = nodes[self.parent[nodes] != NONE]
+      below = self.parent[going_on], result[going_on]
+    goes_on = np.flatnonzero(result != NONE)
+    _, firsts, again = np.unique(result[goes_on], return_index=True, return_inverse=True)
+    first_nodes = goes_on[firsts]
+    order = np.lexsort((first_nodes, self.length[first_nodes]))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    result[goes_on] = rank[again]
+    return result
+
+  def infostate(self, infoset: int) -> str:
+    """Returns the name of an infoset."""
+    own, begin = int(self.owner[infoset]), len(self.names[0])
+    name: str = self.names[own][infoset - begin * own]
+    return name
 
   def history(self, node: int) -> list[int]:
-    """Returns the moves that lead to a history from where the walk has begun."""
+    """Returns the moves that lead to a history."""
     moves: list[int] = []
     while self.parent[node] >= 0:
       moves.append(int(self.action[node]))
       node = int(self.parent[node])
-    return moves[::-1]
+    begin: list[int] = self._begin[int(np.searchsorted(self._roots, node))]
+    return begin + moves[::-1]
+
+  def state(self, node: int) -> Any:
+    """Returns OpenSpiel's state of a history."""
+    state = self.view.new_initial_state()
+    for action in self.history(node):
+      state.apply_action(action)
+    return state
+
+  def path(self, history: Sequence[int]) -> list[int]:
+    """Returns the histories from where the walk has begun down to one that its moves give; empty if there is none."""
+    before = len(self._begin[0])
+    begin = list(history[:before])
+    if begin not in self._begin:
+      return []
+    nodes = [int(self._roots[self._begin.index(begin)])]
+    for action in history[before:]:
+      node = nodes[-1]
+      below = slice(node + 1, int(self.end[node]))
+      match = np.flatnonzero((self.parent[below] == node) & (self.action[below] == action))
+      if not len(match):
+        return []
+      nodes.append(node + 1 + int(match[0]))
+    return nodes
+
+  def response_values(
+    self, weights: Float64s, entries: Float64s, player: int, barred: Bools | None = None
+  ) -> Float64s:
+    """Returns what a player gets from each history on by a best response, shape (nodes,); less what `payoff` is.
+
+    Args:
+      weights: chance's probability of each history, times that of the other to play there.
+      entries: how the other plays, shape (entries,).
+      player: who responds.
+      barred: actions that it must not take, shape (entries,). Below one, all histories get what it expects where it
+        would have taken it.
+    """
+    made, result = self._made(entries), (1 - 2 * player) * self.payoff
+    instead = np.full(len(result), np.nan)
+    for level in reversed(self.levels):
+      above = self.parent[level]
+      mine = level[self.mover[above] == player]
+      if len(mine):
+        entry = self.entry[mine]
+        worth = np.bincount(entry, weights[mine] * result[mine], self.num_entries)
+        if barred is not None:
+          worth[barred] = -np.inf
+        best = np.maximum.reduceat(worth, self.first_entry)[self.infoset_of_entry]
+        chosen = (worth == best).astype(np.float64)
+        chosen /= np.add.reduceat(chosen, self.first_entry)[self.infoset_of_entry]
+        made[mine] = chosen[entry]
+        if barred is not None:
+          mass = np.bincount(entry, weights[mine], self.num_entries)
+          mean = np.divide(best, mass, out=np.zeros_like(best), where=mass > 0)
+          instead[mine] = np.where(barred[entry], mean[entry], np.nan)
+      result += np.bincount(above, made[level] * result[level], len(result))
+    if barred is None:
+      return result
+    for level in self.levels:
+      above = self.parent[level]
+      instead[level] = np.where(np.isnan(instead[above]), instead[level], instead[above])
+    return np.where(np.isnan(instead), result, instead)
 
   def _ends_and_levels(self) -> tuple[Int64s, list[Int64s]]:
     """Returns `end` and `levels`."""
@@ -224,8 +341,9 @@ class HistoryTree:
     deeper = [level for level in levels if self.length[level[0]] > starts]
     return np.arange(len(sizes)) + sizes, deeper
 
-  def _products(self, made: Float64s) -> Float64s:
-    result = np.ones(len(self.parent))
+  def _products(self, made: Float64s, begin: Float64s) -> Float64s:
+    result = np.empty(len(self.parent))
+    result[self._roots] = begin
     for level in self.levels:
       result[level] = result[self.parent[level]] * made[level]
     return result
@@ -243,13 +361,11 @@ class HistoryTree:
     result = np.zeros(len(self.parent))
     pairs = np.array(returns, np.float64).reshape(-1, 2)
     sums = pairs.sum(axis=1)
-    largest = float(np.abs(pairs).max(initial=0.0))
-    apart = np.flatnonzero(np.abs(sums - sums[0]) > 1e-9 * largest) if len(sums) else sums[:0]
-    if len(apart):
-      state = self.view.new_initial_state()
+    apart = np.abs(sums - sums[:1]) > SUM_TOLERANCE * np.abs(pairs).max(initial=0.0)
+    if apart.any():
       raise errors.UnsupportedGameError(
-        f"Search is for games whose returns sum to a constant; in {state.get_game()} they sum to {sums[0]:g} and to "
-        f"{sums[int(apart[0])]:g}."
+        f"Search is for games whose returns sum to a constant; in {self.view.game} they sum to {sums[0]:g} and to "
+        f"{sums[apart][0]:g}."
       )
     result[self.terminals] = (pairs[:, 0] - pairs[:, 1]) / 2
     return result
@@ -265,88 +381,9 @@ class HistoryTree:
     forgets = self.last[player, nodes] != self.last[player, first[infoset]]
     for wrong, what in ((spans, "after different numbers of moves"), (forgets, "in several ways")):
       if wrong.any():
-        owner, name = self._name(int(infoset[int(np.flatnonzero(wrong)[0])]))
+        number = int(infoset[int(np.flatnonzero(wrong)[0])])
+        owner, name = int(self.owner[number]), self.infostate(number)
         raise errors.UnsupportedGameError(
           f"Player {owner} comes to infostate {name!r} {what}, so that histories have no public states. Search needs "
           'perfect recall, of how many moves there were too; compile_game(..., infostate="history") often has it.'
         )
-
-  def _name(self, infoset: int) -> tuple[int, str]:
-    player = int(self.owner[infoset])
-    return player, self.names[player][infoset - (len(self.names[0]) if player else 0)]
-
-
-class _Walk:
-  """The walk: columns that grow by a row a history."""
-
-  def __init__(self, view: GameView, max_nodes: int) -> None:
-    self.view, self.max_nodes = view, max_nodes
-    self.columns = {name: array.array("q") for name in _COLUMNS}
-    self.chances, self.returns = array.array("d"), []  # type: ignore[var-annotated]
-    self.known: dict[tuple[int, str], int] = {}
-    self.infosets: dict[tuple[int, str], int] = {}
-    self.owner: list[int] = []
-    self.legal: list[list[int]] = []
-
-  def arrays(self) -> list[Int64s]:
-    return [np.array(self.columns[name], np.int64) for name in _COLUMNS]
-
-  def visit(self, root: Any) -> None:
-    """Adds a state and all that follows it."""
-    state = root
-    try:
-      self._visit(root.clone())
-    except (errors.SpielCFRError, MemoryError):
-      raise
-    except Exception as error:  # Games that are written in Python may raise anything.
-      raise cannot_be_walked(state, error) from error
-
-  def _visit(self, root: Any) -> None:
-    view, columns = self.view, self.columns
-    add = [columns[name].append for name in _COLUMNS]
-    parents, chances = columns["parent"], self.chances.append
-    stack = [(root, NONE, NONE, NONE, 1.0, len(root.history()))]
-    while stack:
-      state, parent, action, move, chance, length = stack.pop()
-      node = len(parents)
-      if node >= self.max_nodes:
-        raise errors.GameTooLargeError(
-          f"There are more than max_nodes={self.max_nodes:,} histories below this public state of {view.game}. Raise "
-          "the limit, or search less deep."
-        )
-      player, infoset, first, second = state.current_player(), NONE, NONE, NONE
-      chances(chance)
-      if state.is_terminal():
-        player = TERMINAL
-        self.returns.append(view.returns(state))
-      elif state.is_chance_node():
-        player = CHANCE
-        outcomes = chance_outcomes(view, state)
-        outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
-        for outcome, probability in outcomes:
-          stack.append((state.child(outcome), node, outcome, NONE, probability, length + 1))
-      elif player in (0, 1):
-        first, second = (self._knowledge(state, each) for each in (0, 1))
-        name = (player, view.infostate(state))
-        legal = view.legal_actions(state)
-        infoset = self.infosets.get(name, NONE)
-        if infoset == NONE:
-          check_actions(view, state, legal)
-          infoset = self.infosets[name] = len(self.legal)
-          self.legal.append(legal)
-          self.owner.append(player)
-        elif legal != self.legal[infoset]:
-          raise inconsistent_actions(view, state, self.legal[infoset])
-        moves = sorted(enumerate(legal), key=lambda each: str(each[1]), reverse=True)
-        for place, each in moves:
-          stack.append((state.child(each), node, each, place, 1.0, length + 1))
-      else:
-        raise unknown_player(state)
-      for put, number in zip(
-        add, (parent, action, move, player, infoset, length, first, second), strict=True
-      ):
-        put(number)
-
-  def _knowledge(self, state: Any, player: int) -> int:
-    key = (player, self.view.named(state, player))
-    return self.known.setdefault(key, len(self.known))

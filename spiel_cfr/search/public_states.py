@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import open_spiel
-from spiel_cfr.search.history_tree import CHANCE, NONE, TERMINAL, HistoryTree
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.history_walk import CHANCE, NONE, TERMINAL
 
 DEFAULT_MAX_HISTORIES = 5_000_000
 
@@ -35,9 +35,14 @@ class PublicState:
   """
 
   def __init__(self, tree: "PublicTree", number: int) -> None:
-    """Looks at a public state of a tree."""
-    self.tree, self.number = tree, number
-    self.histories = tree.histories_of(number)
+    """Looks at a public state of a tree.
+
+    Raises:
+      ArgumentError: there is no such one.
+    """
+    self.tree = tree
+    self.number = arguments.integer(number, "number", 0, len(tree) - 1)
+    self.histories = tree.histories_of[self.number]
 
   @property
   def length(self) -> int:
@@ -53,7 +58,8 @@ class PublicState:
   @functools.cached_property
   def children(self) -> "tuple[PublicState, ...]":
     """What it can become by one move, in order."""
-    return tuple(self.tree[number] for number in self.tree.children_of(self.number))
+    below = np.flatnonzero(self.tree.above == self.number)
+    return tuple(self.tree[number] for number in below.tolist())
 
   @property
   def players(self) -> tuple[int, ...]:
@@ -62,16 +68,13 @@ class PublicState:
 
   def private_states(self, player: int) -> list[str]:
     """Returns what a player may know here: its information state strings; empty where nobody decides."""
+    arguments.integer(player, "player", 0, 1)
     known = self.tree.histories.knows[self.histories, player]
     return [self.tree.histories.known[number][1] for number in np.unique(known[known >= 0])]
 
   def states(self) -> Iterator[Any]:
     """Yields OpenSpiel's states of its histories."""
-    for node in self.histories.tolist():
-      state = self.tree.histories.view.new_initial_state()
-      for action in self.tree.histories.history(node):
-        state.apply_action(action)
-      yield state
+    yield from map(self.tree.histories.state, self.histories.tolist())
 
   def reach(self, policy: open_spiel.AnyPolicy) -> Float64s:
     """Returns the probability of each history under a policy of both players, shape (histories,)."""
@@ -80,8 +83,39 @@ class PublicState:
     result: Float64s = both[self.histories]
     return result
 
+  def beliefs(self, policy: open_spiel.AnyPolicy, player: int) -> dict[str, float]:
+    """Returns how likely each private state of a player's is under a policy of both, given that play has come here.
+
+    In poker, its range. NaN where the policy never comes here.
+    """
+    arguments.integer(player, "player", 0, 1)
+    reach = self.reach(policy)
+    likely = self._by_private_state(player, reach) / (reach.sum() or np.nan)
+    return dict(zip(self.private_states(player), likely.tolist(), strict=True))
+
+  def private_values(self, policy: open_spiel.AnyPolicy, player: int) -> dict[str, float]:
+    """Returns what a player expects under a policy of both at each of its private states, even if it avoids them.
+
+    NaN where chance and the other player never let it happen.
+    """
+    arguments.integer(player, "player", 0, 1)
+    entries, found = self.tree.entries(policy), self.tree.histories
+    weights = (found.chance * found.reach(entries, 1 - player))[self.histories]
+    mass = self._by_private_state(player, weights)
+    worth = self._by_private_state(player, weights * found.values(entries)[self.histories])
+    half = (self.tree.game.constant_sum or 0.0) / 2
+    means = half + (1 - 2 * player) * worth / np.where(mass > 0, mass, np.nan)
+    return dict(zip(self.private_states(player), means.tolist(), strict=True))
+
+  def _by_private_state(self, player: int, numbers: Float64s) -> Float64s:
+    """Returns sums of numbers of the histories, in the order of `private_states`."""
+    known = self.tree.histories.knows[self.histories, player]
+    _, place = np.unique(known[known >= 0], return_inverse=True)
+    return np.bincount(place, numbers[known >= 0]).astype(np.float64)
+
   def value(self, policy: open_spiel.AnyPolicy, player: int = 0) -> float:
     """Returns what a player expects under a policy, given that this public state is reached; NaN where it never is."""
+    arguments.integer(player, "player", 0, 1)
     reach = self.reach(policy)
     worth = self.tree.histories.values(self.tree.entries(policy))[self.histories]
     half = (self.tree.game.constant_sum or 0.0) / 2
@@ -102,41 +136,28 @@ class PublicState:
 
 
 class PublicTree(Sequence[PublicState]):
-  """All public states of a game, parents first; made by `public_states`.
+  """All public states of a game, parents first. Make one with `public_states`.
 
   Attributes:
     game: the compiled game.
     histories: its histories as arrays.
     state_of: int64 (histories,), the public state of each, `NONE` of those that are terminal.
+    histories_of: int64, of each public state, its histories in order.
+    above: int64 (public states,), the one before the last move, `NONE` of the first.
   """
 
   def __init__(self, game: CompiledGame, histories: HistoryTree) -> None:
     """Finds the public states of histories."""
     self.game, self.histories = game, histories
-    self.state_of = _public_states(histories)
+    self.state_of = number_public_states(histories)
     order = np.argsort(self.state_of, kind="stable")
     ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
-    self._order, self._ends = order, ends
-    firsts = histories.parent[order[ends[:-1]]]
-    self._above = np.where(firsts >= 0, self.state_of[firsts], NONE)
-    self._by_parent = np.argsort(self._above, kind="stable")
-
-  def histories_of(self, number: int) -> Int64s:
-    """Returns the histories of a public state, in order."""
-    return self._order[self._ends[number] : self._ends[number + 1]]
-
-  def parent_of(self, number: int) -> int:
-    """Returns the public state before, `NONE` of the first."""
-    return int(self._above[number])
-
-  def children_of(self, number: int) -> list[int]:
-    """Returns the public states after one more move, in order."""
-    begin, end = np.searchsorted(self._above[self._by_parent], [number, number + 1])
-    found: list[int] = self._by_parent[begin:end].tolist()
-    return found
+    self.histories_of = np.split(order, ends)[1:-1]
+    firsts = histories.parent[[own[0] for own in self.histories_of]]
+    self.above = np.where(firsts >= 0, self.state_of[firsts], NONE)
 
   def __len__(self) -> int:
-    return len(self._ends) - 1
+    return len(self.histories_of)
 
   def __getitem__(self, number: Any) -> Any:
     if isinstance(number, slice):
@@ -150,19 +171,19 @@ class PublicTree(Sequence[PublicState]):
       ArgumentError: the state is terminal, or none of this game.
     """
     found = self.histories
-    node = 0
-    for action in self.game.view.own_state(state, max(0, state.current_player())).history():
-      children = np.flatnonzero(found.parent == node)
-      match = children[found.action[children] == action]
-      if not len(match):
-        raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
-      node = int(match[0])
-    if found.mover[node] == TERMINAL:
+    own = self.game.view.own_state(state, max(0, state.current_player()))
+    if own.get_game().get_type().short_name != self.game.game.get_type().short_name:
+      raise errors.ArgumentError(f"The state of {own.get_game()} is none of {self.game}.")
+    path = found.path(own.history())
+    if not path:
+      raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
+    if found.mover[path[-1]] == TERMINAL:
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
-    return PublicState(self, int(self.state_of[node]))
+    return PublicState(self, int(self.state_of[path[-1]]))
 
   def decisions(self, player: int) -> list[list[PublicState]]:
     """Returns where a player may be to move, by the number of moves before."""
+    arguments.integer(player, "player", 0, 1)
     levels: dict[int, list[PublicState]] = {}
     movers = self.state_of[self.histories.mover == player]
     for number in np.unique(movers).tolist():
@@ -176,17 +197,17 @@ class PublicTree(Sequence[PublicState]):
     That is where the public card of Leduc poker has been dealt, and where liar's dice has two bids.
     """
     found = self.histories
-    acted = found.last.max(axis=0) >= 0
+    acted = np.asarray(np.any(found.last >= 0, axis=0))
     after = np.zeros(len(found.parent), bool)
     for level in found.levels:
       above = found.parent[level]
       after[level] = after[above] | ((found.mover[above] == CHANCE) & acted[above])
     starts = after & (found.mover >= 0)
     if not starts.any():
-      starts = (found.last.min(axis=0) >= 0) & (found.mover >= 0)
+      starts = np.all(found.last >= 0, axis=0) & (found.mover >= 0)
     return self.first_with(starts)
 
-  def first_with(self, here: Any) -> list[PublicState]:
+  def first_with(self, here: Bools) -> list[PublicState]:
     """Returns the first public states on each path of which all histories that go on are marked; shape (histories,)."""
     marked = np.zeros(len(self) + 1, bool)
     marked[:-1] = True
@@ -194,7 +215,7 @@ class PublicTree(Sequence[PublicState]):
     marked[self.state_of[goes_on & ~here]] = False
     numbers = []
     passed = np.zeros(len(self) + 1, bool)
-    for number, above in enumerate(self._above.tolist()):
+    for number, above in enumerate(self.above.tolist()):
       passed[number] = passed[above] if above != NONE else False
       if marked[number] and not passed[number]:
         passed[number] = True
@@ -210,7 +231,7 @@ class PublicTree(Sequence[PublicState]):
     return self.game.to_actions(open_spiel.from_policy(self.game, policy))
 
   def __repr__(self) -> str:
-    sizes = np.diff(self._ends)
+    sizes = np.array([len(own) for own in self.histories_of])
     alone = " (common knowledge splits nothing)" if len(self) == len(self.histories.levels) else ""
     return (
       f"<PublicTree of {self.game.game_string}: {len(self):,} public states{alone}, the largest of "
@@ -264,7 +285,13 @@ def cut_of(
     ArgumentError: the public states are of another game, or one is below another; or there are none.
     GameError: as `public_states` does.
   """
-  states = list(cut or public_states(game, max_histories=max_histories).natural_cut())
+  if cut is None:
+    cut = public_states(game, max_histories=max_histories).natural_cut()
+  if not isinstance(cut, list | tuple) or not all(isinstance(each, PublicState) for each in cut):
+    raise errors.ArgumentError(
+      f"cut must be a list of public states, not {arguments.shortened(cut)}."
+    )
+  states = list(cut)
   if not states:
     raise errors.ArgumentError(f"{game} has no public state after which both go on: name a cut.")
   tree = states[0].tree
@@ -278,41 +305,8 @@ def cut_of(
   return states
 
 
-def _public_states(found: HistoryTree) -> Int64s:
-  """Numbers the public states, from the deepest histories up: what joins histories joins those above them."""
-  result = np.full(len(found.parent), NONE)
-  roots = np.flatnonzero(found.parent == NONE)
-  count = 0
-  below = (
-    np.zeros(0, np.int64),
-    np.zeros(0, np.int64),
-  )  # Histories of this length, public states after them.
-  for level in [*reversed(found.levels), roots]:
-    nodes = np.sort(level[found.mover[level] != TERMINAL])
-    above, after = below
-    joined_nodes, joined_keys = [np.searchsorted(nodes, above)], [after]
-    begin = int(after.max(initial=-1)) + 1
-    for player in (0, 1):
-      known = found.knows[nodes, player]
-      here = np.flatnonzero(known >= 0)
-      joined_nodes.append(here)
-      joined_keys.append(begin + known[here])
-    rows, keys = np.concatenate(joined_nodes), np.concatenate(joined_keys)
-    _, keys = np.unique(keys, return_inverse=True)
-    size = len(nodes) + int(keys.max(initial=-1)) + 1
-    graph = scipy.sparse.coo_matrix((np.ones(len(rows)), (rows, len(nodes) + keys)), (size, size))
-    labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][: len(nodes)]
-    _, labels = np.unique(labels, return_inverse=True)
-    result[nodes] = count + labels
-    count += int(labels.max(initial=-1)) + 1
-    going_on = nodes[found.parent[nodes] != NONE]
-    below = found.parent[going_on], result[going_on]
-  # The first come first, those of one length by their first histories.
-  goes_on = np.flatnonzero(result != NONE)
-  _, firsts, again = np.unique(result[goes_on], return_index=True, return_inverse=True)
-  first_nodes = goes_on[firsts]
-  order = np.lexsort((first_nodes, found.length[first_nodes]))
-  rank = np.empty_like(order)
-  rank[order] = np.arange(len(order))
-  result[goes_on] = rank[again]
-  return result
+def number_public_states(found: HistoryTree) -> Int64s:
+  """Returns the public state of each history, `NONE` of terminal ones; parents have smaller numbers."""
+  # What players know who are not to move, where anybody decides; they may be told more than they remember.
+  decides = found.mover >= 0
+  return found.joined([np.where(decides, found.told(player), NONE) for player in (0, 1)])

@@ -1,25 +1,23 @@
 """A whole policy whose subgames have been solved again, measured exactly."""
 
 import dataclasses
+import functools
 import hashlib
 import os
-import time
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from spiel_cfr import catalogue, errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, require_array
+from spiel_cfr._numba.arrays import Float64s, require_array
 from spiel_cfr._util import arguments, files
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.evaluation.linear_program import maximin_strategy
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.public_states import (
   DEFAULT_MAX_HISTORIES,
   PublicState,
@@ -27,39 +25,10 @@ from spiel_cfr.search.public_states import (
   cut_of,
   public_states,
 )
-from spiel_cfr.search.standing import Roots, Standing
-from spiel_cfr.search.subgames import Subgame, cut_out
+from spiel_cfr.search.search_step import Step, search_step, solve_subgame
+from spiel_cfr.search.standing import Standing
 
-# By how much of the largest payoff a margin may be below 0: what linear programs are off.
-_TOLERANCE = 1e-9
 _KIND, _FORMAT = "checkpoint of a search", 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Step:
-  """The public states that one player has solved again after one number of moves.
-
-  Attributes:
-    player: the searcher.
-    length: the number of moves.
-    solved: how many public states it has solved.
-    unreached: how many it never comes to, where it keeps what it had.
-    refused: how many it keeps too, since a margin was negative or a program was not solved.
-    smallest_margin: the least that the opponent has lost at any place, per unit of w; NaN where nothing was solved.
-    before: what the opponent got from a best response before this step.
-    after: what it gets now.
-    seconds: how long it took.
-  """
-
-  player: int
-  length: int
-  solved: int
-  unreached: int
-  refused: int
-  smallest_margin: float
-  before: float
-  after: float
-  seconds: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -165,7 +134,8 @@ def resolve(
   if solver != "lp":
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
-  tree = cut_of(game, cut)[0].tree if cut else public_states(game, max_histories=max_histories)
+  states = None if cut is None else cut_of(game, cut)
+  tree = states[0].tree if states else public_states(game, max_histories=max_histories)
   start = tree.entries(blueprint)
   todo = [
     (searcher, states)
@@ -174,17 +144,18 @@ def resolve(
   ]
   kept = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
   result, steps = kept.read()
-  search: _Search | None = None
+  solve = functools.partial(solve_subgame, solver=solver, iterations=iterations)
+  standing: Standing | None = None
   with DeferredInterrupt(swallow=True) as interrupt:
     for searcher, states in todo[len(steps) :]:
       if interrupt.requested:
         break
       mine = tree.histories.player_of_entry == searcher
-      if search is None or search.searcher != searcher:
-        entries = np.where(mine, result, start)
-        search = _Search(tree, entries, searcher, chosen, solver, iterations)
-      steps.append(search.solve(states))
-      result[mine] = search.entries[mine]
+      if standing is None or standing.searcher != searcher:
+        standing = Standing(tree.histories, np.where(mine, result, start), searcher)
+      standing, step = search_step(standing, [each.histories for each in states], chosen, solve)
+      steps.append(step)
+      result[mine] = standing.entries[mine]
       kept.write(result, steps)
   return resolved(tree, start, result, steps, len(steps) == len(todo))
 
@@ -215,8 +186,7 @@ def _levels(
     return levels
   below = {state.number for state in cut}
   for number in range(len(tree)):
-    parent = tree.parent_of(number)
-    if parent in below:
+    if tree.above[number] in below:
       below.add(number)
   kept = ([state for state in level if state.number in below] for level in levels)
   return [level for level in kept if level]
@@ -262,127 +232,3 @@ class _Checkpoint:
     if self._path is not None:
       header = {"run": self._run, "steps": [dataclasses.astuple(step) for step in steps]}
       files.write(self._path, _KIND, _FORMAT, header, {"entries": entries})
-
-
-class _Search:
-  """One player's search through a whole game.
-
-  Attributes:
-    searcher: who.
-    entries: what is played now, shape (entries,).
-  """
-
-  def __init__(
-    self,
-    tree: PublicTree,
-    entries: Float64s,
-    searcher: int,
-    gadget: Gadget,
-    solver: str,
-    iterations: int,
-  ) -> None:
-    self._tree, self.searcher, self._gadget = tree, searcher, gadget
-    self._solver, self._iterations = solver, iterations
-    self._standing = Standing(tree.histories, tree.game, entries, searcher)
-
-  @property
-  def entries(self) -> Float64s:
-    return self._standing.entries
-
-  def solve(self, states: Sequence[PublicState]) -> Step:
-    """Solves public states again, none of which is below another, and keeps what is safe."""
-    begin, before = time.perf_counter(), self._standing
-    solved: list[tuple[Roots, Int64s]] = []
-    unreached = refused = 0
-    played = before.entries.copy()
-    for state in states:
-      roots = before.bounds(state.histories, self._gadget)
-      if roots is None:
-        unreached += 1
-        continue
-      try:
-        changed = [
-          write(before.histories, subgame, found, played)
-          for subgame, found in self._solutions(roots)
-        ]
-        solved.append((roots, np.concatenate(changed)))
-      except errors.NoSolutionError:
-        refused += 1
-    after = self._stand(played)
-    margins = [smallest_margin(roots, after) for roots, _ in solved]
-    if self._gadget.is_safe and not self._gadget.knowledge_limited:
-      largest = float(np.abs(before.histories.payoff).max())
-      wrong = [margin < -_TOLERANCE * largest for margin in margins]
-      for (_, entries), bad in zip(solved, wrong, strict=True):
-        if bad:
-          played[entries] = before.entries[entries]
-      if any(wrong):
-        after = self._stand(played)
-        refused += sum(wrong)
-        margins = [margin for margin, bad in zip(margins, wrong, strict=True) if not bad]
-    self._standing = after
-    return Step(
-      self.searcher,
-      states[0].length,
-      len(margins),
-      unreached,
-      refused,
-      min(margins, default=float("nan")),
-      before.opponent_gets,
-      after.opponent_gets,
-      time.perf_counter() - begin,
-    )
-
-  def _stand(self, entries: Float64s) -> Standing:
-    return Standing(self._tree.histories, self._tree.game, entries, self.searcher)
-
-  def _solutions(self, roots: Roots) -> Iterable[tuple[Subgame, Float64s]]:
-    standing = self._standing
-    if not self._gadget.knowledge_limited:
-      subgame = cut_out(standing, roots, self._gadget)
-      yield subgame, solve_subgame(subgame, self._solver, self._iterations)
-      return
-    mine = standing.histories.known_to(self.searcher, roots.histories)
-    for name in np.unique(mine).tolist():
-      met = np.isin(roots.place, roots.place[mine == name])
-      near = roots.only(met)
-      subgame = cut_out(standing, near, self._gadget, free=mine[met] == name)
-      yield subgame, solve_subgame(subgame, self._solver, self._iterations)
-
-
-def smallest_margin(roots: Roots, after: Standing) -> float:
-  """Returns the least by which the opponent's bounds are above what it gets now."""
-  values = np.bincount(roots.place, roots.weights * after.values[roots.histories]) / roots.mass
-  return float((roots.bound - values).min())
-
-
-def solve_subgame(subgame: Subgame, solver: str, iterations: int) -> Float64s:
-  """Returns the searcher's strategy in sequence form, by its own sequences, end to end in the order of its infosets.
-
-  Raises:
-    NoSolutionError: a linear program was not solved.
-  """
-  game, player = subgame.game, subgame.searcher
-  if solver == "lp":
-    floors = None if subgame.floor is None else {0: subgame.floor}
-    found = maximin_strategy(game, player, floors)
-  else:
-    solving = catalogue.make(solver, game, iterations)
-    solving.run(iterations)
-    found = solving.average_sequence_form()
-  first = len(game.actions[0])
-  entries = game.to_actions(found)
-  return entries[first:] if player else entries[:first]
-
-
-def write(found: HistoryTree, subgame: Subgame, solution: Float64s, played: Float64s) -> Int64s:
-  """Writes a searcher's solution into what is played, where it plays to; returns the entries of its infosets."""
-  counts = found.num_actions[subgame.infosets]
-  entries = np.repeat(found.first_entry[subgame.infosets] - (np.cumsum(counts) - counts), counts)
-  entries += np.arange(len(entries))
-  if len(entries):
-    totals = np.repeat(np.add.reduceat(solution, np.cumsum(counts) - counts), counts)
-    # What rounding leaves of a strategy that is not played is none.
-    plays = totals > 1e-9
-    played[entries[plays]] = solution[plays] / totals[plays]
-  return entries

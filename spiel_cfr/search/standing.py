@@ -6,9 +6,6 @@ import functools
 import numpy as np
 
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr.evaluation import evaluate
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.policies import forms
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 
@@ -23,30 +20,49 @@ class Standing:
     histories: of the whole game, or of all that follows a public state.
     entries: the policy of both, shape (entries,).
     searcher: who is going to be solved again.
+    begin: the number of moves from which on what the opponent gives away counts; 0, to be changed.
     weights: w, shape (histories,).
     opponent_reach: r, shape (histories,).
     values: what the opponent expects from each history on by a best response, shape (histories,).
   """
 
   def __init__(
-    self, histories: HistoryTree, game: CompiledGame, entries: Float64s, searcher: int
+    self,
+    histories: HistoryTree,
+    entries: Float64s,
+    searcher: int,
+    barred: Bools | None = None,
   ) -> None:
     """Evaluates a policy.
 
     Args:
       histories: of the game.
-      game: compiled, with the entries of `histories`.
       entries: the policy of both players.
       searcher: the player who searches.
+      barred: actions of the opponent to which there is no answer yet, shape (entries,): its best response leaves them
+        out, and what follows them is worth to it what it had before.
     """
     opponent = 1 - searcher
     self.histories, self.entries, self.searcher = histories, entries, searcher
-    own = histories.reach(entries, searcher)
-    self.weights = histories.chance * own
+    self.barred, self.begin = barred, 0
+    self.weights = histories.chance * histories.reach(entries, searcher)
     self.opponent_reach = histories.reach(entries, opponent)
-    response = best_response(game, entries)
-    mixed = np.where(histories.player_of_entry == opponent, response, entries)
-    self.values = (1 - 2 * opponent) * histories.values(mixed)
+    self.values = histories.response_values(self.weights, entries, opponent, barred)
+
+  def playing(self, entries: Float64s) -> "Standing":
+    """Returns where the players stand when they play otherwise."""
+    return Standing(self.histories, entries, self.searcher, self.barred)
+
+  def is_open(self, roots: Int64s) -> bool:
+    """Returns whether there is no answer yet to what the opponent may do below histories, or has done above."""
+    if self.barred is None:
+      return False
+    found = self.histories
+    lost = np.zeros(len(found.parent), bool)
+    for level in found.levels:
+      entry = found.entry[level]
+      lost[level] = lost[found.parent[level]] | ((entry >= 0) & self.barred[entry])
+    return bool(lost[found.below(roots)].any())
 
   @property
   def opponent_gets(self) -> float:
@@ -76,7 +92,7 @@ class Standing:
     result = np.zeros(len(found.parent))
     for level in found.levels:
       above, entry = found.parent[level], found.entry[level]
-      mine = found.mover[above] == opponent
+      mine = (found.mover[above] == opponent) & (found.length[above] >= self.begin)
       result[level] = result[above] + np.where(mine, lost[entry], 0.0)
     return result
 
@@ -93,11 +109,11 @@ class Standing:
     roots, weights = roots[kept], weights[kept] / total
     known = found.known_to(1 - self.searcher, roots)
     names, place = np.unique(known, return_inverse=True)
-    mass = np.bincount(place, weights).astype(np.float64)
+    mass: Float64s = np.bincount(place, weights).astype(np.float64)
     value = np.bincount(place, weights * self.values[roots]) / mass
     if gadget.reach:
       value += np.bincount(place, weights * self.gifts[roots]) / mass
-    dealt = np.bincount(place, weights * self.opponent_reach[roots]).astype(np.float64)
+    dealt: Float64s = np.bincount(place, weights * self.opponent_reach[roots]).astype(np.float64)
     return Roots(roots, weights, place, names, mass, value, dealt)
 
 
@@ -142,9 +158,3 @@ class Roots:
     weights = self.dealt if self.dealt.sum() > 0 else self.mass
     result: Float64s = weights / weights.sum()
     return result
-
-
-def best_response(game: CompiledGame, entries: Float64s) -> Float64s:
-  """Returns every player's best response to a policy, both as probabilities of entries."""
-  sequence_form = forms.sequence_form(game, game.from_actions(entries))
-  return game.to_actions(evaluate.evaluate(game, sequence_form, responses=True).best_responses)

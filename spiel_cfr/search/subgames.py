@@ -16,7 +16,8 @@ from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.history_tree import TERMINAL, HistoryTree
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.history_walk import TERMINAL
 from spiel_cfr.search.public_states import PublicState
 from spiel_cfr.search.standing import Roots, Standing
 
@@ -48,7 +49,7 @@ def subgame(
   *,
   gadget: str | Gadget = "safe",
 ) -> CompiledGame:
-  """Returns all that follows a public state as a game, with a gadget in front, for solvers, evaluation and pages.
+  """Returns all that follows a public state as a game, with a gadget in front, for solvers and evaluation.
 
   Player numbers are those of the whole game. The searcher's infosets have the names that they have there, so that its
   strategy can be taken over; the opponent's first one, or those of its choices, are the gadget's. Returns sum to 0, and
@@ -76,7 +77,7 @@ def subgame(
     raise errors.ArgumentError(
       "A public state has a knowledge-limited subgame for each infoset of the searcher: call resolve."
     )
-  standing = Standing(tree.histories, tree.game, tree.entries(blueprint), searcher)
+  standing = Standing(tree.histories, tree.entries(blueprint), searcher)
   roots = standing.bounds(public_state.histories, chosen)
   if roots is None:
     raise errors.ArgumentError(
@@ -153,7 +154,7 @@ def cut_out(
     weight *= np.where(is_free[end_root], 1.0, reach[end] / reach[begin])
   own_last, group = own.sequences(found.last[searcher, end], 0), roots.place[end_root]
 
-  front = _Front(roots, gadget, found)
+  front = _Front(roots, gadget, found, opponent)
   side = _Side(front.names, front.counts)
   rows, columns = [np.zeros(len(front.values), np.int64)], [front.sequences]
   values = [front.values]
@@ -201,7 +202,7 @@ def _outcomes(
   known, first, which = np.unique(
     found.known_to(opponent, end[is_leaf]), return_index=True, return_inverse=True
   )
-  names = [f"{label}then: {found.known_as(each)}" for each in known.tolist()]
+  names = [f"{label}then: {found.known_as(opponent, each)}" for each in known.tolist()]
   counts = np.full(len(known), number)
   start = side.add(names, counts, spread(np.zeros_like(counts), counts))
   side.parents.append(last[is_leaf][first])
@@ -322,7 +323,7 @@ class _Front:
     floor: see `Subgame`.
   """
 
-  def __init__(self, roots: Roots, gadget: Gadget, found: HistoryTree) -> None:
+  def __init__(self, roots: Roots, gadget: Gadget, found: HistoryTree, opponent: int) -> None:
     number, mixed = len(roots.mass), gadget.mixed
     group, none = np.arange(number), np.zeros(number, np.int64)
     self.floor: float | None = None
@@ -343,7 +344,7 @@ class _Front:
     else:
       likely = roots.dealt / roots.mass
       follows = mixed * likely / max(float(likely.max()), 1e-300)
-      self.names = [f"choice: {found.known_as(name)}" for name in roots.names.tolist()]
+      self.names = [f"choice: {found.known_as(opponent, name)}" for name in roots.names.tolist()]
       self.counts = np.full(number, 2)
       self.sequences, self.values = 1 + 2 * group, -(1 - follows) * roots.mass * roots.bound
       self.copies = [("", 2 + 2 * group, 1 - follows)]

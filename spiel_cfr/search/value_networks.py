@@ -21,7 +21,8 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.public_states import PublicState, cut_of
-from spiel_cfr.search.resolve import Resolved, Step, resolved, smallest_margin, solve_subgame, write
+from spiel_cfr.search.resolve import Resolved, resolved
+from spiel_cfr.search.search_step import Step, smallest_margin, solve_subgame, write
 from spiel_cfr.search.standing import Roots, Standing
 from spiel_cfr.search.subgames import Limit, cut_out
 
@@ -60,13 +61,13 @@ class PublicStateValues(abc.ABC):
     )
     self.widths: list[int] = (self.place.max(axis=1) + 1).tolist()
 
-  def table(self, player: int, numbers: Float64s) -> Float64s:
+  def _table(self, player: int, numbers: Float64s) -> Float64s:
     """Returns numbers of the leaves, equal where a player knows the same, as shape (public states, its width)."""
     result = np.zeros((len(self.states), self.widths[player]))
     result[self.row, self.place[player]] = numbers
     return result
 
-  def sums(self, player: int, numbers: Float64s) -> Float64s:
+  def _sums(self, player: int, numbers: Float64s) -> Float64s:
     """Returns sums of numbers of the leaves over those that a player can't tell apart, at each leaf."""
     width = self.widths[player]
     known = self.row * width + self.place[player]
@@ -103,7 +104,7 @@ class SolvedValues(PublicStateValues):
     super().__init__(cut_of(tree.game, states))
     found = tree.histories
     uniform = tree.game.to_actions(forms.uniform(tree.game))
-    self._standing = Standing(found, tree.game, uniform, 0)
+    self._standing = Standing(found, uniform, 0)
     below = found.below(self.leaves)
     self._leaf_of = np.full(len(found.parent), -1)
     self._leaf_of[below] = np.repeat(
@@ -133,15 +134,15 @@ class SolvedValues(PublicStateValues):
     others = found.chance * found.reach(entries, 1 - player)
     # The last number is that of histories which are not below the cut.
     weights = others * np.append(reach / others[self.leaves], 0.0)[self._leaf_of]
-    worth = found.best_response_values(entries, weights, player)[self.leaves]
+    worth = found.response_values(weights, entries, player)[self.leaves]
     weights = found.chance[self.leaves] * reach
-    mass = self.sums(player, weights)
-    result: Float64s = self.sums(player, weights * worth) / np.where(mass > 0, mass, 1.0)
+    mass = self._sums(player, weights)
+    result: Float64s = self._sums(player, weights * worth) / np.where(mass > 0, mass, 1.0)
     return result
 
 
 class ValueNetwork(PublicStateValues):
-  """What public states are worth by a network; made by `learn_values`.
+  """What public states are worth by a network. Make one with `learn_values`.
 
   Attributes:
     error: the root of the mean square error on public states that it has not learned from, in the game's units.
@@ -173,7 +174,7 @@ def _features(values: PublicStateValues, reaches: Sequence[Float64s]) -> Array:
   """Returns what a network sees of public states: which it is, and each player's range, which sums to 1."""
   parts = [np.eye(len(values.states))]
   for player, reach in enumerate(reaches):
-    ranges = values.table(player, reach)
+    ranges = values._table(player, reach)
     totals = ranges.sum(axis=1, keepdims=True)
     parts.append(ranges / np.where(totals > 0, totals, 1.0))
   result: Array = np.concatenate(parts, axis=1).astype(np.float32)
@@ -218,7 +219,7 @@ def learn_values(
     reaches = [_drawn_reach(solved, player, rng) for player in (0, 1)]
     seen.append(_features(solved, reaches))
     worth = solved.values(reaches)
-    targets.append(np.concatenate([solved.table(p, worth[p]) for p in (0, 1)], axis=1))
+    targets.append(np.concatenate([solved._table(p, worth[p]) for p in (0, 1)], axis=1))
   learned = rounds * len(solved.states)
   rows, wanted = np.concatenate(seen), np.concatenate(targets)
   scale = float(np.sqrt((wanted[:learned] ** 2).mean())) or 1.0
@@ -261,6 +262,10 @@ def solve_by_values(
     NoSolutionError: a linear program was not solved.
   """
   arguments.positive_integer(iterations, "iterations")
+  if not isinstance(values, PublicStateValues):
+    raise errors.ArgumentError(
+      f"values must be what learn_values returns, or SolvedValues, not {arguments.shortened(values)}."
+    )
   found, start, leaves = values.tree.histories, values.tree.entries(blueprint), values.leaves
   reached = Limit(leaves, np.zeros((1, 0))).reached(found)
   moved = [
@@ -294,8 +299,8 @@ def solve_by_values(
   result, steps = trunk.copy(), []
   for searcher in (0, 1):
     opponent = 1 - searcher
-    mass = values.sums(opponent, likely[opponent])
-    bounds = values.sums(opponent, got[opponent]) / np.where(mass > 0, mass, 1.0)
+    mass = values._sums(opponent, likely[opponent])
+    bounds = values._sums(opponent, got[opponent]) / np.where(mass > 0, mass, 1.0)
     steps.append(_solve_below(values, trunk, bounds, searcher, result))
   return resolved(values.tree, start, result, steps)
 
@@ -305,7 +310,7 @@ def _solve_below(
 ) -> Step:
   """Solves the public states of a cut for one player, by bounds at the leaves; writes what is played into `result`."""
   begin, tree, gadget = time.perf_counter(), values.tree, GADGETS["follow"]
-  standing = Standing(tree.histories, tree.game, trunk, searcher)
+  standing = Standing(tree.histories, trunk, searcher)
   before = standing.opponent_gets
   # Not what it gets from a best response: the policy says nothing yet of what is below.
   standing.values[values.leaves] = bounds
@@ -316,7 +321,7 @@ def _solve_below(
       subgame = cut_out(standing, roots, gadget)
       write(tree.histories, subgame, solve_subgame(subgame, "lp", 1), result)
       solved.append(roots)
-  after = Standing(tree.histories, tree.game, result, searcher)
+  after = Standing(tree.histories, result, searcher)
   margin = min((smallest_margin(roots, after) for roots in solved), default=float("nan"))
   return Step(
     searcher,

@@ -14,6 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
+from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.schedules import Power
 from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps
 from spiel_cfr.stable_predictive.paper_steps import PaperSteps, largest_sum
@@ -151,10 +152,12 @@ def certify(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> C
   checks: dict[str, Check] = {}
   replica = solver.blank(solver.configuration())
   for t in range(1, solver.iteration + 1):
-    old, old_sequence = replica.current_probabilities(), replica.current_sequence_form()
+    old = replica.current_probabilities()
     replica.evaluate_and_update_policy()
-    new, new_sequence = replica.current_probabilities(), replica.current_sequence_form()
-    seen, seen_sequence = old.copy(), old_sequence.copy()
+    new = replica.current_probabilities()
+    # Of the policy in float64, whatever the game's precision.
+    seen, new_sequence = old.copy(), forms.sequence_form(game, new)
+    seen_sequence = forms.sequence_form(game, old)
     for player in players:
       for inequality in player.check(Iteration(t, old, new, seen.copy(), seen_sequence)):
         _record(checks, inequality, t, rounding)

@@ -72,6 +72,17 @@ def _value(state, taken, mixed, answer, player, filtered):
   return total
 
 
+def test_only_raises_of_others_are_translated(games):
+  def translate(state, action):
+    # Whoever takes a bet for a check may fold, which a check has no answer to; but that is its own action.
+    assert action > 1
+    return {1: 1.0}
+
+  whole, filtered = games
+  policy = spiel_cfr.CFRSolver(filtered).average_policy()
+  spiel_cfr.abstraction.translated_policy(whole, filtered, policy, translate)
+
+
 @pytest.mark.parametrize("player", [0, 1])
 def test_value_against_random_policies(games, player):
   """Of the policy against one that plays all actions, in which translations of one bet after the other are drawn."""

@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import threading
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,29 @@ def test_single_precision(game, partitioned):
   vector = compile_vector_game(vector, partitioned=partitioned, dtype=np.float32)
   assert vector.dtype == np.float32
   _assert_same_iterates(vector, _listed(game), spiel_cfr.CFRPlusSolver, (1, 10), 1e-4)
+
+
+def test_memory_of_restarts():
+  """Nine numbers a sequence, another for strategies that are looked at, and what in larger games is less."""
+  game = compile_vector_game("liars_dice(dice_sides=5)", dtype="float32", partitioned=True)
+
+  def solve() -> Any:
+    solver = spiel_cfr.Restarted(spiel_cfr.DCFRSolver(game), first_attempt=20)
+    solver.prepare()
+    solver.run(40)
+    assert solver.num_attempts and solver.average_sequence_form().dtype == np.float32
+    return solver
+
+  solve()
+  tracemalloc.start()
+  try:
+    solver = solve()
+    peak = tracemalloc.get_traced_memory()[1]
+  finally:
+    tracemalloc.stop()
+  assert peak < 20 * solver.state.best.nbytes
+  # Nor does it need what is above each infoset in the numbering of the whole game.
+  assert not any("parent" in vars(tree) for tree in game.treeplexes)
 
 
 @rotated("game,dtype", [*_GAMES.values()][1:], ["float64", "float32"])

@@ -61,8 +61,8 @@ LARGE = (
   (0.5, (0, "1", hidden("1", 1e19, 1), hidden("2", -1, 0))),
   (0.5, (0, "2", hidden("1", -1, 1), hidden("2", 0, 1e19))),
 )
-# Of each infoset, what each action is played with. Gambit prints infosets in the order of the tree: in STOC 94, 3 is
-# before 2.
+# Of each infoset, what each action is played with. Where Gambit lists infosets it seems to be in the order of the
+# tree: read so, 3 before 2, the list of STOC 94 is an equilibrium, read by numbers it is none.
 EQUILIBRIA = {
   "STOC 94": (
     STOC_94,

@@ -311,3 +311,17 @@ def test_states_that_a_filter_cut_off_are_named():
   other = spiel_cfr.compile_game("leduc_poker").game.new_initial_state().child(0).child(1)
   with pytest.raises(errors.PolicyError, match="not in the game that was compiled, kuhn_poker"):
     spiel_cfr.CFRSolver("kuhn_poker").average_policy()(other)
+
+
+def test_a_table_of_open_spiels_is_copied_once_a_player(monkeypatch):
+  """It is copied by each call, which would make reading it quadratic."""
+  game = spiel_cfr.compile_game("leduc_poker")
+  solver = pyspiel.CFRSolver(game.game)
+  solver.evaluate_and_update_policy()
+  calls, copied = [], pyspiel.TabularPolicy.policy_table
+  monkeypatch.setattr(
+    pyspiel.TabularPolicy, "policy_table", lambda table: calls.append(0) or copied(table)
+  )
+  read = policies.from_policy(game, solver.tabular_average_policy())
+  assert len(calls) <= game.num_players
+  assert (game.to_actions(read) > 0).all()

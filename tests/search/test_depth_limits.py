@@ -51,10 +51,8 @@ def test_best_responses_by_histories_are_those_by_sequences(player):
   drawn = np.random.default_rng(1).random(found.num_entries)
   entries = found.normalized(drawn, drawn)
   weights = found.chance * found.reach(entries, 1 - player)
-  expected = Standing(found, game, entries, 1 - player).values
-  np.testing.assert_allclose(
-    found.best_response_values(entries, weights, player), expected, atol=1e-12
-  )
+  expected = Standing(found, entries, 1 - player).values
+  np.testing.assert_allclose(found.response_values(weights, entries, player), expected, atol=1e-12)
 
 
 def test_solved_values_are_those_of_an_equilibrium():

@@ -79,6 +79,16 @@ def test_reaches_and_values_are_open_spiels(leduc):
       replayed.apply_action(action)
     expected.append(reach)
   np.testing.assert_allclose(state.reach(policy), expected, rtol=1e-12)
+  for player in (0, 1):
+    likely, worth = state.beliefs(policy, player), state.private_values(policy, player)
+    assert list(likely) == list(worth) == state.private_states(player)
+    masses = dict.fromkeys(likely, 0.0)
+    for each, reach in zip(state.states(), expected, strict=True):
+      masses[each.information_state_string(player)] += reach / sum(expected)
+    assert likely == pytest.approx(masses)
+    mean = sum(likely[name] * worth[name] for name in likely)
+    assert mean == pytest.approx(state.value(policy, player))
+  assert state.parent.beliefs(policy, 0) == {}  # where the public card is dealt
   assert tree[0].value(policy) == pytest.approx(spiel_cfr.expected_values(game, policy)[0])
   children = sum(child.reach(policy).sum() * child.value(policy, 1) for child in tree[0].children)
   assert children == pytest.approx(spiel_cfr.expected_values(game, policy)[1])
@@ -216,6 +226,9 @@ def test_where_nobody_goes_stays_as_it_was():
     for name in game.infostates[player]
   }
   bet = tree.public_state_of(game.game.new_initial_state().child(0).child(1).child(1))
+  # Nobody comes there, but the king knows what a bet would be worth.
+  assert all(np.isnan(list(bet.beliefs(always, 0).values())))
+  assert bet.private_values(always, 0)["2b"] == 1.5
   found = search.resolve(game, always, continual=False, cut=[bet], player=0)
   assert found.steps[0].unreached == 1
   assert found.policy_dict()["0pb"] == always["0pb"]
@@ -238,14 +251,13 @@ def test_results_say_what_was_done(leduc):
 
 def test_ctrl_c_leaves_a_policy(leduc, monkeypatch):
   game, _, policy = leduc
-  written = resolve_function.__globals__["write"]
+  step = resolve_function.__globals__["search_step"]
 
   def interrupting(*arguments):
     signal.raise_signal(signal.SIGINT)
-    monkeypatch.setitem(resolve_function.__globals__, "write", written)
-    return written(*arguments)
+    return step(*arguments)
 
-  monkeypatch.setitem(resolve_function.__globals__, "write", interrupting)
+  monkeypatch.setitem(resolve_function.__globals__, "search_step", interrupting)
   found = search.resolve(game, policy)
   assert not found.is_complete
   assert len(found.steps) == 1
@@ -257,15 +269,15 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, monkeypatch):
   policy, path = blueprint(game), tmp_path / "search.npz"
   whole = search.resolve(game, policy)
   kept = []
-  solve = resolve_function.__globals__["_Search"].solve
+  step = resolve_function.__globals__["search_step"]
 
-  def dying(self, states):
+  def dying(*arguments):
     if len(kept) == 2:
       raise MemoryError
-    kept.append(states)
-    return solve(self, states)
+    kept.append(arguments)
+    return step(*arguments)
 
-  monkeypatch.setattr(resolve_function.__globals__["_Search"], "solve", dying)
+  monkeypatch.setitem(resolve_function.__globals__, "search_step", dying)
   with pytest.raises(MemoryError):
     search.resolve(game, policy, checkpoint=path)
   monkeypatch.undo()
@@ -302,6 +314,58 @@ def test_infosets_that_span_lengths_are_refused():
     search.public_states(pyspiel.load_efg_game(efg))
 
 
+# OpenSpiel tells B, who is not to move, what A's infoset is called; when B moves, it has forgotten.
+TOLD_TOO_MUCH = """EFG 2 R "told" { "A" "B" } ""
+c "" 1 "" { "x" 0.5 "y" 0.5 } 0
+p "" 1 1 "Ax" { "l" "r" } 0
+p "" 2 1 "B" { "L" "R" } 0
+t "" 1 "" { 1 -1 }
+t "" 2 "" { -1 1 }
+t "" 3 "" { 0 0 }
+p "" 1 2 "Ay" { "l" "r" } 0
+p "" 2 1 "B" { "L" "R" } 0
+t "" 4 "" { -1 1 }
+t "" 5 "" { 1 -1 }
+t "" 6 "" { 0 0 }
+"""
+
+
+@pytest.mark.parametrize("gadget", _SAFE)
+def test_what_a_player_is_told_and_forgets_is_not_known(gadget):
+  game = spiel_cfr.compile_game(pyspiel.load_efg_game(TOLD_TOO_MUCH))
+  even = spiel_cfr.policies.to_dict(game, forms.uniform(game))
+  found = search.resolve(game, even, gadget=gadget)
+  assert found.exploitability <= 1e-9
+  assert not any(step.refused for step in found.steps)
+  state = search.public_states(game)[1]
+  sub = search.subgame(game, state, even, 0, gadget="resolving")
+  assert (
+    len(sub.infostates[1]) == 2
+  )  # What B is offered, and what it does: the deals are one to it.
+  with pytest.raises(errors.UnsupportedGameError, match="know what they are told"):
+    search.SearchBot(even, 1).get_policy(game.game.new_initial_state().child(0).child(0))
+
+
+def test_a_bot_plays_where_nothing_is_at_stake():
+  game = pyspiel.load_game("tic_tac_toe")
+  state = game.new_initial_state()
+  for action in (0, 1, 2, 4, 3, 5, 7, 6):
+    state.apply_action(action)
+  bot = search.SearchBot(
+    pyspiel.UniformRandomPolicy(game), 0, iterations=5, max_histories=3000, seed=0
+  )
+  assert bot.step(state) == 8
+
+
+def test_cuts_are_checked(leduc):
+  game, tree, policy = leduc
+  for cut in (tree[2], [1, 2], [], [tree[5], tree[5]]):
+    with pytest.raises(errors.ArgumentError):
+      search.resolve(game, policy, cut=cut)
+  with pytest.raises(errors.ArgumentError, match="values must be"):
+    search.solve_by_values(policy, None)
+
+
 def test_bad_arguments_are_named(leduc):
   game, tree, policy = leduc
   with pytest.raises(errors.ArgumentError, match="gadget must be one of"):
@@ -318,5 +382,7 @@ def test_bad_arguments_are_named(leduc):
     search.public_states(game, max_histories=100)
   with pytest.raises(errors.ArgumentError, match="front"):
     search.Gadget("magic")
+  with pytest.raises(errors.ArgumentError, match="none of"):
+    tree.public_state_of(pyspiel.load_game("kuhn_poker").new_initial_state())
   with pytest.raises(errors.ArgumentError, match="none of"):
     tree.public_state_of(pyspiel.load_game("liars_dice(dice_sides=9)").new_initial_state().child(8))

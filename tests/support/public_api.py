@@ -121,6 +121,8 @@ def attempt(case: Case, value: Any) -> None:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
     if function in (spiel_cfr.runs.shard, spiel_cfr.abstraction.solve_refining):
       named["game"] = _in_parts()
+    if function is spiel_cfr.referee.nash_conv_lower_bound:
+      named = {"episodes": 3, "evaluation_episodes": 3} | named
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
       named = {"horizon": 10, "steps": "paper"} | named
     _use(function(**named))
@@ -322,6 +324,9 @@ _bases: dict[str, Callable[[], Any]] = {
   "buckets": lambda: {},
   "labels": list,
   "filtered": _compiled,
+  "profiles": lambda: [policies.uniform(_compiled())],
+  "correlated_policy": lambda: instance(spiel_cfr.correlated.MixturePolicy),
+  "mediator": lambda: instance(spiel_cfr.correlated.Mediator),
   "policy": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "translate": lambda: lambda state, action: {},
   "points": lambda: np.eye(4),
@@ -335,6 +340,16 @@ _bases: dict[str, Callable[[], Any]] = {
   "regrets": lambda: policies.uniform(_compiled()),
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
+  "contestant": lambda: spiel_cfr.CFRSolver(_compiled()),
+  "opponent": lambda: spiel_cfr.CFRSolver(_compiled()),
+  "deals": lambda: 3,
+  "blueprint": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
+  "public_state": lambda: instance(spiel_cfr.search.PublicState),
+  "searcher": lambda: 0,
+  "front": lambda: "pick",
+  "number": lambda: 1,
+  "function": lambda: lambda seen, legal: legal / legal.sum(axis=1, keepdims=True),
+  "step": lambda: 3,
 }
 
 
@@ -350,6 +365,11 @@ _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.poker.PublicGame: _public_game,
   spiel_cfr.runs.RayExecutor: _ray_executor,
   spiel_cfr.abstraction.HandBuckets: _hand_buckets,
+  spiel_cfr.referee.Match: lambda: spiel_cfr.referee.Match(*np.ones((2, 3, 2))),
+  spiel_cfr.referee.Verdict: lambda: spiel_cfr.judge(_compiled(), spiel_cfr.CFRSolver(_compiled())),
+  spiel_cfr.search.SolvedValues: lambda: spiel_cfr.search.SolvedValues(
+    spiel_cfr.search.public_states(_compiled()).natural_cut()
+  ),
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 

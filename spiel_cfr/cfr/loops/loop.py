@@ -57,7 +57,11 @@ class FullWidthState:
     if not len(self.tapered):
       return self.cumulative
     passed = int(self.counts[0] - self.counts[1])
-    return self.tapered + ADDITION * passed * self.cumulative if passed else self.tapered
+    if not passed:
+      return self.tapered
+    result: AnyFloats = ADDITION * passed * self.cumulative
+    result += self.tapered
+    return result
 
   def add_to_tapered(self) -> None:
     """Brings the tapered sums up to date, sooner than they would be."""
@@ -176,7 +180,7 @@ class Loop(abc.ABC):
 
   def _begin(self) -> None:
     """Writes the first strategies, which are uniform, and what the minimizer begins with."""
-    self.state.strategy[:] = forms.uniform(self._game)
+    forms.uniform(self._game, self.state.strategy)
     initial = self._minimizer.initial_infoset_state(self._game)
     for own, block in self.infoset_blocks():
       block[:] = initial[:, own]
@@ -186,7 +190,7 @@ class Loop(abc.ABC):
   def values(self) -> list[float]:
     """Returns what each player's empty sequence was worth in its last iteration."""
 
-  def current_sequence_form(self) -> Float64s:
+  def current_sequence_form(self) -> AnyFloats:
     """Returns the current policy in sequence form, a copy of shape (sequences,)."""
     return forms.sequence_form(self._game, self.state.strategy)
 

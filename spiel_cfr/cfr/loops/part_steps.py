@@ -122,12 +122,11 @@ class PartSteps:
     for block_kernel, utilities in steps:
       self.backward_pass(block_kernel, 0, player, utilities, self.walk.trunk, parameters)
 
-  def reach_trunk(self, player: int) -> None:
-    """Computes the reach probabilities of the trunk."""
-    workspace = self.walk.trunk
-    self.walk.enter(0, player, workspace)
-    strategy = self.memory.strategy[self.parts[0].sequences[player]]
-    tree, reach = self._trees[0][player], workspace.sequence_form[player]
+  def reach(self, number: int, player: int, workspace: Workspace) -> None:
+    """Computes the reach probabilities of a part, given those of the trunk."""
+    self.walk.enter(number, player, workspace)
+    strategy = self.memory.strategy[self.parts[number].sequences[player]]
+    tree, reach = self._trees[number][player], workspace.sequence_form[player]
     tree_reach.of(self._dtype)(tree, strategy, reach, workspace.scratch)
 
   def adopt(self, number: int, player: int, workspace: Workspace, form: Float64s) -> None:

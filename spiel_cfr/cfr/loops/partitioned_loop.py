@@ -151,7 +151,21 @@ class PartitionedLoop(Loop):
   def _reach_trunk(self) -> None:
     """Computes the reach probabilities of the trunk."""
     for player in PLAYERS:
-      self._steps.reach_trunk(player)
+      self._steps.reach(0, player, self._steps.walk.trunk)
+
+  def current_sequence_form(self) -> AnyFloats:
+    result, walk = aligned_zeros(self._game.end, dtype=self._game.dtype), self._steps.walk
+    for number, part in enumerate(self._parts):
+      workspace = walk.workspaces[0] if number else walk.trunk
+      for player, own in enumerate(part.sequences):
+        reach = workspace.sequence_form[player]
+        # Padding stays 0.
+        reach[:] = 0.0
+        self._steps.reach(number, player, workspace)
+        result[own] = reach[: part.own_length(player)]
+    for forced, chosen in self._partition.forced():
+      result[forced] = result[chosen]
+    return result
 
   def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
     kernel, walk = resumption(self._minimizer), self._steps.walk
@@ -167,9 +181,10 @@ class PartitionedLoop(Loop):
   def gather(self) -> None:
     self._subtrees.gather()
     # Where there is one action only, it is played as often as what leads to it.
-    for sums in (self.state.cumulative, self.state.tapered):
-      if len(sums):
-        sums[self._partition.forced] = sums[self._partition.chosen]
+    for forced, chosen in self._partition.forced():
+      for sums in (self.state.cumulative, self.state.tapered):
+        if len(sums):
+          sums[forced] = sums[chosen]
 
   def refresh(self) -> None:
     """Does nothing: reach probabilities are computed anew in each call of `advance`."""

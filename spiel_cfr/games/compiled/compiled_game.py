@@ -19,6 +19,7 @@ from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.infoset_features import Float32s, infoset_tensors
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.blocks import as_scale
 from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, pooled
@@ -224,9 +225,30 @@ class CompiledGame(GameFacts, abc.ABC):
     """How many actions each infoset has, shape (infosets,) per player, in order of discovery."""
     return tuple(own.num_actions for own in self.infosets)
 
-  def first_states(self) -> list[Any]:
-    """Returns OpenSpiel's first state of every infoset in the order of histories, player by player."""
+  def first_states(self, player: int | None = None) -> list[Any]:
+    """Returns OpenSpiel's first state of every infoset in the order of histories, of one player or player by player."""
+    return [state.clone() for state in self._first_states[self.infoset_rows(player)]]
+
+  @functools.cached_property
+  def _first_states(self) -> list[Any]:
     return self.view.first_states(self.infostates)
+
+  @functools.cached_property
+  def information_state_tensors(self) -> Float32s:
+    """OpenSpiel's information state tensors, shape (infosets, length), read-only, all players' in order of discovery.
+
+    Raises:
+      FeaturesError: the game has none, or several for one infoset.
+    """
+    return infoset_tensors(self.view, self.infostates)
+
+  def infoset_rows(self, player: int | None = None) -> slice:
+    """Returns where a player's infosets are when all players' are end to end; for None, all."""
+    ends = [0, *itertools.accumulate(map(len, self.infostates))]
+    if player is None:
+      return slice(0, ends[-1])
+    player = arguments.integer(player, "player", 0, self.num_players - 1)
+    return slice(ends[player], ends[player + 1])
 
   def infostate(self, player: int, place: int) -> str:
     """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""

@@ -1,6 +1,8 @@
 """What there is to say of a game in a few numbers."""
 
 import dataclasses
+import importlib.metadata
+from typing import Any
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -24,3 +26,13 @@ class GameFacts:
   num_states: int
   num_terminals: int
   open_spiel_version: str | None
+
+
+def walked_facts(game: Any, **found: Any) -> GameFacts:
+  """Returns what there is to say of a game of OpenSpiel's, given what a walk has found."""
+  return GameFacts(
+    game_string=str(game),
+    num_distinct_actions=game.num_distinct_actions(),
+    open_spiel_version=importlib.metadata.version("open_spiel"),
+    **found,
+  )

@@ -8,18 +8,20 @@ computed it, so that results don't depend on the number of threads.
 import concurrent.futures
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import AnyFloats, Int64s, Uint32s, aligned_zeros
+from spiel_cfr._numba.arrays import AnyFloats, Int64s, Uint64s, aligned_zeros
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
+from spiel_cfr.games.sequence_form.treeplex import COLUMNS
 
 PLAYERS = (0, 1)
+_NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,6 +37,8 @@ class Part:
     trees: the groups and parents of a `Treeplex`, in the numbering of this part, per player.
     entries: int64, the sequences of the trunk above this part, in the trunk's numbering; none in the trunk itself.
     payoff: of the terminals of this part; its kernel is given the opponent's sequences and the player's own utilities.
+    left_out: groups of infosets with one action that are not in `trees`, per player; `Tree.parent` has them all the
+      same, and what their owner has chosen last is above them.
   """
 
   sequences: tuple[slice, slice]
@@ -42,6 +46,7 @@ class Part:
   trees: tuple[Tree, Tree]
   entries: tuple[Int64s, Int64s]
   payoff: Payoff
+  left_out: tuple[Uint64s, Uint64s] = (_NO_GROUPS, _NO_GROUPS)
 
   def own_length(self, player: int) -> int:
     """Returns how many sequences of a player are in this part itself."""
@@ -72,10 +77,6 @@ class Shards:
     return type(None), ()
 
 
-def _none() -> Uint32s:
-  return np.zeros(0, np.uint32)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Partition:
   """A game cut into parts, and how solvers are to go through them.
@@ -83,16 +84,24 @@ class Partition:
   Attributes:
     parts: the trunk first.
     num_threads: how many subtrees solvers go through at once.
-    forced: sequences that parts leave out, as `forced_moves.Decisions` does.
-    chosen: likewise.
     shards: who else goes through subtrees; None if solvers do so themselves.
   """
 
   parts: list[Part]
   num_threads: int
-  forced: Uint32s = dataclasses.field(default_factory=_none)
-  chosen: Uint32s = dataclasses.field(default_factory=_none)
   shards: Shards | None = None
+
+  def forced(self) -> Iterator[tuple[slice, Int64s]]:
+    """Yields the sequences that parts leave out, group by group, and what their owners have chosen last before each."""
+    for part in self.parts:
+      for player, own in enumerate(part.sequences):
+        if not len(part.left_out[player]):
+          continue
+        above = self.parts[0].sequences[player].start + part.entries[player]
+        numbers = np.concatenate([np.arange(own.start, own.stop), above])
+        for first, _, count, _, infoset, _ in part.left_out[player].astype(np.int64).tolist():
+          chosen = part.trees[player].parent[infoset : infoset + count]
+          yield slice(own.start + first, own.start + first + count), numbers[chosen]
 
 
 class Workspace:

@@ -36,7 +36,7 @@ def build_payoff(
   blocks = find_blocks(leaf_sequences, treeplexes, states)
   num_leaves = np.count_nonzero(leaf_payoffs)
   # A vector of a pattern takes about as long as a leaf, from the cache. Patterns that hardly repeat don't fit there.
-  if blocks.num_vectors <= num_leaves:
+  if 0 < blocks.num_vectors <= num_leaves:
     payoff: Payoff = TypedPatterns.build(blocks, leaf_payoffs, treeplexes)
     if payoff.num_bytes <= num_leaves * (8 + 4 * (len(treeplexes) - 1)):
       return payoff

@@ -10,15 +10,14 @@ Nothing here knows of cards. What is a type is read off the leaves (`private_typ
 matter of counting (`build_payoff`).
 """
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, aligned, require, require_array, spread
-from spiel_cfr._numba.simd import LANES, MOST_LANES
+from spiel_cfr._numba.simd import LANES
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, rows_of
@@ -51,7 +50,6 @@ class TypedPatterns(Payoff):
   """
 
   form = "typed patterns"
-  _make: "MakeSquares | None" = None
 
   def __init__(self, arrays: PayoffArrays) -> None:
     """Takes arrays that `build` has made."""
@@ -84,27 +82,19 @@ class TypedPatterns(Payoff):
     # What names a square is then the square itself.
     listed = [] if len(treeplexes) == 2 else places
     patterns = np.concatenate(squares)
-    return cls(_arranged(rows, patterns, _widths(patterns), np.concatenate([_NO_PLACES, *listed])))
+    found = SquareRows(rows, patterns, _widths(patterns))
+    return cls(_arranged(found, np.concatenate([_NO_PLACES, *listed])))
 
   @classmethod
-  def of_squares(cls, make: "MakeSquares") -> "TypedPatterns":
-    """Builds those of two players from a function of how many of the own types are side by side, in either precision.
-
-    It returns both players' rows; squares with `LANES` columns, the opponent's types, of which two that follow each
-    other may make a pattern; and how many columns the patterns have that begin at each square.
-    """
-    result = cls(_arranged(*make(LANES), _NO_PLACES, LANES))
-    result._make = make
+  def of_squares(cls, double: "SquareRows", single: "SquareRows | None" = None) -> "TypedPatterns":
+    """Builds those of two players in float64, and in float32 where that is what solvers compute with."""
+    result = cls(_arranged(double))
+    if single is not None:
+      arrays = _arranged(single)
+      result._single_arrays = arrays._replace(
+        values=arrays.values.astype(np.float32), patterns=aligned(arrays.patterns, np.float32)
+      )
     return result
-
-  @functools.cached_property
-  def _single_arrays(self) -> PayoffArrays:
-    if self._make is None:
-      return super()._single_arrays
-    arrays = _arranged(*self._make(MOST_LANES), _NO_PLACES, MOST_LANES)
-    return arrays._replace(
-      values=arrays.values.astype(np.float32), patterns=aligned(arrays.patterns, np.float32)
-    )
 
   def saved(self) -> files.Arrays:
     """Returns the patterns, and each player's rows by their sequence, before they are arranged in runs."""
@@ -148,7 +138,7 @@ class TypedPatterns(Payoff):
       _check_others(own.lines, [*treeplexes[:player], *treeplexes[player + 1 :]], num_patterns)
       rows.append(own)
     patterns = patterns.reshape(-1, LANES**2)
-    return cls(_arranged(rows, patterns, _widths(patterns), squares))
+    return cls(_arranged(SquareRows(rows, patterns, _widths(patterns)), squares))
 
   def leaves(self, player: int) -> Leaves:
     """Lists them by the player's rows."""
@@ -204,17 +194,26 @@ class Rows(NamedTuple):
   bounds: Sequence[int]
 
 
-MakeSquares = Callable[[int], tuple[Sequence[Rows], Float64s, Int64s]]
+class SquareRows(NamedTuple):
+  """What rows are multiples of, and all players' rows.
+
+  Attributes:
+    rows: by player.
+    squares: shape (squares, LANES * lanes): `LANES` columns, the last other player's types. With two players, two that
+      follow each other may make a pattern.
+    widths: how many columns the pattern has that begins at each square.
+    lanes: how many of the own types are side by side.
+  """
+
+  rows: Sequence[Rows]
+  squares: Float64s
+  widths: Int64s
+  lanes: int = LANES
 
 
-def _arranged(
-  rows: Sequence[Rows],
-  squares: Float64s,
-  wide: Int64s,
-  places: npt.NDArray[Any],
-  lanes: int = LANES,
-) -> PayoffArrays:
-  """Arranges all players' rows in runs, see `TypedPatterns`; `squares` has shape (squares, LANES * LANES)."""
+def _arranged(found: SquareRows, places: npt.NDArray[Any] = _NO_PLACES) -> PayoffArrays:
+  """Arranges all players' rows in runs, see `TypedPatterns`; `places` become its `squares`."""
+  rows, squares, wide, lanes = found
   two_players = len(rows) == 2
   players, runs, starts, entries = [], [], [], []
   num_rows = num_entries = num_runs = 0

@@ -1,13 +1,13 @@
 """A public tree in pieces, which several processes can walk: the top, and the subtrees below it, the tasks."""
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
-from spiel_cfr.games.vector.typed_tree import TypedTree
+from spiel_cfr.games.vector.typed_tree import PublicTree, TypedTree
 
 # What an edge to the root of task t has as its child is this plus t, above all nodes.
 TASK = 1 << 30
@@ -15,27 +15,21 @@ TASK = 1 << 30
 _TOLERANCE = 1e-9
 
 
-class Piece(NamedTuple):
-  """What has been walked of a public tree; arrays as of `TypedTree`, numbered from 0.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Piece(PublicTree):
+  """What has been walked of a public tree, numbered from 0; the child of an edge may be `TASK` + t, the root of task t.
 
   Attributes:
-    child: node, -1 - k for terminal k, or `TASK` + t for the root of the piece of task t.
     hashes: by player, of all infostates, node by node, to find those that two nodes have; that hashes collide only
-      refuses a game.
-    places, weights: by kind, the deals that are alive and their probabilities.
+      refuses a game. Whoever joins pieces takes them.
+    alive, weights: by kind, the deals that are possible and their probabilities.
     matrices: what the players get at some terminals, times weights.
     payoff_range: smallest and largest return.
     sums: smallest and largest sum of the players' returns.
   """
 
-  player: Any
-  kind: Int32s
-  first_edge: Int64s
-  action: Int32s
-  child: Int32s
-  matrix: Int32s
   hashes: list[Int64s]
-  places: list[Int64s]
+  alive: list[Int64s]
   weights: list[Float64s]
   matrices: list[Float64s]
   payoff_range: tuple[float, float]
@@ -48,23 +42,23 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
   Raises:
     UnsupportedGameError: an infostate belongs to two nodes.
   """
-  ends = [
-    np.cumsum([0, *map(len, own)]) for own in zip(*(piece[:6] for piece in pieces), strict=True)
-  ]
-  nodes, edges, terminals = ends[0], ends[3], ends[5]
+  nodes, edges, terminals = (
+    np.cumsum([0, *(len(getattr(piece, name)) for piece in pieces)])
+    for name in ("player", "child", "matrix")
+  )
   # What is the same in several pieces gets one number.
   kinds: dict[tuple[bytes, bytes], int] = {}
   known: dict[bytes, int] = {}
-  alive: list[Float64s] = []
+  weights: list[Float64s] = []
   matrices: list[Float64s] = []
   kind, child, matrix = [], [], []
   for number, piece in enumerate(pieces):
     here = []
-    for places, weights in zip(piece.places, piece.weights, strict=True):
-      here.append(kinds.setdefault((places.tobytes(), weights.tobytes()), len(kinds)))
-      if len(kinds) > len(alive):
-        alive.append(np.full(len(deals.weights), RULED_OUT))
-        alive[-1][places] = weights
+    for alive, own in zip(piece.alive, piece.weights, strict=True):
+      here.append(kinds.setdefault((alive.tobytes(), own.tobytes()), len(kinds)))
+      if len(kinds) > len(weights):
+        weights.append(np.full(len(deals.weights), RULED_OUT))
+        weights[-1][alive] = own
     kind.append(np.array(here, np.int32)[piece.kind])
     here = []
     for own in piece.matrices:
@@ -89,7 +83,7 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
   off = _TOLERANCE * max(abs(lowest), abs(highest))
   tree = TypedTree(
     deals=deals,
-    weights=np.array(alive),
+    weights=np.array(weights),
     player=np.concatenate([piece.player for piece in pieces]),
     kind=np.concatenate(kind),
     first_edge=np.append(
@@ -103,7 +97,8 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
     constant_sum=float(low) if high - low <= off else None,
   )
   for player in (0, 1):
-    _check_different(tree, player, np.concatenate([piece.hashes[player] for piece in pieces]))
+    # These are most of all that was walked.
+    _check_different(tree, player, np.concatenate([piece.hashes.pop(0) for piece in pieces]))
   return tree
 
 

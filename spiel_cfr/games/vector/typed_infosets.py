@@ -24,8 +24,8 @@ def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
   lane = [np.zeros(0, np.int64) for _ in tree.weights]
   for kind, weights in enumerate(tree.weights):
     alive = np.flatnonzero(weights >= 0)
-    _, places = np.unique(types[alive], return_index=True)
-    first[kind] = np.isin(np.arange(len(types)), alive[places])
+    _, found = np.unique(types[alive], return_index=True)
+    first[kind] = np.isin(np.arange(len(types)), alive[found])
     lane[kind] = np.searchsorted(tree.types[kind][player], types)
   names: list[str] = []
   nodes: list[int] = []

@@ -3,6 +3,9 @@
 At each node of the public tree whoever is to move has an infoset for every type that it can have there. These are next
 to each other, and so are the sequences of each action, a *row*: `[part][group][action][node][type]`. A part is the
 trunk of the tree, or some of the subtrees below it, which solvers go through one by one.
+
+In Kuhn poker player 0 has sequence 0, the empty one; with a jack, queen or king at the root 16 to 18 to pass and 32 to
+34 to bet; and 48 to 50 and 64 to 66 where it has passed and player 1 has bet.
 """
 
 from typing import NamedTuple
@@ -39,7 +42,6 @@ class TypedLayout:
     part: of each node, shape (nodes,); 0 is the trunk, and all there is in a game that is not cut.
     num_parts: how many there are.
     nodes, terminals: what is above each of these.
-    depth: how many nodes of its owner are above each node.
     terminal_part: of each terminal, that of the node above.
     first: the first sequence of the first action of each node's owner, shape (nodes,).
     stride: from there to that of the next action.
@@ -54,21 +56,21 @@ class TypedLayout:
   def __init__(self, tree: TypedTree, most_sequences: int | None) -> None:
     """Lays out both players' infosets, in parts of about so many sequences; None for a single part."""
     self.tree = tree
-    self.nodes, self.terminals, self.depth, terminal_node = _above(tree)
+    self.nodes, self.terminals, depth, terminal_node = _above(tree)
     self.width = np.array([[len(types[player]) for types in tree.types] for player in PLAYERS])
     self.part = np.zeros(tree.num_nodes, np.int32)
     if most_sequences is not None:
       self.part = self._parts(most_sequences)
     self.terminal_part = self.part[terminal_node]
     self.num_parts = int(self.part.max()) + 1
-    self.first, self.stride, self.infoset = np.zeros((3, tree.num_nodes), np.int64)
+    self.first, self.stride, self.infoset = np.zeros((3, tree.num_nodes), np.uint32)
     self.begins, self.first_infosets = np.zeros((2, 2, self.num_parts + 1), np.int64)
     self.roots = [0]
     self.groups: list[Uint64s] = []
     self.group_ends: list[Int64s] = []
     num_infosets = 0
     for player in PLAYERS:
-      num_infosets = self._lay_out(player, num_infosets)
+      num_infosets = self._lay_out(player, depth, num_infosets)
 
   def row(self, player: int, edges: Integers) -> Int64s:
     """Returns the first sequence of the rows of some of a player's edges; of none, the empty sequence."""
@@ -92,7 +94,7 @@ class TypedLayout:
   def _parts(self, most: int) -> Int32s:
     """Cuts off the largest subtrees of at most so many sequences, and puts neighbours together."""
     tree = self.tree
-    size = tree.num_sequences.copy()
+    size = tree.num_sequences
     parent, levels = tree.node_of_edge[tree.edge_above], tree.levels()
     for level in reversed(levels[1:]):
       np.add.at(size, parent[level], size[level])
@@ -107,12 +109,12 @@ class TypedLayout:
       result[level] = np.maximum(result[level], result[parent[level]])
     return result
 
-  def _lay_out(self, player: int, num_infosets: int) -> int:
-    """Places a player's infosets; returns the next free one."""
+  def _lay_out(self, player: int, depth: Int32s, num_infosets: int) -> int:
+    """Places a player's infosets, given how many of its owner's are above each node; returns the next free one."""
     tree = self.tree
     own = np.flatnonzero(tree.player == player)
     width = self.width[player, tree.kind[own]]
-    depth, actions, edges = self.depth[own], tree.num_actions[own], self.nodes.edge[player, own]
+    depth, actions, edges = depth[own], tree.num_actions[own], self.nodes.edge[player, own]
     shape = np.stack([self.part[own], depth, actions])
     shapes, group = np.unique(shape, axis=1, return_inverse=True)
     group = group.reshape(-1)
@@ -164,11 +166,11 @@ def _above(tree: TypedTree) -> tuple[Above, Above, Int32s, Int32s]:
       chosen = mine & (tree.num_actions[parent] > 1)
       taken = np.where(mine, edges, nodes.edge[player, parent])
       choice = np.where(chosen, edges, nodes.choice[player, parent])
-      for found, some, places in (
+      for found, some, below in (
         (nodes, inner, child[inner]),
         (terminals, ~inner, -1 - child[~inner]),
       ):
-        found.edge[player, places], found.choice[player, places] = taken[some], choice[some]
+        found.edge[player, below], found.choice[player, below] = taken[some], choice[some]
       depth[player, child[inner]] = (depth[player, parent] + mine)[inner]
   return (
     nodes,

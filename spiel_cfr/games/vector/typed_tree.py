@@ -22,19 +22,34 @@ PUBLIC_TREE = "public tree"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TypedTree:
-  """A public tree, its root first.
+class PublicTree:
+  """The nodes, edges and terminals of a public tree, or of a piece of one, its root first.
+
+  Attributes:
+    player: who is to move at each node, `CHANCE` or a player, shape (nodes,).
+    kind: which deals are possible at each node, and how probable: a row of `TypedTree.weights`, shape (nodes,).
+    first_edge: the first of the edges below each node; the whole tree has the end of all behind them.
+    action: the action of each edge; those of a node are in the order of its legal actions, shape (edges,).
+    child: the node below each edge, or -1 - k for terminal k, shape (edges,).
+    matrix: which of `matrices` each terminal has, shape (terminals,).
+  """
+
+  player: Any
+  kind: Int32s
+  first_edge: Int64s
+  action: Int32s
+  child: Int32s
+  matrix: Int32s
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TypedTree(PublicTree):
+  """A public tree, and what there is to say of types.
 
   Attributes:
     deals: how chance deals types.
     weights: chance's probability of each deal and of all that it has done later, shape (kinds, deals);
       `RULED_OUT` of deals that are impossible, by a card on the table.
-    player: who is to move at each node, `CHANCE` or a player, shape (nodes,).
-    kind: which row of `weights` each node has, shape (nodes,).
-    first_edge: the first of the edges below each node, shape (nodes + 1,).
-    action: the action of each edge; those of a node are in the order of its legal actions, shape (edges,).
-    child: the node below each edge, or -1 - k for terminal k, shape (edges,).
-    matrix: which of `matrices` each terminal has, shape (terminals,).
     matrices: what each player gets, times chance's probability of the pair of types and of all that it did on the way;
       shape (matrices, players, types of player 0, types of player 1).
     payoff_range: smallest and largest return of any player.
@@ -43,12 +58,6 @@ class TypedTree:
 
   deals: Deals
   weights: Float64s
-  player: Any
-  kind: Int32s
-  first_edge: Int64s
-  action: Int32s
-  child: Int32s
-  matrix: Int32s
   matrices: Float64s
   payoff_range: tuple[float, float]
   constant_sum: float | None
@@ -66,7 +75,7 @@ class TypedTree:
       for own in self.weights
     ]
 
-  def places(self, player: int, before: int, after: int) -> Int64s:
+  def lanes(self, player: int, before: int, after: int) -> Int64s:
     """Returns where the types of a kind are among those of an earlier kind; -1 for the empty sequence, of all types."""
     own = self.types[after][player]
     return np.searchsorted(self.types[before][player], own) if before >= 0 else np.zeros_like(own)
@@ -89,8 +98,8 @@ class TypedTree:
     """The node above each edge."""
     return np.repeat(np.arange(self.num_nodes, dtype=np.int32), self.num_actions)
 
-  @functools.cached_property
-  def num_sequences(self) -> Int32s:
+  @property
+  def num_sequences(self) -> Int64s:
     """How many sequences begin at each node: one for each action and type of who is to move; none where chance is."""
     widths = np.array([[len(own) for own in types] for types in self.types])
     owner = np.maximum(self.player, 0)

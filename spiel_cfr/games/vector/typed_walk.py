@@ -38,15 +38,15 @@ class Alive:
   """The deals that are possible at a node, each with a state there, and what is the same at all such nodes."""
 
   def __init__(
-    self, number: int, deals: Deals, places: Int64s, weights: Float64s, is_guest: Bools
+    self, number: int, deals: Deals, which: Int64s, weights: Float64s, is_duplicate: Bools
   ) -> None:
-    self.number, self.places, self.weights = number, places, weights
-    own, other = deals.types[:, places]
+    self.number, self.which, self.weights = number, which, weights
+    own, other = deals.types[:, which]
     self.cells = own * deals.num_types[1] + other
     # Which states are there for comparison only, and the state that has the same types as each of these.
-    guests = np.flatnonzero(is_guest[places])
+    duplicates = np.flatnonzero(is_duplicate[which])
     _, first, which = np.unique(self.cells, return_index=True, return_inverse=True)
-    self.guests = list(zip(guests.tolist(), first[which][guests].tolist(), strict=True))
+    self.duplicates = list(zip(duplicates.tolist(), first[which][duplicates].tolist(), strict=True))
     # By player: the first of the states with each of the types, and for each state the first with its type.
     self.firsts: list[list[int]] = []
     self.same: list[list[int]] = []
@@ -63,7 +63,7 @@ class TypedWalk:
     self,
     view: GameView,
     deals: Deals,
-    is_guest: Bools,
+    is_duplicate: Bools,
     progress: Callable[[float], None],
     task: Callable[[list[Any], Alive, float], int] | None = None,
   ) -> None:
@@ -72,13 +72,13 @@ class TypedWalk:
     Args:
       view: the game.
       deals: of it.
-      is_guest: which deals are compared with the one that stands for their pair of types, and count for nothing.
+      is_duplicate: which deals are compared with the one that stands for their pair of types, and count for nothing.
       progress: called at a terminal with the share of the tree that this is.
       task: called with the arguments of `visit` for subtrees at a certain depth; returns what the edge above has as
         its child. None to walk them here.
     """
     self._view, self._deals, self._progress, self._task = view, deals, progress, task
-    self._is_guest = is_guest
+    self._is_duplicate = is_duplicate
     self._player, self._kind, self._matrix = array("b"), array("i"), array("i")
     self._first_edge, self._action, self._below = array("q"), array("i"), array("i")
     self._asked: list[Any] = []
@@ -102,8 +102,8 @@ class TypedWalk:
       child=np.array(self._below, np.int32),
       matrix=np.array(self._matrix, np.int32),
       hashes=[np.array(own, np.int64) for own in self._hashes],
-      places=[own.places[~self._is_guest[own.places]] for own in self._alive.values()],
-      weights=[own.weights[~self._is_guest[own.places]] for own in self._alive.values()],
+      alive=[own.which[~self._is_duplicate[own.which]] for own in self._alive.values()],
+      weights=[own.weights[~self._is_duplicate[own.which]] for own in self._alive.values()],
       matrices=self._matrices,
       payoff_range=self._range,
       sums=self._sums,
@@ -180,11 +180,11 @@ class TypedWalk:
       self._below[first + order[-1]] = self.visit(states, alive, share, depth + 1)
     return node
 
-  def alive_of(self, places: Int64s, weights: Float64s) -> Alive:
-    """Returns the deals at some places, with weights; the same object for the same ones."""
-    key = places.tobytes(), weights.tobytes()
+  def alive_of(self, which: Int64s, weights: Float64s) -> Alive:
+    """Returns some deals, with weights; the same object for the same ones."""
+    key = which.tobytes(), weights.tobytes()
     if key not in self._alive:
-      self._alive[key] = Alive(len(self._alive), self._deals, places, weights, self._is_guest)
+      self._alive[key] = Alive(len(self._alive), self._deals, which, weights, self._is_duplicate)
     return self._alive[key]
 
   def _decision(self, states: list[Any], alive: Alive, player: int) -> list[int]:
@@ -216,15 +216,15 @@ class TypedWalk:
     for action in sorted(set().union(*outcomes)):
       chances = np.array([own.get(action, RULED_OUT) for own in outcomes])
       kept = np.flatnonzero(chances >= 0)
-      after = self.alive_of(alive.places[kept], alive.weights[kept] * chances[kept])
+      after = self.alive_of(alive.which[kept], alive.weights[kept] * chances[kept])
       result[action] = kept.tolist(), after
     return result
 
   def _compare(self, states: list[Any], answers: list[Any], alive: Alive) -> None:
     """Checks that states of deals that nobody tells apart answer the same."""
-    for guest, host in alive.guests:
-      if answers[guest] != answers[host] or guest == host:
-        raise refused("two deals that both players take for the same one differ", states[guest])
+    for duplicate, first in alive.duplicates:
+      if answers[duplicate] != answers[first] or duplicate == first:
+        raise refused("two deals that both players take for the same one differ", states[duplicate])
 
   def _end(self, states: list[Any], alive: Alive, share: float) -> int:
     """Notes a terminal."""
@@ -262,7 +262,8 @@ def walk_pieces(
   weights: Float64s,
   progress: Callable[[float], None],
   claim: Callable[[int], bool],
-) -> dict[int, Piece]:
+  deliver: Callable[[int, Piece], None],
+) -> None:
   """Walks the top of the public tree, and some of the subtrees below it, the tasks.
 
   Deals that are ruled out because others have the same types are walked through the top as well, and one of them
@@ -275,31 +276,27 @@ def walk_pieces(
     weights: the probability of each deal that is walked, `RULED_OUT` of others.
     progress: see `TypedWalk`.
     claim: called with the number of each task, in order; says whether to walk it.
-
-  Returns:
-    The top as piece -1, and the pieces of the tasks that were claimed.
+    deliver: called with the numbers and pieces of the tasks that were claimed, and then with -1 and the top.
   """
-  pieces: dict[int, Piece] = {}
   numbers = itertools.count()
 
   def task(left: list[Any], alive: Alive, share: float) -> int:
     number = next(numbers)
     if claim(number):
-      walk = TypedWalk(view, deals, is_guest, progress)
-      # One guest, another one in each task.
-      kept = ~is_guest[alive.places]
-      guests = np.flatnonzero(~kept)
-      kept[guests[number % max(1, len(guests)) :][:1]] = True
+      walk = TypedWalk(view, deals, is_duplicate, progress)
+      # One duplicate, another one in each task.
+      kept = ~is_duplicate[alive.which]
+      duplicates = np.flatnonzero(~kept)
+      kept[duplicates[number % max(1, len(duplicates)) :][:1]] = True
       here = np.flatnonzero(kept)
-      there = walk.alive_of(alive.places[here], alive.weights[here])
-      pieces[number] = walk.walk([left[k] for k in here], there, share)
+      there = walk.alive_of(alive.which[here], alive.weights[here])
+      deliver(number, walk.walk([left[k] for k in here], there, share))
     return TASK + number
 
-  is_guest = weights < 0
-  top = TypedWalk(view, deals, is_guest, progress, task)
+  is_duplicate = weights < 0
+  top = TypedWalk(view, deals, is_duplicate, progress, task)
   everywhere = top.alive_of(np.arange(len(weights)), np.maximum(weights, 0))
-  pieces[-1] = top.walk([state.clone() for state in states], everywhere, 1.0)
-  return pieces
+  deliver(-1, top.walk([state.clone() for state in states], everywhere, 1.0))
 
 
 def _other(states: list[Any], answers: list[Any]) -> Any:

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import hashlib
-import importlib.metadata
 import os
 from typing import Any
 
@@ -13,11 +12,11 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Uint16s, Uint32s, spread
-from spiel_cfr._util import arguments, files
+from spiel_cfr._util import arguments, files, memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
 from spiel_cfr.games.compiled.enumerated_game import FORMAT, KIND, view_of_string
 from spiel_cfr.games.compiled.forced_moves import Decisions
-from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import (
@@ -30,7 +29,13 @@ from spiel_cfr.games.openspiel.game_size import (
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.blocks import as_scale
-from spiel_cfr.games.sequence_form.treeplex import ACTIONS, Treeplex
+from spiel_cfr.games.sequence_form.treeplex import (
+  ACTIONS,
+  COUNT,
+  FIRST_INFOSET,
+  FIRST_SEQUENCE,
+  Treeplex,
+)
 from spiel_cfr.games.vector.deals import (
   compare_alike,
   count_nodes,
@@ -125,12 +130,14 @@ class VectorGame(CompiledGame):
   def partition(self) -> Partition | None:
     """The public subtrees, made when a solver first asks for them."""
     if self._partition is None and self._num_threads is not None:
-      parts = Parts(self.layout, skips_forced=True)
+      parts = Parts(self.layout, self.dtype, skips_forced=True)
       self._partition = Partition(
         [parts.part(number) for number in range(self.layout.num_parts)],
         min(self._num_threads, self.layout.num_parts - 1),
-        *_forced(self.layout, parts),
       )
+      del parts
+      # What the parts were made from lies between them, and takes as much memory.
+      memory.give_back()
     return self._partition
 
   @property
@@ -141,7 +148,7 @@ class VectorGame(CompiledGame):
   @functools.cached_property
   def payoff(self) -> TypedPatterns:
     """All terminals; solvers of a game in parts use those of the parts."""
-    return Parts(self.layout, skips_forced=False).whole()
+    return Parts(self.layout, self.dtype, skips_forced=False).whole()
 
   @functools.cached_property
   def decisions(self) -> Decisions:
@@ -150,12 +157,13 @@ class VectorGame(CompiledGame):
     decides = every.groups[:, ACTIONS] > 1
     if decides.all():
       return every
-    parts = Parts(self.layout, skips_forced=True)
+    parts = Parts(self.layout, self.dtype, skips_forced=True)
     ends, players = np.append(0, np.cumsum(decides)), every.players.copy()
     players[:, :2] = ends[players[:, :2].astype(np.int64)]
     parent = np.concatenate([parts.parents(player) for player in PLAYERS])
-    forced, chosen = _forced(self.layout, parts)
-    return Decisions(parts.whole(), players, every.groups[decides], parent, forced, chosen)
+    return Decisions(
+      parts.whole(), players, every.groups[decides], parent, *_forced(self.layout, parent)
+    )
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
@@ -220,17 +228,14 @@ def _parents(layout: TypedLayout, player: int) -> Uint32s:
   return Parts(layout, skips_forced=False).parents(player)
 
 
-def _forced(layout: TypedLayout, parts: Parts) -> tuple[Uint32s, Uint32s]:
+def _forced(layout: TypedLayout, parent: Uint32s) -> tuple[Uint32s, Uint32s]:
   """Returns the sequences that are the only ones of their infosets, and what their owners have chosen last."""
-  tree = layout.tree
-  forced, chosen = [], []
-  for player in PLAYERS:
-    nodes = np.flatnonzero((tree.player == player) & (tree.num_actions == 1))
-    widths = layout.width[player, tree.kind[nodes]]
-    infosets = spread(layout.infoset[nodes] - layout.first_infosets[player, 0], widths)
-    forced.append(spread(layout.first[nodes], widths))
-    chosen.append(parts.parents(player)[infosets])
-  return np.concatenate(forced).astype(np.uint32), np.concatenate(chosen).astype(np.uint32)
+  groups = np.concatenate(layout.groups).astype(np.int64)
+  groups = groups[groups[:, ACTIONS] == 1]
+  forced, infosets = (
+    spread(groups[:, begin], groups[:, COUNT]) for begin in (FIRST_SEQUENCE, FIRST_INFOSET)
+  )
+  return forced.astype(np.uint32), parent[infosets]
 
 
 def is_worth_it(view: GameView) -> bool:
@@ -309,14 +314,12 @@ def compile_vector_game(
     loaded = loading.load_game(game, names_infostates=infostate is None)
     view = GameView(loaded, action_filter, infostate=infostate)
     tree = _walk(view, max_nodes, max_bytes, progress, num_processes)
-    facts = GameFacts(
-      game_string=str(loaded),
-      num_distinct_actions=loaded.num_distinct_actions(),
+    facts = walked_facts(
+      loaded,
       payoff_range=tree.payoff_range,
       constant_sum=tree.constant_sum,
       num_states=tree.num_nodes + len(tree.matrix),
       num_terminals=len(tree.matrix),
-      open_spiel_version=importlib.metadata.version("open_spiel"),
     )
   if partitioned is None:
     partitioned = int(tree.num_sequences.sum()) > LARGE

@@ -21,6 +21,8 @@ from spiel_cfr.games.vector.tree_pieces import Piece, join
 from spiel_cfr.games.vector.typed_tree import TypedTree
 from spiel_cfr.games.vector.typed_walk import walk_pieces
 
+# What is walked: the game, its deals, the states of these and their weights.
+_Game = tuple[GameView, Deals, list[Any], Float64s]
 _SECONDS_BETWEEN_REPORTS = 0.2
 # Terminals between two looks at the clock.
 _LOOK_EVERY = 1 << 8
@@ -117,34 +119,26 @@ def walk_typed_tree(
     GameError: chance outcomes do not have probabilities.
     ArgumentError: see `GameView.legal_actions`.
   """
+  game = view, deals, states, weights
   watch = _Watch(max_nodes, max_bytes, progress)
   try:
+    found: dict[int, Piece] = {}
     if num_processes == 1 or not CAN_FORK:
-      found = _walk(view, deals, states, weights, watch, lambda task: True)
+      _walk(game, watch, lambda task: True, found.__setitem__)
     else:
-      found = _walk_in_processes(view, deals, states, weights, watch, num_processes)
+      found = _walk_in_processes(game, watch, num_processes)
   finally:
     watch.close()
   return join(deals, [found[number] for number in sorted(found)])
 
 
-def _walk(
-  view: GameView, deals: Deals, states: list[Any], weights: Float64s, report: Any, claim: Any
-) -> dict[int, Piece]:
+def _walk(game: _Game, report: Any, claim: Any, deliver: Any) -> None:
   progress = _Progress(report)
-  pieces = walk_pieces(view, deals, states, weights, progress, claim)
+  walk_pieces(*game, progress, claim, deliver)
   progress.report()
-  return pieces
 
 
-def _walk_in_processes(
-  view: GameView,
-  deals: Deals,
-  states: list[Any],
-  weights: Float64s,
-  watch: _Watch,
-  num_processes: int,
-) -> dict[int, Piece]:
+def _walk_in_processes(game: _Game, watch: _Watch, num_processes: int) -> dict[int, Piece]:
   """Forks processes that walk the top each, and take one subtree after the other."""
   forking = multiprocessing.get_context("fork")
   # Of the tasks in order, the first that nobody has taken.
@@ -158,12 +152,15 @@ def _walk_in_processes(
 
   def work(pipe: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    result = None
     try:
-      result: Any = _walk(view, deals, states, weights, lambda *found: pipe.send(found), claim)
+      # A piece is sent as soon as it is there, and is then kept here no longer.
+      _walk(game, lambda *seen: pipe.send(seen), claim, lambda *piece: pipe.send(dict([piece])))
     except Exception as error:
       result = error
     pipe.send(result)
 
+  here = _Progress(watch)
   found: dict[int, Piece] = {}
   with _forked(forking, work, num_processes) as pipes:
     waiting = list(pipes)
@@ -180,8 +177,10 @@ def _walk_in_processes(
           raise message
         if isinstance(message, tuple):
           watch(*message)
-        else:
+        elif isinstance(message, dict):
           found |= message
+          here.report()
+        else:
           waiting.remove(pipe)
   return found
 

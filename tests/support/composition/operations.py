@@ -106,7 +106,7 @@ def _check_policy(context: Context, solver: Any, which: str) -> None:
       np.testing.assert_allclose(sums, 1, atol=rounding)
 
   sequence_form = getattr(solver, f"{which}_sequence_form")()
-  assert sequence_form.dtype == np.float64
+  assert sequence_form.dtype in (np.float64, game.dtype)
   assert sequence_form.shape == (game.end,)
   expected = policy_forms.sequence_form(game, probabilities)
   np.testing.assert_allclose(sequence_form, expected, atol=rounding)

@@ -40,7 +40,7 @@ def test_the_gap_is_that_of_the_mixture_of_all_iterates(name, power):
   for weight in weights:
     mixture.append((weight / sum(weights), solver.tabular_current_policy()))
     solver.run(1)
-  found = spiel_cfr.cfr.coarse_correlated_gap(solver)
+  found = spiel_cfr.correlated.coarse_correlated_gap(solver)
   expected = pyspiel.cce_dist(source, mixture)
   np.testing.assert_allclose(
     np.maximum(found.player_improvements, 0), expected.deviation_incentives, atol=1e-12
@@ -59,10 +59,10 @@ def test_forms_of_games(form):
     return
   solver = tracked(form.compiled)
   solver.run(20)
-  found = spiel_cfr.cfr.coarse_correlated_gap(solver)
+  found = spiel_cfr.correlated.coarse_correlated_gap(solver)
   listed = tracked(form.enumerated)
   listed.run(20)
-  expected = spiel_cfr.cfr.coarse_correlated_gap(listed)
+  expected = spiel_cfr.correlated.coarse_correlated_gap(listed)
   tolerance = 100 * form.tolerance * form.scale
   np.testing.assert_allclose(
     found.player_improvements, expected.player_improvements, atol=tolerance
@@ -72,8 +72,8 @@ def test_forms_of_games(form):
   duplicate = copy.copy(solver)
   duplicate.run(5)
   solver.run(5)
-  again = spiel_cfr.cfr.coarse_correlated_gap(duplicate)
-  assert again.gap == spiel_cfr.cfr.coarse_correlated_gap(solver).gap
+  again = spiel_cfr.correlated.coarse_correlated_gap(duplicate)
+  assert again.gap == spiel_cfr.correlated.coarse_correlated_gap(solver).gap
 
 
 def test_it_falls_where_nash_conv_of_the_product_does_not():
@@ -84,7 +84,7 @@ def test_it_falls_where_nash_conv_of_the_product_does_not():
     )
   )
   solver.run(10_000)
-  assert spiel_cfr.cfr.coarse_correlated_gap(solver).gap < 0.002
+  assert spiel_cfr.correlated.coarse_correlated_gap(solver).gap < 0.002
   assert solver.nash_conv() > 0.2
 
 
@@ -103,6 +103,6 @@ def test_solvers_that_keep_nothing():
     spiel_cfr.first_order.KOMWUSolver("kuhn_poker"),
   ):
     with pytest.raises(errors.ArgumentError, match="correlated=True"):
-      spiel_cfr.cfr.coarse_correlated_gap(solver)
+      spiel_cfr.correlated.coarse_correlated_gap(solver)
   with pytest.raises(errors.ArgumentError, match="Run it first"):
-    spiel_cfr.cfr.coarse_correlated_gap(tracked("kuhn_poker"))
+    spiel_cfr.correlated.coarse_correlated_gap(tracked("kuhn_poker"))

@@ -1,0 +1,96 @@
+r"""Lets policies of Leduc poker meet: all against all, exactly; and two by playing, with and without a baseline.
+
+    python examples/head_to_head.py --picture=results/head_to_head.png
+
+The first table has what the policy of the row expects a game against that of the column, averaged over both seats. The
+second compares the variance of what two games say: of two deals, of one deal in both seats, and of the same with a
+baseline, the values of an equilibrium of the smaller game without suits.
+"""
+
+import pathlib
+import re
+from typing import Any
+
+import numpy as np
+from absl import app, flags
+from results import writable
+
+import spiel_cfr
+from spiel_cfr import referee
+
+_DEALS = flags.DEFINE_integer("deals", 4_000, "that two policies play, each twice", lower_bound=2)
+_PICTURE = flags.DEFINE_string(
+  "picture", "results/head_to_head.png", "where it goes; empty for none"
+)
+_GAME, _SMALL = "leduc_poker", "leduc_poker(suit_isomorphism=True)"
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  picture = writable(_PICTURE.value) if _PICTURE.value else None
+  game = spiel_cfr.compile_game(_GAME)
+  solver = spiel_cfr.CFRPlusSolver(game)
+  policies = {"uniform": solver.average_policy_dict()}
+  for iterations in (4, 10, 100, 1_000):
+    solver.run(iterations - int(solver.iteration))
+    policies[f"CFR+ {iterations:,}"] = solver.average_policy_dict()
+  found = referee.head_to_head(game, policies)
+  print(f"| | {' | '.join(found.names)} |\n|{' --- |' * (len(policies) + 1)}")
+  for name, row in zip(found.names, found.scores.tolist(), strict=True):
+    print(f"| {name} | {' | '.join(f'{round(score, 4) + 0.0:+.4f}' for score in row)} |")
+  print(f"\n| match | exact | sampled | two deals | one deal | baseline |\n|{' --- |' * 6}")
+  small = spiel_cfr.CFRPlusSolver(_SMALL)
+  small.run(1_000)
+  baseline = referee.value_baseline(small.compiled_game, small, key=ranks_and_bets)
+  for one, other in (("CFR+ 100", "uniform"), ("CFR+ 100", "CFR+ 10"), ("CFR+ 10", "uniform")):
+    match = referee.play_match(
+      _GAME, policies[one], policies[other], deals=_DEALS.value, baseline=baseline
+    )
+    exact = found.scores[found.names.index(one), found.names.index(other)]
+    variances = (
+      match.returns.var(axis=0).sum() / 4,
+      match.returns.mean(axis=1).var(),
+      match.scores.mean(axis=1).var(),
+    )
+    low, high = match.interval()
+    print(
+      f"| {one}, {other} | {exact:+.4f} | {match.mean:+.4f} ± {(high - low) / 2:.4f} | "
+      f"{' | '.join(f'{variance:.2f}' for variance in variances)} |",
+      flush=True,
+    )
+  if picture is not None:
+    draw(found, picture)
+
+
+def ranks_and_bets(state: Any) -> Any:
+  """Returns what a state of Leduc poker is but for suits, in either game."""
+  suits = 1 if state.get_game().get_parameters().get("suit_isomorphism") else 2
+  text = state.information_state_string(0)
+  public = re.search(r"Public: (\d+)", text)
+  dealt = [*state.history()[:2], *([int(public[1])] if public else [])]
+  return *(card // suits for card in dealt), text.partition("[Round1")[2]
+
+
+def draw(found: referee.HeadToHead, path: pathlib.Path) -> None:
+  """Draws the matrix."""
+  import matplotlib.pyplot as plt
+
+  figure, axes = plt.subplots(figsize=(6.5, 5.5), layout="constrained")
+  # Numbers can be read where colours are light.
+  most = 2 * np.abs(found.scores).max()
+  image = axes.imshow(found.scores, cmap="RdBu", vmin=-most, vmax=most)
+  for (row, column), score in np.ndenumerate(found.scores):
+    axes.text(column, row, f"{round(score, 3) + 0.0:+.3f}", ha="center", va="center")
+  places = range(len(found.names))
+  axes.set_xticks(places, found.names, rotation=30)
+  axes.set_yticks(places, found.names)
+  axes.set_title("what the row expects against the column, a game")
+  figure.colorbar(image)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=120)
+  print(f"\n{path}")
+
+
+if __name__ == "__main__":
+  app.run(main)

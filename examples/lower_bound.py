@@ -1,0 +1,119 @@
+r"""What fresh games against learned responses show of NashConv, beside the exact number where there is one.
+
+python examples/lower_bound.py --picture=results/lower_bound.png
+"""
+
+import time
+from typing import Any
+
+import matplotlib.pyplot as plt
+from absl import app, flags
+from open_spiel.python import policy as open_spiel_policy
+from results import NAMED_GAMES, writable
+
+import spiel_cfr
+from spiel_cfr.referee import NashConvBound, nash_conv_lower_bound
+
+_GAMES = NAMED_GAMES | {
+  "kuhn, 3 players": "kuhn_poker(players=3)",
+  "phantom tic-tac-toe": "phantom_ttt",
+  "liars_dice_2x6": "liars_dice(numdice=2,dice_sides=6)",
+}
+# The last three are of games too large to compile.
+_POLICIES = [
+  ("kuhn, 3 players", "uniform"),
+  ("leduc", "uniform"),
+  ("leduc", "first action"),
+  ("leduc", "CFR+ 3"),
+  ("leduc", "CFR+ 10"),
+  ("leduc", "CFR+ 30"),
+  ("liars_dice_6", "uniform"),
+  ("liars_dice_6", "CFR+ 3"),
+  ("liars_dice_6", "CFR+ 10"),
+  ("goofspiel_5", "CFR+ 3"),
+  ("liars_dice_2x6", "uniform"),
+  ("phantom tic-tac-toe", "uniform"),
+  ("phantom tic-tac-toe", "sampled 20000"),
+]
+_CHOSEN = flags.DEFINE_multi_integer(
+  "policies", list(range(len(_POLICIES))), f"which of {_POLICIES}, counted from 0"
+)
+_EPISODES = flags.DEFINE_integer("episodes", 100_000, "how many games a response learns from", 0)
+_FRESH = flags.DEFINE_integer("evaluation_episodes", 20_000, "how many fresh games it plays", 2)
+_SEED = flags.DEFINE_integer("seed", 0, "of the random numbers", 0)
+_PICTURE = flags.DEFINE_string("picture", "results/lower_bound.png", "where the picture goes")
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  picture = writable(_PICTURE.value)
+  print("| game | policy | NashConv | at least | responses gain | states | seconds |")
+  print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+  found = []
+  for number in _CHOSEN.value:
+    name, label = _POLICIES[number]
+    policy, exact = made(_GAMES[name], label)
+    start = time.perf_counter()
+    result = nash_conv_lower_bound(
+      _GAMES[name],
+      policy,
+      episodes=_EPISODES.value,
+      evaluation_episodes=_FRESH.value,
+      seed=_SEED.value,
+    )
+    seconds = time.perf_counter() - start
+    found.append((f"{name}\n{label}", exact, result))
+    print(
+      f"| {name} | {label} | {'' if exact is None else f'{exact:.3f}'} | {result.bound:.3f} | {result.estimate:.3f} | "
+      f"{result.states:,} | {seconds:.0f} |",
+      flush=True,
+    )
+  draw(found).savefig(picture, dpi=150)
+
+
+def made(game: str, label: str) -> tuple[Any, float | None]:
+  """Returns a policy by its name, and its NashConv; None where the game is too large to compile."""
+  kind, _, iterations = label.partition(" ")
+  if kind == "sampled":
+    sampler = spiel_cfr.OutcomeSamplingSolver(game, engine="states", seed=0)
+    sampler.run(int(iterations))
+    return sampler.average_policy(), None
+  if game in (_GAMES["phantom tic-tac-toe"], _GAMES["liars_dice_2x6"]):
+    return open_spiel_policy.UniformRandomPolicy(spiel_cfr.games.load_game(game)), None
+  compiled = spiel_cfr.compile_game(game)
+  policy: Any = open_spiel_policy.UniformRandomPolicy(compiled.game)
+  if kind == "first":
+    policy = open_spiel_policy.FirstActionPolicy(compiled.game)
+  elif kind == "CFR+":
+    solver = spiel_cfr.CFRPlusSolver(compiled)
+    solver.run(int(iterations))
+    policy = solver.average_policy()
+  return policy, spiel_cfr.nash_conv(compiled, policy)
+
+
+def draw(found: list[tuple[str, float | None, NashConvBound]]) -> Any:
+  """Draws exact numbers, intervals of what responses gain, and bounds."""
+  figure, axes = plt.subplots(figsize=(8, 0.45 * len(found) + 1.2), layout="constrained")
+  for place, (_, exact, result) in enumerate(found):
+    low, high = result.interval
+    axes.plot(
+      [max(low, 1e-3), max(high, 1e-3)], [place, place], color="tab:blue", linewidth=5, alpha=0.4
+    )
+    if result.bound:
+      axes.plot(result.bound, place, ">", color="tab:blue")
+    if exact is not None:
+      axes.plot(exact, place, "|", color="black", markersize=14, markeredgewidth=2)
+  axes.plot([], [], "|", color="black", markersize=12, markeredgewidth=2, label="exact")
+  axes.plot([], [], ">", color="tab:blue", label="at least, with 95%")
+  axes.plot([], [], color="tab:blue", linewidth=5, alpha=0.4, label="what the responses gain, 95%")
+  axes.set(xscale="log", xlabel="NashConv", yticks=range(len(found)))
+  axes.set_yticklabels([label.replace("\n", ": ") for label, _, _ in found])
+  axes.invert_yaxis()
+  axes.grid(axis="x", color="0.9")
+  axes.legend()
+  return figure
+
+
+if __name__ == "__main__":
+  app.run(main)

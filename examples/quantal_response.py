@@ -1,0 +1,58 @@
+r"""Draws quantal response equilibria of a game: what is played at each infoset, against rationality.
+
+    python examples/quantal_response.py --game=kuhn_poker --rationality=100 --picture=results/quantal_response.png
+
+The lines are one branch of equilibria from uniform play on. Where it turns back, several points are above each other.
+"""
+
+import pathlib
+
+import matplotlib.pyplot as plt
+import numpy as np
+from absl import app, flags
+
+import spiel_cfr
+
+_GAME = flags.DEFINE_string("game", "kuhn_poker", "a game of OpenSpiel")
+_RATIONALITY = flags.DEFINE_float("rationality", 100.0, "where the path ends", lower_bound=0.0)
+_STEP = flags.DEFINE_float("step", 0.02, "by how much a probability may change between points")
+_LINES = flags.DEFINE_integer("lines", 8, "how many infosets a player to draw", lower_bound=1)
+_PICTURE = flags.DEFINE_string("picture", "results/quantal_response.png", "where the picture goes")
+
+
+def main(arguments: list[str]) -> None:
+  if len(arguments) > 1:
+    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  try:
+    found = spiel_cfr.solve_qre(_GAME.value, _RATIONALITY.value, step=_STEP.value)
+  except spiel_cfr.errors.SpielCFRError as error:
+    raise app.UsageError(str(error)) from error
+  print(found)
+  game = found.compiled_game
+  rationality = [point.rationality for point in found.path]
+  # Of each infoset, the action that OpenSpiel lists last: in poker, to bet or to raise.
+  entries = np.array([game.to_actions(point.probabilities) for point in found.path])
+  last = np.cumsum(np.concatenate(game.num_actions)) - 1
+  figure, grid = plt.subplots(
+    1, game.num_players, figsize=(4.2 * game.num_players, 3.8), layout="constrained", sharey=True
+  )
+  begin = 0
+  for player, axes in enumerate(grid):
+    names = game.infostates[player]
+    lines = entries[:, last[begin : begin + len(names)]]
+    begin += len(names)
+    # Those that are mixed longest say most.
+    for number in np.argsort(-np.ptp(lines, axis=0))[: _LINES.value]:
+      axes.plot(rationality, lines[:, number], label=names[number][-40:])
+    axes.set(xscale="asinh", xlabel="rationality", title=f"player {player}", ylim=(0, 1))
+    axes.grid(color="0.92")
+    axes.legend(fontsize="small")
+  grid[0].set_ylabel("probability of the last action")
+  path = pathlib.Path(_PICTURE.value)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=100)
+  print(f"Wrote {path}")
+
+
+if __name__ == "__main__":
+  app.run(main)

@@ -1,0 +1,39 @@
+"""Correlated equilibria: solvers that tend to them, how far play is from them, the best ones, and a mediator."""
+
+from spiel_cfr.correlated.correlated_policy import (
+  CorrelatedPolicy,
+  MediatedBot,
+  Mediator,
+  MixturePolicy,
+)
+from spiel_cfr.correlated.deviations import DEVIATIONS
+from spiel_cfr.correlated.efr_solver import EFRSolver
+from spiel_cfr.correlated.gaps import (
+  KINDS,
+  MEASURED,
+  CorrelatedGap,
+  EmpiricalPlay,
+  coarse_correlated_gap,
+)
+from spiel_cfr.correlated.optimal_equilibria import (
+  OptimalEquilibrium,
+  deviation_gains,
+  optimal_equilibrium,
+)
+
+__all__ = [
+  "DEVIATIONS",
+  "KINDS",
+  "MEASURED",
+  "CorrelatedGap",
+  "CorrelatedPolicy",
+  "EFRSolver",
+  "EmpiricalPlay",
+  "MediatedBot",
+  "Mediator",
+  "MixturePolicy",
+  "OptimalEquilibrium",
+  "coarse_correlated_gap",
+  "deviation_gains",
+  "optimal_equilibrium",
+]

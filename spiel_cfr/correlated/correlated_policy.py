@@ -1,0 +1,327 @@
+"""A mediator that one can use: it recommends actions as play goes on, to whoever has done what it was told.
+
+What it recommends at an infoset is drawn given what has been recommended to all so far, so that all recommendations
+together are what a correlation plan, or a mixture of profiles, says. A player who takes another action, or acts without
+asking, is told no more; the others are told what they would have been.
+"""
+
+import abc
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import arguments
+from spiel_cfr.correlated.correlation_plans import RelevantPairs
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.policies import forms, open_spiel
+
+# (the last sequence that each player was told, a player, the sequences of its infoset) -> a weight of each of these.
+Recommendations: TypeAlias = Callable[[Sequence[int], int, Int64s], Float64s]
+
+
+class CorrelatedPolicy(abc.ABC):
+  """How all players play together, by recommendations that are not independent.
+
+  Sequences are numbered as in solvers' arrays.
+
+  Attributes:
+    compiled_game: the game.
+  """
+
+  compiled_game: CompiledGame
+
+  @abc.abstractmethod
+  def draw(self, rng: np.random.Generator) -> Recommendations:
+    """Draws what is drawn before a play; returns how to draw the rest."""
+
+  @abc.abstractmethod
+  def plan(self, pairs: RelevantPairs) -> Float64s:
+    """Returns it as a correlation plan of two players, shape (pairs,)."""
+
+  @abc.abstractmethod
+  def sequence_form(self) -> Float64s:
+    """Returns how likely each sequence is to be recommended, shape (sequences,)."""
+
+  def marginals(self) -> open_spiel.PolicyDict:
+    """Returns how often each action is recommended as infostate -> action -> probability.
+
+    The marginals forget what goes with what: if all played them independently, it would be another game.
+    """
+    return open_spiel.to_dict(
+      self.compiled_game, forms.behavioral_form(self.compiled_game, self.sequence_form())
+    )
+
+  def mediator(self, seed: int | np.random.Generator | None = None) -> "Mediator":
+    """Returns a mediator for one play after the other, which all players ask.
+
+    Raises:
+      ArgumentError: that is no seed.
+    """
+    return Mediator(self, seed)
+
+  def bots(self, seed: int | np.random.Generator | None = None) -> list["MediatedBot"]:
+    """Returns a bot for each player, who ask one mediator and do what it says.
+
+        bots = optimal_equilibrium("sheriff(num_rounds=1)").policy.bots(seed=0)
+        pyspiel.evaluate_bots(game.new_initial_state(), bots, 0)
+
+    Raises:
+      ArgumentError: that is no seed.
+    """
+    mediator = self.mediator(seed)
+    return [MediatedBot(mediator, player) for player in range(self.compiled_game.num_players)]
+
+
+class PlanPolicy(CorrelatedPolicy):
+  """Draws from a correlation plan of two players."""
+
+  def __init__(self, pairs: RelevantPairs, plan: Float64s) -> None:
+    """Takes the plan, shape (pairs,)."""
+    self.compiled_game, self._pairs, self._plan = pairs.game, pairs, plan
+
+  def draw(self, rng: np.random.Generator) -> Recommendations:
+    """Draws nothing before a play."""
+    return self._weights
+
+  def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+    number = self._pairs.number
+    others = np.full(len(sequences), number[told[1 - player]])
+    return self._plan[self._pairs.index_of(player, number[sequences], others)]
+
+  def plan(self, pairs: RelevantPairs) -> Float64s:
+    """Returns the plan."""
+    return self._plan
+
+  def sequence_form(self) -> Float64s:
+    """Returns what the plan has beside the empty sequence."""
+    result = np.zeros(self.compiled_game.end)
+    for player, own in enumerate(self._pairs.players):
+      numbers = np.arange(len(own.places))
+      result[own.places] = self._plan[self._pairs.index_of(player, numbers, np.zeros_like(numbers))]
+    return result
+
+
+class MixturePolicy(CorrelatedPolicy):
+  """Draws a profile before each play, which all players are then told to play: of any number of players.
+
+  What all iterates of a solver with simultaneous updates make together is such a mixture.
+  """
+
+  def __init__(
+    self,
+    game: AnyGame,
+    profiles: Sequence[open_spiel.AnyPolicy | Float64s],
+    weights: Sequence[float] | None = None,
+  ) -> None:
+    """Takes profiles.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes.
+      profiles: policies of all players, each an array in behavioural form, shape (sequences,), such as
+        `solver.current_probabilities()`; or anything that `policies.from_policy` reads.
+      weights: of the profiles, in any unit; by default all alike.
+
+    Raises:
+      ArgumentError: there are no profiles, or weights are not one for each, or negative, or all 0.
+      PolicyError: a profile is not one for this game.
+      GameError: see `compile_game`.
+    """
+    self.compiled_game = compile_game(game)
+    self._profiles = [_behavioral(self.compiled_game, each) for each in profiles]
+    chances = np.array([1.0] * len(profiles) if weights is None else weights, np.float64)
+    if (
+      chances.shape != (len(profiles),)
+      or not (chances >= 0).all()
+      or not 0 < chances.sum() < np.inf
+    ):
+      raise errors.ArgumentError(
+        f"weights are {arguments.shortened(weights)} for {len(profiles)} profiles; give one for each, none negative, "
+        "not all 0."
+      )
+    self._weights = chances / chances.sum()
+
+  def draw(self, rng: np.random.Generator) -> Recommendations:
+    """Draws a profile."""
+    profile = self._profiles[rng.choice(len(self._profiles), p=self._weights)]
+    return lambda told, player, sequences: profile[sequences]
+
+  def _sequence_forms(self) -> list[Float64s]:
+    return [forms.sequence_form(self.compiled_game, each) for each in self._profiles]
+
+  def plan(self, pairs: RelevantPairs) -> Float64s:
+    """Returns the mixture of the profiles' products."""
+    return pairs.product(self._sequence_forms(), self._weights)
+
+  def sequence_form(self) -> Float64s:
+    """Returns the mixture of the profiles, which as a policy is the product of average strategies."""
+    return np.asarray(self._weights @ np.array(self._sequence_forms()))
+
+
+class Mediator:
+  """Recommends actions to the players of one play after the other.
+
+  Attributes:
+    compiled_game: the game.
+
+  >>> mediator = policy.mediator(seed=0)  # doctest: +SKIP
+  >>> state = game.new_initial_state()  # doctest: +SKIP
+  >>> while not state.is_terminal():  # doctest: +SKIP
+  ...   state.apply_action(mediator.recommend(state))
+  >>> mediator.restart()  # doctest: +SKIP
+  """
+
+  def __init__(
+    self, correlated_policy: CorrelatedPolicy, seed: int | np.random.Generator | None = None
+  ) -> None:
+    """Begins a play.
+
+    Args:
+      correlated_policy: what it recommends.
+      seed: of its draws.
+
+    Raises:
+      ArgumentError: that is no seed.
+    """
+    game = self.compiled_game = correlated_policy.compiled_game
+    self._policy = correlated_policy
+    if not isinstance(seed, np.random.Generator):
+      seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
+    self._rng = seed
+    self._rows = [
+      {infostate: row for row, infostate in enumerate(own.infostates)} for own in game.infosets
+    ]
+    self.restart()
+
+  def restart(self) -> None:
+    """Begins another play."""
+    self._recommendations: Recommendations | None = None
+    # Where in the list of an infoset's actions the one is that was recommended there in this play.
+    self._recommended: dict[tuple[int, str], int] = {}
+
+  def recommend(self, state: Any, player: int | None = None) -> int:
+    """Returns the action that a player is told to take; the same if it is asked again at the same infoset.
+
+    Args:
+      state: at which the player is to move, in this play.
+      player: whose; needed where several move at once.
+
+    Raises:
+      PolicyError: the player is not to move, the state is not in the compiled game, or the player has taken another
+        action than it was told, or has not asked, so that it is told no more.
+    """
+    player = open_spiel.player_to_move(state, player)
+    view = self.compiled_game.view
+    told, left = self._retrace(state)
+    if player in left:
+      raise errors.PolicyError(
+        f"Before the history [{state.history_str()}] player {player} has not done what the mediator would have told "
+        "it, and is told no more. Let it play by a policy, or call restart() if a new play has begun."
+      )
+    if state.is_simultaneous_node():
+      # Nobody sees what others do now, but all recommendations go together.
+      for other in range(self.compiled_game.num_players):
+        if other not in left and state.legal_actions(other):
+          self._tell(told, other, view.look_up(state, other)[0])
+    infostate, legal = view.look_up(state, player)
+    key = player, infostate
+    if key not in self._recommended:
+      if self._recommendations is None:
+        self._recommendations = self._policy.draw(self._rng)
+      sequences = self._sequences(*key)
+      weights = np.maximum(self._recommendations(told, player, sequences), 0.0)
+      total = weights.sum()
+      # Plans that are exact but for rounding may have nothing where play never comes.
+      chances = weights / total if total > 0 else np.full(len(legal), 1 / len(legal))
+      self._recommended[key] = int(self._rng.choice(len(legal), p=chances))
+    return int(legal[self._recommended[key]])
+
+  def _retrace(self, state: Any) -> tuple[list[int], set[int]]:
+    """Returns the last sequence that each player was told on the way to a state, and who has left the mediator."""
+    view = self.compiled_game.view
+    told, left = [tree.root for tree in self.compiled_game.treeplexes], set[int]()
+    past = view.new_initial_state()
+    for action in state.history():
+      player = past.current_player()
+      if player >= 0 and player not in left:
+        infostate, legal = view.look_up(past, player)
+        self._tell(told, player, infostate)
+        place = self._recommended.get((player, infostate))
+        if place is None or legal[place] != action:
+          left.add(player)
+      past.apply_action(action)
+    return told, left
+
+  def _tell(self, told: list[int], player: int, infostate: str) -> None:
+    place = self._recommended.get((player, infostate))
+    if place is not None:
+      told[player] = int(self._sequences(player, infostate)[place])
+
+  def _sequences(self, player: int, infostate: str) -> Int64s:
+    own, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
+    if row is None:
+      raise errors.PolicyError(
+        f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
+      )
+    return int(own.first_sequence[row]) + int(own.stride[row]) * np.arange(own.num_actions[row])
+
+
+class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
+  """Does what a mediator says, which all players' bots share. For `pyspiel.evaluate_bots` and whatever takes a bot.
+
+  Any of them can be replaced by another bot: who never asks is told nothing, and the others go on.
+  """
+
+  def __init__(self, mediator: Mediator, player: int) -> None:
+    """Makes the bot.
+
+    Args:
+      mediator: whom it asks.
+      player: as whom it plays.
+
+    Raises:
+      ArgumentError: there is no such player.
+    """
+    super().__init__()
+    self._mediator, self._player = (
+      mediator,
+      arguments.integer(player, "player", 0, mediator.compiled_game.num_players - 1),
+    )
+
+  def player_id(self) -> int:
+    """Returns as whom it plays."""
+    return self._player
+
+  def restart(self) -> None:
+    """Begins another play, for all who share the mediator."""
+    self._mediator.restart()
+
+  def restart_at(self, state: Any) -> None:
+    """Begins another play, for all who share the mediator."""
+    self._mediator.restart()
+
+  def step(self, state: Any) -> int:
+    """Returns what it is told.
+
+    Raises:
+      PolicyError: see `Mediator.recommend`.
+    """
+    return self._mediator.recommend(state, self._player)
+
+
+def _behavioral(game: CompiledGame, profile: open_spiel.AnyPolicy | Float64s) -> Float64s:
+  if not isinstance(profile, np.ndarray):
+    return open_spiel.from_policy(game, profile)
+  try:
+    if profile.shape != (game.end,):
+      raise ValueError(f"it has the shape {profile.shape}, not ({game.end},)")
+    forms.check_behavioral_form(game, profile)
+  except ValueError as error:
+    raise errors.PolicyError(
+      f"An array is no profile of {game} in behavioural form: {error}."
+    ) from None
+  return profile.copy()

@@ -1,0 +1,126 @@
+"""Extensive-form regret minimization: no regret for not having deviated, whatever the kind of deviations.
+
+Regret matching over the deviations of a set, each weighed by how likely its memory is (time selection): at every
+infoset the fixed point of what they do is played. What all players play, a profile drawn from the iterations, then
+tends to an equilibrium of the kind that the set defines, in every game: docs/n_players.md says which. With blind
+counterfactual deviations it is CFR. Morrill et al., "Efficient Deviation Types and Learning for Hindsight Rationality
+in Extensive-Form Games" (2021).
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.correlated.deviations import full_name
+from spiel_cfr.correlated.gaps import CorrelatedGap, PlaySums, measure
+from spiel_cfr.correlated.regrets import DeviationRegrets
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect
+from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.policies import forms
+
+
+@dataclasses.dataclass(kw_only=True)
+class EFRState(AveragedState):
+  """All that changes from one iteration to the next.
+
+  Attributes:
+    strategy: probability of each sequence's action at its infoset, shape (sequences,).
+    regrets: see `deviations.Memories`.
+    reach: likewise, the probability of each node, shape (nodes,).
+    play_values: the sum of what the players expected, shape (players,).
+  """
+
+  strategy: Float64s
+  regrets: Float64s
+  reach: Float64s
+  play_values: Float64s
+
+
+class EFRSolver(FirstOrderSolver[EFRState]):
+  """Extensive-form regret minimization, all players at once, for any number of players and any payoffs.
+
+      solver = EFRSolver("sheriff", deviations="causal partial sequence")
+      solver.run(1000)
+      solver.gap()  # extensive-form
+
+  Attributes:
+    deviations: the name of the set of deviations.
+  """
+
+  def __init__(
+    self, game: AnyGame, deviations: str = "blind action", as_open_spiel: bool = False
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes.
+      deviations: a name in `correlated.DEVIATIONS`, or OpenSpiel's short form of it.
+      as_open_spiel: do as OpenSpiel's efr.py does where it is not what the paper says; docs/theory/correlated.md lists
+        where. Iterates are then OpenSpiel's, and what they tend to is nobody's promise.
+
+    Raises:
+      ArgumentError: there is no such set of deviations.
+      AbstractionError: infosets of the game are shared.
+      GameTooLargeError: the set has more than 2^26 regrets.
+      GameError: see `compile_game`.
+    """
+    self.deviations = full_name(deviations)
+    super().__init__(game)
+    self._table = DeviationRegrets(self.compiled_game, self.deviations, bool(as_open_spiel))
+    self.reset()
+
+  def _first_state(self) -> EFRState:
+    game = self.compiled_game
+    state = EFRState(
+      point=np.zeros(game.end),
+      cumulative=np.zeros(game.end),
+      strategy=forms.uniform(game),
+      regrets=np.zeros(self._table.size),
+      reach=self._table.new_reach(),
+      play_values=np.zeros(game.num_players),
+    )
+    self._choose(state, learns=False)
+    return state
+
+  def _choose(self, state: EFRState, learns: bool) -> None:
+    self._table.choose(state.regrets, state.strategy, state.point, state.reach, learns)
+
+  def refresh(self) -> None:
+    super().refresh()
+    self._choose(self.state, learns=False)
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    forms.check_behavioral_form(self.compiled_game, state["strategy"])
+
+  def _iterate(self, state: EFRState) -> Float64s:
+    game = self.compiled_game
+    utility = self._gradients(state.point)
+    values = backward_pass(game, expect, utility, strategy=state.strategy)
+    self._table.add(state.regrets, state.strategy, utility, state.reach)
+    state.cumulative += state.point
+    state.play_values += values
+    self._choose(state, learns=True)
+    return values
+
+  def current_probabilities(self) -> Float64s:
+    """Returns the current policy in behavioural form, shape (sequences,)."""
+    return self.state.strategy.copy()
+
+  def gap(self, kind: str | None = None) -> CorrelatedGap:
+    """Returns how far the even mixture of all iterations is from an equilibrium, exactly.
+
+    Args:
+      kind: a name in `correlated.KINDS` that `correlated.MEASURED` has for the deviations; None for the strongest.
+
+    Raises:
+      ArgumentError: the deviations do not tell that gap, or there has been no iteration.
+      AbstractionError: the game is an abstraction that loses something.
+    """
+    state = self.state
+    sums = PlaySums(self._table, state.regrets, state.play_values, float(state.iteration))
+    return measure(self, sums, kind)

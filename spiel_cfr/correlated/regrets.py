@@ -1,0 +1,324 @@
+"""Regrets of deviations: what an iteration adds to them, and the strategies that they lead to.
+
+With pi a player's strategy at infoset I, u(a) the counterfactual utilities there, v their mean under pi, and w the
+probability of a memory, an iteration adds to the regrets of that memory
+
+    external, to play a              w (u(a) - v)
+    internal, to play a instead of b w pi(b) (u(a) - u(b))
+
+The next strategy is a fixed point of all deviations at I, each weighed by its regret, where positive, times the
+probability of its memory under what the player is about to play above: Morrill et al. (2021), algorithm 1.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import COUNT_TABLE, FLOATS, Float64s, Int64s, Uint64s, tuple_type
+from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr.correlated.deviations import Memories, make_memories
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.treeplex import (
+  ACTIONS,
+  COUNT,
+  FIRST_INFOSET,
+  FIRST_SEQUENCE,
+  STRIDE,
+)
+from spiel_cfr.regret_minimizers.regret_minimizer import TIE
+
+# Beside 1.
+_SLIGHT = 1e-16
+INTEGERS = types.Array(types.int64, 1, "C")
+_TABLE = types.Array(types.float64, 2, "C")
+MEMORIES = tuple_type(Memories, INTEGERS, INTEGERS, FLOATS, FLOATS, *[INTEGERS] * 9)
+
+
+@inlined
+def infosets_of(groups: Uint64s, group: int) -> tuple[Any, ...]:
+  """Returns a group's first sequence, stride, infosets, actions and first infoset, as signed integers."""
+  line = groups[group]
+  return (
+    np.int64(line[FIRST_SEQUENCE]),
+    np.int64(line[STRIDE]),
+    np.int64(line[COUNT]),
+    np.int64(line[ACTIONS]),
+    np.int64(line[FIRST_INFOSET]),
+  )
+
+
+@kernel(types.void(COUNT_TABLE, MEMORIES, *[FLOATS] * 4, types.float64))
+def add_regrets(
+  groups: Uint64s,
+  memories: Memories,
+  reach: Float64s,
+  strategy: Float64s,
+  utility: Float64s,
+  regrets: Float64s,
+  weight: float,
+) -> None:
+  """Adds the regrets of an iteration of some weight; `reach` is the probability of each node."""
+  for group in range(groups.shape[0]):
+    first, stride, count, actions, infoset = infosets_of(groups, group)
+    for i in range(count):
+      row = first + i
+      value = 0.0
+      for a in range(actions):
+        value += strategy[row + a * stride] * utility[row + a * stride]
+      for memory in range(memories.begin[infoset + i], memories.begin[infoset + i + 1]):
+        share, place = weight * reach[memories.node[memory]], memories.offset[memory]
+        if memories.external[memory] > 0.0:
+          for a in range(actions):
+            regrets[place + a] += share * (utility[row + a * stride] - value)
+          place += actions
+        if memories.internal[memory] > 0.0:
+          for b in range(actions):
+            often = share * strategy[row + b * stride]
+            for a in range(actions):
+              regrets[place + a] += often * (utility[row + a * stride] - utility[row + b * stride])
+            place += actions
+
+
+@inlined
+def _weigh(
+  memories: Memories,
+  infoset: int,
+  actions: int,
+  reach: Float64s,
+  regrets: Float64s,
+  tie: float,
+  rates: Float64s,
+  shares: Float64s,
+) -> tuple[float, float]:
+  """Sums up what deviations at an infoset weigh; returns the sums over external and over internal ones.
+
+  `shares` becomes the weight of those to play each action, `rates` of those to play a, the column, instead of b.
+  """
+  external, internal = 0.0, 0.0
+  for a in range(actions):
+    shares[a] = 0.0
+    for b in range(actions):
+      rates[b, a] = 0.0
+  for memory in range(memories.begin[infoset], memories.begin[infoset + 1]):
+    often, place = reach[memories.node[memory]], memories.offset[memory]
+    times = often * memories.external[memory]
+    if memories.external[memory] > 0.0:
+      for a in range(actions):
+        if regrets[place + a] > tie:
+          shares[a] += times * regrets[place + a]
+          external += times * regrets[place + a]
+      place += actions
+    times = often * memories.internal[memory]
+    if memories.internal[memory] > 0.0:
+      for b in range(actions):
+        for a in range(actions):
+          if a != b and regrets[place + a] > tie:
+            rates[b, a] += times * regrets[place + a]
+            internal += times * regrets[place + a]
+        place += actions
+  return external, internal
+
+
+@inlined
+def _close(rates: Float64s, leads: Float64s, actions: int) -> None:
+  """Marks to which actions a chain of these rates can ever come from each (Warshall 1962).
+
+  It divides rates by the largest, and drops those beside which they are rounding: products of them may be 0.
+  """
+  most = 0.0
+  for b in range(actions):
+    for a in range(actions):
+      if a != b:
+        most = max(most, rates[b, a])
+  for b in range(actions):
+    for a in range(actions):
+      rates[b, a] = rates[b, a] / most if rates[b, a] > _SLIGHT * most else 0.0
+      leads[b, a] = 1.0 if a == b or rates[b, a] > 0.0 else 0.0
+  for via in range(actions):
+    for b in range(actions):
+      if leads[b, via] > 0.0:
+        for a in range(actions):
+          if leads[via, a] > 0.0:
+            leads[b, a] = 1.0
+
+
+@inlined
+def _rest(rates: Float64s, members: Int64s, size: int, result: Float64s) -> float:
+  """Finds how often a chain is at each action of a closed class; returns the sum of the squares.
+
+  Elimination without subtractions, so that nothing cancels (Grassmann, Taksar and Heyman 1985). `rates` is overwritten.
+  """
+  for last in range(size - 1, 0, -1):
+    end, leaving = members[last], 0.0
+    for j in range(last):
+      leaving += rates[end, members[j]]
+    for i in range(last):
+      rates[members[i], end] /= leaving
+      for j in range(last):
+        if i != j:
+          rates[members[i], members[j]] += rates[members[i], end] * rates[end, members[j]]
+  total = result[members[0]] = 1.0
+  for last in range(1, size):
+    often = 0.0
+    for j in range(last):
+      often += result[members[j]] * rates[members[j], members[last]]
+    result[members[last]] = often
+    total += often
+  squares = 0.0
+  for j in range(size):
+    result[members[j]] /= total
+    squares += result[members[j]] ** 2
+  return squares
+
+
+@inlined
+def _fixed_point(
+  rates: Float64s, leads: Float64s, members: Int64s, actions: int, result: Float64s
+) -> None:
+  """Finds the distribution that a chain of these rates leaves as it is.
+
+  If there are several, it is the one of the least Euclidean norm, as with OpenSpiel's least squares: that weighs each
+  closed class by one over the sum of the squares there.
+  """
+  _close(rates, leads, actions)
+  for a in range(actions):
+    # Not yet known.
+    result[a] = -1.0
+  total = 0.0
+  for a in range(actions):
+    if result[a] >= 0.0:
+      continue
+    size, closed = 0, True
+    for b in range(actions):
+      if leads[a, b] > 0.0:
+        members[size] = b
+        size += 1
+        closed = closed and leads[b, a] > 0.0
+    if not closed:
+      result[a] = 0.0
+      continue
+    squares = _rest(rates, members, size, result)
+    for j in range(size):
+      result[members[j]] /= squares
+    total += 1.0 / squares
+  for a in range(actions):
+    result[a] /= total
+
+
+@kernel(types.void(COUNT_TABLE, MEMORIES, *[FLOATS] * 5, types.boolean))
+def choose(
+  groups: Uint64s,
+  memories: Memories,
+  ties: Float64s,
+  regrets: Float64s,
+  strategy: Float64s,
+  point: Float64s,
+  reach: Float64s,
+  learns: bool,
+) -> None:
+  """Chooses strategies from the root down; `point` becomes their sequence form, `reach` the probability of each node.
+
+  Regrets of no more than `ties`, shape (infosets,), count as 0. If nobody `learns`, strategies stay as they are.
+  """
+  lists, most = point.shape[0], 1
+  for group in range(groups.shape[0]):
+    most = max(most, infosets_of(groups, group)[3])
+  rates, leads = np.empty((most, most)), np.empty((most, most))
+  shares, result, members = np.empty(most), np.empty(most), np.empty(most, np.int64)
+  for group in range(groups.shape[0]):
+    first, stride, count, actions, infoset = infosets_of(groups, group)
+    for i in range(count):
+      row, own = first + i, infoset + i
+      if learns:
+        external, internal = _weigh(
+          memories, own, actions, reach, regrets, ties[own], rates, shares
+        )
+        if external + internal <= 0.0:
+          for a in range(actions):
+            strategy[row + a * stride] = 1.0 / actions
+        elif internal <= 0.0:
+          for a in range(actions):
+            strategy[row + a * stride] = shares[a] / external
+        else:
+          for a in range(actions):
+            for b in range(actions):
+              rates[b, a] += shares[a]
+          _fixed_point(rates, leads, members, actions, result)
+          for a in range(actions):
+            strategy[row + a * stride] = result[a]
+      above = memories.sequence_above[own]
+      for a in range(actions):
+        place = row + a * stride
+        point[place] = point[above] * strategy[place]
+        reach[place] = reach[above] * strategy[memories.played[place]]
+      for last in range(memories.list_begin[own], memories.list_begin[own + 1]):
+        reach[lists + last] = (
+          reach[memories.list_parent[last]] * strategy[memories.played[lists + last]]
+        )
+
+
+class DeviationRegrets:
+  """The regrets of a set of deviations in a game: where they are, and the passes over them. Never changes.
+
+  Arrays of strategies, utilities and points have the shape (sequences,); `reach`, the probability of each node, is
+  `new_reach` to begin with; `regrets` has the shape (size,).
+
+  Attributes:
+    game: the game.
+    deviations: the name of the set.
+    as_open_spiel: whether it is what OpenSpiel has under that name.
+    memories: where the regrets are.
+    size: how many there are.
+  """
+
+  def __init__(self, game: CompiledGame, deviations: str, as_open_spiel: bool = False) -> None:
+    """Lays out the set of that name, see `deviations.make_memories`.
+
+    Raises:
+      AbstractionError: infosets of the game are shared.
+      GameTooLargeError: the set has more than 2^26 regrets.
+    """
+    if game.shared_infosets is not None:
+      raise errors.AbstractionError(
+        f"In {game} infosets are shared (imperfect recall), so that nobody remembers what was recommended on the way "
+        "there. Take the full game."
+      )
+    self.game, self.deviations, self.as_open_spiel = game, deviations, as_open_spiel
+    self.memories = make_memories(game, deviations, as_open_spiel)
+    self.size = int(self.memories.offset[-1])
+    scale = game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)
+    self._ties = TIE * scale.view(np.float64)
+
+  def new_reach(self) -> Float64s:
+    """Returns room for the probability of each node, shape (nodes,)."""
+    return np.zeros(len(self.memories.played))
+
+  def choose(
+    self,
+    regrets: Float64s,
+    strategy: Float64s,
+    point: Float64s,
+    reach: Float64s,
+    learns: bool = True,
+  ) -> None:
+    """Overwrites strategies with what regrets lead to, `point` with their sequence form, and `reach`.
+
+    Without `learns`, strategies stay as they are.
+    """
+    roots = [tree.root for tree in self.game.treeplexes]
+    point[roots] = reach[roots] = 1.0
+    numbers = self._ties, regrets, strategy, point, reach
+    choose(self.game.groups, self.memories, *numbers, learns)
+
+  def add(
+    self,
+    regrets: Float64s,
+    strategy: Float64s,
+    utility: Float64s,
+    reach: Float64s,
+    weight: float = 1.0,
+  ) -> None:
+    """Adds what strategies regret, of which `choose` has found `reach`, given what each sequence was worth."""
+    add_regrets(self.game.groups, self.memories, reach, strategy, utility, regrets, weight)

@@ -1,0 +1,94 @@
+"""What networks see of the infosets of a game that is compiled, as rows of numbers."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import errors
+from spiel_cfr.games.openspiel.game_view import GameView
+
+Float32s = npt.NDArray[np.float32]
+
+
+def infoset_features(
+  view: GameView,
+  infostates: Sequence[Sequence[str]],
+  encode: Callable[[Any, int], Float32s],
+  size: int,
+) -> Float32s:
+  """Walks all states of a game, and asks what is seen of them.
+
+  Args:
+    view: the game.
+    infostates: each player's, in order of discovery.
+    encode: takes a state and the player who is to move there; returns numbers, shape (size,).
+    size: how many.
+
+  Returns:
+    Read-only, shape (infosets, size), all players' end to end.
+
+  Raises:
+    FeaturesError: two states of one infoset have different features.
+    InconsistentInfosetError: the walk meets other infostates.
+  """
+  count = itertools.count()
+  rows = [dict(zip(own, count, strict=False)) for own in infostates]
+  seen: list[bytes | None] = [None] * sum(map(len, rows))
+  result = np.zeros((len(seen), size), np.float32)
+  stack = [view.new_initial_state()]
+  while stack:
+    state = stack.pop()
+    if state.is_terminal():
+      continue
+    if state.is_chance_node():
+      moves = [action for action, _ in view.chance_outcomes(state)]
+    else:
+      moves, player = view.legal_actions(state), state.current_player()
+      infostate = view.infostate(state)
+      row = rows[player].get(infostate)
+      if row is None:
+        raise errors.InconsistentInfosetError(
+          f"Player {player}'s infostate {infostate!r} is not in the compiled game. If that was read from a file, which "
+          "keeps no action filter, compile it again."
+        )
+      found = encode(state, player)
+      before, now = seen[row], found.tobytes()
+      if before is None:
+        result[row], seen[row] = found, now
+      elif before != now:
+        raise errors.FeaturesError(
+          f"Two states of player {player}'s infostate {infostate!r} have different features, by which nothing can be "
+          "looked up. Take a function of what the player knows, or strings."
+        )
+    stack += [state.child(action) for action in reversed(moves)]
+  result.flags.writeable = False
+  return result
+
+
+def information_state_tensor(state: Any, player: int) -> Float32s:
+  """Returns OpenSpiel's tensor of a state."""
+  return np.array(state.information_state_tensor(player), np.float32)
+
+
+def tensor_size(view: GameView, otherwise: str) -> int:
+  """Returns the length of a game's information state tensors.
+
+  Raises:
+    FeaturesError: it has none; `otherwise` says what to do.
+  """
+  if not view.game.get_type().provides_information_state_tensor:
+    raise errors.FeaturesError(f"{view.game} has no information state tensors. {otherwise}")
+  return int(view.game.information_state_tensor_size())
+
+
+def infoset_tensors(view: GameView, infostates: Sequence[Sequence[str]]) -> Float32s:
+  """Returns OpenSpiel's information state tensors of all infosets, as `infoset_features` does.
+
+  Raises:
+    FeaturesError: there are none, or several for one infoset.
+  """
+  size = tensor_size(view, "Take strings or states.")
+  return infoset_features(view, infostates, information_state_tensor, size)

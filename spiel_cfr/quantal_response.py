@@ -1,0 +1,317 @@
+"""Logit quantal response equilibria in agent form: everybody errs, and the costlier an error, the rarer it is.
+
+With sigma the players' behavioural strategies, and Q(I, a) what the owner of infoset I expects from action a given that
+I is reached, all else as sigma has it (its own later moves too),
+
+    sigma(I, a)  is proportional to  exp(rationality Q(I, a))
+
+at every infoset (McKelvey and Palfrey, "Quantal Response Equilibria for Extensive Form Games", 1998). At rationality 0
+play is uniform. From there one curve of fixed points starts, the principal branch, whose limit is in almost all games
+one sequential equilibrium. It is followed as Turocy does, "Computing sequential equilibria using agent quantal response
+equilibria" (2010): by predictor and corrector in y = log sigma and rationality, along the curve's length, since it may
+turn back in rationality.
+
+With w(l | I a) the probability of terminal history l given that it goes through action a at I, logarithms of which are
+sums of y, so that nothing underflows,
+
+    Q(I, a) = sum over l of w(l | I a) u(l)
+    dQ(I, a) / dy(J, b) = sum over l through both of w(l | I a) (u(l) - Q(I, a))
+
+Newton's method solves B (y - rationality Q(y)) = 0, where B takes from each entry the mean of its infoset under sigma.
+That is all but linear where Q is, however large rationality is. Its matrix I - rationality B dQ/dy has ones on the
+diagonal and an entry for two actions only where a history goes through both infosets; factored from the last moves of
+the game to the first, it fills little.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy  # its `sparse` is imported when it is used
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.history_walk import CHANCE, TERMINAL, HistoryWalk
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.openspiel.histories import compile_histories
+from spiel_cfr.policies import forms
+from spiel_cfr.policies.solved_policy import SolvedPolicy
+
+# What is promised of the residual, and below which a corrector need not go on.
+_PROMISED, _SMALL = 1e-8, 1e-10
+_MOST_CORRECTIONS = 12
+# Steps that are shorter, in units of y and of rationality times the range of payoffs, lead nowhere.
+_SHORTEST_STEP = 1e-6
+# A pivot off the diagonal costs fill; an error in a factor costs a correction.
+_PIVOTS: dict[str, Any] = {
+  "permc_spec": "NATURAL",
+  "diag_pivot_thresh": 0.01,
+  "options": {"SymmetricMode": True},
+}
+
+
+class BranchPoint(NamedTuple):
+  """A point of the principal branch.
+
+  Attributes:
+    rationality: per unit of payoff.
+    probabilities: the strategies there in behavioural form, shape (sequences,).
+  """
+
+  rationality: float
+  probabilities: Float64s
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class QuantalResponse(SolvedPolicy):
+  """What `solve_qre` has found.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    rationality: as it was asked for, per unit of payoff.
+    log_probabilities: logarithms of the strategies, shape (sequences,), 0 in padding: at infosets to which hardly
+      anybody plays they say what probabilities that have become 0 don't, which history is how much likelier.
+    residual: the largest |sigma(I, a) - exp(rationality Q(I, a)) / sum over b of exp(rationality Q(I, b))|.
+    path: points of the principal branch, from rationality 0 to this one.
+  """
+
+  compiled_game: CompiledGame
+  rationality: float
+  log_probabilities: Float64s
+  residual: float
+  path: tuple[BranchPoint, ...]
+
+  @functools.cached_property
+  def probabilities(self) -> Float64s:
+    """The strategies in behavioural form, shape (sequences,)."""
+    return self.path[-1].probabilities
+
+  @functools.cached_property
+  def sequence_form(self) -> Float64s:  # type: ignore[override]
+    """The strategies in sequence form, shape (sequences,)."""
+    return forms.sequence_form(self.compiled_game, self.probabilities)
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return (
+      f"<QuantalResponse of {self.compiled_game.game_string}: rationality {self.rationality:.6g}, residual "
+      f"{self.residual:.1e}, {len(self.path)} points>"
+    )
+
+
+def solve_qre(
+  game: AnyGame, rationality: float, *, step: float = 0.25, max_nodes: int = 1_000_000
+) -> QuantalResponse:
+  """Returns the logit quantal response equilibrium in agent form, on the principal branch, to 1e-8.
+
+      solve_qre("kuhn_poker", 10.0).policy
+
+  Where the principal branch turns back, several of its points have the same rationality; this is the first.
+
+  Args:
+    game: a game that OpenSpiel has states of, with any number of players.
+    rationality: lambda, how much likelier the better of two actions is, as a logarithm per unit of payoff; 0 is uniform
+      play. What rounding does at infosets to which hardly anybody plays grows with its square: Kuhn poker goes up to
+      28,000.
+    step: by how much any probability may change from one point of the path to the next. Less draws a smoother picture.
+    max_nodes: how many histories the game may have.
+
+  Raises:
+    ArgumentError: a number makes no sense.
+    NoSolutionError: the branch can't be followed so far in float64.
+    AbstractionError: the game is an abstraction.
+    GameTooLargeError: the game has more histories.
+    GameError: see `compile_game`; `NoStatesError` if it was made of arrays.
+  """
+  rationality = arguments.real_number(rationality, "rationality", 0.0, 1e150)
+  step = arguments.real_number(step, "step", 1e-3, 1.0)
+  max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  compiled = compile_game(game, max_nodes=max_nodes)
+  if compiled.original is not compiled:
+    raise errors.AbstractionError(
+      f"{compiled} is an abstraction. How often an error is made depends on how many actions there are to err by, so "
+      "that actions which are one have another equilibrium: take the game itself, `.original`."
+    )
+  agents = _AgentForm(compiled, max_nodes)
+  target = rationality * agents.unit
+  point, residual = agents.normalized(np.zeros(agents.size + 1)), 0.0
+  points = [point]
+  _, _, tangent = agents.linearized(point)
+  length = step
+  while point[-1] < target:
+    is_last = point[-1] + length * tangent[-1] >= target
+    if is_last:
+      length = (target - point[-1]) / tangent[-1]
+    guess = agents.normalized(point + length * tangent)
+    if is_last:
+      guess[-1] = target
+    found, ahead, residual = agents.corrected(guess, None if is_last else tangent)
+    # How far off a guess is grows with the square of the step.
+    change = max(1e-3, _apart(found, point) / step, (4.0 * _apart(found, guess) / step) ** 0.5)
+    if residual <= _PROMISED and change <= 1.0:
+      point = found
+      points.append(point)
+      # Where the branch turns back, rationality falls along it.
+      tangent = ahead * np.sign(ahead @ tangent)
+      length *= min(4.0, 0.7 / change)
+      continue
+    length *= max(0.1, 0.7 / change) if residual <= _PROMISED and change > 1.0 else 0.25
+    if length < _SHORTEST_STEP * (1.0 + point[-1]):
+      raise errors.NoSolutionError(
+        f"The principal branch of {compiled} can't be followed beyond rationality {point[-1] / agents.unit:.6g}, on "
+        f"the way to {rationality:.6g}: float64 does not tell its points from others there. Ask for less."
+      )
+  path = [
+    BranchPoint(float(each[-1] / agents.unit), agents.sequences(np.exp(each[:-1])))
+    for each in points
+  ]
+  return QuantalResponse(compiled, rationality, agents.sequences(point[:-1]), residual, tuple(path))
+
+
+def _apart(one: Float64s, other: Float64s) -> float:
+  """Returns the largest difference of probabilities between two points."""
+  return float(np.abs(np.exp(one[:-1]) - np.exp(other[:-1])).max())
+
+
+class _AgentForm:
+  """A game as the terminal histories that go through each action.
+
+  Actions of all infosets are numbered here from the last moves of the game to the first, and those of an infoset stand
+  together. Payoffs are divided by their range, and a point is y and rationality times that range, shape (actions + 1,).
+
+  Attributes:
+    size: how many actions there are.
+    unit: the range of payoffs, by which rationality is multiplied.
+  """
+
+  def __init__(self, compiled: CompiledGame, max_nodes: int) -> None:
+    """Walks the game's histories."""
+    histories, _ = compile_histories(
+      compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
+    )
+    walk = HistoryWalk(compiled, histories)
+    counts = np.concatenate(compiled.num_actions)
+    first = np.cumsum(counts) - counts
+    self._compiled, self.size = compiled, int(counts.sum())
+    depth = np.zeros(self.size, np.int64)
+    for level, nodes in enumerate(walk.levels):
+      depth[walk.entry[nodes[walk.mover[nodes] >= 0]]] = level
+    order = np.argsort(-depth[first], kind="stable")
+    self._entries, counts = spread(first[order], counts[order]), counts[order]
+    self._starts = np.cumsum(counts) - counts
+    self._infoset = np.repeat(np.arange(len(counts)), counts)
+    # A row for each action, with all actions of its infoset.
+    rows, widths = np.repeat(self._starts, counts), np.repeat(counts, counts)
+    ends = np.concatenate([[0], np.cumsum(widths)])
+    self._together = scipy.sparse.csr_matrix(
+      (np.ones(ends[-1]), spread(rows, widths), ends), (self.size, self.size)
+    )
+    self._identity = scipy.sparse.identity(self.size, format="csr")
+
+    moves = walk.probabilities(forms.uniform(compiled))
+    chance = walk.reach(np.where(walk.mover[walk.parent] == CHANCE, moves, 1.0))
+    ends = np.flatnonzero((walk.mover == TERMINAL) & (chance > 0))
+    self._log_chance = np.log(chance[ends])
+    actions, leaves = self._paths(walk, ends)
+    through = scipy.sparse.csr_matrix(
+      (np.ones(len(actions)), (actions, leaves)), shape=(self.size, len(ends))
+    )
+    self._through, self._along = through, through.T.tocsr()
+    lengths = np.diff(through.indptr)
+    # Infosets to which chance never leads have no histories; whatever is done there is worth 0.
+    self._reached = np.flatnonzero(lengths)
+    self._row = np.repeat(np.arange(self.size), lengths)
+    owners = np.repeat(np.arange(compiled.num_players), [len(own) for own in compiled.actions])
+    returns = histories.returns[walk.index[ends]]
+    self.unit = float(np.ptp(returns)) or 1.0
+    own = owners[self._entries][self._row]
+    self._payoffs = returns[through.indices, own] / self.unit
+
+  def _paths(self, walk: HistoryWalk, ends: Int64s) -> tuple[Int64s, Int64s]:
+    """Returns the actions on the way to each terminal history, and which history it is."""
+    place = np.argsort(self._entries)
+    nodes, leaves = ends, np.arange(len(ends))
+    found = []
+    while len(nodes):
+      above = walk.parent[nodes]
+      decided = walk.mover[above] >= 0
+      entry = walk.entry[above] + nodes - walk.first_child[above]
+      found.append((place[entry[decided]], leaves[decided]))
+      nodes, leaves = above[above > 0], leaves[above > 0]
+    actions, of = zip(*found, strict=True)
+    return np.concatenate(actions), np.concatenate(of)
+
+  def sequences(self, numbers: Float64s) -> Float64s:
+    """Returns numbers of actions in the order of sequences, shape (sequences,)."""
+    entries = np.zeros(self.size)
+    entries[self._entries] = numbers
+    return self._compiled.from_actions(entries)
+
+  def normalized(self, point: Float64s) -> Float64s:
+    """Returns a point whose probabilities sum to 1 at each infoset."""
+    logs = point[:-1]
+    top = np.maximum.reduceat(logs, self._starts)
+    total = np.add.reduceat(np.exp(logs - top[self._infoset]), self._starts)
+    return np.append(logs - (top + np.log(total))[self._infoset], point[-1])
+
+  def values(self, log_play: Float64s) -> tuple[Float64s, Any]:
+    """Returns Q, shape (actions,), and dQ/dy, a sparse matrix."""
+    through, reached = self._through, self._reached
+    logs = (self._log_chance + self._along @ log_play)[through.indices]
+    starts, top, total = through.indptr[reached], np.zeros(self.size), np.ones(self.size)
+    top[reached] = np.maximum.reduceat(logs, starts)
+    weights = np.exp(logs - top[self._row])
+    total[reached] = np.add.reduceat(weights, starts)
+    weights /= total[self._row]
+    values = np.zeros(self.size)
+    values[reached] = np.add.reduceat(weights * self._payoffs, starts)
+    weights *= self._payoffs - values[self._row]
+    deviations = scipy.sparse.csr_matrix((weights, through.indices, through.indptr), through.shape)
+    return values, deviations @ self._along
+
+  def linearized(self, point: Float64s) -> tuple[float, Float64s, Float64s]:
+    """Returns how far a point is from the branch, and what leads there.
+
+    Returns:
+      The residual, see `QuantalResponse`; Newton's step at this rationality; and a step of length 1 along the branch,
+      in which rationality grows. Where the branch turns back or meets another one, steps are not finite.
+    """
+    log_play, rationality = point[:-1], point[-1]
+    values, derivative = self.values(log_play)
+    play = np.exp(log_play)
+    logit = self.normalized(np.append(rationality * values, rationality))
+    mean = self._together.copy()
+    mean.data = play[mean.indices]
+    matrix = self._identity - rationality * (derivative - mean @ derivative)
+    sides = np.stack([rationality * values - log_play, values], axis=1)
+    try:
+      factors = scipy.sparse.linalg.splu(matrix.tocsc(), **_PIVOTS)
+      newton, slope = factors.solve(sides - mean @ sides).T
+    except RuntimeError:  # SciPy's, of a singular matrix
+      newton = slope = np.full(self.size, np.nan)
+    ahead = np.append(slope, 1.0)
+    return _apart(logit, point), np.append(newton, 0.0), ahead / np.linalg.norm(ahead)
+
+  def corrected(
+    self, guess: Float64s, tangent: Float64s | None
+  ) -> tuple[Float64s, Float64s, float]:
+    """Returns the point of the branch near a guess, the step ahead there, and the residual, infinite if none is found.
+
+    Corrections are perpendicular to the tangent, or leave rationality as it is where there is none.
+    """
+    point, before = guess, np.inf
+    for number in range(_MOST_CORRECTIONS):
+      residual, newton, ahead = self.linearized(point)
+      if residual <= _SMALL or (number > 2 and residual > before / 2):
+        break
+      if tangent is not None:
+        newton = newton - (tangent @ newton) / (tangent @ ahead) * ahead
+      point, before = self.normalized(point + newton), residual
+      if not np.isfinite(point).all():
+        return guess, ahead, np.inf
+    # At its end the branch need not go on.
+    is_found = tangent is None or np.isfinite(ahead).all()
+    return point, ahead, residual if is_found else np.inf

@@ -1,0 +1,85 @@
+"""What policies expect against each other, exactly."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr.evaluation import counterfactual_values
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.policies import forms
+from spiel_cfr.referee.reading import Anything, read_anything
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class HeadToHead:
+  """What policies expect against each other, in the game's units, a game.
+
+  Attributes:
+    names: of the policies.
+    values: shape (2, policies, policies): what players 0 and 1 expect if the policy of the row is player 0 and that of
+      the column player 1.
+  """
+
+  names: tuple[str, ...]
+  values: Float64s
+
+  @property
+  def scores(self) -> Float64s:
+    """What the policy of the row expects against that of the column, averaged over both seats."""
+    found: Float64s = (self.values[0] + self.values[1].T) / 2
+    return found
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return f"<HeadToHead of {', '.join(self.names)}>"
+
+  def __str__(self) -> str:
+    """Returns the scores as a table."""
+    width = max(12, *(len(name) + 2 for name in self.names))
+    lines = ["".join(name.rjust(width) for name in ("", *self.names))]
+    for name, row in zip(self.names, self.scores.tolist(), strict=True):
+      lines.append(name.rjust(width) + "".join(f"{score:{width}.6f}" for score in row))
+    return "\n".join(lines)
+
+
+def head_to_head(game: AnyGame, policies: Mapping[str, Anything], **options: Any) -> HeadToHead:
+  """Returns what each of some policies expects against each, exactly, in both seats.
+
+      >>> uniform = lambda tensors, legal_actions: legal_actions / legal_actions.sum(axis=1, keepdims=True)
+      >>> print(head_to_head("kuhn_poker", {"uniform": uniform, "also": uniform}))
+                       uniform        also
+           uniform    0.000000    0.000000
+              also    0.000000    0.000000
+
+  Args:
+    game: a game of two players, compiled or what `compile_game` takes. For others there is `expected_values`.
+    policies: what `judge` takes, by name; agents and bots in lists, one for each seat.
+    options: `observes`, `answers` and `batch_size` of `judge`.
+
+  Raises:
+    UnsupportedGameError: the game has another number of players.
+    ArgumentError: `policies` is no mapping, or empty.
+    PolicyError: see `judge`.
+    GameError: see `compile_game`.
+  """
+  compiled = compile_game(game).original
+  if compiled.num_players != 2:
+    raise errors.UnsupportedGameError(
+      f"Two policies meet in games of two players, and {compiled.game_string} has {compiled.num_players}. Give "
+      "`expected_values` a list, a policy for each player."
+    )
+  if not isinstance(policies, Mapping) or not policies:
+    raise errors.ArgumentError(
+      f"policies must be policies by name, not {arguments.shortened(policies)}."
+    )
+  behavioral = [read_anything(compiled, each, **options) for each in policies.values()]
+  played = np.array([forms.sequence_form(compiled, each) for each in behavioral])
+  faced = np.array([counterfactual_values.gradients(compiled, each) for each in played])
+  first, second = (slice(tree.root, tree.end) for tree in compiled.treeplexes)
+  values = np.array([played[:, first] @ faced[:, first].T, faced[:, second] @ played[:, second].T])
+  return HeadToHead(tuple(map(str, policies)), values)

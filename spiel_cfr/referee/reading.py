@@ -1,0 +1,247 @@
+"""From whatever chooses actions to a policy as arrays."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as open_spiel_policy
+from open_spiel.python import rl_agent, rl_environment
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Bools, Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel.infoset_features import Float32s, information_state_tensor
+from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.policies import open_spiel
+
+Observes = Literal["tensors", "strings", "states"]
+Answers = Literal["probabilities", "logits"]
+# (what is seen of each infoset, which actions are legal, a row an infoset) -> a number an action, a row an infoset.
+BatchFunction: TypeAlias = Callable[[Any, Bools], Any]
+# What `judge` takes: a policy, agents, bots, a solver, or a function of batches; or one of these for each player.
+Anything: TypeAlias = Any
+# Networks compute in float32, and rows are scaled to sum to 1 after this was checked.
+_TOLERANCE = 1e-4
+
+
+def read_anything(
+  compiled: CompiledGame,
+  policy: Anything,
+  observes: Observes = "tensors",
+  answers: Answers = "probabilities",
+  batch_size: int = 4096,
+) -> Float64s:
+  """Returns the behavioural form of whatever `judge` takes, shape (sequences,).
+
+  Raises:
+    ArgumentError: an argument makes no sense.
+    PolicyError: some infoset gets no distribution over its legal actions.
+    FeaturesError: the game has no information state tensors.
+    NoStatesError: states are needed, and the game has none.
+  """
+  _check_options(observes, answers)
+  batch_size = arguments.positive_integer(batch_size, "batch_size")
+  entries = []
+  for player, given in enumerate(open_spiel.one_per_player(compiled, policy)):
+    each = _inside(given)
+    if isinstance(each, rl_agent.AbstractAgent | pyspiel.Bot):
+      _check_seat(each, player, is_alone=given is policy)
+    mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0
+    if isinstance(each, rl_agent.AbstractAgent):
+      rows = _ask_agent(compiled, each, player)
+    elif callable(each) and not isinstance(each, open_spiel_policy.Policy | pyspiel.Policy):
+      rows = _ask_in_batches(compiled, each, player, mask, observes, answers, batch_size)
+    else:
+      entries.append(open_spiel.read_entries(compiled, each, player))
+      continue
+    entries.append(rows[mask])
+  return open_spiel.from_entries(compiled, np.concatenate(entries))
+
+
+class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
+  """A function of batches as one of OpenSpiel's policies, asked state by state: for games too large to be walked."""
+
+  def __init__(
+    self,
+    game: str | pyspiel.Game,
+    function: BatchFunction,
+    *,
+    observes: Observes = "tensors",
+    answers: Answers = "probabilities",
+  ) -> None:
+    """Takes what `judge` takes.
+
+    Raises:
+      ArgumentError: an argument makes no sense.
+      GameError: the game can't be loaded.
+    """
+    _check_options(observes, answers)
+    game = load_game(game)
+    super().__init__(game, list(range(game.num_players())))
+    self._function, self._observes, self._answers = function, observes, answers
+
+  def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+    """Returns action -> probability.
+
+    Raises:
+      PolicyError: the function answers with no distribution over the legal actions, or no player is to move.
+    """
+    player = open_spiel.player_to_move(state, player_id)
+    name, legal = state.information_state_string(player), state.legal_actions(player)
+    mask = np.zeros((1, self.game.num_distinct_actions()), bool)
+    mask[0, legal] = True
+    seen: Any = [name] if self._observes == "strings" else [state]
+    if self._observes == "tensors":
+      if isinstance(state, pyspiel.TurnBasedSimultaneousState):
+        state = state.simultaneous_game_state()
+      seen = information_state_tensor(state, player)[None]
+    (row,) = _answers(
+      self._function(seen, mask.copy()), self._function, [name], mask, self._answers
+    )
+    return {action: float(row[action]) for action in legal}
+
+
+def _check_options(observes: Any, answers: Any) -> None:
+  arguments.one_of(observes, "observes", get_args(Observes))
+  arguments.one_of(answers, "answers", get_args(Answers))
+
+
+def _inside(policy: Any) -> Any:
+  """Returns the policy of a solver, of OpenSpiel too, or of a solution; anything else as it is."""
+  if callable(getattr(policy, "average_policy", None)):
+    return policy.average_policy()
+  found = getattr(policy, "policy", None)
+  return found if hasattr(found, "action_probabilities") else policy
+
+
+def _check_seat(agent: rl_agent.AbstractAgent | pyspiel.Bot, player: int, is_alone: bool) -> None:
+  """Raises PolicyError where an agent or bot can't be asked what a player would do."""
+  name = type(agent).__name__
+  if is_alone:
+    raise errors.PolicyError(f"A {name} plays for one player: give a list, one for each player.")
+  known = getattr(agent, "player_id", getattr(agent, "_player_id", player))
+  known = known() if callable(known) else known
+  if known != player:
+    raise errors.PolicyError(
+      f"The {name} in place {player} of the list plays as player {known}. Give agents and bots in the order of players."
+    )
+  if isinstance(agent, pyspiel.Bot) and not agent.provides_policy():
+    raise errors.PolicyError(
+      f"The {name} does not tell its policy. How good it is can only be sampled: `referee.play_match`."
+    )
+
+
+def _seen_tensors(compiled: CompiledGame, player: int) -> Float32s:
+  """Returns a player's tensors; of simultaneous moves, as agents see them, which do not take turns."""
+  tensors = compiled.information_state_tensors[compiled.infoset_rows(player)]
+  root = compiled.view.new_initial_state()
+  if not isinstance(root, pyspiel.TurnBasedSimultaneousState):
+    return tensors
+  # The turn-based game puts whose turn it is before what the game itself shows.
+  size = root.simultaneous_game_state().get_game().information_state_tensor_size()
+  return tensors[:, -size:]
+
+
+def _ask_agent(compiled: CompiledGame, agent: rl_agent.AbstractAgent, player: int) -> Float64s:
+  """Returns what an agent says of its player's infosets, shape (infosets, actions)."""
+  mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0
+  result, players = np.zeros(mask.shape), range(compiled.num_players)
+  # Tabular agents look up the string of a list.
+  for row, tensor in enumerate(_seen_tensors(compiled, player).tolist()):
+    legal, here = np.flatnonzero(mask[row]).tolist(), slice(row, row + 1)
+    step = rl_environment.TimeStep(
+      observations={
+        "info_state": [tensor if each == player else None for each in players],
+        "legal_actions": [legal if each == player else [] for each in players],
+        "current_player": player,
+        "serialized_state": [],
+      },
+      rewards=[0.0 for _ in players],
+      discounts=[1.0 for _ in players],
+      step_type=rl_environment.StepType.MID,
+    )
+    answer = agent.step(step, is_evaluation=True).probs
+    names = compiled.infostates[player][here]
+    result[here] = _answers([answer], agent, names, mask[here], "probabilities")
+  return result
+
+
+def _ask_in_batches(
+  compiled: CompiledGame,
+  function: BatchFunction,
+  player: int,
+  mask: Bools,
+  observes: Observes,
+  answers: Answers,
+  batch_size: int,
+) -> Float64s:
+  """Returns what a function says of a player's infosets, shape (infosets, actions)."""
+  names = compiled.infostates[player]
+  seen: Any = names
+  if observes == "tensors":
+    seen = _seen_tensors(compiled, player)
+  elif observes == "states":
+    seen = compiled.first_states(player)
+  result = np.zeros(mask.shape)
+  for begin in range(0, len(mask), batch_size):
+    batch = slice(begin, begin + batch_size)
+    # The function may write to what it gets.
+    answer = function(seen[batch].copy(), mask[batch].copy())
+    result[batch] = _answers(answer, function, names[batch], mask[batch], answers)
+  return result
+
+
+def _answers(
+  answer: Any, source: Any, names: Sequence[str], mask: Bools, answers: Answers
+) -> Float64s:
+  """Returns distributions over legal actions, a row for each of these infosets, from what somebody has answered.
+
+  Raises:
+    PolicyError: they are none.
+  """
+  rows = _as_array(answer)
+  if rows.shape != mask.shape:
+    raise errors.PolicyError(
+      f"{arguments.shortened(source)} has answered with numbers of shape {rows.shape}. Wanted is {mask.shape}: a row "
+      "for each infoset, with a number for each action of the game, legal or not."
+    )
+  if answers == "logits":
+    legal = np.where(mask, rows, -np.inf)
+    highest = legal.max(axis=1, keepdims=True, initial=-np.inf)
+    _refuse(names, rows, ~np.isfinite(highest[:, 0]), "which are no logits.")
+    weights = np.exp(legal - highest)
+  else:
+    fine = np.isfinite(rows) & (rows >= -_TOLERANCE)
+    apart = np.abs(np.where(fine, rows, np.inf).sum(axis=1) - 1)
+    softmax = 'Numbers for a softmax over the legal actions are meant by answers="logits".'
+    _refuse(names, rows, ~(apart <= _TOLERANCE), f"which is no distribution. {softmax}")
+    illegal = np.where(mask, 0.0, rows).max(axis=1, initial=0.0)
+    _refuse(names, rows, illegal > _TOLERANCE, f"and plays actions that are not legal. {softmax}")
+    weights = np.where(mask, np.maximum(rows, 0.0), 0.0)
+  result: Float64s = weights / weights.sum(axis=1, keepdims=True)
+  return result
+
+
+def _as_array(answer: Any) -> Float64s:
+  """Returns numbers of NumPy, JAX or PyTorch; float64 as it is, anything else converted."""
+  # PyTorch's tensors are converted only where nobody asks for their gradients, in the computer's own memory.
+  for method in ("detach", "cpu"):
+    answer = getattr(answer, method, lambda known=answer: known)()
+  try:
+    return np.asarray(answer, np.float64)
+  except (TypeError, ValueError) as error:
+    raise errors.PolicyError(
+      f"Instead of an array of numbers there is {arguments.shortened(answer)}: {error}"
+    ) from error
+
+
+def _refuse(names: Sequence[str], rows: Float64s, bad: Bools, why: str) -> None:
+  """Raises PolicyError if any row is bad, and quotes the first."""
+  if bad.any():
+    row = int(np.flatnonzero(bad)[0])
+    raise errors.PolicyError(
+      f"At infostate {names[row]!r}, and at {int(bad.sum()) - 1:,} others of {len(rows):,}, the answer is "
+      f"{rows[row].tolist()}, {why}"
+    )

@@ -1,0 +1,165 @@
+"""Games played on OpenSpiel's states, one walk from root to end each: a policy or bots, against one who responds."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr.bots import PolicyBot
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.mccfr.random_draws import pick
+
+_CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
+_TOLERANCE = 1e-6
+_ROUNDING = 1e-9
+# How many answers of a player's policy are kept.
+_MOST_KNOWN = 200_000
+
+# A player's infostate and legal actions -> the place of an action among them; None: as the policy plays.
+Respond: TypeAlias = Callable[[str, list[int]], int | None]
+
+
+class Seats:
+  """A game and who plays it.
+
+  Attributes:
+    view: the game.
+    payoff_range: the least and the most that a player can get.
+    constant_sum: what all players get together, None where that differs.
+    states: how many states the games so far have visited.
+  """
+
+  payoff_range: tuple[float, float]
+  constant_sum: float | None
+
+  def __init__(self, game: AnyGame, policy: Any) -> None:
+    """Seats a policy, or one policy or bot for each player; for arguments and errors see `nash_conv_lower_bound`."""
+    if isinstance(game, CompiledGame):
+      view, self.payoff_range, self.constant_sum = game.view, game.payoff_range, game.constant_sum
+    else:
+      view = GameView(load_game(game))
+      self.payoff_range = view.game.min_utility(), view.game.max_utility()
+      self.constant_sum = view.game.utility_sum()
+    self.view, self.states = view, 0
+    if not all(map(math.isfinite, self.payoff_range)):
+      raise errors.UnsupportedGameError(
+        f"{view.game} says that payoffs are from {self.payoff_range[0]} to {self.payoff_range[1]}: without limits, no "
+        "number of games bounds a mean."
+      )
+    given = policy if isinstance(policy, list | tuple) else [policy] * view.num_players
+    if len(given) != view.num_players:
+      raise errors.PolicyError(
+        f"There are {len(given)} policies for a game of {view.num_players} players."
+      )
+    self._bots = [
+      each if isinstance(each, pyspiel.Bot) else PolicyBot(each, player)
+      for player, each in enumerate(given)
+    ]
+    # Those that may remember a game have to be told of it, and are asked anew each time.
+    self._told = [bot for bot in self._bots if not isinstance(bot, PolicyBot)]
+    for player, bot in enumerate(self._bots):
+      seat = bot.player_id() if isinstance(bot, PolicyBot) else player
+      if seat != player or policy is bot:
+        raise errors.PolicyError(
+          "Give a list of bots, one for each player, in the order of players."
+        )
+    if self._told and isinstance(view.new_initial_state(), pyspiel.TurnBasedSimultaneousState):
+      raise errors.UnsupportedGameError(
+        f"In {view.game} players move at once. That is played in turns, and bots would see what they must not; give "
+        "policies."
+      )
+    self._distributions: list[dict[str, list[float]]] = [{} for _ in self._bots]
+
+  def distribution(
+    self, state: Any, player: int, infostate: str, legal: Sequence[int]
+  ) -> list[float]:
+    """Returns the probabilities with which a player takes the legal actions; uniform for bots that do not tell."""
+    known = self._distributions[player].get(infostate)
+    if known is not None:
+      return known
+    bot = self._bots[player]
+    if not bot.provides_policy():
+      return [1 / len(legal)] * len(legal)
+    chances = dict(_asked(bot.get_policy, state))
+    result = [float(chances.get(action, 0.0)) for action in legal]
+    if not (min(result) >= 0 and abs(sum(result) - 1) < _TOLERANCE):
+      raise errors.PolicyError(
+        f"After the history [{state.history_str()}] player {player} has {chances!r}, no distribution over the legal "
+        f"actions {legal}."
+      )
+    if isinstance(bot, PolicyBot):
+      if len(self._distributions[player]) >= _MOST_KNOWN:
+        self._distributions[player].clear()
+      self._distributions[player][infostate] = result
+    return result
+
+  def play(self, player: int, respond: Respond, luck: Callable[[int], float]) -> list[float]:
+    """Plays a game in which one player responds; returns what each player gets.
+
+    Args:
+      player: who; -1 for nobody.
+      respond: its actions; the policy plays where it has none, uniformly for a bot that does not tell it.
+      luck: returns the next random number of chance, or of a player.
+    """
+    view = self.view
+    # Nobody has to be told of what is played in its own place.
+    told = [bot for bot in self._told if player < 0 or bot is not self._bots[player]]
+    state = view.new_initial_state()
+    for bot in told:
+      _asked(bot.restart_at, state)
+    while (mover := state.current_player()) != _TERMINAL:
+      self.states += 1
+      if mover == _CHANCE:
+        drawn, chances = zip(*view.chance_outcomes(state), strict=True)
+        action = drawn[pick(chances, 0, len(chances), luck(mover))]
+      else:
+        infostate, legal = view.infostate(state), view.legal_actions(state)
+        place = respond(infostate, legal) if mover == player else None
+        bot = self._bots[mover]
+        if place is None and mover != player and not bot.provides_policy():
+          action = _asked(bot.step, state)
+          if action not in legal:
+            raise errors.PolicyError(
+              f"After the history [{state.history_str()}] player {mover} plays {action!r}; legal is {legal}."
+            )
+        else:
+          if place is None:
+            played = self.distribution(state, mover, infostate, legal)
+            place = pick(played, 0, len(played), luck(mover))
+          action = legal[place]
+      for bot in told:
+        if mover == _CHANCE or bot is not self._bots[mover]:
+          _asked(bot.inform_action, state, mover, action)
+      state.apply_action(action)
+    self.states += 1
+    returns: list[float] = list(view.returns(state))
+    low, high = self.payoff_range
+    rounding = _ROUNDING * max(1.0, abs(low), abs(high))
+    possible = len(returns) == view.num_players
+    possible &= all(low - rounding <= each <= high + rounding for each in returns)
+    if self.constant_sum is not None:
+      possible &= abs(math.fsum(returns) - self.constant_sum) <= rounding
+    if not possible:
+      raise errors.InvalidPayoffError(
+        f"After the history [{state.history_str()}] the returns are {returns}; the game promises numbers from {low} to "
+        f"{high}" + ("." if self.constant_sum is None else f" whose sum is {self.constant_sum}.")
+      )
+    return returns
+
+
+def _asked(question: Callable[..., Any], state: Any, *more: Any) -> Any:
+  """Returns a bot's answer; whatever it raises becomes a PolicyError that says where."""
+  try:
+    return question(state, *more)
+  except errors.SpielCFRError:
+    raise
+  except Exception as error:
+    raise errors.PolicyError(
+      f"After the history [{state.history_str()}] the policy has raised {type(error).__name__}: {error}. "
+      f"It is asked at states of {state.get_game()}."
+    ) from error

@@ -1,0 +1,192 @@
+"""What there is to say of a policy that was judged."""
+
+import dataclasses
+import functools
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import arguments
+from spiel_cfr.evaluation import counterfactual_values
+from spiel_cfr.evaluation.best_responses import take_best
+from spiel_cfr.evaluation.evaluated import Evaluated
+from spiel_cfr.explorer import Exploration, explore
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies import forms
+from spiel_cfr.policies.open_spiel import CompiledTabularPolicy
+
+
+class InfosetGain(NamedTuple):
+  """What a best response gains at an infoset.
+
+  Attributes:
+    gain: a game, in the game's units, see `Verdict.gains`.
+    player: whose infoset.
+    infostate: its name.
+    played: action -> probability.
+    best: the best action, if all that follows is best too.
+  """
+
+  gain: float
+  player: int
+  infostate: str
+  played: dict[int, float]
+  best: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Verdict(Evaluated):
+  """How good a policy is, exactly.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    probabilities: the policy in behavioural form, shape (sequences,).
+    expected_values: what each player expects when all play the policy, shape (players,).
+    best_response_values: what each would expect from a best response to the others, shape (players,).
+    value: what the game is worth to player 0 if both play perfectly; None if it is not known, or is not one number.
+  """
+
+  compiled_game: CompiledGame
+  probabilities: Float64s
+  expected_values: Float64s
+  best_response_values: Float64s
+  value: float | None
+
+  @functools.cached_property
+  def policy(self) -> CompiledTabularPolicy:
+    """The policy, as OpenSpiel's Python class."""
+    return CompiledTabularPolicy(self.compiled_game, self.probabilities)
+
+  @property
+  def guaranteed(self) -> Float64s | None:
+    """What each player's policy gets at least, shape (2,); None but in constant-sum games of two players."""
+    if not self.compiled_game.is_two_player_constant_sum:
+      return None
+    found: Float64s = (self.compiled_game.constant_sum or 0.0) - self.best_response_values[::-1]
+    return found
+
+  @property
+  def value_gaps(self) -> Float64s | None:
+    """How much less each player's policy guarantees than perfect play would, shape (2,); None without a `value`.
+
+    They are not negative, but for rounding, and sum to NashConv.
+    """
+    if self.value is None or self.guaranteed is None:
+      return None
+    values = np.array([self.value, (self.compiled_game.constant_sum or 0.0) - self.value])
+    return values - self.guaranteed
+
+  @functools.cached_property
+  def gains(self) -> Float64s:
+    """What a best response gains at each infoset, a game; shape (infosets,), all players' in order of discovery.
+
+    With x the player's sequence form, p its probabilities, and u(ja) what action a of infoset j is worth if its owner
+    plays a best response from there on, times how likely chance and the others lead there,
+
+        gain(j) = x(parent of j) (max over a of u(ja) - sum over a of p(ja) u(ja)).
+
+    Those of a player are not negative, and sum to what it gains in all.
+    """
+    game, starts, worth = self.compiled_game, self._starts, self._worth
+    if not len(starts):
+      return np.zeros(0)
+    reach = forms.sequence_form(game, self.probabilities)
+    above = [
+      tree.parent[own.position] for tree, own in zip(game.treeplexes, game.infosets, strict=True)
+    ]
+    played = game.to_actions(self.probabilities) * worth
+    best = np.maximum.reduceat(worth, starts)
+    result: Float64s = reach[np.concatenate(above)] * (best - np.add.reduceat(played, starts))
+    return result
+
+  def worst(self, count: int = 10) -> list[InfosetGain]:
+    """Returns the infosets at which best responses gain most, at most `count`; none where it is but rounding.
+
+    They leave most against the others as these play. What makes a player gain there may be a fault of another's.
+
+    Raises:
+      ArgumentError: `count` is not a positive integer.
+    """
+    count = arguments.positive_integer(count, "count")
+    game, result = self.compiled_game, []
+    least = 1e-12 * max(map(abs, game.payoff_range))
+    chances, actions = game.to_actions(self.probabilities), np.concatenate(game.actions)
+    names = [(player, name) for player, own in enumerate(game.infostates) for name in own]
+    ends = [*self._starts[1:].tolist(), len(actions)]
+    for row in np.argsort(-self.gains, kind="stable")[:count].tolist():
+      if self.gains[row] > least:
+        here = slice(int(self._starts[row]), ends[row])
+        played = dict(zip(actions[here].tolist(), chances[here].tolist(), strict=True))
+        best = int(actions[here][self._worth[here].argmax()])
+        player, infostate = names[row]
+        result.append(InfosetGain(float(self.gains[row]), player, infostate, played, best))
+    return result
+
+  @functools.cached_property
+  def _worth(self) -> Float64s:
+    """U of `gains`, for every action of every infoset in order of discovery."""
+    game = self.compiled_game
+    worth = counterfactual_values.gradients(game, forms.sequence_form(game, self.probabilities))
+    counterfactual_values.backward_pass(game, take_best, worth)
+    return game.to_actions(worth)
+
+  @functools.cached_property
+  def _starts(self) -> Int64s:
+    """Where the actions of each infoset begin in order of discovery."""
+    counts = np.concatenate(self.compiled_game.num_actions)
+    result: Int64s = np.cumsum(counts) - counts
+    return result
+
+  def explore(self, path: str | os.PathLike[str], **options: Any) -> Exploration:
+    """Writes a page on which one clicks through the game and the policy; `options` are those of `explore`.
+
+    Raises:
+      ArgumentError: an option makes no sense.
+      GameTooLargeError: the game has more histories than `max_nodes`.
+      OSError: the file can't be written.
+    """
+    return explore(self.policy, path, game=self.compiled_game, **options)
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return (
+      f"<Verdict on a policy of {self.compiled_game.game_string}: NashConv {self.nash_conv:.6g}>"
+    )
+
+  def __str__(self) -> str:
+    """Returns a table of the players, NashConv and what it means, and the worst infosets."""
+    game = self.compiled_game
+    rows = {
+      "all play the policy": self.expected_values,
+      "a best response gets": self.best_response_values,
+      "which is more by": self.best_response_values - self.expected_values,
+      "the policy gets at least": self.guaranteed,
+      "perfect play gets more by": self.value_gaps,
+    }
+    lines = [
+      str(game),
+      " " * 26 + "".join(f"player {i}".rjust(12) for i in range(game.num_players)),
+    ]
+    for name, numbers in rows.items():
+      if numbers is not None:
+        lines.append(
+          f"{name:26}" + "".join(f"{round(each, 6) + 0.0:12.6f}" for each in numbers.tolist())
+        )
+    if game.is_two_player_constant_sum:
+      known = "" if self.value is None else f"; value of the game {self.value:.6f} for player 0"
+      lines.append(
+        f"exploitability {self.exploitability:.6g}, NashConv {self.nash_conv:.6g}{known}"
+      )
+    else:
+      lines += [
+        f"NashConv {self.nash_conv:.6g}: what players gain by best responses, each while the others stay. 0 is a Nash",
+        "equilibrium; here a small one does not say what a policy gets against other players than these.",
+      ]
+    lines += [
+      f"{each.gain / self.gains.sum():6.1%} of it is gained at {each.infostate!r:.70}, where player {each.player} "
+      f"plays the best action, {each.best}, with {each.played[each.best]:.3g}"
+      for each in self.worst(5)
+    ]
+    return "\n".join(lines)

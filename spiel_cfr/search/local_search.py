@@ -1,0 +1,132 @@
+"""A player's search below one public state: continual, each decision solved again on what the last solution plays."""
+
+import functools
+import time
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Bools, Float64s
+from spiel_cfr.search.gadgets import GADGETS, Gadget
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.public_states import number_public_states
+from spiel_cfr.search.search_step import SolveUntil, search_step
+from spiel_cfr.search.standing import Standing
+from spiel_cfr.search.trunk import LookUp
+
+
+class LocalSearch:
+  """All that follows a public state, and the solutions there so far, each found once."""
+
+  def __init__(self, histories: HistoryTree, look_up: LookUp, searcher: int) -> None:
+    """Reads the blueprint.
+
+    Raises:
+      PolicyError: it has no probabilities for an infoset of the searcher's to which it plays, whatever the opponent
+        does.
+    """
+    self._histories, self._searcher = histories, searcher
+    self._state_of = number_public_states(histories)
+    mine = self._state_of[histories.mover == searcher]
+    self._decides = np.zeros(int(self._state_of.max()) + 1, bool)
+    self._decides[mine] = True
+    entries, unknown = _blueprint(histories, look_up)
+    start = time.perf_counter()
+    barred = _barred(histories, entries, unknown, searcher)
+    self._start = Standing(histories, entries, searcher, barred=barred)
+    self._reserve = 2 * (time.perf_counter() - start)
+    self._solved: dict[int, Standing] = {}
+
+  @property
+  def size(self) -> int:
+    """About how many numbers are kept."""
+    return (5 + 4 * len(self._solved)) * len(self._histories.parent)
+
+  def policy(
+    self,
+    history: list[int],
+    gadget: Gadget,
+    solve: SolveUntil,
+    deadline: float,
+  ) -> list[tuple[int, float]]:
+    """Returns what is played at a decision of the searcher's, after all before it on the path have been solved again.
+
+    Args:
+      history: the moves that lead there.
+      gadget: what is in front of subgames; "follow" where the blueprint has no answer to what the opponent can do.
+      solve: solves a subgame until a time.
+      deadline: when all are to be solved, by `time.perf_counter`.
+    """
+    found, standing = self._histories, self._start
+    path = found.path(history)
+    numbers = [int(self._state_of[node]) for node in path]
+    pending = [each for each in numbers if self._decides[each] and each not in self._solved]
+    for number in numbers:
+      if number in pending:
+        now = time.perf_counter()
+        until = now + (deadline - now) / (len(pending) - pending.index(number)) - self._reserve
+        roots = np.flatnonzero(self._state_of == number)
+        chosen = GADGETS["follow"] if standing.is_open(roots) else gadget
+        solve_now = functools.partial(solve, deadline=until)
+        after, step = search_step(standing, [roots], chosen, solve_now)
+        # What the opponent gave away before was for what it could expect then, of public states not solved again since.
+        after.begin = step.length
+        self._solved[number] = after
+      standing = self._solved.get(number, standing)
+    infoset = int(found.infoset[path[-1]])
+    first, count = int(found.first_entry[infoset]), int(found.num_actions[infoset])
+    begin = len(found.actions[0]) if self._searcher else 0
+    actions = found.actions[self._searcher][first - begin : first - begin + count]
+    return list(
+      zip(actions.tolist(), standing.entries[first : first + count].tolist(), strict=True)
+    )
+
+
+def _blueprint(found: HistoryTree, look_up: LookUp) -> tuple[Float64s, Bools]:
+  """Returns a policy as probabilities of entries, and the infosets for which it has none; there it is uniform."""
+  entries = 1 / np.repeat(found.num_actions, found.num_actions)
+  unknown = np.zeros(len(found.owner), bool)
+  legal = np.concatenate(found.actions).tolist()
+  decisions = np.flatnonzero(found.mover >= 0)
+  infosets, firsts = np.unique(found.infoset[decisions], return_index=True)
+  for infoset, node in zip(infosets.tolist(), decisions[firsts].tolist(), strict=True):
+    known = look_up(found.state(node), int(found.owner[infoset]))
+    begin = int(found.first_entry[infoset])
+    here = slice(begin, begin + int(found.num_actions[infoset]))
+    chances = [0.0] if known is None else [known.get(action, 0.0) for action in legal[here]]
+    unknown[infoset] = known is None
+    if known is not None:
+      if not (abs(sum(chances) - 1) < 1e-6 and min(chances) >= 0):
+        raise errors.PolicyError(
+          f"At infostate {found.infostate(infoset)!r} the blueprint has {known!r}, no distribution over the legal "
+          f"actions {legal[here]}."
+        )
+      entries[here] = chances
+  return entries, unknown
+
+
+def _barred(found: HistoryTree, entries: Float64s, unknown: Bools, searcher: int) -> Bools | None:
+  """Returns the opponent's actions after which a blueprint does not know what to play; None if there are none."""
+  opponent = 1 - searcher
+  reached = found.chance * found.reach(entries, searcher) > 0
+  lost = (found.mover == searcher) & unknown[found.infoset] & reached
+  if not lost.any():
+    return None
+  barred = np.zeros(found.num_entries, bool)
+  for level in reversed(found.levels):
+    here = level[lost[level]]
+    above = found.parent[here]
+    by_opponent = found.mover[above] == opponent
+    lost[above[~by_opponent]] = True
+    barred[found.entry[here[by_opponent]]] = True
+    no_other = np.logical_and.reduceat(barred, found.first_entry)
+    above = above[by_opponent]
+    lost[above] |= no_other[found.infoset[above]]
+  begins = np.flatnonzero(found.parent < 0)
+  if lost[begins].any():
+    decisions = np.flatnonzero((found.mover == searcher) & unknown[found.infoset] & reached)
+    name = found.infostate(int(found.infoset[decisions[0]]))
+    raise errors.PolicyError(
+      f"The blueprint plays to infostate {name!r} of player {searcher}, and has no probabilities there."
+    )
+  return barred

@@ -1,0 +1,255 @@
+"""A bot that searches: at each of its decisions it solves what follows again, and plays that."""
+
+import functools
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr import catalogue, errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr.bots import PolicyBot
+from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.policies import AnyPolicy
+from spiel_cfr.search.gadgets import Gadget, find_gadget
+from spiel_cfr.search.hand_search import HandSearch, has_many_hands, public_moves
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.local_search import LocalSearch
+from spiel_cfr.search.search_step import run_until, solve_subgame
+from spiel_cfr.search.subgames import Subgame
+from spiel_cfr.search.trunk import TrunkState
+from spiel_cfr.solving import Solution
+
+# Linear programs are for subgames with at most so many sequences, the gadget's included; others take iterations.
+_LP_SEQUENCES = 5000
+_ITERATIONS, _MOST_ITERATIONS = 1000, 1 << 30
+_SOLVER = "dcfr"
+# How many numbers are kept from one game to the next.
+_KEPT = 50_000_000
+
+
+class SearchBot(PolicyBot):
+  """Plays a blueprint, better: continual re-solving, for games that need not be compiled as a whole.
+
+      bot = SearchBot(blueprint, player=0)
+      pyspiel.evaluate_bots(state, [bot, other], seed)
+
+  It follows what is common knowledge as play goes on. At its first decision from which no more than `max_histories`
+  histories follow, it walks them, and from there on solves each of its public states again, on what its last solution
+  plays there and on what a best response to that gets; before, it plays the blueprint. Actions that the blueprint does
+  not know, others' and its own, are part of what it solves: where the opponent can do something to which the blueprint
+  has no answer, the bound is what it had before. A solution is found once, kept for later games, and depends on nothing
+  but what the player knows.
+  """
+
+  def __init__(
+    self,
+    blueprint: Solver | Solution | AnyPolicy,
+    player: int,
+    *,
+    seconds: float | None = None,
+    iterations: int | None = None,
+    gadget: str | Gadget | None = None,
+    solver: str = _SOLVER,
+    max_histories: int = 50_000,
+    seed: int | np.random.Generator | None = None,
+  ) -> None:
+    """Makes the bot.
+
+    Args:
+      blueprint: a policy of both players, anything that `PolicyBot` plays. It may lack infosets that come after actions
+        that it does not know.
+      player: as whom it plays.
+      seconds: how long it may think at a decision, the walk included. What it plays then depends on the machine.
+      iterations: how many iterations of `solver` it does in each subgame at most. With neither, it solves linear
+        programs, and takes 1,000 iterations where those would be large.
+      gadget: one of `GADGETS`, or a `Gadget`; by default "safe" for linear programs, "follow" for iterations. Where
+        the blueprint has no answer to something that the opponent can do, "follow" too.
+      solver: a name in `catalogue.SOLVERS`, for iterations.
+      max_histories: how many histories a subgame may have.
+      seed: of its draws.
+
+    Raises:
+      ArgumentError: an argument is not as above.
+    """
+    super().__init__(blueprint, player, seed=seed)
+    arguments.integer(player, "player", 0, 1)
+    self._seconds = math.inf
+    if seconds is not None:
+      self._seconds = arguments.positive_number(seconds, "seconds")
+    if iterations is not None:
+      arguments.positive_integer(iterations, "iterations")
+    self._iterations = iterations
+    self._uses_programs = seconds is None and iterations is None
+    default = "safe" if self._uses_programs else "follow"
+    self._gadget = find_gadget(default if gadget is None else gadget)
+    if self._gadget.knowledge_limited:
+      raise errors.ArgumentError(
+        "A bot solves whole public states: give another gadget, or call resolve."
+      )
+    arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
+    self._solver = solver
+    self._limit = arguments.positive_integer(max_histories, "max_histories")
+    self._game: _Game | None = None
+    # By where they begin; or why there are none.
+    self._found: dict[TrunkState, LocalSearch | errors.SpielCFRError] = {}
+    self._found_of_hands: dict[tuple[int, ...], HandSearch | errors.GameError] = {}
+
+  def restart(self) -> None:
+    """Forgets what would take too much memory."""
+    found = [*self._found.values(), *self._found_of_hands.values()]
+    if sum(each.size for each in found if not isinstance(each, Exception)) > _KEPT:
+      self._game = None
+      self._found.clear()
+      self._found_of_hands.clear()
+
+  def restart_at(self, state: Any) -> None:
+    """Does the same."""
+    self.restart()
+
+  def get_policy(self, state: Any) -> list[tuple[int, float]]:
+    """Returns (action, probability) of each legal action, of which there are none where it is not to move.
+
+    It thinks, unless it has been here before; about decisions before this one too, if it was not asked there.
+
+    Raises:
+      GameTooLargeError: more than `max_histories` follow, and the blueprint has no probabilities.
+      PolicyError: the blueprint lacks an infoset that it plays to.
+      UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
+      ArgumentError: the state is of another game than those before.
+    """
+    deadline = time.perf_counter() + self._seconds
+    if state.is_terminal() or state.is_chance_node() or not state.legal_actions(self._player):
+      return []
+    game = self._game_of(state)
+    own = game.view.own_state(state, self._player)
+    if has_many_hands(game.view.game):
+      return self._of_hands(game.view, own, deadline)
+    search = self._search_of(game, own, deadline)
+    if search is None:
+      return super().get_policy(own)
+    return search.policy(own.history(), self._gadget, self._solve, deadline)
+
+  def _look_up(self, state: Any, player: int) -> dict[int, float] | None:
+    """Returns what the blueprint says of a player's actions, None where it says nothing."""
+    try:
+      return self._ask(state, player) or None
+    except (errors.PolicyError, KeyError):
+      return None
+
+  def _game_of(self, state: Any) -> "_Game":
+    game = state.get_game()
+    if self._game is None:
+      if game.num_players() != 2:
+        raise errors.UnsupportedGameError(
+          f"Search is for constant-sum games of two players; {game} has {game.num_players()}."
+        )
+      view = GameView(loading.load_game(game))
+      if view.declared_sum is None or game.get_type().short_name == "efg_game":
+        raise errors.UnsupportedGameError(
+          "Bots search where returns sum to a constant by the game's type, and where players who are not to move know "
+          f"what they are told; {game} says nothing of the one, or of the other. Compile it and call resolve."
+        )
+      self._game = _Game(str(game), view)
+    elif str(game) != self._game.name:
+      raise errors.ArgumentError(f"This bot plays {self._game.name}, not {game}; make another.")
+    return self._game
+
+  def _of_hands(self, view: GameView, state: Any, deadline: float) -> list[tuple[int, float]]:
+    """Returns what is played in poker with many hands."""
+    problem = "public cards are still to be dealt"
+    moves = public_moves(view, state)
+    if moves is not None:
+      key = tuple(moves[0])
+      if key not in self._found_of_hands:
+        solve = functools.partial(
+          run_until, solver=self._solver, iterations=self._most_iterations, deadline=deadline
+        )
+        try:
+          self._found_of_hands[key] = HandSearch(view, *moves, self._look_up, solve)
+        except errors.GameError as error:
+          self._found_of_hands[key] = error
+      found = self._found_of_hands[key]
+      if isinstance(found, HandSearch):
+        return found.policy(state, self._player)
+      problem = str(found)
+    try:
+      return super().get_policy(state)
+    except errors.PolicyError as error:
+      raise errors.GameTooLargeError(f"{error} It can't be searched: {problem}.") from None
+
+  def _search_of(self, game: "_Game", state: Any, deadline: float) -> LocalSearch | None:
+    """Returns the search that a decision belongs to; None where the blueprint is played."""
+    history = tuple(state.history())
+    above, at = [game.root], game.view.new_initial_state()
+    found = self._begin(game.view, game.root, deadline)
+    for length, action in enumerate(history, 1):
+      if isinstance(found, LocalSearch):
+        return found
+      try:
+        above.append(above[-1].child(history[:length], game.view, self._look_up, self._limit))
+      except errors.GameTooLargeError:
+        if self._look_up(state, self._player) is None:
+          raise
+        return None
+      at.apply_action(action)
+      if at.current_player() != self._player:
+        continue
+      found = self._begin(game.view, above[-1], deadline)
+      if isinstance(found, LocalSearch) or self._look_up(at, self._player) is not None:
+        above = above[-1:]
+        continue
+      # What is before an action that the blueprint does not know has bounds for what comes after it.
+      for earlier in reversed(above[:-1]):
+        if not isinstance(found, LocalSearch):
+          found = self._begin(game.view, earlier, deadline)
+      if not isinstance(found, LocalSearch):
+        raise found
+    return found if isinstance(found, LocalSearch) else None
+
+  def _begin(
+    self, view: GameView, trunk: TrunkState, deadline: float
+  ) -> LocalSearch | errors.SpielCFRError:
+    """Returns the search below a public state, or why there is none."""
+    if trunk not in self._found:
+      now = time.perf_counter()
+      try:
+        tree = HistoryTree(
+          view,
+          trunk.states,
+          self._limit,
+          probabilities=trunk.probabilities,
+          deadline=now + (deadline - now) / 2,
+        )
+        self._found[trunk] = LocalSearch(tree, self._look_up, self._player)
+      except (errors.GameTooLargeError, errors.PolicyError) as error:
+        self._found[trunk] = error
+    return self._found[trunk]
+
+  def _solve(self, subgame: Subgame, deadline: float) -> Float64s:
+    """Solves a subgame."""
+    if self._uses_programs and subgame.game.end <= _LP_SEQUENCES:
+      return solve_subgame(subgame, "lp", 1)
+    return solve_subgame(subgame, self._solver, self._most_iterations, deadline)
+
+  @property
+  def _most_iterations(self) -> int:
+    return self._iterations or (_ITERATIONS if self._seconds == math.inf else _MOST_ITERATIONS)
+
+
+class _Game:
+  """The game that a bot plays.
+
+  Attributes:
+    name: OpenSpiel's string.
+    view: how it is walked.
+    root: its first public state.
+  """
+
+  def __init__(self, name: str, view: GameView) -> None:
+    self.name, self.view = name, view
+    self.root = TrunkState([view.new_initial_state()], np.ones((3, 1)))

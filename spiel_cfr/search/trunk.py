@@ -1,0 +1,108 @@
+"""Public states from the root on, one after the other, where a game is too large to be walked as a whole."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.games.openspiel.game_view import GameView
+
+# (state, the player who is to move) -> probabilities of actions; None where the blueprint has none.
+LookUp: TypeAlias = Callable[[Any, int], dict[int, float] | None]
+
+
+class TrunkState:
+  """A public state above all searches, where both players play the blueprint.
+
+  Histories that a player can't tell apart are together, and so are those below whose next decisions they are. That is
+  what `public_states` says too, but for players who tell apart what they could not before, in games without recall.
+
+  Attributes:
+    states: OpenSpiel's, none terminal.
+    probabilities: float64 (3, states), of chance and of each player to play there.
+  """
+
+  def __init__(self, states: list[Any], probabilities: Float64s) -> None:
+    self.states, self.probabilities = states, probabilities
+    self._places = {tuple(state.history()): place for place, state in enumerate(states)}
+    self._children: list[TrunkState] | errors.GameTooLargeError | None = None
+
+  def child(
+    self, history: tuple[int, ...], view: GameView, look_up: LookUp, limit: int
+  ) -> "TrunkState":
+    """Returns the public state of a history one move longer.
+
+    Raises:
+      GameTooLargeError: there are more histories of that length, here, than the limit.
+    """
+    if self._children is None:
+      try:
+        self._children = self._split(view, look_up, limit)
+      except errors.GameTooLargeError as error:
+        self._children = error
+    if isinstance(self._children, errors.GameTooLargeError):
+      raise self._children
+    return next(child for child in self._children if history in child._places)
+
+  def _split(self, view: GameView, look_up: LookUp, limit: int) -> "list[TrunkState]":
+    together = self._moved(view, look_up, limit)
+    size = len(together.states)
+    keys: dict[tuple[int, str | int], int] = {}
+    joined: list[tuple[int, int]] = []
+    after: list[TrunkState] = []
+    for place, state in enumerate(together.states):
+      for player in (0, 1) if state.current_player() >= 0 else ():
+        joined.append((place, keys.setdefault((player, view.named(state, player)), len(keys))))
+    if any(state.is_chance_node() for state in together.states):
+      # Nobody's knowledge has a name there: what belongs together is seen where it has.
+      try:
+        after = together._split(view, look_up, limit)
+      except errors.GameTooLargeError:
+        return [together]
+      for number, child in enumerate(after):
+        key = keys.setdefault((-1, number), len(keys))
+        joined += {(together._places[history[:-1]], key) for history in child._places}
+    rows, columns = np.array(joined, np.int64).reshape(-1, 2).T
+    shape = size + len(keys), size + len(keys)
+    graph = scipy.sparse.coo_matrix((np.ones(len(rows)), (rows, size + columns)), shape)
+    groups = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+    result = []
+    for group in np.unique(groups[:size]).tolist():
+      own = np.flatnonzero(groups[:size] == group)
+      part = TrunkState([together.states[each] for each in own], together.probabilities[:, own])
+      if after:
+        part._children = [
+          child for number, child in enumerate(after) if groups[size + keys[-1, number]] == group
+        ]
+      result.append(part)
+    return result
+
+  def _moved(self, view: GameView, look_up: LookUp, limit: int) -> "TrunkState":
+    """Returns all histories one move longer."""
+    states: list[Any] = []
+    columns: list[Float64s] = []
+    for state, before in zip(self.states, self.probabilities.T, strict=True):
+      mover = state.current_player()
+      if state.is_chance_node():
+        moves = dict(view.chance_outcomes(state))
+      else:
+        legal = view.legal_actions(state)
+        known = look_up(state, mover)
+        even = 1 / len(legal)
+        moves = {action: even if known is None else known.get(action, 0.0) for action in legal}
+      if len(states) + len(moves) > limit:
+        raise errors.GameTooLargeError(
+          f"In {view.game} there are more than {limit:,} histories that may be played, for all that is common "
+          "knowledge. Raise max_histories."
+        )
+      for action, chance in moves.items():
+        child = state.child(action)
+        if not child.is_terminal():
+          states.append(child)
+          column = before.copy()
+          column[1 + mover] *= chance
+          columns.append(column)
+    return TrunkState(states, np.array(columns).reshape(-1, 3).T)

@@ -1,0 +1,267 @@
+"""A bot that searches: its whole policy, measured exactly; what it knows, lacks and refuses."""
+
+import copy
+import pickle
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as open_spiel_policy
+
+import spiel_cfr
+from spiel_cfr import errors, poker
+from spiel_cfr.poker import ranges
+from spiel_cfr.search import SearchBot, public_states, resolve
+from spiel_cfr.search.trunk import TrunkState
+
+_DICE = "liars_dice(numdice=1,dice_sides=3)"
+_GOOFSPIEL = (
+  "turn_based_simultaneous_game(game=goofspiel(num_cards={},imp_info=True,points_order=descending,"
+  "returns_type=point_difference))"
+)
+
+
+def blueprint_of(name, iterations=5, action_filter=None):
+  solver = spiel_cfr.CFRSolver(spiel_cfr.compile_game(name, action_filter=action_filter))
+  solver.run(iterations)
+  return solver.average_policy()
+
+
+def states_of(game, player):
+  stack = [game.new_initial_state()]
+  while stack:
+    state = stack.pop()
+    if state.current_player() == player:
+      yield state
+    if not state.is_terminal():
+      stack.extend(state.child(action) for action in state.legal_actions())
+
+
+def policy_of(blueprint, name, **arguments):
+  """Returns what bots play at all states, and sees that it is the same at all of an infoset."""
+  game, table = pyspiel.load_game(name), {}
+  for player in (0, 1):
+    bot = SearchBot(blueprint, player, **arguments)
+    for state in states_of(game, player):
+      chances = dict(bot.get_policy(state))
+      known = table.setdefault(state.information_state_string(), chances)
+      assert known == chances
+  return table
+
+
+def check_whole(name, iterations):
+  blueprint = blueprint_of(name, iterations)
+  wanted = resolve(name, blueprint, gadget="max_margin")
+  found = spiel_cfr.exploitability(name, policy_of(blueprint, name, gadget="max_margin"))
+  assert found == pytest.approx(wanted.exploitability, abs=1e-9)
+  assert wanted.exploitability < wanted.blueprint_exploitability
+  safe = spiel_cfr.exploitability(name, policy_of(blueprint, name))
+  assert safe <= wanted.blueprint_exploitability + 1e-9
+  # Not quite the same: what the opponent gave away before counts once.
+  assert safe <= 1.1 * resolve(name, blueprint).exploitability + 1e-9
+  followed = spiel_cfr.exploitability(name, policy_of(blueprint, name, iterations=50))
+  assert followed < wanted.blueprint_exploitability
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", _GOOFSPIEL.format(3)])
+def test_plays_what_resolve_finds(name):
+  check_whole(name, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  "name", [_DICE, "leduc_poker", "liars_dice(numdice=1,dice_sides=4)", _GOOFSPIEL.format(4)]
+)
+def test_plays_what_resolve_finds_in_larger_games(name):
+  check_whole(name, 10)
+
+
+def test_does_not_depend_on_what_it_was_asked_before():
+  blueprint, game = blueprint_of(_DICE), pyspiel.load_game(_DICE)
+  bot = SearchBot(blueprint, 1)
+  for state in list(states_of(game, 1))[-40::8]:
+    assert bot.get_policy(state) == SearchBot(blueprint, 1).get_policy(state)
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", _DICE, _GOOFSPIEL.format(3), "leduc_poker"])
+def test_public_states_from_the_root_on(name):
+  tree, blueprint = public_states(name), blueprint_of(name, 3)
+  found, entries = tree.histories, tree.entries(blueprint)
+  columns = [found.chance, found.reach(entries, 0), found.reach(entries, 1)]
+  wanted = {}
+  for node, number in enumerate(tree.state_of.tolist()):
+    if number >= 0:
+      here = wanted.setdefault(number, {})
+      here[tuple(found.history(node))] = [float(column[node]) for column in columns]
+
+  def look_up(state, player):
+    return blueprint.action_probabilities(state, player)
+
+  level = [TrunkState([tree.game.view.new_initial_state()], np.ones((3, 1)))]
+  seen = []
+  while level:
+    for each in level:
+      histories = [tuple(state.history()) for state in each.states]
+      seen.append(dict(zip(histories, each.probabilities.T.tolist(), strict=True)))
+    below = []
+    for each in level:
+      after = {
+        (*state.history(), action)
+        for state in each.states
+        for action in state.legal_actions()
+        if not state.child(action).is_terminal()
+      }
+      while after:
+        child = each.child(min(after), tree.game.view, look_up, 10_000)
+        after -= {tuple(state.history()) for state in child.states}
+        below.append(child)
+    level = below
+  assert sorted(map(sorted, seen)) == sorted(map(sorted, wanted.values()))
+  by_first = {min(each): each for each in wanted.values()}
+  for each in seen:
+    for history, probabilities in each.items():
+      assert probabilities == pytest.approx(by_first[min(each)][history])
+
+
+def first_checks(state, actions):
+  return actions if state.move_number() > 2 else actions[:1]
+
+
+def test_actions_that_the_blueprint_does_not_know():
+  blueprint = blueprint_of("kuhn_poker", 1000, first_checks)
+  for limit in (50_000, 55):
+    policy = policy_of(blueprint, "kuhn_poker", max_histories=limit)
+    assert spiel_cfr.exploitability("kuhn_poker", policy) < 0.02
+    assert policy["1b"][1] == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_plays_the_blueprint_above_the_limit():
+  solver = spiel_cfr.CFRSolver("leduc_poker")
+  solver.run(10)
+  table = spiel_cfr.policies.to_dict(solver.compiled_game, solver.average_probabilities())
+  game = pyspiel.load_game("leduc_poker")
+  bot = SearchBot(table, 1, max_histories=600, iterations=20)
+  low = SearchBot(table, 1, max_histories=50)
+  state = game.new_initial_state()
+  for action in (0, 3, 1, 1, 1, 1):
+    if state.current_player() == 1:
+      wanted = pytest.approx(table[state.information_state_string()])
+      assert dict(bot.get_policy(state)) == wanted
+    state.apply_action(action)
+  # The public card has been dealt.
+  wanted = pytest.approx(table[state.information_state_string()])
+  assert dict(bot.get_policy(state)) != wanted
+  assert dict(low.get_policy(state)) == wanted
+  del table[state.information_state_string()]
+  with pytest.raises(errors.GameTooLargeError, match="Raise"):
+    low.get_policy(state)
+
+
+def test_bad_input():
+  blueprint = blueprint_of("kuhn_poker")
+  for arguments in (
+    {"seconds": 0},
+    {"iterations": 0},
+    {"gadget": "none"},
+    {"gadget": "klss"},
+    {"solver": "none"},
+    {"max_histories": 0},
+    {"seed": -1},
+  ):
+    with pytest.raises(errors.ArgumentError):
+      SearchBot(blueprint, 0, **arguments)
+  with pytest.raises(errors.ArgumentError, match="player"):
+    SearchBot(blueprint, 2)
+  with pytest.raises(errors.ArgumentError, match="no policy"):
+    SearchBot(None, 0)
+  first = {
+    name: next(states_of(pyspiel.load_game(name), 0))
+    for name in ("kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "tiny_hanabi")
+  }
+  with pytest.raises(errors.UnsupportedGameError, match="two players"):
+    SearchBot(blueprint, 0).get_policy(first["kuhn_poker(players=3)"])
+  with pytest.raises(errors.UnsupportedGameError, match="sum to"):
+    SearchBot(blueprint_of("tiny_hanabi"), 0).get_policy(first["tiny_hanabi"])
+  with pytest.raises(errors.PolicyError, match="no probabilities"):
+    SearchBot({}, 0).get_policy(first["kuhn_poker"])
+  with pytest.raises(errors.PolicyError, match="no distribution"):
+    SearchBot({"0": {0: 0.5}}, 0).get_policy(first["kuhn_poker"])
+  bot = SearchBot(blueprint, 0)
+  bot.get_policy(first["kuhn_poker"])
+  with pytest.raises(errors.ArgumentError, match="make another"):
+    bot.get_policy(first["leduc_poker"])
+  assert SearchBot(blueprint, 1).get_policy(first["kuhn_poker"]) == []
+  assert SearchBot(blueprint, 1).step(first["kuhn_poker"]) == pyspiel.INVALID_ACTION
+
+
+def test_plays_in_tournaments():
+  game = pyspiel.load_game("goofspiel(num_cards=3,imp_info=True,returns_type=point_difference)")
+  blueprint = blueprint_of(game)
+  one, other = SearchBot(blueprint, 0, seed=0), SearchBot(blueprint, 0, seconds=0.001, seed=0)
+  second = spiel_cfr.PolicyBot(blueprint, 1, seed=1)
+  returns = [pyspiel.evaluate_bots(game.new_initial_state(), [one, second], 3) for _ in range(3)]
+  assert all(sum(each) == 0 for each in returns)
+  assert len(pyspiel.evaluate_bots(game.new_initial_state(), [other, second], 0)) == 2
+  state = game.new_initial_state()
+  again = [pickle.loads(pickle.dumps(one)), copy.deepcopy(one)]
+  assert all(each.get_policy(state) == one.get_policy(state) for each in again)
+  drawn = [[each.step(state) for _ in range(9)] for each in (one, *again)]
+  assert drawn[0] == drawn[1] == drawn[2]
+  one.restart()
+  assert one.provides_policy() and one.player_id() == 0
+
+
+def test_rivers_in_vector_form():
+  river = ranges.endgame("AA,KK", "JJ,AK", board="7s9h9cTc2d", pot=2000, stack=1500).load()
+  solver = spiel_cfr.DCFRSolver(poker.compile_public_game(river))
+  solver.run(20)
+  wanted = solver.average_policy()
+  bot = SearchBot(open_spiel_policy.UniformRandomPolicy(river), 0, iterations=20)
+  state = river.new_initial_state()
+  state.apply_action(next(action for action, chance in state.chance_outcomes() if chance > 0))
+  for _ in range(2):
+    assert dict(bot.get_policy(state)) == pytest.approx(wanted.action_probabilities(state))
+    state.apply_action(1)
+    if not state.is_terminal():
+      state.apply_action(max(state.legal_actions()))
+
+
+class OnlyPairs(open_spiel_policy.Policy):
+  """Calls with pairs, and folds all else."""
+
+  def __init__(self):
+    super().__init__(None, [0, 1])
+    self.asked = 0
+
+  def action_probabilities(self, state, player_id=None):
+    self.asked += 1
+    hand = state.information_state_string(player_id).partition("[Private: ")[2][:4]
+    return {1: 1.0} if hand[0] == hand[2] else {state.legal_actions()[0]: 1.0}
+
+
+def test_ranges_lead_to_the_river():
+  game = pyspiel.load_game(
+    "universal_poker(betting=nolimit,bettingAbstraction=fchpa,numPlayers=2,numRounds=2,blind=2 1,firstPlayer=2 1,"
+    "numSuits=4,numRanks=4,numHoleCards=2,numBoardCards=0 1,stack=6 6)"
+  )
+  blueprint = OnlyPairs()
+  first, second = SearchBot(blueprint, 0, iterations=3), SearchBot(blueprint, 1, iterations=3)
+  state = game.new_initial_state()
+  for card in (0, 1, 2, 3):
+    state.apply_action(card)
+  assert dict(second.get_policy(state))[1] == 1.0
+  with pytest.raises(errors.GameTooLargeError, match="still to be dealt"):
+    SearchBot({}, 1).get_policy(state)
+  for action in (1, 1, 15):
+    state.apply_action(action)
+  assert sum(chance for _, chance in first.get_policy(state)) == pytest.approx(1)
+  (found,) = first._found_of_hands.values()
+  hands = found._deal.hands // 4
+  is_pair = hands[:, 0] == hands[:, 1]
+  assert ((found._deal.reaches > 0) == [np.ones(len(hands), bool), is_pair]).all()
+  # Later decisions there are part of the same solution.
+  asked = blueprint.asked
+  state.apply_action(1)
+  state.apply_action(max(state.legal_actions()))
+  assert sum(chance for _, chance in first.get_policy(state)) == pytest.approx(1)
+  assert blueprint.asked == asked
