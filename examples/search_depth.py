@@ -4,7 +4,7 @@
 
 A policy is the average of a few iterations of CFR. The game is solved from its first move to a cut, where the opponent
 chooses among continuations of the policy, or a network says what is worth what; then what is below the cut is solved
-again, safely. Printed and drawn is the exploitability of everything that is then played.
+again. Printed and drawn is the exploitability of everything that is then played.
 """
 
 import pathlib
@@ -36,6 +36,7 @@ _ITERATIONS = flags.DEFINE_list(
 _CONTINUATIONS = flags.DEFINE_list(
   "continuations", ["1", "2", "4", "10"], "how many best responses"
 )
+_GADGET = flags.DEFINE_string("gadget", "safe", "how what is below a cut is solved again")
 _ROUNDS = flags.DEFINE_integer("rounds", 400, "what networks learn from; 0 leaves them out", 0)
 _SOLVED = flags.DEFINE_integer("solved", 300, "iterations with exact values; 0 leaves them out", 0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture and table go")
@@ -123,13 +124,13 @@ def ways(
 ) -> Iterator[tuple[str, Cell]]:
   """Yields a name, exploitabilities and seconds for each way to search with a policy."""
   begin = time.perf_counter()
-  found = search.resolve(game, policy, cut=cut, continual=False)
+  found = search.resolve(game, policy, cut=cut, continual=False, gadget=_GADGET.value)
   yield "no trunk", ([found.blueprint_exploitability, found.exploitability], since(begin))
   chosen = [("best_responses", int(number)) for number in _CONTINUATIONS.value]
   for kind, number in [*chosen, ("pure", max(number for _, number in chosen))]:
     begin = time.perf_counter()
     trunk = search.solve_trunk(game, policy, cut=cut, continuations=kind, number=number)
-    found = search.resolve(game, trunk.policy, cut=cut, continual=False)
+    found = search.resolve(game, trunk.policy, cut=cut, continual=False, gadget=_GADGET.value)
     column = f"{number} pure" if kind == "pure" else f"choice of {number}"
     yield column, ([trunk.exploitability, found.exploitability], since(begin))
 

@@ -15,7 +15,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.deep_cfr.network import MLP, Approximator, Rows, Training
+from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
@@ -152,7 +152,7 @@ class ValueNetwork(PublicStateValues):
     self,
     solved: SolvedValues,
     network: Approximator,
-    parameters: Float64s,
+    parameters: Array,
     scale: float,
     error: float,
   ) -> None:
@@ -170,14 +170,14 @@ class ValueNetwork(PublicStateValues):
     return first[self.row, self.place[0]], second[self.row, self.place[1]]
 
 
-def _features(values: PublicStateValues, reaches: Sequence[Float64s]) -> Float64s:
+def _features(values: PublicStateValues, reaches: Sequence[Float64s]) -> Array:
   """Returns what a network sees of public states: which it is, and each player's range, which sums to 1."""
   parts = [np.eye(len(values.states))]
   for player, reach in enumerate(reaches):
     ranges = values._table(player, reach)
     totals = ranges.sum(axis=1, keepdims=True)
     parts.append(ranges / np.where(totals > 0, totals, 1.0))
-  result: Float64s = np.concatenate(parts, axis=1).astype(np.float32)
+  result: Array = np.concatenate(parts, axis=1).astype(np.float32)
   return result
 
 
