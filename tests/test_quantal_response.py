@@ -8,6 +8,7 @@ import pyspiel
 import pytest
 import random_games
 from composition.forms import FORMS
+from infoset_values import action_values
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import mmd_dilated
 
@@ -38,38 +39,7 @@ GAMES = {
 
 def responses(game, table, rationality):
   """Returns what a fixed point plays, from its definition, where chance and the others lead."""
-  values, worths, masses = {}, {}, {}
-
-  def worth(state):
-    key = state.history_str()
-    if key not in values:
-      if state.is_terminal():
-        values[key] = np.array(state.returns())
-      elif state.is_chance_node():
-        values[key] = sum(chance * worth(state.child(a)) for a, chance in state.chance_outcomes())
-      else:
-        play = table[state.information_state_string()]
-        values[key] = sum(chance * worth(state.child(a)) for a, chance in play.items())
-    return values[key]
-
-  def visit(state, reach):
-    if state.is_terminal():
-      return
-    if state.is_chance_node():
-      for action, chance in state.chance_outcomes():
-        visit(state.child(action), reach * chance)
-      return
-    name, player = state.information_state_string(), state.current_player()
-    masses[name] = masses.get(name, 0.0) + reach[player]
-    for action, chance in table[name].items():
-      own = worths.setdefault(name, {})
-      child = state.child(action)
-      own[action] = own.get(action, 0.0) + reach[player] * worth(child)[player]
-      factor = np.full(len(reach), chance)
-      factor[player] = 1.0
-      visit(child, reach * factor)
-
-  visit(game.new_initial_state(), np.ones(game.num_players()))
+  worths, masses = action_values(game, table)
   result = {}
   for name, own in worths.items():
     if masses[name]:

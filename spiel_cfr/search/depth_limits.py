@@ -77,17 +77,20 @@ def solve_trunk(
     begin = time.perf_counter()
     trunk = _Trunk(tree, start, searcher, states)
     if continuations == "best_responses":
-      played, chosen = start, [start]
-      for _ in range(number):
-        played = trunk.solve(chosen)
-        chosen.append(_best_response(tree, played))
+      worth = [trunk.worth(start)]
+      played = trunk.solve(worth)
+      for _ in range(number - 1):
+        worth.append(trunk.worth(_best_response(tree, played)))
+        played = trunk.solve(worth)
     elif continuations == "pure":
-      played = trunk.solve([start, *(_drawn(tree, start, rng) for _ in range(number - 1))])
+      drawn = [start, *(_drawn(tree, start, rng) for _ in range(number - 1))]
+      played = trunk.solve([trunk.worth(each) for each in drawn])
     else:
-      played = trunk.solve([tree.entries(each) for each in continuations])
+      played = trunk.solve([trunk.worth(tree.entries(each)) for each in continuations])
     mine = tree.histories.player_of_entry == searcher
     result[mine] = played[mine]
-    before, after = trunk.gets(start), trunk.gets(played)
+    before = trunk.standing.opponent_gets
+    after = trunk.standing.playing(played).opponent_gets
     seconds = time.perf_counter() - begin
     steps.append(Step(searcher, 0, 1, 0, 0, before - after, before, after, seconds))
   return resolved(tree, start, result, steps)
@@ -111,31 +114,32 @@ def _best_response(tree: PublicTree, entries: Float64s) -> Float64s:
 
 
 class _Trunk:
-  """A game from its first move to a cut, for one searcher."""
+  """A game from its first move to a cut, for one searcher.
+
+  Attributes:
+    standing: what is played before.
+  """
 
   def __init__(
     self, tree: PublicTree, entries: Float64s, searcher: int, cut: Sequence[PublicState]
   ) -> None:
-    self._tree, self._entries, self._searcher = tree, entries, searcher
+    self.standing = Standing(tree.histories, entries, searcher)
     self._leaves = np.concatenate([state.histories for state in cut])
-
-  def gets(self, entries: Float64s) -> float:
-    """Returns what the opponent gets from a best response."""
-    return self._standing(entries).opponent_gets
-
-  def _standing(self, entries: Float64s) -> Standing:
-    return Standing(self._tree.histories, entries, self._searcher)
-
-  def solve(self, continuations: Sequence[Float64s]) -> Float64s:
-    """Returns what is played when the opponent chooses among continuations."""
-    found, own = self._tree.histories, self._entries
-    mine = found.player_of_entry == self._searcher
-    values = [found.values(np.where(mine, own, each))[self._leaves] for each in continuations]
-    standing = self._standing(own)
-    roots = standing.bounds(self._tree[0].histories, GADGETS["unsafe"])
+    roots = self.standing.bounds(tree[0].histories, GADGETS["unsafe"])
     assert roots is not None
-    limit = Limit(self._leaves, np.array(values))
-    subgame = cut_out(standing, roots, GADGETS["unsafe"], limit=limit)
-    played = own.copy()
-    write(found, subgame, solve_subgame(subgame, "lp", 1), played)
+    self._roots = roots
+
+  def worth(self, continuation: Float64s) -> Float64s:
+    """Returns what player 0 gets from each leaf if the opponent goes on like this, shape (leaves,)."""
+    found, entries = self.standing.histories, self.standing.entries
+    mine = found.player_of_entry == self.standing.searcher
+    result: Float64s = found.values(np.where(mine, entries, continuation))[self._leaves]
+    return result
+
+  def solve(self, worth: Sequence[Float64s]) -> Float64s:
+    """Returns what is played when the opponent chooses among continuations that are worth so much."""
+    limit = Limit(self._leaves, np.array(worth))
+    subgame = cut_out(self.standing, self._roots, GADGETS["unsafe"], limit=limit)
+    played = self.standing.entries.copy()
+    write(self.standing.histories, subgame, solve_subgame(subgame, "lp", 1), played)
     return played

@@ -52,8 +52,8 @@ class PublicState:
   @property
   def parent(self) -> "PublicState | None":
     """The public state before the last move; None of the first."""
-    above = int(self.tree.histories.parent[self.histories[0]])
-    return None if above == NONE else self.tree[int(self.tree.state_of[above])]
+    above = int(self.tree.above[self.number])
+    return None if above == NONE else PublicState(self.tree, above)
 
   @functools.cached_property
   def children(self) -> "tuple[PublicState, ...]":
@@ -78,7 +78,10 @@ class PublicState:
 
   def reach(self, policy: open_spiel.AnyPolicy) -> Float64s:
     """Returns the probability of each history under a policy of both players, shape (histories,)."""
-    entries, found = self.tree.entries(policy), self.tree.histories
+    return self._reach(self.tree.entries(policy))
+
+  def _reach(self, entries: Float64s) -> Float64s:
+    found = self.tree.histories
     both = found.chance * found.reach(entries, 0) * found.reach(entries, 1)
     result: Float64s = both[self.histories]
     return result
@@ -116,8 +119,8 @@ class PublicState:
   def value(self, policy: open_spiel.AnyPolicy, player: int = 0) -> float:
     """Returns what a player expects under a policy, given that this public state is reached; NaN where it never is."""
     arguments.integer(player, "player", 0, 1)
-    reach = self.reach(policy)
-    worth = self.tree.histories.values(self.tree.entries(policy))[self.histories]
+    entries = self.tree.entries(policy)
+    reach, worth = self._reach(entries), self.tree.histories.values(entries)[self.histories]
     half = (self.tree.game.constant_sum or 0.0) / 2
     return half + (1 - 2 * player) * float(reach @ worth / reach.sum()) if reach.any() else np.nan
 

@@ -125,7 +125,7 @@ class Roots:
     histories: int64 (roots,).
     weights: w, shape (roots,).
     place: J of each, shape (roots,).
-    names: `HistoryTree.knows` of each J.
+    names: what `HistoryTree.known_to` calls each J.
     mass: w of each J.
     bound: the bound of each J.
     dealt: w r of each J.

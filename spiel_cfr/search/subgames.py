@@ -279,7 +279,7 @@ class _Infosets:
 
   def __init__(self, found: HistoryTree, player: int, nodes: Int64s) -> None:
     """Takes histories at which the player decides."""
-    self._found, self._player = found, player
+    self._found = found
     self.infosets, self.first = np.unique(found.infoset[nodes], return_index=True)
     self.counts = found.num_actions[self.infosets]
     entries = spread(found.first_entry[self.infosets], self.counts)
@@ -294,9 +294,7 @@ class _Infosets:
 
   def names(self, label: str) -> list[str]:
     """Returns their names, with something before each."""
-    names = self._found.names[self._player]
-    begin = self._player * len(self._found.names[0])
-    return [label + names[infoset - begin] for infoset in self.infosets.tolist()]
+    return [label + self._found.infostate(infoset) for infoset in self.infosets.tolist()]
 
   def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
     """Returns the sequences of entries of the whole, the first infoset's action 0 being `start`; others' otherwise."""

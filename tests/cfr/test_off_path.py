@@ -7,6 +7,7 @@ import pyspiel
 import pytest
 import random_games
 from composition.forms import FORMS
+from infoset_values import action_values
 from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
@@ -29,42 +30,13 @@ t "" 4 "" { -9 9 }
 
 def regrets_by_hand(compiled, chances):
   """Returns the regret of every infoset from its definition, walking states; -inf where others never lead."""
-  values, gains, masses = {}, {}, {}
-
-  def worth(state):
-    key = state.history_str()
-    if key not in values:
-      if state.is_terminal():
-        values[key] = np.array(state.returns())
-      elif state.is_chance_node():
-        values[key] = sum(chance * worth(state.child(a)) for a, chance in state.chance_outcomes())
-      else:
-        play = chances[state.information_state_string()]
-        values[key] = sum(chance * worth(state.child(a)) for a, chance in play.items())
-    return values[key]
-
-  def visit(state, reaches):
-    if state.is_terminal():
-      return
-    if state.is_chance_node():
-      for action, chance in state.chance_outcomes():
-        visit(state.child(action), reaches * chance)
-      return
-    player, name = state.current_player(), state.information_state_string()
-    masses[name] = masses.get(name, 0.0) + reaches[player]
-    for action, chance in chances[name].items():
-      child = state.child(action)
-      key = name, action
-      gains[key] = gains.get(key, 0.0) + reaches[player] * (worth(child) - worth(state))[player]
-      factors = np.full(len(reaches), chance)
-      factors[player] = 1.0
-      visit(child, reaches * factors)
-
-  visit(compiled.game.new_initial_state(), np.ones(compiled.num_players))
-  return {
-    name: max(gains[name, action] for action in chances[name]) / mass if mass else -math.inf
-    for name, mass in masses.items()
-  }
+  worths, masses = action_values(compiled.game, chances)
+  result = {}
+  for name, own in worths.items():
+    expected = sum(chances[name][action] * worth for action, worth in own.items())
+    gained = max(own.values()) - expected
+    result[name] = gained / masses[name] if masses[name] else -math.inf
+  return result
 
 
 @pytest.mark.parametrize("players", [2, 3])

@@ -4,19 +4,13 @@ import sys
 
 import numpy as np
 import pytest
+from blueprints import blueprint
 
 import spiel_cfr
 from spiel_cfr import errors, policies, search
 from spiel_cfr.deep_cfr import MLP, LeastSquares, network
 from spiel_cfr.policies import forms
 from spiel_cfr.search.standing import Standing
-
-
-def blueprint(game, iterations=10):
-  """Returns the average policy of some iterations of CFR."""
-  solver = spiel_cfr.CFRSolver(game)
-  solver.run(iterations)
-  return solver.average_policy()
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import signal
 import numpy as np
 import pyspiel
 import pytest
+from blueprints import blueprint
 from partly_seen_games import PartlySeenGame
 
 import spiel_cfr
@@ -15,13 +16,6 @@ from spiel_cfr.policies import forms
 from spiel_cfr.search import resolve as resolve_function
 
 _SAFE = [name for name in search.GADGETS if name not in ("unsafe", "klss")]
-
-
-def blueprint(game, iterations=10):
-  """Returns the average policy of some iterations of CFR."""
-  solver = spiel_cfr.CFRSolver(game)
-  solver.run(iterations)
-  return solver.average_policy()
 
 
 @pytest.fixture(scope="module")
