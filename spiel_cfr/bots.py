@@ -1,7 +1,7 @@
 """A policy that plays: OpenSpiel's interface of bots, for its tournaments and for games against people."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from spiel_cfr._util import arguments
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.policies import AnyPolicy
 from spiel_cfr.solving import Solution
+
+# What probabilities may sum to besides 1.
+_TOLERANCE = 1e-6
 
 
 class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
@@ -86,15 +89,10 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     legal = state.legal_actions(self._player)
     if not legal:
       return []
-    chances = self._ask(state, self._player)
-    result = [(int(action), float(chances.get(action, 0.0))) for action in legal]
-    total = sum(chance for _, chance in result)
-    if not (abs(total - 1) < 1e-6 and all(chance >= 0 for _, chance in result)):
-      raise errors.PolicyError(
-        f"After the history [{state.history_str()}] the policy has {chances!r}, no distribution over the legal actions "
-        f"{legal}."
-      )
-    return result
+    chances = distribution(
+      self._ask(state, self._player), legal, f"After the history [{state.history_str()}] the policy"
+    )
+    return list(zip(map(int, legal), chances, strict=True))
 
   def _ask(self, state: Any, player: int) -> dict[int, float]:
     """Returns what the policy says of a player's actions, unchecked."""
@@ -127,6 +125,20 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
       PolicyError: the policy has no probabilities there.
     """
     return self.step_with_policy(state)[1]
+
+
+def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str) -> list[float]:
+  """Returns the probability of each legal action.
+
+  Raises:
+    PolicyError: they are negative, or do not sum to 1; it begins with whose they are.
+  """
+  result = [float(chances.get(action, 0.0)) for action in legal]
+  if not (abs(sum(result) - 1) < _TOLERANCE and min(result) >= 0):
+    raise errors.PolicyError(
+      f"{whose} has {chances!r}, no distribution over the legal actions {legal}."
+    )
+  return result
 
 
 def _revived(cls: type[PolicyBot], attributes: dict[str, Any]) -> PolicyBot:

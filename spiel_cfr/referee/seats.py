@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.bots import PolicyBot
+from spiel_cfr.bots import PolicyBot, distribution
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -15,7 +15,6 @@ from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.mccfr.random_draws import pick
 
 _CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
-_TOLERANCE = 1e-6
 _ROUNDING = 1e-9
 # How many answers of a player's policy are kept.
 _MOST_KNOWN = 200_000
@@ -85,13 +84,8 @@ class Seats:
     bot = self._bots[player]
     if not bot.provides_policy():
       return [1 / len(legal)] * len(legal)
-    chances = dict(_asked(bot.get_policy, state))
-    result = [float(chances.get(action, 0.0)) for action in legal]
-    if not (min(result) >= 0 and abs(sum(result) - 1) < _TOLERANCE):
-      raise errors.PolicyError(
-        f"After the history [{state.history_str()}] player {player} has {chances!r}, no distribution over the legal "
-        f"actions {legal}."
-      )
+    whose = f"After the history [{state.history_str()}] player {player}"
+    result = distribution(dict(_asked(bot.get_policy, state)), legal, whose)
     if isinstance(bot, PolicyBot):
       if len(self._distributions[player]) >= _MOST_KNOWN:
         self._distributions[player].clear()

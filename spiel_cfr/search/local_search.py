@@ -7,6 +7,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
+from spiel_cfr.bots import distribution
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.public_states import number_public_states
@@ -93,15 +94,10 @@ def _blueprint(found: HistoryTree, look_up: LookUp) -> tuple[Float64s, Bools]:
     known = look_up(found.state(node), int(found.owner[infoset]))
     begin = int(found.first_entry[infoset])
     here = slice(begin, begin + int(found.num_actions[infoset]))
-    chances = [0.0] if known is None else [known.get(action, 0.0) for action in legal[here]]
     unknown[infoset] = known is None
     if known is not None:
-      if not (abs(sum(chances) - 1) < 1e-6 and min(chances) >= 0):
-        raise errors.PolicyError(
-          f"At infostate {found.infostate(infoset)!r} the blueprint has {known!r}, no distribution over the legal "
-          f"actions {legal[here]}."
-        )
-      entries[here] = chances
+      whose = f"At infostate {found.infostate(infoset)!r} the blueprint"
+      entries[here] = distribution(known, legal[here], whose)
   return entries, unknown
 
 
