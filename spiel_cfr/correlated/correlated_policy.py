@@ -6,8 +6,9 @@ asking, is told no more; the others are told what they would have been.
 """
 
 import abc
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+import functools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -16,12 +17,17 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
+from spiel_cfr.correlated.gaps import (
+  KINDS,
+  MEASURED,
+  CorrelatedGap,
+  EmpiricalPlay,
+  behavioral,
+  normal_form_gap,
+)
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
-
-# (the last sequence that each player was told, a player, the sequences of its infoset) -> a weight of each of these.
-Recommendations: TypeAlias = Callable[[Sequence[int], int, Int64s], Float64s]
 
 
 class CorrelatedPolicy(abc.ABC):
@@ -36,16 +42,24 @@ class CorrelatedPolicy(abc.ABC):
   compiled_game: CompiledGame
 
   @abc.abstractmethod
-  def draw(self, rng: np.random.Generator) -> Recommendations:
-    """Draws what is drawn before a play; returns how to draw the rest."""
-
-  @abc.abstractmethod
-  def plan(self, pairs: RelevantPairs) -> Float64s:
-    """Returns it as a correlation plan of two players, shape (pairs,)."""
+  def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+    """Returns `chances` up to a factor and rounding; all 0 where play never comes."""
 
   @abc.abstractmethod
   def sequence_form(self) -> Float64s:
     """Returns how likely each sequence is to be recommended, shape (sequences,)."""
+
+  def chances(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+    """Returns how likely each action of an infoset is to be recommended next, shape (actions,).
+
+    Args:
+      told: the last sequence that each player was told; its empty sequence before.
+      player: whose infoset it is.
+      sequences: of the infoset's actions.
+    """
+    weights = np.maximum(self._weights(told, player, sequences), 0.0)
+    total = weights.sum()
+    return weights / total if total > 0 else np.full(len(sequences), 1 / len(sequences))
 
   def marginals(self) -> open_spiel.PolicyDict:
     """Returns how often each action is recommended as infostate -> action -> probability.
@@ -84,18 +98,10 @@ class PlanPolicy(CorrelatedPolicy):
     """Takes the plan, shape (pairs,)."""
     self.compiled_game, self._pairs, self._plan = pairs.game, pairs, plan
 
-  def draw(self, rng: np.random.Generator) -> Recommendations:
-    """Draws nothing before a play."""
-    return self._weights
-
   def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
     number = self._pairs.number
     others = np.full(len(sequences), number[told[1 - player]])
     return self._plan[self._pairs.index_of(player, number[sequences], others)]
-
-  def plan(self, pairs: RelevantPairs) -> Float64s:
-    """Returns the plan."""
-    return self._plan
 
   def sequence_form(self) -> Float64s:
     """Returns what the plan has beside the empty sequence."""
@@ -132,7 +138,7 @@ class MixturePolicy(CorrelatedPolicy):
       GameError: see `compile_game`.
     """
     self.compiled_game = compile_game(game)
-    self._profiles = [_behavioral(self.compiled_game, each) for each in profiles]
+    self._profiles = [behavioral(self.compiled_game, each) for each in profiles]
     chances = np.array([1.0] * len(profiles) if weights is None else weights, np.float64)
     if (
       chances.shape != (len(profiles),)
@@ -143,23 +149,43 @@ class MixturePolicy(CorrelatedPolicy):
         f"weights are {arguments.shortened(weights)} for {len(profiles)} profiles; give one for each, none negative, "
         "not all 0."
       )
-    self._weights = chances / chances.sum()
+    self._shares = chances / chances.sum()
 
-  def draw(self, rng: np.random.Generator) -> Recommendations:
-    """Draws a profile."""
-    profile = self._profiles[rng.choice(len(self._profiles), p=self._weights)]
-    return lambda told, player, sequences: profile[sequences]
+  @functools.cached_property
+  def _sequence_forms(self) -> Float64s:
+    return np.array([forms.sequence_form(self.compiled_game, each) for each in self._profiles])
 
-  def _sequence_forms(self) -> list[Float64s]:
-    return [forms.sequence_form(self.compiled_game, each) for each in self._profiles]
-
-  def plan(self, pairs: RelevantPairs) -> Float64s:
-    """Returns the mixture of the profiles' products."""
-    return pairs.product(self._sequence_forms(), self._weights)
+  def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+    others = [last for other, last in enumerate(told) if other != player]
+    likely = self._shares * self._sequence_forms[:, others].prod(axis=1)
+    return np.asarray(likely @ self._sequence_forms[:, sequences])
 
   def sequence_form(self) -> Float64s:
     """Returns the mixture of the profiles, which as a policy is the product of average strategies."""
-    return np.asarray(self._weights @ np.array(self._sequence_forms()))
+    return np.asarray(self._shares @ self._sequence_forms)
+
+  def gap(self, kind: str = "extensive-form") -> CorrelatedGap:
+    """Returns how far it is from an equilibrium, exactly.
+
+    Args:
+      kind: a name in `correlated.KINDS`; or "normal-form", of players who are told all of their strategies before the
+        game, which takes the profiles.
+
+    Raises:
+      ArgumentError: there is no such kind.
+      AbstractionError: the game is an abstraction that loses something, or infosets are shared.
+      GameTooLargeError: the kind takes more than 2^26 regrets.
+    """
+    if kind == "normal-form":
+      return normal_form_gap(self.compiled_game, self._profiles, self._shares)
+    arguments.one_of(kind, "kind", (*KINDS, "normal-form"))
+    play = EmpiricalPlay(
+      self.compiled_game, next(name for name, kinds in MEASURED.items() if kind in kinds)
+    )
+    for profile, share in zip(self._profiles, self._shares.tolist(), strict=True):
+      if share:
+        play.add(profile, share)
+    return play.gap(kind)
 
 
 class Mediator:
@@ -199,7 +225,6 @@ class Mediator:
 
   def restart(self) -> None:
     """Begins another play."""
-    self._recommendations: Recommendations | None = None
     # Where in the list of an infoset's actions the one is that was recommended there in this play.
     self._recommended: dict[tuple[int, str], int] = {}
 
@@ -230,13 +255,7 @@ class Mediator:
     infostate, legal = view.look_up(state, player)
     key = player, infostate
     if key not in self._recommended:
-      if self._recommendations is None:
-        self._recommendations = self._policy.draw(self._rng)
-      sequences = self._sequences(*key)
-      weights = np.maximum(self._recommendations(told, player, sequences), 0.0)
-      total = weights.sum()
-      # Plans that are exact but for rounding may have nothing where play never comes.
-      chances = weights / total if total > 0 else np.full(len(legal), 1 / len(legal))
+      chances = self._policy.chances(told, player, self._sequences(*key))
       self._recommended[key] = int(self._rng.choice(len(legal), p=chances))
     return int(legal[self._recommended[key]])
 
@@ -311,17 +330,3 @@ class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
       PolicyError: see `Mediator.recommend`.
     """
     return self._mediator.recommend(state, self._player)
-
-
-def _behavioral(game: CompiledGame, profile: open_spiel.AnyPolicy | Float64s) -> Float64s:
-  if not isinstance(profile, np.ndarray):
-    return open_spiel.from_policy(game, profile)
-  try:
-    if profile.shape != (game.end,):
-      raise ValueError(f"it has the shape {profile.shape}, not ({game.end},)")
-    forms.check_behavioral_form(game, profile)
-  except ValueError as error:
-    raise errors.PolicyError(
-      f"An array is no profile of {game} in behavioural form: {error}."
-    ) from None
-  return profile.copy()

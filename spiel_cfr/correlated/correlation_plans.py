@@ -18,7 +18,6 @@ it has seen the other at, which correlated equilibria do not allow.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -194,14 +193,6 @@ class RelevantPairs:
       values[self.index(matrix.row.astype(np.int64), matrix.col.astype(np.int64))] = matrix.data
       result.append(values)
     return result[0], result[1]
-
-  def product(self, profiles: Sequence[Float64s], weights: Float64s) -> Float64s:
-    """Returns the plan of a mixture of profiles, each in sequence form, shape (sequences,); shape (pairs,)."""
-    result = np.zeros(len(self))
-    one, other = self.players
-    for weight, profile in zip(weights, profiles, strict=True):
-      result += weight * profile[one.places][self.first] * profile[other.places][self.second]
-    return result
 
 
 def _player_sequences(game: CompiledGame, player: int) -> PlayerSequences:

@@ -17,14 +17,22 @@ deviation gains is the sum of the regrets of its steps; docs/theory/correlated.m
 """
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numba import types as numba_types
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import COUNT_TABLE, FLOATS, Float64s, Int64s, Uint64s, aligned
+from spiel_cfr._numba.arrays import (
+  COUNT_TABLE,
+  FLOATS,
+  Float64s,
+  Int64s,
+  Uint64s,
+  aligned,
+  aligned_zeros,
+)
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.cfr import FullWidthSolver
@@ -39,9 +47,9 @@ from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT
 from spiel_cfr.policies import forms, open_spiel
 
 # When a deviator begins, and when it follows again: never; or after a last action of its own, or one that replaces
-# another; or after its first.
+# another; or after its first; or whenever it likes, since it is told everything all the while.
 _AT_THE_START, _UNSEEN, _SEEN = range(3)
-_NEVER, _LATER, _LATER_SEEN, _AT_ONCE = range(4)
+_NEVER, _LATER, _LATER_SEEN, _AT_ONCE, _HEARING_ALL = range(5)
 
 
 class Kind(NamedTuple):
@@ -64,6 +72,7 @@ KINDS: Mapping[str, Kind] = types.MappingProxyType(
     "counterfactual partial sequence": Kind(_UNSEEN, _LATER_SEEN),
     "causal partial sequence": Kind(_SEEN, _LATER),
     "twice informed partial sequence": Kind(_SEEN, _LATER_SEEN),
+    "behavioural": Kind(_SEEN, _HEARING_ALL),
   }
 )
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
@@ -87,9 +96,9 @@ MEASURED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
     ),
     "twice informed partial sequence": (
       "extensive-form",
-      *(kind for kind in KINDS if kind != "extensive-form"),
+      *(kind for kind in KINDS if kind not in ("extensive-form", "behavioural")),
     ),
-    "behavioural": (),
+    "behavioural": ("behavioural",),
   }
 )
 
@@ -192,23 +201,42 @@ def _carry_gains(
           seen[of_pair[up] + memories.trigger[memory] * there + action] += gains[memory]
 
 
+def _carry_all(memories: Memories, actions: Int64s, regrets: Float64s) -> Float64s:
+  """Returns what those gain from each infoset on who hear all recommendations, whatever they do, shape (infosets,)."""
+  result = np.zeros(len(actions))
+  # Of each infoset: lists of recommendations so far, what is recommended there, and what is played.
+  shapes = [
+    (count, size, size) for count, size in zip(np.diff(memories.begin), actions, strict=True)
+  ]
+  later = [np.zeros(shape) for shape in shapes]
+  for own in reversed(range(len(actions))):
+    first, last = memories.offset[memories.begin[own : own + 2]]
+    gains = (regrets[first:last].reshape(shapes[own]) + later[own]).max(axis=2).sum(axis=1)
+    result[own], up = gains.sum(), memories.infoset_above[own]
+    if up != NONE:
+      later[up][:, :, memories.action_above[own]] += gains.reshape(shapes[up][:2])
+  return result
+
+
 def _best_gains(game: CompiledGame, memories: Memories, regrets: Float64s, kind: Kind) -> Float64s:
   """Returns what each player's best deviator gains, times the sum of weights, shape (players,)."""
   actions = np.repeat(*(game.groups[:, column].astype(np.int64) for column in (ACTIONS, COUNT)))
-  rows = np.repeat(actions, np.diff(memories.begin))
-  of_memory, of_infoset, of_pair = (
-    np.append(0, np.cumsum(each)) for each in (rows, actions, actions**2)
-  )
-  found = np.zeros(game.num_infosets)
-  scratch = (np.zeros(size) for size in (of_memory[-1], len(rows), of_infoset[-1], of_pair[-1]))
-  _carry_gains(
-    game.groups, memories, of_memory, of_infoset, of_pair, regrets, *scratch, found, *kind
-  )
+  if kind.ends == _HEARING_ALL:
+    found = _carry_all(memories, actions, regrets)
+  else:
+    rows = np.repeat(actions, np.diff(memories.begin))
+    places = [np.append(0, np.cumsum(each)) for each in (rows, actions, actions**2)]
+    found = np.zeros(game.num_infosets)
+    sizes = places[0][-1], len(rows), places[1][-1], places[2][-1]
+    scratch = (np.zeros(size) for size in sizes)
+    _carry_gains(game.groups, memories, *places, regrets, *scratch, found, *kind)
   top = np.where(memories.infoset_above == NONE, found, 0.0)
-  players = np.repeat(np.arange(game.num_players), [tree.num_infosets for tree in game.treeplexes])
-  result = np.zeros(game.num_players)
-  np.add.at(result, players, top)
-  return result
+  return np.array(
+    [
+      part.sum()
+      for part in np.split(top, np.cumsum([t.num_infosets for t in game.treeplexes])[:-1])
+    ]
+  )
 
 
 class PlaySums(NamedTuple):
@@ -249,16 +277,42 @@ def measure(play: object, sums: PlaySums, kind: str | None) -> CorrelatedGap:
       f"The regrets of {play!r} do not tell the {kind} gap. Those of these deviations do, if they are not as in "
       f"OpenSpiel: {', '.join(able)}. Take such a solver, or add the policies to an EmpiricalPlay of such deviations."
     )
-  if not table.game.is_exact:
-    raise errors.AbstractionError(
-      f"In {table.game} nobody sees what deviations gain in the full game. Take that, or a lossless abstraction of it."
-    )
+  check_exact(table.game)
   if not sums.total:
     raise errors.ArgumentError(f"{play!r} has played nothing yet. Run the solver, or add policies.")
   gains = _best_gains(table.game, table.memories, sums.regrets, KINDS[kind]) / sums.total
-  return CorrelatedGap(
-    float(np.maximum(gains, 0.0).sum()), gains, sums.play_values / sums.total, kind
-  )
+  return _gap(gains, sums.play_values / sums.total, kind)
+
+
+def check_exact(game: CompiledGame) -> None:
+  """Raises AbstractionError where deviations in the full game are not those in an abstraction."""
+  if not game.is_exact:
+    raise errors.AbstractionError(
+      f"In {game} nobody sees what deviations gain in the full game. Take that, or a lossless abstraction of it."
+    )
+
+
+def _gap(gains: Float64s, expected: Float64s, kind: str) -> CorrelatedGap:
+  return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected, kind)
+
+
+def behavioral(game: CompiledGame, policy: open_spiel.AnyPolicy | Float64s) -> Float64s:
+  """Returns a profile in behavioural form, given in that form or as anything that `policies.from_policy` reads.
+
+  Raises:
+    PolicyError: it is not one for this game.
+  """
+  if not isinstance(policy, np.ndarray):
+    return open_spiel.from_policy(game, policy)
+  try:
+    if policy.shape != (game.end,):
+      raise ValueError(f"it has the shape {policy.shape}, not ({game.end},)")
+    forms.check_behavioral_form(game, policy)
+  except ValueError as error:
+    raise errors.PolicyError(
+      f"An array is no profile of {game} in behavioural form: {error}."
+    ) from None
+  return policy.astype(np.float64)
 
 
 class EmpiricalPlay:
@@ -290,11 +344,12 @@ class EmpiricalPlay:
     self._table = DeviationRegrets(game, self.deviations)
     self._regrets, self._play_values = np.zeros(self._table.size), np.zeros(game.num_players)
 
-  def add(self, policy: open_spiel.AnyPolicy, weight: float = 1.0) -> None:
+  def add(self, policy: open_spiel.AnyPolicy | Float64s, weight: float = 1.0) -> None:
     """Adds a profile.
 
     Args:
-      policy: anything that `policies.from_policy` reads; all players' strategies.
+      policy: all players' strategies: an array in behavioural form, shape (sequences,), such as
+        `solver.current_probabilities()`, or anything that `policies.from_policy` reads.
       weight: how likely the profile is, in proportion to the others.
 
     Raises:
@@ -302,7 +357,7 @@ class EmpiricalPlay:
       PolicyError: the policy is not one for this game.
     """
     weight = arguments.positive_number(weight, "weight")
-    game, strategy = self.compiled_game, open_spiel.from_policy(self.compiled_game, policy)
+    game, strategy = self.compiled_game, behavioral(self.compiled_game, policy)
     utility = gradients(game, forms.sequence_form(game, strategy))
     self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
     reach = self._table.new_reach()
@@ -350,5 +405,31 @@ def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
     best = evaluate.evaluate(game, state["cumulative"]).best_response_values
   else:
     best = backward_pass(game, take_best, aligned(state["gradients"] / total))
-  gains = best - expected
-  return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected, "coarse")
+  return _gap(best - expected, expected, "coarse")
+
+
+def normal_form_gap(
+  game: CompiledGame, profiles: Sequence[Float64s], shares: Float64s
+) -> CorrelatedGap:
+  """Returns how far a mixture of profiles is from Aumann's correlated equilibria; see `MixturePolicy.gap`.
+
+  Profiles in which a player's strategy is the same, to the last digit, tell it the same: what it gains is the sum over
+  these of what a best response to the others of each gains.
+  """
+  check_exact(game)
+  starts = np.cumsum([0, *(counts.sum() for counts in game.num_actions)])
+  gradient_of: list[dict[bytes, Float64s]] = [{} for _ in game.treeplexes]
+  expected, best = np.zeros((2, game.num_players))
+  for profile, share in zip(profiles, shares.tolist(), strict=True):
+    utility = aligned(share * gradients(game, forms.sequence_form(game, profile)))
+    for player, (sums, tree) in enumerate(zip(gradient_of, game.treeplexes, strict=True)):
+      own = game.all_action_sequences[starts[player] : starts[player + 1]]
+      told = profile[own].tobytes()
+      sums[told] = sums.get(told, 0.0) + utility[tree.root : tree.end]
+    expected += backward_pass(game, expect, utility, strategy=profile)
+  for player, (sums, tree) in enumerate(zip(gradient_of, game.treeplexes, strict=True)):
+    for gradient in sums.values():
+      whole = aligned_zeros(game.end)
+      whole[tree.root : tree.end] = gradient
+      best[player] += backward_pass(game, take_best, whole)[player]
+  return _gap(best - expected, expected, "normal-form")

@@ -258,26 +258,5 @@ def _solve_program(
   return plan
 
 
-def deviation_gains(
-  correlated_policy: CorrelatedPolicy, concept: Concept = "EFCE", *, max_histories: int = 1_000_000
-) -> Float64s:
-  """Returns what each of two players would gain by a best response to a mediator whom the other obeys, shape (2,).
-
-  That is exact, for plans and for mixtures of profiles: 0 at an equilibrium of the concept.
-
-  Raises:
-    UnsupportedGameError: the game has not two players, or no states.
-    AbstractionError: infosets of the game are shared.
-    GameTooLargeError: there are more histories than `max_histories`.
-    ArgumentError: there is no such concept.
-  """
-  arguments.one_of(concept, "concept", get_args(Concept))
-  pairs = RelevantPairs(
-    correlated_policy.compiled_game, arguments.positive_integer(max_histories, "max_histories")
-  )
-  plan = correlated_policy.plan(pairs)
-  return np.array([Deviations(pairs, player, concept).gain(plan) for player in (0, 1)])
-
-
 def _matrix(values: Float64s, rows: Int64s, columns: Int64s, shape: tuple[int, int]) -> Any:
   return scipy.sparse.coo_matrix((values, (rows, columns)), shape=shape).tocsr()
