@@ -14,17 +14,21 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, aligned, aligned_zeros
 from spiel_cfr._util import arguments
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.correlated.gaps import (
   KINDS,
   MEASURED,
+  NORMAL_FORM,
   CorrelatedGap,
   EmpiricalPlay,
   behavioral,
-  normal_form_gap,
+  check_exact,
+  make_gap,
 )
+from spiel_cfr.evaluation.best_responses import take_best
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
@@ -176,9 +180,9 @@ class MixturePolicy(CorrelatedPolicy):
       AbstractionError: the game is an abstraction that loses something, or infosets are shared.
       GameTooLargeError: the kind takes more than 2^26 regrets.
     """
-    if kind == "normal-form":
-      return normal_form_gap(self.compiled_game, self._profiles, self._shares)
-    arguments.one_of(kind, "kind", (*KINDS, "normal-form"))
+    if kind == NORMAL_FORM:
+      return self._normal_form_gap()
+    arguments.one_of(kind, "kind", (*KINDS, NORMAL_FORM))
     play = EmpiricalPlay(
       self.compiled_game, next(name for name, kinds in MEASURED.items() if kind in kinds)
     )
@@ -186,6 +190,29 @@ class MixturePolicy(CorrelatedPolicy):
       if share:
         play.add(profile, share)
     return play.gap(kind)
+
+  def _normal_form_gap(self) -> CorrelatedGap:
+    """What a player gains is the sum of what best responses gain, one to all profiles in which it is told the same."""
+    game = self.compiled_game
+    check_exact(game)
+    own_sequences = np.split(
+      game.all_action_sequences, np.cumsum([counts.sum() for counts in game.num_actions])[:-1]
+    )
+    # By what the player is told, to the last digit.
+    worth: list[dict[bytes, Float64s]] = [{} for _ in own_sequences]
+    expected, best = np.zeros((2, game.num_players))
+    for profile, share in zip(self._profiles, self._shares.tolist(), strict=True):
+      utility = aligned(share * gradients(game, forms.sequence_form(game, profile)))
+      for own, tree, sums in zip(own_sequences, game.treeplexes, worth, strict=True):
+        told = profile[own].tobytes()
+        sums[told] = sums.get(told, 0.0) + utility[tree.root : tree.end]
+      expected += backward_pass(game, expect, utility, strategy=profile)
+    for player, (tree, sums) in enumerate(zip(game.treeplexes, worth, strict=True)):
+      for each in sums.values():
+        utility = aligned_zeros(game.end)
+        utility[tree.root : tree.end] = each
+        best[player] += backward_pass(game, take_best, utility)[player]
+    return make_gap(best - expected, expected, NORMAL_FORM)
 
 
 class Mediator:

@@ -34,8 +34,6 @@ FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
   "followed",
   "recalled",
 )
-# In OpenSpiel: "partial", as many times as I_k has actions; and "recalled" of all lists shorter than n, likewise.
-_REPEATED, _RECALLED_IN_PART = "repeated", "recalled in part"
 # No infoset and no memory.
 NONE = -1
 _MOST_REGRETS = 1 << 26
@@ -61,14 +59,6 @@ DEVIATIONS: Mapping[str, Deviations] = types.MappingProxyType(
     "behavioural": Deviations(internal=(RECALLED,)),
   }
 )
-# What OpenSpiel's efr.py has under these names, where that is something else.
-_IN_OPEN_SPIEL = {
-  "blind partial sequence": Deviations(external=(FORCED, PARTIAL, FOLLOWED)),
-  "counterfactual partial sequence": Deviations(internal=(FORCED, PARTIAL, FOLLOWED)),
-  "causal partial sequence": Deviations(external=(FORCED, _REPEATED, FOLLOWED), internal=(FORCED,)),
-  "twice informed partial sequence": Deviations(internal=(FORCED, _REPEATED)),
-  "behavioural": Deviations(internal=(_RECALLED_IN_PART,)),
-}
 _SHORT = {
   "blind cf": "blind counterfactual",
   "informed cf": "informed counterfactual",
@@ -116,9 +106,9 @@ class Memories(NamedTuple):
     infoset_above: the infoset above each, or `NONE`, shape (infosets,).
     action_above: the action there that leads to it, shape (infosets,).
     sequence_above: the sequence that this is, shape (infosets,).
-    played: the sequence that a node ends with, shape (nodes,).
     list_begin: the first list that ends at each infoset, shape (infosets + 1,).
     list_parent: the node that a list is without its last action, shape (lists,).
+    list_played: the sequence that it ends with, shape (lists,).
   """
 
   begin: Int64s
@@ -131,34 +121,30 @@ class Memories(NamedTuple):
   infoset_above: Int64s
   action_above: Int64s
   sequence_above: Int64s
-  played: Int64s
   list_begin: Int64s
   list_parent: Int64s
+  list_played: Int64s
 
 
-def make_memories(game: CompiledGame, name: str, as_open_spiel: bool = False) -> Memories:
+def make_memories(game: CompiledGame, name: str) -> Memories:
   """Lays out the memories of a set in `DEVIATIONS`.
 
   Raises:
     GameTooLargeError: there would be more than 2^26 regrets.
   """
-  chosen = (_IN_OPEN_SPIEL.get(name) if as_open_spiel else None) or DEVIATIONS[name]
+  chosen = DEVIATIONS[name]
   tree = _Tree(game)
-  last = tree.played_in_open_spiel() if as_open_spiel else np.arange(game.end)
   layout = _Layout(tree, {*chosen.external, *chosen.internal}, name)
   owner = np.repeat(np.arange(game.num_infosets), np.diff(layout.begin))
-  node, above, trigger, triggered, branching = np.array(layout.rows, np.int64).reshape(-1, 5).T
+  node, above, trigger, triggered = np.array(layout.rows, np.int64).reshape(-1, 4).T
   actions = tree.actions[owner]
   followed = node == tree.sequence_above[owner]
-  partial = ~followed & (triggered == 0)
   times = {
     FORCED: node == tree.root[owner],
-    PARTIAL: partial,
-    _REPEATED: partial * branching,
+    PARTIAL: ~followed & (triggered == 0),
     TRIGGERED: triggered,
     FOLLOWED: followed,
     RECALLED: np.ones(len(node)),
-    _RECALLED_IN_PART: branching,
   }
   external, internal = (
     np.sum([times[kind] for kind in kinds], axis=0, dtype=np.float64) + np.zeros(len(node))
@@ -179,9 +165,9 @@ def make_memories(game: CompiledGame, name: str, as_open_spiel: bool = False) ->
     infoset_above=tree.infoset_above,
     action_above=tree.action_above,
     sequence_above=tree.sequence_above,
-    played=np.append(last, last[np.array(layout.list_played, np.int64)]),
     list_begin=np.array(layout.list_begin, np.int64),
     list_parent=np.array(layout.list_parent, np.int64),
+    list_played=np.array(layout.list_played, np.int64),
   )
   _check_size(game, name, result.offset[-1])
   return result
@@ -227,39 +213,21 @@ class _Tree:
     first, stride = int(self.first[infoset]), int(self.stride[infoset])
     return [first + action * stride for action in range(int(self.actions[infoset]))]
 
-  def played_in_open_spiel(self) -> Int64s:
-    """Returns what OpenSpiel looks up for each sequence when it wants the probability of its action.
-
-    Of legal action number j, it finds that of action j, whatever the legal actions are; 0 if that is not legal.
-    """
-    game = self.game
-    # Padding, which nobody plays.
-    nobody = game.end - 1
-    result = np.full(game.end, nobody)
-    result[[tree.root for tree in game.treeplexes]] = [tree.root for tree in game.treeplexes]
-    cuts = np.cumsum(np.concatenate(game.num_actions))[:-1]
-    entries = game.all_action_sequences, np.concatenate(game.actions)
-    for own, legal in zip(*(np.split(each, cuts) for each in entries), strict=True):
-      of_action = dict(zip(legal.tolist(), own.tolist(), strict=True))
-      result[own] = [of_action.get(number, nobody) for number in range(len(own))]
-    return result
-
 
 class _Layout:
   """Memories of all infosets, one after the other, as lists that grow; see `Memories` for their names.
 
   Attributes:
-    rows: of each memory the node, `above`, `trigger`, whether the memory ends with a trigger, and how many actions the
-      infoset has at which it comes to an end; 1 where that is the infoset itself.
+    rows: of each memory the node, `above`, `trigger`, and whether the memory ends with a trigger.
   """
 
   def __init__(self, tree: _Tree, wanted: set[str], name: str) -> None:
     self.tree, self._wanted = tree, wanted
     self.begin, self.list_begin = [0], [0]
-    self.rows: list[tuple[int, int, int, int, int]] = []
+    self.rows: list[tuple[int, int, int, int]] = []
     self.list_parent: list[int] = []
     self.list_played: list[int] = []
-    add = self._add_lists if wanted & {RECALLED, _RECALLED_IN_PART} else self._add_sequences
+    add = self._add_lists if RECALLED in wanted else self._add_sequences
     self._inner = set(tree.infoset_above.tolist())
     for infoset, up in enumerate(tree.infoset_above.tolist()):
       add(infoset, up)
@@ -272,30 +240,22 @@ class _Layout:
     """An infoset remembers what the one above does, and, last, what was recommended there."""
     tree, own = self.tree, int(self.tree.sequence_above[infoset])
     if up != NONE:
-      actions, last = int(tree.actions[up]), self.begin[up + 1] - 1
-      for memory in range(self.begin[up], last + 1):
-        node, _, _, triggered, branching = self.rows[memory]
-        branching = actions if memory == last else branching
-        self.rows.append((node, memory, NONE, triggered, branching))
+      self.rows += [
+        (self.rows[memory][0], memory, NONE, self.rows[memory][3])
+        for memory in range(self.begin[up], self.begin[up + 1])
+      ]
       if TRIGGERED in self._wanted:
         self.rows += [
-          (sequence, NONE, action, 1, 1)
+          (sequence, NONE, action, 1)
           for action, sequence in enumerate(tree.sequences(up))
           if sequence != own
         ]
-    self.rows.append((own, NONE, int(tree.action_above[infoset]), 0, 1))
+    self.rows.append((own, NONE, int(tree.action_above[infoset]), 0))
 
   def _add_lists(self, infoset: int, up: int) -> None:
-    """It remembers all lists of actions above; or, as OpenSpiel has it, all but the last action of each."""
-    tree = self.tree
-    before = self._nodes_above(infoset)
-    if RECALLED in self._wanted or up == NONE:
-      self.rows += [(node, NONE, NONE, 0, 1) for node in before]
-    else:
-      if tree.infoset_above[up] != NONE:
-        self.rows += self.rows[self.begin[up] : self.begin[up + 1]]
-      actions = int(tree.actions[up])
-      self.rows += [(node, NONE, NONE, 0, actions) for node in self._nodes_above(up)]
+    """It remembers all lists of actions above."""
+    tree, before = self.tree, self._nodes_above(infoset)
+    self.rows += [(node, NONE, NONE, 0) for node in before]
     if infoset in self._inner:
       for node in before:
         self.list_parent += [node] * int(tree.actions[infoset])

@@ -17,7 +17,7 @@ deviation gains is the sum of the regrets of its steps; docs/theory/correlated.m
 """
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,6 @@ from spiel_cfr._numba.arrays import (
   Int64s,
   Uint64s,
   aligned,
-  aligned_zeros,
 )
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._util import arguments
@@ -75,6 +74,8 @@ KINDS: Mapping[str, Kind] = types.MappingProxyType(
     "behavioural": Kind(_SEEN, _HEARING_ALL),
   }
 )
+# Of players who are told their strategies before the game: not by sums, see `MixturePolicy.gap`.
+NORMAL_FORM = "normal-form"
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
 # The kinds of which the regrets of a set of deviations tell the gaps. All of them vanish where its regrets do; the
 # first is the strongest equilibrium.
@@ -239,49 +240,47 @@ def _best_gains(game: CompiledGame, memories: Memories, regrets: Float64s, kind:
   )
 
 
-class PlaySums(NamedTuple):
-  """What gaps are made of.
-
-  Attributes:
-    table: where regrets are.
-    regrets: their weighted sums, shape (table.size,).
-    play_values: the weighted sum of what players expected, shape (players,).
-    total: the sum of weights.
-  """
-
-  table: DeviationRegrets
-  regrets: Float64s
-  play_values: Float64s
-  total: float
-
-
-def measure(play: object, sums: PlaySums, kind: str | None) -> CorrelatedGap:
+def measure(
+  play: object,
+  table: DeviationRegrets,
+  regrets: Float64s,
+  play_values: Float64s,
+  total: float,
+  kind: str | None,
+) -> CorrelatedGap:
   """Returns how far play is from an equilibrium of a kind, exactly.
 
   Args:
     play: what is measured, for messages.
-    sums: its sums.
-    kind: a name in `KINDS` that `MEASURED` has for its deviations; None for the first of these.
+    table: where regrets are.
+    regrets: their weighted sums, shape (table.size,).
+    play_values: the weighted sum of what players expected, shape (players,).
+    total: the sum of weights.
+    kind: a name in `KINDS` that `MEASURED` has for the deviations; None for the first of these.
 
   Raises:
     ArgumentError: the sums do not tell that gap, or nothing has been played yet.
     AbstractionError: the game is an abstraction that loses something.
   """
-  table = sums.table
-  measured = () if table.as_open_spiel else MEASURED[table.deviations]
-  kind = kind or (measured[0] if measured else "extensive-form")
+  measured = MEASURED[table.deviations]
+  kind = kind or measured[0]
+  if kind == NORMAL_FORM:
+    raise errors.ArgumentError(
+      f"{play!r} keeps sums, and whoever is told a whole strategy takes the strategies themselves: "
+      "MixturePolicy(game, profiles).gap('normal-form')."
+    )
   arguments.one_of(kind, "kind", tuple(KINDS))
   if kind not in measured:
     able = [name for name, kinds in MEASURED.items() if kind in kinds]
     raise errors.ArgumentError(
-      f"The regrets of {play!r} do not tell the {kind} gap. Those of these deviations do, if they are not as in "
-      f"OpenSpiel: {', '.join(able)}. Take such a solver, or add the policies to an EmpiricalPlay of such deviations."
+      f"The regrets of {play!r} do not tell the {kind} gap. Those of these deviations do: {', '.join(able)}. Take such "
+      "a solver, or add the policies to an EmpiricalPlay of such deviations."
     )
   check_exact(table.game)
-  if not sums.total:
+  if not total:
     raise errors.ArgumentError(f"{play!r} has played nothing yet. Run the solver, or add policies.")
-  gains = _best_gains(table.game, table.memories, sums.regrets, KINDS[kind]) / sums.total
-  return _gap(gains, sums.play_values / sums.total, kind)
+  gains = _best_gains(table.game, table.memories, regrets, KINDS[kind]) / total
+  return make_gap(gains, play_values / total, kind)
 
 
 def check_exact(game: CompiledGame) -> None:
@@ -292,7 +291,8 @@ def check_exact(game: CompiledGame) -> None:
     )
 
 
-def _gap(gains: Float64s, expected: Float64s, kind: str) -> CorrelatedGap:
+def make_gap(gains: Float64s, expected: Float64s, kind: str) -> CorrelatedGap:
+  """Returns a gap, given what each player gains and expects, shape (players,)."""
   return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected, kind)
 
 
@@ -367,7 +367,7 @@ class EmpiricalPlay:
 
   def gap(self, kind: str | None = None) -> CorrelatedGap:
     """Returns how far the play is from an equilibrium, exactly, see `EFRSolver.gap`."""
-    return measure(self, PlaySums(self._table, self._regrets, self._play_values, self.total), kind)
+    return measure(self, self._table, self._regrets, self._play_values, self.total, kind)
 
 
 def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
@@ -405,31 +405,4 @@ def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
     best = evaluate.evaluate(game, state["cumulative"]).best_response_values
   else:
     best = backward_pass(game, take_best, aligned(state["gradients"] / total))
-  return _gap(best - expected, expected, "coarse")
-
-
-def normal_form_gap(
-  game: CompiledGame, profiles: Sequence[Float64s], shares: Float64s
-) -> CorrelatedGap:
-  """Returns how far a mixture of profiles is from Aumann's correlated equilibria; see `MixturePolicy.gap`.
-
-  Profiles in which a player's strategy is the same, to the last digit, tell it the same: what it gains is the sum over
-  these of what a best response to the others of each gains.
-  """
-  check_exact(game)
-  starts = np.cumsum([0, *(counts.sum() for counts in game.num_actions)])
-  gradient_of: list[dict[bytes, Float64s]] = [{} for _ in game.treeplexes]
-  expected, best = np.zeros((2, game.num_players))
-  for profile, share in zip(profiles, shares.tolist(), strict=True):
-    utility = aligned(share * gradients(game, forms.sequence_form(game, profile)))
-    for player, (sums, tree) in enumerate(zip(gradient_of, game.treeplexes, strict=True)):
-      own = game.all_action_sequences[starts[player] : starts[player + 1]]
-      told = profile[own].tobytes()
-      sums[told] = sums.get(told, 0.0) + utility[tree.root : tree.end]
-    expected += backward_pass(game, expect, utility, strategy=profile)
-  for player, (sums, tree) in enumerate(zip(gradient_of, game.treeplexes, strict=True)):
-    for gradient in sums.values():
-      whole = aligned_zeros(game.end)
-      whole[tree.root : tree.end] = gradient
-      best[player] += backward_pass(game, take_best, whole)[player]
-  return _gap(best - expected, expected, "normal-form")
+  return make_gap(best - expected, expected, "coarse")

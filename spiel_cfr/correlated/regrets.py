@@ -251,11 +251,10 @@ def choose(
       above = memories.sequence_above[own]
       for a in range(actions):
         place = row + a * stride
-        point[place] = point[above] * strategy[place]
-        reach[place] = reach[above] * strategy[memories.played[place]]
+        point[place] = reach[place] = point[above] * strategy[place]
       for last in range(memories.list_begin[own], memories.list_begin[own + 1]):
         reach[lists + last] = (
-          reach[memories.list_parent[last]] * strategy[memories.played[lists + last]]
+          reach[memories.list_parent[last]] * strategy[memories.list_played[last]]
         )
 
 
@@ -268,12 +267,11 @@ class DeviationRegrets:
   Attributes:
     game: the game.
     deviations: the name of the set.
-    as_open_spiel: whether it is what OpenSpiel has under that name.
     memories: where the regrets are.
     size: how many there are.
   """
 
-  def __init__(self, game: CompiledGame, deviations: str, as_open_spiel: bool = False) -> None:
+  def __init__(self, game: CompiledGame, deviations: str) -> None:
     """Lays out the set of that name, see `deviations.make_memories`.
 
     Raises:
@@ -285,15 +283,15 @@ class DeviationRegrets:
         f"In {game} infosets are shared (imperfect recall), so that nobody remembers what was recommended on the way "
         "there. Take the full game."
       )
-    self.game, self.deviations, self.as_open_spiel = game, deviations, as_open_spiel
-    self.memories = make_memories(game, deviations, as_open_spiel)
+    self.game, self.deviations = game, deviations
+    self.memories = make_memories(game, deviations)
     self.size = int(self.memories.offset[-1])
     scale = game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)
     self._ties = TIE * scale.view(np.float64)
 
   def new_reach(self) -> Float64s:
     """Returns room for the probability of each node, shape (nodes,)."""
-    return np.zeros(len(self.memories.played))
+    return np.zeros(self.game.end + len(self.memories.list_played))
 
   def choose(
     self,

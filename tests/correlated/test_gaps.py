@@ -10,6 +10,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import correlated, errors
+from spiel_cfr.correlated import correlation_plans, optimal_equilibria
 
 GAMES = {
   "kuhn": lambda: pyspiel.load_game("kuhn_poker"),
@@ -21,7 +22,10 @@ GAMES = {
     "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=1,num_rounds=1,sheriff_penalty=1.0)"
   ),
 }
-WORDS = ("at the start", "unseen", "seen"), ("never", "later", "later, seen", "at once")
+WORDS = (
+  ("at the start", "unseen", "seen"),
+  ("never", "later", "later, seen", "at once", "hearing all"),
+)
 # What can be gained in one way can be gained in the next.
 CHAINS = (
   ("coarse", "extensive-form coarse", "extensive-form", "causal partial sequence"),
@@ -32,7 +36,13 @@ CHAINS = (
     "causal partial sequence",
     "twice informed partial sequence",
   ),
-  ("agent-form", "counterfactual partial sequence", "twice informed partial sequence"),
+  (
+    "agent-form",
+    "counterfactual partial sequence",
+    "twice informed partial sequence",
+    "behavioural",
+    "normal-form",
+  ),
 )
 
 
@@ -101,6 +111,34 @@ def test_open_spiel_finds_the_same_coarse_gap(name):
   np.testing.assert_allclose(found.expected_values, expected.on_policy_values, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", GAMES)
+def test_open_spiel_finds_the_same_normal_form_gap(name):
+  """Where all are told another strategy each time, and where some are told the same."""
+  source = GAMES[name]()
+  game = spiel_cfr.compile_game(source)
+  weights, profiles = zip(*mixed(game, 2, 4), strict=True)
+  profiles = [spiel_cfr.policies.from_policy(game, profile) for profile in profiles]
+  alike = [profile.copy() for profile in profiles]
+  tree = game.treeplexes[0]
+  for other in alike[1:3]:
+    other[tree.root : tree.end] = alike[0][tree.root : tree.end]
+  found = []
+  for mixture in (profiles, alike):
+    device = [
+      (weight, spiel_cfr.policies.to_pyspiel(game, profile))
+      for weight, profile in zip(weights, mixture, strict=True)
+    ]
+    found.append(correlated.MixturePolicy(game, mixture, weights).gap("normal-form"))
+    expected = pyspiel.ce_dist(source, device)
+    np.testing.assert_allclose(
+      found[-1].player_improvements, expected.deviation_incentives, atol=1e-12
+    )
+    np.testing.assert_allclose(found[-1].expected_values, expected.on_policy_values, atol=1e-12)
+  # Who is told less can do less against the same play of others.
+  worth = [each.player_improvements[0] + each.expected_values[0] for each in found]
+  assert worth[1] < worth[0] - 1e-3
+
+
 def test_open_spiel_finds_the_same_gap_of_correlated_equilibria_in_matrix_games():
   source = pyspiel.convert_to_turn_based(
     pyspiel.create_matrix_game([[3.0, 1, 0], [0, 2, 5]], [[1.0, 2, 0], [4, 0, 1]])
@@ -120,14 +158,23 @@ def test_open_spiel_finds_the_same_gap_of_correlated_equilibria_in_matrix_games(
 def test_correlation_plans_say_the_same(name):
   game = spiel_cfr.compile_game(GAMES[name]())
   weights, profiles = zip(*mixed(game, 5), strict=True)
-  mixture = correlated.MixturePolicy(game, profiles, weights)
   play = played(game, zip(weights, profiles, strict=True))
+  pairs = correlation_plans.RelevantPairs(game, 10_000)
+  plan = np.zeros(len(pairs))
+  for weight, profile in zip(weights, profiles, strict=True):
+    strategies = spiel_cfr.policies.from_policy(game, profile)
+    own, other = (
+      spiel_cfr.policies.sequence_form(game, strategies)[each.places] for each in pairs.players
+    )
+    plan += weight * own[pairs.first] * other[pairs.second]
   for concept, kind in (
     ("EFCE", "extensive-form"),
     ("EFCCE", "extensive-form coarse"),
     ("NFCCE", "coarse"),
   ):
-    expected = correlated.deviation_gains(mixture, concept)
+    expected = [
+      optimal_equilibria.Deviations(pairs, player, concept).gain(plan) for player in (0, 1)
+    ]
     found = play.gap(kind).player_improvements
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -135,8 +182,11 @@ def test_correlation_plans_say_the_same(name):
 @pytest.mark.parametrize("name", GAMES)
 def test_who_may_do_more_gains_more(name):
   game = spiel_cfr.compile_game(GAMES[name]())
-  play = played(game, mixed(game, 4, 4))
-  gains = {kind: play.gap(kind).player_improvements for kind in correlated.KINDS}
+  weights, profiles = zip(*mixed(game, 4, 4), strict=True)
+  mixture = correlated.MixturePolicy(game, profiles, weights)
+  gains = {
+    kind: mixture.gap(kind).player_improvements for kind in (*correlated.KINDS, "normal-form")
+  }
   for chain in CHAINS:
     for less, more in itertools.pairwise(chain):
       assert (gains[less] <= gains[more] + 1e-12).all(), (less, more)
@@ -161,5 +211,5 @@ def test_what_a_play_does_not_keep():
     play.gap("extensive-form")
   with pytest.raises(errors.ArgumentError, match="kind must be one of"):
     play.gap("nash")
-  with pytest.raises(errors.ArgumentError, match="EmpiricalPlay"):
-    correlated.EFRSolver("kuhn_poker", "bps", as_open_spiel=True).gap()
+  with pytest.raises(errors.ArgumentError, match="MixturePolicy"):
+    play.gap("normal-form")
