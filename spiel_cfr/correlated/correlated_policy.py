@@ -65,6 +65,25 @@ class CorrelatedPolicy(abc.ABC):
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(sequences), 1 / len(sequences))
 
+  def sequences_at(self, player: int, infostate: str) -> Int64s:
+    """Returns the sequences of an infoset's actions.
+
+    Raises:
+      PolicyError: it is not in the compiled game.
+    """
+    own, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
+    if row is None:
+      raise errors.PolicyError(
+        f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
+      )
+    return int(own.first_sequence[row]) + int(own.stride[row]) * np.arange(own.num_actions[row])
+
+  @functools.cached_property
+  def _rows(self) -> list[dict[str, int]]:
+    return [
+      {infostate: row for row, infostate in enumerate(own)} for own in self.compiled_game.infostates
+    ]
+
   def marginals(self) -> open_spiel.PolicyDict:
     """Returns how often each action is recommended as infostate -> action -> probability.
 
@@ -240,14 +259,11 @@ class Mediator:
     Raises:
       ArgumentError: that is no seed.
     """
-    game = self.compiled_game = correlated_policy.compiled_game
+    self.compiled_game = correlated_policy.compiled_game
     self._policy = correlated_policy
     if not isinstance(seed, np.random.Generator):
       seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
     self._rng = seed
-    self._rows = [
-      {infostate: row for row, infostate in enumerate(own.infostates)} for own in game.infosets
-    ]
     self.restart()
 
   def restart(self) -> None:
@@ -282,7 +298,7 @@ class Mediator:
     infostate, legal = view.look_up(state, player)
     key = player, infostate
     if key not in self._recommended:
-      chances = self._policy.chances(told, player, self._sequences(*key))
+      chances = self._policy.chances(told, player, self._policy.sequences_at(*key))
       self._recommended[key] = int(self._rng.choice(len(legal), p=chances))
     return int(legal[self._recommended[key]])
 
@@ -305,15 +321,7 @@ class Mediator:
   def _tell(self, told: list[int], player: int, infostate: str) -> None:
     place = self._recommended.get((player, infostate))
     if place is not None:
-      told[player] = int(self._sequences(player, infostate)[place])
-
-  def _sequences(self, player: int, infostate: str) -> Int64s:
-    own, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
-    if row is None:
-      raise errors.PolicyError(
-        f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
-      )
-    return int(own.first_sequence[row]) + int(own.stride[row]) * np.arange(own.num_actions[row])
+      told[player] = int(self._policy.sequences_at(player, infostate)[place])
 
 
 class MediatedBot(pyspiel.Bot):  # type: ignore[misc]

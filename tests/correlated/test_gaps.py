@@ -213,3 +213,75 @@ def test_what_a_play_does_not_keep():
     play.gap("nash")
   with pytest.raises(errors.ArgumentError, match="MixturePolicy"):
     play.gap("normal-form")
+
+
+def efg(*lines):
+  return pyspiel.load_efg_game("\n".join(['EFG 2 R "" { "1" "2" } ""', *lines]) + "\n")
+
+
+def mixture_of(game, *plays):
+  """Returns a mixture of pure profiles, each the weight and the action at every infoset, player by player."""
+  counts = np.concatenate(game.num_actions)
+  profiles = [
+    game.from_actions(np.concatenate([np.eye(n)[a] for n, a in zip(counts, actions, strict=True)]))
+    for _, *actions in plays
+  ]
+  return correlated.MixturePolicy(game, profiles, [weight for weight, *_ in plays])
+
+
+def test_the_signalling_game_of_von_stengel_and_forges():
+  """Fig. 1 and section 2.3 of their paper of 2008: a student who may be good or bad signals, a professor hires or not.
+
+  Good ones are told a signal at random, bad ones either, and only who has sent the good ones' is hired. As an
+  extensive-form correlated equilibrium this pays (3.5, 6.5), and correlated equilibria pay (0, 6): who knows what a
+  good one would be told sends that.
+  """
+  lines, outcome = ['c "" 1 "" { "good" 1/2 "bad" 1/2 } 0'], 0
+  for number, (kind, hired) in enumerate((("good", "4 10"), ("bad", "6 0")), 1):
+    lines.append(f'p "" 1 {number} "{kind}" {{ "X {kind}" "Y {kind}" }} 0')
+    for signal in (1, 2):
+      lines.append(f'p "" 2 {signal} "{signal}" {{ "l{signal}" "r{signal}" }} 0')
+      for paid in (hired, "0 6"):
+        outcome += 1
+        lines.append(f't "" {outcome} "" {{ {paid} }}')
+  game = spiel_cfr.compile_game(efg(*lines))
+  device = mixture_of(game, *((1, good, bad, good, 1 - good) for good in (0, 1) for bad in (0, 1)))
+  assert device.gap("extensive-form").gap == pytest.approx(0, abs=1e-12)
+  assert device.gap().expected_values == pytest.approx([3.5, 6.5])
+  assert correlated.optimal_equilibrium(game).value == pytest.approx(10)
+  # Half of the bad ones are told the other signal.
+  assert device.gap("normal-form").player_improvements == pytest.approx([6 / 4, 0])
+  refused = mixture_of(game, *((1, good, bad, 1, 1) for good in (0, 1) for bad in (0, 1)))
+  assert refused.gap("normal-form").gap == pytest.approx(0, abs=1e-12)
+  assert refused.gap().expected_values == pytest.approx([0, 6])
+
+
+def test_the_second_game_of_greenwald_and_sarfati():
+  """As in OpenSpiel's corr_dist_test.cc: an extensive-form correlated equilibrium that is no correlated one."""
+  lines, outcome = ['p "" 1 1 "root" { "L" "R" } 0'], 0
+  for number, side in ((2, "L"), (3, "R")):
+    lines.append('p "" 2 1 "second" { "A" "B" } 0')
+    for unseen in "AB":
+      lines.append(f'p "" 1 {number} "{side}" {{ "l{number}" "r{number}" }} 0')
+      for last in "lr":
+        outcome += 1
+        paid = {"LAr": "0 2", "RBr": "3 0"}.get(
+          side + unseen + last, "2 2" if side == "L" else "0 0"
+        )
+        lines.append(f't "" {outcome} "" {{ {paid} }}')
+  game = spiel_cfr.compile_game(efg(*lines))
+  device = mixture_of(game, (2, 0, 0, 0, 0), (1, 0, 0, 1, 1), (1, 0, 1, 1, 1))
+  assert device.gap("extensive-form").gap == pytest.approx(0, abs=1e-12)
+  # Both strategies with r after R are told only where the other plays B: 3 for 2.
+  assert device.gap("normal-form").player_improvements == pytest.approx([1 / 2, 0])
+
+
+def test_the_game_of_gibson():
+  """Section 2.2 of his "Regret Minimization in Non-Zero-Sum Games" (2013): a coarse equilibrium that is none else."""
+  game = spiel_cfr.compile_game(
+    pyspiel.create_matrix_game([[1, 0], [0, 2], [-1, 1]], np.zeros((3, 2)))
+  )
+  device = mixture_of(game, (2, 0, 0), (1, 1, 1), (1, 2, 1))
+  assert device.gap("coarse").gap == pytest.approx(0, abs=1e-12)
+  for kind in ("normal-form", "extensive-form", "agent-form"):
+    assert device.gap(kind).gap == pytest.approx(1 / 4)

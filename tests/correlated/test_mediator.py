@@ -8,7 +8,7 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import correlated, errors, explore
+from spiel_cfr import correlated, errors
 
 SHERIFF = "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=2,num_rounds=1,sheriff_penalty=1.0)"
 
@@ -221,12 +221,3 @@ def test_what_is_no_mixture():
       correlated.MixturePolicy("kuhn_poker", [profile])
   with pytest.raises(errors.PolicyError, match="no probabilities"):
     correlated.MixturePolicy("kuhn_poker", [{}])
-
-
-def test_the_explorer_refuses(tmp_path):
-  policy = correlated.optimal_equilibrium("kuhn_poker").policy
-  with pytest.raises(errors.ArgumentError, match=r"marginals\(\)"):
-    explore(policy, tmp_path / "page.html")
-  assert (
-    explore(policy.marginals(), tmp_path / "page.html", game=policy.compiled_game).num_nodes == 58
-  )
