@@ -152,13 +152,11 @@ def _carry_gains(
       last = memories.begin[own + 1] - 1
       for memory in range(memories.begin[own], last + 1):
         place, row, best = memories.offset[memory], of_memory[memory], -np.inf
-        outright = memories.external[memory] > 0.0
+        # To play an action whatever is recommended is to play it instead of each.
+        rows = actions if memories.internal[memory] else 1
         for a in range(actions):
-          if outright:
-            worth[row + a] += regrets[place + a]
-          else:
-            for b in range(actions):
-              worth[row + a] += regrets[place + b * actions + a]
+          for b in range(rows):
+            worth[row + a] += regrets[place + b * actions + a]
           best = max(best, worth[row + a])
         if ends in (_LATER, _LATER_SEEN):
           best = max(best, 0.0)
@@ -167,7 +165,7 @@ def _carry_gains(
           for b in range(actions):
             most = 0.0
             for a in range(actions):
-              most = max(most, regrets[place + outright * actions + b * actions + a])
+              most = max(most, regrets[place + b * actions + a])
             swapped += most
           best = max(best, swapped)
         gains[memory] = best
@@ -179,7 +177,7 @@ def _carry_gains(
         gain = max(followed, gains[last])
       if begins == _SEEN:
         gain = 0.0
-        place = memories.offset[last] + (memories.external[last] > 0.0) * actions
+        place = memories.offset[last]
         for b in range(actions):
           best = following[of_infoset[own] + b]
           for a in range(actions):

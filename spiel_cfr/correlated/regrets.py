@@ -33,7 +33,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import TIE
 _SLIGHT = 1e-16
 INTEGERS = types.Array(types.int64, 1, "C")
 _TABLE = types.Array(types.float64, 2, "C")
-MEMORIES = tuple_type(Memories, INTEGERS, INTEGERS, FLOATS, FLOATS, *[INTEGERS] * 9)
+MEMORIES = tuple_type(Memories, *[INTEGERS] * 12)
 
 
 @inlined
@@ -69,16 +69,15 @@ def add_regrets(
         value += strategy[row + a * stride] * utility[row + a * stride]
       for memory in range(memories.begin[infoset + i], memories.begin[infoset + i + 1]):
         share, place = weight * reach[memories.node[memory]], memories.offset[memory]
-        if memories.external[memory] > 0.0:
-          for a in range(actions):
-            regrets[place + a] += share * (utility[row + a * stride] - value)
-          place += actions
-        if memories.internal[memory] > 0.0:
+        if memories.internal[memory]:
           for b in range(actions):
             often = share * strategy[row + b * stride]
             for a in range(actions):
               regrets[place + a] += often * (utility[row + a * stride] - utility[row + b * stride])
             place += actions
+        else:
+          for a in range(actions):
+            regrets[place + a] += share * (utility[row + a * stride] - value)
 
 
 @inlined
@@ -103,21 +102,18 @@ def _weigh(
       rates[b, a] = 0.0
   for memory in range(memories.begin[infoset], memories.begin[infoset + 1]):
     often, place = reach[memories.node[memory]], memories.offset[memory]
-    times = often * memories.external[memory]
-    if memories.external[memory] > 0.0:
-      for a in range(actions):
-        if regrets[place + a] > tie:
-          shares[a] += times * regrets[place + a]
-          external += times * regrets[place + a]
-      place += actions
-    times = often * memories.internal[memory]
-    if memories.internal[memory] > 0.0:
+    if memories.internal[memory]:
       for b in range(actions):
         for a in range(actions):
           if a != b and regrets[place + a] > tie:
-            rates[b, a] += times * regrets[place + a]
-            internal += times * regrets[place + a]
+            rates[b, a] += often * regrets[place + a]
+            internal += often * regrets[place + a]
         place += actions
+    else:
+      for a in range(actions):
+        if regrets[place + a] > tie:
+          shares[a] += often * regrets[place + a]
+          external += often * regrets[place + a]
   return external, internal
 
 
