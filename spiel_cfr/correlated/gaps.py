@@ -21,22 +21,16 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numba import types as numba_types
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import (
-  COUNT_TABLE,
-  FLOATS,
   Float64s,
-  Int64s,
-  Uint64s,
   aligned,
 )
-from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.correlated.deviations import NONE, Memories, full_name
-from spiel_cfr.correlated.regrets import INTEGERS, MEMORIES, DeviationRegrets, infosets_of
+from spiel_cfr.correlated.regrets import DeviationRegrets
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
@@ -120,122 +114,57 @@ class CorrelatedGap(NamedTuple):
   kind: str
 
 
-@kernel(
-  numba_types.void(COUNT_TABLE, MEMORIES, *[INTEGERS] * 3, *[FLOATS] * 6, *[numba_types.int64] * 2)
-)
-def _carry_gains(
-  groups: Uint64s,
-  memories: Memories,
-  of_memory: Int64s,
-  of_infoset: Int64s,
-  of_pair: Int64s,
-  regrets: Float64s,
-  worth: Float64s,
-  gains: Float64s,
-  following: Float64s,
-  seen: Float64s,
-  result: Float64s,
-  begins: int,
-  ends: int,
-) -> None:
-  """Finds what the best deviators gain below each infoset, from the last ones up.
-
-  `worth`, from `of_memory` on, becomes what each action is worth to a deviator with a memory, and `gains` the best of
-  them. `following`, from `of_infoset` on, is what can be gained after following a recommendation of each action, and
-  `seen`, from `of_pair` on, after each other action instead of it. All are 0 before, and counted from the strategy that
-  follows everything. `result` is what can be gained by those who have followed so far, or, of a deviator who begins at
-  the start, by that.
-  """
-  for back in range(groups.shape[0]):
-    count, actions, start = infosets_of(groups, groups.shape[0] - 1 - back)[2:]
-    for own in range(start, start + count):
-      last = memories.begin[own + 1] - 1
-      for memory in range(memories.begin[own], last + 1):
-        place, row, best = memories.offset[memory], of_memory[memory], -np.inf
-        # To play an action whatever is recommended is to play it instead of each.
-        rows = actions if memories.internal[memory] else 1
-        for a in range(actions):
-          for b in range(rows):
-            worth[row + a] += regrets[place + b * actions + a]
-          best = max(best, worth[row + a])
-        if ends in (_LATER, _LATER_SEEN):
-          best = max(best, 0.0)
-        if ends == _LATER_SEEN:
-          swapped = 0.0
-          for b in range(actions):
-            most = 0.0
-            for a in range(actions):
-              most = max(most, regrets[place + b * actions + a])
-            swapped += most
-          best = max(best, swapped)
-        gains[memory] = best
-      gain = gains[memories.begin[own]]
-      if begins == _UNSEEN:
-        followed = 0.0
-        for a in range(actions):
-          followed += following[of_infoset[own] + a]
-        gain = max(followed, gains[last])
-      if begins == _SEEN:
-        gain = 0.0
-        place = memories.offset[last]
-        for b in range(actions):
-          best = following[of_infoset[own] + b]
-          for a in range(actions):
-            if a != b:
-              pair = b * actions + a
-              best = max(best, regrets[place + pair] + seen[of_pair[own] + pair])
-          gain += best
-      result[own] = gain
-      up, action = memories.infoset_above[own], memories.action_above[own]
-      if up == NONE:
-        continue
-      following[of_infoset[up] + action] += gain
-      if ends == _AT_ONCE:
-        continue
-      there = of_infoset[up + 1] - of_infoset[up]
-      for memory in range(memories.begin[own], last + 1):
-        if memories.above[memory] != NONE:
-          worth[of_memory[memories.above[memory]] + action] += gains[memory]
-        elif memories.trigger[memory] != NONE:
-          seen[of_pair[up] + memories.trigger[memory] * there + action] += gains[memory]
-
-
-def _carry_all(memories: Memories, actions: Int64s, regrets: Float64s) -> Float64s:
-  """Returns what those gain from each infoset on who hear all recommendations, whatever they do, shape (infosets,)."""
-  result = np.zeros(len(actions))
-  # Of each infoset: lists of recommendations so far, what is recommended there, and what is played.
-  shapes = [
-    (count, size, size) for count, size in zip(np.diff(memories.begin), actions, strict=True)
-  ]
-  later = [np.zeros(shape) for shape in shapes]
-  for own in reversed(range(len(actions))):
-    first, last = memories.offset[memories.begin[own : own + 2]]
-    gains = (regrets[first:last].reshape(shapes[own]) + later[own]).max(axis=2).sum(axis=1)
-    result[own], up = gains.sum(), memories.infoset_above[own]
-    if up != NONE:
-      later[up][:, :, memories.action_above[own]] += gains.reshape(shapes[up][:2])
-  return result
-
-
 def _best_gains(game: CompiledGame, memories: Memories, regrets: Float64s, kind: Kind) -> Float64s:
-  """Returns what each player's best deviator gains, times the sum of weights, shape (players,)."""
-  actions = np.repeat(*(game.groups[:, column].astype(np.int64) for column in (ACTIONS, COUNT)))
-  if kind.ends == _HEARING_ALL:
-    found = _carry_all(memories, actions, regrets)
-  else:
-    rows = np.repeat(actions, np.diff(memories.begin))
-    places = [np.append(0, np.cumsum(each)) for each in (rows, actions, actions**2)]
-    found = np.zeros(game.num_infosets)
-    sizes = places[0][-1], len(rows), places[1][-1], places[2][-1]
-    scratch = (np.zeros(size) for size in sizes)
-    _carry_gains(game.groups, memories, *places, regrets, *scratch, found, *kind)
-  top = np.where(memories.infoset_above == NONE, found, 0.0)
-  return np.array(
-    [
-      part.sum()
-      for part in np.split(top, np.cumsum([t.num_infosets for t in game.treeplexes])[:-1])
-    ]
-  )
+  """Returns what each player's best deviator gains over following all, times the sum of weights, shape (players,)."""
+  sizes = np.repeat(
+    *(game.groups[:, column].astype(np.int64) for column in (ACTIONS, COUNT))
+  ).tolist()
+  counts = np.diff(memories.begin).tolist()
+  # What can be gained later: by each memory after each action; after following a recommendation of each action; after
+  # each action instead of each that was recommended; and by each memory after both, if it hears on.
+  worth = [np.zeros(shape) for shape in zip(counts, sizes, strict=True)]
+  following, seen = [np.zeros(size) for size in sizes], [np.zeros((size, size)) for size in sizes]
+  hears_on = kind.ends == _HEARING_ALL
+  heard = [
+    np.zeros((count * hears_on, size, size)) for count, size in zip(counts, sizes, strict=True)
+  ]
+  result = np.zeros(game.num_infosets)
+  for own, size in reversed(list(enumerate(sizes))):
+    first, last = memories.begin[own : own + 2]
+    own_regrets = regrets[memories.offset[first] : memories.offset[last]]
+    # External ones come first. To play an action whatever is recommended is to play it instead of each.
+    outright = size * np.count_nonzero(memories.internal[first:last] == 0)
+    swaps = own_regrets[outright:].reshape(-1, size, size)
+    gains = np.vstack([own_regrets[:outright].reshape(-1, size), swaps.sum(axis=1)]) + worth[own]
+    gains = gains.max(axis=1)
+    if kind.ends in (_LATER, _LATER_SEEN):
+      gains = np.maximum(gains, 0.0)
+    if kind.ends == _LATER_SEEN:
+      gains = np.maximum(gains, swaps.max(axis=2).sum(axis=1))
+    if hears_on:
+      gains = (swaps + heard[own]).max(axis=2).sum(axis=1)
+    # Of those who have followed so far.
+    gain = gains[0]
+    if kind.begins == _UNSEEN:
+      gain = max(following[own].sum(), gains[-1])
+    if kind.begins == _SEEN:
+      options = swaps[-1] + seen[own]
+      np.fill_diagonal(options, following[own])
+      gain = options.max(axis=1).sum()
+    up, action = memories.infoset_above[own], memories.action_above[own]
+    if up == NONE:
+      result[own] = gains.sum() if hears_on else gain
+      continue
+    following[up][action] += gain
+    if hears_on:
+      heard[up][:, :, action] += gains.reshape(-1, sizes[up])
+    elif kind.ends != _AT_ONCE:
+      above, trigger = memories.above[first:last], memories.trigger[first:last]
+      went_on, begun = above != NONE, (above == NONE) & (trigger != NONE)
+      worth[up][above[went_on] - memories.begin[up], action] += gains[went_on]
+      seen[up][trigger[begun], action] += gains[begun]
+  ends = np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
+  return np.array([own.sum() for own in np.split(result, ends)])
 
 
 def measure(
