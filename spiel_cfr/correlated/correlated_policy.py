@@ -163,11 +163,8 @@ class MixturePolicy(CorrelatedPolicy):
     self.compiled_game = compile_game(game)
     self._profiles = [behavioral(self.compiled_game, each) for each in profiles]
     chances = np.array([1.0] * len(profiles) if weights is None else weights, np.float64)
-    if (
-      chances.shape != (len(profiles),)
-      or not (chances >= 0).all()
-      or not 0 < chances.sum() < np.inf
-    ):
+    is_valid = chances.shape == (len(profiles),) and bool((chances >= 0).all())
+    if not (is_valid and 0 < chances.sum() < np.inf):
       raise errors.ArgumentError(
         f"weights are {arguments.shortened(weights)} for {len(profiles)} profiles; give one for each, none negative, "
         "not all 0."
@@ -191,8 +188,7 @@ class MixturePolicy(CorrelatedPolicy):
     """Returns how far it is from an equilibrium, exactly.
 
     Args:
-      kind: a name in `correlated.KINDS`; or "normal-form", of players who are told all of their strategies before the
-        game, which takes the profiles.
+      kind: a name in `correlated.KINDS`, or "normal-form".
 
     Raises:
       ArgumentError: there is no such kind.
@@ -239,12 +235,6 @@ class Mediator:
 
   Attributes:
     compiled_game: the game.
-
-  >>> mediator = policy.mediator(seed=0)  # doctest: +SKIP
-  >>> state = game.new_initial_state()  # doctest: +SKIP
-  >>> while not state.is_terminal():  # doctest: +SKIP
-  ...   state.apply_action(mediator.recommend(state))
-  >>> mediator.restart()  # doctest: +SKIP
   """
 
   def __init__(
@@ -341,10 +331,9 @@ class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
       ArgumentError: there is no such player.
     """
     super().__init__()
-    self._mediator, self._player = (
-      mediator,
-      arguments.integer(player, "player", 0, mediator.compiled_game.num_players - 1),
-    )
+    self._mediator = mediator
+    players = mediator.compiled_game.num_players
+    self._player = arguments.integer(player, "player", 0, players - 1)
 
   def player_id(self) -> int:
     """Returns as whom it plays."""
@@ -355,8 +344,8 @@ class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
     self._mediator.restart()
 
   def restart_at(self, state: Any) -> None:
-    """Begins another play, for all who share the mediator."""
-    self._mediator.restart()
+    """Does the same."""
+    self.restart()
 
   def step(self, state: Any) -> int:
     """Returns what it is told.

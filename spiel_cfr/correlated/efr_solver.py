@@ -83,7 +83,8 @@ class EFRSolver(FirstOrderSolver[EFRState]):
     return state
 
   def _choose(self, state: EFRState, learns: bool) -> None:
-    self._table.choose(state.regrets, state.strategy, state.point, state.reach, learns)
+    self._table.choose(state.regrets, state.strategy, state.reach, learns)
+    state.point[:] = state.reach[: len(state.point)]
 
   def refresh(self) -> None:
     super().refresh()

@@ -8,12 +8,14 @@ each player, wherever it comes to, an action drawn from its strategy there. A pl
     extensive-form         may stop to follow at any infoset, having seen it
     agent-form coarse      deviates at one infoset, without having seen it, and follows again
     agent-form             deviates at one infoset, having seen it, and follows again
+    behavioural            does at any infoset whatever it likes, and is told what is recommended all the while
+    normal-form            is told its strategy, all of it, before the game
 
-and the gap is what the best such deviators gain, summed over players: 0 in an equilibrium of that kind. A deviator may
-do so at any infoset, so these are what OpenSpiel's `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist` and `AFCEDist` find
-by listing profiles. Here no profiles are listed: sums of regrets by memory have all that a gap takes, since what a
-deviation gains is the sum of the regrets of its steps; docs/theory/correlated.md has the proof. The sets in
-`DEVIATIONS` have gaps of their own: those that end a deviation by following again.
+and the gap is what the best such deviators gain, summed over players: 0 in an equilibrium of that kind. The first five
+and the last are what OpenSpiel's `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and `ce_dist` find by
+listing profiles. Here only the last takes the profiles (`MixturePolicy.gap`): sums of regrets by memory have all that
+the others take, since what a deviation gains is the sum of the regrets of its steps; docs/theory/correlated.md has the
+proof. Sets in `DEVIATIONS` that end a deviation by following again have gaps of their own.
 """
 
 import types
@@ -23,10 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import (
-  Float64s,
-  aligned,
-)
+from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.correlated.deviations import NONE, Memories, full_name
@@ -43,32 +42,23 @@ from spiel_cfr.policies import forms, open_spiel
 # another; or after its first; or whenever it likes, since it is told everything all the while.
 _AT_THE_START, _UNSEEN, _SEEN = range(3)
 _NEVER, _LATER, _LATER_SEEN, _AT_ONCE, _HEARING_ALL = range(5)
-
-
-class Kind(NamedTuple):
-  """A kind of deviators: when they begin to deviate, and when they follow again."""
-
-  begins: int
-  ends: int
-
-
-KINDS: Mapping[str, Kind] = types.MappingProxyType(
+KINDS: Mapping[str, tuple[int, int]] = types.MappingProxyType(
   {
-    "coarse": Kind(_AT_THE_START, _NEVER),
-    "extensive-form coarse": Kind(_UNSEEN, _NEVER),
-    "extensive-form": Kind(_SEEN, _NEVER),
-    "agent-form coarse": Kind(_UNSEEN, _AT_ONCE),
-    "agent-form": Kind(_SEEN, _AT_ONCE),
-    "blind counterfactual": Kind(_AT_THE_START, _LATER),
-    "informed counterfactual": Kind(_AT_THE_START, _LATER_SEEN),
-    "blind partial sequence": Kind(_UNSEEN, _LATER),
-    "counterfactual partial sequence": Kind(_UNSEEN, _LATER_SEEN),
-    "causal partial sequence": Kind(_SEEN, _LATER),
-    "twice informed partial sequence": Kind(_SEEN, _LATER_SEEN),
-    "behavioural": Kind(_SEEN, _HEARING_ALL),
+    "coarse": (_AT_THE_START, _NEVER),
+    "extensive-form coarse": (_UNSEEN, _NEVER),
+    "extensive-form": (_SEEN, _NEVER),
+    "agent-form coarse": (_UNSEEN, _AT_ONCE),
+    "agent-form": (_SEEN, _AT_ONCE),
+    "blind counterfactual": (_AT_THE_START, _LATER),
+    "informed counterfactual": (_AT_THE_START, _LATER_SEEN),
+    "blind partial sequence": (_UNSEEN, _LATER),
+    "counterfactual partial sequence": (_UNSEEN, _LATER_SEEN),
+    "causal partial sequence": (_SEEN, _LATER),
+    "twice informed partial sequence": (_SEEN, _LATER_SEEN),
+    "behavioural": (_SEEN, _HEARING_ALL),
   }
 )
-# Of players who are told their strategies before the game: not by sums, see `MixturePolicy.gap`.
+# Not by sums.
 NORMAL_FORM = "normal-form"
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
 # The kinds of which the regrets of a set of deviations tell the gaps. All of them vanish where its regrets do; the
@@ -105,7 +95,7 @@ class CorrelatedGap(NamedTuple):
     gap: the sum of what each would gain, nobody's gain counting as less than 0.
     player_improvements: what each would gain, shape (players,); negative where even the best deviation loses.
     expected_values: what each expects, shape (players,).
-    kind: a name in `KINDS`.
+    kind: a name in `KINDS`, or "normal-form".
   """
 
   gap: float
@@ -114,7 +104,9 @@ class CorrelatedGap(NamedTuple):
   kind: str
 
 
-def _best_gains(game: CompiledGame, memories: Memories, regrets: Float64s, kind: Kind) -> Float64s:
+def _best_gains(
+  game: CompiledGame, memories: Memories, regrets: Float64s, begins: int, ends: int
+) -> Float64s:
   """Returns what each player's best deviator gains over following all, times the sum of weights, shape (players,)."""
   sizes = np.repeat(
     *(game.groups[:, column].astype(np.int64) for column in (ACTIONS, COUNT))
@@ -124,7 +116,7 @@ def _best_gains(game: CompiledGame, memories: Memories, regrets: Float64s, kind:
   # each action instead of each that was recommended; and by each memory after both, if it hears on.
   worth = [np.zeros(shape) for shape in zip(counts, sizes, strict=True)]
   following, seen = [np.zeros(size) for size in sizes], [np.zeros((size, size)) for size in sizes]
-  hears_on = kind.ends == _HEARING_ALL
+  hears_on = ends == _HEARING_ALL
   heard = [
     np.zeros((count * hears_on, size, size)) for count, size in zip(counts, sizes, strict=True)
   ]
@@ -137,17 +129,17 @@ def _best_gains(game: CompiledGame, memories: Memories, regrets: Float64s, kind:
     swaps = own_regrets[outright:].reshape(-1, size, size)
     gains = np.vstack([own_regrets[:outright].reshape(-1, size), swaps.sum(axis=1)]) + worth[own]
     gains = gains.max(axis=1)
-    if kind.ends in (_LATER, _LATER_SEEN):
+    if ends in (_LATER, _LATER_SEEN):
       gains = np.maximum(gains, 0.0)
-    if kind.ends == _LATER_SEEN:
+    if ends == _LATER_SEEN:
       gains = np.maximum(gains, swaps.max(axis=2).sum(axis=1))
     if hears_on:
       gains = (swaps + heard[own]).max(axis=2).sum(axis=1)
     # Of those who have followed so far.
     gain = gains[0]
-    if kind.begins == _UNSEEN:
+    if begins == _UNSEEN:
       gain = max(following[own].sum(), gains[-1])
-    if kind.begins == _SEEN:
+    if begins == _SEEN:
       options = swaps[-1] + seen[own]
       np.fill_diagonal(options, following[own])
       gain = options.max(axis=1).sum()
@@ -158,13 +150,13 @@ def _best_gains(game: CompiledGame, memories: Memories, regrets: Float64s, kind:
     following[up][action] += gain
     if hears_on:
       heard[up][:, :, action] += gains.reshape(-1, sizes[up])
-    elif kind.ends != _AT_ONCE:
+    elif ends != _AT_ONCE:
       above, trigger = memories.above[first:last], memories.trigger[first:last]
       went_on, begun = above != NONE, (above == NONE) & (trigger != NONE)
       worth[up][above[went_on] - memories.begin[up], action] += gains[went_on]
       seen[up][trigger[begun], action] += gains[begun]
-  ends = np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
-  return np.array([own.sum() for own in np.split(result, ends)])
+  cuts = np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
+  return np.array([own.sum() for own in np.split(result, cuts)])
 
 
 def measure(
@@ -206,7 +198,7 @@ def measure(
   check_exact(table.game)
   if not total:
     raise errors.ArgumentError(f"{play!r} has played nothing yet. Run the solver, or add policies.")
-  gains = _best_gains(table.game, table.memories, regrets, KINDS[kind]) / total
+  gains = _best_gains(table.game, table.memories, regrets, *KINDS[kind]) / total
   return make_gap(gains, play_values / total, kind)
 
 
@@ -285,10 +277,10 @@ class EmpiricalPlay:
     """
     weight = arguments.positive_number(weight, "weight")
     game, strategy = self.compiled_game, behavioral(self.compiled_game, policy)
-    utility = gradients(game, forms.sequence_form(game, strategy))
-    self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
     reach = self._table.new_reach()
-    self._table.choose(self._regrets, strategy, np.zeros(game.end), reach, learns=False)
+    self._table.choose(self._regrets, strategy, reach, learns=False)
+    utility = gradients(game, reach[: game.end])
+    self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
     self._table.add(self._regrets, strategy, utility, reach, weight)
     self.total += weight
 

@@ -203,22 +203,21 @@ def _fixed_point(
     result[a] /= total
 
 
-@kernel(types.void(COUNT_TABLE, MEMORIES, *[FLOATS] * 5, types.boolean))
+@kernel(types.void(COUNT_TABLE, MEMORIES, *[FLOATS] * 4, types.boolean))
 def choose(
   groups: Uint64s,
   memories: Memories,
   ties: Float64s,
   regrets: Float64s,
   strategy: Float64s,
-  point: Float64s,
   reach: Float64s,
   learns: bool,
 ) -> None:
-  """Chooses strategies from the root down; `point` becomes their sequence form, `reach` the probability of each node.
+  """Chooses strategies from the root down; `reach` becomes the probability of each node.
 
   Regrets of no more than `ties`, shape (infosets,), count as 0. If nobody `learns`, strategies stay as they are.
   """
-  lists, most = point.shape[0], 1
+  lists, most = strategy.shape[0], 1
   for group in range(groups.shape[0]):
     most = max(most, infosets_of(groups, group)[3])
   rates, leads = np.empty((most, most)), np.empty((most, most))
@@ -231,23 +230,19 @@ def choose(
         external, internal = _weigh(
           memories, own, actions, reach, regrets, ties[own], rates, shares
         )
-        if external + internal <= 0.0:
-          for a in range(actions):
-            strategy[row + a * stride] = 1.0 / actions
-        elif internal <= 0.0:
-          for a in range(actions):
-            strategy[row + a * stride] = shares[a] / external
-        else:
+        if internal > 0.0:
           for a in range(actions):
             for b in range(actions):
               rates[b, a] += shares[a]
           _fixed_point(rates, leads, members, actions, result)
-          for a in range(actions):
-            strategy[row + a * stride] = result[a]
+        for a in range(actions):
+          if internal <= 0.0:
+            result[a] = shares[a] / external if external > 0.0 else 1.0 / actions
+          strategy[row + a * stride] = result[a]
       above = memories.sequence_above[own]
       for a in range(actions):
         place = row + a * stride
-        point[place] = reach[place] = point[above] * strategy[place]
+        reach[place] = reach[above] * strategy[place]
       for last in range(memories.list_begin[own], memories.list_begin[own + 1]):
         reach[lists + last] = (
           reach[memories.list_parent[last]] * strategy[memories.list_played[last]]
@@ -257,8 +252,8 @@ def choose(
 class DeviationRegrets:
   """The regrets of a set of deviations in a game: where they are, and the passes over them. Never changes.
 
-  Arrays of strategies, utilities and points have the shape (sequences,); `reach`, the probability of each node, is
-  `new_reach` to begin with; `regrets` has the shape (size,).
+  Strategies and utilities have the shape (sequences,), regrets (size,), and `reach`, the probability of each node,
+  (nodes,); what it has of sequences is the sequence form.
 
   Attributes:
     game: the game.
@@ -290,21 +285,11 @@ class DeviationRegrets:
     return np.zeros(self.game.end + len(self.memories.list_played))
 
   def choose(
-    self,
-    regrets: Float64s,
-    strategy: Float64s,
-    point: Float64s,
-    reach: Float64s,
-    learns: bool = True,
+    self, regrets: Float64s, strategy: Float64s, reach: Float64s, learns: bool = True
   ) -> None:
-    """Overwrites strategies with what regrets lead to, `point` with their sequence form, and `reach`.
-
-    Without `learns`, strategies stay as they are.
-    """
-    roots = [tree.root for tree in self.game.treeplexes]
-    point[roots] = reach[roots] = 1.0
-    numbers = self._ties, regrets, strategy, point, reach
-    choose(self.game.groups, self.memories, *numbers, learns)
+    """Overwrites strategies with what regrets lead to, or leaves them as they are, and `reach`."""
+    reach[[tree.root for tree in self.game.treeplexes]] = 1.0
+    choose(self.game.groups, self.memories, self._ties, regrets, strategy, reach, learns)
 
   def add(
     self,
