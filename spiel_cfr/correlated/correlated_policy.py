@@ -47,42 +47,25 @@ class CorrelatedPolicy(abc.ABC):
 
   @abc.abstractmethod
   def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
-    """Returns `chances` up to a factor and rounding; all 0 where play never comes."""
+    """Returns what `next_recommendations` does up to a factor and rounding; all 0 where play never comes."""
 
   @abc.abstractmethod
   def sequence_form(self) -> Float64s:
     """Returns how likely each sequence is to be recommended, shape (sequences,)."""
-
-  def chances(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
-    """Returns how likely each action of an infoset is to be recommended next, shape (actions,).
-
-    Args:
-      told: the last sequence that each player was told; its empty sequence before.
-      player: whose infoset it is.
-      sequences: of the infoset's actions.
-    """
-    weights = np.maximum(self._weights(told, player, sequences), 0.0)
-    total = weights.sum()
-    return weights / total if total > 0 else np.full(len(sequences), 1 / len(sequences))
-
-  def sequences_at(self, player: int, infostate: str) -> Int64s:
-    """Returns the sequences of an infoset's actions.
-
-    Raises:
-      PolicyError: it is not in the compiled game.
-    """
-    own, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
-    if row is None:
-      raise errors.PolicyError(
-        f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
-      )
-    return int(own.first_sequence[row]) + int(own.stride[row]) * np.arange(own.num_actions[row])
 
   @functools.cached_property
   def _rows(self) -> list[dict[str, int]]:
     return [
       {infostate: row for row, infostate in enumerate(own)} for own in self.compiled_game.infostates
     ]
+
+  def _sequences_at(self, player: int, infostate: str) -> Int64s:
+    own, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
+    if row is None:
+      raise errors.PolicyError(
+        f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
+      )
+    return int(own.first_sequence[row]) + int(own.stride[row]) * np.arange(own.num_actions[row])
 
   def marginals(self) -> open_spiel.PolicyDict:
     """Returns how often each action is recommended as infostate -> action -> probability.
@@ -112,6 +95,26 @@ class CorrelatedPolicy(abc.ABC):
     """
     mediator = self.mediator(seed)
     return [MediatedBot(mediator, player) for player in range(self.compiled_game.num_players)]
+
+
+def next_recommendations(
+  policy: CorrelatedPolicy, told: Sequence[int], player: int, infostate: str
+) -> tuple[Int64s, Float64s]:
+  """Returns an infoset's sequences, and how likely each is to be recommended there, given what has been so far.
+
+  Args:
+    policy: what is recommended.
+    told: the last sequence that each player was told; its empty sequence before.
+    player: whose infoset it is.
+    infostate: its name.
+
+  Raises:
+    PolicyError: it is not in the compiled game.
+  """
+  sequences = policy._sequences_at(player, infostate)
+  weights = np.maximum(policy._weights(told, player, sequences), 0.0)
+  total = weights.sum()
+  return sequences, weights / total if total > 0 else np.full(len(sequences), 1 / len(sequences))
 
 
 class PlanPolicy(CorrelatedPolicy):
@@ -288,7 +291,7 @@ class Mediator:
     infostate, legal = view.look_up(state, player)
     key = player, infostate
     if key not in self._recommended:
-      chances = self._policy.chances(told, player, self._policy.sequences_at(*key))
+      _, chances = next_recommendations(self._policy, told, *key)
       self._recommended[key] = int(self._rng.choice(len(legal), p=chances))
     return int(legal[self._recommended[key]])
 
@@ -311,7 +314,7 @@ class Mediator:
   def _tell(self, told: list[int], player: int, infostate: str) -> None:
     place = self._recommended.get((player, infostate))
     if place is not None:
-      told[player] = int(self._policy.sequences_at(player, infostate)[place])
+      told[player] = int(self._policy._sequences_at(player, infostate)[place])
 
 
 class MediatedBot(pyspiel.Bot):  # type: ignore[misc]

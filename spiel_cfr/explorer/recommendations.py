@@ -15,7 +15,7 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy
+from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy, next_recommendations
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -69,9 +69,9 @@ class _Writer:
       self.lines.append(f't "" {len(self.lines)} "" {{ {paid} }}')
       return []
     if state.is_chance_node():
-      actions, chances = zip(*self._view.chance_outcomes(state), strict=True)
+      actions, often = zip(*self._view.chance_outcomes(state), strict=True)
       after = [node._replace(state=state.child(action)) for action in actions]
-      return self._chance(list(zip(self._words(state, actions), chances, after, strict=True)))
+      return self._chance(list(zip(self._words(state, actions), often, after, strict=True)))
     player, left = state.current_player(), node.left
     infostate, legal = self._view.look_up(state)
     words = self._words(state, legal)
@@ -87,10 +87,9 @@ class _Writer:
         for word, child in zip(words, after, strict=True)
       ]
       return self._decision(player, f"{infostate}\n[told {order}]", order, moves)
-    sequences = self._policy.sequences_at(player, infostate)
-    chances = self._policy.chances(node.told, player, sequences).tolist()
+    sequences, chances = next_recommendations(self._policy, node.told, player, infostate)
     drawn = []
-    for place, (word, often) in enumerate(zip(words, chances, strict=True)):
+    for place, (word, often) in enumerate(zip(words, chances.tolist(), strict=True)):
       told = (*node.told[:player], int(sequences[place]), *node.told[player + 1 :])
       if left is None:
         drawn.append((f"P{player} is told {word}", often, _Node(state, told, None, place)))

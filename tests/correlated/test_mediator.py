@@ -102,7 +102,7 @@ def test_leaving_gains_nothing(name, concept):
   found = correlated.optimal_equilibrium(game, concept, 1)
   assert found.gains == pytest.approx([0, 0], abs=1e-9)
   for player in (0, 1):
-    value = best_response(game, [(1.0, found.policy.chances)], player, concept)
+    value = best_response(game, [(1.0, found.policy._weights)], player, concept)
     assert value == pytest.approx(found.expected_values[player], abs=1e-7)
 
 
@@ -138,7 +138,7 @@ def test_gains_of_mixtures(source):
     gains = policy.gap(kind).player_improvements
     for player in (0, 1):
       # Whether a profile is drawn before the play, or one action after the other as the mediator does.
-      for drawn in (laws, [(1.0, policy.chances)]):
+      for drawn in (laws, [(1.0, policy._weights)]):
         value = best_response(game, drawn, player, concept)
         assert gains[player] == pytest.approx(value - expected[player], abs=1e-9)
 
