@@ -81,6 +81,25 @@ def test_what_the_page_says(tmp_path):
     spiel_cfr.explore(found.policy, tmp_path / "page.html", max_nodes=50)
 
 
+def test_whoever_leaves_makes_the_best_of_it(tmp_path):
+  page = spiel_cfr.explore(mixture(SHERIFF), tmp_path / "page.html")
+  content = explorer_pages.read(page.path)
+  left = ["[left " in name for name in content["infostates"]]
+  value, best = (content["infosets"][name] for name in ("value", "best_value"))
+  np.testing.assert_array_equal(value[left], best[left])
+  assert (value < best - 0.1).sum() > 2
+
+
+def test_words_in_another_order_elsewhere(monkeypatch):
+  def name(_, state, action):
+    return str(1 - action if state.move_number() > 2 else action)
+
+  monkeypatch.setattr(recommendations.MoveNames, "name", name)
+  policy = mixture("kuhn_poker")
+  _, gains = mediated(policy)
+  assert gains.nash_conv == pytest.approx(policy.gap("extensive-form").gap, abs=1e-9)
+
+
 def test_words_that_a_file_could_not_have(monkeypatch):
   """Quotes, backslashes and line breaks; and actions of one name."""
   monkeypatch.setattr(recommendations.MoveNames, "name", lambda *_: 'a "b"\\\n c')
