@@ -47,7 +47,7 @@ class CorrelatedPolicy(abc.ABC):
 
   @abc.abstractmethod
   def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
-    """Returns what `next_recommendations` does up to a factor and rounding; all 0 where play never comes."""
+    """Returns what `next_recommendations` does, up to a factor and rounding."""
 
   @abc.abstractmethod
   def sequence_form(self) -> Float64s:
@@ -100,7 +100,7 @@ class CorrelatedPolicy(abc.ABC):
 def next_recommendations(
   policy: CorrelatedPolicy, told: Sequence[int], player: int, infostate: str
 ) -> tuple[Int64s, Float64s]:
-  """Returns an infoset's sequences, and how likely each is to be recommended there, given what has been so far.
+  """Returns an infoset's sequences, and how likely each is to be recommended there; all alike where play never comes.
 
   Args:
     policy: what is recommended.
@@ -222,7 +222,7 @@ class MixturePolicy(CorrelatedPolicy):
     for profile, share in zip(self._profiles, self._shares.tolist(), strict=True):
       utility = aligned(share * gradients(game, forms.sequence_form(game, profile)))
       for own, tree, sums in zip(own_sequences, game.treeplexes, worth, strict=True):
-        told = profile[own].tobytes()
+        told = (profile[own] + 0.0).tobytes()  # -0 is 0
         sums[told] = sums.get(told, 0.0) + utility[tree.root : tree.end]
       expected += backward_pass(game, expect, utility, strategy=profile)
     for player, (tree, sums) in enumerate(zip(game.treeplexes, worth, strict=True)):

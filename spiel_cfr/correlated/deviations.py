@@ -95,7 +95,7 @@ class Memories(NamedTuple):
   Attributes:
     begin: the first memory of each infoset, and one past the last of all; shape (infosets + 1,).
     node: whose probability a memory has, shape (memories,).
-    internal: 1 if a memory's deviations are internal, 0 if they are external.
+    internal: 1 if a memory's deviations are internal, 0 if they are external: an infoset has the latter first.
     offset: where the regrets of a memory begin, and one past the last; shape (memories + 1,). External: one for each
       action. Internal: one for each action that is recommended and each that is played.
     above: the memory of the infoset above that has the same node, or `NONE`, shape (memories,).

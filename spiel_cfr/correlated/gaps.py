@@ -58,7 +58,7 @@ KINDS: Mapping[str, tuple[int, int]] = types.MappingProxyType(
     "behavioural": (_SEEN, _HEARING_ALL),
   }
 )
-# Not by sums.
+# The kind that takes the profiles themselves.
 NORMAL_FORM = "normal-form"
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
 # The kinds of which the regrets of a set of deviations tell the gaps. All of them vanish where its regrets do; the
@@ -108,18 +108,14 @@ def _best_gains(
   game: CompiledGame, memories: Memories, regrets: Float64s, begins: int, ends: int
 ) -> Float64s:
   """Returns what each player's best deviator gains over following all, times the sum of weights, shape (players,)."""
-  sizes = np.repeat(
-    *(game.groups[:, column].astype(np.int64) for column in (ACTIONS, COUNT))
-  ).tolist()
-  counts = np.diff(memories.begin).tolist()
+  sizes = np.repeat(*game.groups[:, [ACTIONS, COUNT]].astype(np.int64).T).tolist()
+  shapes = list(zip(np.diff(memories.begin).tolist(), sizes, strict=True))
   # What can be gained later: by each memory after each action; after following a recommendation of each action; after
   # each action instead of each that was recommended; and by each memory after both, if it hears on.
-  worth = [np.zeros(shape) for shape in zip(counts, sizes, strict=True)]
+  worth = [np.zeros(shape) for shape in shapes]
   following, seen = [np.zeros(size) for size in sizes], [np.zeros((size, size)) for size in sizes]
   hears_on = ends == _HEARING_ALL
-  heard = [
-    np.zeros((count * hears_on, size, size)) for count, size in zip(counts, sizes, strict=True)
-  ]
+  heard = [np.zeros((count * hears_on, size, size)) for count, size in shapes]
   result = np.zeros(game.num_infosets)
   for own, size in reversed(list(enumerate(sizes))):
     first, last = memories.begin[own : own + 2]
