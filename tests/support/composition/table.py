@@ -210,7 +210,6 @@ REPRESENTATIVES = (
   "apcfr+",
   "cfr_br",
   "hedge",
-  "hedge_threshold",
   "restarted",
   "adaptive",
   "stable_predictive",
