@@ -1,13 +1,13 @@
-"""Adaptive steps of stable-predictive CFR, and the bounds that hold for them.
+"""Adaptive steps of stable-predictive CFR, and the bounds that hold for them before and after a run.
 
 Steps come from the run: step^t = scale sqrt(L / V^(t-1)), V^t = S^t + floor t^(2 power + 1/2), S^t the sum of the
 squared errors of predictions so far; `regret_minimizers.adaptive_oftrl` takes them. With |.| the norm dual to that in
 which the regularizer is 1-strongly convex, L its range, d the diameter of the simplex in that norm, and D a bound on
 counterfactual utilities (docs/theory/stable_predictive.md has the proofs, and the numbers of the bounds):
 
-    regularizer   norm   L               d
-    entropy       l1     log n           2
-    euclidean     l2     (1 - 1/n) / 2   sqrt 2
+    regularizer   norm   L               d        dual norm of entries within D
+    entropy       l1     log n           2        D
+    euclidean     l2     (1 - 1/n) / 2   sqrt 2   sqrt(n) D
 """
 
 import dataclasses
@@ -18,7 +18,9 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.adaptive_oftrl import SCALES, AdaptiveOFTRL, error_floors
+from spiel_cfr.regret_minimizers.oftrl import Prediction
 from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
+from spiel_cfr.stable_predictive.paper_steps import largest_sum, own_infosets
 
 _EVERY = slice(None)
 
@@ -28,30 +30,41 @@ class AdaptiveSteps:
   """What is known of every infoset under adaptive steps: arrays of shape (infosets of all players,).
 
   Attributes:
+    game: the game.
     regularizer: "entropy" or "euclidean".
+    prediction: "subtree" or "last".
     power: iteration t weighs t^power in regrets.
-    delta: what the floor is made of.
+    delta: of the floor, which is spread (delta D)^2.
     scale: the factor on steps.
     simplex_diameter: d.
     loss_norm: D.
+    spread: n for the Euclidean regularizer, 1 for the entropy: squared dual norms are at most spread * D^2.
     regularizer_range: L.
     floor: see above.
     regret_factor: K; an infoset's regret is at most K sqrt(V).
   """
 
+  game: CompiledGame
   regularizer: Regularizer
+  prediction: Prediction
   power: float
   delta: float
   scale: float
   simplex_diameter: float
   loss_norm: Float64s
+  spread: Float64s
   regularizer_range: Float64s
   floor: Float64s
   regret_factor: Float64s
 
   def minimizer(self) -> AdaptiveOFTRL:
     """Returns what plays with these steps."""
-    return AdaptiveOFTRL(self.loss_norm, self.delta, self.power, self.regularizer)
+    return AdaptiveOFTRL(self.loss_norm, self.delta, self.power, self.regularizer, self.prediction)
+
+  def movers(self, player: int) -> list[int]:
+    """Returns whose movements make a player's errors: the others', and with the prediction "last" its own."""
+    players = range(self.game.num_players)
+    return [each for each in players if each != player or self.prediction == "last"]
 
   def squared_errors(self, squares: Float64s, iteration: int, own: slice = _EVERY) -> Float64s:
     """Returns V^t of some infosets, given their S^t."""
@@ -63,9 +76,94 @@ class AdaptiveSteps:
     ratio = np.divide(ranges, squared_errors, out=np.zeros(len(ranges)), where=squared_errors > 0)
     return np.asarray(self.scale * np.sqrt(ratio))
 
+  def largest_errors(self, iteration: int) -> Float64s:
+    """(ii): bounds V^T by spread D^2 (4 sum of t^(2 power) + delta^2 T^(2 power + 1/2))."""
+    weights = np.arange(1.0, iteration + 1.0) ** (2 * self.power)
+    growth = float(iteration) ** (2 * self.power + 0.5)
+    return np.asarray(
+      self.spread * self.loss_norm**2 * (4 * weights.sum() + self.delta**2 * growth)
+    )
+
+  def settled_errors(self, iteration: int) -> Float64s:
+    """(iii): bounds V^T by O(T^(2 power + 1/2)), because strategies slow down.
+
+        spread D^2 (1 + delta^2 T^(2 power + 1/2)
+                    + N^2 (4 * 4^power + 2 A L* T^(2 power + 1/2) / delta^2 + B L* T^(2 power) (1 + ln T)))
+
+    N is the number of levels of those whose movement matters, L* the largest spread * L of theirs.
+    """
+    game, total, power = self.game, float(iteration), self.power
+    growth = total ** (2 * power + 0.5)
+    change, drift = self._movement_constants
+    result = np.zeros(game.num_infosets)
+    for player, tree in enumerate(game.treeplexes):
+      movers = [game.treeplexes[each] for each in self.movers(player)]
+      levels = sum(each.depth for each in movers)
+      own = [own_infosets(each) for each in movers]
+      largest = max(
+        (float((self.spread * self.regularizer_range)[each].max(initial=0.0)) for each in own),
+        default=0.0,
+      )
+      moved = (
+        4.0 * 4.0**power
+        + 2 * change * largest * growth / self.delta**2
+        + drift * largest * total ** (2 * power) * (1 + math.log(total))
+      )
+      result[own_infosets(tree)] = 1 + self.delta**2 * growth + levels**2 * moved
+    return np.asarray(self.spread * self.loss_norm**2 * result)
+
+  @property
+  def _movement_constants(self) -> tuple[float, float]:
+    """A and B: with s = t - 1 >= 1, ||x^(t+1) - x^t||_1^2 <= spread L (A / (delta^2 sqrt s) + B / s)."""
+    power = self.power
+    terms = 2 * 2.0**power + 3.0**power
+    growth = 0.25 if power == 0 else (2.0 ** (2 * power + 0.5) - 1) / 2
+    return 2 * (self.scale**2 * terms**2 + 2 * 4.0**power), 2 * growth
+
+  def guarantee(self, iterations: int, alternating: bool) -> float:
+    """Bounds the sum of all regrets over the sum of the weights, before the run.
+
+    With alternating updates of two players, what the first one's updates lose is added.
+    """
+    errors = np.minimum(self.largest_errors(iterations), self.settled_errors(iterations))
+    bounds = self.regret_factor * np.sqrt(errors)
+    weights = np.arange(1.0, iterations + 1.0) ** self.power
+    trees = self.game.treeplexes
+    total = sum(largest_sum(tree, bounds[own_infosets(tree)]) for tree in trees)
+    lost = self._update_losses(iterations) if alternating else 0.0
+    return float((total + lost) / weights.sum())
+
+  def _update_losses(self, iterations: int) -> float:
+    """Bounds the sum of w_t <u^t, x^t - x^(t+1)> of the first of two players that update in turn.
+
+    It is the largest sum of D sqrt(spread L) along a pure plan times a sum over iterations, that of (4) with |e^t| <=
+    sqrt(spread) D M^t, M^t bounded as in (iii), and V^t >= floor t^(2 power + 1/2). No iteration loses more than the
+    range of the payoffs.
+    """
+    change, drift = self._movement_constants
+    first, second = self.game.treeplexes
+    levels, theirs = second.depth, own_infosets(second)
+    largest = float((self.spread * self.regularizer_range)[theirs].max(initial=0.0))
+    t = np.arange(2.0, iterations + 1.0)
+    since = np.maximum(t - 2, 1)
+    moved = largest * (change / (self.delta**2 * np.sqrt(since)) + drift / since)
+    moved = levels**2 * np.where(t == 2, 4.0, np.minimum(moved, 4.0))
+    squares = t ** (2 * self.power) * moved
+    power = 2 * self.power + 0.5
+    grown = squares + self.delta**2 * (t**power - (t - 1) ** power)
+    losses = self.scale * squares / 4 + grown / (2 * self.scale)
+    losses *= (t / (t + 1)) ** self.power / (self.delta * (t - 1) ** (self.power + 0.25))
+    terms = self.loss_norm * np.sqrt(self.spread * self.regularizer_range)
+    total = largest_sum(first, terms[own_infosets(first)])
+    low, high = self.game.payoff_range
+    return float(
+      min(total * self.scale / 4, high - low)
+      + np.minimum(total * losses, t**self.power * (high - low)).sum()
+    )
+
 
 def adaptive_steps(
-  game: CompiledGame, regularizer: Regularizer, delta: float, power: float
+  game: CompiledGame, regularizer: Regularizer, prediction: Prediction, delta: float, power: float
 ) -> AdaptiveSteps:
   """Returns the constants of adaptive steps; see `AdaptiveSteps` for the arguments."""
   actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
@@ -74,12 +172,15 @@ def adaptive_steps(
   ranges = regularizer_range(regularizer, actions)
   scale, root, diameter = SCALES[regularizer], np.sqrt(ranges), 2.0 if entropy else math.sqrt(2.0)
   return AdaptiveSteps(
+    game=game,
     regularizer=regularizer,
+    prediction=prediction,
     power=power,
     delta=delta,
     scale=scale,
     simplex_diameter=diameter,
     loss_norm=game.loss_bounds,
+    spread=np.ones(len(actions)) if entropy else actions.astype(np.float64),
     regularizer_range=ranges,
     floor=floor,
     regret_factor=root / scale

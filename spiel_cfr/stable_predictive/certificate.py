@@ -71,8 +71,7 @@ class Certificate:
     checks: every promise.
     iterations: how many there were.
     gap: NashConv of the average strategies, in the game that was solved.
-    guarantee: what the theory promises for it before the run, None for adaptive steps, whose promise is a rate, and
-      where it promises nothing.
+    guarantee: what the theory promises for it before the run, None where it promises nothing.
     bound: what it promises for it given the errors of the predictions in this run, None where it promises nothing.
     notes: what the theory does not cover here, and what it says past the horizon.
   """
@@ -200,10 +199,14 @@ def _what_is_not_covered(
   solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps
 ) -> list[str]:
   game, notes = solver.compiled_game, []
-  is_paper = isinstance(constants, PaperSteps)
+  is_paper, last = isinstance(constants, PaperSteps), constants.prediction == "last"
+  if is_paper and last:
+    notes.append(
+      "The regret of a whole strategy is not bounded: that needs the prediction from the subtree."
+    )
   if game.num_players != 2 or game.constant_sum is None:
     notes.append("The gap is not bounded: this is not a zero-sum game of two players.")
-  elif solver.alternating_updates and is_paper:
+  elif solver.alternating_updates and (is_paper or last):
     notes.append("The gap is not bounded by the regrets: updates alternate.")
   elif is_paper and solver.averaging.weights != Power(0.0):
     notes.append("The gap is not bounded by the regrets: averages are not uniform.")
@@ -222,17 +225,21 @@ def _gap_bounds(
   lost = -players[0].gains if alternating else 0.0
   regrets = sum(player.regret for player in players) + lost
   limits = {"gap <= sum of regrets / sum of weights": regrets / weights}
+  guarantee: float | None = None
+  bound: float | None = None
   if isinstance(constants, AdaptiveSteps):
     adaptive = [player for player in players if isinstance(player, AdaptiveChecks)]
     local = sum(largest_sum(player.tree, player.local_bounds) for player in adaptive)
     bound = (local + (adaptive[0].update_cost if alternating else 0.0)) / weights
     limits["gap <= bound of this run"] = bound
-    return None, bound, limits
-  guarantee = constants.guarantee(t)
-  limits["gap <= guarantee before the run"] = guarantee
-  if constants.horizon is not None and t > constants.horizon:
-    notes.append(
-      f"Past the horizon of {constants.horizon} iterations the guarantee still falls, but not below "
-      f"{constants.kappa_root**3 * float(constants.later_errors.sum()):.3e}: start again with a longer horizon."
-    )
-  return guarantee, None, limits
+    guarantee = constants.guarantee(t, alternating)
+  elif constants.prediction == "subtree":
+    guarantee = constants.guarantee(t)
+    if constants.horizon is not None and t > constants.horizon:
+      notes.append(
+        f"Past the horizon of {constants.horizon} iterations the guarantee still falls, but not below "
+        f"{constants.kappa_root**3 * float(constants.later_errors.sum()):.3e}: start again with a longer horizon."
+      )
+  if guarantee is not None:
+    limits["gap <= guarantee before the run"] = guarantee
+  return guarantee, bound, limits

@@ -74,7 +74,7 @@ class PlayerChecks(abc.ABC):
     gains: the sum of w_t (<u^t, x^(t+1)> - <u^t, x^t>): what the updates would have been worth at once.
   """
 
-  def __init__(self, game: CompiledGame, player: int, rounding: float) -> None:
+  def __init__(self, game: CompiledGame, player: int, prediction: str, rounding: float) -> None:
     """Begins before the first iteration; `rounding` is what it may add to sums, relative to these."""
     self.game, self.tree, self.player = game, game.treeplexes[player], player
     self.own, self.relative = own_infosets(self.tree), rounding
@@ -87,6 +87,7 @@ class PlayerChecks(abc.ABC):
     self.utility, self.predicted, self._total_gradient = np.zeros((3, game.end))
     self._local_regret, self._played_below = np.zeros((2, game.end))
     self.gradient = aligned_zeros(game.end)
+    self._carries = prediction == "subtree"
 
   @abc.abstractmethod
   def check(self, iteration: Iteration) -> Iterator[Inequality]:
@@ -173,9 +174,10 @@ class PlayerChecks(abc.ABC):
 
   def predict(self, weight: float, new: Float64s) -> None:
     """Ends an iteration of this weight, in which its strategy became `new`."""
-    self.predicted, value = self._counterfactual_utilities(new)
+    carried, value = self._counterfactual_utilities(new)
     roots = self.tree.parent == self.tree.root
     self.gains += weight * float((value - self.value)[roots].sum())
+    self.predicted = carried if self._carries else self.utility
 
 
 class PaperChecks(PlayerChecks):
@@ -185,7 +187,7 @@ class PaperChecks(PlayerChecks):
     self, game: CompiledGame, player: int, constants: PaperSteps, rounding: float, alternating: bool
   ) -> None:
     """Begins before the first iteration."""
-    super().__init__(game, player, rounding)
+    super().__init__(game, player, constants.prediction, rounding)
     self._constants, self._alternating = constants, alternating
     self._predicted_gradient = np.zeros(game.end)
     self._errors = np.zeros(self.tree.num_infosets)
@@ -219,8 +221,9 @@ class PaperChecks(PlayerChecks):
     # The whole strategy's regret, and how fast gradients change.
     error = float(np.linalg.norm(self.gradient - self._predicted_gradient))
     self._gradient_errors += error**2
-    total = constants.regret_bound(self.player, self._gradient_errors)
-    yield self.at_root("regret (6)", self.regret, total, rounding)
+    if constants.prediction == "subtree":
+      total = constants.regret_bound(self.player, self._gradient_errors)
+      yield self.at_root("regret (6)", self.regret, total, rounding)
     if t > 1 and not self._alternating:
       change = float(constants.sensitivity[self.player]) * kappa
       yield self.at_root("change of the gradient", error, change, rounding)
@@ -258,7 +261,7 @@ class AdaptiveChecks(PlayerChecks):
     self, game: CompiledGame, player: int, constants: AdaptiveSteps, rounding: float
   ) -> None:
     """Begins before the first iteration."""
-    super().__init__(game, player, rounding)
+    super().__init__(game, player, constants.prediction, rounding)
     self._constants = constants
     self._loss_norm = constants.loss_norm[self.own]
     self._ranges = constants.regularizer_range[self.own]
@@ -279,9 +282,9 @@ class AdaptiveChecks(PlayerChecks):
       yield self.at_infosets(f"size of the {name} (D)", size, self._loss_norm, tiny)
     error = self.utility - self.predicted
     if t > 1:
-      # Errors are small where the others have hardly moved.
-      others = [tree for tree in self.game.treeplexes if tree is not self.tree]
-      moved = sum(_movement(tree, self._seen, iteration.seen) for tree in others)
+      # Errors are small where those who matter have hardly moved.
+      movers = [self.game.treeplexes[each] for each in constants.movers(self.player)]
+      moved = sum(_movement(tree, self._seen, iteration.seen) for tree in movers)
       size = self.norms(error, np.inf)
       yield self.at_infosets("errors (1)", size, moved * self._loss_norm, 2 * tiny)
     self._seen = iteration.seen
@@ -307,7 +310,7 @@ class AdaptiveChecks(PlayerChecks):
     return result
 
   def _regret(self, t: int, size: Float64s) -> Iterator[Inequality]:
-    """Local regrets against their bounds, (2) and (i), given the errors' norms times the weight."""
+    """Local regrets against their bounds, (2), (i), (ii) and (iii), given the errors' norms times the weight."""
     constants, own, steps = self._constants, self.own, self._steps
     tiny = self.relative * self._loss_norm * self.weights
     whole = constants.simplex_diameter * size
@@ -318,6 +321,9 @@ class AdaptiveChecks(PlayerChecks):
     squared = constants.squared_errors(self._squares, t, own)
     limit = constants.regret_factor[own] * np.sqrt(squared)
     yield self.at_infosets("local regret (i)", self.best_local, limit, tiny)
+    largest, settled = constants.largest_errors(t)[own], constants.settled_errors(t)[own]
+    yield self.at_infosets("squared errors (ii)", squared, largest, 0.0)
+    yield self.at_infosets("squared errors (iii)", squared, settled, 0.0)
 
   def _movement_and_gain(
     self, iteration: Iteration, size: Float64s, push: Float64s
@@ -341,6 +347,8 @@ class AdaptiveChecks(PlayerChecks):
     # The strategies are rounded, and so are the regrets that they come from.
     tiny = self.relative * self._loss_norm * self.weights
     yield self.at_infosets("movement (3)", moved, limit, self.relative + steps * tiny)
+    if constants.prediction != "subtree":
+      return
     # With the gradient it has just seen, an update loses no more than L (1/eta' - 1/eta) + eta |e|^2 / 4.
     cost = _ratio(self._ranges, following) - _ratio(self._ranges, steps) + steps * size**2 / 4
     weight = float(t) ** constants.power

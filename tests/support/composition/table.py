@@ -213,6 +213,7 @@ REPRESENTATIVES = (
   "restarted",
   "adaptive",
   "stable_predictive",
+  "stable_predictive_last",
   "stable_predictive_paper",
   "cfr+_pruned",
   "trembling_hand",
@@ -223,8 +224,6 @@ REPRESENTATIVES = (
   "average_strategy_sampling",
   "deep_cfr",
   "deep_dcfr+",
-  # One more of a kind: of all operations, the forms of which there are most meet each with somebody.
-  "pcfr+",
 )
 
 
