@@ -127,6 +127,9 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       {"linear_averaging": True, "regret_matching_plus": True},
     ),
     "hedge": Entry(cfr.HedgeCFRSolver, "CFR with multiplicative weights"),
+    "hedge_threshold": Entry(
+      cfr.HedgeCFRSolver, "CFR with multiplicative weights, small ones dropped", {"threshold": 2.0}
+    ),
     "cfr_simultaneous": Entry(
       cfr.TabularCFRSolver, "CFR, all players update at once", {"alternating_updates": False}
     ),

@@ -18,6 +18,7 @@ from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
+from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 from spiel_cfr.regret_minimizers.oftrl import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.schedules import Fading, FallingPower, Saturating
@@ -210,7 +211,7 @@ def HSPCFRPlusSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> 
 
 @recorded
 def HedgeCFRSolver(
-  game: AnyGame, rate: float = 1.0, alternating_updates: bool = True
+  game: AnyGame, rate: float = 1.0, alternating_updates: bool = True, threshold: float = 1.0
 ) -> FullWidthSolver:
   """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`.
 
@@ -218,8 +219,12 @@ def HedgeCFRSolver(
     game: a compiled game, or what `compile_game` takes.
     rate: a factor on the steps; positive.
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
+    threshold: by what factor the bound on regrets may grow for small probabilities that are dropped, see
+      `regret_minimizers.dynamic_thresholds`; 1 drops none.
   """
-  return FullWidthSolver(game, Hedge(rate), alternating_updates=alternating_updates)
+  threshold = arguments.real_number(threshold, "threshold", 1.0, sys.float_info.max)
+  minimizer = Hedge(rate) if threshold == 1.0 else ThresholdedHedge(threshold, rate)
+  return FullWidthSolver(game, minimizer, alternating_updates=alternating_updates)
 
 
 @recorded

@@ -210,6 +210,7 @@ REPRESENTATIVES = (
   "apcfr+",
   "cfr_br",
   "hedge",
+  "hedge_threshold",
   "restarted",
   "adaptive",
   "stable_predictive",

@@ -1,0 +1,92 @@
+"""Dynamic thresholding: Hedge that plays its smallest probabilities with 0, so that what follows can be pruned.
+
+Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017). Here the smallest
+probabilities of an infoset are dropped as long as all that is dropped is no more than a mass M_t. What is left is
+normalized, which costs a regret of M_t times the range of utilities in iteration t. What Hedge has seen stays what it
+was, and so does what it would choose next: all that is lost in T iterations is the sum of these. The paper drops each
+probability up to M_t / actions^2: docs/theory/ours_and_theirs.md compares the two.
+"""
+
+import dataclasses
+import sys
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
+from spiel_cfr.regret_minimizers.oftrl import Hedge, add_regrets, choose, resume_oftrl
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+
+_ONE = np.uint64(1)
+# Column of `Block.parameters` after those of Hedge: M_t / sqrt(log(actions)).
+_DROPPED = 4
+# Line of `Block.scratch` for values that nobody needs.
+_UNUSED = 1
+
+
+@inlined
+def drop_smallest(block: Block, most: float) -> None:
+  """Makes the smallest probabilities of each infoset 0, as long as they sum to no more than `most`."""
+  for i in range(block.size):
+    dropped = 0.0
+    # Never the largest.
+    for _ in range(_ONE, block.actions):
+      least, chosen = np.inf, sequence(block, np.uint64(0), i)
+      for action in range(block.actions):
+        row = sequence(block, action, i)
+        probability = block.strategy[row]
+        if 0.0 < probability < least:
+          least, chosen = probability, row
+      if dropped + least > most:
+        break
+      block.strategy[chosen] = 0.0
+      dropped += least
+    if dropped > 0.0:
+      total = 0.0
+      for action in range(block.actions):
+        total += block.strategy[sequence(block, action, i)]
+      for action in range(block.actions):
+        block.strategy[sequence(block, action, i)] /= total
+
+
+@block_kernel
+def observe_choose_and_drop(block: Block) -> None:
+  """What `oftrl.observe_and_choose` does, less the smallest probabilities."""
+  add_regrets(block)
+  choose(block, block.scratch[_UNUSED])
+  drop_smallest(block, block.parameters[_DROPPED] * np.sqrt(np.log(float(block.actions))))
+
+
+@dataclasses.dataclass(frozen=True)
+class ThresholdedHedge(RegretMinimizer):
+  """Hedge with dynamic thresholding.
+
+  Iteration t drops M_t = (C - 1) sqrt(log(actions) / (2 t)) in all. The sum of these up to T is no more than
+  (C - 1) sqrt(2 T log(actions)), so that the first term of the bound of `Hedge` grows by a factor of C at most.
+
+  Attributes:
+    threshold: C, at least 1, which drops nothing.
+    rate: a factor on the steps, positive.
+  """
+
+  threshold: float = 2.0
+  rate: float = 1.0
+  observe = observe_choose_and_drop
+  resume = resume_oftrl
+  infoset_lines = 1
+
+  def __post_init__(self) -> None:
+    arguments.real_number(self.threshold, "threshold", 1.0, sys.float_info.max)
+    arguments.positive_number(self.rate, "rate")
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns those of Hedge, and M_t / sqrt(log(actions)); (iterations, 5)."""
+    # The strategy that is chosen at iteration t is that of t + 1.
+    dropped = (self.threshold - 1.0) / np.sqrt(2.0 * (iterations + 1.0))
+    return np.column_stack([Hedge(self.rate).parameters(iterations, game), dropped])
+
+  def initial_infoset_state(self, game: CompiledGame) -> Float64s:
+    return Hedge(self.rate).initial_infoset_state(game)
