@@ -8,7 +8,7 @@ that whatever else the machine does is shared. Only the time of this process cou
 
     python examples/pruning.py --papers --games=0 --at=100,300
 
-counts what the papers' algorithms visit, see `reference_pruning.py`.
+counts what the papers' algorithms visit, see `cfr.pruning.reference_pruning`.
 
 """
 
@@ -18,11 +18,11 @@ from typing import Any
 
 import leduc5
 from absl import app, flags
-from reference_pruning import RULES, ReferenceCFR
 from results import chosen
 
 import spiel_cfr
 from spiel_cfr import CFRPlusSolver, FullWidthSolver, Pruned, RegretMatching, Solver
+from spiel_cfr.cfr.pruning.reference_pruning import RULES, ReferenceCFR
 from spiel_cfr.evaluation.evaluate import original_nash_conv
 
 GAMES: dict[str, Callable[[], Any]] = {

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import random_games
 from pruning_games import GAMES, game_of, names, unpruned
-from reference_pruning import RULES, ReferenceCFR
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr.cfr.pruning.reference_pruning import RULES, ReferenceCFR
 from spiel_cfr.evaluation.counterfactual_values import gap_of_regrets, gradients
 from spiel_cfr.evaluation.evaluate import original_nash_conv
 

@@ -4,7 +4,8 @@ Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Informati
 regret of an action stays negative nothing at or below it need be looked at. So every so many iterations the solver says
 what cannot become positive soon (`cfr.pruning.backfill`), and goes on in a game without it (`cfr.pruning.compaction`);
 when the window is over, what was pruned comes back with the history of a best response in hindsight.
-docs/theory/rewriting_history.md has the proof, `examples/reference_pruning.py` the papers' algorithms.
+docs/theory/rewriting_history.md has the proof; `cfr.pruning.reference_pruning` the papers' algorithms, iteration by
+iteration.
 """
 
 import dataclasses
