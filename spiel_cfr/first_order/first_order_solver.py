@@ -179,19 +179,16 @@ class FirstOrderSolver(Solver, Generic[S]):
     return self.num_gradients * self.compiled_game.num_states
 
   def current_probabilities(self) -> Float64s:
-    """Returns the last iterate in behavioural form, shape (sequences,)."""
     return forms.behavioral_form(self.compiled_game, self.state.point)
 
   def current_sequence_form(self) -> Float64s:
-    """Returns the last iterate in sequence form, a copy of shape (sequences,)."""
     return self.state.point.copy()
 
   def average_probabilities(self) -> Float64s:
-    """Returns the policy that the theory is about in behavioural form, shape (sequences,)."""
     return forms.behavioral_form(self.compiled_game, self.state.sums())
 
   def average_sequence_form(self) -> Float64s:
-    """Returns the same in sequence form, shape (sequences,), without a detour by infosets."""
+    # Without a detour by infosets.
     return forms.normalized(self.compiled_game, self.state.sums())
 
 
