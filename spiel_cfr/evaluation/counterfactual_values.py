@@ -19,7 +19,6 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr._numba.kernels import Kernel
-from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, PartWalk
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
@@ -116,12 +115,3 @@ def backward_pass(
     scratch,
   )
   return gradient[[tree.root for tree in game.treeplexes]]
-
-
-def gap_of_regrets(game: CompiledGame, regrets: Float64s) -> float:
-  """Returns the sum over players of max_x <R, x>, the first term of the identity, for R of shape (sequences,)."""
-  carried = aligned_zeros(game.end)
-  for tree in game.treeplexes:
-    for sequences, _ in tree.blocks():
-      carried[sequences] = regrets[sequences]
-  return float(np.sum(backward_pass(game, take_best, carried)))
