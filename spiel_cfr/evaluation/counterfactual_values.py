@@ -55,9 +55,7 @@ def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
   walk = PartWalk(game.partition)
   for number, part in enumerate(parts):
     workspace = walk.workspaces[0] if number else walk.trunk
-    for player, own in enumerate(part.sequences):
-      workspace.sequence_form[player][: part.own_length(player)] = sequence_form[own]
-      walk.enter(number, player, workspace)
+    walk.load(number, workspace, sequence_form)
     for player in PLAYERS:
       walk.gradient(number, player, workspace)
       found, own_length = workspace.utility[player][0], part.own_length(player)
