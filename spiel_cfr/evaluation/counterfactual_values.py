@@ -37,14 +37,9 @@ def expect(block: Block) -> None:
 
 
 def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
-  """Returns every player's gradient: what each sequence is worth, given how the others play.
+  """Returns every player's gradient: what each sequence is worth, in the game's units, given how the others play.
 
-  Args:
-    game: the game.
-    sequence_form: the strategies, shape (sequences,).
-
-  Returns:
-    Shape (sequences,), in the game's units; aligned, and the caller's.
+  Both arrays have the shape (sequences,); the result is aligned, and the caller's.
   """
   result = aligned_zeros(game.end)
   if game.partition is None or any(True for _ in game.partition.forced()):

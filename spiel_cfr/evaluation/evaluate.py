@@ -263,11 +263,7 @@ def evaluate(
 
 
 def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
-  """Returns the NashConv of a policy in the game that a compiled one stands for.
-
-  Args:
-    compiled: the game; of an abstraction that may lose something, the policy is judged in the full game.
-    sequence_form: see `evaluate`.
+  """Returns the NashConv of a policy; of an abstraction that may lose something, in the full game. See `evaluate`.
 
   Raises:
     NotFiniteError: the policy, or what it is worth, is not finite.

@@ -73,11 +73,7 @@ def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
 
 
 def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any]) -> None:
-  """Checks that each infoset has a distribution, up to rounding.
-
-  Args:
-    compiled: the game.
-    probabilities: shape (sequences,), float64 or float32.
+  """Checks that each infoset has a distribution, up to rounding, in an array of shape (sequences,).
 
   Raises:
     ValueError: probabilities are negative, or don't sum to 1.

@@ -21,11 +21,8 @@ def infoset_features(
 ) -> Float32s:
   """Walks all states of a game, and asks what is seen of them.
 
-  Args:
-    view: the game.
-    infostates: each player's, in order of discovery.
-    encode: takes a state and the player who is to move there; returns numbers, shape (size,).
-    size: how many.
+  `infostates` are each player's, in order of discovery. `encode` takes a state and the player who is to move there, and
+  returns numbers of shape (size,).
 
   Returns:
     Read-only, shape (infosets, size), all players' end to end.
