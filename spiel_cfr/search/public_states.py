@@ -166,7 +166,7 @@ class PublicTree(AnyPublicTree[PublicState]):
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
     return PublicState(self, int(self.state_of[path[-1]]))
 
-  def deciding(self, player: int) -> Int64s:
+  def _deciding(self, player: int) -> Int64s:
     """Returns the numbers of the public states where a player may be to move."""
     return np.unique(self.state_of[self.histories.mover == player])
 

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,17 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree, State
+from spiel_cfr.search.public_nodes import AnyPublicState
 from spiel_cfr.search.public_states import (
   DEFAULT_MAX_HISTORIES,
   PublicState,
+  PublicTree,
   check_cut,
   public_states,
 )
 from spiel_cfr.search.search_step import Step, search_step, solve_subgame, vector_search_step
 from spiel_cfr.search.standing import Standing
-from spiel_cfr.search.vector_standing import VectorStanding
-from spiel_cfr.search.vector_states import VectorPublicState, VectorPublicTree
+from spiel_cfr.search.vector_states import VectorPublicState, VectorPublicTree, VectorStanding
 
 _KIND, _FORMAT = "checkpoint of a search", 1
 
@@ -179,7 +179,7 @@ def resolve(
 
 
 def resolved(
-  tree: AnyPublicTree[Any],
+  tree: PublicTree | VectorPublicTree,
   blueprint: Float64s,
   entries: Float64s,
   steps: Sequence[Step],
@@ -193,16 +193,19 @@ def resolved(
 
 
 def _levels(
-  tree: AnyPublicTree[State], searcher: int, continual: bool, cut: Sequence[State] | None
-) -> list[list[State]]:
+  tree: Any, searcher: int, continual: bool, cut: Sequence[Any] | None
+) -> Iterable[list[Any]]:
   """Returns the public states that are solved again, those that are independent of each other together."""
   if not continual:
     chosen = list(cut or tree.natural_cut())
     return [chosen] if chosen else []
-  levels = tree.decisions(searcher)
+  levels: list[list[Any]] = tree.decisions(searcher)
   if cut is None:
     return levels
-  below = tree.below(cut)
+  below = {state.number for state in cut}
+  for number in range(len(tree)):
+    if tree.above[number] in below:
+      below.add(number)
   kept = ([state for state in level if state.number in below] for level in levels)
   return [level for level in kept if level]
 
@@ -213,7 +216,7 @@ class _Checkpoint:
   def __init__(
     self,
     path: str | os.PathLike[str] | None,
-    tree: AnyPublicTree[Any],
+    tree: PublicTree | VectorPublicTree,
     start: Float64s,
     todo: Sequence[tuple[int, Sequence[AnyPublicState]]],
     options: tuple[object, ...],

@@ -15,14 +15,13 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.search import vector_subgames
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.standing import PLAYED, AnyStanding, Roots, Standing
+from spiel_cfr.search.standing import PLAYED, Roots, Standing
 from spiel_cfr.search.subgames import Subgame, cut_out
-from spiel_cfr.search.vector_standing import VectorRoots, VectorStanding
-from spiel_cfr.search.vector_states import VectorPublicTree
+from spiel_cfr.search.vector_states import VectorPublicTree, VectorRoots, VectorStanding
 
 # (subgame, deadline=) -> strategy; see `solve_subgame`.
 SolveUntil: TypeAlias = Callable[..., Float64s]
-AnyStandingT = TypeVar("AnyStandingT", bound=AnyStanding)
+AnyStanding = TypeVar("AnyStanding", Standing, VectorStanding)
 # Numbers in the matrices of subgames in vector form that are solved as one game.
 _MOST_NUMBERS = 4_000_000
 # By how much of the largest payoff a margin may be below 0: what linear programs are off.
@@ -142,11 +141,11 @@ def _batches(
 
 
 def _checked_step(
-  before: AnyStandingT,
+  before: AnyStanding,
   public_states: Sequence[Any],
   gadget: Gadget,
   solve_each: Callable[[Sequence[Any], Float64s], Sequence[Int64s | None]],
-) -> tuple[AnyStandingT, Step]:
+) -> tuple[AnyStanding, Step]:
   """Solves public states again, in whatever form they are, and keeps what is safe.
 
   Where there is no answer yet to an action of the opponent's, no margin is asked for: it can do more than the bounds

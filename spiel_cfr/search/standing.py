@@ -1,9 +1,7 @@
 """Where both players stand before a subgame is solved again: what is played, and what the opponent can make of it."""
 
-import abc
 import dataclasses
 import functools
-from typing import Any, Self
 
 import numpy as np
 
@@ -17,50 +15,8 @@ UNLIKELY = 1e-12
 PLAYED = 1e-9
 
 
-class AnyStanding(abc.ABC):
+class Standing:
   """Where both players stand before subgames are solved again: what is played, and what the opponent makes of it.
-
-  Attributes:
-    entries: the policy of both, shape (entries,).
-    searcher: who is going to be solved again.
-  """
-
-  entries: Float64s
-  searcher: int
-
-  @property
-  @abc.abstractmethod
-  def opponent_gets(self) -> float:
-    """What the opponent gets from a best response, less half of what the returns sum to."""
-
-  @property
-  @abc.abstractmethod
-  def largest_payoff(self) -> float:
-    """The largest that there is, of either sign, less half of what the returns sum to."""
-
-  @abc.abstractmethod
-  def length(self, place: Any) -> int:
-    """Returns the number of moves before a public state."""
-
-  @abc.abstractmethod
-  def playing(self, entries: Float64s, *, answered: bool = False) -> Self:
-    """Returns where the players stand when they play otherwise; whether there is an answer now to all actions."""
-
-  @abc.abstractmethod
-  def is_open(self, place: Any) -> bool:
-    """Returns whether there is no answer yet to what the opponent may do below a public state, or has done above."""
-
-  @abc.abstractmethod
-  def bounds(self, place: Any, gadget: Gadget) -> Any:
-    """Returns how a subgame begins, with the bound at each J; None where nobody comes."""
-
-  @abc.abstractmethod
-  def smallest_margin(self, roots: Any) -> float:
-    """Returns the least by which the bounds are above what the opponent gets by what is played here."""
-
-
-class Standing(AnyStanding):
-  """Where they stand by listed histories.
 
   Attributes:
     histories: of the whole game, or of all that follows a public state.

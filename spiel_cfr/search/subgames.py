@@ -21,8 +21,7 @@ from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import TERMINAL
 from spiel_cfr.search.public_states import PublicState, PublicTree
 from spiel_cfr.search.standing import Roots, Standing
-from spiel_cfr.search.vector_standing import VectorStanding
-from spiel_cfr.search.vector_states import VectorPublicState
+from spiel_cfr.search.vector_states import VectorPublicState, VectorStanding
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,8 +25,7 @@ from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_walk import NONE
 from spiel_cfr.search.standing import PLAYED
-from spiel_cfr.search.vector_standing import VectorRoots, VectorStanding
-from spiel_cfr.search.vector_states import VectorPublicTree, cells_of
+from spiel_cfr.search.vector_states import VectorPublicTree, VectorRoots, VectorStanding, cells_of
 
 # What those lose who must not take what is offered, in units of the largest payoff.
 _PENALTY = 3.0
