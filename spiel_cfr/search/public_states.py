@@ -53,11 +53,6 @@ class PublicState(AnyPublicState):
     return int(self.tree.histories.length[self.histories[0]])
 
   @property
-  def place(self) -> Int64s:
-    """Its histories."""
-    return self.histories
-
-  @property
   def players(self) -> tuple[int, ...]:
     """Who may be to move; chance is -1."""
     return tuple(np.unique(self.tree.histories.mover[self.histories]).tolist())
@@ -181,12 +176,8 @@ class PublicTree(AnyPublicTree[PublicState]):
     starts = after & (found.mover >= 0)
     if not starts.any():
       starts = np.all(found.last >= 0, axis=0) & (found.mover >= 0)
-    return self.first_with(starts)
-
-  def first_with(self, here: Bools) -> list[PublicState]:
-    """Returns the first public states on each path of which all histories that go on are marked; shape (histories,)."""
     marked = np.ones(len(self), bool)
-    marked[self.state_of[(self.state_of != NONE) & ~here]] = False
+    marked[self.state_of[(self.state_of != NONE) & ~starts]] = False
     return self.first_of(marked)
 
   def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
@@ -203,6 +194,7 @@ class PublicTree(AnyPublicTree[PublicState]):
 
   def owned(self, player: int) -> Bools:
     """Returns which of the entries are a player's."""
+    player = arguments.integer(player, "player", 0, 1)
     return np.asarray(self.histories.player_of_entry == player)
 
   def __repr__(self) -> str:

@@ -167,11 +167,12 @@ def resolve(
           if in_vector_form
           else Standing(tree.histories, entries, searcher)
         )
-      places = [each.place for each in level]
       if in_vector_form:
-        standing, step = vector_search_step(standing, places, chosen, solver, iterations)
+        nodes = [each.number for each in level]
+        standing, step = vector_search_step(standing, nodes, chosen, solver, iterations)
       else:
-        standing, step = search_step(standing, places, chosen, solve)
+        histories = [each.histories for each in level]
+        standing, step = search_step(standing, histories, chosen, solve)
       steps.append(step)
       result[mine] = standing.entries[mine]
       kept.write(result, steps)

@@ -19,7 +19,7 @@ from spiel_cfr.search import vector_subgames
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import TERMINAL
-from spiel_cfr.search.public_states import PublicState, PublicTree
+from spiel_cfr.search.public_states import PublicState
 from spiel_cfr.search.standing import Roots, Standing
 from spiel_cfr.search.vector_states import VectorPublicState, VectorStanding
 
@@ -74,26 +74,26 @@ def subgame(
   if compile_game(game).original.digest != tree.game.digest:
     raise errors.ArgumentError(f"{public_state!r} is a public state of {tree.game}, not of {game}.")
   searcher = arguments.integer(searcher, "searcher", 0, 1)
-  is_listed = isinstance(tree, PublicTree)
-  chosen = find_gadget(gadget, vector_form=not is_listed)
+  chosen = find_gadget(gadget, vector_form=isinstance(public_state, VectorPublicState))
   if chosen.knowledge_limited:
     raise errors.ArgumentError(
       "A public state has a knowledge-limited subgame for each infoset of the searcher: call resolve."
     )
   entries = tree.entries(blueprint)
-  standing: Any = (
-    Standing(tree.histories, entries, searcher)
-    if isinstance(tree, PublicTree)
-    else VectorStanding(tree, entries, searcher)
-  )
-  roots = standing.bounds(public_state.place, chosen)
+  roots: Any
+  if isinstance(public_state, VectorPublicState):
+    by_type = VectorStanding(public_state.tree, entries, searcher)
+    roots = by_type.bounds(public_state.number, chosen)
+  else:
+    standing = Standing(public_state.tree.histories, entries, searcher)
+    roots = standing.bounds(public_state.histories, chosen)
   if roots is None:
     raise errors.ArgumentError(
       f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
     )
-  if is_listed:
-    return cut_out(standing, roots, chosen).game
-  return vector_subgames.cut_out(standing, [roots], chosen)
+  if isinstance(public_state, VectorPublicState):
+    return vector_subgames.cut_out(by_type, [roots], chosen)
+  return cut_out(standing, roots, chosen).game
 
 
 @dataclasses.dataclass(frozen=True)

@@ -39,11 +39,6 @@ class VectorPublicState(AnyPublicState):
     return self.tree.length(self.number)
 
   @property
-  def place(self) -> int:
-    """Its number."""
-    return self.number
-
-  @property
   def players(self) -> tuple[int, ...]:
     """Who is to move; chance is -1."""
     return (int(self.tree.game.tree.player[self.number]),)
@@ -166,9 +161,8 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
 
   def owned(self, player: int) -> Bools:
     """Returns which sequences are a player's."""
-    begin, end = self.game.layout.roots[player : player + 2]
-    places = np.arange(self.game.end)
-    return (places >= begin) & (places < end)
+    second = np.arange(self.game.end) >= self.game.layout.roots[1]
+    return np.asarray(second == arguments.integer(player, "player", 0, 1))
 
   def _deciding(self, player: int) -> Int64s:
     return np.flatnonzero(self.game.tree.player == player)
@@ -316,7 +310,7 @@ class VectorStanding:
     """Returns False: policies of a whole game have answers to all actions."""
     return False
 
-  def _chances(self, kind: int) -> Float64s:
+  def _chances(self, kind: Any) -> Float64s:
     """Returns chance's probability of pairs of types, the searcher's first."""
     chances: Float64s = self.tree.chances[kind]
     return chances.T if self.searcher else chances
@@ -347,12 +341,14 @@ class VectorStanding:
 
   def bounds(self, node: int, gadget: Gadget) -> VectorRoots | None:
     """Returns how the subgame below a node begins; None if nobody comes there."""
-    others = self.reach[1 - self.searcher][node]
-    weights = np.repeat(self.reach[self.searcher][node][:, None], len(others), axis=1)
+    others, chances = (
+      self.reach[1 - self.searcher][node],
+      self._chances(self.tree.game.tree.kind[node]),
+    )
+    weights = self.reach[self.searcher][node][:, None] * (chances > 0)
     if not gadget.is_safe:
       weights = weights * others
-    kind = int(self.tree.game.tree.kind[node])
-    mass = (self._chances(kind) * weights).sum(axis=0)
+    mass = (chances * weights).sum(axis=0)
     kept = mass > UNLIKELY * mass.max()
     if not kept.any():
       return None
