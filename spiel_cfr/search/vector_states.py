@@ -96,7 +96,6 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     cells: see `cells_of`.
     chances: chance's probability of each pair of types and all that it did on the way, shape (kinds, types of player 0,
       types of player 1).
-    possible: which of these are not ruled out.
     payoffs: what player 0 gets less half of what returns sum to, times chance's probability; of each matrix.
     largest_payoff: the largest that there is, of either sign.
     num_ends: the number of terminals below each node, shape (nodes,).
@@ -123,11 +122,9 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     shape = found.deals.num_types
     pair = found.deals.types[0] * shape[1] + found.deals.types[1]
     self.chances = np.zeros((len(found.weights), *shape))
-    self.possible = np.zeros((len(found.weights), *shape), bool)
     for kind, weights in enumerate(found.weights):
       sums = np.bincount(pair, np.maximum(weights, 0.0), shape[0] * shape[1])
       self.chances[kind] = sums.reshape(shape)
-      self.possible[kind].flat[pair[weights >= 0]] = True
     self.payoffs: Float64s = (found.matrices[:, 0] - found.matrices[:, 1]) / 2
     middle = (game.constant_sum or 0.0) / 2
     self.largest_payoff = max(abs(each - middle) for each in game.payoff_range)
@@ -345,7 +342,7 @@ class VectorStanding:
       self.reach[1 - self.searcher][node],
       self._chances(self.tree.game.tree.kind[node]),
     )
-    weights = self.reach[self.searcher][node][:, None] * (chances > 0)
+    weights = np.repeat(self.reach[self.searcher][node][:, None], len(others), axis=1)
     if not gadget.is_safe:
       weights = weights * others
     mass = (chances * weights).sum(axis=0)

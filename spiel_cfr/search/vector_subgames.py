@@ -173,11 +173,10 @@ def cut_out(
   inside = _inside(public, begins)
   nodes = np.flatnonzero(inside >= 0)
   cases, kind = _pairs(inside[nodes], whole.kind[nodes])
-  scale = scales[cases[0]]
-  alive = copied(public.possible[cases[1]]) & (scale > 0)
-  weights = np.where(alive, copied(public.chances[cases[1]]) * scale, RULED_OUT)
+  weights = copied(public.chances[cases[1]]) * scales[cases[0]]
+  weights[weights == 0] = RULED_OUT
   # What chance never does for the types that are left is left out.
-  stays = alive.any(axis=(1, 2))
+  stays = (weights > 0).any(axis=(1, 2))
   nodes, kind = nodes[stays[kind]], (np.cumsum(stays) - 1)[kind[stays[kind]]]
   place = np.full(whole.num_nodes, -1)
   place[nodes] = 1 + offers + np.arange(len(nodes))

@@ -139,6 +139,49 @@ def test_many_subgames_at_once_are_solved_as_each_alone(monkeypatch):
   np.testing.assert_allclose(together.played, alone.played, atol=1e-9)
 
 
+def test_a_public_state_without_a_safe_solution_keeps_the_blueprint(monkeypatch):
+  _, vector, _, tree, policy = _both(_DICE)
+  found = search.resolve(vector, policy, continual=False, player=0, iterations=5)
+  (step,) = found.steps
+  assert step.solved > 0
+  assert step.refused > 0
+  before = VectorStanding(tree, tree.entries(policy), 0)
+  after = before.playing(found.played)
+  for state in tree.natural_cut():
+    bounds = before.bounds(state.number, search.GADGETS["follow"])
+    assert after.smallest_margin(bounds) >= -1e-9
+  calls = []
+
+  def failing(*arguments):
+    calls.append(arguments)
+    if len(calls) == 2:
+      raise errors.NoSolutionError("")
+    return solve(*arguments)
+
+  solve = search_step.solve_game
+  monkeypatch.setattr(search_step, "solve_game", failing)
+  (step,) = search.resolve(vector, policy, continual=False, player=0, solver="lp").steps
+  assert (step.solved, step.refused) == (len(calls) - 1, 1)
+
+
+def test_a_type_that_never_comes_somewhere_keeps_the_blueprint():
+  _, vector, _, tree, _ = _both("kuhn_poker")
+  policy = {
+    name: {0: 0.0, 1: 1.0} if name == "0" else {0: 0.3, 1: 0.7}
+    for own in vector.infostates
+    for name in own
+  }
+  passed_and_bet = tree[0].children[0].children[0]
+  arguments = {"continual": False, "solver": "lp", "player": 0}
+  found = search.resolve(vector, policy, cut=[passed_and_bet], **arguments).policy_dict()
+  assert found["0pb"] == policy["0pb"]
+  assert found["2pb"] == {0: 0.0, 1: 1.0}
+  policy |= {name: {0: 0.0, 1: 1.0} for name in "012"}
+  assert search.resolve(vector, policy, cut=[passed_and_bet], **arguments).steps[0].unreached == 1
+  with pytest.raises(errors.ArgumentError, match="probability 0"):
+    search.subgame(vector, passed_and_bet, policy, 0)
+
+
 def test_no_history_is_listed_and_all_layouts_are_taken(monkeypatch):
   _, vector, _, _, policy = _both("leduc_poker")
   monkeypatch.setattr(HistoryTree, "__init__", None)
