@@ -130,6 +130,7 @@ def _batches(
   batch: list[VectorRoots] = []
   numbers = 0
   for own in roots:
+    # At most a square for each terminal and player, the opponent's types twice.
     more = int(public.num_ends[own.node]) * 4 * own.weights.size
     if batch and (alone or numbers + more > _MOST_NUMBERS):
       yield batch

@@ -80,20 +80,17 @@ def subgame(
       "A public state has a knowledge-limited subgame for each infoset of the searcher: call resolve."
     )
   entries = tree.entries(blueprint)
-  roots: Any
   if isinstance(public_state, VectorPublicState):
     by_type = VectorStanding(public_state.tree, entries, searcher)
-    roots = by_type.bounds(public_state.number, chosen)
+    if (begin := by_type.bounds(public_state.number, chosen)) is not None:
+      return vector_subgames.cut_out(by_type, [begin], chosen)
   else:
     standing = Standing(public_state.tree.histories, entries, searcher)
-    roots = standing.bounds(public_state.histories, chosen)
-  if roots is None:
-    raise errors.ArgumentError(
-      f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
-    )
-  if isinstance(public_state, VectorPublicState):
-    return vector_subgames.cut_out(by_type, [roots], chosen)
-  return cut_out(standing, roots, chosen).game
+    if (roots := standing.bounds(public_state.histories, chosen)) is not None:
+      return cut_out(standing, roots, chosen).game
+  raise errors.ArgumentError(
+    f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
+  )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -314,7 +314,7 @@ class VectorStanding:
 
   @functools.cached_property
   def mass(self) -> Float64s:
-    """W of each node and type of the opponent, shape (nodes, types)."""
+    """How likely chance and the searcher make each node and type of the opponent (w), shape (nodes, types)."""
     kind = self.tree.game.tree.kind
     result = np.zeros_like(self.values)
     for number in range(len(self.tree.chances)):
@@ -338,14 +338,11 @@ class VectorStanding:
 
   def bounds(self, node: int, gadget: Gadget) -> VectorRoots | None:
     """Returns how the subgame below a node begins; None if nobody comes there."""
-    others, chances = (
-      self.reach[1 - self.searcher][node],
-      self._chances(self.tree.game.tree.kind[node]),
-    )
+    others = self.reach[1 - self.searcher][node]
     weights = np.repeat(self.reach[self.searcher][node][:, None], len(others), axis=1)
     if not gadget.is_safe:
       weights = weights * others
-    mass = (chances * weights).sum(axis=0)
+    mass = (self._chances(self.tree.game.tree.kind[node]) * weights).sum(axis=0)
     kept = mass > UNLIKELY * mass.max()
     if not kept.any():
       return None
