@@ -110,7 +110,8 @@ def resolve(
 
   Args:
     game: a compiled game, or what `compile_game` takes.
-    blueprint: a policy of both players, anything that `policies.from_policy` reads.
+    blueprint: a policy of both players, anything that `policies.from_policy` reads; in vector form also what `solve` or
+      this function has found for the game, for which no infoset has to be named.
     gadget: one of `GADGETS`, see there what each promises, or a `Gadget`; by default "safe". In vector form "follow"
       (the default), "resolving" or "unsafe".
     player: who searches; None for both, each against the blueprint.
