@@ -2,7 +2,7 @@
 
 What each hand is offered in place of the game is a fold of its own: on a *side board* with the same cards and hands as
 the first, where the chooser's hands weigh what they are offered. Hands that have no choice, in part, are on another
-side board, which has the chooser's decisions and all terminals once more, and of the other player's none: it can't tell.
+side board. It has the chooser's decisions and all terminals once more, but not the other player's, who can't tell.
 """
 
 import dataclasses
