@@ -31,7 +31,7 @@ def resolve_rivers(
   gadget: str | Gadget = "follow",
   player: int | None = None,
   solver: str = "dcfr",
-  iterations: int = 100,
+  iterations: int = 200,
 ) -> tuple[Float64s, tuple[Step, ...]]:
   """Solves what follows each deal of public cards again, in poker with many hands, and keeps what is safe.
 

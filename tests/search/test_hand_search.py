@@ -135,7 +135,7 @@ def played_at(game):
 @pytest.mark.parametrize("gadget", ["unsafe", "resolving", "follow"])
 def test_all_rivers_are_solved_as_in_the_list(gadget):
   game, listed, _, blueprint, policy = solved(_GAMES[0], 10)
-  strategies, steps = rivers.resolve_rivers(game, blueprint, gadget=gadget)
+  strategies, steps = search.resolve_rivers(game, blueprint, gadget=gadget, iterations=100)
   found = evaluate(game, strategies).nash_conv / 2
   wanted = search.resolve(
     listed, policy, gadget=gadget, continual=False, solver="dcfr", iterations=100
@@ -148,7 +148,9 @@ def test_all_rivers_are_solved_as_in_the_list(gadget):
       step.smallest_margin == pytest.approx(other.smallest_margin, abs=1e-6) or gadget == "unsafe"
     )
   parted = poker.compile_public_game(_GAMES[0], partitioned=True)
-  again, (step,) = rivers.resolve_rivers(parted, 3 * blueprint, gadget=gadget, player=1)
+  again, (step,) = search.resolve_rivers(
+    parted, 3 * blueprint, gadget=gadget, player=1, iterations=100
+  )
   assert step.after == pytest.approx(steps[1].after, abs=1e-6)
   others = slice(0, game.treeplexes[1].root)
   np.testing.assert_allclose(again[others], blueprint[others], atol=1e-12)
@@ -161,7 +163,7 @@ def test_unsafe_search_does_harm_and_safe_search_does_not():
   blueprint = forms.sequence_form(game, drawn)
   blueprint[: game.treeplexes[1].root] = good[: game.treeplexes[1].root]
   found = {
-    gadget: rivers.resolve_rivers(game, blueprint, gadget=gadget, player=0)[1][0]
+    gadget: search.resolve_rivers(game, blueprint, gadget=gadget, player=0)[1][0]
     for gadget in ("unsafe", "resolving", "follow")
   }
   before = found["unsafe"].before
@@ -171,7 +173,7 @@ def test_unsafe_search_does_harm_and_safe_search_does_not():
 
 def test_what_would_do_harm_is_not_kept():
   game, _, _, blueprint, _ = solved(_GAMES[0], 10)
-  _, steps = rivers.resolve_rivers(game, blueprint, gadget="resolving", iterations=1)
+  _, steps = search.resolve_rivers(game, blueprint, gadget="resolving", iterations=1)
   assert all(step.refused > 9 and step.solved + step.refused == 18 for step in steps)
   assert all(step.after <= step.before + 1e-9 for step in steps)
 
@@ -244,11 +246,11 @@ def test_bad_input():
   game, _, _, blueprint, _ = solved(_GAMES[0], 10)
   for arguments in ({"gadget": "max_margin"}, {"iterations": 0}, {"player": 2}, {"solver": "none"}):
     with pytest.raises(errors.ArgumentError):
-      rivers.resolve_rivers(game, blueprint, **arguments)
+      search.resolve_rivers(game, blueprint, **arguments)
   with pytest.raises(errors.PolicyError):
-    rivers.resolve_rivers(game, blueprint[1:])
+    search.resolve_rivers(game, blueprint[1:])
   # Nothing is dealt in public.
   kuhn = poker.compile_public_game("kuhn_poker")
   uniform = forms.sequence_form(kuhn, forms.uniform(kuhn))
-  found, steps = rivers.resolve_rivers(kuhn, uniform)
+  found, steps = search.resolve_rivers(kuhn, uniform)
   assert (found == uniform).all() and [step.solved for step in steps] == [0, 0]
