@@ -9,6 +9,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.bots import distribution
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.deal import Deal, find_deal
 from spiel_cfr.poker.hand_layout import TERMINALS
@@ -40,7 +41,7 @@ class HandSearch:
     solve: Callable[[PublicGame], Float64s],
     searcher: int,
     gadget: Gadget,
-    deadline: float = math.inf,
+    deadline: float,
   ) -> None:
     """Solves it.
 
@@ -52,9 +53,10 @@ class HandSearch:
       solve: returns strategies in sequence form.
       searcher: who plays what is found.
       gadget: whose opponent does not pick.
-      deadline: when to give up reading the blueprint, by `time.perf_counter`.
+      deadline: when `solve` returns, by `time.perf_counter`; half of the time may go into reading the blueprint.
 
     Raises:
+      PolicyError: the blueprint answers with what is no distribution.
       GameTooLargeError: the betting has too many public states.
       UnsupportedGameError: see `poker.compile_public_game`.
     """
@@ -63,7 +65,10 @@ class HandSearch:
     check_random_deals(view.game, self._deal, self._nodes, _CHECKED_DEALS, np.random.default_rng(0))
     ranges = _ranges(view, self._deal, look_up)
     self._river = HandSubgame(view, self._deal, self._nodes, ranges, searcher, gadget)
-    blueprint = self._read(view, look_up, searcher, deadline) if gadget.is_safe else None
+    blueprint = None
+    if gadget.is_safe:
+      now = time.perf_counter()
+      blueprint = self._read(view, look_up, searcher, now + (deadline - now) / 2)
     if blueprint is None:
       self._river = HandSubgame(view, self._deal, self._nodes, ranges, searcher, GADGETS["unsafe"])
     self._strategies, _ = self._river.solve(blueprint, solve)
@@ -100,18 +105,16 @@ class HandSearch:
       stack = [(0, begin)]
       while stack:
         at, state = stack.pop()
-        followed = list(nodes[at].actions)
+        chances = [1.0] * len(nodes[at].actions)
         if nodes[at].player == searcher:
           known = look_up(state, searcher)
           if known is None or time.perf_counter() > deadline:
             return None
-          chances = [known.get(action, 0.0) for action in followed]
+          chances = distribution(known, nodes[at].actions, "On a river the blueprint")
           result[river.sequences(at)[:, place]] = chances
-          followed = [
-            action for action, chance in zip(followed, chances, strict=True) if chance > 0
-          ]
-        for action, child in zip(nodes[at].actions, nodes[at].children, strict=True):
-          if action in followed and nodes[child].kind not in TERMINALS:
+        moves = zip(nodes[at].actions, nodes[at].children, chances, strict=True)
+        for action, child, chance in moves:
+          if chance > 0 and nodes[child].kind not in TERMINALS:
             stack.append((child, state.child(action)))
     return result
 

@@ -88,7 +88,7 @@ class HandSubgame:
         likely = self._ranges[self._opponent, hands] / self._deal.reaches[self._opponent, hands]
         dealt = self._gadget.mixed * likely / max(float(likely.max()), 1e-300)
       layout = with_choice(layout, self._opponent, offers, dealt)
-    return PublicGame(self._view, layout, np.float64, None)
+    return _Subgame(self._view, layout, np.float64, None)
 
   @functools.cached_property
   def game(self) -> PublicGame:
@@ -134,3 +134,14 @@ class HandSubgame:
     board, deal = self.game.layout.boards[0], self._deal
     mass = deal.compatible_mass(deal.reaches[self._searcher])[board.hands[self._opponent]]
     return np.asarray(board.reaches[self._opponent] * mass / deal.total)
+
+
+class _Subgame(PublicGame):
+  """A game that has no states: those that its view knows begin elsewhere."""
+
+  @property
+  def view(self) -> GameView:
+    """Raises NoStatesError."""
+    raise errors.NoStatesError(
+      "A river that is solved again has no states, which solvers need that sample: give a full-width solver."
+    )

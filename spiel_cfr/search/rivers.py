@@ -45,7 +45,7 @@ def resolve_rivers(
     blueprint: both players' strategies in sequence form, such as `solver.average_sequence_form()`.
     gadget: "unsafe", "resolving", "follow", or a `Gadget` whose opponent does not pick.
     player: who searches; None for both, each against the blueprint.
-    solver: a name in `catalogue.SOLVERS`.
+    solver: a name in `catalogue.SOLVERS`, of a full-width solver.
     iterations: how many it does in each river.
 
   Returns:
@@ -55,6 +55,7 @@ def resolve_rivers(
     ArgumentError: an argument is not as above, or the game is an abstraction.
     PolicyError: the blueprint has another shape.
     NotFiniteError: it is not finite, or 0.
+    NoStatesError: the solver samples.
   """
   chosen = find_gadget(gadget)
   arguments.positive_integer(iterations, "iterations")

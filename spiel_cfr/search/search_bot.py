@@ -68,7 +68,8 @@ class SearchBot(PolicyBot):
       iterations: how many iterations of `solver` it does in each subgame at most. With neither, it solves linear
         programs, and takes 1,000 iterations where those would be large.
       gadget: one of `GADGETS`, or a `Gadget`; by default "safe" for linear programs, "follow" for iterations. Where
-        the blueprint has no answer to something that the opponent can do, "follow" too.
+        the blueprint has no answer to something that the opponent can do, "follow" too. On rivers of hold'em the
+        opponent can't pick, see `HandSearch`.
       solver: a name in `catalogue.SOLVERS`, for iterations.
       max_histories: how many histories a subgame may have.
       seed: of its draws.
@@ -171,11 +172,9 @@ class SearchBot(PolicyBot):
         )
         # There is no infoset in which the opponent could pick among all hands.
         gadget = GADGETS["follow"] if self._gadget.front == "pick" else self._gadget
-        now = time.perf_counter()
-        read_until = now + (deadline - now) / 2
         try:
           self._found_of_hands[key] = HandSearch(
-            view, *moves, self._look_up, solve, self._player, gadget, read_until
+            view, *moves, self._look_up, solve, self._player, gadget, deadline
           )
         except errors.GameError as error:
           self._found_of_hands[key] = error

@@ -25,13 +25,13 @@ _GAMES = poker_games.UNIVERSAL_POKER[0], poker_games.UNIVERSAL_POKER[2]
 
 
 @functools.cache
-def solved(name, iterations):
+def solved(name):
   """Returns a game in vector form and listed, its public states, and the same blueprint in both."""
   game = poker.compile_public_game(name, partitioned=False)
   listed = spiel_cfr.compile_game(name, vector_form=False)
   solvers = [spiel_cfr.CFRSolver(each) for each in (game, listed)]
   for solver in solvers:
-    solver.run(iterations)
+    solver.run(10)
   blueprint = solvers[0].average_sequence_form()
   return game, listed, search.public_states(listed), blueprint, solvers[1].average_policy()
 
@@ -91,9 +91,9 @@ def taken(game, opponent, sequences):
 @pytest.mark.parametrize("searcher", [0, 1])
 @pytest.mark.parametrize("name", _GAMES)
 def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
-  game, listed, tree, blueprint, policy = solved(name, 10)
+  game, listed, tree, blueprint, policy = solved(name)
   every = list(rivers_of(game, blueprint, searcher, gadget))
-  for river, known, state in every[:: max(1, len(every) // 5)]:
+  for river, known, state in every[:: max(1, len(every) // 3)]:
     behind = what_is_solved(river, known)
     wanted = search.subgame(listed, tree.public_state_of(state), policy, searcher, gadget=gadget)
     if gadget != "unsafe":
@@ -110,7 +110,7 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
 
 @pytest.mark.parametrize("gadget", ["unsafe", "follow"])
 def test_bounds_hold_behind_a_gadget(gadget):
-  game, _, _, blueprint, _ = solved(_GAMES[1], 10)
+  game, _, _, blueprint, _ = solved(_GAMES[1])
   (river, known, _), *_ = rivers_of(game, blueprint, 0, gadget)
   behind, rng = what_is_solved(river, known), np.random.default_rng(0)
   norm = np.linalg.norm(payoff_matrix(behind).toarray(), 2)
@@ -134,7 +134,7 @@ def played_at(game):
 
 @pytest.mark.parametrize("gadget", ["unsafe", "resolving", "follow"])
 def test_all_rivers_are_solved_as_in_the_list(gadget):
-  game, listed, _, blueprint, policy = solved(_GAMES[0], 10)
+  game, listed, _, blueprint, policy = solved(_GAMES[0])
   strategies, steps = search.resolve_rivers(game, blueprint, gadget=gadget, iterations=100)
   found = evaluate(game, strategies).nash_conv / 2
   wanted = search.resolve(
@@ -157,7 +157,10 @@ def test_all_rivers_are_solved_as_in_the_list(gadget):
 
 
 def test_unsafe_search_does_harm_and_safe_search_does_not():
-  game, _, _, good, _ = solved(_GAMES[0], 300)
+  game = solved(_GAMES[0])[0]
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(300)
+  good = solver.average_sequence_form()
   drawn = forms.behavioral_form(game, np.random.default_rng(0).random(game.end) ** 30)
   # The opponent's blueprint seldom does what a best response does.
   blueprint = forms.sequence_form(game, drawn)
@@ -172,7 +175,7 @@ def test_unsafe_search_does_harm_and_safe_search_does_not():
 
 
 def test_what_would_do_harm_is_not_kept():
-  game, _, _, blueprint, _ = solved(_GAMES[0], 10)
+  game, _, _, blueprint, _ = solved(_GAMES[0])
   _, steps = search.resolve_rivers(game, blueprint, gadget="resolving", iterations=1)
   assert all(step.refused > 9 and step.solved + step.refused == 18 for step in steps)
   assert all(step.after <= step.before + 1e-9 for step in steps)
@@ -221,34 +224,46 @@ def fifty_two():
 def test_what_is_not_read_in_time_is_not_safe():
   _, _, policy = fifty_two()
   bot = SearchBot(policy, 0, seconds=1e-6)
-  state = pyspiel.load_game(_FIFTY_TWO).new_initial_state()
-  for action in (0, 1, 1, 1, 20):
-    state.apply_action(action)
-  assert sum(chance for _, chance in bot.get_policy(state)) == pytest.approx(1)
+  assert sum(chance for _, chance in bot.get_policy(on_a_river())) == pytest.approx(1)
   (found,) = bot._found_of_hands.values()
   assert not found._river._gadget.is_safe
 
 
-class OnlyAbove(open_spiel_policy.Policy):
-  """A policy that knows nothing of rivers."""
+def on_a_river():
+  """Returns a state of player 0's."""
+  state = pyspiel.load_game(_FIFTY_TWO).new_initial_state()
+  for action in (0, 1, 1, 1, 20):
+    state.apply_action(action)
+  return state
 
-  def __init__(self, policy):
+
+class OnlyAbove(open_spiel_policy.Policy):
+  """A policy that knows nothing of rivers, or says the same at all of them."""
+
+  def __init__(self, policy, below=None):
     super().__init__(None, [0, 1])
-    self._policy = policy
+    self._policy, self._below = policy, below
 
   def action_probabilities(self, state, player_id=None):
     if len(state.history()) > 4:
-      raise KeyError(state)
+      if self._below is None:
+        raise KeyError(state)
+      return self._below
     return self._policy.action_probabilities(state, player_id)
 
 
 def test_bad_input():
-  game, _, _, blueprint, _ = solved(_GAMES[0], 10)
+  game, _, _, blueprint, _ = solved(_GAMES[0])
   for arguments in ({"gadget": "max_margin"}, {"iterations": 0}, {"player": 2}, {"solver": "none"}):
     with pytest.raises(errors.ArgumentError):
       search.resolve_rivers(game, blueprint, **arguments)
+  bot = SearchBot(OnlyAbove(fifty_two()[2], {0: 0.5}), 0, iterations=3)
+  with pytest.raises(errors.PolicyError, match="no distribution"):
+    bot.get_policy(on_a_river())
   with pytest.raises(errors.PolicyError):
     search.resolve_rivers(game, blueprint[1:])
+  with pytest.raises(errors.NoStatesError, match="full-width"):
+    search.resolve_rivers(game, blueprint, solver="external_sampling")
   # Nothing is dealt in public.
   kuhn = poker.compile_public_game("kuhn_poker")
   uniform = forms.sequence_form(kuhn, forms.uniform(kuhn))
