@@ -9,7 +9,7 @@ import pytest
 from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
-from spiel_cfr import errors, poker, search
+from spiel_cfr import abstraction, errors, poker, search
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
 from spiel_cfr.evaluation.evaluate import evaluate
@@ -105,6 +105,8 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
         taken(wanted, 1 - searcher, own.first_sequence[is_choice]),
         atol=1e-12,
       )
+    for player in (0, 1):
+      assert behind.treeplexes[player].depth == wanted.treeplexes[player].depth
     assert value(behind, searcher) == pytest.approx(value(wanted, searcher), abs=1e-9)
 
 
@@ -113,6 +115,9 @@ def test_bounds_hold_behind_a_gadget(gadget):
   game, _, _, blueprint, _ = solved(_GAMES[1])
   (river, known, _), *_ = rivers_of(game, blueprint, 0, gadget)
   behind, rng = what_is_solved(river, known), np.random.default_rng(0)
+  offers = np.arange(float(len(behind.layout.boards[0].hands[1])))
+  digests = {river._offering(each).digest for each in (offers, offers[::-1])}
+  assert len(digests) == (1 if gadget == "unsafe" else 2)
   norm = np.linalg.norm(payoff_matrix(behind).toarray(), 2)
   for player in (0, 1):
     assert behind.payoff.sensitivity(behind.treeplexes, player) >= norm * (1 - 1e-9)
@@ -176,9 +181,28 @@ def test_unsafe_search_does_harm_and_safe_search_does_not():
 
 def test_what_would_do_harm_is_not_kept():
   game, _, _, blueprint, _ = solved(_GAMES[0])
-  _, steps = search.resolve_rivers(game, blueprint, gadget="resolving", iterations=1)
-  assert all(step.refused > 9 and step.solved + step.refused == 18 for step in steps)
-  assert all(step.after <= step.before + 1e-9 for step in steps)
+  _, steps = search.resolve_rivers(game, blueprint, gadget="resolving", iterations=10)
+  assert all(step.refused > 5 and step.solved == 18 - step.refused > 5 for step in steps)
+  assert all(step.after < step.before - 0.001 for step in steps)
+
+
+@pytest.mark.parametrize("gadget", ["unsafe", "resolving"])
+def test_hands_and_rivers_that_nobody_plays_to(gadget):
+  game, listed, *_ = solved(_GAMES[0])
+  blueprint = forms.behavioral_form(game, np.random.default_rng(1).random(game.end) < 0.6)
+  _, steps = search.resolve_rivers(game, forms.sequence_form(game, blueprint), gadget=gadget)
+  wanted = search.resolve(
+    listed,
+    spiel_cfr.policies.to_dict(game, blueprint),
+    gadget=gadget,
+    continual=False,
+    solver="dcfr",
+    iterations=200,
+  )
+  for step, other in zip(steps, wanted.steps, strict=True):
+    assert step.unreached == other.unreached
+    assert (step.before, step.after) == pytest.approx((other.before, other.after), abs=1e-6)
+  assert steps[0].unreached == 6
 
 
 # As many hands as bots take vectors for; raises on the river only.
@@ -188,13 +212,15 @@ _FIFTY_TWO = (
 )
 
 
-@pytest.mark.parametrize(("searcher", "gadget"), [(0, "unsafe"), (0, "resolving"), (1, None)])
+@pytest.mark.parametrize(("searcher", "gadget"), [(0, "unsafe"), (0, "resolving"), (1, "safe")])
 def test_a_bot_plays_what_is_found_in_its_river(searcher, gadget):
   game, blueprint, policy = fifty_two()
   solve = functools.partial(run_until, solver="dcfr", iterations=30, deadline=np.inf)
   bots = {
-    # Linear programs have no place here: "safe", by default, becomes "follow".
-    gadget or "follow": SearchBot(policy, searcher, gadget=gadget, iterations=30),
+    # Nobody picks among all hands: "safe" becomes "follow".
+    "follow" if gadget == "safe" else gadget: SearchBot(
+      policy, searcher, gadget=gadget, iterations=30
+    ),
     # Without a blueprint there, the river is solved from both ranges.
     "unsafe": SearchBot(OnlyAbove(policy), searcher, gadget=gadget, iterations=30),
   }
@@ -264,6 +290,9 @@ def test_bad_input():
     search.resolve_rivers(game, blueprint[1:])
   with pytest.raises(errors.NoStatesError, match="full-width"):
     search.resolve_rivers(game, blueprint, solver="external_sampling")
+  smaller = abstraction.lossless_abstraction(game)
+  with pytest.raises(errors.ArgumentError, match="original"):
+    search.resolve_rivers(smaller, forms.sequence_form(smaller, forms.uniform(smaller)))
   # Nothing is dealt in public.
   kuhn = poker.compile_public_game("kuhn_poker")
   uniform = forms.sequence_form(kuhn, forms.uniform(kuhn))
