@@ -103,8 +103,9 @@ def resolve(
 
       print(resolve("leduc_poker", blueprint))
 
-  With a safe gadget no margin is negative: a public state where one is, by an exact best response to what the solver
-  returns, keeps what it had. So the policy is never more exploitable than the blueprint, but for rounding.
+  With a safe gadget the policy is never more exploitable than the blueprint, but for rounding. Margins are checked by
+  an exact best response to what the solver returns: public states where one is negative keep what they had, unless
+  the opponent gets more of the whole by that.
 
   Of a game in vector form no histories are listed, and a solver that iterates solves many subgames at once.
 
@@ -173,7 +174,7 @@ def resolve(
         standing, step = vector_search_step(standing, nodes, chosen, solver, iterations)
       else:
         histories = [each.histories for each in level]
-        standing, step = search_step(standing, histories, chosen, solve)
+        standing, step = search_step(standing, histories, chosen, solve, jointly=True)
       steps.append(step)
       result[mine] = standing.entries[mine]
       kept.write(result, steps)

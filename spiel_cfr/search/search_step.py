@@ -60,6 +60,8 @@ def search_step(
   public_states: Sequence[Int64s],
   gadget: Gadget,
   solve: Callable[[Subgame], Float64s],
+  *,
+  jointly: bool = False,
 ) -> tuple[Standing, Step]:
   """Solves public states again, none of which is below another, and keeps what is safe.
 
@@ -68,6 +70,7 @@ def search_step(
     public_states: the histories of each.
     gadget: what is in front of subgames.
     solve: solves one, see `solve_subgame`.
+    jointly: see `_checked_step`.
 
   Returns:
     Where they stand then, and what was done.
@@ -86,7 +89,7 @@ def search_step(
         result.append(None)
     return result
 
-  return _checked_step(before, public_states, gadget, solve_each)
+  return _checked_step(before, public_states, gadget, solve_each, jointly=jointly)
 
 
 def vector_search_step(
@@ -120,7 +123,7 @@ def vector_search_step(
         result += [None] * len(some)
     return result
 
-  return _checked_step(before, public_states, gadget, solve_each)
+  return _checked_step(before, public_states, gadget, solve_each, jointly=True)
 
 
 def _batches(
@@ -146,6 +149,8 @@ def _checked_step(
   public_states: Sequence[Any],
   gadget: Gadget,
   solve_each: Callable[[Sequence[Any], Float64s], Sequence[Int64s | None]],
+  *,
+  jointly: bool,
 ) -> tuple[AnyStanding, Step]:
   """Solves public states again, in whatever form they are, and keeps what is safe.
 
@@ -158,6 +163,8 @@ def _checked_step(
     gadget: what is in front of subgames.
     solve_each: given how subgames begin and what is played, writes what is to be played there instead, and returns for
       each the entries of the searcher's infosets; None where it has no solution.
+    jointly: whether these public states are all that is solved again now, so that solutions with negative margins may
+      stay where the opponent gets less of the whole with them than without.
 
   Returns:
     Where they stand then, and what was done.
@@ -175,13 +182,15 @@ def _checked_step(
   if gadget.is_safe and not gadget.knowledge_limited and not is_open:
     tolerance = _TOLERANCE * before.largest_payoff
     wrong = [margin < -tolerance for margin in margins]
-    for (_, entries), bad in zip(solved, wrong, strict=True):
-      if bad:
-        played[entries] = before.entries[entries]
     if any(wrong):
-      after = before.playing(played)
-      refused += sum(wrong)
-      margins = [margin for margin, bad in zip(margins, wrong, strict=True) if not bad]
+      cautious = played.copy()
+      for (_, entries), bad in zip(solved, wrong, strict=True):
+        if bad:
+          cautious[entries] = before.entries[entries]
+      safest = before.playing(cautious)
+      if not (jointly and after.opponent_gets < safest.opponent_gets):
+        after, refused = safest, refused + sum(wrong)
+        margins = [margin for margin, bad in zip(margins, wrong, strict=True) if not bad]
     if after.opponent_gets > before.opponent_gets + tolerance:
       # Nothing that was met does so; whatever a game says of its players' knowledge, no harm is done.
       after, refused, margins = before, refused + len(margins), []

@@ -1,6 +1,7 @@
 """Public states, subgames and whole policies whose subgames were solved again."""
 
 import copy
+import functools
 import pickle
 import signal
 
@@ -14,6 +15,8 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.policies import forms
 from spiel_cfr.search import resolve as resolve_function
+from spiel_cfr.search.search_step import search_step, solve_subgame
+from spiel_cfr.search.standing import Standing
 
 _SAFE = [name for name in search.GADGETS if name not in ("unsafe", "klss")]
 
@@ -190,6 +193,21 @@ def test_what_iterates_is_checked_and_never_does_harm(leduc):
     assert found.exploitability <= found.blueprint_exploitability + 1e-9
     solved = sum(step.solved + step.refused + step.unreached for step in found.steps)
     assert solved == 2 * len(cut)
+
+
+def test_solutions_a_little_below_their_bounds_stay_where_the_whole_gains(leduc):
+  _, tree, policy = leduc
+  standing = Standing(tree.histories, tree.entries(policy), searcher=0)
+  places = [state.histories for state in tree.natural_cut()[:10]]
+  solve = functools.partial(solve_subgame, solver="dcfr", iterations=100)
+  follow = search.GADGETS["follow"]
+  (alone, cautious), (together, step) = (
+    search_step(standing, places, follow, solve, jointly=jointly) for jointly in (False, True)
+  )
+  assert cautious.refused > 0
+  assert step.refused == 0
+  assert step.smallest_margin < 0
+  assert together.opponent_gets < alone.opponent_gets <= standing.opponent_gets
 
 
 def test_a_refused_public_state_keeps_the_blueprint(leduc, monkeypatch):
