@@ -39,7 +39,6 @@ class PyspielSolver:
   """
 
   def __init__(self, solver: Solver) -> None:
-    """Takes the solver."""
     self.solver = solver
 
   def __getattr__(self, name: str) -> Any:
@@ -49,7 +48,6 @@ class PyspielSolver:
     return getattr(self.solver, name)
 
   def __repr__(self) -> str:
-    """Returns one line: that of the solver."""
     return repr(self.solver)
 
   def run_iteration(self) -> None:

@@ -72,7 +72,6 @@ class Refined(SolvedPolicy):
   history: tuple[Stage, ...]
 
   def __repr__(self) -> str:
-    """Returns one line."""
     sizes = f"{self.small.num_infosets:,} of {self.compiled_game.num_infosets:,} infosets"
     return f"<Refined: NashConv {self.nash_conv:.6g} with {sizes}>"
 

@@ -134,7 +134,6 @@ class ExactSamples:
   """
 
   def __init__(self, engine: CompiledEngine, rows: InfosetRows) -> None:
-    """Begins with sums of nothing."""
     self.engine, self._rows = engine, rows
     entries = engine.table.entries
     sums, visits = np.zeros((2, len(entries.strategy)))

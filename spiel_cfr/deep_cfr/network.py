@@ -197,7 +197,6 @@ class MLP(Network):
   layers: tuple[int, ...] = (64, 64, 64)
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where a number of units is not a positive integer."""
     object.__setattr__(self, "layers", layer_sizes(self.layers, "layers"))
 
   def init(self, key: Any, num_features: int, num_outputs: int) -> Any:

@@ -97,7 +97,6 @@ class Table:
   """
 
   def __init__(self, num_players: int, has_baseline: bool = False) -> None:
-    """Makes a table without infosets."""
     self.num_infosets = 0
     self.num_sequences = num_players
     no_infosets, floats = np.zeros(0, np.uint32), np.zeros(num_players)

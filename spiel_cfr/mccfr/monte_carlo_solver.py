@@ -152,7 +152,6 @@ class MonteCarloSolver(Solver):
     return int(self.state.counters[VISITED])
 
   def __repr__(self) -> str:
-    """Returns one line: how it was made, game, engine, iterations done."""
     game = self._compiled or self.game
     return (
       f"<{self.recipe.name} of {game}, engine {self.engine}, iteration {int(self.iteration):,}>"

@@ -128,7 +128,6 @@ class SamplingSolver(MonteCarloSolver):
     return self.configuration() | {"_runtime": copy.deepcopy(self._runtime)}
 
   def __setstate__(self, attributes: dict[str, Any]) -> None:
-    """Takes over what `__getstate__` has returned."""
     if "_runtime" in attributes:
       self.__dict__.update(attributes)
     else:

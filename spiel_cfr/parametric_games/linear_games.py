@@ -64,7 +64,6 @@ class LinearGame:
     self._leaf_sequences, self._leaf_payoffs = leaf_sequences, leaf_payoffs
 
   def __repr__(self) -> str:
-    """Returns one line."""
     return f"<LinearGame of {self.base.game_string}, {self.num_parameters} parameters>"
 
   def __call__(self, parameters: Sequence[float] | Float64s) -> EnumeratedGame:

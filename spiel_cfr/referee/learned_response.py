@@ -62,7 +62,6 @@ class NashConvBound:
   states: int
 
   def __str__(self) -> str:
-    """Returns two lines: the bound, and what it rests on."""
     low, high = self.interval
     return (
       f"NashConv is at least {self.bound:.4g}, with probability {self.confidence:.4g}.\n"
@@ -79,7 +78,6 @@ class LearnedResponse(open_spiel_policy.Policy):  # type: ignore[misc]
   """
 
   def __init__(self, seats: Seats, actions: Sequence[Mapping[str, int]]) -> None:
-    """Keeps its arguments."""
     super().__init__(seats.view.open_spiel_game(), list(range(seats.view.num_players)))
     self._seats, self.actions = seats, [dict(own) for own in actions]
 

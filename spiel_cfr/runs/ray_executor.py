@@ -122,7 +122,6 @@ class RayActor(concurrent.futures.Executor):
   """A process of Ray's, somewhere; if it dies, another one that knows nothing of its past. See `RayExecutor.actors`."""
 
   def __init__(self, ray: Any, actor: Any) -> None:
-    """Takes the package and an actor."""
     self._ray, self._actor = ray, actor
     self._last: list[Any] = []
 

@@ -53,7 +53,6 @@ class RunResult:
     return self.rows[-1]
 
   def __repr__(self) -> str:
-    """Returns one line: why the run stopped, and how good the policy is."""
     last = self.last
     return (
       f"<RunResult: stopped by {self.reason!r}, iteration {last.iteration:,}, NashConv {last.nash_conv:.6g}, "

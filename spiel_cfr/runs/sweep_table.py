@@ -58,5 +58,4 @@ class SweepTable:
     return Solver.load(paths[0], game)
 
   def __repr__(self) -> str:
-    """Returns one line."""
     return f"<SweepTable: {len(self.rows)} runs, {len(self.failed)} without a result>"

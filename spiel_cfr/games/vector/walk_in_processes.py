@@ -37,7 +37,6 @@ class _Progress:
     self._bytes = memory.resident_bytes()
 
   def __call__(self, share: float) -> None:
-    """Notes a terminal."""
     self._share += share
     self._terminals += 1
     if self._terminals % _LOOK_EVERY == 0 and time.perf_counter() > self._next:
