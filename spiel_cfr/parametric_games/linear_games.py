@@ -19,7 +19,6 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiling import compile_game
-from spiel_cfr.games.openspiel.game_view import ActionFilter, Infostates
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 
@@ -118,13 +117,7 @@ class LinearGame:
     return result
 
 
-def linear_game(
-  game: str | pyspiel.Game,
-  components: Components,
-  *,
-  action_filter: ActionFilter | None = None,
-  infostate: Infostates | None = None,
-) -> LinearGame:
+def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
   """Compiles a game whose payoffs are linear in parameters: one walk for the tree, one for each component.
 
   Args:
@@ -132,14 +125,12 @@ def linear_game(
     components: takes a terminal state; returns an array of shape (1 + parameters, players), what the players get at
       parameters of 0, and for each parameter, what they get more for a unit of it. `kuhn_bets` and `leduc_bets` are
       two.
-    action_filter: as of `compile_game`.
-    infostate: as of `compile_game`.
 
   Raises:
     ArgumentError: the components are not of that shape, or not finite.
     GameError: see `compile_game`.
   """
-  base = compile_game(game, vector_form=False, action_filter=action_filter, infostate=infostate)
+  base = compile_game(game, vector_form=False)
   assert isinstance(base, EnumeratedGame)
   seen: dict[bytes, Float64s] = {}
   shape = (0, 0)
