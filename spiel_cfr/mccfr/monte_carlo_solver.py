@@ -53,7 +53,8 @@ class MonteCarloSolver(Solver):
   """Base class of solvers that sample the game. Their states have `counters`, see `random_draws.new_counters`.
 
   They are used as OpenSpiel's are, with `solver.iteration()` or, faster, `solver.run(1000)`; and as all solvers here
-  are, where `solver.iteration` is the number of iterations done. Runs and traces need a compiled game.
+  are, where `solver.iteration` is the number of iterations done. Runs and traces need a compiled game. After Ctrl-C a
+  solver can go on; on the state engine with baselines that may have moved already.
 
   Attributes:
     engine: "compiled" or "states".
@@ -76,16 +77,16 @@ class MonteCarloSolver(Solver):
     self._key = new_key(seed)
     self._sampler = sampler
     self._compiled = game if isinstance(game, CompiledGame) else None
-    self._compiled_engine = None
+    self._compiled_engine, self.engine = None, "states"
     if engine != "states":
       self._compiled_engine = _compiled_engine(game, sampler, max_nodes, engine == "compiled")
     if self._compiled_engine is not None:
-      self._compiled = self._compiled_engine.compiled_game
-    self.engine = "states" if self._compiled_engine is None else "compiled"
+      self._compiled, self.engine = self._compiled_engine.compiled_game, "compiled"
     # That of a compiled game stays with it, since it knows which games can't be pickled.
     self._view = GameView(load_game(game)) if self._compiled is None else None
-    bounds = self.game.min_utility(), self.game.max_utility()
-    if self._compiled is not None:
+    if self._compiled is None:
+      bounds = self.game.min_utility(), self.game.max_utility()
+    else:
       bounds = self._compiled.payoff_range
     check_payoffs(str(self.game), bounds)
     self._tie = TIE * (bounds[1] - bounds[0])
@@ -97,19 +98,6 @@ class MonteCarloSolver(Solver):
 
   def prepare(self) -> None:
     self._advance(0)
-
-  def run(self, iterations: int) -> None:
-    """Does many iterations: the same numbers as single ones.
-
-    Ctrl-C raises KeyboardInterrupt; the solver can go on from there, on the state engine with baselines that may have
-    moved already.
-
-    Raises:
-      ArgumentError: `iterations` is not a positive integer.
-      GameTooLargeError: the state engine has met more infosets than it may remember.
-      NotFiniteError: the weights of the average would leave the range of floating-point numbers.
-    """
-    super().run(iterations)
 
   @property
   def compiled_game(self) -> CompiledGame:  # type: ignore[override]

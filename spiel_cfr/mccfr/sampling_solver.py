@@ -51,6 +51,8 @@ class _Run(NamedTuple):
 class SamplingSolver(MonteCarloSolver):
   """Monte Carlo CFR with any sampler; checkpoints need the compiled engine.
 
+  On the state engine, `run` raises GameTooLargeError when it has met more than `max_infosets` infosets.
+
   Attributes:
     minimizer: what every infoset does.
   """
@@ -209,20 +211,19 @@ class SamplingSolver(MonteCarloSolver):
   def current_probabilities(self) -> Float64s:
     return sampled_form(self.compiled_game, self._engine, "strategy")
 
+  # On the state engine, policies and infostates are those of where it has been.
+
   def average_policy_dict(self) -> open_spiel.PolicyDict:
-    """Returns the average policy as infostate -> action -> probability, on the state engine where it has been."""
     if self.engine == "compiled":
       return super().average_policy_dict()
     return sampled_dict(self._engine, "cumulative")
 
   def current_policy_dict(self) -> open_spiel.PolicyDict:
-    """Returns the current policy as infostate -> action -> probability, on the state engine where it has been."""
     if self.engine == "compiled":
       return super().current_policy_dict()
     return sampled_dict(self._engine, "strategy")
 
   def infostates(self) -> list[list[str]]:
-    """Returns the information state strings of each player, on the state engine those met."""
     return [list(infostates) for infostates in self._engine.infostates]
 
   def cumulative_regrets(self) -> Float64s:
