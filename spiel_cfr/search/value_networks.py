@@ -57,28 +57,6 @@ class PublicStateValues(abc.ABC):
     )
     self.width = int(self.place.max()) + 1
 
-  def table(self, player: int, numbers: Float64s) -> Float64s:
-    """Returns numbers of the leaves, equal where a player knows the same, as shape (public states, width)."""
-    result = np.zeros((len(self.states), self.width))
-    result[self.row, self.place[player]] = numbers
-    return result
-
-  def ratios(self, player: int, numbers: Float64s, weights: Float64s) -> Float64s:
-    """Returns sums of numbers over sums of weights, where a player knows the same as at a leaf; shape (leaves,)."""
-    known = self.row * self.width + self.place[player]
-    above, below = np.bincount(known, numbers)[known], np.bincount(known, weights)[known]
-    result: Float64s = above / np.where(below > 0, below, 1.0)
-    return result
-
-  def features(self, reaches: Sequence[Float64s]) -> Array:
-    """Returns what a network sees of public states: which it is, and each player's range, which sums to 1."""
-    parts = [np.eye(len(self.states))]
-    for player, reach in enumerate(reaches):
-      ranges = self.table(player, reach)
-      totals = ranges.sum(axis=1, keepdims=True)
-      parts.append(ranges / np.where(totals > 0, totals, 1.0))
-    return np.concatenate(parts, axis=1).astype(np.float32)
-
   @abc.abstractmethod
   def values(self, reaches: Sequence[Float64s]) -> tuple[Float64s, Float64s]:
     """Returns what each player expects at each leaf of the cut, by its own knowledge.
@@ -89,6 +67,33 @@ class PublicStateValues(abc.ABC):
     Returns:
       Each player's, shape (leaves,), less half of what the returns sum to.
     """
+
+
+def _table(values: PublicStateValues, player: int, numbers: Float64s) -> Float64s:
+  """Returns numbers of the leaves, equal where a player knows the same, as shape (public states, width)."""
+  result = np.zeros((len(values.states), values.width))
+  result[values.row, values.place[player]] = numbers
+  return result
+
+
+def _ratios(
+  values: PublicStateValues, player: int, numbers: Float64s, weights: Float64s
+) -> Float64s:
+  """Returns sums of numbers over sums of weights, where a player knows the same as at a leaf; shape (leaves,)."""
+  known = values.row * values.width + values.place[player]
+  above, below = np.bincount(known, numbers)[known], np.bincount(known, weights)[known]
+  result: Float64s = above / np.where(below > 0, below, 1.0)
+  return result
+
+
+def _features(values: PublicStateValues, reaches: Sequence[Float64s]) -> Array:
+  """Returns what a network sees of public states: which it is, and each player's range, which sums to 1."""
+  parts = [np.eye(len(values.states))]
+  for player, reach in enumerate(reaches):
+    ranges = _table(values, player, reach)
+    totals = ranges.sum(axis=1, keepdims=True)
+    parts.append(ranges / np.where(totals > 0, totals, 1.0))
+  return np.concatenate(parts, axis=1).astype(np.float32)
 
 
 class SolvedValues(PublicStateValues):
@@ -141,7 +146,7 @@ class SolvedValues(PublicStateValues):
     weights = others * np.append(reach / others[self.leaves], 0.0)[self._leaf_of]
     worth = found.response_values(weights, entries, player)[self.leaves]
     weights = found.chance[self.leaves] * reach
-    return self.ratios(player, weights * worth, weights)
+    return _ratios(self, player, weights * worth, weights)
 
 
 class ValueNetwork(PublicStateValues):
@@ -165,7 +170,7 @@ class ValueNetwork(PublicStateValues):
 
   def values(self, reaches: Sequence[Float64s]) -> tuple[Float64s, Float64s]:
     """Returns what the network says."""
-    seen = self.features(reaches)
+    seen = _features(self, reaches)
     found = self._scale * self._network.outputs(self._parameters, seen, 2 * self.width)
     found = found.reshape(-1, 2, self.width)
     return found[self.row, 0, self.place[0]], found[self.row, 1, self.place[1]]
@@ -207,9 +212,9 @@ def learn_values(
   seen, targets = [], []
   for _ in range(rounds + max(1, rounds // 10)):
     reaches = [_drawn_reach(solved, player, rng) for player in (0, 1)]
-    seen.append(solved.features(reaches))
-    tables = map(solved.table, (0, 1), solved.values(reaches))
-    targets.append(np.concatenate([*tables], axis=1))
+    seen.append(_features(solved, reaches))
+    worth = solved.values(reaches)
+    targets.append(np.hstack([_table(solved, player, worth[player]) for player in (0, 1)]))
   learned = rounds * len(solved.states)
   rows, wanted = np.concatenate(seen), np.concatenate(targets)
   scale = float(np.sqrt((wanted[:learned] ** 2).mean())) or 1.0
@@ -288,7 +293,7 @@ def solve_by_values(
   trunk = found.normalized(sums, start)
   result, steps = trunk.copy(), []
   for searcher in (0, 1):
-    bounds = values.ratios(1 - searcher, got[1 - searcher], likely[1 - searcher])
+    bounds = _ratios(values, 1 - searcher, got[1 - searcher], likely[1 - searcher])
     steps.append(_solve_below(values, trunk, bounds, searcher, result))
   return resolved(values.tree, start, result, steps)
 
