@@ -11,14 +11,13 @@ of each.
 
 import pathlib
 import re
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from absl import app, flags
-from results import river_endgame, turn_endgame
+from absl import flags
+from results import river_endgame, save, start, turn_endgame
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters
@@ -50,9 +49,7 @@ _PICTURE = flags.DEFINE_string(
 Curves = dict[str, list[tuple[int, float]]]
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   if _SPEED_ONLY.value:
     print(speed())
     return
@@ -269,10 +266,7 @@ def draw(drawn: dict[str, Curves]) -> None:
     plot.set_xlabel("buckets")
   for plot in plots[:, 0]:
     plot.set_ylabel("exploitability in the full game")
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=110)
-  print(f"\nWrote {path}", file=sys.stderr)
+  save(figure, _PICTURE.value, 110)
 
 
 def draw_curves(plot: Any, curves: Curves) -> None:
@@ -297,4 +291,4 @@ def draw_curves(plot: Any, curves: Curves) -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -4,7 +4,7 @@ r"""Measures speed, always as ratios of things timed in the same run: medians ov
     python examples/benchmark.py --only=iterations --games=leduc
 
 Parts: `iterations` times a full iteration of CFR+, all players, against OpenSpiel's solvers in C++ and in Python,
-against LiteEFG if it is installed, against our own with payoffs in the plainest form, and against the streaming floor;
+against our own with payoffs in the plainest form, and against the streaming floor;
 `solvers` times an iteration of our solvers against CFR+; `sampling` times Monte Carlo CFR against OpenSpiel's; `states`
 does so on games too large to compile, from the first iteration on, and times what is left to OpenSpiel's states;
 `evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `endgames` times hold'em
@@ -48,7 +48,7 @@ from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_e
 from results import writable
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, policies
+from spiel_cfr import policies
 from spiel_cfr.games import EnumeratedGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
@@ -163,9 +163,6 @@ def iterations() -> None:
     if game.num_states < 50_000:
       python = open_spiel_cfr.CFRPlusSolver(game.game)
       steps["OpenSpiel Python"] = repeat(python.evaluate_and_update_policy)
-    lite = lite_efg(game)
-    if lite is not None:
-      steps["LiteEFG"] = lite
     found = medians(steps)
     found["streaming floor"] = read_seconds(game.payoff.num_bytes + 4 * 8 * game.end)
     show(
@@ -182,29 +179,6 @@ def iterations() -> None:
 def times(ratio: float) -> str:
   """Writes a ratio in words."""
   return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
-
-
-def lite_efg(game: CompiledGame) -> Step | None:
-  """Returns LiteEFG's CFR+, or None where it is not installed. It writes files to the home folder: a temporary one."""
-  try:
-    import LiteEFG  # type: ignore[import-not-found]
-  except ImportError:
-    return None
-  home = os.environ.get("HOME", "")
-  with tempfile.TemporaryDirectory() as folder:
-    os.environ["HOME"] = folder
-    try:
-      environment = LiteEFG.OpenSpielEnv(game.game, traverse_type="Enumerate", regenerate=False)
-      graph = LiteEFG.baselines.CFRplus.graph()
-      environment.set_graph(graph)
-    finally:
-      os.environ["HOME"] = home
-
-  def iterate() -> None:
-    graph.update_graph(environment)
-    environment.update_strategy(graph.strategy)
-
-  return repeat(iterate)
 
 
 @part

@@ -9,18 +9,17 @@ takes a tenth of a second for every traversal: begin with few.
 """
 
 import logging
-import pathlib
 import sys
 import time
 from typing import Any
 
 import numpy as np
 import pyspiel
-from absl import app, flags
+from absl import flags
 from open_spiel.python import policy as open_spiel_policy
+from results import pyplot, save, start
 
 import spiel_cfr
-from spiel_cfr import errors
 from spiel_cfr.deep_cfr.network import LeastSquares
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string.")
@@ -52,19 +51,16 @@ def make(name: Any, game: Any, **options: Any) -> Any:
   return spiel_cfr.DeepCFRSolver(game, algorithm="linear" if name == "deep" else name, **options)
 
 
-def main(_: Any) -> None:
+def main() -> None:
   # JAX tells every program of absl which devices there are not.
   logging.getLogger("jax").setLevel(logging.WARNING)
   unknown = set(_SOLVERS.value) - {"deep", "dcfr+", "pdcfr+"}
   if unknown:
     sys.exit(f"error: unknown solvers: {', '.join(sorted(unknown))}")
-  try:
-    if _ENGINE.value == "states":
-      play()
-    else:
-      compare()
-  except errors.SpielCFRError as error:
-    sys.exit(f"error: {error}")
+  if _ENGINE.value == "states":
+    play()
+  else:
+    compare()
 
 
 def compare() -> None:
@@ -185,11 +181,7 @@ def against_uniform(game: pyspiel.Game, policy: open_spiel_policy.Policy) -> tup
 
 
 def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality: str) -> None:
-  try:
-    import matplotlib.pyplot as plt
-    import matplotlib.ticker
-  except ImportError:
-    sys.exit("error: no picture without matplotlib: pip install matplotlib.")
+  plt = pyplot()
   figure, both = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
   colors = {name: f"C{number}" for number, name in enumerate(_SOLVERS.value)}
   for axes, column, label in zip(both, (0, 1), ("traversals", "CPU seconds"), strict=True):
@@ -205,16 +197,13 @@ def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality:
       )
     axes.set(xscale="log", yscale="log", xlabel=label)
     # Numbers between powers of ten would overlap.
-    axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+    axes.xaxis.set_minor_formatter(plt.NullFormatter())
     axes.grid(which="both", color="0.92")
   both[0].set_ylabel(f"{quality} of the average policy")
   both[0].legend()
   figure.suptitle(title.removesuffix("()"))
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=150)
-  print(f"\nWrote {path}")
+  save(figure, _PICTURE.value, 150)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

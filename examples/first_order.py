@@ -15,9 +15,9 @@ import statistics
 import time
 
 import matplotlib.pyplot as plt
-from absl import app, flags
+from absl import flags
 from matplotlib.axes import Axes
-from results import NAMED_GAMES
+from results import NAMED_GAMES, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, Solver, catalogue
@@ -66,18 +66,13 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture, table
 _NAME = flags.DEFINE_string("name", "first_order", "what the files are called")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   curves: dict[str, dict[str, list[Point]]] = {}
   for name in filter(None, [*_GAMES.value, *_ENDGAMES.value]):
-    try:
-      game = load(name)
-      spiel_cfr.evaluation.evaluate.check_two_player_constant_sum(game)
-    except (spiel_cfr.errors.SpielCFRError, OSError) as error:
-      raise app.UsageError(str(error)) from error
+    game = load(name)
+    spiel_cfr.evaluation.evaluate.check_two_player_constant_sum(game)
     print(game, flush=True)
     solvers = {
       label: catalogue.make(entry, game, _ITERATIONS.value, **more)
@@ -204,4 +199,4 @@ def draw_panel(axes: Axes, axis: int, of_game: dict[str, list[Point]]) -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

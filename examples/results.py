@@ -1,10 +1,13 @@
-"""Where the example programs write, and which games they choose. This is a module of theirs, not a program."""
+"""How the example programs start, where they write, which games they choose. This is a module, not a program."""
 
 import hashlib
 import pathlib
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from absl import app
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
@@ -24,6 +27,39 @@ NAMED_GAMES = {
   ),
 }
 _LONGEST = 80
+
+
+def start(main: Callable[[], None]) -> None:
+  """Runs a program that takes nothing but flags; what the library or a disk refuses ends it with one line."""
+
+  def checked(arguments: list[str]) -> None:
+    if len(arguments) > 1:
+      raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+    try:
+      main()
+    except (spiel_cfr.errors.SpielCFRError, OSError) as error:
+      sys.exit(f"error: {error}")
+
+  app.run(checked)
+
+
+def pyplot() -> Any:
+  """Returns matplotlib's; ends the program where it is not installed."""
+  try:
+    import matplotlib.pyplot as plt
+  except ImportError:
+    sys.exit(
+      "No picture without matplotlib: pip install 'spiel_cfr[plot]', or see --help for how to do without."
+    )
+  return plt
+
+
+def save(figure: Any, path: str | pathlib.Path, dpi: int) -> None:
+  """Writes a picture, makes its folder if there is none, and says where it is."""
+  pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=dpi)
+  pyplot().close(figure)
+  print(f"Wrote {path}")
 
 
 def river_endgame() -> tuple[spiel_cfr.poker.Endgame, str]:

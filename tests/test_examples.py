@@ -221,7 +221,7 @@ def test_step_rule(tmp_path):
   flags = "--groups=seen", "--games=0", "--budgets=100,3000", f"--results={path}"
   run("step_rule", *flags, "--runs=1", "--columns=CFR+,HS-PCFR+")
   path.write_text(path.read_text() + '\n{"game": "Kuhn po')
-  output = run("step_rule", *flags, "--runs=2", "--columns=CFR+,HS-PCFR+,restarted", "--all")
+  output = run("step_rule", *flags, "--runs=2", "--columns=CFR+,HS-PCFR+,restarted")
   records = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
   keys = [(record["game"], record["column"], record["run"]) for record in records]
   assert len(keys) == len(set(keys)) == 6
@@ -237,7 +237,7 @@ def test_step_rule(tmp_path):
   equal_time, equal_iterations = output.split("Equal iterations.")
   assert "100: at or below the best of others on 0 of 1 games, in 0 of 2 runs" in equal_time
   assert "3,000: at or below the best of others on 1 of 1 games, in 2 of 2 runs" in equal_iterations
-  again = run("step_rule", *flags, "--report", "--all")
+  again = run("step_rule", *flags, "--report")
   assert again == output
 
 
