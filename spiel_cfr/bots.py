@@ -74,7 +74,6 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     return self._player
 
   def provides_policy(self) -> bool:
-    """Returns that it tells its probabilities."""
     return True
 
   def restart_at(self, state: Any) -> None:
@@ -142,7 +141,6 @@ def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str)
 
 
 def _revived(cls: type[PolicyBot], attributes: dict[str, Any]) -> PolicyBot:
-  """Returns a bot with these attributes."""
   bot = cls.__new__(cls)
   pyspiel.Bot.__init__(bot)
   bot.__dict__.update(attributes)

@@ -90,7 +90,6 @@ class LeastSquares(Approximator):
   wants_scaling = False
 
   def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
-    """Returns zeros."""
     return np.zeros(num_features * num_outputs)
 
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
@@ -116,7 +115,6 @@ class LeastSquares(Approximator):
     return result.ravel()
 
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
-    """Returns features times parameters."""
     one, table = _hot(features), parameters.reshape(-1, num_outputs)
     result: Array = features.astype(np.float64) @ table if one is None else table[one]
     return result
@@ -152,7 +150,6 @@ class Network(Approximator):
     """Returns the outputs, shape (rows, outputs), for features of shape (rows, features)."""
 
   def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
-    """Returns new parameters, a flat array of floats."""
     return np.array(compiled(self, num_features, num_outputs).fresh(_seed(seed)))
 
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
@@ -176,12 +173,10 @@ class Network(Approximator):
     return np.array(found)
 
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
-    """Returns what is learned, float64 of shape (rows, num_outputs)."""
     functions = compiled(self, features.shape[1], num_outputs)
     return np.array(functions.outputs(parameters, features), np.float64)
 
   def outputs_of_all(self, stack: Array, features: Array, num_outputs: int) -> Array:
-    """Returns the outputs for many parameters, stack of shape (many, parameters), as (many, rows, num_outputs)."""
     functions = compiled(self, features.shape[1], num_outputs)
     return np.array(functions.outputs_of_all(stack, features), np.float64)
 
@@ -211,7 +206,6 @@ class MLP(Network):
     return parameters
 
   def apply(self, parameters: Any, features: Any) -> Any:
-    """Returns the outputs, shape (rows, outputs)."""
     relu = libraries().jax.nn.relu
     # A column for each row, because the products of the gradient are faster so on a CPU.
     units = features.T

@@ -253,7 +253,6 @@ class StateEngine:
     return infoset
 
   def _pick(self, probabilities: Sequence[float]) -> int:
-    """Draws one outcome."""
     return pick(probabilities, 0, len(probabilities), self._uniform())
 
   def _happens(self, probability: float) -> bool:
@@ -261,7 +260,6 @@ class StateEngine:
     return probability >= 1.0 or self._uniform() < probability
 
   def _uniform(self) -> float:
-    """Draws the next random number."""
     if not self._numbers:
       numbers = np.empty(_NUMBERS_AT_A_TIME)
       fill_uniform(self._ahead, numbers)

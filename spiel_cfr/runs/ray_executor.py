@@ -46,7 +46,6 @@ class RayExecutor(concurrent.futures.Executor):
   def submit(
     self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
   ) -> concurrent.futures.Future[Any]:
-    """Calls a function in one of Ray's processes, wherever that is."""
     self._begin()
     task = self.ray.remote(_call).options(num_cpus=1, max_retries=_RETRIES)
     reference = task.remote(fn, args, kwargs)

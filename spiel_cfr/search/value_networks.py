@@ -169,7 +169,6 @@ class ValueNetwork(PublicStateValues):
     self.error = error
 
   def values(self, reaches: Sequence[Float64s]) -> tuple[Float64s, Float64s]:
-    """Returns what the network says."""
     seen = _features(self, reaches)
     found = self._scale * self._network.outputs(self._parameters, seen, 2 * self.width)
     found = found.reshape(-1, 2, self.width)

@@ -93,7 +93,6 @@ class TypedWalk:
     self._apply = root_type.apply_action
 
   def _piece(self) -> Piece:
-    """Returns what has been walked."""
     return Piece(
       player=np.array(self._player, np.int8),
       kind=np.array(self._kind, np.int32),
@@ -227,7 +226,6 @@ class TypedWalk:
         raise refused("two deals that both players take for the same one differ", states[duplicate])
 
   def _end(self, states: list[Any], alive: Alive, share: float) -> int:
-    """Notes a terminal."""
     self._progress(share)
     returns = list(map(self._view.returns, states))
     self._compare(states, returns, alive)

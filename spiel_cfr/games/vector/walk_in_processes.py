@@ -85,7 +85,6 @@ class _Watch:
       )
 
   def close(self) -> None:
-    """Removes the bar."""
     self._bar.close()
 
 
