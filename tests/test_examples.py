@@ -29,6 +29,13 @@ def run(name, *flags, fails=False, typed=None):
 
 
 @pytest.mark.slow
+def test_refining(tmp_path):
+  printed = run("refining", "--target=300", f"--picture={tmp_path}/refining.png")
+  assert "| at once | 22,464 |" in printed
+  assert (tmp_path / "refining.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("agents", ["q_learners", "network"])
 def test_judge_agents(tmp_path, agents):
   if agents == "network":
@@ -58,6 +65,7 @@ def test_transfer():
   "name",
   [
     "abstraction",
+    "refining",
     "search",
     "way_of_libratus",
     "solve",

@@ -8,11 +8,13 @@ from spiel_cfr.abstraction.hand_buckets import HandBuckets, hand_buckets
 from spiel_cfr.abstraction.hand_features import equity_histograms, hand_equities, next_histograms
 from spiel_cfr.abstraction.least_exploitable_strategies import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.lossless_symmetries import lossless, lossless_abstraction
+from spiel_cfr.abstraction.refining import Refined, solve_refining
 
 __all__ = [
   "Buckets",
   "HandBuckets",
   "LeastExploitable",
+  "Refined",
   "abstract",
   "cluster",
   "equity_histograms",
@@ -26,5 +28,6 @@ __all__ = [
   "make_buckets",
   "next_histograms",
   "pseudo_harmonic",
+  "solve_refining",
   "translated_policy",
 ]

@@ -181,16 +181,9 @@ class ExactSamples:
 
 
 def matched(advantages: Float64s, mask: Bools, tie: float, greedy: bool) -> Float64s:
-  """Regret matching: max(advantage, 0), normalized.
+  """Regret matching: max(advantage, 0), normalized; advantages of shape (..., actions) up to `tie` count as 0.
 
-  Args:
-    advantages: shape (..., actions).
-    mask: which are legal, of a shape that goes with it.
-    tie: advantages up to this count as 0.
-    greedy: whether actions of the largest advantage are played where none is positive; otherwise all are, alike.
-
-  Returns:
-    Probabilities, of the same shape.
+  Where none is positive, actions of the largest advantage are played if it is greedy; otherwise all legal ones, alike.
   """
   positive = np.where(mask & (advantages > tie), advantages, 0.0)
   totals = positive.sum(axis=-1, keepdims=True)

@@ -34,12 +34,7 @@ class CompiledEngine:
   workspace: Workspace
 
   def __init__(self, compiled: CompiledGame, sampler: Sampler, max_nodes: int) -> None:
-    """Walks the game's histories.
-
-    Args:
-      compiled: the game, in any form.
-      sampler: what to sample and how to average.
-      max_nodes: how many histories the game may have. A compiled game that lists its states may have as many as those.
+    """Walks the game's histories, at most `max_nodes`, or as many as a compiled game that lists its states has states.
 
     Raises:
       GameTooLargeError: it has more.

@@ -97,19 +97,10 @@ def explore(
   actions: int,
   probabilities: MutableSequence[float],
 ) -> bool:
-  """Applies a `Rule` other than `EVERY_ACTION` to an infoset.
+  """Fills `probabilities`, from 0 on, with those that a `Rule` other than `EVERY_ACTION` explores actions with.
 
-  Args:
-    rule: which one.
-    sampler: has its parameters.
-    strategy: the current strategy at the infoset, `actions` numbers from `first` on.
-    cumulative: likewise, the weighted sums of its strategies.
-    first: see there.
-    actions: see there.
-    probabilities: filled, from 0 on, with the probability that an action is explored.
-
-  Returns:
-    Whether each action is drawn by itself, or one of them from the distribution.
+  The infoset's `actions` numbers are from `first` on in its strategy, and in the weighted sums of its strategies.
+  Returns whether each action is drawn by itself, or one of them from the distribution.
   """
   if rule == _BY_STRATEGY:
     for action in range(actions):

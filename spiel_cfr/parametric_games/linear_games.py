@@ -52,10 +52,9 @@ class LinearGame:
     leaf_payoffs: Float64s,
     outcomes: Float64s,
   ) -> None:
-    """Takes what `linear_game` has found.
+    """Takes leaves, of shapes (players, leaves) and, weighted by chance, (1 + parameters, leaves, players).
 
-    Leaves are as of shapes (players, leaves) and (1 + parameters, leaves, players), the latter weighted by chance;
-    outcomes the different components of terminal states, shape (outcomes, 1 + parameters, players).
+    Outcomes are the different components of terminal states, shape (outcomes, 1 + parameters, players).
     """
     self.base = base
     self.num_parameters = len(leaf_payoffs) - 1

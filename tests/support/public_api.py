@@ -119,7 +119,7 @@ def attempt(case: Case, value: Any) -> None:
       game = named["game"] = _in_parts()
       if "labels" in named:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
-    if function is spiel_cfr.runs.shard:
+    if function in (spiel_cfr.runs.shard, spiel_cfr.abstraction.solve_refining):
       named["game"] = _in_parts()
     if function is spiel_cfr.referee.nash_conv_lower_bound:
       named = {"episodes": 3, "evaluation_episodes": 3} | named

@@ -99,17 +99,10 @@ def walk_typed_tree(
   progress: bool = True,
   num_processes: int = 1,
 ) -> TypedTree:
-  """Walks the public tree of a game of private types.
+  """Walks the public tree of a game of private types, with the states of all its deals.
 
-  Args:
-    view: the game.
-    deals: of it.
-    states: of all deals.
-    weights: the probability of each deal that is walked, `RULED_OUT` of others.
-    max_nodes: how many terminals the tree may have.
-    max_bytes: how much the memory of all processes that walk may grow together.
-    progress: whether to show a bar, if standard error is a terminal.
-    num_processes: how many share the work, where the system can fork. The tree does not depend on it.
+  Weights are the probability of each deal that is walked, `RULED_OUT` of others; for the other arguments see
+  `compile_vector_game`. The tree does not depend on the number of processes.
 
   Raises:
     UnsupportedGameError: it is not such a game, or it breaks a promise of OpenSpiel's.

@@ -1,0 +1,115 @@
+"""Refinement on the way: certified by best responses in the whole game, and never larger than that."""
+
+import numpy as np
+import poker_games
+import pytest
+from open_spiel.python.algorithms import exploitability
+
+import spiel_cfr
+from spiel_cfr import errors
+from spiel_cfr.abstraction.refined_actions import RefinedActions
+from spiel_cfr.poker import bet_filters
+from spiel_cfr.policies import forms
+
+_FORMS = [{}, {"partitioned": True, "num_threads": 2}, {"dtype": np.float32}]
+
+
+def call_only(state, actions):
+  return [action for action in actions if action < 2]
+
+
+def check(found, target, form):
+  """Asserts what holds whatever was refined."""
+  game = found.compiled_game
+  assert found.nash_conv <= target
+  assert found.nash_conv == min(stage.nash_conv for stage in found.history)
+  judge, judged = (spiel_cfr.nash_conv, game) if form else (exploitability.nash_conv, game.game)
+  assert judge(judged, found.policy) == pytest.approx(found.nash_conv, abs=1e-9)
+  sizes = [stage.infosets for stage in found.history]
+  assert sizes == sorted(sizes)
+  assert sizes[0] < sizes[-1] == found.small.num_infosets <= game.num_infosets
+  # A policy of the smaller game gains no more from best responses there than from those of the whole game.
+  for stage in found.history:
+    assert stage.own_nash_conv <= stage.nash_conv + 1e-9 * max(map(abs, game.payoff_range))
+  assert found.small.dtype == game.dtype
+  assert (found.small.partition is None) == (game.partition is None)
+
+
+@pytest.mark.parametrize("form", [*_FORMS[:2], pytest.param(_FORMS[2], marks=pytest.mark.slow)])
+def test_actions_come_in(form):
+  name = poker_games.UNIVERSAL_POKER[0]
+  game = spiel_cfr.poker.compile_public_game(name, **form)
+  walked = spiel_cfr.poker.compile_public_game(name, poker_games.check_or_pot, **form)
+  found = spiel_cfr.abstraction.solve_refining(game, poker_games.check_or_pot, 0.05)
+  check(found, 0.05, form)
+  # It begins as the game that is walked with the same actions.
+  first, solver = found.history[0], spiel_cfr.CFRPlusSolver(walked)
+  solver.run(first.iterations)
+  assert first.infosets == walked.num_infosets
+  tolerance = 1e-4 if form.get("dtype") else 1e-9
+  assert first.own_nash_conv == pytest.approx(solver.nash_conv(), rel=tolerance)
+
+
+def test_actions_below_public_cards_come_in():
+  """At first nobody ever bets."""
+  game = spiel_cfr.poker.compile_public_game("leduc_poker")
+  found = spiel_cfr.abstraction.solve_refining(game, call_only, 0.1, solver="dcfr")
+  check(found, 0.1, {})
+
+
+def test_what_is_refined_plays_on_as_before():
+  game = spiel_cfr.poker.compile_public_game(
+    poker_games.random_endgame(0, 12, pot=200, stack=600).load(), bet_filters.few_bets
+  )
+  made = RefinedActions.filtered(game, poker_games.check_or_pot)
+  before = spiel_cfr.CFRPlusSolver(made.small)
+  before.run(5)
+  policy = made.to_whole(before.average_sequence_form())
+  refined = made.refined(policy)
+  assert made.small.num_infosets < refined.small.num_infosets
+  again = refined.to_whole(forms.sequence_form(refined.small, refined.to_small(policy)))
+  played = forms.sequence_form(game, policy)
+  assert np.allclose(forms.sequence_form(game, again), played, rtol=0, atol=1e-12)
+
+
+def test_with_all_actions_it_is_the_plain_solver():
+  game = spiel_cfr.poker.compile_public_game("leduc_poker")
+  found = spiel_cfr.abstraction.solve_refining(
+    game, lambda state, actions: actions, 0.0, iterations=100
+  )
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(100)
+  assert found.small is game
+  assert found.history[-1].nash_conv == pytest.approx(solver.nash_conv(), rel=1e-12)
+
+
+def test_missing_actions_are_answered_as_the_nearest():
+  """A raise is taken for a call while there are no raises, and answered as a check or call is."""
+  game = spiel_cfr.poker.compile_public_game("leduc_poker")
+  made = RefinedActions.filtered(game, call_only)
+  sums = spiel_cfr.CFRPlusSolver(made.small).average_sequence_form()
+  for tree in made.small.treeplexes:
+    for sequences, _ in tree.blocks():
+      sums[sequences[:-1]], sums[sequences[-1]] = 0.0, 1.0
+  policy = spiel_cfr.policies.CompiledTabularPolicy(game, made.to_whole(sums))
+  state = game.game.new_initial_state()
+  for action in (0, 2, 2):
+    state.apply_action(action)
+  assert policy.action_probabilities(state) == {0: 0.0, 1: 1.0, 2: 0.0}
+
+
+def test_what_makes_no_sense_is_refused():
+  refine = spiel_cfr.abstraction.solve_refining
+  game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0])
+  abstracted = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
+  for other in (spiel_cfr.compile_game("leduc_poker"), abstracted):
+    with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
+      refine(other, call_only, 0.1)
+  with pytest.raises(errors.ArgumentError, match="Begin with"):
+    refine(game, 3, 0.1)
+  with pytest.raises(errors.ArgumentError, match="none of the game's"):
+    refine(game, lambda state, actions: [], 0.1)
+  with pytest.raises(errors.ArgumentError, match="full-width"):
+    refine(game, call_only, 0.1, solver="external_sampling")
+  with pytest.raises(errors.WarmStartError):
+    refine(game, call_only, 0.1, solver="stable_predictive")
