@@ -126,12 +126,10 @@ def _solve(chosen: argparse.Namespace) -> int:
 
 
 def _compare(chosen: argparse.Namespace) -> None:
-  names = [name for name in chosen.solvers.split(",") if name]
-  unknown = [name for name in names if name not in catalogue.SOLVERS]
-  if unknown or not names:
+  entries = {name: catalogue.find(name) for name in chosen.solvers.split(",") if name}
+  if not entries:
     raise errors.ArgumentError(
-      f"Name solvers from these, with commas between them: {', '.join(catalogue.SOLVERS)}; "
-      + (f"there is no {', '.join(unknown)}." if unknown else "none is named.")
+      f"Name solvers, with commas between them: {', '.join(catalogue.SOLVERS)}."
     )
   game = spiel_cfr.compile_game(chosen.game)
   print(game, flush=True)
@@ -139,8 +137,8 @@ def _compare(chosen: argparse.Namespace) -> None:
   if iterations is None and chosen.seconds is None:
     iterations = _ITERATIONS
   print(f"{'solver':>30}{'iterations':>12}{'NashConv':>14}{'seconds':>10}")
-  for name in names:
-    solver = catalogue.make(name, game, iterations or _ITERATIONS)
+  for name, entry in entries.items():
+    solver = entry(game, iterations or _ITERATIONS)
     solver.prepare()
     result = spiel_cfr.run(solver, iterations, seconds=chosen.seconds, progress=False)
     last = result.last

@@ -70,20 +70,25 @@ class Entry:
     return self.wrapper(result) if self.wrapper else result
 
 
-def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
-  """Makes the solver of this name, see `Entry.__call__`.
-
-  Raises:
-    ArgumentError: also if there is no such solver.
-    GameError: see there.
-  """
+def find(name: str) -> Entry:
+  """Returns the entry of this name; raises ArgumentError if there is none."""
   if name not in SOLVERS:
     meant = difflib.get_close_matches(str(name), SOLVERS, 1)
     question = f" Did you mean {meant[0]!r}?" if meant else ""
     raise errors.ArgumentError(
       f"There is no solver {name!r}.{question} There are: {', '.join(SOLVERS)}."
     )
-  return SOLVERS[name](game, iterations, **arguments)
+  return SOLVERS[name]
+
+
+def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
+  """Makes the solver of this name, see `find` and `Entry.__call__`.
+
+  Raises:
+    ArgumentError: see there.
+    GameError: see there.
+  """
+  return find(name)(game, iterations, **arguments)
 
 
 def _simultaneous(what: str, minimizer: RegretMinimizer) -> Entry:

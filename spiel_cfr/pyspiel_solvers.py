@@ -61,10 +61,6 @@ class PyspielSolver:
     found = self.solver.average_policy(unreached)
     return to_pyspiel(self.solver.compiled_game, from_policy(self.solver.compiled_game, found))
 
-  def current_policy(self) -> pyspiel.Policy:
-    """Returns a copy of the current policy, which need not converge."""
-    return self.tabular_current_policy()
-
   def tabular_average_policy(self) -> pyspiel.Policy:
     """Returns a copy of the average policy; of games that are sampled on states, of the infosets met."""
     if self._meets_infosets():
@@ -76,6 +72,8 @@ class PyspielSolver:
     if self._meets_infosets():
       return _partial(self.solver.current_policy_dict())
     return self.solver.tabular_current_policy()
+
+  current_policy = tabular_current_policy
 
   def _meets_infosets(self) -> bool:
     return isinstance(self.solver, MonteCarloSolver) and self.solver.engine != "compiled"

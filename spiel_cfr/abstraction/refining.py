@@ -139,9 +139,9 @@ def _bytes(game: PublicGame) -> int:
 
 
 def _solver(name: str, game: PublicGame, iterations: int) -> FullWidthSolver:
-  entry = catalogue.SOLVERS.get(name)
-  if entry is not None and (entry.wrapper or not issubclass(entry.family, FullWidthSolver)):
+  entry = catalogue.find(name)
+  if entry.wrapper or not issubclass(entry.family, FullWidthSolver):
     raise errors.ArgumentError(f"{name!r} is no full-width solver that can start warm.")
-  result = catalogue.make(name, game, iterations)
+  result = entry(game, iterations)
   assert isinstance(result, FullWidthSolver)
   return result

@@ -71,8 +71,7 @@ def make_solver(
     GameError: the solver can't take the game.
   """
   if isinstance(solver, str):
-    checked.one_of(solver, "solver", list(catalogue.SOLVERS))
-    entry = catalogue.SOLVERS[solver]
+    entry = catalogue.find(solver)
   elif callable(solver):
     entry = catalogue.Entry(solver, "", {})
   else:
