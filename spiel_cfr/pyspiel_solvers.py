@@ -22,13 +22,12 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.cfr import cfr, variants
-from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.mccfr.mccfr_solvers import ExternalSamplingSolver, OutcomeSamplingSolver
 from spiel_cfr.mccfr.monte_carlo_solver import MonteCarloSolver
 from spiel_cfr.mccfr.sampling_rules import AverageType
-from spiel_cfr.policies import PolicyDict, from_policy, to_pyspiel
+from spiel_cfr.policies import PolicyDict
 
 
 class PyspielSolver:
@@ -54,13 +53,6 @@ class PyspielSolver:
     """Does one iteration."""
     self.solver.run(1)
 
-  def average_policy(self, unreached: Unreached = "uniform") -> pyspiel.Policy:
-    """Returns a copy of the average policy; see `Solver.average_policy`."""
-    if unreached == "uniform":
-      return self.tabular_average_policy()
-    found = self.solver.average_policy(unreached)
-    return to_pyspiel(self.solver.compiled_game, from_policy(self.solver.compiled_game, found))
-
   def tabular_average_policy(self) -> pyspiel.Policy:
     """Returns a copy of the average policy; of games that are sampled on states, of the infosets met."""
     if self._meets_infosets():
@@ -73,7 +65,8 @@ class PyspielSolver:
       return _partial(self.solver.current_policy_dict())
     return self.solver.tabular_current_policy()
 
-  current_policy = tabular_current_policy
+  # OpenSpiel has both names.
+  average_policy, current_policy = tabular_average_policy, tabular_current_policy
 
   def _meets_infosets(self) -> bool:
     return isinstance(self.solver, MonteCarloSolver) and self.solver.engine != "compiled"

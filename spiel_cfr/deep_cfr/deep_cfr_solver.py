@@ -205,10 +205,6 @@ class DeepCFRSolver(MonteCarloSolver):
     self._runtime = _Run(state, samples, learner)
 
   @property
-  def state(self) -> DeepState:
-    return self._runtime.state
-
-  @property
   def num_bytes(self) -> int:
     """Memory of the state, which is what a checkpoint takes."""
     return sum(np.asarray(value).nbytes for value in self.state_dict().values())

@@ -150,7 +150,7 @@ class Network(Approximator):
     """Returns the outputs, shape (rows, outputs), for features of shape (rows, features)."""
 
   def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
-    return np.array(compiled(self, num_features, num_outputs).fresh(_seed(seed)))
+    return np.array(compiled(self, num_features, num_outputs).fresh(np.array(seed, np.uint32)))
 
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
     """Returns what Adam makes of the parameters."""
@@ -256,10 +256,6 @@ class _Functions(NamedTuple):
   outputs_of_all: Callable[..., Any]
 
 
-def _seed(seed: tuple[int, int]) -> Array:
-  return np.array(seed, np.uint32)
-
-
 def _rate(number: Any, steps: Any, learning_rate: Any) -> Any:
   """Returns how long Adam's step of this number is: growing, full, and shorter down to 0.
 
@@ -280,7 +276,7 @@ def compiled(network: Network, num_features: int, num_outputs: int) -> _Function
   def made(seed: Any) -> Any:
     return network.init(jax.random.wrap_key_data(seed), num_features, num_outputs)
 
-  shapes = jax.eval_shape(made, _seed((0, 0)))
+  shapes = jax.eval_shape(made, np.zeros(2, np.uint32))
   zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
   _, unravel = jax.flatten_util.ravel_pytree(zeros)
 

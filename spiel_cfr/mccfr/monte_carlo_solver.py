@@ -1,7 +1,7 @@
 """What Monte Carlo solvers have in common: random numbers of a key, and a game that is compiled or walked as it is."""
 
 from collections.abc import Callable
-from typing import Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 import pyspiel
@@ -61,6 +61,8 @@ class MonteCarloSolver(Solver):
   """
 
   engine: EngineName
+  # What subclasses run with; it has the state.
+  _runtime: Any
 
   def __init__(
     self,
@@ -112,6 +114,10 @@ class MonteCarloSolver(Solver):
         "returns, with a large enough max_nodes, if there is the time and the memory."
       )
     return self._compiled
+
+  @property
+  def state(self) -> Any:
+    return self._runtime.state
 
   @property
   def view(self) -> GameView:

@@ -116,10 +116,6 @@ class SamplingSolver(MonteCarloSolver):
     self._runtime = _Run(state, engine)
 
   @property
-  def state(self) -> SamplingState:
-    return self._runtime.state
-
-  @property
   def _engine(self) -> Engine:
     return self._runtime.engine
 
