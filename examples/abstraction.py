@@ -10,7 +10,6 @@ of each.
 """
 
 import pathlib
-import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -38,9 +37,7 @@ _GAMES = flags.DEFINE_list(
 )
 _ENDGAME = flags.DEFINE_string("endgame", None, "a file in the LibratusEndgames format")
 _ROUNDS = flags.DEFINE_integer("rounds", 60, "how often times are measured", lower_bound=1)
-_SPEED_ONLY = flags.DEFINE_bool(
-  "speed_only", False, "nothing but the last table, without a picture"
-)
+_SPEED_ONLY = flags.DEFINE_bool("speed_only", False, "nothing but the last line, without a picture")
 _PICTURE = flags.DEFINE_string(
   "picture", "results/abstraction.png", "where it goes; empty for none"
 )
@@ -184,45 +181,20 @@ def endgames() -> Iterator[tuple[spiel_cfr.poker.PublicGame, str]]:
     yield spiel_cfr.poker.compile_public_game(loaded.load(), bet_filters.few_bets), title
 
 
-def forgetful(infostate: str) -> tuple[str, ...]:
-  """Leduc without suits, in which the second round forgets the betting of the first but how often it was raised."""
-  private, public = (
-    int(found[1]) // 2 if (found := re.search(rf"{name}: (\d+)", infostate)) else -1
-    for name in ("Private", "Public")
-  )
-  first, second = re.findall(r"Round[12]: ([\d ]*)\]", infostate)
-  return str(private), str(public), first if public < 0 else str(first.count("2")), second
-
-
 def speed() -> str:
   """Measures iterations of CFR+ on Leduc poker against each other, and how long what loses nothing takes to find."""
   full = spiel_cfr.compile_game("leduc_poker")
-  made = spiel_cfr.abstraction.make_buckets(full, forgetful)
-  tied = spiel_cfr.abstraction.abstract(full, made)
-  # As many infosets, none of which share a bucket.
-  places = tuple(own.position.astype(np.int64) for own in tied.infosets)
-  untied = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.Buckets(places, made.slots))
   lossless = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.lossless(full))
-  rows = [
-    "\n| what | infosets | measured | aim |",
-    "| --- | --- | --- | --- |",
-    f"| Leduc poker, an iteration of all of it by one without suits | {sizes(full, lossless)} | "
-    f"{iterations_ratio(full, lossless):.2f} | at least 1.7 |",
-    f"| Leduc poker, an iteration with shared infosets by one without, as large | {sizes(tied, untied)} | "
-    f"{iterations_ratio(tied, untied):.2f} | at most 1.5 |",
-  ]
   game, seconds = spiel_cfr.compile_game("liars_dice"), []
   for _ in range(3):
     begin = time.process_time()
     spiel_cfr.abstraction.lossless(game)
     seconds.append(time.process_time() - begin)
-  found = f"{float(np.median(seconds)):.2f} s"
-  rows.append(f"| liar's dice, colour refinement | {game.num_infosets:,} | {found} | at most 1 s |")
-  return "\n".join(rows)
-
-
-def sizes(*games: spiel_cfr.CompiledGame) -> str:
-  return " by ".join(f"{game.num_infosets:,}" for game in games)
+  return (
+    f"\nAn iteration on Leduc poker takes {iterations_ratio(full, lossless):.2f} of one without suits, "
+    f"{full.num_infosets:,} infosets by {lossless.num_infosets:,}; colour refinement of liar's dice, "
+    f"{game.num_infosets:,} infosets, takes {float(np.median(seconds)):.2f} s."
+  )
 
 
 def iterations_ratio(first: spiel_cfr.CompiledGame, second: spiel_cfr.CompiledGame) -> float:

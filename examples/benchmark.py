@@ -6,7 +6,7 @@ r"""Measures speed, always as ratios of things timed in the same run: medians ov
 Parts: `iterations` times a full iteration of CFR+, all players, against OpenSpiel's solvers in C++ and in Python,
 against our own with payoffs in the plainest form, and against the streaming floor;
 `solvers` times an iteration of our solvers against CFR+; `sampling` times Monte Carlo CFR against OpenSpiel's; `states`
-does so on games too large to compile, from the first iteration on, and times what is left to OpenSpiel's states;
+does so on games too large to compile, from the first iteration on;
 `evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `endgames` times hold'em
 in vector form against dense matrix products, OpenSpiel's list of deals and itself; `start` times a first and a second
 start of Python with one iteration of Leduc. Two more run only when they are named: `shards` times a turn endgame on
@@ -23,7 +23,6 @@ machine reads memory of that size: all payoffs, and of every sequence its regret
 """
 
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -222,30 +221,6 @@ def sampling() -> None:
 LARGE_GAMES = {"liars_dice(numdice=2)": 20, "leduc_poker(players=4)": 300, "phantom_ttt": 1}
 
 
-def bare_traversal(state: pyspiel.State, player: int, rng: random.Random) -> int:
-  """Calls what external sampling must ask of states, with uniform strategies; returns how many nodes it visits."""
-  nodes = 1
-  mover = state.current_player()
-  while mover != player:
-    if mover == pyspiel.PlayerId.TERMINAL:
-      state.player_return(player)
-      return nodes
-    if mover == pyspiel.PlayerId.CHANCE:
-      action = rng.choice(state.chance_outcomes())[0]
-    else:
-      state.information_state_string()
-      action = rng.choice(state.legal_actions())
-    state.apply_action(action)
-    mover = state.current_player()
-    nodes += 1
-  state.information_state_string()
-  actions = state.legal_actions()
-  for action in actions[:-1]:
-    nodes += bare_traversal(state.child(action), player, rng)
-  state.apply_action(actions[-1])
-  return nodes + bare_traversal(state, player, rng)
-
-
 @part
 def states() -> None:
   spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="states").run(1)
@@ -262,13 +237,6 @@ def states() -> None:
       for _ in range(count):
         theirs.iteration()
       times.setdefault("OpenSpiel Python", []).append((time.perf_counter() - start) / count)
-      rng, nodes = random.Random(seed), 0
-      start = time.perf_counter()
-      while nodes < ours.nodes_touched / 4:
-        for player in range(game.num_players()):
-          nodes += bare_traversal(game.new_initial_state(), player, rng)
-      seconds = (time.perf_counter() - start) * ours.nodes_touched / nodes / count
-      times.setdefault("pyspiel alone, for as many nodes", []).append(seconds)
     found = {label: statistics.median(column) for label, column in times.items()}
     show(
       f"an iteration of {name}, the first {count}, and how many of ours it takes",

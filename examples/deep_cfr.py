@@ -14,13 +14,13 @@ import time
 from typing import Any
 
 import numpy as np
-import pyspiel
 from absl import flags
 from open_spiel.python import policy as open_spiel_policy
 from results import pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.deep_cfr.network import LeastSquares
+from spiel_cfr.referee import play_match
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string.")
 _SOLVERS = flags.DEFINE_list("solvers", ["deep", "dcfr+", "pdcfr+"], "deep, dcfr+, pdcfr+.")
@@ -153,31 +153,16 @@ def play() -> None:
   print(
     f"{name} on {_GAME.value}, outcome sampling, against uniform play ({_EPISODES.value} episodes)"
   )
+  uniform = open_spiel_policy.UniformRandomPolicy(solver.game)
   for _ in range(5):
-    mean, error = against_uniform(solver.game, solver.average_policy())
+    found = play_match(
+      solver.game, solver.average_policy(), uniform, deals=_EPISODES.value // 2, seed=_SEED.value
+    )
     print(
-      f"  iteration {int(solver.iteration):4}   mean return {mean:+.3f} +- {error:.3f}", flush=True
+      f"  iteration {int(solver.iteration):4}   mean return {found.mean:+.3f} +- {found.standard_error:.3f}",
+      flush=True,
     )
     solver.run(max(1, _ITERATIONS.value // 4))
-
-
-def against_uniform(game: pyspiel.Game, policy: open_spiel_policy.Policy) -> tuple[float, float]:
-  """Returns the mean return of a policy against uniform play, and its standard error."""
-  generator = np.random.default_rng(_SEED.value)
-  returns = []
-  for episode in range(_EPISODES.value):
-    own, state = episode % 2, game.new_initial_state()
-    while not state.is_terminal():
-      if state.is_chance_node():
-        actions, chances = zip(*state.chance_outcomes(), strict=True)
-      elif state.current_player() == own:
-        actions, chances = zip(*policy.action_probabilities(state).items(), strict=True)
-      else:
-        actions = tuple(state.legal_actions())
-        chances = (1.0 / len(actions),) * len(actions)
-      state.apply_action(int(generator.choice(actions, p=np.array(chances) / sum(chances))))
-    returns.append(state.returns()[own])
-  return float(np.mean(returns)), float(np.std(returns) / np.sqrt(len(returns)))
 
 
 def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality: str) -> None:
