@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from absl import flags
-from results import river_endgame, save, start, turn_endgame
+from results import median_seconds, river_endgame, save, start, turn_endgame
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters
@@ -185,31 +185,21 @@ def speed() -> str:
   """Measures iterations of CFR+ on Leduc poker against each other, and how long what loses nothing takes to find."""
   full = spiel_cfr.compile_game("leduc_poker")
   lossless = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.lossless(full))
+  runs = {
+    "full": spiel_cfr.CFRPlusSolver(full).run,
+    "lossless": spiel_cfr.CFRPlusSolver(lossless).run,
+  }
+  found = median_seconds(runs, _ROUNDS.value, 0.01, time.process_time)
   game, seconds = spiel_cfr.compile_game("liars_dice"), []
   for _ in range(3):
     begin = time.process_time()
     spiel_cfr.abstraction.lossless(game)
     seconds.append(time.process_time() - begin)
   return (
-    f"\nAn iteration on Leduc poker takes {iterations_ratio(full, lossless):.2f} of one without suits, "
+    f"\nAn iteration on Leduc poker takes {found['full'] / found['lossless']:.2f} of one without suits, "
     f"{full.num_infosets:,} infosets by {lossless.num_infosets:,}; colour refinement of liar's dice, "
     f"{game.num_infosets:,} infosets, takes {float(np.median(seconds)):.2f} s."
   )
-
-
-def iterations_ratio(first: spiel_cfr.CompiledGame, second: spiel_cfr.CompiledGame) -> float:
-  """Returns how many times as long an iteration of the first game takes, the median of rounds that take turns."""
-  solvers = [spiel_cfr.CFRPlusSolver(game) for game in (first, second)]
-  ratios = []
-  for _ in range(_ROUNDS.value + 1):
-    seconds = []
-    for solver in solvers:
-      begin = time.process_time()
-      solver.run(1000)
-      seconds.append(time.process_time() - begin)
-    ratios.append(seconds[0] / seconds[1])
-  # The first round brings everything into the cache.
-  return float(np.median(ratios[1:]))
 
 
 def table(title: str, curves: Curves) -> str:

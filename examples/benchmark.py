@@ -44,7 +44,7 @@ from named_solvers import SOLVERS
 from open_spiel.python.algorithms import cfr as open_spiel_cfr
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
-from results import writable
+from results import Step, median_seconds, writable
 
 import spiel_cfr
 from spiel_cfr import policies
@@ -66,7 +66,6 @@ _GAMES = flags.DEFINE_list("games", list(GAMES), "which of the games")
 _ROUNDS = flags.DEFINE_integer("rounds", 5, "how often everything is timed", lower_bound=1)
 _SECONDS = flags.DEFINE_float("seconds", 0.2, "about how long each timing of ours takes", 0.001)
 
-Step = Callable[[int], object]
 _PARTS: dict[str, Callable[[], None]] = {}
 
 
@@ -78,20 +77,7 @@ def part(function: Callable[[], None]) -> Callable[[], None]:
 
 def medians(steps: dict[str, Step]) -> dict[str, float]:
   """Returns the median seconds that each takes for one repetition; all are timed in turn, round by round."""
-  counts = {}
-  for name, step in steps.items():
-    step(1)
-    start = time.perf_counter()
-    step(1)
-    seconds = max(time.perf_counter() - start, 1e-7)
-    counts[name] = max(1, int(_SECONDS.value / seconds))
-  times: dict[str, list[float]] = {name: [] for name in steps}
-  for _ in range(_ROUNDS.value):
-    for name, step in steps.items():
-      start = time.perf_counter()
-      step(counts[name])
-      times[name].append((time.perf_counter() - start) / counts[name])
-  return {name: statistics.median(found) for name, found in times.items()}
+  return median_seconds(steps, _ROUNDS.value, _SECONDS.value)
 
 
 def repeat(function: Callable[..., object], *arguments: Any) -> Step:

@@ -3,8 +3,10 @@
 import hashlib
 import pathlib
 import re
+import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from absl import app
@@ -27,6 +29,8 @@ NAMED_GAMES = {
   ),
 }
 _LONGEST = 80
+# What repeats something so many times.
+Step = Callable[[int], object]
 
 
 def start(main: Callable[[], None]) -> None:
@@ -60,6 +64,31 @@ def save(figure: Any, path: str | pathlib.Path, dpi: int) -> None:
   figure.savefig(path, dpi=dpi)
   pyplot().close(figure)
   print(f"Wrote {path}")
+
+
+def median_seconds(
+  steps: Mapping[str, Step],
+  rounds: int,
+  seconds: float,
+  clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
+  """Returns the median seconds that one repetition of each step takes, by this clock.
+
+  All are timed in turn, round by round, so that they see the same machine; each timing takes about so many seconds.
+  """
+  counts = {}
+  for name, step in steps.items():
+    step(1)
+    start = clock()
+    step(1)
+    counts[name] = max(1, int(seconds / max(clock() - start, 1e-7)))
+  times: dict[str, list[float]] = {name: [] for name in steps}
+  for _ in range(rounds):
+    for name, step in steps.items():
+      start = clock()
+      step(counts[name])
+      times[name].append((clock() - start) / counts[name])
+  return {name: statistics.median(found) for name, found in times.items()}
 
 
 def river_endgame() -> tuple[spiel_cfr.poker.Endgame, str]:
