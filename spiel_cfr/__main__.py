@@ -196,11 +196,7 @@ def _solvers(_: argparse.Namespace) -> None:
 
 
 def check_writable(path: pathlib.Path) -> None:
-  """Makes sure before a long run that a file can be written after it.
-
-  Raises:
-    OSError: it can't.
-  """
+  """Raises OSError before a long run if a file can't be written after it."""
   path.parent.mkdir(parents=True, exist_ok=True)
   if path.is_dir():
     raise IsADirectoryError(f"{path} is a folder, not a file.")

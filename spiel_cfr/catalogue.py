@@ -53,12 +53,7 @@ class Entry:
     return result
 
   def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      iterations: how many the solver is going to run.
-      **arguments: more arguments of the constructor, which go before those of the entry.
+    """Makes the solver, which is going to run so many iterations; arguments go before those of the entry.
 
     Raises:
       ArgumentError: an argument makes no sense.

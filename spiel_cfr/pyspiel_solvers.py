@@ -99,33 +99,16 @@ def ExternalSamplingMCCFRSolver(
   seed: int = 0,
   avg_type: AverageType | pyspiel.MCCFRAverageType = AverageType.SIMPLE,
 ) -> PyspielSolver:
-  """`pyspiel.ExternalSamplingMCCFRSolver`: external sampling.
-
-  Args:
-    game: a compiled game, or what `compile_game` takes.
-    seed: of all random numbers.
-    avg_type: how strategies are averaged.
-
-  Raises:
-    GameError: the game can't be loaded or sampled.
-    ArgumentError: an argument makes no sense.
-  """
+  """`pyspiel.ExternalSamplingMCCFRSolver`: `mccfr.ExternalSamplingSolver`, with its errors too."""
   return PyspielSolver(ExternalSamplingSolver(game, avg_type, seed=_unsigned(seed)))
 
 
 def OutcomeSamplingMCCFRSolver(
   game: AnyGame, epsilon: float = 0.6, seed: int = -1
 ) -> PyspielSolver:
-  """`pyspiel.OutcomeSamplingMCCFRSolver`: outcome sampling.
+  """`pyspiel.OutcomeSamplingMCCFRSolver`: `mccfr.OutcomeSamplingSolver`, with its errors too.
 
-  Args:
-    game: a compiled game, or what `compile_game` takes.
-    epsilon: the probability that the player who learns plays uniformly, above 0, at most 1.
-    seed: of all random numbers; -1 draws one from NumPy's global state.
-
-  Raises:
-    GameError: the game can't be loaded or sampled.
-    ArgumentError: an argument makes no sense.
+  A seed of -1 is drawn from NumPy's global state.
   """
   drawn = None if seed == -1 else _unsigned(seed)
   return PyspielSolver(OutcomeSamplingSolver(game, epsilon, seed=drawn))

@@ -122,9 +122,6 @@ def _name(solver: Solver) -> str:
 def choose_solver(game: AnyGame) -> tuple[str, str]:
   """Returns the name of the solver that serves a game best, and why; see docs/restarts.md for the measurements.
 
-  Args:
-    game: a compiled game, or what `compile_game` takes.
-
   Raises:
     GameError: see `compile_game`.
   """

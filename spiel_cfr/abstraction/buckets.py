@@ -59,11 +59,7 @@ AnyBuckets: TypeAlias = Buckets | Labels
 
 
 def checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
-  """Returns players as a set.
-
-  Raises:
-    ArgumentError: there is no such player.
-  """
+  """Returns players as a set; raises ArgumentError where there is no such player."""
   chosen = set(players)
   if not chosen <= set(range(game.num_players)):
     raise errors.ArgumentError(

@@ -39,11 +39,8 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
 
       small = abstract(game, lossless(game))
 
-  Actions of an infoset that have the same colour become one, which plays them equally often.
-
-  Args:
-    game: a compiled game, or what `compile_game` takes. Of poker in vector form, public cards and hands are found that
-      differ by suits alone, see `suit_symmetries`.
+  Actions of an infoset that have the same colour become one, which plays them equally often. Of poker in vector form,
+  public cards and hands are found that differ by suits alone, see `suit_symmetries`.
 
   Raises:
     UnsupportedGameError: the game is an abstraction itself.
@@ -66,9 +63,6 @@ def lossless_abstraction(game: AnyGame) -> EnumeratedGame | PublicGame:
 
       >>> lossless_abstraction("leduc_poker").num_infosets
       288
-
-  Args:
-    game: a compiled game, or what `compile_game` takes.
 
   Raises:
     GameError: see `compile_game`; or the game is an abstraction itself.

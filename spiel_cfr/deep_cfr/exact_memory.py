@@ -73,11 +73,7 @@ class InfosetRows:
   """
 
   def __init__(self, compiled: CompiledGame, encoder: Encoder) -> None:
-    """Walks the game for the features of its infosets.
-
-    Raises:
-      FeaturesError: they do not tell infosets apart.
-    """
+    """Walks the game for features of its infosets; raises FeaturesError where they do not tell these apart."""
     self.features: Float32s = all_features(compiled, encoder)
     self.mask: Bools = compiled.legal_actions_mask.astype(bool)
     self.players = [compiled.infoset_rows(player) for player in range(compiled.num_players)]

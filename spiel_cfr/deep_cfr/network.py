@@ -216,11 +216,7 @@ class MLP(Network):
 
 
 def layer_sizes(layers: Any, name: str) -> tuple[int, ...]:
-  """Returns numbers of units as a tuple.
-
-  Raises:
-    ArgumentError: they are not positive integers.
-  """
+  """Returns numbers of units as a tuple; raises ArgumentError unless they are positive integers."""
   if isinstance(layers, str | bytes) or not hasattr(layers, "__iter__"):
     raise errors.ArgumentError(
       f"{name} must be a list of positive integers, not {arguments.shortened(layers)}."
@@ -230,11 +226,7 @@ def layer_sizes(layers: Any, name: str) -> tuple[int, ...]:
 
 @functools.cache
 def libraries() -> types.SimpleNamespace:
-  """Returns `jax` and `optax`.
-
-  Raises:
-    MissingPackageError: they are not installed.
-  """
+  """Returns `jax` and `optax`; raises MissingPackageError where they are not installed."""
   try:
     import jax
     import jax.flatten_util

@@ -77,11 +77,7 @@ class Reservoir:
 
 
 def check_reservoir(state: Mapping[str, Any], capacity: int) -> None:
-  """Checks the fields of a reservoir, of the right types and of the right shapes but for their lengths.
-
-  Raises:
-    ValueError: no rows that were added lead to it.
-  """
+  """Raises ValueError where no rows that were added lead to these fields, of the right types and dimensions."""
   room = len(state["weights"])
   require(all(len(state[name]) == room for name in _ARRAYS), "rows are whole")
   require(0 <= min(state["seen"], capacity) <= room <= capacity, "rows fit")

@@ -119,11 +119,7 @@ class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     return copy.deepcopy(self)
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability.
-
-    Raises:
-      PolicyError: no player is to move, or another one is.
-    """
+    """Returns action -> probability; raises PolicyError where no player is to move, or another one is."""
     player = open_spiel.player_to_move(state, player_id)
     infostate, actions = self._view.look_up(state, player)
     infoset = self._engine.infostates[player].get(infostate)

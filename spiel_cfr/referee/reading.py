@@ -187,11 +187,7 @@ def _ask_in_batches(
 def _answers(
   answer: Any, source: Any, names: Sequence[str], mask: Bools, answers: Answers
 ) -> Float64s:
-  """Returns distributions over legal actions, a row for each of these infosets, from what somebody has answered.
-
-  Raises:
-    PolicyError: they are none.
-  """
+  """Returns distributions over legal actions, a row an infoset; raises PolicyError where the answer has none."""
   rows = _as_array(answer)
   if rows.shape != mask.shape:
     raise errors.PolicyError(

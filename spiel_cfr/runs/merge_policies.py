@@ -13,6 +13,8 @@ from spiel_cfr.policies.open_spiel import AnyPolicy, CompiledTabularPolicy, from
 def merge(game: AnyGame, policies: Iterable[AnyPolicy]) -> CompiledTabularPolicy:
   """Returns the policy that draws one of several at the start of a game, each player by itself, and plays that.
 
+  It is OpenSpiel's Python class, uniform where no policy leads:
+
       x(s) = mean over k of x_k(s)    in sequence form, for each player
 
   In constant-sum games of two players, exploitability is convex in the sequence form, so that the mean's is at most the
@@ -21,9 +23,6 @@ def merge(game: AnyGame, policies: Iterable[AnyPolicy]) -> CompiledTabularPolicy
   Args:
     game: the game; compile it first if this is called more than once.
     policies: at least one, of any kind that `spiel_cfr.nash_conv` takes; one that is there twice counts twice.
-
-  Returns:
-    The policy, as OpenSpiel's Python class. Where no policy leads, it is uniform.
 
   Raises:
     ArgumentError: there are no policies.

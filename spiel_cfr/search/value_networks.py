@@ -100,10 +100,7 @@ class SolvedValues(PublicStateValues):
   """What public states are worth by a linear program of all of them: exact, and slow beside a network."""
 
   def __init__(self, states: Sequence[PublicState]) -> None:
-    """Prepares the programs.
-
-    Args:
-      states: of one tree, none below another.
+    """Prepares the programs of public states of one tree, none below another.
 
     Raises:
       ArgumentError: they are not.

@@ -178,11 +178,7 @@ def try_out(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
 
 
 def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
-  """Compares deals that give both players the same types, in random histories.
-
-  Raises:
-    UnsupportedGameError: two of them differ in anything that matters.
-  """
+  """Raises UnsupportedGameError where deals that give both players the same types differ in a random history."""
   first = np.flatnonzero(one_per_pair(deals) >= 0)
   first_of = dict(zip(map(tuple, deals.types[:, first].T.tolist()), first.tolist(), strict=True))
   others = np.setdiff1d(np.arange(len(states)), first).tolist()

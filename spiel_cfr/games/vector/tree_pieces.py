@@ -37,11 +37,7 @@ class Piece(PublicTree):
 
 
 def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
-  """Puts the pieces of a tree together: the top, then all tasks in order.
-
-  Raises:
-    UnsupportedGameError: an infostate belongs to two nodes.
-  """
+  """Joins the top and all tasks in order; raises UnsupportedGameError where an infostate belongs to two nodes."""
   nodes, edges, terminals = (
     np.cumsum([0, *(len(getattr(piece, name)) for piece in pieces)])
     for name in ("player", "child", "matrix")

@@ -66,11 +66,7 @@ class _Watch:
     )
 
   def __call__(self, share: float, terminals: int, grown: int) -> None:
-    """Notes what has been walked since the last call.
-
-    Raises:
-      GameTooLargeError: that is too much.
-    """
+    """Notes what has been walked since the last call; raises GameTooLargeError where that is too much."""
     self._terminals += terminals
     self._bytes += grown
     self._bar.update(min(share, 1.0 - self._bar.n))
