@@ -30,11 +30,7 @@ _LISTED_STATES = 5000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-  """Runs one job; returns the process's exit status.
-
-  Args:
-    arguments: of the command line; those of the process if None.
-  """
+  """Runs one job, with these arguments or those of the process; returns the process's exit status."""
   parser = argparse.ArgumentParser(
     prog="python -m spiel_cfr", description="Solves games of OpenSpiel by regret minimization."
   )

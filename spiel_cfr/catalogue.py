@@ -77,12 +77,7 @@ def find(name: str) -> Entry:
 
 
 def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
-  """Makes the solver of this name, see `find` and `Entry.__call__`.
-
-  Raises:
-    ArgumentError: see there.
-    GameError: see there.
-  """
+  """Makes the solver of this name, see `find` and `Entry.__call__`, also for errors."""
   return find(name)(game, iterations, **arguments)
 
 

@@ -96,10 +96,7 @@ class LockStep:
   ) -> Rows:
     """Runs traversals for a player, and adds their samples to its reservoir; returns what that holds.
 
-    If it `forgets`, the reservoir is empty before. `strategies` must stay what they are.
-
-    Raises:
-      InvalidPayoffError: see `ReturnsCheck`.
+    If it `forgets`, the reservoir is empty before. `strategies` must stay what they are. For errors see `ReturnsCheck`.
     """
     reservoir = self.memory.advantages[player]
     if forgets:

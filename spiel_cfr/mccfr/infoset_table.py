@@ -146,11 +146,7 @@ class Table:
     self.entries = entries._replace(**grown)
 
   def check(self, state: Mapping[str, Any]) -> None:
-    """Checks what `SamplingSolver.state_dict` returns before it replaces the arrays, of the same shapes and types.
-
-    Raises:
-      ValueError: it is nothing that samples lead to.
-    """
+    """Raises ValueError where a state that is to replace the arrays, of their shapes, is nothing samples lead to."""
     done, logarithms = int(state["counters"][ITERATIONS]), state["logarithms"]
     require(logarithms[0] == done and np.isfinite(logarithms).all(), "discounts are up to date")
     for name in ("regret", "cumulative", "baseline", "caught_up"):

@@ -35,14 +35,7 @@ def new_counters(key: int) -> Uint64s:
 
 
 def new_key(seed: int | np.random.Generator | None) -> int:
-  """Returns a key for random numbers.
-
-  Args:
-    seed: of the key, or a generator to draw it from; None draws it from NumPy's global state.
-
-  Raises:
-    ArgumentError: the seed is neither a number that is not negative nor a generator.
-  """
+  """Returns a key of random numbers, None: from NumPy's global state; raises ArgumentError where that is no seed."""
   if seed is None:
     # OpenSpiel's solvers draw from there, and who seeds it expects that to decide.
     return int(np.random.randint(1 << 64, dtype=np.uint64))  # noqa: NPY002

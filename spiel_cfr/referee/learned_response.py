@@ -82,11 +82,7 @@ class LearnedResponse(open_spiel_policy.Policy):  # type: ignore[misc]
     self._seats, self.actions = seats, [dict(own) for own in actions]
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability.
-
-    Raises:
-      PolicyError: no player is to move, or another one is; or the policy has no distribution there.
-    """
+    """Returns action -> probability; raises PolicyError where it is not the player's turn, or the policy has none."""
     player = player_to_move(state, player_id)
     infostate, legal = self._seats.view.look_up(state, player)
     chosen = self.actions[player].get(infostate)

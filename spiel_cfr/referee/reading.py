@@ -33,14 +33,7 @@ def read_anything(
   answers: Answers = "probabilities",
   batch_size: int = 4096,
 ) -> Float64s:
-  """Returns the behavioural form of whatever `judge` takes, shape (sequences,).
-
-  Raises:
-    ArgumentError: an argument makes no sense.
-    PolicyError: some infoset gets no distribution over its legal actions.
-    FeaturesError: the game has no information state tensors.
-    NoStatesError: states are needed, and the game has none.
-  """
+  """Returns the behavioural form of whatever `judge` takes, shape (sequences,), with its errors."""
   arguments.one_of(observes, "observes", get_args(Observes))
   arguments.one_of(answers, "answers", get_args(Answers))
   batch_size = arguments.positive_integer(batch_size, "batch_size")

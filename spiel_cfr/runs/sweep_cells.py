@@ -64,12 +64,7 @@ class Cell:
 def make_solver(
   solver: AnySolver, game: CompiledGame, arguments: Mapping[str, Any], iterations: int | None
 ) -> Solver:
-  """Makes the solver of a cell. Sampling solvers without a seed get seed 0, so that the cell is always the same.
-
-  Raises:
-    ArgumentError: there is no such solver, or it does not take the arguments.
-    GameError: the solver can't take the game.
-  """
+  """Makes the solver of a cell. Sampling solvers without a seed get seed 0, so that the cell is always the same."""
   if isinstance(solver, str):
     entry = catalogue.find(solver)
   elif callable(solver):

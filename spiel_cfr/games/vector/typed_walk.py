@@ -104,12 +104,7 @@ class TypedWalk:
     )
 
   def walk(self, states: list[Any], alive: Alive, share: float) -> Piece:
-    """Walks all that follows; arguments as of `visit`.
-
-    Raises:
-      UnsupportedGameError: a state's answer is no answer but an exception, or not of the type that OpenSpiel promises;
-        or see `walk_typed_tree`, with its other errors.
-    """
+    """Walks all that follows; arguments as of `visit`, errors of `walk_typed_tree`."""
     try:
       self.visit(states, alive, share)
     except (errors.SpielCFRError, MemoryError):
