@@ -53,7 +53,7 @@ class Encoder:
       self.size = len(self._called(state, state.current_player(), None))
 
   def __call__(self, state: Any, player: int) -> Float32s:
-    """Returns what is seen of a state, shape (size,); raises ArgumentError where a user's function returns something else."""
+    """Returns the features of a state, shape (size,); raises ArgumentError where a user's function fails."""
     if callable(self.features):
       return self._called(state, player, self.size)
     return information_state_tensor(state, player)
