@@ -58,8 +58,7 @@ class DeepState:
 
   Attributes:
     counters: see `random_draws.new_counters`.
-    parameters: of the networks, see `Learner`.
-    scales: likewise.
+    parameters, scales: see `Learner`.
     memory: on compiled games, sums; on states, samples, and the networks of all iterations.
   """
 

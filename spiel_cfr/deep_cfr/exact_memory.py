@@ -122,12 +122,7 @@ class ExactMemory:
 
 
 class ExactSamples:
-  """Samples a compiled game, whose infosets are all asked about at once whenever a network has changed.
-
-  Attributes:
-    engine: what samples it.
-    memory: what is remembered.
-  """
+  """Samples a compiled game, whose infosets are all asked about at once whenever a network has changed."""
 
   def __init__(self, engine: CompiledEngine, rows: InfosetRows) -> None:
     self.engine, self._rows = engine, rows

@@ -19,10 +19,7 @@ class Reservoir:
   """Keeps at most so many of the rows that are added, each with the same chance.
 
   Attributes:
-    features: see `Rows`, as the others; room for them doubles as it is needed, and rows that are free weigh nothing.
-    targets: shape (room, outputs).
-    mask: shape (room, outputs).
-    weights: shape (room,).
+    features, targets, mask, weights: see `Rows`; room doubles as it is needed, and rows that are free weigh nothing.
     seen: how many rows have been added.
   """
 

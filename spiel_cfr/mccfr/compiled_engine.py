@@ -20,13 +20,8 @@ class CompiledEngine:
   """Samples a compiled game; what `begun` returns has what a run needs, from `table` on.
 
   Attributes:
-    compiled_game: the game.
-    sampler: what is sampled.
-    histories: the game's histories.
     infostates: a player's information state strings -> the infoset's number in `table`.
-    table: what is kept of each infoset of the game.
     counters: see `random_draws.new_counters`.
-    workspace: of traversals.
   """
 
   table: Table

@@ -71,11 +71,7 @@ class SamplingState:
     counters: see `random_draws.new_counters`.
     logarithms: the iteration up to which these go, and the sums of the logarithms of all discounts of positive and of
       negative regrets, shape (3,).
-    regret: see `Entries`, as the others.
-    strategy: shape (sequences,).
-    cumulative: shape (sequences,).
-    caught_up: shape (2, sequences).
-    baseline: shape (players, sequences).
+    regret, strategy, cumulative, caught_up, baseline: see `Entries`.
   """
 
   counters: Uint64s

@@ -35,7 +35,6 @@ class StateEngine:
   """Samples a game through OpenSpiel's states; knows the infosets that it has met.
 
   Attributes:
-    table: what is kept of each of them.
     infostates: a player's information state strings -> the infoset's number in `table`.
     actions: the legal actions at each infoset.
   """

@@ -162,8 +162,6 @@ class _Infoset:
   """What the learner knows of an infoset: per action how often it was played, and the sum of what that was worth.
 
   Attributes:
-    legal: its actions.
-    counts: how often each was played.
     totals: what each has brought: the returns of games that went on as the policy, and `value` of infosets below.
     value: what the infoset is worth, times how often an action was played there.
   """

@@ -44,11 +44,7 @@ class Cell:
 
   Attributes:
     game: the file of the pickled game.
-    solver: a name of the catalogue, or a class.
     arguments: of the solver's constructor, besides the game.
-    rules: when to stop.
-    evaluate_at: when to evaluate.
-    checkpoint_every: when to write checkpoints.
     folder: where the result goes.
   """
 
