@@ -142,7 +142,7 @@ def test_sweep(tmp_path):
   for _ in range(2):
     output = run("sweep", *flags)
     assert output.count(" 20 ") == 2
-    assert output.count("solver must be one of") == 2
+    assert output.count("There is no solver") == 2
   config.write_text("{")
   assert "error: " in run("sweep", *flags, fails=True)
 
