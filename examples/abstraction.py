@@ -10,15 +10,13 @@ of each.
 """
 
 import pathlib
-import re
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from absl import app, flags
-from results import river_endgame, turn_endgame
+from absl import flags
+from results import median_seconds, river_endgame, save, start, turn_endgame
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters
@@ -39,9 +37,7 @@ _GAMES = flags.DEFINE_list(
 )
 _ENDGAME = flags.DEFINE_string("endgame", None, "a file in the LibratusEndgames format")
 _ROUNDS = flags.DEFINE_integer("rounds", 60, "how often times are measured", lower_bound=1)
-_SPEED_ONLY = flags.DEFINE_bool(
-  "speed_only", False, "nothing but the last table, without a picture"
-)
+_SPEED_ONLY = flags.DEFINE_bool("speed_only", False, "nothing but the last line, without a picture")
 _PICTURE = flags.DEFINE_string(
   "picture", "results/abstraction.png", "where it goes; empty for none"
 )
@@ -50,9 +46,7 @@ _PICTURE = flags.DEFINE_string(
 Curves = dict[str, list[tuple[int, float]]]
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   if _SPEED_ONLY.value:
     print(speed())
     return
@@ -187,60 +181,25 @@ def endgames() -> Iterator[tuple[spiel_cfr.poker.PublicGame, str]]:
     yield spiel_cfr.poker.compile_public_game(loaded.load(), bet_filters.few_bets), title
 
 
-def forgetful(infostate: str) -> tuple[str, ...]:
-  """Leduc without suits, in which the second round forgets the betting of the first but how often it was raised."""
-  private, public = (
-    int(found[1]) // 2 if (found := re.search(rf"{name}: (\d+)", infostate)) else -1
-    for name in ("Private", "Public")
-  )
-  first, second = re.findall(r"Round[12]: ([\d ]*)\]", infostate)
-  return str(private), str(public), first if public < 0 else str(first.count("2")), second
-
-
 def speed() -> str:
   """Measures iterations of CFR+ on Leduc poker against each other, and how long what loses nothing takes to find."""
   full = spiel_cfr.compile_game("leduc_poker")
-  made = spiel_cfr.abstraction.make_buckets(full, forgetful)
-  tied = spiel_cfr.abstraction.abstract(full, made)
-  # As many infosets, none of which share a bucket.
-  places = tuple(own.position.astype(np.int64) for own in tied.infosets)
-  untied = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.Buckets(places, made.slots))
   lossless = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.lossless(full))
-  rows = [
-    "\n| what | infosets | measured | aim |",
-    "| --- | --- | --- | --- |",
-    f"| Leduc poker, an iteration of all of it by one without suits | {sizes(full, lossless)} | "
-    f"{iterations_ratio(full, lossless):.2f} | at least 1.7 |",
-    f"| Leduc poker, an iteration with shared infosets by one without, as large | {sizes(tied, untied)} | "
-    f"{iterations_ratio(tied, untied):.2f} | at most 1.5 |",
-  ]
+  runs = {
+    "full": spiel_cfr.CFRPlusSolver(full).run,
+    "lossless": spiel_cfr.CFRPlusSolver(lossless).run,
+  }
+  found = median_seconds(runs, _ROUNDS.value, 0.01, time.process_time)
   game, seconds = spiel_cfr.compile_game("liars_dice"), []
   for _ in range(3):
     begin = time.process_time()
     spiel_cfr.abstraction.lossless(game)
     seconds.append(time.process_time() - begin)
-  found = f"{float(np.median(seconds)):.2f} s"
-  rows.append(f"| liar's dice, colour refinement | {game.num_infosets:,} | {found} | at most 1 s |")
-  return "\n".join(rows)
-
-
-def sizes(*games: spiel_cfr.CompiledGame) -> str:
-  return " by ".join(f"{game.num_infosets:,}" for game in games)
-
-
-def iterations_ratio(first: spiel_cfr.CompiledGame, second: spiel_cfr.CompiledGame) -> float:
-  """Returns how many times as long an iteration of the first game takes, the median of rounds that take turns."""
-  solvers = [spiel_cfr.CFRPlusSolver(game) for game in (first, second)]
-  ratios = []
-  for _ in range(_ROUNDS.value + 1):
-    seconds = []
-    for solver in solvers:
-      begin = time.process_time()
-      solver.run(1000)
-      seconds.append(time.process_time() - begin)
-    ratios.append(seconds[0] / seconds[1])
-  # The first round brings everything into the cache.
-  return float(np.median(ratios[1:]))
+  return (
+    f"\nAn iteration on Leduc poker takes {found['full'] / found['lossless']:.2f} of one without suits, "
+    f"{full.num_infosets:,} infosets by {lossless.num_infosets:,}; colour refinement of liar's dice, "
+    f"{game.num_infosets:,} infosets, takes {float(np.median(seconds)):.2f} s."
+  )
 
 
 def table(title: str, curves: Curves) -> str:
@@ -269,10 +228,7 @@ def draw(drawn: dict[str, Curves]) -> None:
     plot.set_xlabel("buckets")
   for plot in plots[:, 0]:
     plot.set_ylabel("exploitability in the full game")
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=110)
-  print(f"\nWrote {path}", file=sys.stderr)
+  save(figure, _PICTURE.value, 110)
 
 
 def draw_curves(plot: Any, curves: Curves) -> None:
@@ -297,4 +253,4 @@ def draw_curves(plot: Any, curves: Curves) -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

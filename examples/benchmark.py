@@ -4,9 +4,9 @@ r"""Measures speed, always as ratios of things timed in the same run: medians ov
     python examples/benchmark.py --only=iterations --games=leduc
 
 Parts: `iterations` times a full iteration of CFR+, all players, against OpenSpiel's solvers in C++ and in Python,
-against LiteEFG if it is installed, against our own with payoffs in the plainest form, and against the streaming floor;
+against our own with payoffs in the plainest form, and against the streaming floor;
 `solvers` times an iteration of our solvers against CFR+; `sampling` times Monte Carlo CFR against OpenSpiel's; `states`
-does so on games too large to compile, from the first iteration on, and times what is left to OpenSpiel's states;
+does so on games too large to compile, from the first iteration on;
 `evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `endgames` times hold'em
 in vector form against dense matrix products, OpenSpiel's list of deals and itself; `start` times a first and a second
 start of Python with one iteration of Leduc. Two more run only when they are named: `shards` times a turn endgame on
@@ -23,7 +23,6 @@ machine reads memory of that size: all payoffs, and of every sequence its regret
 """
 
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -45,10 +44,10 @@ from named_solvers import SOLVERS
 from open_spiel.python.algorithms import cfr as open_spiel_cfr
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
-from results import writable
+from results import Step, median_seconds, writable
 
 import spiel_cfr
-from spiel_cfr import CompiledGame, policies
+from spiel_cfr import policies
 from spiel_cfr.games import EnumeratedGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
@@ -67,7 +66,6 @@ _GAMES = flags.DEFINE_list("games", list(GAMES), "which of the games")
 _ROUNDS = flags.DEFINE_integer("rounds", 5, "how often everything is timed", lower_bound=1)
 _SECONDS = flags.DEFINE_float("seconds", 0.2, "about how long each timing of ours takes", 0.001)
 
-Step = Callable[[int], object]
 _PARTS: dict[str, Callable[[], None]] = {}
 
 
@@ -79,20 +77,7 @@ def part(function: Callable[[], None]) -> Callable[[], None]:
 
 def medians(steps: dict[str, Step]) -> dict[str, float]:
   """Returns the median seconds that each takes for one repetition; all are timed in turn, round by round."""
-  counts = {}
-  for name, step in steps.items():
-    step(1)
-    start = time.perf_counter()
-    step(1)
-    seconds = max(time.perf_counter() - start, 1e-7)
-    counts[name] = max(1, int(_SECONDS.value / seconds))
-  times: dict[str, list[float]] = {name: [] for name in steps}
-  for _ in range(_ROUNDS.value):
-    for name, step in steps.items():
-      start = time.perf_counter()
-      step(counts[name])
-      times[name].append((time.perf_counter() - start) / counts[name])
-  return {name: statistics.median(found) for name, found in times.items()}
+  return median_seconds(steps, _ROUNDS.value, _SECONDS.value)
 
 
 def repeat(function: Callable[..., object], *arguments: Any) -> Step:
@@ -163,9 +148,6 @@ def iterations() -> None:
     if game.num_states < 50_000:
       python = open_spiel_cfr.CFRPlusSolver(game.game)
       steps["OpenSpiel Python"] = repeat(python.evaluate_and_update_policy)
-    lite = lite_efg(game)
-    if lite is not None:
-      steps["LiteEFG"] = lite
     found = medians(steps)
     found["streaming floor"] = read_seconds(game.payoff.num_bytes + 4 * 8 * game.end)
     show(
@@ -182,29 +164,6 @@ def iterations() -> None:
 def times(ratio: float) -> str:
   """Writes a ratio in words."""
   return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
-
-
-def lite_efg(game: CompiledGame) -> Step | None:
-  """Returns LiteEFG's CFR+, or None where it is not installed. It writes files to the home folder: a temporary one."""
-  try:
-    import LiteEFG  # type: ignore[import-not-found]
-  except ImportError:
-    return None
-  home = os.environ.get("HOME", "")
-  with tempfile.TemporaryDirectory() as folder:
-    os.environ["HOME"] = folder
-    try:
-      environment = LiteEFG.OpenSpielEnv(game.game, traverse_type="Enumerate", regenerate=False)
-      graph = LiteEFG.baselines.CFRplus.graph()
-      environment.set_graph(graph)
-    finally:
-      os.environ["HOME"] = home
-
-  def iterate() -> None:
-    graph.update_graph(environment)
-    environment.update_strategy(graph.strategy)
-
-  return repeat(iterate)
 
 
 @part
@@ -248,30 +207,6 @@ def sampling() -> None:
 LARGE_GAMES = {"liars_dice(numdice=2)": 20, "leduc_poker(players=4)": 300, "phantom_ttt": 1}
 
 
-def bare_traversal(state: pyspiel.State, player: int, rng: random.Random) -> int:
-  """Calls what external sampling must ask of states, with uniform strategies; returns how many nodes it visits."""
-  nodes = 1
-  mover = state.current_player()
-  while mover != player:
-    if mover == pyspiel.PlayerId.TERMINAL:
-      state.player_return(player)
-      return nodes
-    if mover == pyspiel.PlayerId.CHANCE:
-      action = rng.choice(state.chance_outcomes())[0]
-    else:
-      state.information_state_string()
-      action = rng.choice(state.legal_actions())
-    state.apply_action(action)
-    mover = state.current_player()
-    nodes += 1
-  state.information_state_string()
-  actions = state.legal_actions()
-  for action in actions[:-1]:
-    nodes += bare_traversal(state.child(action), player, rng)
-  state.apply_action(actions[-1])
-  return nodes + bare_traversal(state, player, rng)
-
-
 @part
 def states() -> None:
   spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="states").run(1)
@@ -288,13 +223,6 @@ def states() -> None:
       for _ in range(count):
         theirs.iteration()
       times.setdefault("OpenSpiel Python", []).append((time.perf_counter() - start) / count)
-      rng, nodes = random.Random(seed), 0
-      start = time.perf_counter()
-      while nodes < ours.nodes_touched / 4:
-        for player in range(game.num_players()):
-          nodes += bare_traversal(game.new_initial_state(), player, rng)
-      seconds = (time.perf_counter() - start) * ours.nodes_touched / nodes / count
-      times.setdefault("pyspiel alone, for as many nodes", []).append(seconds)
     found = {label: statistics.median(column) for label, column in times.items()}
     show(
       f"an iteration of {name}, the first {count}, and how many of ours it takes",

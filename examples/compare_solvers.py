@@ -13,7 +13,7 @@ import time
 from absl import app, flags
 from named_solvers import SOLVERS
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
-from results import file_name
+from results import file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame
@@ -40,9 +40,7 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where the picture go
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw the picture; needs matplotlib")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   if not _SOLVERS.value:
     raise app.UsageError(f"--solvers names none; there are {', '.join(SOLVERS)}")
   unknown = sorted(set(_SOLVERS.value) - set(SOLVERS))
@@ -138,11 +136,7 @@ def draw(
   order: str,
 ) -> None:
   """Draws exploitability against iterations."""
-  try:
-    import matplotlib.pyplot as plt
-  except ImportError:
-    print("\nNo picture without matplotlib: pip install matplotlib, or pass --noplot.")
-    return
+  plt = pyplot()
   figure, axes = plt.subplots(figsize=(8, 5.5), layout="constrained")
   for name, column in table.items():
     axes.plot(
@@ -158,11 +152,8 @@ def draw(
   axes.set_title(f"{game.game_string.removesuffix('()')}; {order}", wrap=True)
   axes.grid(which="major", color="0.9")
   axes.legend(title="solver (time)")
-  path = picture_of(game.game_string)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=150)
-  print(f"\nWrote {path}")
+  save(figure, picture_of(game.game_string), 150)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -7,11 +7,10 @@ in Extensive-Form Games: Saddle-Point Formulation and Benchmarks", 2019). Withou
 with NashConv as the gap: here some Nash equilibrium, which no theorem promises and which need not be the best.
 """
 
-import pathlib
-
 import matplotlib.pyplot as plt
 import numpy as np
-from absl import app, flags
+from absl import flags
+from results import save, start
 
 import spiel_cfr
 from spiel_cfr import correlated
@@ -23,9 +22,7 @@ _ITERATIONS = flags.DEFINE_integer("iterations", 20_000, "of CFR+", lower_bound=
 _PICTURE = flags.DEFINE_string("picture", "results/correlated.png", "where the picture goes")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   game = spiel_cfr.compile_game(
     f"sheriff(item_penalty=1.0,item_value=5.0,sheriff_penalty=1.0,max_items={_ITEMS.value},max_bribe={_BRIBE.value},"
     f"num_rounds={_ROUNDS.value})"
@@ -50,11 +47,8 @@ def main(arguments: list[str]) -> None:
     below += heights
   axes.set(ylabel="expected utility", title="Sheriff's game: the best equilibria")
   axes.legend()
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=100)
-  print(f"Wrote {path}")
+  save(figure, _PICTURE.value, 100)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

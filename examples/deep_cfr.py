@@ -9,19 +9,18 @@ takes a tenth of a second for every traversal: begin with few.
 """
 
 import logging
-import pathlib
 import sys
 import time
 from typing import Any
 
 import numpy as np
-import pyspiel
-from absl import app, flags
+from absl import flags
 from open_spiel.python import policy as open_spiel_policy
+from results import pyplot, save, start
 
 import spiel_cfr
-from spiel_cfr import errors
 from spiel_cfr.deep_cfr.network import LeastSquares
+from spiel_cfr.referee import play_match
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string.")
 _SOLVERS = flags.DEFINE_list("solvers", ["deep", "dcfr+", "pdcfr+"], "deep, dcfr+, pdcfr+.")
@@ -52,19 +51,16 @@ def make(name: Any, game: Any, **options: Any) -> Any:
   return spiel_cfr.DeepCFRSolver(game, algorithm="linear" if name == "deep" else name, **options)
 
 
-def main(_: Any) -> None:
+def main() -> None:
   # JAX tells every program of absl which devices there are not.
   logging.getLogger("jax").setLevel(logging.WARNING)
   unknown = set(_SOLVERS.value) - {"deep", "dcfr+", "pdcfr+"}
   if unknown:
     sys.exit(f"error: unknown solvers: {', '.join(sorted(unknown))}")
-  try:
-    if _ENGINE.value == "states":
-      play()
-    else:
-      compare()
-  except errors.SpielCFRError as error:
-    sys.exit(f"error: {error}")
+  if _ENGINE.value == "states":
+    play()
+  else:
+    compare()
 
 
 def compare() -> None:
@@ -157,39 +153,20 @@ def play() -> None:
   print(
     f"{name} on {_GAME.value}, outcome sampling, against uniform play ({_EPISODES.value} episodes)"
   )
+  uniform = open_spiel_policy.UniformRandomPolicy(solver.game)
   for _ in range(5):
-    mean, error = against_uniform(solver.game, solver.average_policy())
+    found = play_match(
+      solver.game, solver.average_policy(), uniform, deals=_EPISODES.value // 2, seed=_SEED.value
+    )
     print(
-      f"  iteration {int(solver.iteration):4}   mean return {mean:+.3f} +- {error:.3f}", flush=True
+      f"  iteration {int(solver.iteration):4}   mean return {found.mean:+.3f} +- {found.standard_error:.3f}",
+      flush=True,
     )
     solver.run(max(1, _ITERATIONS.value // 4))
 
 
-def against_uniform(game: pyspiel.Game, policy: open_spiel_policy.Policy) -> tuple[float, float]:
-  """Returns the mean return of a policy against uniform play, and its standard error."""
-  generator = np.random.default_rng(_SEED.value)
-  returns = []
-  for episode in range(_EPISODES.value):
-    own, state = episode % 2, game.new_initial_state()
-    while not state.is_terminal():
-      if state.is_chance_node():
-        actions, chances = zip(*state.chance_outcomes(), strict=True)
-      elif state.current_player() == own:
-        actions, chances = zip(*policy.action_probabilities(state).items(), strict=True)
-      else:
-        actions = tuple(state.legal_actions())
-        chances = (1.0 / len(actions),) * len(actions)
-      state.apply_action(int(generator.choice(actions, p=np.array(chances) / sum(chances))))
-    returns.append(state.returns()[own])
-  return float(np.mean(returns)), float(np.std(returns) / np.sqrt(len(returns)))
-
-
 def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality: str) -> None:
-  try:
-    import matplotlib.pyplot as plt
-    import matplotlib.ticker
-  except ImportError:
-    sys.exit("error: no picture without matplotlib: pip install matplotlib.")
+  plt = pyplot()
   figure, both = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
   colors = {name: f"C{number}" for number, name in enumerate(_SOLVERS.value)}
   for axes, column, label in zip(both, (0, 1), ("traversals", "CPU seconds"), strict=True):
@@ -205,16 +182,13 @@ def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality:
       )
     axes.set(xscale="log", yscale="log", xlabel=label)
     # Numbers between powers of ten would overlap.
-    axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+    axes.xaxis.set_minor_formatter(plt.NullFormatter())
     axes.grid(which="both", color="0.92")
   both[0].set_ylabel(f"{quality} of the average policy")
   both[0].legend()
   figure.suptitle(title.removesuffix("()"))
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=150)
-  print(f"\nWrote {path}")
+  save(figure, _PICTURE.value, 150)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

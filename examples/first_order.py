@@ -15,9 +15,9 @@ import statistics
 import time
 
 import matplotlib.pyplot as plt
-from absl import app, flags
+from absl import flags
 from matplotlib.axes import Axes
-from results import NAMED_GAMES
+from results import NAMED_GAMES, median_seconds, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, Solver, catalogue
@@ -66,25 +66,21 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture, table
 _NAME = flags.DEFINE_string("name", "first_order", "what the files are called")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   curves: dict[str, dict[str, list[Point]]] = {}
   for name in filter(None, [*_GAMES.value, *_ENDGAMES.value]):
-    try:
-      game = load(name)
-      spiel_cfr.evaluation.evaluate.check_two_player_constant_sum(game)
-    except (spiel_cfr.errors.SpielCFRError, OSError) as error:
-      raise app.UsageError(str(error)) from error
+    game = load(name)
+    spiel_cfr.evaluation.evaluate.check_two_player_constant_sum(game)
     print(game, flush=True)
     solvers = {
       label: catalogue.make(entry, game, _ITERATIONS.value, **more)
       for label, (entry, more, *_) in _SOLVERS.items()
     }
     points = {label: run(solver) for label, solver in solvers.items()}
-    seconds = seconds_of_iterations(solvers)
+    runs = {label: solver.run for label, solver in solvers.items()}
+    seconds = median_seconds(runs, _ROUNDS.value, _ROUND, time.process_time)
     curves[pathlib.Path(name).stem] = {
       label: [
         (row.iteration, row.nodes_touched / game.num_states, row.iteration * seconds[label], gap)
@@ -113,21 +109,6 @@ def run(solver: Solver) -> list[tuple[Row, float]]:
     solver, _ITERATIONS.value, evaluate_at=spiel_cfr.runs.Powers(10 ** (1 / 8)), progress=False
   )
   return [(row, max(row.nash_conv / 2, _FLOOR)) for row in result.rows]
-
-
-def seconds_of_iterations(solvers: dict[str, Solver]) -> dict[str, float]:
-  """Returns the processor time of an iteration, the median of rounds in which solvers that go on take turns."""
-  counts = dict.fromkeys(solvers, 1)
-  taken: dict[str, list[float]] = {label: [] for label in solvers}
-  for _ in range(_ROUNDS.value):
-    for label, solver in solvers.items():
-      start = time.process_time()
-      solver.run(counts[label])
-      seconds = max(time.process_time() - start, 1e-9)
-      taken[label].append(seconds / counts[label])
-      counts[label] = max(1, min(8 * counts[label], int(counts[label] * _ROUND / seconds)))
-  # In the first rounds there are few iterations, and the clock's resolution counts.
-  return {label: statistics.median(rounds[2:] or rounds) for label, rounds in taken.items()}
 
 
 def write_csv(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> None:
@@ -204,4 +185,4 @@ def draw_panel(axes: Axes, axis: int, of_game: dict[str, list[Point]]) -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

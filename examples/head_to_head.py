@@ -12,8 +12,8 @@ import re
 from typing import Any
 
 import numpy as np
-from absl import app, flags
-from results import writable
+from absl import flags
+from results import start, writable
 
 import spiel_cfr
 from spiel_cfr import referee
@@ -25,9 +25,7 @@ _PICTURE = flags.DEFINE_string(
 _GAME, _SMALL = "leduc_poker", "leduc_poker(suit_isomorphism=True)"
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   picture = writable(_PICTURE.value) if _PICTURE.value else None
   game = spiel_cfr.compile_game(_GAME)
   solver = spiel_cfr.CFRPlusSolver(game)
@@ -93,4 +91,4 @@ def draw(found: referee.HeadToHead, path: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

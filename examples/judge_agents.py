@@ -6,6 +6,7 @@ r"""Judges agents while they learn: a copy of a training loop, and the lines tha
 Exploitability is exact: what a perfect opponent wins from them, averaged over both seats.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyspiel
 from absl import app, flags
 
 import spiel_cfr
+from spiel_cfr.runs import Row
 
 _GAME = flags.DEFINE_string("game", "kuhn_poker", "a game of two players that can be compiled")
 _AGENTS = flags.DEFINE_enum("agents", "q_learners", ["q_learners", "network"], "who learns")
@@ -95,14 +97,16 @@ def main(arguments: list[str]) -> None:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   learning = {"q_learners": q_learners, "network": network}[_AGENTS.value](_GAME.value)
   # All that a training loop needs of this library.
-  curve = spiel_cfr.referee.Curve(_GAME.value, answers="logits")
+  game, rows, start = spiel_cfr.compile_game(_GAME.value), [], time.perf_counter()
   for step, agents in zip(range(1, _STEPS.value + 1), learning, strict=False):
     if step & (step - 1) == 0 or step == _STEPS.value:
-      verdict = curve(step, agents)
+      seconds = time.perf_counter() - start
+      verdict = spiel_cfr.judge(game, agents, answers="logits")
+      rows.append(Row(step, seconds, 0.0, 0, verdict.nash_conv, verdict.exploitability))
       print(f"after {step:,} steps: exploitability {verdict.exploitability:.4f}", flush=True)
   print(f"\n{verdict}")
   if _PAGE.value:
-    print(verdict.explore(_PAGE.value, traces={_AGENTS.value: curve.rows}))
+    print(verdict.explore(_PAGE.value, traces={_AGENTS.value: rows}))
 
 
 if __name__ == "__main__":

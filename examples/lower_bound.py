@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 import matplotlib.pyplot as plt
-from absl import app, flags
+from absl import flags
 from open_spiel.python import policy as open_spiel_policy
-from results import NAMED_GAMES, writable
+from results import NAMED_GAMES, start, writable
 
 import spiel_cfr
 from spiel_cfr.referee import NashConvBound, nash_conv_lower_bound
@@ -44,9 +44,7 @@ _SEED = flags.DEFINE_integer("seed", 0, "of the random numbers", 0)
 _PICTURE = flags.DEFINE_string("picture", "results/lower_bound.png", "where the picture goes")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   picture = writable(_PICTURE.value)
   print("| game | policy | NashConv | at least | responses gain | states | seconds |")
   print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
@@ -116,4 +114,4 @@ def draw(found: list[tuple[str, float | None, NashConvBound]]) -> Any:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

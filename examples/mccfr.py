@@ -7,12 +7,11 @@ touched and against seconds.
 """
 
 import pathlib
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from absl import app, flags
-from results import file_name
+from results import file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, RegretMatching
@@ -52,20 +51,11 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures and f
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   unknown = sorted(set(_SAMPLERS.value) - set(SOLVERS))
   if unknown:
     raise app.UsageError(f"unknown samplers {unknown}; there are {', '.join(SOLVERS)}")
-  try:
-    files.check_writable(_OUTPUT_DIR.value)
-    compare()
-  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
-    sys.exit(f"error: {error}")
-
-
-def compare() -> None:
+  files.check_writable(_OUTPUT_DIR.value)
   game = spiel_cfr.compile_game(_GAME.value)
   quality, divisor = ("exploitability", 2) if game.is_two_player_constant_sum else ("NashConv", 1)
   print(f"{game}\n")
@@ -87,10 +77,7 @@ def compare() -> None:
 def draw_comparison(
   game: CompiledGame, results: dict[str, list[spiel_cfr.runs.Row]], quality: str, divisor: int
 ) -> None:
-  try:
-    import matplotlib.pyplot as plt
-  except ImportError:
-    sys.exit("No picture without matplotlib: pip install matplotlib, or pass --noplot.")
+  plt = pyplot()
   figure, both = plt.subplots(1, 2, figsize=(11, 5), sharey=True, layout="constrained")
   for axes, column, label in zip(
     both, ("nodes_touched", "solver_seconds"), ("nodes touched", "seconds"), strict=True
@@ -108,10 +95,8 @@ def draw_comparison(
   both[0].set_ylabel(f"{quality} of the average policy")
   both[0].legend()
   figure.suptitle(game.game_string.removesuffix("()"))
-  path = pathlib.Path(_OUTPUT_DIR.value, file_name("mccfr", game.game_string, ".png"))
-  figure.savefig(path, dpi=150)
-  print(f"\nWrote {path}")
+  save(figure, pathlib.Path(_OUTPUT_DIR.value, file_name("mccfr", game.game_string, ".png")), 150)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

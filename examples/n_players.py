@@ -8,11 +8,11 @@ product of the average strategies, which it need not.
 """
 
 import math
-import pathlib
 
 import matplotlib.pyplot as plt
 import pyspiel
-from absl import app, flags
+from absl import flags
+from results import save, start
 
 import spiel_cfr
 
@@ -37,9 +37,7 @@ _ITERATIONS = flags.DEFINE_integer("iterations", 2000, "how many each does", low
 _PICTURE = flags.DEFINE_string("picture", "results/n_players.png", "where the picture goes")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   names = [list(_NAMED_GAMES)[number] for number in _GAMES.value]
   figure, grid = plt.subplots(
     1, len(names), figsize=(3.4 * len(names) + 0.6, 3.6), layout="constrained", squeeze=False
@@ -65,10 +63,7 @@ def main(arguments: list[str]) -> None:
   grid[0, 0].set_ylabel("gap, in the game's units")
   handles, labels = grid[0, 0].get_legend_handles_labels()
   figure.legend(handles, labels, loc="outside lower center", ncols=4)
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=100)
-  print(f"Wrote {path}")
+  save(figure, _PICTURE.value, 100)
 
 
 def make(
@@ -100,4 +95,4 @@ def due() -> list[int]:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

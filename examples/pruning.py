@@ -18,7 +18,7 @@ from typing import Any
 
 import leduc5
 from absl import app, flags
-from results import chosen
+from results import chosen, start
 
 import spiel_cfr
 from spiel_cfr import CFRPlusSolver, FullWidthSolver, Pruned, RegretMatching, Solver
@@ -45,9 +45,7 @@ _AT = flags.DEFINE_list("at", ["1000", "3000", "10000"], "after how many iterati
 _PAPERS = flags.DEFINE_bool("papers", False, "whether to count what the papers' algorithms visit")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   games = chosen(GAMES, _GAMES.value)
   if not games:
     raise app.UsageError("--games names none")
@@ -108,4 +106,4 @@ def compare(game: spiel_cfr.CompiledGame) -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

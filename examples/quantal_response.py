@@ -5,11 +5,10 @@ r"""Draws quantal response equilibria of a game: what is played at each infoset,
 The lines are one branch of equilibria from uniform play on. Where it turns back, several points are above each other.
 """
 
-import pathlib
-
 import matplotlib.pyplot as plt
 import numpy as np
-from absl import app, flags
+from absl import flags
+from results import save, start
 
 import spiel_cfr
 
@@ -20,13 +19,8 @@ _LINES = flags.DEFINE_integer("lines", 8, "how many infosets a player to draw", 
 _PICTURE = flags.DEFINE_string("picture", "results/quantal_response.png", "where the picture goes")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
-  try:
-    found = spiel_cfr.solve_qre(_GAME.value, _RATIONALITY.value, step=_STEP.value)
-  except spiel_cfr.errors.SpielCFRError as error:
-    raise app.UsageError(str(error)) from error
+def main() -> None:
+  found = spiel_cfr.solve_qre(_GAME.value, _RATIONALITY.value, step=_STEP.value)
   print(found)
   game = found.compiled_game
   rationality = [point.rationality for point in found.path]
@@ -51,11 +45,8 @@ def main(arguments: list[str]) -> None:
     axes.grid(color="0.92")
     axes.legend(fontsize="small")
   grid[0].set_ylabel("probability of the last action")
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=100)
-  print(f"Wrote {path}")
+  save(figure, _PICTURE.value, 100)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -11,13 +11,12 @@ its place, much faster. The last row is the game's linear program, solved by HiG
 
 import functools
 import pathlib
-import sys
 import time
 from collections.abc import Callable
 
-from absl import app, flags
+from absl import flags
 from named_solvers import SOLVERS
-from results import chosen, writable
+from results import chosen, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters
@@ -61,9 +60,7 @@ _PROGRAM = flags.DEFINE_bool("program", True, "whether to solve the linear progr
 Curve = list[tuple[float, float]]
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   curves = {}
   names = chosen(GAMES, _GAMES.value)
   if _PICTURE.value:
@@ -152,10 +149,7 @@ def evaluate(solver: spiel_cfr.Solver, steps: list[tuple[int, float]], unit: flo
 
 def draw(curves: dict[str, dict[str, Curve]]) -> None:
   """Draws a panel for each game."""
-  try:
-    import matplotlib.pyplot as plt
-  except ImportError:
-    sys.exit("No picture without matplotlib: pip install matplotlib, or pass --picture=.")
+  plt = pyplot()
   figure, panels = plt.subplots(
     1, len(curves), figsize=(4.6 * len(curves), 4.6), layout="constrained", squeeze=False
   )
@@ -177,10 +171,8 @@ def draw(curves: dict[str, dict[str, Curve]]) -> None:
     axes.grid(which="major", color="0.9")
   panels[0][0].set_ylabel("exploitability")
   panels[0][0].legend(loc="lower left", fontsize="small")
-  path = pathlib.Path(_PICTURE.value)
-  figure.savefig(path, dpi=110)
-  print(f"\nWrote {path}")
+  save(figure, _PICTURE.value, 110)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

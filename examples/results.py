@@ -1,10 +1,15 @@
-"""Where the example programs write, and which games they choose. This is a module of theirs, not a program."""
+"""How the example programs start, where they write, which games they choose. This is a module, not a program."""
 
 import hashlib
 import pathlib
 import re
+import statistics
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from absl import app
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
@@ -24,6 +29,66 @@ NAMED_GAMES = {
   ),
 }
 _LONGEST = 80
+# What repeats something so many times.
+Step = Callable[[int], object]
+
+
+def start(main: Callable[[], None]) -> None:
+  """Runs a program that takes nothing but flags; what the library or a disk refuses ends it with one line."""
+
+  def checked(arguments: list[str]) -> None:
+    if len(arguments) > 1:
+      raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+    try:
+      main()
+    except (spiel_cfr.errors.SpielCFRError, OSError) as error:
+      sys.exit(f"error: {error}")
+
+  app.run(checked)
+
+
+def pyplot() -> Any:
+  """Returns matplotlib's; ends the program where it is not installed."""
+  try:
+    import matplotlib.pyplot as plt
+  except ImportError:
+    sys.exit(
+      "No picture without matplotlib: pip install 'spiel_cfr[plot]', or see --help for how to do without."
+    )
+  return plt
+
+
+def save(figure: Any, path: str | pathlib.Path, dpi: int) -> None:
+  """Writes a picture, makes its folder if there is none, and says where it is."""
+  pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+  figure.savefig(path, dpi=dpi)
+  pyplot().close(figure)
+  print(f"Wrote {path}")
+
+
+def median_seconds(
+  steps: Mapping[str, Step],
+  rounds: int,
+  seconds: float,
+  clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
+  """Returns the median seconds that one repetition of each step takes, by this clock.
+
+  All are timed in turn, round by round, so that they see the same machine; each timing takes about so many seconds.
+  """
+  counts = {}
+  for name, step in steps.items():
+    step(1)
+    start = clock()
+    step(1)
+    counts[name] = max(1, int(seconds / max(clock() - start, 1e-7)))
+  times: dict[str, list[float]] = {name: [] for name in steps}
+  for _ in range(rounds):
+    for name, step in steps.items():
+      start = clock()
+      step(counts[name])
+      times[name].append((clock() - start) / counts[name])
+  return {name: statistics.median(found) for name, found in times.items()}
 
 
 def river_endgame() -> tuple[spiel_cfr.poker.Endgame, str]:

@@ -19,13 +19,12 @@ the same policy, bit for bit. `plot_traces.py` draws traces.
 import json
 import math
 import pathlib
-import sys
 import time
 from collections.abc import Sequence
 
 from absl import app, flags
 from named_solvers import SOLVERS
-from results import file_name
+from results import file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
@@ -64,24 +63,15 @@ _KEEP = flags.DEFINE_integer("keep", 3, "how many checkpoints to keep", lower_bo
 _RESUME = flags.DEFINE_bool("resume", False, "whether to go on from the last checkpoint, if any")
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
-  try:
-    solve()
-  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
-    sys.exit(f"error: {error}")
-
-
-def solve() -> None:
-  start = time.perf_counter()
+def main() -> None:
+  begin = time.perf_counter()
   policy = pathlib.Path(_POLICY.value or "results/" + file_name("policy", _GAME.value, ".json"))
   picture = pathlib.Path(_PICTURE.value or "results/" + file_name("solve", _GAME.value, ".png"))
   check_writable(policy)
   if _PLOT.value:
     check_writable(picture)
   game = spiel_cfr.compile_game(_GAME.value, max_nodes=_MAX_NODES.value)
-  compiling = time.perf_counter() - start
+  compiling = time.perf_counter() - begin
   print(game, flush=True)
   iterations, target, seconds = _ITERATIONS.value, _TARGET.value, _SECONDS.value
   if _SOLVER.value is None:
@@ -125,19 +115,14 @@ def solve() -> None:
 
 def draw(title: str, rows: Sequence[spiel_cfr.runs.Row], path: pathlib.Path) -> None:
   """Draws NashConv against iterations."""
-  try:
-    import matplotlib.pyplot as plt
-  except ImportError:
-    print("No picture without matplotlib: pip install matplotlib.")
-    return
+  plt = pyplot()
   figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
   axes.plot([row.iteration for row in rows], [row.nash_conv for row in rows], marker=".")
   axes.set(xscale="log", yscale="log", xlabel="iterations", ylabel="NashConv")
   axes.set_title(title)
   axes.grid(which="major", color="0.9")
-  figure.savefig(path, dpi=150)
-  print(f"Wrote {path}")
+  save(figure, path, 150)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -16,10 +16,10 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pyspiel
-from absl import app, flags
+from absl import flags
 from matplotlib.axes import Axes
 from named_solvers import OpenSpielSolver
-from results import NAMED_GAMES, writable
+from results import NAMED_GAMES, start, writable
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, catalogue, policies
@@ -70,19 +70,14 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures, tabl
 Curves = dict[str, dict[int, float]]
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   folder = pathlib.Path(_OUTPUT_DIR.value)
   writable(folder / "stable_predictive.csv")
   orders = list(dict.fromkeys(",".join(_UPDATES.value).split(",")))
   results: dict[str, dict[str, Curves]] = {order: {} for order in orders}
   for name in _GAMES.value:
-    try:
-      game = spiel_cfr.compile_game(NAMED_GAMES.get(name, name))
-      spiel_cfr.evaluation.evaluate.check_two_player_constant_sum(game)
-    except spiel_cfr.errors.SpielCFRError as error:
-      raise app.UsageError(str(error)) from error
+    game = spiel_cfr.compile_game(NAMED_GAMES.get(name, name))
+    spiel_cfr.evaluation.evaluate.check_two_player_constant_sum(game)
     print(game, flush=True)
     for order in orders:
       start = time.perf_counter()
@@ -237,4 +232,4 @@ def draw_panel(axes: Axes, game: str, curves: Curves) -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -18,7 +18,6 @@ With --endgames=subgame3.txt,subgame4.txt (of github.com/Sandholm-Lab/LibratusEn
 
 import contextlib
 import functools
-import itertools
 import json
 import math
 import pathlib
@@ -46,7 +45,6 @@ _COLUMNS = flags.DEFINE_list("columns", [], "which rules; all by default")
 _RESULTS = flags.DEFINE_string("results", "", "the file; none by default")
 _REPORT = flags.DEFINE_bool("report", False, "print tables of the file, run nothing")
 _OURS = flags.DEFINE_string("ours", "restarted", "which rule is compared with the rivals")
-_ALL = flags.DEFINE_bool("all", False, "whether to print every rule's numbers too")
 
 # Rules by others, as their papers have them; the names of the catalogue.
 RIVALS = {
@@ -258,8 +256,6 @@ def report(records: list[Record]) -> None:
         )
     against(by_key, names, budgets, measured)
   costs(by_key, names, budgets)
-  if _ALL.value:
-    everything(by_key, names, budgets)
 
 
 def costs(by_key: Any, names: list[str], budgets: list[str]) -> None:
@@ -304,18 +300,6 @@ def _median(by_key: Any, name: str, column: str, measured: str, budget: str) -> 
     if (record := by_key.get((name, column, run))) and budget in record[measured]
   ]
   return statistics.median(found) if found else None
-
-
-def everything(by_key: Any, names: list[str], budgets: list[str]) -> None:
-  """Prints the medians of all rules on all games."""
-  for measured, budget in itertools.product(("time", "iterations"), budgets):
-    print(f"\nEqual {measured}, {int(budget):,}:\n")
-    print(f"| game | {' | '.join(COLUMNS)} |")
-    print("| --- " * (1 + len(COLUMNS)) + "|")
-    for name in names:
-      found = [_median(by_key, name, column, measured, budget) for column in COLUMNS]
-      cells = ["" if value is None else f"{value:.1e}" for value in found]
-      print(f"| {name} | {' | '.join(cells)} |")
 
 
 def read(path: pathlib.Path) -> dict[tuple[str, str, int], Record]:

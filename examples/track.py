@@ -8,12 +8,11 @@ a file, one JSON object a line. Any solver of the catalogue will do; those that 
 
 import json
 import pathlib
-import sys
 from typing import Any
 
 import numpy as np
-from absl import app, flags
-from results import file_name
+from absl import flags
+from results import file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import catalogue, runs
@@ -30,35 +29,27 @@ _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
 _MOST_INFOSETS = 6
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
-  try:
-    files.check_writable(_OUTPUT_DIR.value)
-    samples = issubclass(catalogue.SOLVERS[_SOLVER.value].family, spiel_cfr.mccfr.MonteCarloSolver)
-    seed = {"seed": _SEED.value} if samples else {}
-    solver = catalogue.make(_SOLVER.value, _GAME.value, _ITERATIONS.value, **seed)
-    tracker = runs.Tracker(_TRACK.value)
-    spiel_cfr.run(
-      solver, _ITERATIONS.value, evaluate_at=runs.Powers(1.1), traces=[tracker], progress=False
-    )
-    kind, game = f"track_{_SOLVER.value}", solver.compiled_game.game_string
-    path = pathlib.Path(_OUTPUT_DIR.value, file_name(kind, game, ".jsonl"))
-    notes = [note for own in tracker.infosets.values() for note in own]
-    path.write_text("".join(json.dumps(note._asdict()) + "\n" for note in notes))
-    print(f"Wrote {path}")
-    if _PLOT.value:
-      draw(solver, tracker, path.with_suffix(".png"))
-  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
-    sys.exit(f"error: {error}")
+def main() -> None:
+  files.check_writable(_OUTPUT_DIR.value)
+  samples = issubclass(catalogue.SOLVERS[_SOLVER.value].family, spiel_cfr.mccfr.MonteCarloSolver)
+  seed = {"seed": _SEED.value} if samples else {}
+  solver = catalogue.make(_SOLVER.value, _GAME.value, _ITERATIONS.value, **seed)
+  tracker = runs.Tracker(_TRACK.value)
+  spiel_cfr.run(
+    solver, _ITERATIONS.value, evaluate_at=runs.Powers(1.1), traces=[tracker], progress=False
+  )
+  kind, game = f"track_{_SOLVER.value}", solver.compiled_game.game_string
+  path = pathlib.Path(_OUTPUT_DIR.value, file_name(kind, game, ".jsonl"))
+  notes = [note for own in tracker.infosets.values() for note in own]
+  path.write_text("".join(json.dumps(note._asdict()) + "\n" for note in notes))
+  print(f"Wrote {path}")
+  if _PLOT.value:
+    draw(solver, tracker, path.with_suffix(".png"))
 
 
 def draw(solver: spiel_cfr.Solver, tracker: runs.Tracker, path: pathlib.Path) -> None:
   """Draws a row an infoset, strategies on the left, regrets on the right, and below the regrets of all infosets."""
-  try:
-    import matplotlib.pyplot as plt
-  except ImportError:
-    sys.exit("No picture without matplotlib: pip install matplotlib, or pass --noplot.")
+  plt = pyplot()
   shown = dict(list(tracker.infosets.items())[:_MOST_INFOSETS])
   rows = len(shown) + bool(tracker.histograms)
   figure, grid = plt.subplots(
@@ -97,8 +88,7 @@ def draw(solver: spiel_cfr.Solver, tracker: runs.Tracker, path: pathlib.Path) ->
     "strategy) and cumulative regret"
     + (f"; {left_out:,} more infosets are in the file" if left_out else "")
   )
-  figure.savefig(path, dpi=110)
-  print(f"Wrote {path}")
+  save(figure, path, 110)
 
 
 def draw_histograms(figure: Any, pair: Any, tracker: runs.Tracker) -> None:
@@ -127,4 +117,4 @@ def action_names(
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -16,7 +16,8 @@ sizes of bets, and in brackets the median of what they are times those from the 
 from typing import Any
 
 import numpy as np
-from absl import app, flags
+from absl import flags
+from results import start
 
 import spiel_cfr
 from spiel_cfr._numba.arrays import Float64s
@@ -50,9 +51,7 @@ _ITERATIONS = flags.DEFINE_integer("iterations", 300, "of the game that is solve
 _MOST = flags.DEFINE_integer("most", 20_000, "iterations of the others, at most", 1)
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   for number, name in enumerate(_GAMES.value):
     (game, components), solved, others, targets = GAMES[name]
     bets = linear_game(game, components)
@@ -164,4 +163,4 @@ def reached(solver: spiel_cfr.FullWidthSolver, targets: tuple[float, ...]) -> li
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

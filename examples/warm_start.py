@@ -6,10 +6,8 @@ prints two tables for a game. The first is for CFR, which goes on from its own a
 never stopped; the second counts iterations to three exploitabilities, from scratch and from CFR's 1,000th average.
 """
 
-import pathlib
-import sys
-
-from absl import app, flags
+from absl import flags
+from results import pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import TabularCFRSolver
@@ -34,9 +32,7 @@ _PICTURE = flags.DEFINE_string(
 Curve = list[tuple[int, float]]
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   game = spiel_cfr.compile_game(_GAME.value)
   goes_on(game)
   source = simultaneous(game)
@@ -107,10 +103,7 @@ def run(solver: spiel_cfr.FullWidthSolver) -> tuple[Curve, list[int | None]]:
 
 def draw(curves: dict[str, Curve], source: float) -> None:
   """Draws a panel for each solver."""
-  try:
-    import matplotlib.pyplot as plt
-  except ImportError:
-    sys.exit("No picture without matplotlib: pip install 'spiel_cfr[plot]', or pass --picture=.")
+  plt = pyplot()
   figure, panels = plt.subplots(
     1, len(SOLVERS), figsize=(4.6 * len(SOLVERS), 4.4), layout="constrained", sharey=True
   )
@@ -123,11 +116,8 @@ def draw(curves: dict[str, Curve], source: float) -> None:
     axes.grid(which="major", color="0.9")
     axes.legend(loc="lower left", fontsize="small")
   panels[0].set_ylabel("exploitability")
-  path = pathlib.Path(_PICTURE.value)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=110)
-  print(f"\nWrote {path}")
+  save(figure, _PICTURE.value, 110)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -30,11 +30,7 @@ _LISTED_STATES = 5000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-  """Runs one job; returns the process's exit status.
-
-  Args:
-    arguments: of the command line; those of the process if None.
-  """
+  """Runs one job, with these arguments or those of the process; returns the process's exit status."""
   parser = argparse.ArgumentParser(
     prog="python -m spiel_cfr", description="Solves games of OpenSpiel by regret minimization."
   )
@@ -126,12 +122,10 @@ def _solve(chosen: argparse.Namespace) -> int:
 
 
 def _compare(chosen: argparse.Namespace) -> None:
-  names = [name for name in chosen.solvers.split(",") if name]
-  unknown = [name for name in names if name not in catalogue.SOLVERS]
-  if unknown or not names:
+  entries = {name: catalogue.find(name) for name in chosen.solvers.split(",") if name}
+  if not entries:
     raise errors.ArgumentError(
-      f"Name solvers from these, with commas between them: {', '.join(catalogue.SOLVERS)}; "
-      + (f"there is no {', '.join(unknown)}." if unknown else "none is named.")
+      f"Name solvers, with commas between them: {', '.join(catalogue.SOLVERS)}."
     )
   game = spiel_cfr.compile_game(chosen.game)
   print(game, flush=True)
@@ -139,8 +133,8 @@ def _compare(chosen: argparse.Namespace) -> None:
   if iterations is None and chosen.seconds is None:
     iterations = _ITERATIONS
   print(f"{'solver':>30}{'iterations':>12}{'NashConv':>14}{'seconds':>10}")
-  for name in names:
-    solver = catalogue.make(name, game, iterations or _ITERATIONS)
+  for name, entry in entries.items():
+    solver = entry(game, iterations or _ITERATIONS)
     solver.prepare()
     result = spiel_cfr.run(solver, iterations, seconds=chosen.seconds, progress=False)
     last = result.last
@@ -198,11 +192,7 @@ def _solvers(_: argparse.Namespace) -> None:
 
 
 def check_writable(path: pathlib.Path) -> None:
-  """Makes sure before a long run that a file can be written after it.
-
-  Raises:
-    OSError: it can't.
-  """
+  """Raises OSError before a long run if a file can't be written after it."""
   path.parent.mkdir(parents=True, exist_ok=True)
   if path.is_dir():
     raise IsADirectoryError(f"{path} is a folder, not a file.")

@@ -74,7 +74,6 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     return self._player
 
   def provides_policy(self) -> bool:
-    """Returns that it tells its probabilities."""
     return True
 
   def restart_at(self, state: Any) -> None:
@@ -119,20 +118,12 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     return chances, chances[int(drawn)][0]
 
   def step(self, state: Any) -> int:
-    """Returns an action.
-
-    Raises:
-      PolicyError: the policy has no probabilities there.
-    """
+    """Returns an action that is drawn, see `step_with_policy`."""
     return self.step_with_policy(state)[1]
 
 
 def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str) -> list[float]:
-  """Returns the probability of each legal action.
-
-  Raises:
-    PolicyError: they are negative, or do not sum to 1; it begins with whose they are.
-  """
+  """Returns the probability of each legal action; raises PolicyError, which begins with whose, if they are none."""
   result = [float(chances.get(action, 0.0)) for action in legal]
   if not (abs(sum(result) - 1) < _TOLERANCE and min(result) >= 0):
     raise errors.PolicyError(
@@ -142,7 +133,6 @@ def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str)
 
 
 def _revived(cls: type[PolicyBot], attributes: dict[str, Any]) -> PolicyBot:
-  """Returns a bot with these attributes."""
   bot = cls.__new__(cls)
   pyspiel.Bot.__init__(bot)
   bot.__dict__.update(attributes)

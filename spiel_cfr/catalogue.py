@@ -53,12 +53,7 @@ class Entry:
     return result
 
   def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      iterations: how many the solver is going to run.
-      **arguments: more arguments of the constructor, which go before those of the entry.
+    """Makes the solver, which is going to run so many iterations; arguments go before those of the entry.
 
     Raises:
       ArgumentError: an argument makes no sense.
@@ -70,20 +65,20 @@ class Entry:
     return self.wrapper(result) if self.wrapper else result
 
 
-def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
-  """Makes the solver of this name, see `Entry.__call__`.
-
-  Raises:
-    ArgumentError: also if there is no such solver.
-    GameError: see there.
-  """
+def find(name: str) -> Entry:
+  """Returns the entry of this name; raises ArgumentError if there is none."""
   if name not in SOLVERS:
     meant = difflib.get_close_matches(str(name), SOLVERS, 1)
     question = f" Did you mean {meant[0]!r}?" if meant else ""
     raise errors.ArgumentError(
       f"There is no solver {name!r}.{question} There are: {', '.join(SOLVERS)}."
     )
-  return SOLVERS[name](game, iterations, **arguments)
+  return SOLVERS[name]
+
+
+def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
+  """Makes the solver of this name, see `find` and `Entry.__call__`, also for errors."""
+  return find(name)(game, iterations, **arguments)
 
 
 def _simultaneous(what: str, minimizer: RegretMinimizer) -> Entry:

@@ -22,13 +22,12 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.cfr import cfr, variants
-from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.mccfr.mccfr_solvers import ExternalSamplingSolver, OutcomeSamplingSolver
 from spiel_cfr.mccfr.monte_carlo_solver import MonteCarloSolver
 from spiel_cfr.mccfr.sampling_rules import AverageType
-from spiel_cfr.policies import PolicyDict, from_policy, to_pyspiel
+from spiel_cfr.policies import PolicyDict
 
 
 class PyspielSolver:
@@ -39,7 +38,6 @@ class PyspielSolver:
   """
 
   def __init__(self, solver: Solver) -> None:
-    """Takes the solver."""
     self.solver = solver
 
   def __getattr__(self, name: str) -> Any:
@@ -49,23 +47,11 @@ class PyspielSolver:
     return getattr(self.solver, name)
 
   def __repr__(self) -> str:
-    """Returns one line: that of the solver."""
     return repr(self.solver)
 
   def run_iteration(self) -> None:
     """Does one iteration."""
     self.solver.run(1)
-
-  def average_policy(self, unreached: Unreached = "uniform") -> pyspiel.Policy:
-    """Returns a copy of the average policy; see `Solver.average_policy`."""
-    if unreached == "uniform":
-      return self.tabular_average_policy()
-    found = self.solver.average_policy(unreached)
-    return to_pyspiel(self.solver.compiled_game, from_policy(self.solver.compiled_game, found))
-
-  def current_policy(self) -> pyspiel.Policy:
-    """Returns a copy of the current policy, which need not converge."""
-    return self.tabular_current_policy()
 
   def tabular_average_policy(self) -> pyspiel.Policy:
     """Returns a copy of the average policy; of games that are sampled on states, of the infosets met."""
@@ -78,6 +64,9 @@ class PyspielSolver:
     if self._meets_infosets():
       return _partial(self.solver.current_policy_dict())
     return self.solver.tabular_current_policy()
+
+  # OpenSpiel has both names.
+  average_policy, current_policy = tabular_average_policy, tabular_current_policy
 
   def _meets_infosets(self) -> bool:
     return isinstance(self.solver, MonteCarloSolver) and self.solver.engine != "compiled"
@@ -110,33 +99,16 @@ def ExternalSamplingMCCFRSolver(
   seed: int = 0,
   avg_type: AverageType | pyspiel.MCCFRAverageType = AverageType.SIMPLE,
 ) -> PyspielSolver:
-  """`pyspiel.ExternalSamplingMCCFRSolver`: external sampling.
-
-  Args:
-    game: a compiled game, or what `compile_game` takes.
-    seed: of all random numbers.
-    avg_type: how strategies are averaged.
-
-  Raises:
-    GameError: the game can't be loaded or sampled.
-    ArgumentError: an argument makes no sense.
-  """
+  """`pyspiel.ExternalSamplingMCCFRSolver`: `mccfr.ExternalSamplingSolver`, with its errors too."""
   return PyspielSolver(ExternalSamplingSolver(game, avg_type, seed=_unsigned(seed)))
 
 
 def OutcomeSamplingMCCFRSolver(
   game: AnyGame, epsilon: float = 0.6, seed: int = -1
 ) -> PyspielSolver:
-  """`pyspiel.OutcomeSamplingMCCFRSolver`: outcome sampling.
+  """`pyspiel.OutcomeSamplingMCCFRSolver`: `mccfr.OutcomeSamplingSolver`, with its errors too.
 
-  Args:
-    game: a compiled game, or what `compile_game` takes.
-    epsilon: the probability that the player who learns plays uniformly, above 0, at most 1.
-    seed: of all random numbers; -1 draws one from NumPy's global state.
-
-  Raises:
-    GameError: the game can't be loaded or sampled.
-    ArgumentError: an argument makes no sense.
+  A seed of -1 is drawn from NumPy's global state.
   """
   drawn = None if seed == -1 else _unsigned(seed)
   return PyspielSolver(OutcomeSamplingSolver(game, epsilon, seed=drawn))

@@ -95,7 +95,6 @@ class QuantalResponse(SolvedPolicy):
     return forms.sequence_form(self.compiled_game, self.probabilities)
 
   def __repr__(self) -> str:
-    """Returns one line."""
     return (
       f"<QuantalResponse of {self.compiled_game.game_string}: rationality {self.rationality:.6g}, residual "
       f"{self.residual:.1e}, {len(self.path)} points>"
@@ -188,7 +187,6 @@ class _AgentForm:
   """
 
   def __init__(self, compiled: CompiledGame, max_nodes: int) -> None:
-    """Walks the game's histories."""
     histories, _ = compile_histories(
       compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
     )

@@ -80,14 +80,12 @@ class Solution(SolvedPolicy, Evaluated):
     return f"{self.equilibrium} to NashConv {self.nash_conv:.2e}"
 
   def __repr__(self) -> str:
-    """Returns one line."""
     return (
       f"<Solution of {self.compiled_game.game_string}: {self._gap()} after {self.iterations:,} iterations of "
       f"{_name(self.solver)} and {self.seconds:.3g} s>"
     )
 
   def __str__(self) -> str:
-    """Returns all that there is to say, in some lines."""
     game = self.compiled_game
     if game.is_two_player_constant_sum:
       low, high = self.value_bounds
@@ -123,9 +121,6 @@ def _name(solver: Solver) -> str:
 
 def choose_solver(game: AnyGame) -> tuple[str, str]:
   """Returns the name of the solver that serves a game best, and why; see docs/restarts.md for the measurements.
-
-  Args:
-    game: a compiled game, or what `compile_game` takes.
 
   Raises:
     GameError: see `compile_game`.

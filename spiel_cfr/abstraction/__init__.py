@@ -2,7 +2,7 @@
 
 from spiel_cfr.abstraction.abstract_game import abstract, lift
 from spiel_cfr.abstraction.action_translation import pseudo_harmonic, translated_policy
-from spiel_cfr.abstraction.buckets import Buckets, Permuted, make_buckets
+from spiel_cfr.abstraction.buckets import Buckets, make_buckets
 from spiel_cfr.abstraction.clusters import cluster, k_means
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, hand_buckets
 from spiel_cfr.abstraction.hand_features import equity_histograms, hand_equities, next_histograms
@@ -14,7 +14,6 @@ __all__ = [
   "Buckets",
   "HandBuckets",
   "LeastExploitable",
-  "Permuted",
   "Refined",
   "abstract",
   "cluster",

@@ -28,7 +28,7 @@ from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, build_shared_infosets
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
+from spiel_cfr.policies import CompiledTabularPolicy, open_spiel
 
 
 def abstract(
@@ -68,26 +68,18 @@ def abstract(
   return _merge_infosets(game, made if players is None else made.only(game, players))
 
 
-def lift(
-  game: CompiledGame, policy: open_spiel.AnyPolicy, *, per_bucket: bool = False
-) -> CompiledTabularPolicy:
+def lift(game: CompiledGame, policy: open_spiel.AnyPolicy) -> CompiledTabularPolicy:
   """Returns a policy of an abstraction as one of its original game, which stays as it is when the solver goes on.
 
   Args:
     game: what `abstract` returns.
-    policy: what a solver of this game hands out, or any policy that is the same wherever infosets play alike.
-    per_bucket: whether shared infosets play the mean of what they play, by how often their owner plays to them; then it
-      is a policy of somebody who remembers no more than buckets. Otherwise infosets play alike if their owner has come
-      to them in the same way too, as in the averages for which there are theorems.
+    policy: what a solver of this game hands out, or any policy that is the same wherever infosets play alike. Averages
+      of shared infosets are alike only where their owner has come to them in the same way.
 
   Raises:
     PolicyError: the policy is for another game, or infosets that play alike do not.
   """
   probabilities = open_spiel.from_policy(game, policy)
-  if per_bucket and game.shared_infosets is not None:
-    probabilities = forms.shared_strategy(
-      game, forms.sequence_form(game, probabilities), probabilities
-    )
   full = game.original
   return CompiledTabularPolicy(full, full.from_actions(game.to_actions(probabilities)))
 

@@ -6,8 +6,8 @@ Whoever knows more of the game than its infostate strings gives a dictionary: `g
 """
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,31 +15,18 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, spread
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
-
-class Permuted(NamedTuple):
-  """A bucket whose infosets have different actions, or the same ones in another order.
-
-  Attributes:
-    bucket: its name.
-    actions: the legal actions of the infoset; those in the same place play alike.
-  """
-
-  bucket: Hashable
-  actions: Sequence[int]
-
-
-# Infostate -> name of its bucket, or a `Permuted`.
+# Infostate -> name of its bucket.
 Labels: TypeAlias = Callable[[str], Hashable] | Mapping[str, Hashable]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Buckets:
-  """Each player's infosets in buckets, in order of discovery. Make one with `make_buckets`.
+  """Each player's infosets in buckets, in order of discovery. Make one with `make_buckets`, or of arrays of your own.
 
   Attributes:
     labels: int64 of shape (infosets,) per player: the bucket of each infoset. Numbers are a player's own.
-    slots: int64 of shape (actions of all infosets,) per player: which of its bucket's actions each action is. Actions
-      of an infoset that are the same to everybody share one.
+    slots: int64 of shape (actions of all infosets,) per player: which of its bucket's actions each action is, so that
+      infosets with other actions may play alike. Actions of an infoset that are the same to everybody share one.
     is_lossless: whether strategies that are alike within buckets are all that solvers of the full game would find.
   """
 
@@ -72,11 +59,7 @@ AnyBuckets: TypeAlias = Buckets | Labels
 
 
 def checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
-  """Returns players as a set.
-
-  Raises:
-    ArgumentError: there is no such player.
-  """
+  """Returns players as a set; raises ArgumentError where there is no such player."""
   chosen = set(players)
   if not chosen <= set(range(game.num_players)):
     raise errors.ArgumentError(
@@ -87,16 +70,12 @@ def checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
 
 def identity(game: CompiledGame) -> Buckets:
   """Returns a bucket for each infoset."""
+  counts = [own.num_actions for own in game.infosets]
   return Buckets(
-    tuple(np.arange(len(own.infostates)) for own in game.infosets),
-    tuple(_places(own.num_actions) for own in game.infosets),
+    tuple(np.arange(len(own)) for own in counts),
+    tuple(spread(np.zeros_like(own), own) for own in counts),
     True,
   )
-
-
-def _places(num_actions: Int64s) -> Int64s:
-  """Returns, for each action of each infoset, which of the infoset's it is."""
-  return spread(np.zeros_like(num_actions), num_actions)
 
 
 def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
@@ -105,8 +84,8 @@ def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
   Args:
     game: the game.
     buckets: a function from infostate strings to names of buckets; or a mapping from some infostates to such names, in
-      which those left out stay by themselves. A name is anything hashable, or a `Permuted`; players' names have nothing
-      to do with each other.
+      which those left out stay by themselves. A name is anything hashable; players' names have nothing to do with each
+      other.
 
   Raises:
     AbstractionError: infosets of a bucket have different actions, or a mapping names infosets that there are not.
@@ -120,54 +99,38 @@ def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
     unknown = [infostate for infostate in buckets if infostate not in known]
     if unknown:
       raise errors.AbstractionError(f"The game has no infostate {unknown[0]!r}.")
-    mapping = buckets
-
-    def names(infostate: str) -> Hashable:
-      # Apart from every name that somebody gives.
-      return mapping[infostate] if infostate in mapping else Permuted((Permuted, infostate), ())
-
-    find: Callable[[str], Hashable] = names
-  elif callable(buckets):
-    find = buckets
-  else:
+  elif not callable(buckets):
     raise errors.ArgumentError(
       f"Buckets are a function or a mapping, not {type(buckets).__name__}."
     )
-  labels, slots = [], []
+  labels = []
   for own in game.infosets:
     numbers: dict[Hashable, tuple[int, str, list[int]]] = {}
-    own_labels, own_slots = [], _places(own.num_actions)
-    begin = 0
+    own_labels, begin = [], 0
     for infostate, count in zip(own.infostates, own.num_actions.tolist(), strict=True):
       legal = own.actions[begin : begin + count].tolist()
-      found = find(infostate)
-      name, order = found if isinstance(found, Permuted) else (found, legal)
-      order = list(order) if len(order) else legal
-      if sorted(order) != legal:
-        raise errors.AbstractionError(
-          f"The actions {order} given for infostate {infostate!r} are not its legal actions {legal}."
-        )
+      begin += count
+      # What a mapping leaves out is apart from every name that somebody gives.
+      apart = (Buckets, infostate)
+      name = buckets(infostate) if callable(buckets) else buckets.get(infostate, apart)
       try:
-        number, first, actions = numbers.setdefault(name, (len(numbers), infostate, order))
+        number, first, actions = numbers.setdefault(name, (len(numbers), infostate, legal))
       except TypeError:
         raise errors.ArgumentError(
           f"The name of a bucket must be hashable, not {name!r}."
         ) from None
-      same = len(actions) == count if isinstance(found, Permuted) else actions == order
-      if not same:
+      if actions != legal:
         raise errors.AbstractionError(
-          f"Infostates {first!r} and {infostate!r} are in one bucket, but have the actions {actions} and {order}. If "
-          "they are to play alike all the same, say in which order, with Permuted(bucket, actions)."
+          f"Infostates {first!r} and {infostate!r} are in one bucket, but have the actions {actions} and {legal}. If "
+          "they are to play alike all the same, make Buckets(labels, slots), in which slots say which of them do."
         )
       own_labels.append(number)
-      own_slots[begin : begin + count] = [order.index(action) for action in legal]
-      begin += count
     labels.append(np.array(own_labels, np.int64))
-    slots.append(own_slots)
-  return Buckets(tuple(labels), tuple(slots))
+  return Buckets(tuple(labels), identity(game).slots)
 
 
 def _check_fit(game: CompiledGame, buckets: Buckets) -> None:
+  """Raises AbstractionError where buckets are of another game, or the infosets of one have other numbers of slots."""
   sizes = [(len(own.infostates), len(own.actions)) for own in game.infosets]
   found = [
     (len(labels), len(slots)) for labels, slots in zip(buckets.labels, buckets.slots, strict=True)
@@ -176,3 +139,9 @@ def _check_fit(game: CompiledGame, buckets: Buckets) -> None:
     raise errors.AbstractionError(
       f"The buckets are of another game: they have {found} infosets and actions, {game} has {sizes}."
     )
+  for own, labels, slots in zip(game.infosets, buckets.labels, buckets.slots, strict=True):
+    last = np.zeros(len(labels), np.int64)
+    np.maximum.at(last, np.repeat(np.arange(len(labels)), own.num_actions), slots)
+    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    if (last != last[first][which]).any():
+      raise errors.AbstractionError("Infosets of one bucket have other numbers of slots.")

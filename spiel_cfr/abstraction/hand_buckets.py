@@ -58,22 +58,14 @@ class HandBuckets:
 
 
 def check_whole_public_game(game: CompiledGame) -> PublicGame:
-  """Returns a game that hands are told apart in.
-
-  Raises:
-    UnsupportedGameError: the game is not in vector form, or an abstraction itself.
-  """
+  """Returns a game in vector form that is no abstraction itself; raises UnsupportedGameError where it is another."""
   if not isinstance(game, PublicGame) or game.original is not game:
     raise errors.UnsupportedGameError(f"{game} is not what compile_public_game returns.")
   return game
 
 
 def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
-  """Returns the game in which hands of a bucket play alike, on the boards that stand for all.
-
-  Raises:
-    AbstractionError: the buckets are of another game.
-  """
+  """Returns the game in which hands of a bucket play alike; raises AbstractionError where these are another's."""
   before = full.layout
   sizes = [[len(board.hands[player]) for board in before.boards] for player in PLAYERS]
   if [[len(board) for board in own] for own in buckets.labels] != sizes:

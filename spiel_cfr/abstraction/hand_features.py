@@ -111,15 +111,7 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
 
 
 def equity_histograms(game: PublicGame, player: int, bins: int = 10) -> Float64s:
-  """Returns how the equities of each of a player's hands after the deal of public cards are distributed.
-
-  Args:
-    game: poker in vector form, in which public cards are dealt.
-    player: whose hands.
-    bins: into how many equal intervals from 0 to 1.
-
-  Returns:
-    Shape (hands, bins); hands in the order of the first board's. Rows sum to 1.
+  """Returns `next_histograms` of a player's hands, shape (hands, bins), by equities in equal intervals from 0 to 1.
 
   Raises:
     UnsupportedGameError: see `next_histograms`.

@@ -22,7 +22,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros
 from spiel_cfr.abstraction.abstract_game import abstract
 from spiel_cfr.abstraction.buckets import Buckets
 from spiel_cfr.abstraction.hand_buckets import HandBuckets
-from spiel_cfr.abstraction.suit_symmetries import equal_hands
+from spiel_cfr.abstraction.suit_symmetries import equal_hands, number_in_order
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -39,11 +39,8 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
 
       small = abstract(game, lossless(game))
 
-  Actions of an infoset that have the same colour become one, which plays them equally often.
-
-  Args:
-    game: a compiled game, or what `compile_game` takes. Of poker in vector form, public cards and hands are found that
-      differ by suits alone, see `suit_symmetries`.
+  Actions of an infoset that have the same colour become one, which plays them equally often. Of poker in vector form,
+  public cards and hands are found that differ by suits alone, see `suit_symmetries`.
 
   Raises:
     UnsupportedGameError: the game is an abstraction itself.
@@ -66,9 +63,6 @@ def lossless_abstraction(game: AnyGame) -> EnumeratedGame | PublicGame:
 
       >>> lossless_abstraction("leduc_poker").num_infosets
       288
-
-  Args:
-    game: a compiled game, or what `compile_game` takes.
 
   Raises:
     GameError: see `compile_game`; or the game is an abstraction itself.
@@ -144,11 +138,7 @@ class _Colours:
     labels, slots, begin = [], [], 0
     for tree, own in zip(self.game.treeplexes, self.game.infosets, strict=True):
       place = own.position.astype(np.int64) + tree.first_infoset
-      found = self.infoset_colour[place]
-      _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
-      order = np.empty(len(first), np.int64)
-      order[np.argsort(first)] = np.arange(len(first))
-      labels.append(order[inverse])
+      labels.append(number_in_order(self.infoset_colour[place]))
       cells = self.game.all_action_sequences[begin : begin + len(own.actions)]
       begin += len(cells)
       infoset = np.repeat(np.arange(len(place)), own.num_actions)

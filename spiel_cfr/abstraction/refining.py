@@ -72,7 +72,6 @@ class Refined(SolvedPolicy):
   history: tuple[Stage, ...]
 
   def __repr__(self) -> str:
-    """Returns one line."""
     sizes = f"{self.small.num_infosets:,} of {self.compiled_game.num_infosets:,} infosets"
     return f"<Refined: NashConv {self.nash_conv:.6g} with {sizes}>"
 
@@ -140,9 +139,9 @@ def _bytes(game: PublicGame) -> int:
 
 
 def _solver(name: str, game: PublicGame, iterations: int) -> FullWidthSolver:
-  entry = catalogue.SOLVERS.get(name)
-  if entry is not None and (entry.wrapper or not issubclass(entry.family, FullWidthSolver)):
+  entry = catalogue.find(name)
+  if entry.wrapper or not issubclass(entry.family, FullWidthSolver):
     raise errors.ArgumentError(f"{name!r} is no full-width solver that can start warm.")
-  result = catalogue.make(name, game, iterations)
+  result = entry(game, iterations)
   assert isinstance(result, FullWidthSolver)
   return result

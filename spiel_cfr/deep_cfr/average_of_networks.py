@@ -61,11 +61,7 @@ class AveragePolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     self._known: dict[tuple[int, str], dict[int, float]] = {}
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability.
-
-    Raises:
-      PolicyError: no player is to move, or another one is.
-    """
+    """Returns action -> probability; raises PolicyError where no player is to move, or another one is."""
     player = open_spiel.player_to_move(state, player_id)
     state = self._view.own_state(state, player)
     name = player, self._view.infostate(state)

@@ -58,8 +58,7 @@ class DeepState:
 
   Attributes:
     counters: see `random_draws.new_counters`.
-    parameters: of the networks, see `Learner`.
-    scales: likewise.
+    parameters, scales: see `Learner`.
     memory: on compiled games, sums; on states, samples, and the networks of all iterations.
   """
 
@@ -203,10 +202,6 @@ class DeepCFRSolver(MonteCarloSolver):
       samples = LockStep(self.view, self._encoder, self._sampler, counters, self._capacity, learner)
     state = DeepState(counters, learner.parameters, learner.scales, samples.memory)
     self._runtime = _Run(state, samples, learner)
-
-  @property
-  def state(self) -> DeepState:
-    return self._runtime.state
 
   @property
   def num_bytes(self) -> int:

@@ -73,11 +73,7 @@ class InfosetRows:
   """
 
   def __init__(self, compiled: CompiledGame, encoder: Encoder) -> None:
-    """Walks the game for the features of its infosets.
-
-    Raises:
-      FeaturesError: they do not tell infosets apart.
-    """
+    """Walks the game for features of its infosets; raises FeaturesError where they do not tell these apart."""
     self.features: Float32s = all_features(compiled, encoder)
     self.mask: Bools = compiled.legal_actions_mask.astype(bool)
     self.players = [compiled.infoset_rows(player) for player in range(compiled.num_players)]
@@ -126,15 +122,9 @@ class ExactMemory:
 
 
 class ExactSamples:
-  """Samples a compiled game, whose infosets are all asked about at once whenever a network has changed.
-
-  Attributes:
-    engine: what samples it.
-    memory: what is remembered.
-  """
+  """Samples a compiled game, whose infosets are all asked about at once whenever a network has changed."""
 
   def __init__(self, engine: CompiledEngine, rows: InfosetRows) -> None:
-    """Begins with sums of nothing."""
     self.engine, self._rows = engine, rows
     entries = engine.table.entries
     sums, visits = np.zeros((2, len(entries.strategy)))
@@ -182,16 +172,9 @@ class ExactSamples:
 
 
 def matched(advantages: Float64s, mask: Bools, tie: float, greedy: bool) -> Float64s:
-  """Regret matching: max(advantage, 0), normalized.
+  """Regret matching: max(advantage, 0), normalized; advantages of shape (..., actions) up to `tie` count as 0.
 
-  Args:
-    advantages: shape (..., actions).
-    mask: which are legal, of a shape that goes with it.
-    tie: advantages up to this count as 0.
-    greedy: whether actions of the largest advantage are played where none is positive; otherwise all are, alike.
-
-  Returns:
-    Probabilities, of the same shape.
+  Where none is positive, actions of the largest advantage are played if it is greedy; otherwise all legal ones, alike.
   """
   positive = np.where(mask & (advantages > tie), advantages, 0.0)
   totals = positive.sum(axis=-1, keepdims=True)

@@ -38,12 +38,7 @@ class Encoder:
   """
 
   def __init__(self, view: GameView, features: Features) -> None:
-    """Looks at the game.
-
-    Raises:
-      ArgumentError: `features` is neither a name that is known nor a function.
-      FeaturesError: the game has no information state tensors.
-    """
+    """Raises ArgumentError where `features` are none, FeaturesError where the game has no information state tensors."""
     self._view = view
     if not callable(features):
       arguments.one_of(features, "features", ("tensor", "one_hot"), ", or a function")
@@ -58,11 +53,7 @@ class Encoder:
       self.size = len(self._called(state, state.current_player(), None))
 
   def __call__(self, state: Any, player: int) -> Float32s:
-    """Returns the features of a state at which a player is to move, shape (size,).
-
-    Raises:
-      ArgumentError: a function of the user's returns something else than as many finite numbers as before.
-    """
+    """Returns the features of a state, shape (size,); raises ArgumentError where a user's function fails."""
     if callable(self.features):
       return self._called(state, player, self.size)
     return information_state_tensor(state, player)

@@ -42,11 +42,7 @@ class Learner:
     self.parameters = np.array(every).reshape(num_players, num_networks, -1)
 
   def fit(self, player: int, number: int, rows: Rows, iteration: int, anew: bool = False) -> None:
-    """Fits a network to rows, from where it is or `anew`.
-
-    Raises:
-      NotFiniteError: its parameters have become NaN or infinite.
-    """
+    """Fits a network to rows, from where it is or `anew`; raises NotFiniteError where its parameters are no numbers."""
     start = self._fresh(iteration, player, number) if anew else self.parameters[player, number]
     scale = _scale(rows) if self._network.wants_scaling else 1.0
     training = self._training._replace(seed=self._seed(iteration, player, number))

@@ -71,11 +71,7 @@ class LockStep:
     capacity: int,
     learner: Learner,
   ) -> None:
-    """Begins with empty reservoirs of this capacity.
-
-    Raises:
-      FeaturesError: features are one-hot.
-    """
+    """Begins with empty reservoirs of this capacity; raises FeaturesError where features are one-hot."""
     if not encoder.size:
       raise errors.FeaturesError(
         'features="one_hot" number the infosets of a compiled game, and this one is sampled through its states: take '
@@ -100,10 +96,7 @@ class LockStep:
   ) -> Rows:
     """Runs traversals for a player, and adds their samples to its reservoir; returns what that holds.
 
-    If it `forgets`, the reservoir is empty before. `strategies` must stay what they are.
-
-    Raises:
-      InvalidPayoffError: see `ReturnsCheck`.
+    If it `forgets`, the reservoir is empty before. `strategies` must stay what they are. For errors see `ReturnsCheck`.
     """
     reservoir = self.memory.advantages[player]
     if forgets:

@@ -90,7 +90,6 @@ class LeastSquares(Approximator):
   wants_scaling = False
 
   def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
-    """Returns zeros."""
     return np.zeros(num_features * num_outputs)
 
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
@@ -116,7 +115,6 @@ class LeastSquares(Approximator):
     return result.ravel()
 
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
-    """Returns features times parameters."""
     one, table = _hot(features), parameters.reshape(-1, num_outputs)
     result: Array = features.astype(np.float64) @ table if one is None else table[one]
     return result
@@ -152,8 +150,7 @@ class Network(Approximator):
     """Returns the outputs, shape (rows, outputs), for features of shape (rows, features)."""
 
   def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
-    """Returns new parameters, a flat array of floats."""
-    return np.array(compiled(self, num_features, num_outputs).fresh(_seed(seed)))
+    return np.array(compiled(self, num_features, num_outputs).fresh(np.array(seed, np.uint32)))
 
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
     """Returns what Adam makes of the parameters."""
@@ -176,12 +173,10 @@ class Network(Approximator):
     return np.array(found)
 
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
-    """Returns what is learned, float64 of shape (rows, num_outputs)."""
     functions = compiled(self, features.shape[1], num_outputs)
     return np.array(functions.outputs(parameters, features), np.float64)
 
   def outputs_of_all(self, stack: Array, features: Array, num_outputs: int) -> Array:
-    """Returns the outputs for many parameters, stack of shape (many, parameters), as (many, rows, num_outputs)."""
     functions = compiled(self, features.shape[1], num_outputs)
     return np.array(functions.outputs_of_all(stack, features), np.float64)
 
@@ -197,7 +192,6 @@ class MLP(Network):
   layers: tuple[int, ...] = (64, 64, 64)
 
   def __post_init__(self) -> None:
-    """Raises ArgumentError where a number of units is not a positive integer."""
     object.__setattr__(self, "layers", layer_sizes(self.layers, "layers"))
 
   def init(self, key: Any, num_features: int, num_outputs: int) -> Any:
@@ -212,7 +206,6 @@ class MLP(Network):
     return parameters
 
   def apply(self, parameters: Any, features: Any) -> Any:
-    """Returns the outputs, shape (rows, outputs)."""
     relu = libraries().jax.nn.relu
     # A column for each row, because the products of the gradient are faster so on a CPU.
     units = features.T
@@ -223,11 +216,7 @@ class MLP(Network):
 
 
 def layer_sizes(layers: Any, name: str) -> tuple[int, ...]:
-  """Returns numbers of units as a tuple.
-
-  Raises:
-    ArgumentError: they are not positive integers.
-  """
+  """Returns numbers of units as a tuple; raises ArgumentError unless they are positive integers."""
   if isinstance(layers, str | bytes) or not hasattr(layers, "__iter__"):
     raise errors.ArgumentError(
       f"{name} must be a list of positive integers, not {arguments.shortened(layers)}."
@@ -237,11 +226,7 @@ def layer_sizes(layers: Any, name: str) -> tuple[int, ...]:
 
 @functools.cache
 def libraries() -> types.SimpleNamespace:
-  """Returns `jax` and `optax`.
-
-  Raises:
-    MissingPackageError: they are not installed.
-  """
+  """Returns `jax` and `optax`; raises MissingPackageError where they are not installed."""
   try:
     import jax
     import jax.flatten_util
@@ -261,10 +246,6 @@ class _Functions(NamedTuple):
   fit_batches: Callable[..., Any]
   outputs: Callable[..., Any]
   outputs_of_all: Callable[..., Any]
-
-
-def _seed(seed: tuple[int, int]) -> Array:
-  return np.array(seed, np.uint32)
 
 
 def _rate(number: Any, steps: Any, learning_rate: Any) -> Any:
@@ -287,7 +268,7 @@ def compiled(network: Network, num_features: int, num_outputs: int) -> _Function
   def made(seed: Any) -> Any:
     return network.init(jax.random.wrap_key_data(seed), num_features, num_outputs)
 
-  shapes = jax.eval_shape(made, _seed((0, 0)))
+  shapes = jax.eval_shape(made, np.zeros(2, np.uint32))
   zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
   _, unravel = jax.flatten_util.ravel_pytree(zeros)
 

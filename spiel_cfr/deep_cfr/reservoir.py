@@ -19,10 +19,7 @@ class Reservoir:
   """Keeps at most so many of the rows that are added, each with the same chance.
 
   Attributes:
-    features: see `Rows`, as the others; room for them doubles as it is needed, and rows that are free weigh nothing.
-    targets: shape (room, outputs).
-    mask: shape (room, outputs).
-    weights: shape (room,).
+    features, targets, mask, weights: see `Rows`; room doubles as it is needed, and rows that are free weigh nothing.
     seen: how many rows have been added.
   """
 
@@ -77,11 +74,7 @@ class Reservoir:
 
 
 def check_reservoir(state: Mapping[str, Any], capacity: int) -> None:
-  """Checks the fields of a reservoir, of the right types and of the right shapes but for their lengths.
-
-  Raises:
-    ValueError: no rows that were added lead to it.
-  """
+  """Raises ValueError where no rows that were added lead to these fields, of the right types and dimensions."""
   room = len(state["weights"])
   require(all(len(state[name]) == room for name in _ARRAYS), "rows are whole")
   require(0 <= min(state["seen"], capacity) <= room <= capacity, "rows fit")

@@ -20,13 +20,8 @@ class CompiledEngine:
   """Samples a compiled game; what `begun` returns has what a run needs, from `table` on.
 
   Attributes:
-    compiled_game: the game.
-    sampler: what is sampled.
-    histories: the game's histories.
     infostates: a player's information state strings -> the infoset's number in `table`.
-    table: what is kept of each infoset of the game.
     counters: see `random_draws.new_counters`.
-    workspace: of traversals.
   """
 
   table: Table
@@ -34,12 +29,7 @@ class CompiledEngine:
   workspace: Workspace
 
   def __init__(self, compiled: CompiledGame, sampler: Sampler, max_nodes: int) -> None:
-    """Walks the game's histories.
-
-    Args:
-      compiled: the game, in any form.
-      sampler: what to sample and how to average.
-      max_nodes: how many histories the game may have. A compiled game that lists its states may have as many as those.
+    """Walks the game's histories, at most `max_nodes`, or as many as a compiled game that lists its states has states.
 
     Raises:
       GameTooLargeError: it has more.

@@ -71,11 +71,7 @@ class SamplingState:
     counters: see `random_draws.new_counters`.
     logarithms: the iteration up to which these go, and the sums of the logarithms of all discounts of positive and of
       negative regrets, shape (3,).
-    regret: see `Entries`, as the others.
-    strategy: shape (sequences,).
-    cumulative: shape (sequences,).
-    caught_up: shape (2, sequences).
-    baseline: shape (players, sequences).
+    regret, strategy, cumulative, caught_up, baseline: see `Entries`.
   """
 
   counters: Uint64s
@@ -97,7 +93,6 @@ class Table:
   """
 
   def __init__(self, num_players: int, has_baseline: bool = False) -> None:
-    """Makes a table without infosets."""
     self.num_infosets = 0
     self.num_sequences = num_players
     no_infosets, floats = np.zeros(0, np.uint32), np.zeros(num_players)
@@ -147,11 +142,7 @@ class Table:
     self.entries = entries._replace(**grown)
 
   def check(self, state: Mapping[str, Any]) -> None:
-    """Checks what `SamplingSolver.state_dict` returns before it replaces the arrays, of the same shapes and types.
-
-    Raises:
-      ValueError: it is nothing that samples lead to.
-    """
+    """Raises ValueError where a state that is to replace the arrays, of their shapes, is nothing samples lead to."""
     done, logarithms = int(state["counters"][ITERATIONS]), state["logarithms"]
     require(logarithms[0] == done and np.isfinite(logarithms).all(), "discounts are up to date")
     for name in ("regret", "cumulative", "baseline", "caught_up"):

@@ -32,11 +32,8 @@ def ExternalSamplingSolver(
 ) -> SamplingSolver:
   """External sampling: all actions of the player who learns, one of each other player and of chance.
 
-  Args:
-    game: a game, its string, or a compiled game.
-    average_type: how strategies are averaged; OpenSpiel's enumeration or a name are taken too.
-    baseline_rate: if positive, baselines for the sampled actions, which move by this share to each new value.
-    **options: see `SamplingSolver`.
+  Strategies are averaged by an `average_type`, OpenSpiel's enumeration or a name. If `baseline_rate` is positive, there
+  are baselines for the sampled actions, which move by this share to each new value. Others are `SamplingSolver`'s.
   """
   name = str(getattr(average_type, "name", average_type))
   arguments.one_of(name, "average_type", list(AverageType.__members__))
@@ -55,11 +52,9 @@ def OutcomeSamplingSolver(
 ) -> SamplingSolver:
   """Outcome sampling: one action everywhere, by the player who learns with exploration.
 
-  Args:
-    game: a game, its string, or a compiled game.
-    epsilon: the probability that the player who learns plays uniformly, above 0, at most 1; OpenSpiel's is 0.6.
-    baseline_rate: if positive, baselines for all actions, which move by this share to each new value.
-    **options: see `SamplingSolver`.
+  That player plays uniformly with probability `epsilon`, above 0, at most 1; OpenSpiel's is 0.6. If `baseline_rate` is
+  positive, there are baselines for all actions, which move by this share to each new value. For the others see
+  `SamplingSolver`.
   """
   sampler = Sampler(
     Rule.BY_EXPLORING_STRATEGY,
@@ -96,7 +91,7 @@ def AverageStrategySamplingSolver(
   and of the other players' actions and of chance's, one is.
 
   Args:
-    game: a game, its string, or a compiled game.
+    game: see `SamplingSolver`.
     epsilon: the least probability with which an action is explored, above 0, at most 1.
     beta: how long all actions are explored, not negative; the paper's value.
     tau: actions with more than a share 1 / tau of the average are always explored, not negative; the paper's value.

@@ -1,7 +1,7 @@
 """What Monte Carlo solvers have in common: random numbers of a key, and a game that is compiled or walked as it is."""
 
 from collections.abc import Callable
-from typing import Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 import pyspiel
@@ -53,13 +53,16 @@ class MonteCarloSolver(Solver):
   """Base class of solvers that sample the game. Their states have `counters`, see `random_draws.new_counters`.
 
   They are used as OpenSpiel's are, with `solver.iteration()` or, faster, `solver.run(1000)`; and as all solvers here
-  are, where `solver.iteration` is the number of iterations done. Runs and traces need a compiled game.
+  are, where `solver.iteration` is the number of iterations done. Runs and traces need a compiled game. After Ctrl-C a
+  solver can go on; on the state engine with baselines that may have moved already.
 
   Attributes:
     engine: "compiled" or "states".
   """
 
   engine: EngineName
+  # What subclasses run with; it has the state.
+  _runtime: Any
 
   def __init__(
     self,
@@ -76,16 +79,16 @@ class MonteCarloSolver(Solver):
     self._key = new_key(seed)
     self._sampler = sampler
     self._compiled = game if isinstance(game, CompiledGame) else None
-    self._compiled_engine = None
+    self._compiled_engine, self.engine = None, "states"
     if engine != "states":
       self._compiled_engine = _compiled_engine(game, sampler, max_nodes, engine == "compiled")
     if self._compiled_engine is not None:
-      self._compiled = self._compiled_engine.compiled_game
-    self.engine = "states" if self._compiled_engine is None else "compiled"
+      self._compiled, self.engine = self._compiled_engine.compiled_game, "compiled"
     # That of a compiled game stays with it, since it knows which games can't be pickled.
     self._view = GameView(load_game(game)) if self._compiled is None else None
-    bounds = self.game.min_utility(), self.game.max_utility()
-    if self._compiled is not None:
+    if self._compiled is None:
+      bounds = self.game.min_utility(), self.game.max_utility()
+    else:
       bounds = self._compiled.payoff_range
     check_payoffs(str(self.game), bounds)
     self._tie = TIE * (bounds[1] - bounds[0])
@@ -97,19 +100,6 @@ class MonteCarloSolver(Solver):
 
   def prepare(self) -> None:
     self._advance(0)
-
-  def run(self, iterations: int) -> None:
-    """Does many iterations: the same numbers as single ones.
-
-    Ctrl-C raises KeyboardInterrupt; the solver can go on from there, on the state engine with baselines that may have
-    moved already.
-
-    Raises:
-      ArgumentError: `iterations` is not a positive integer.
-      GameTooLargeError: the state engine has met more infosets than it may remember.
-      NotFiniteError: the weights of the average would leave the range of floating-point numbers.
-    """
-    super().run(iterations)
 
   @property
   def compiled_game(self) -> CompiledGame:  # type: ignore[override]
@@ -124,6 +114,10 @@ class MonteCarloSolver(Solver):
         "returns, with a large enough max_nodes, if there is the time and the memory."
       )
     return self._compiled
+
+  @property
+  def state(self) -> Any:
+    return self._runtime.state
 
   @property
   def view(self) -> GameView:
@@ -152,7 +146,6 @@ class MonteCarloSolver(Solver):
     return int(self.state.counters[VISITED])
 
   def __repr__(self) -> str:
-    """Returns one line: how it was made, game, engine, iterations done."""
     game = self._compiled or self.game
     return (
       f"<{self.recipe.name} of {game}, engine {self.engine}, iteration {int(self.iteration):,}>"

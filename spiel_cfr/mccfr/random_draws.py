@@ -35,14 +35,7 @@ def new_counters(key: int) -> Uint64s:
 
 
 def new_key(seed: int | np.random.Generator | None) -> int:
-  """Returns a key for random numbers.
-
-  Args:
-    seed: of the key, or a generator to draw it from; None draws it from NumPy's global state.
-
-  Raises:
-    ArgumentError: the seed is neither a number that is not negative nor a generator.
-  """
+  """Returns a key of random numbers, None: from NumPy's global state; raises ArgumentError where that is no seed."""
   if seed is None:
     # OpenSpiel's solvers draw from there, and who seeds it expects that to decide.
     return int(np.random.randint(1 << 64, dtype=np.uint64))  # noqa: NPY002
@@ -97,19 +90,10 @@ def explore(
   actions: int,
   probabilities: MutableSequence[float],
 ) -> bool:
-  """Applies a `Rule` other than `EVERY_ACTION` to an infoset.
+  """Fills `probabilities`, from 0 on, with those that a `Rule` other than `EVERY_ACTION` explores actions with.
 
-  Args:
-    rule: which one.
-    sampler: has its parameters.
-    strategy: the current strategy at the infoset, `actions` numbers from `first` on.
-    cumulative: likewise, the weighted sums of its strategies.
-    first: see there.
-    actions: see there.
-    probabilities: filled, from 0 on, with the probability that an action is explored.
-
-  Returns:
-    Whether each action is drawn by itself, or one of them from the distribution.
+  The infoset's `actions` numbers are from `first` on in its strategy, and in the weighted sums of its strategies.
+  Returns whether each action is drawn by itself, or one of them from the distribution.
   """
   if rule == _BY_STRATEGY:
     for action in range(actions):

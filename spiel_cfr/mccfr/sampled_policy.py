@@ -112,20 +112,14 @@ class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
   """A policy for the infosets that a solver has met, uniform elsewhere; it moves with the solver."""
 
   def __init__(self, view: GameView, engine: Engine, which: Which, turns: Turns) -> None:
-    """Keeps its arguments."""
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))
     self._view, self._engine, self._which, self._turns = view, engine, which, turns
 
   def __copy__(self) -> "SampledPolicy":
-    """Returns a copy that stays as it is."""
     return copy.deepcopy(self)
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability.
-
-    Raises:
-      PolicyError: no player is to move, or another one is.
-    """
+    """Returns action -> probability; raises PolicyError where no player is to move, or another one is."""
     player = open_spiel.player_to_move(state, player_id)
     infostate, actions = self._view.look_up(state, player)
     infoset = self._engine.infostates[player].get(infostate)

@@ -51,6 +51,8 @@ class _Run(NamedTuple):
 class SamplingSolver(MonteCarloSolver):
   """Monte Carlo CFR with any sampler; checkpoints need the compiled engine.
 
+  On the state engine, `run` raises GameTooLargeError when it has met more than `max_infosets` infosets.
+
   Attributes:
     minimizer: what every infoset does.
   """
@@ -114,10 +116,6 @@ class SamplingSolver(MonteCarloSolver):
     self._runtime = _Run(state, engine)
 
   @property
-  def state(self) -> SamplingState:
-    return self._runtime.state
-
-  @property
   def _engine(self) -> Engine:
     return self._runtime.engine
 
@@ -128,7 +126,6 @@ class SamplingSolver(MonteCarloSolver):
     return self.configuration() | {"_runtime": copy.deepcopy(self._runtime)}
 
   def __setstate__(self, attributes: dict[str, Any]) -> None:
-    """Takes over what `__getstate__` has returned."""
     if "_runtime" in attributes:
       self.__dict__.update(attributes)
     else:
@@ -210,20 +207,19 @@ class SamplingSolver(MonteCarloSolver):
   def current_probabilities(self) -> Float64s:
     return sampled_form(self.compiled_game, self._engine, "strategy")
 
+  # On the state engine, policies and infostates are those of where it has been.
+
   def average_policy_dict(self) -> open_spiel.PolicyDict:
-    """Returns the average policy as infostate -> action -> probability, on the state engine where it has been."""
     if self.engine == "compiled":
       return super().average_policy_dict()
     return sampled_dict(self._engine, "cumulative")
 
   def current_policy_dict(self) -> open_spiel.PolicyDict:
-    """Returns the current policy as infostate -> action -> probability, on the state engine where it has been."""
     if self.engine == "compiled":
       return super().current_policy_dict()
     return sampled_dict(self._engine, "strategy")
 
   def infostates(self) -> list[list[str]]:
-    """Returns the information state strings of each player, on the state engine those met."""
     return [list(infostates) for infostates in self._engine.infostates]
 
   def cumulative_regrets(self) -> Float64s:

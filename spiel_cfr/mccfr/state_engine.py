@@ -35,7 +35,6 @@ class StateEngine:
   """Samples a game through OpenSpiel's states; knows the infosets that it has met.
 
   Attributes:
-    table: what is kept of each of them.
     infostates: a player's information state strings -> the infoset's number in `table`.
     actions: the legal actions at each infoset.
   """
@@ -253,7 +252,6 @@ class StateEngine:
     return infoset
 
   def _pick(self, probabilities: Sequence[float]) -> int:
-    """Draws one outcome."""
     return pick(probabilities, 0, len(probabilities), self._uniform())
 
   def _happens(self, probability: float) -> bool:
@@ -261,7 +259,6 @@ class StateEngine:
     return probability >= 1.0 or self._uniform() < probability
 
   def _uniform(self) -> float:
-    """Draws the next random number."""
     if not self._numbers:
       numbers = np.empty(_NUMBERS_AT_A_TIME)
       fill_uniform(self._ahead, numbers)

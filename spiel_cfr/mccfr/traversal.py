@@ -94,10 +94,8 @@ def traverse(
 ) -> Any:
   """Runs one traversal for a player, and adds what it estimates to `Entries.increment`.
 
-  Strategies weigh `average_weight` in the average; for the counters see `random_draws.new_counters`.
-
-  Returns:
-    How many infosets have been valued: the first of `Workspace.reached`.
+  Strategies weigh `average_weight` in the average; for the counters see `random_draws.new_counters`. Returns how many
+  infosets have been valued, the first of `Workspace.reached`.
   """
   own, others, baseline_rate = sampler.own, sampler.others, sampler.baseline_rate
   averaged = player

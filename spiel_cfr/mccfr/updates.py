@@ -102,17 +102,10 @@ def absorb(
   iteration: int,
   entries: Entries,
 ) -> None:
-  """Ends a traversal that only took notes, in the order of its visits.
+  """Ends a traversal that only took notes, in the order of its visits, in this row of a batch.
 
-  Args:
-    averaged: the infosets whose strategies are to be averaged.
-    average_weights: what each of these visits weighs.
-    valued: the infosets whose regrets were estimated.
-    estimates: the regrets of their actions, end to end.
-    reached: workspace as long as `valued`.
-    batch: see `Batch`, as for `iteration`, a row of it.
-    iteration: which.
-    entries: the table.
+  At `averaged` infosets strategies are averaged with these weights, at `valued` ones regrets were estimated, those of
+  their actions end to end; `reached` is a workspace as long as these.
   """
   cumulative, increment = entries.cumulative, entries.increment
   for i in range(averaged.shape[0]):

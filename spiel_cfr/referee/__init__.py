@@ -1,14 +1,13 @@
 """How good is what was trained elsewhere: judged exactly, against others, and by sampling where a game is too large."""
 
 from spiel_cfr.referee.head_to_head import HeadToHead, head_to_head
-from spiel_cfr.referee.judge import Curve, judge
+from spiel_cfr.referee.judge import judge
 from spiel_cfr.referee.learned_response import NashConvBound, nash_conv_lower_bound
 from spiel_cfr.referee.match import Match, play_match, value_baseline
 from spiel_cfr.referee.reading import FunctionPolicy
 from spiel_cfr.referee.verdict import InfosetGain, Verdict
 
 __all__ = [
-  "Curve",
   "FunctionPolicy",
   "HeadToHead",
   "InfosetGain",

@@ -35,11 +35,9 @@ class HeadToHead:
     return found
 
   def __repr__(self) -> str:
-    """Returns one line."""
     return f"<HeadToHead of {', '.join(self.names)}>"
 
   def __str__(self) -> str:
-    """Returns the scores as a table."""
     width = max(12, *(len(name) + 2 for name in self.names))
     lines = ["".join(name.rjust(width) for name in ("", *self.names))]
     for name, row in zip(self.names, self.scores.tolist(), strict=True):

@@ -1,8 +1,6 @@
 """The call that says how good any policy is."""
 
-import time
 import weakref
-from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
@@ -13,7 +11,6 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
 from spiel_cfr.referee.reading import Answers, Anything, Observes, read_anything
 from spiel_cfr.referee.verdict import Verdict
-from spiel_cfr.runs.trace import Row
 
 # So many sequences, all players' together, a linear program does in about a second.
 _FEW = 5_000
@@ -71,48 +68,6 @@ def judge(
     value = _value(compiled)
   found = evaluate.evaluate(compiled, forms.sequence_form(compiled, probabilities))
   return Verdict(compiled, probabilities, found.expected_values, found.best_response_values, value)
-
-
-class Curve:
-  """Judges what is being trained, now and then, and keeps what it finds as rows of a trace.
-
-      curve = Curve("leduc_poker")
-      for step in range(10_000):
-        ...  # training
-        if step % 100 == 0:
-          print(step, curve(step, network).nash_conv)
-      curve(10_000, network).explore("network.html", traces={"network": curve.rows})
-
-  Attributes:
-    rows: what `explore` draws beside the traces of solvers; no nodes are counted.
-  """
-
-  def __init__(self, game: AnyGame, **options: Any) -> None:
-    """Compiles the game; `options` are those of `judge`.
-
-    Raises:
-      GameError: see `compile_game`.
-    """
-    self._game, self._options = compile_game(game), options
-    self._start, self._judging = time.perf_counter(), 0.0
-    self.rows: list[Row] = []
-
-  def __call__(self, step: int, policy: Anything) -> Verdict:
-    """Judges a policy after so many steps of training, and adds a row.
-
-    Raises:
-      ArgumentError: `step` is no count.
-      PolicyError: see `judge`, as for other errors.
-    """
-    step = arguments.integer(step, "step", 0)
-    begin = time.perf_counter()
-    verdict = judge(self._game, policy, **self._options)
-    now = time.perf_counter()
-    self._judging += now - begin
-    trained = now - self._start - self._judging
-    half = verdict.nash_conv / 2 if self._game.is_two_player_constant_sum else None
-    self.rows.append(Row(step, trained, self._judging, 0, verdict.nash_conv, half))
-    return verdict
 
 
 def _value(compiled: CompiledGame) -> float | None:

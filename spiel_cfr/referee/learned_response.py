@@ -62,7 +62,6 @@ class NashConvBound:
   states: int
 
   def __str__(self) -> str:
-    """Returns two lines: the bound, and what it rests on."""
     low, high = self.interval
     return (
       f"NashConv is at least {self.bound:.4g}, with probability {self.confidence:.4g}.\n"
@@ -79,16 +78,11 @@ class LearnedResponse(open_spiel_policy.Policy):  # type: ignore[misc]
   """
 
   def __init__(self, seats: Seats, actions: Sequence[Mapping[str, int]]) -> None:
-    """Keeps its arguments."""
     super().__init__(seats.view.open_spiel_game(), list(range(seats.view.num_players)))
     self._seats, self.actions = seats, [dict(own) for own in actions]
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability.
-
-    Raises:
-      PolicyError: no player is to move, or another one is; or the policy has no distribution there.
-    """
+    """Returns action -> probability; raises PolicyError where it is not the player's turn, or the policy has none."""
     player = player_to_move(state, player_id)
     infostate, legal = self._seats.view.look_up(state, player)
     chosen = self.actions[player].get(infostate)
@@ -168,8 +162,6 @@ class _Infoset:
   """What the learner knows of an infoset: per action how often it was played, and the sum of what that was worth.
 
   Attributes:
-    legal: its actions.
-    counts: how often each was played.
     totals: what each has brought: the returns of games that went on as the policy, and `value` of infosets below.
     value: what the infoset is worth, times how often an action was played there.
   """

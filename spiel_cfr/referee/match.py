@@ -72,7 +72,6 @@ class Match:
     return self.mean - off, self.mean + off
 
   def __repr__(self) -> str:
-    """Returns one line."""
     low, high = self.interval()
     after, before = self.scores.mean(axis=1).var(), self.returns.mean(axis=1).var()
     left = after / before if before else 1.0

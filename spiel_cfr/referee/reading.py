@@ -33,15 +33,9 @@ def read_anything(
   answers: Answers = "probabilities",
   batch_size: int = 4096,
 ) -> Float64s:
-  """Returns the behavioural form of whatever `judge` takes, shape (sequences,).
-
-  Raises:
-    ArgumentError: an argument makes no sense.
-    PolicyError: some infoset gets no distribution over its legal actions.
-    FeaturesError: the game has no information state tensors.
-    NoStatesError: states are needed, and the game has none.
-  """
-  _check_options(observes, answers)
+  """Returns the behavioural form of whatever `judge` takes, shape (sequences,), with its errors."""
+  arguments.one_of(observes, "observes", get_args(Observes))
+  arguments.one_of(answers, "answers", get_args(Answers))
   batch_size = arguments.positive_integer(batch_size, "batch_size")
   entries = []
   for player, given in enumerate(open_spiel.one_per_player(compiled, policy)):
@@ -61,26 +55,25 @@ def read_anything(
 
 
 class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
-  """A function of batches as one of OpenSpiel's policies, asked state by state: for games too large to be walked."""
+  """A function of tensors as one of OpenSpiel's policies, asked state by state: for games too large to be walked."""
 
   def __init__(
     self,
     game: str | pyspiel.Game,
     function: BatchFunction,
     *,
-    observes: Observes = "tensors",
     answers: Answers = "probabilities",
   ) -> None:
-    """Takes what `judge` takes.
+    """Takes what `judge` takes with `observes="tensors"`.
 
     Raises:
       ArgumentError: an argument makes no sense.
       GameError: the game can't be loaded.
     """
-    _check_options(observes, answers)
+    arguments.one_of(answers, "answers", get_args(Answers))
     game = load_game(game)
     super().__init__(game, list(range(game.num_players())))
-    self._function, self._observes, self._answers = function, observes, answers
+    self._function, self._answers = function, answers
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability.
@@ -89,23 +82,14 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
       PolicyError: the function answers with no distribution over the legal actions, or no player is to move.
     """
     player = open_spiel.player_to_move(state, player_id)
-    name, legal = state.information_state_string(player), state.legal_actions(player)
+    names, legal = [state.information_state_string(player)], state.legal_actions(player)
     mask = np.zeros((1, self.game.num_distinct_actions()), bool)
     mask[0, legal] = True
-    seen: Any = [name] if self._observes == "strings" else [state]
-    if self._observes == "tensors":
-      if isinstance(state, pyspiel.TurnBasedSimultaneousState):
-        state = state.simultaneous_game_state()
-      seen = information_state_tensor(state, player)[None]
-    (row,) = _answers(
-      self._function(seen, mask.copy()), self._function, [name], mask, self._answers
-    )
+    if isinstance(state, pyspiel.TurnBasedSimultaneousState):
+      state = state.simultaneous_game_state()
+    answer = self._function(information_state_tensor(state, player)[None], mask.copy())
+    (row,) = _answers(answer, self._function, names, mask, self._answers)
     return {action: float(row[action]) for action in legal}
-
-
-def _check_options(observes: Any, answers: Any) -> None:
-  arguments.one_of(observes, "observes", get_args(Observes))
-  arguments.one_of(answers, "answers", get_args(Answers))
 
 
 def _inside(policy: Any) -> Any:
@@ -196,11 +180,7 @@ def _ask_in_batches(
 def _answers(
   answer: Any, source: Any, names: Sequence[str], mask: Bools, answers: Answers
 ) -> Float64s:
-  """Returns distributions over legal actions, a row for each of these infosets, from what somebody has answered.
-
-  Raises:
-    PolicyError: they are none.
-  """
+  """Returns distributions over legal actions, a row an infoset; raises PolicyError where the answer has none."""
   rows = _as_array(answer)
   if rows.shape != mask.shape:
     raise errors.PolicyError(

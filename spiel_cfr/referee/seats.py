@@ -93,12 +93,10 @@ class Seats:
     return result
 
   def play(self, player: int, respond: Respond, luck: Callable[[int], float]) -> list[float]:
-    """Plays a game in which one player responds; returns what each player gets.
+    """Plays a game in which one player responds, -1 for nobody; returns what each player gets.
 
-    Args:
-      player: who; -1 for nobody.
-      respond: its actions; the policy plays where it has none, uniformly for a bot that does not tell it.
-      luck: returns the next random number of chance, or of a player.
+    Where it has no response the policy plays, uniformly for a bot that does not tell it. `luck` returns the next random
+    number of chance, or of a player.
     """
     view = self.view
     # Nobody has to be told of what is played in its own place.

@@ -150,13 +150,11 @@ class Verdict(Evaluated):
     return explore(self.policy, path, game=self.compiled_game, **options)
 
   def __repr__(self) -> str:
-    """Returns one line."""
     return (
       f"<Verdict on a policy of {self.compiled_game.game_string}: NashConv {self.nash_conv:.6g}>"
     )
 
   def __str__(self) -> str:
-    """Returns a table of the players, NashConv and what it means, and the worst infosets."""
     game = self.compiled_game
     rows = {
       "all play the policy": self.expected_values,

@@ -7,8 +7,7 @@ from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.ray_executor import RayExecutor
 from spiel_cfr.runs.run_loop import RunResult, run
 from spiel_cfr.runs.run_schedules import Every, Powers
-from spiel_cfr.runs.run_sweep import sweep
-from spiel_cfr.runs.sweep_table import SweepTable
+from spiel_cfr.runs.run_sweep import SweepTable, sweep
 from spiel_cfr.runs.trace import Row, Trace, TraceFile, read_trace
 from spiel_cfr.runs.tracker import Tracker
 

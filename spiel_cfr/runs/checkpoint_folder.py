@@ -30,6 +30,9 @@ class Checkpoints:
     folder: where; one run a folder.
     every: the number of iterations from one to the next, or a schedule. Each run also leaves one when it stops.
     keep: how many to keep, the newest ones.
+
+  Raises:
+    ArgumentError: `folder` is no path; or `keep` or `every` is a number, but not a positive integer.
   """
 
   folder: str | os.PathLike[str]
@@ -37,11 +40,6 @@ class Checkpoints:
   keep: int = 3
 
   def __post_init__(self) -> None:
-    """Checks the folder and the numbers.
-
-    Raises:
-      ArgumentError: `folder` is no path; or `keep` or `every` is a number, but not a positive integer.
-    """
     checked_path(self.folder, "folder")
     positive_integer(self.keep, "keep")
     if not callable(self.every):

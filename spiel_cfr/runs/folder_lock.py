@@ -16,13 +16,7 @@ from spiel_cfr._util import arguments, files
 
 @contextlib.contextmanager
 def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
-  """Holds the lock on a folder; makes the folder if there is none.
-
-  Raises:
-    ArgumentError: `folder` is no path.
-    FolderInUseError: another run, of this process or of another one, holds it.
-    OSError: the folder can't be written to.
-  """
+  """Holds the lock on a folder, which is made; raises FolderInUseError where another run holds it, of any process."""
   folder = arguments.path(folder, "folder")
   files.make_folder(folder)
   with open(folder / "lock", "a+") as file:

@@ -7,6 +7,9 @@ from typing import Any
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
 
+# How often a task is started again whose process has died.
+_RETRIES = 3
+
 
 class RayExecutor(concurrent.futures.Executor):
   """Runs calls as tasks of Ray, one core each: on the cluster that this process has joined, or on this machine.
@@ -16,23 +19,18 @@ class RayExecutor(concurrent.futures.Executor):
       with spiel_cfr.runs.RayExecutor() as executor:
         spiel_cfr.sweep(grid, folder="/shared/results", iterations=10_000, executor=executor)
 
-  The folder must be one that all machines see. A task whose process or machine dies is started again.
+  The folder must be one that all machines see. A task whose process or machine dies is started again, three times.
 
   Attributes:
     ray: the package.
   """
 
-  def __init__(self, max_retries: int = 3) -> None:
+  def __init__(self) -> None:
     """Starts nothing before there is something to do; then Ray on this machine, if this process has not joined one.
-
-    Args:
-      max_retries: how often a task is started again whose process died.
 
     Raises:
       MissingPackageError: Ray is not installed.
-      ArgumentError: `max_retries` is not an integer from 0 to 1,000.
     """
-    max_retries = arguments.integer(max_retries, "max_retries", 0, 1000)
     try:
       import ray
     except ImportError as error:
@@ -40,7 +38,6 @@ class RayExecutor(concurrent.futures.Executor):
         "RayExecutor needs Ray: pip install 'spiel_cfr[ray]'."
       ) from error
     self.ray: Any = ray
-    self._max_retries = max_retries
     # Of calls that are not done: Ray keeps what they return as long as there are any.
     self._references: set[Any] = set()
     self._actors: list[RayActor] = []
@@ -49,9 +46,8 @@ class RayExecutor(concurrent.futures.Executor):
   def submit(
     self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
   ) -> concurrent.futures.Future[Any]:
-    """Calls a function in one of Ray's processes, wherever that is."""
     self._begin()
-    task = self.ray.remote(_call).options(num_cpus=1, max_retries=self._max_retries)
+    task = self.ray.remote(_call).options(num_cpus=1, max_retries=_RETRIES)
     reference = task.remote(fn, args, kwargs)
     self._references.add(reference)
     future: concurrent.futures.Future[Any] = reference.future()
@@ -87,7 +83,7 @@ class RayExecutor(concurrent.futures.Executor):
     options = {
       "num_cpus": 0,
       "memory": 1,
-      "max_restarts": self._max_retries,
+      "max_restarts": _RETRIES,
       "max_task_retries": -1,
     }
     made = []
@@ -122,7 +118,6 @@ class RayActor(concurrent.futures.Executor):
   """A process of Ray's, somewhere; if it dies, another one that knows nothing of its past. See `RayExecutor.actors`."""
 
   def __init__(self, ray: Any, actor: Any) -> None:
-    """Takes the package and an actor."""
     self._ray, self._actor = ray, actor
     self._last: list[Any] = []
 

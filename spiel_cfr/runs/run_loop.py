@@ -53,7 +53,6 @@ class RunResult:
     return self.rows[-1]
 
   def __repr__(self) -> str:
-    """Returns one line: why the run stopped, and how good the policy is."""
     last = self.last
     return (
       f"<RunResult: stopped by {self.reason!r}, iteration {last.iteration:,}, NashConv {last.nash_conv:.6g}, "
@@ -63,7 +62,11 @@ class RunResult:
 
 @dataclasses.dataclass(frozen=True)
 class StoppingRules:
-  """What stops a run, whichever comes first; see `run`."""
+  """What stops a run, whichever comes first; see `run`.
+
+  Raises:
+    ArgumentError: there is none, or one that makes no sense.
+  """
 
   iterations: int | None = None
   target_nash_conv: float | None = None
@@ -71,11 +74,6 @@ class StoppingRules:
   seconds: float | None = None
 
   def __post_init__(self) -> None:
-    """Checks the rules.
-
-    Raises:
-      ArgumentError: there is none, or one that makes no sense.
-    """
     if self.iterations is not None:
       iterations = arguments.positive_integer(self.iterations, "iterations")
       object.__setattr__(self, "iterations", iterations)
@@ -209,11 +207,7 @@ def run(
 
 
 def _checked(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
-  """Returns the traces as a list.
-
-  Raises:
-    ArgumentError: one of what is given is not what it should be.
-  """
+  """Returns the traces as a list; raises ArgumentError where one of these is not what it should be."""
   given = arguments.shortened
   if not isinstance(solver, Solver):
     raise errors.ArgumentError(

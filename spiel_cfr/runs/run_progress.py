@@ -12,7 +12,6 @@ class Progress(Trace):
   """Writes to standard error how a run is doing."""
 
   def __init__(self, iterations: int | None) -> None:
-    """Notes at which iteration the run stops, if that is known."""
     self._iterations = iterations
     self._last: Row | None = None
 

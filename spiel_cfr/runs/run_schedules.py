@@ -18,11 +18,7 @@ NextDue: TypeAlias = Callable[[int], float]
 
 
 def next_due(schedule: NextDue, iteration: int, name: str) -> float:
-  """Asks a schedule when the thing is next due: at an integer, rounded up, or infinity for never.
-
-  Raises:
-    ArgumentError: it is no schedule, or the answer is no number, or not after `iteration`.
-  """
+  """Returns when the thing is next due, an integer or infinity; raises ArgumentError where that is not later."""
   if not callable(schedule):
     raise errors.ArgumentError(
       f"{name} must be Every(n), Powers(base) or a function of an iteration, not {shortened(schedule)}."
@@ -40,18 +36,13 @@ def next_due(schedule: NextDue, iteration: int, name: str) -> float:
 class Every:
   """Due at every multiple of a number of iterations.
 
-  Attributes:
-    iterations: the number, positive.
+  Raises:
+    ArgumentError: it is not a positive integer.
   """
 
   iterations: int
 
   def __post_init__(self) -> None:
-    """Checks the number.
-
-    Raises:
-      ArgumentError: it is not a positive integer.
-    """
     positive_integer(self.iterations, "iterations of Every")
 
   def __call__(self, iteration: int) -> int:
@@ -64,18 +55,13 @@ class Every:
 class Powers:
   """Due at the powers of a number, rounded up: evenly spaced on the logarithmic axis of a convergence plot.
 
-  Attributes:
-    base: the number, above 1.
+  Raises:
+    ArgumentError: it is not a finite number above 1.
   """
 
   base: float = 2.0
 
   def __post_init__(self) -> None:
-    """Checks the number.
-
-    Raises:
-      ArgumentError: it is not a finite number above 1.
-    """
     if real_number(self.base, "base", 1.0, sys.float_info.max) == 1:
       raise errors.ArgumentError(f"The base of Powers must be above 1, not {self.base!r}.")
 

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import csv
+import dataclasses
 import io
 import itertools
 import multiprocessing
@@ -18,15 +19,17 @@ import tqdm
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
 from spiel_cfr.runs import sweep_cells
+from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.folder_lock import locked
 from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.run_loop import StoppingRules
 from spiel_cfr.runs.run_schedules import Every, NextDue, Powers, next_due
 from spiel_cfr.runs.sweep_cells import Cell, failed
-from spiel_cfr.runs.sweep_table import SweepTable
+from spiel_cfr.runs.trace import TraceContents, read_trace
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -34,6 +37,57 @@ Grid = Mapping[str, Sequence[Any]]
 _GAMES, _TABLE = ".compiled_games", "table.csv"
 # How many checkpoints a run with a known end leaves on its way, if nobody says.
 _CHECKPOINTS = 10
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SweepTable:
+  """The results of `sweep`, which are in `table.csv` in its folder too.
+
+  Attributes:
+    columns: the names of the columns: what was varied, what `Row` has of the last evaluation, the `reason` why the run
+      stopped ("error" if it failed), the `error`, and the `folder` of the run.
+    rows: a mapping per cell from columns to values, in the order of the grid.
+  """
+
+  columns: tuple[str, ...]
+  rows: Sequence[Mapping[str, Any]]
+
+  @property
+  def failed(self) -> Sequence[Mapping[str, Any]]:
+    """The rows of the cells that have no result."""
+    return [row for row in self.rows if row["error"]]
+
+  def trace(self, row: Mapping[str, Any]) -> TraceContents:
+    """Returns all evaluations of a row's run.
+
+    Raises:
+      FileFormatError: the trace is damaged.
+      OSError: there is none.
+    """
+    return read_trace(pathlib.Path(row["folder"]) / sweep_cells.TRACE)
+
+  def solver(self, row: Mapping[str, Any], game: Any) -> Solver:
+    """Returns the solver of a row as it was when its run stopped.
+
+    Args:
+      row: one of `rows`.
+      game: the row's game, compiled or as `compile_game` takes it.
+
+    Raises:
+      ArgumentError: the row's run has left no checkpoint.
+      CheckpointMismatchError: it is of another game.
+      FileFormatError: the checkpoint is damaged.
+    """
+    folder = row["folder"]
+    paths = (
+      Checkpoints(pathlib.Path(folder, sweep_cells.CHECKPOINTS), every=1).paths() if folder else []
+    )
+    if not paths:
+      raise errors.ArgumentError(f"The run has left no checkpoint in {folder!r}.")
+    return Solver.load(paths[0], game)
+
+  def __repr__(self) -> str:
+    return f"<SweepTable: {len(self.rows)} runs, {len(self.failed)} without a result>"
 
 
 def sweep(

@@ -44,11 +44,7 @@ class Cell:
 
   Attributes:
     game: the file of the pickled game.
-    solver: a name of the catalogue, or a class.
     arguments: of the solver's constructor, besides the game.
-    rules: when to stop.
-    evaluate_at: when to evaluate.
-    checkpoint_every: when to write checkpoints.
     folder: where the result goes.
   """
 
@@ -64,15 +60,9 @@ class Cell:
 def make_solver(
   solver: AnySolver, game: CompiledGame, arguments: Mapping[str, Any], iterations: int | None
 ) -> Solver:
-  """Makes the solver of a cell. Sampling solvers without a seed get seed 0, so that the cell is always the same.
-
-  Raises:
-    ArgumentError: there is no such solver, or it does not take the arguments.
-    GameError: the solver can't take the game.
-  """
+  """Makes the solver of a cell. Sampling solvers without a seed get seed 0, so that the cell is always the same."""
   if isinstance(solver, str):
-    checked.one_of(solver, "solver", list(catalogue.SOLVERS))
-    entry = catalogue.SOLVERS[solver]
+    entry = catalogue.find(solver)
   elif callable(solver):
     entry = catalogue.Entry(solver, "", {})
   else:

@@ -56,12 +56,7 @@ _NAMES = tuple(field.name for field in dataclasses.fields(Row) if field.name != 
 
 
 class TraceContents(NamedTuple):
-  """What a trace file holds.
-
-  Attributes:
-    header: what was run, and on what.
-    rows: the evaluations.
-  """
+  """What a trace file holds: what was run, and on what; and the evaluations."""
 
   header: dict[str, Any]
   rows: list[Row]

@@ -37,10 +37,7 @@ class Tracker(Trace):
   edges: Float64s
 
   def __init__(self, pattern: str | re.Pattern[str]) -> None:
-    """Makes a tracker.
-
-    Args:
-      pattern: a regular expression: which infosets to note, by their information state strings.
+    """Takes a regular expression: which infosets to note, by their information state strings.
 
     Raises:
       ArgumentError: it is none.

@@ -39,40 +39,23 @@ class PublicStateValues(abc.ABC):
     leaves: int64 (leaves,), their histories.
     row: int64 (leaves,), the public state of each, as a place in `states`.
     place: int64 (2, leaves), what each player knows there, as a number from 0 in each public state.
-    widths: how many such numbers each player has at most.
+    width: how many such numbers there are at most.
   """
 
   def __init__(self, states: Sequence[PublicState]) -> None:
-    """Numbers what there is."""
     self.states, self.tree = states, states[0].tree
-    found = self.tree.histories
     self.leaves = np.concatenate([state.histories for state in states])
     self.row = np.repeat(np.arange(len(states)), [len(state.histories) for state in states])
-    self.place = np.stack(
+    known_to = self.tree.histories.known_to
+    self.place = np.array(
       [
         np.concatenate(
-          [
-            np.unique(found.known_to(player, state.histories), return_inverse=True)[1]
-            for state in states
-          ]
+          [np.unique(known_to(player, each.histories), return_inverse=True)[1] for each in states]
         )
         for player in (0, 1)
       ]
     )
-    self.widths: list[int] = (self.place.max(axis=1) + 1).tolist()
-
-  def _table(self, player: int, numbers: Float64s) -> Float64s:
-    """Returns numbers of the leaves, equal where a player knows the same, as shape (public states, its width)."""
-    result = np.zeros((len(self.states), self.widths[player]))
-    result[self.row, self.place[player]] = numbers
-    return result
-
-  def _sums(self, player: int, numbers: Float64s) -> Float64s:
-    """Returns sums of numbers of the leaves over those that a player can't tell apart, at each leaf."""
-    width = self.widths[player]
-    known = self.row * width + self.place[player]
-    result: Float64s = np.bincount(known, numbers, len(self.states) * width)[known]
-    return result
+    self.width = int(self.place.max()) + 1
 
   @abc.abstractmethod
   def values(self, reaches: Sequence[Float64s]) -> tuple[Float64s, Float64s]:
@@ -86,14 +69,38 @@ class PublicStateValues(abc.ABC):
     """
 
 
+def _table(values: PublicStateValues, player: int, numbers: Float64s) -> Float64s:
+  """Returns numbers of the leaves, equal where a player knows the same, as shape (public states, width)."""
+  result = np.zeros((len(values.states), values.width))
+  result[values.row, values.place[player]] = numbers
+  return result
+
+
+def _ratios(
+  values: PublicStateValues, player: int, numbers: Float64s, weights: Float64s
+) -> Float64s:
+  """Returns sums of numbers over sums of weights, where a player knows the same as at a leaf; shape (leaves,)."""
+  known = values.row * values.width + values.place[player]
+  above, below = np.bincount(known, numbers)[known], np.bincount(known, weights)[known]
+  result: Float64s = above / np.where(below > 0, below, 1.0)
+  return result
+
+
+def _features(values: PublicStateValues, reaches: Sequence[Float64s]) -> Array:
+  """Returns what a network sees of public states: which it is, and each player's range, which sums to 1."""
+  parts = [np.eye(len(values.states))]
+  for player, reach in enumerate(reaches):
+    ranges = _table(values, player, reach)
+    totals = ranges.sum(axis=1, keepdims=True)
+    parts.append(ranges / np.where(totals > 0, totals, 1.0))
+  return np.concatenate(parts, axis=1).astype(np.float32)
+
+
 class SolvedValues(PublicStateValues):
   """What public states are worth by a linear program of all of them: exact, and slow beside a network."""
 
   def __init__(self, states: Sequence[PublicState]) -> None:
-    """Prepares the programs.
-
-    Args:
-      states: of one tree, none below another.
+    """Prepares the programs of public states of one tree, none below another.
 
     Raises:
       ArgumentError: they are not.
@@ -136,9 +143,7 @@ class SolvedValues(PublicStateValues):
     weights = others * np.append(reach / others[self.leaves], 0.0)[self._leaf_of]
     worth = found.response_values(weights, entries, player)[self.leaves]
     weights = found.chance[self.leaves] * reach
-    mass = self._sums(player, weights)
-    result: Float64s = self._sums(player, weights * worth) / np.where(mass > 0, mass, 1.0)
-    return result
+    return _ratios(self, player, weights * worth, weights)
 
 
 class ValueNetwork(PublicStateValues):
@@ -156,29 +161,15 @@ class ValueNetwork(PublicStateValues):
     scale: float,
     error: float,
   ) -> None:
-    """Takes a network that has been fitted."""
     super().__init__(solved.states)
     self._network, self._parameters, self._scale = network, parameters, scale
     self.error = error
 
   def values(self, reaches: Sequence[Float64s]) -> tuple[Float64s, Float64s]:
-    """Returns what the network says."""
-    found = self._scale * self._network.outputs(
-      self._parameters, _features(self, reaches), sum(self.widths)
-    )
-    first, second = np.split(found, self.widths[:1], axis=1)
-    return first[self.row, self.place[0]], second[self.row, self.place[1]]
-
-
-def _features(values: PublicStateValues, reaches: Sequence[Float64s]) -> Array:
-  """Returns what a network sees of public states: which it is, and each player's range, which sums to 1."""
-  parts = [np.eye(len(values.states))]
-  for player, reach in enumerate(reaches):
-    ranges = values._table(player, reach)
-    totals = ranges.sum(axis=1, keepdims=True)
-    parts.append(ranges / np.where(totals > 0, totals, 1.0))
-  result: Array = np.concatenate(parts, axis=1).astype(np.float32)
-  return result
+    seen = _features(self, reaches)
+    found = self._scale * self._network.outputs(self._parameters, seen, 2 * self.width)
+    found = found.reshape(-1, 2, self.width)
+    return found[self.row, 0, self.place[0]], found[self.row, 1, self.place[1]]
 
 
 def learn_values(
@@ -211,7 +202,7 @@ def learn_values(
   seed = arguments.integer(seed, "seed", 0, 0xFFFF_FFFF)
   network = network or MLP((128, 128))
   solved = SolvedValues(cut_of(game, cut))
-  num_outputs = sum(solved.widths)
+  num_outputs = 2 * solved.width
   fresh = network.fresh((seed, 0), len(solved.states) + num_outputs, num_outputs)
   rng = np.random.default_rng(seed)
   seen, targets = [], []
@@ -219,7 +210,7 @@ def learn_values(
     reaches = [_drawn_reach(solved, player, rng) for player in (0, 1)]
     seen.append(_features(solved, reaches))
     worth = solved.values(reaches)
-    targets.append(np.concatenate([solved._table(p, worth[p]) for p in (0, 1)], axis=1))
+    targets.append(np.hstack([_table(solved, player, worth[player]) for player in (0, 1)]))
   learned = rounds * len(solved.states)
   rows, wanted = np.concatenate(seen), np.concatenate(targets)
   scale = float(np.sqrt((wanted[:learned] ** 2).mean())) or 1.0
@@ -235,7 +226,7 @@ def learn_values(
 
 def _drawn_reach(values: PublicStateValues, player: int, rng: np.random.Generator) -> Float64s:
   """Returns a random reach of the leaves by what a player knows: even, or as good as pure."""
-  shape = len(values.states), values.widths[player]
+  shape = len(values.states), values.width
   drawn = rng.random(shape) ** np.exp(rng.uniform(-2.0, 2.0, (shape[0], 1)))
   drawn = np.maximum(drawn * (rng.random(shape) < 0.85), _RAREST)
   result: Float64s = drawn[values.row, values.place[player]]
@@ -298,9 +289,7 @@ def solve_by_values(
   trunk = found.normalized(sums, start)
   result, steps = trunk.copy(), []
   for searcher in (0, 1):
-    opponent = 1 - searcher
-    mass = values._sums(opponent, likely[opponent])
-    bounds = values._sums(opponent, got[opponent]) / np.where(mass > 0, mass, 1.0)
+    bounds = _ratios(values, 1 - searcher, got[1 - searcher], likely[1 - searcher])
     steps.append(_solve_below(values, trunk, bounds, searcher, result))
   return resolved(values.tree, start, result, steps)
 

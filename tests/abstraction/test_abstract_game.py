@@ -1,5 +1,6 @@
 """Games in which infosets play alike, against the full game, linear programs, and a slow version of tied CFR+."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -233,12 +234,10 @@ def test_imperfect_recall_of_leduc(leduc):
 def test_actions_in_another_order():
   """Kuhn poker in which player 1 calls its bet with 0 and passes with 1 is no other game."""
   game = spiel_cfr.compile_game("kuhn_poker")
-
-  def swapped(infostate):
-    order = [1, 0] if infostate[0] == "2" else [0, 1]
-    return spiel_cfr.abstraction.Permuted((infostate[1:], infostate[0] == "1"), order)
-
-  small = spiel_cfr.abstraction.abstract(game, swapped)
+  made = spiel_cfr.abstraction.make_buckets(game, lambda name: (name[1:], name[0] == "1"))
+  swapped = [[name[0] == "2"] for own in game.infostates for name in own]
+  slots = (np.arange(2) ^ swapped).reshape(2, -1)
+  small = spiel_cfr.abstraction.abstract(game, dataclasses.replace(made, slots=tuple(slots)))
   solver = spiel_cfr.CFRSolver(small)
   solver.run(10)
   mixed = solver.current_policy_dict()
@@ -280,13 +279,8 @@ def test_mappings(leduc):
 @pytest.mark.parametrize(
   ("buckets", "error", "words"),
   [
-    (lambda infostate: 0, errors.AbstractionError, "Permuted"),
+    (lambda infostate: 0, errors.AbstractionError, "slots"),
     (lambda infostate: [infostate], errors.ArgumentError, "hashable"),
-    (
-      lambda infostate: spiel_cfr.abstraction.Permuted(0, [7]),
-      errors.AbstractionError,
-      "legal actions",
-    ),
     ({"no such infostate": 1}, errors.AbstractionError, "no infostate"),
     (3, errors.ArgumentError, "a function"),
   ],
@@ -294,6 +288,14 @@ def test_mappings(leduc):
 def test_what_makes_no_sense_is_refused(leduc, buckets, error, words):
   with pytest.raises(error, match=words):
     spiel_cfr.abstraction.abstract(leduc, buckets)
+
+
+def test_slots_that_do_not_fit_are_refused(leduc):
+  made = spiel_cfr.abstraction.make_buckets(leduc, _seen)
+  slots = [own.copy() for own in made.slots]
+  slots[1][-1] += 1
+  with pytest.raises(errors.AbstractionError, match="numbers of slots"):
+    spiel_cfr.abstraction.abstract(leduc, dataclasses.replace(made, slots=tuple(slots)))
 
 
 def test_a_bucket_above_itself_is_refused():

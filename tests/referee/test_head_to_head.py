@@ -215,18 +215,8 @@ def test_functions_play(name):
     found, wanted = policy.action_probabilities(state), verdict.policy.action_probabilities(state)
     assert found == pytest.approx(wanted, abs=1e-6)
   assert referee.play_match(name, policy, policy, deals=2).returns.shape == (2, 2)
-  by_name = referee.FunctionPolicy(
-    name,
-    lambda names, _: [verdict.policy.policy_for_key(name) for name in names],
-    observes="strings",
-  )
-  state = verdict.compiled_game.first_states()[-1]
-  assert by_name.action_probabilities(state) == pytest.approx(
-    verdict.policy.action_probabilities(state), abs=1e-6
-  )
-  for wrong in ({"observes": "strong"}, {"answers": 3}):
-    with pytest.raises(errors.ArgumentError):
-      referee.FunctionPolicy(name, network, **wrong)
+  with pytest.raises(errors.ArgumentError):
+    referee.FunctionPolicy(name, network, answers=3)
   with pytest.raises(errors.PolicyError, match="no distribution"):
     referee.FunctionPolicy(name, network).action_probabilities(state)
 

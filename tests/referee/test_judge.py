@@ -1,8 +1,5 @@
 """Whatever chooses actions is judged as OpenSpiel judges it."""
 
-import sys
-import types
-
 import numpy as np
 import pyspiel
 import pytest
@@ -327,37 +324,6 @@ def test_games_without_states_take_strings():
   assert (verdict.nash_conv, verdict.value) == (2, 0)
   with pytest.raises(errors.NoStatesError):
     spiel_cfr.judge(pennies, always_first)
-
-
-def test_a_curve_of_what_is_trained(tmp_path):
-  """As a solver's own trace."""
-  curve = spiel_cfr.referee.Curve("kuhn_poker")
-  solver = spiel_cfr.CFRSolver("kuhn_poker")
-  result = spiel_cfr.run(solver, 4, progress=False)
-  again = spiel_cfr.CFRSolver("kuhn_poker")
-  for row in result.rows:
-    again.run(row.iteration - int(again.iteration))
-    verdict = curve(row.iteration, again)
-  keys = [(row.iteration, row.nash_conv, row.exploitability) for row in result.rows]
-  assert [(row.iteration, row.nash_conv, row.exploitability) for row in curve.rows] == [
-    pytest.approx(key) for key in keys
-  ]
-  verdict.explore(tmp_path / "page.html", traces={"mine": curve.rows})
-  three = spiel_cfr.referee.Curve("kuhn_poker(players=3)", answers="logits")
-  three(0, network)
-  assert three.rows[0].exploitability is None
-  with pytest.raises(errors.ArgumentError, match="step"):
-    three(-1, network)
-
-
-def test_time_to_judge_is_no_time_of_training(monkeypatch):
-  clock = types.SimpleNamespace(perf_counter=iter([0, 10, 14, 20, 27]).__next__)
-  monkeypatch.setattr(sys.modules["spiel_cfr.referee.judge"], "time", clock)
-  curve = spiel_cfr.referee.Curve("kuhn_poker", answers="logits")
-  for step in (1, 2):
-    curve(step, network)
-  seconds = [(row.solver_seconds, row.evaluation_seconds) for row in curve.rows]
-  assert seconds == [(10, 4), (16, 11)]
 
 
 def test_bots_that_remember_are_told_where_they_are():

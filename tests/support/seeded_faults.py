@@ -346,8 +346,8 @@ FAULTS = (
   Fault(
     "merged policies are means of probabilities",
     "runs/merge_policies.py",
-    "sums += share * sequence_form(compiled, from_policy(compiled, policy))",
-    "sums += share * from_policy(compiled, policy)",
+    "sums += 1 / len(chosen) * sequence_form(compiled, from_policy(compiled, policy))",
+    "sums += 1 / len(chosen) * from_policy(compiled, policy)",
     ("runs/test_merge.py",),
   ),
   # Sampling.

@@ -64,10 +64,8 @@ class Deals(NamedTuple):
 def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
   """Lists what chance can deal before a player moves, with the state after each.
 
-  Raises:
-    UnsupportedGameError: there are not two players, they don't move first after each deal, or there are more than
-      `MOST_DEALS` deals.
-    GameError: see `state_checks.chance_outcomes`.
+  Raises UnsupportedGameError unless there are two players, who move after each of at most `MOST_DEALS` deals; for other
+  errors see `state_checks.chance_outcomes`.
   """
   if view.num_players != 2:
     raise refused(f"it has {view.num_players} players, not two")
@@ -130,10 +128,8 @@ def one_per_pair(deals: Deals) -> Float64s:
 def count_nodes(view: GameView, state: Any, most: int) -> int:
   """Counts the nodes of the public tree below a deal, terminals too, of which chance may have more for other deals.
 
-  It stops at `most`. To walk one deal takes little where hundreds will be walked.
-
-  Raises:
-    UnsupportedGameError: a history does not end.
+  It stops at `most`. To walk one deal takes little where hundreds will be walked. Raises UnsupportedGameError where a
+  history does not end.
   """
   count, stack = 0, [(state.clone(), 0)]
   try:
@@ -149,10 +145,9 @@ def count_nodes(view: GameView, state: Any, most: int) -> int:
 
 
 def try_out(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
-  """Plays random histories, in which most games that are of another kind are found out before anybody walks them.
+  """Plays random histories; raises UnsupportedGameError where one does not end, or an infostate belongs to two nodes.
 
-  Raises:
-    UnsupportedGameError: a history does not end, or an infostate belongs to two nodes.
+  Most games that are of another kind are found out so before anybody walks them.
   """
   choose = random.Random(0)
   histories, moves = 0, 0
@@ -178,11 +173,7 @@ def try_out(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
 
 
 def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
-  """Compares deals that give both players the same types, in random histories.
-
-  Raises:
-    UnsupportedGameError: two of them differ in anything that matters.
-  """
+  """Raises UnsupportedGameError where deals that give both players the same types differ in a random history."""
   first = np.flatnonzero(one_per_pair(deals) >= 0)
   first_of = dict(zip(map(tuple, deals.types[:, first].T.tolist()), first.tolist(), strict=True))
   others = np.setdiff1d(np.arange(len(states)), first).tolist()

@@ -37,11 +37,7 @@ class Piece(PublicTree):
 
 
 def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
-  """Puts the pieces of a tree together: the top, then all tasks in order.
-
-  Raises:
-    UnsupportedGameError: an infostate belongs to two nodes.
-  """
+  """Joins the top and all tasks in order; raises UnsupportedGameError where an infostate belongs to two nodes."""
   nodes, edges, terminals = (
     np.cumsum([0, *(len(getattr(piece, name)) for piece in pieces)])
     for name in ("player", "child", "matrix")
@@ -72,14 +68,9 @@ def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
     is_task = below >= TASK
     moved[is_task] = nodes[1 + below[is_task] - TASK]
     child.append(moved.astype(np.int32))
-  low, high = (
-    np.min([piece.sums[0] for piece in pieces]),
-    np.max([piece.sums[1] for piece in pieces]),
-  )
-  lowest, highest = (
-    min(piece.payoff_range[0] for piece in pieces),
-    max(piece.payoff_range[1] for piece in pieces),
-  )
+  low, high = min(each.sums[0] for each in pieces), max(each.sums[1] for each in pieces)
+  lows, highs = zip(*(each.payoff_range for each in pieces), strict=True)
+  lowest, highest = min(lows), max(highs)
   off = _TOLERANCE * max(abs(lowest), abs(highest))
   tree = TypedTree(
     deals=deals,

@@ -12,11 +12,7 @@ from spiel_cfr.games.vector.typed_layout import TypedLayout
 
 
 def list_infosets(layout: TypedLayout, view: GameView, player: int) -> Infosets:
-  """Lists a player's infosets, each at the first deal that leads to it, in the order of histories sorted as strings.
-
-  Raises:
-    FileFormatError: the public tree is not that of the game.
-  """
+  """Lists a player's infosets, by the first deals to them; raises FileFormatError where the tree is another game's."""
   tree = layout.tree
   types = tree.deals.types[player]
   # By kind: the first deal of each type that is alive, and the place of each deal's type in the rows of the kind.

@@ -67,15 +67,10 @@ class TypedWalk:
     progress: Callable[[float], None],
     task: Callable[[list[Any], Alive, float], int] | None = None,
   ) -> None:
-    """Takes a game, and what else decides.
+    """Takes a game, its deals, and which of these are compared with the one that stands for their pair of types.
 
-    Args:
-      view: the game.
-      deals: of it.
-      is_duplicate: which deals are compared with the one that stands for their pair of types, and count for nothing.
-      progress: called at a terminal with the share of the tree that this is.
-      task: called with the arguments of `visit` for subtrees at a certain depth; returns what the edge above has as
-        its child. None to walk them here.
+    `progress` is called at a terminal with the share of the tree that this is; `task`, if there is one, with the
+    arguments of `visit` in place of a walk through a subtree at a certain depth.
     """
     self._view, self._deals, self._progress, self._task = view, deals, progress, task
     self._is_duplicate = is_duplicate
@@ -93,7 +88,6 @@ class TypedWalk:
     self._apply = root_type.apply_action
 
   def _piece(self) -> Piece:
-    """Returns what has been walked."""
     return Piece(
       player=np.array(self._player, np.int8),
       kind=np.array(self._kind, np.int32),
@@ -110,12 +104,7 @@ class TypedWalk:
     )
 
   def walk(self, states: list[Any], alive: Alive, share: float) -> Piece:
-    """Walks all that follows; arguments as of `visit`.
-
-    Raises:
-      UnsupportedGameError: a state's answer is no answer but an exception, or not of the type that OpenSpiel promises;
-        or see `walk_typed_tree`, with its other errors.
-    """
+    """Walks all that follows; arguments as of `visit`, errors of `walk_typed_tree`."""
     try:
       self.visit(states, alive, share)
     except (errors.SpielCFRError, MemoryError):
@@ -128,16 +117,9 @@ class TypedWalk:
     return self._piece()
 
   def visit(self, states: list[Any], alive: Alive, share: float, depth: int = 0) -> int:
-    """Walks all that follows, with the states that are alive, which it consumes.
+    """Walks all that follows the states of the deals that are alive, which it consumes.
 
-    Args:
-      states: those of the deals that are alive.
-      alive: which these are.
-      share: of the tree, for who watches.
-      depth: how many public actions are above.
-
-    Returns:
-      What the edge above has as its child.
+    It is this share of the tree, and so many public actions are above. Returns what the edge above has as its child.
     """
     self._asked = states
     movers = list(map(self._mover, states))
@@ -227,7 +209,6 @@ class TypedWalk:
         raise refused("two deals that both players take for the same one differ", states[duplicate])
 
   def _end(self, states: list[Any], alive: Alive, share: float) -> int:
-    """Notes a terminal."""
     self._progress(share)
     returns = list(map(self._view.returns, states))
     self._compare(states, returns, alive)
@@ -264,19 +245,13 @@ def walk_pieces(
   claim: Callable[[int], bool],
   deliver: Callable[[int, Piece], None],
 ) -> None:
-  """Walks the top of the public tree, and some of the subtrees below it, the tasks.
+  """Walks the top of the public tree, and some of the subtrees below it, the tasks; arguments as of `walk_typed_tree`.
 
   Deals that are ruled out because others have the same types are walked through the top as well, and one of them
   through each task: with all that is checked at a node, they must be like those that stand for them.
 
-  Args:
-    view: the game.
-    deals: of it.
-    states: of all deals.
-    weights: the probability of each deal that is walked, `RULED_OUT` of others.
-    progress: see `TypedWalk`.
-    claim: called with the number of each task, in order; says whether to walk it.
-    deliver: called with the numbers and pieces of the tasks that were claimed, and then with -1 and the top.
+  `claim`, called with the number of each task in order, says whether to walk it; `deliver` is called with the numbers
+  and pieces of these, and then with -1 and the top.
   """
   numbers = itertools.count()
 

@@ -128,7 +128,6 @@ class VectorGame(CompiledGame):
 
   @property
   def partition(self) -> Partition | None:
-    """The public subtrees, made when a solver first asks for them."""
     if self._partition is None and self._num_threads is not None:
       parts = Parts(self.layout, self.dtype, skips_forced=True)
       self._partition = Partition(
@@ -142,7 +141,6 @@ class VectorGame(CompiledGame):
 
   @property
   def dtype(self) -> np.dtype[Any]:
-    """The precision that the game was compiled for."""
     return self._dtype
 
   @functools.cached_property
@@ -220,7 +218,6 @@ class VectorGame(CompiledGame):
 
   @property
   def size(self) -> str:
-    """Public states, and infosets of both players."""
     return f"{self.num_states:,} public states, {super().size} in vector form"
 
 

@@ -37,7 +37,6 @@ class _Progress:
     self._bytes = memory.resident_bytes()
 
   def __call__(self, share: float) -> None:
-    """Notes a terminal."""
     self._share += share
     self._terminals += 1
     if self._terminals % _LOOK_EVERY == 0 and time.perf_counter() > self._next:
@@ -67,11 +66,7 @@ class _Watch:
     )
 
   def __call__(self, share: float, terminals: int, grown: int) -> None:
-    """Notes what has been walked since the last call.
-
-    Raises:
-      GameTooLargeError: that is too much.
-    """
+    """Notes what has been walked since the last call; raises GameTooLargeError where that is too much."""
     self._terminals += terminals
     self._bytes += grown
     self._bar.update(min(share, 1.0 - self._bar.n))
@@ -86,7 +81,6 @@ class _Watch:
       )
 
   def close(self) -> None:
-    """Removes the bar."""
     self._bar.close()
 
 
@@ -101,17 +95,10 @@ def walk_typed_tree(
   progress: bool = True,
   num_processes: int = 1,
 ) -> TypedTree:
-  """Walks the public tree of a game of private types.
+  """Walks the public tree of a game of private types, with the states of all its deals.
 
-  Args:
-    view: the game.
-    deals: of it.
-    states: of all deals.
-    weights: the probability of each deal that is walked, `RULED_OUT` of others.
-    max_nodes: how many terminals the tree may have.
-    max_bytes: how much the memory of all processes that walk may grow together.
-    progress: whether to show a bar, if standard error is a terminal.
-    num_processes: how many share the work, where the system can fork. The tree does not depend on it.
+  Weights are the probability of each deal that is walked, `RULED_OUT` of others; for the other arguments see
+  `compile_vector_game`. The tree does not depend on the number of processes.
 
   Raises:
     UnsupportedGameError: it is not such a game, or it breaks a promise of OpenSpiel's.

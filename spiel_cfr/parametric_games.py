@@ -1,4 +1,4 @@
-"""Games whose payoffs are linear in parameters, such as the sizes of bets.
+"""Games whose payoffs are linear in parameters, such as the sizes of bets, and the parameters best for a player.
 
 With components A_0, A_1, ..., A_K of the payoffs, every one on the same tree, the payoffs at parameters theta are
 A_0 + sum_k theta_k A_k, so that neither the tree nor the components are ever walked again. What the players get, and
@@ -8,8 +8,9 @@ Optimization" (2014).
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,21 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import arguments
+from spiel_cfr.cfr.cfr import CFRPlusSolver
+from spiel_cfr.cfr.warm_start import transfer
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiling import compile_game
-from spiel_cfr.games.openspiel.game_view import ActionFilter, Infostates
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
+
+__all__ = [
+  "LinearGame",
+  "kuhn_bets",
+  "leduc_bets",
+  "linear_game",
+  "optimize_parameters",
+]
 
 # A terminal state -> an array of shape (1 + parameters, players): what each player gets whatever the parameters are,
 # and what it gets more with each unit of each.
@@ -53,10 +64,9 @@ class LinearGame:
     leaf_payoffs: Float64s,
     outcomes: Float64s,
   ) -> None:
-    """Takes what `linear_game` has found.
+    """Takes leaves, of shapes (players, leaves) and, weighted by chance, (1 + parameters, leaves, players).
 
-    Leaves are as of shapes (players, leaves) and (1 + parameters, leaves, players), the latter weighted by chance;
-    outcomes the different components of terminal states, shape (outcomes, 1 + parameters, players).
+    Outcomes are the different components of terminal states, shape (outcomes, 1 + parameters, players).
     """
     self.base = base
     self.num_parameters = len(leaf_payoffs) - 1
@@ -64,7 +74,6 @@ class LinearGame:
     self._leaf_sequences, self._leaf_payoffs = leaf_sequences, leaf_payoffs
 
   def __repr__(self) -> str:
-    """Returns one line."""
     return f"<LinearGame of {self.base.game_string}, {self.num_parameters} parameters>"
 
   def __call__(self, parameters: Sequence[float] | Float64s) -> EnumeratedGame:
@@ -119,13 +128,7 @@ class LinearGame:
     return result
 
 
-def linear_game(
-  game: str | pyspiel.Game,
-  components: Components,
-  *,
-  action_filter: ActionFilter | None = None,
-  infostate: Infostates | None = None,
-) -> LinearGame:
+def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
   """Compiles a game whose payoffs are linear in parameters: one walk for the tree, one for each component.
 
   Args:
@@ -133,14 +136,12 @@ def linear_game(
     components: takes a terminal state; returns an array of shape (1 + parameters, players), what the players get at
       parameters of 0, and for each parameter, what they get more for a unit of it. `kuhn_bets` and `leduc_bets` are
       two.
-    action_filter: as of `compile_game`.
-    infostate: as of `compile_game`.
 
   Raises:
     ArgumentError: the components are not of that shape, or not finite.
     GameError: see `compile_game`.
   """
-  base = compile_game(game, vector_form=False, action_filter=action_filter, infostate=infostate)
+  base = compile_game(game, vector_form=False)
   assert isinstance(base, EnumeratedGame)
   seen: dict[bytes, Float64s] = {}
   shape = (0, 0)
@@ -212,3 +213,77 @@ def leduc_bets(state: Any) -> Float64s:
   won = stakes[1] if sign > 0 else stakes[0]
   result: Float64s = sign * np.stack([won, -won], axis=1)
   return result
+
+
+class Step(NamedTuple):
+  """A point on the way.
+
+  Attributes:
+    parameters: where it is, shape (parameters,).
+    value: what the player expects there.
+    nash_conv: of the policy that says so, which is how uncertain the value is.
+    gradient: how the value changes with each parameter, shape (parameters,).
+  """
+
+  parameters: Float64s
+  value: float
+  nash_conv: float
+  gradient: Float64s
+
+
+def optimize_parameters(
+  game: LinearGame,
+  parameters: Sequence[float] | Float64s,
+  *,
+  player: int = 0,
+  steps: int = 50,
+  iterations: int = 500,
+  length: float = 1.0,
+  fixed: Sequence[int] = (),
+) -> list[Step]:
+  """Follows the gradient of the game's value for a player with CFR+, each game starting warm from the last.
+
+  By the envelope theorem the gradient of a zero-sum game's value is what the components are worth under an
+  equilibrium, see `LinearGame.values`. Step n is length / sqrt(n) long, and no parameter becomes negative. It stops
+  where a step would gain less than NashConv, of which it can't be sure; that may be a local optimum. Brown and
+  Sandholm, "Regret Transfer and Parameter Optimization" (2014).
+
+  Args:
+    game: the game, zero-sum for two players whatever its parameters are.
+    parameters: where to begin, shape (parameters,).
+    player: whose value is to rise.
+    steps: how many, at most.
+    iterations: of CFR+ at each point.
+    length: of the first step, in the parameters' unit.
+    fixed: the numbers of the parameters that stay as they are.
+
+  Returns:
+    Every point on the way; `max(found, key=lambda step: step.value - step.nash_conv)` is the best that is certain.
+
+  Raises:
+    ArgumentError: an argument makes no sense.
+    UnsupportedGameError: the game is not a constant-sum game of two players.
+  """
+  player = arguments.integer(player, "player", 0, game.base.num_players - 1)
+  steps = arguments.positive_integer(steps, "steps")
+  length = arguments.positive_number(length, "length")
+  stay = [arguments.integer(each, "fixed", 0, game.num_parameters - 1) for each in fixed]
+  here, found = np.maximum(game.checked(parameters), 0.0), list[Step]()
+  solver = None
+  for number in range(1, steps + 1):
+    compiled = game(here)
+    if not compiled.is_two_player_constant_sum:
+      raise errors.UnsupportedGameError(
+        f"{game!r} is not a constant-sum game of two players at {here.tolist()}, so that it need not have a value."
+      )
+    solver = transfer(solver, compiled, keep_average=False) if solver else CFRPlusSolver(compiled)
+    solver.run(iterations)
+    values = game.values(solver.average_sequence_form())[:, player]
+    gradient = values[1:].copy()
+    gradient[stay] = 0.0
+    found.append(Step(here, float(values @ [1.0, *here]), solver.nash_conv(), gradient))
+    norm = float(np.linalg.norm(gradient)) or 1.0
+    here = np.maximum(here + length / math.sqrt(number) * gradient / norm, 0.0)
+    if float(gradient @ (here - found[-1].parameters)) <= found[-1].nash_conv:
+      break
+  return found
