@@ -19,7 +19,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import open_spiel
-from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.history_tree import HistoryTree, tree_of
 from spiel_cfr.search.history_walk import CHANCE, NONE, TERMINAL
 
 DEFAULT_MAX_HISTORIES = 5_000_000
@@ -268,8 +268,7 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
       f"Search is for constant-sum games of two players; {compiled.game_string} is not one. With more players, or "
       "other sums, no search is safe."
     )
-  view = compiled.view
-  found = HistoryTree(view, [view.new_initial_state()], limit)
+  found = tree_of(compiled.view, limit)
   if [*map(list, compiled.infostates)] != found.names:
     raise errors.InconsistentInfosetError(
       f"{compiled} has other infosets than its states have now; compile it again. Files do not keep action filters."

@@ -186,10 +186,8 @@ def test_bad_input():
     SearchBot({}, 0).get_policy(first["kuhn_poker"])
   with pytest.raises(errors.PolicyError, match="no distribution"):
     SearchBot({"0": {0: 0.5}}, 0).get_policy(first["kuhn_poker"])
-  bot = SearchBot(blueprint, 0)
-  bot.get_policy(first["kuhn_poker"])
-  with pytest.raises(errors.ArgumentError, match="make another"):
-    bot.get_policy(first["leduc_poker"])
+  with pytest.raises(errors.PolicyError, match="no probabilities"):
+    SearchBot(blueprint, 0).get_policy(first["leduc_poker"])
   assert SearchBot(blueprint, 1).get_policy(first["kuhn_poker"]) == []
   assert SearchBot(blueprint, 1).step(first["kuhn_poker"]) == pyspiel.INVALID_ACTION
 
