@@ -83,7 +83,9 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
         f"The state after the history [{state.history_str()}] is not in the game that was compiled, {self.game}; its "
         "action filter may have removed an action that leads there."
       )
-    return dict(zip(actions, self.action_probability_array[row, actions], strict=True))
+    chances = self.action_probability_array[row]
+    # The state may be of a game that has more actions.
+    return {action: chances[action] for action in actions if action < len(chances)}
 
   def _state_key(self, state: Any, player: int | None) -> str:
     """Returns the name of the state's infoset; OpenSpiel's class looks rows up by it."""

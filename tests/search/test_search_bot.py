@@ -10,14 +10,23 @@ from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
 from spiel_cfr import errors, poker
+from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
 from spiel_cfr.search import SearchBot, public_states, resolve
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.history_walk import Walk
+from spiel_cfr.search.local_search import _blueprint
 from spiel_cfr.search.trunk import TrunkState
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
 _GOOFSPIEL = (
   "turn_based_simultaneous_game(game=goofspiel(num_cards={},imp_info=True,points_order=descending,"
   "returns_type=point_difference))"
+)
+
+_SMALL_POKER = (
+  "universal_poker(betting=nolimit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,numSuits=1,numRanks=3,"
+  "numHoleCards=1,numBoardCards=0 1,stack=6 6,bettingAbstraction={})"
 )
 
 
@@ -123,8 +132,54 @@ def test_public_states_from_the_root_on(name):
       assert probabilities == pytest.approx(by_first[min(each)][history])
 
 
+def test_walks_before_the_game_begins(monkeypatch):
+  name = "goofspiel(num_cards=3,imp_info=True,returns_type=point_difference)"
+  walks, visit = [], Walk.visit
+  monkeypatch.setattr(Walk, "visit", lambda *args: (walks.append(1), visit(*args)))
+  solver = spiel_cfr.CFRSolver(name)
+  solver.run(3)
+  bots = [SearchBot(solver, player, seed=player) for player in range(2)]
+  assert len(walks) == 1
+  # Whose turns are not taken one after the other.
+  state = pyspiel.load_game(name).new_initial_state()
+  pyspiel.evaluate_bots(state, bots, 0)
+  assert len(walks) == 1
+  # A table does not know its game, so that it is walked when that begins.
+  bot = SearchBot(solver.average_policy_dict(), 0)
+  state = pyspiel.load_game(name).new_initial_state()
+  bot.restart_at(state)
+  assert len(walks) == 2
+  wanted = bots[0].get_policy(state)
+  assert bot.get_policy(state) == pytest.approx(wanted)
+  assert len(walks) == 2
+  # And on to another game.
+  other = pyspiel.load_game("kuhn_poker").new_initial_state()
+  bots[1].restart_at(other)
+  bots[1].restart_at(state)
+  assert bots[0].get_policy(state) == wanted
+  assert len(walks) == 4
+
+
 def first_checks(state, actions):
   return actions if state.move_number() > 2 else actions[:1]
+
+
+@pytest.mark.parametrize(
+  ("solved", "action_filter", "played"),
+  [
+    ("kuhn_poker", None, "kuhn_poker"),
+    ("kuhn_poker", first_checks, "kuhn_poker"),
+    (_SMALL_POKER.format("fcpa"), None, _SMALL_POKER.format("fchpa")),
+  ],
+)
+def test_reads_a_table_as_it_reads_any_policy(solved, action_filter, played):
+  blueprint, view = blueprint_of(solved, 3, action_filter), GameView(pyspiel.load_game(played))
+  found = HistoryTree(view, [view.new_initial_state()], 10_000)
+  entries, unknown = _blueprint(found, None, SearchBot(blueprint, 0)._look_up)
+  assert unknown.any() == (solved != played or action_filter is not None)
+  again = _blueprint(found, blueprint, None)
+  assert again[0].tolist() == entries.tolist()
+  assert again[1].tolist() == unknown.tolist()
 
 
 def test_actions_that_the_blueprint_does_not_know():
