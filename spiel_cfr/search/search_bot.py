@@ -11,7 +11,6 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.bots import PolicyBot
-from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.policies import AnyPolicy
@@ -22,7 +21,6 @@ from spiel_cfr.search.local_search import LocalSearch
 from spiel_cfr.search.search_step import run_until, solve_subgame
 from spiel_cfr.search.subgames import Subgame
 from spiel_cfr.search.trunk import TrunkState
-from spiel_cfr.solving import Solution
 
 # Linear programs are for subgames with at most so many sequences, the gadget's included; others take iterations.
 _LP_SEQUENCES = 5000
@@ -50,7 +48,7 @@ class SearchBot(PolicyBot):
 
   def __init__(
     self,
-    blueprint: Solver | Solution | AnyPolicy,
+    blueprint: AnyPolicy,
     player: int,
     *,
     seconds: float | None = None,
