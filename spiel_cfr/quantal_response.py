@@ -97,7 +97,7 @@ class QuantalResponse(SolvedPolicy):
   def __repr__(self) -> str:
     """Returns one line."""
     return (
-      f"<QuantalResponse of {self.compiled_game.game_string}: rationality {self.rationality:.6g}, residual "
+      f"<QuantalResponse of {self.compiled_game.name}: rationality {self.rationality:.6g}, residual "
       f"{self.residual:.1e}, {len(self.path)} points>"
     )
 

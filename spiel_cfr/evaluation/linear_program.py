@@ -61,7 +61,7 @@ class LPSolution(SolvedPolicy):
   def __repr__(self) -> str:
     """Returns one line."""
     return (
-      f"<LPSolution of {self.compiled_game.game_string}: value {self.value:.12g}, NashConv {self.nash_conv:.1e}, "
+      f"<LPSolution of {self.compiled_game.name}: value {self.value:.12g}, NashConv {self.nash_conv:.1e}, "
       f"{self.seconds:.3g} s by {self.method!r}>"
     )
 

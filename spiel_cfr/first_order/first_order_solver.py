@@ -107,7 +107,7 @@ class FirstOrderSolver(Solver, Generic[S]):
     if compiled.constant_sum is None or not compiled.is_two_player_constant_sum:
       raise errors.UnsupportedGameError(
         f"{type(self).__name__} finds saddle points, which only constant-sum games of two players have; "
-        f"{compiled.game_string} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
+        f"{compiled.name} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
         "OptimisticMirrorDescentSolver."
       )
     self._total = compiled.constant_sum

@@ -65,7 +65,7 @@ class LinearGame:
 
   def __repr__(self) -> str:
     """Returns one line."""
-    return f"<LinearGame of {self.base.game_string}, {self.num_parameters} parameters>"
+    return f"<LinearGame of {self.base.name}, {self.num_parameters} parameters>"
 
   def __call__(self, parameters: Sequence[float] | Float64s) -> EnumeratedGame:
     """Returns the game at these parameters; its tree is that of `base`.

@@ -151,9 +151,7 @@ class Verdict(Evaluated):
 
   def __repr__(self) -> str:
     """Returns one line."""
-    return (
-      f"<Verdict on a policy of {self.compiled_game.game_string}: NashConv {self.nash_conv:.6g}>"
-    )
+    return f"<Verdict on a policy of {self.compiled_game.name}: NashConv {self.nash_conv:.6g}>"
 
   def __str__(self) -> str:
     """Returns a table of the players, NashConv and what it means, and the worst infosets."""

@@ -237,7 +237,7 @@ class PublicTree(Sequence[PublicState]):
     sizes = np.array([len(own) for own in self.histories_of])
     alone = " (common knowledge splits nothing)" if len(self) == len(self.histories.levels) else ""
     return (
-      f"<PublicTree of {self.game.game_string}: {len(self):,} public states{alone}, the largest of "
+      f"<PublicTree of {self.game.name}: {len(self):,} public states{alone}, the largest of "
       f"{int(sizes.max()):,} histories>"
     )
 
@@ -265,7 +265,7 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
   compiled = compile_game(game).original
   if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
-      f"Search is for constant-sum games of two players; {compiled.game_string} is not one. With more players, or "
+      f"Search is for constant-sum games of two players; {compiled.name} is not one. With more players, or "
       "other sums, no search is safe."
     )
   found = tree_of(compiled.view, limit)

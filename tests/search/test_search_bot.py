@@ -46,29 +46,21 @@ def states_of(game, player):
       stack.extend(state.child(action) for action in state.legal_actions())
 
 
-def policy_of(blueprint, name, **arguments):
-  """Returns what bots play at all states, and sees that it is the same at all of an infoset."""
-  game, table = pyspiel.load_game(name), {}
-  for player in (0, 1):
-    bot = SearchBot(blueprint, player, **arguments)
-    for state in states_of(game, player):
-      chances = dict(bot.get_policy(state))
-      known = table.setdefault(state.information_state_string(), chances)
-      assert known == chances
-  return table
+def bots_of(blueprint, **arguments):
+  return [SearchBot(blueprint, player, **arguments) for player in range(2)]
 
 
 def check_whole(name, iterations):
   blueprint = blueprint_of(name, iterations)
   wanted = resolve(name, blueprint, gadget="max_margin")
-  found = spiel_cfr.exploitability(name, policy_of(blueprint, name, gadget="max_margin"))
+  found = spiel_cfr.exploitability(name, bots_of(blueprint, gadget="max_margin"))
   assert found == pytest.approx(wanted.exploitability, abs=1e-9)
   assert wanted.exploitability < wanted.blueprint_exploitability
-  safe = spiel_cfr.exploitability(name, policy_of(blueprint, name))
+  safe = spiel_cfr.exploitability(name, bots_of(blueprint))
   assert safe <= wanted.blueprint_exploitability + 1e-9
   # Not quite the same: what the opponent gave away before counts once.
   assert safe <= 1.1 * resolve(name, blueprint).exploitability + 1e-9
-  followed = spiel_cfr.exploitability(name, policy_of(blueprint, name, iterations=50))
+  followed = spiel_cfr.exploitability(name, bots_of(blueprint, iterations=50))
   assert followed < wanted.blueprint_exploitability
 
 
@@ -83,6 +75,14 @@ def test_plays_what_resolve_finds(name):
 )
 def test_plays_what_resolve_finds_in_larger_games(name):
   check_whole(name, 10)
+
+
+def test_plays_the_same_at_all_states_of_an_infoset():
+  bots, known = bots_of(blueprint_of("kuhn_poker")), {}
+  for player, bot in enumerate(bots):
+    for state in states_of(pyspiel.load_game("kuhn_poker"), player):
+      chances = bot.get_policy(state)
+      assert known.setdefault(state.information_state_string(), chances) == chances
 
 
 def test_does_not_depend_on_what_it_was_asked_before():
@@ -184,9 +184,11 @@ def test_reads_a_table_as_it_reads_any_policy(solved, action_filter, played):
 
 def test_actions_that_the_blueprint_does_not_know():
   blueprint = blueprint_of("kuhn_poker", 1000, first_checks)
+  game = spiel_cfr.compile_game("kuhn_poker")
   for limit in (50_000, 55):
-    policy = policy_of(blueprint, "kuhn_poker", max_histories=limit)
-    assert spiel_cfr.exploitability("kuhn_poker", policy) < 0.02
+    played = spiel_cfr.policies.from_policy(game, bots_of(blueprint, max_histories=limit))
+    policy = spiel_cfr.policies.to_dict(game, played)
+    assert spiel_cfr.exploitability(game, policy) < 0.02
     assert policy["1b"][1] == pytest.approx(1 / 3, abs=0.02)
 
 
