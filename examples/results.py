@@ -4,7 +4,8 @@ import hashlib
 import pathlib
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
@@ -65,6 +66,29 @@ def writable(path: str | pathlib.Path) -> pathlib.Path:
   except OSError as error:
     sys.exit(f"error: {error}")
   return path
+
+
+def pyplot() -> Any:
+  """Returns what draws; ends the program where it is not installed."""
+  try:
+    import matplotlib.pyplot as plt
+  except ImportError:
+    sys.exit("No picture without matplotlib: pip install matplotlib, or pass --noplot.")
+  return plt
+
+
+def panels(count: int, columns: int) -> tuple[Any, Any, Any]:
+  """Returns what draws, a figure, and a grid of at least so many panels in it."""
+  plt, rows = pyplot(), -(-count // columns)
+  size = 3.1 * columns, 3.2 * rows
+  return plt, *plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+
+
+def markdown(head: str, columns: Sequence[str], rows: Mapping[str, Iterable[str]]) -> str:
+  """Returns a table in Markdown."""
+  lines = [f"| {head} | {' | '.join(columns)} |", f"| --- {'| ---: ' * len(columns)}|"]
+  lines += [f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()]
+  return "\n".join(lines) + "\n"
 
 
 def chosen(games: Iterable[str], numbers: Sequence[str]) -> list[str]:

@@ -18,6 +18,8 @@ from spiel_cfr.search.search_step import SolveUntil, search_step
 from spiel_cfr.search.standing import Standing
 from spiel_cfr.search.trunk import LookUp
 
+_MOST_STANDINGS = 16
+
 
 class LocalSearch:
   """All that follows a public state, and the solutions there so far, each found once."""
@@ -39,14 +41,30 @@ class LocalSearch:
     entries, unknown = _blueprint(histories, policy, look_up)
     start = time.perf_counter()
     barred = _barred(histories, entries, unknown, searcher)
-    self._start = Standing(histories, entries, searcher, barred=barred)
+    # Of each public state that has been solved, and of `NONE`, the blueprint: what is played then, and from there on
+    # what makes a standing of it; of the latest, these, which have numbers for each history.
+    self._solved = {NONE: (entries, barred, 0)}
+    self._latest = {NONE: Standing(histories, entries, searcher, barred=barred)}
     self._reserve = 2 * (time.perf_counter() - start)
-    self._solved: dict[int, Standing] = {}
 
   @property
   def size(self) -> int:
     """About how many numbers are kept."""
-    return (5 + 4 * len(self._solved)) * len(self._histories.parent)
+    nodes, entries = len(self._histories.parent), self._histories.num_entries
+    return (12 + 5 * len(self._latest)) * nodes + len(self._solved) * entries
+
+  def _standing(self, number: int) -> Standing:
+    if number not in self._latest:
+      entries, barred, begin = self._solved[number]
+      standing = Standing(self._histories, entries, self._searcher, barred)
+      standing.begin = begin
+      self._hold(number, standing)
+    return self._latest[number]
+
+  def _hold(self, number: int, standing: Standing) -> None:
+    self._latest[number] = standing
+    if len(self._latest) > _MOST_STANDINGS:
+      del self._latest[next(iter(self._latest))]
 
   def policy(
     self,
@@ -63,13 +81,13 @@ class LocalSearch:
       solve: solves a subgame until a time.
       deadline: when all are to be solved, by `time.perf_counter`.
     """
-    found, standing = self._histories, self._start
+    found, last = self._histories, NONE
     path = found.path(history)
     numbers = [int(self._state_of[node]) for node in path]
     pending = [each for each in numbers if self._decides[each] and each not in self._solved]
     for number in numbers:
       if number in pending:
-        now = time.perf_counter()
+        standing, now = self._standing(last), time.perf_counter()
         until = now + (deadline - now) / (len(pending) - pending.index(number)) - self._reserve
         roots = np.flatnonzero(self._state_of == number)
         chosen = GADGETS["follow"] if standing.is_open(roots) else gadget
@@ -77,11 +95,13 @@ class LocalSearch:
         after, step = search_step(standing, [roots], chosen, solve_now)
         # What the opponent gave away before was for what it could expect then, of public states not solved again since.
         after.begin = step.length
-        self._solved[number] = after
-      standing = self._solved.get(number, standing)
+        self._solved[number] = after.entries, after.barred, after.begin
+        self._hold(number, after)
+      if number in self._solved:
+        last = number
     here = _entries_of(found, int(found.infoset[path[-1]]))
     legal = np.concatenate(found.actions)[here]
-    return list(zip(legal.tolist(), standing.entries[here].tolist(), strict=True))
+    return list(zip(legal.tolist(), self._solved[last][0][here].tolist(), strict=True))
 
 
 def _blueprint(found: HistoryTree, policy: AnyPolicy, look_up: LookUp) -> tuple[Float64s, Bools]:

@@ -12,10 +12,9 @@ import spiel_cfr
 from spiel_cfr import errors, poker
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
-from spiel_cfr.search import SearchBot, public_states, resolve
+from spiel_cfr.search import SearchBot, local_search, public_states, resolve
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import Walk
-from spiel_cfr.search.local_search import _blueprint
 from spiel_cfr.search.trunk import TrunkState
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -77,12 +76,17 @@ def test_plays_what_resolve_finds_in_larger_games(name):
   check_whole(name, 10)
 
 
-def test_plays_the_same_at_all_states_of_an_infoset():
+def test_plays_the_same_at_all_states_of_an_infoset(monkeypatch):
+  """And whatever else it holds on to."""
   bots, known = bots_of(blueprint_of("kuhn_poker")), {}
-  for player, bot in enumerate(bots):
+  again = bots_of(blueprint_of("kuhn_poker"))
+  for player in range(2):
     for state in states_of(pyspiel.load_game("kuhn_poker"), player):
-      chances = bot.get_policy(state)
+      chances = bots[player].get_policy(state)
       assert known.setdefault(state.information_state_string(), chances) == chances
+      with monkeypatch.context() as patch:
+        patch.setattr(local_search, "_MOST_STANDINGS", 1)
+        assert again[player].get_policy(state) == chances
 
 
 def test_does_not_depend_on_what_it_was_asked_before():
@@ -175,9 +179,9 @@ def first_checks(state, actions):
 def test_reads_a_table_as_it_reads_any_policy(solved, action_filter, played):
   blueprint, view = blueprint_of(solved, 3, action_filter), GameView(pyspiel.load_game(played))
   found = HistoryTree(view, [view.new_initial_state()], 10_000)
-  entries, unknown = _blueprint(found, None, SearchBot(blueprint, 0)._look_up)
+  entries, unknown = local_search._blueprint(found, None, SearchBot(blueprint, 0)._look_up)
   assert unknown.any() == (solved != played or action_filter is not None)
-  again = _blueprint(found, blueprint, None)
+  again = local_search._blueprint(found, blueprint, None)
   assert again[0].tolist() == entries.tolist()
   assert again[1].tolist() == unknown.tolist()
 
