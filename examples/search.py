@@ -63,12 +63,11 @@ def compare(name: str, iterations: int) -> dict[str, list[float]]:
   game = spiel_cfr.compile_game({**NAMED_GAMES, **_MORE_GAMES}.get(name, name))
   solver = spiel_cfr.CFRSolver(game)
   solver.run(iterations)
-  policy = solver.average_policy()
   result = {"alone": [solver.exploitability()]}
   print(f"{game}, {iterations} iterations of CFR: {solver.exploitability():.5f}", flush=True)
   for gadget in _GADGETS.value:
     found = [
-      search.resolve(game, policy, gadget=gadget, continual=continual)
+      search.resolve(game, solver, gadget=gadget, continual=continual)
       for continual in (False, True)
     ]
     result[gadget] = [each.exploitability for each in found]

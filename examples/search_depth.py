@@ -105,14 +105,14 @@ def measure(name: str, iterations: Sequence[int]) -> Results:
   """Returns, by game, policy and cut, exploitability and seconds of each way to search."""
   game = load(name)
   tree = search.public_states(game)
-  policies = {}
+  policies: dict[str, spiel_cfr.policies.AnyPolicy] = {}
   for number in iterations:
     if number:
       solver = spiel_cfr.CFRSolver(game)
       solver.run(number)
-      policies[f"CFR {number}"] = solver.average_policy()
+      policies[f"CFR {number}"] = solver
     else:
-      policies["equilibrium"] = spiel_cfr.solve_lp(game).policy
+      policies["equilibrium"] = spiel_cfr.solve_lp(game)
   results: Results = {}
   for label, length in _CUTS[name].items():
     cut = [state for state in tree if state.length == length] or tree.natural_cut()
@@ -140,7 +140,7 @@ def ways(
   for kind, number in [*chosen, ("pure", max(number for _, number in chosen))]:
     begin = time.perf_counter()
     trunk = search.solve_trunk(game, policy, cut=cut, continuations=kind, number=number)
-    found = search.resolve(game, trunk.policy, cut=cut, continual=False, gadget=_GADGET.value)
+    found = search.resolve(game, trunk, cut=cut, continual=False, gadget=_GADGET.value)
     column = f"{number} pure" if kind == "pure" else f"choice of {number}"
     yield column, ([trunk.exploitability, found.exploitability], since(begin))
 
