@@ -7,7 +7,6 @@ infosets have the numbers, and actions the entries, that the compiled game has.
 
 import functools
 import math
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -386,15 +385,9 @@ class HistoryTree:
 
 
 def sharing(count: int, things: Int64s, keys: Int64s) -> Int64s:
-  """Numbers things so that those have one number that share a key, or that a chain of such pairs joins.
+  """Numbers things from 0 on so that those have one number that share a key, or that a chain of such pairs joins.
 
-  Args:
-    count: how many there are.
-    things: int64 (pairs,), things that have keys.
-    keys: int64 (pairs,), a key of each.
-
-  Returns:
-    int64 (count,), without gaps.
+  Things and keys are int64 (pairs,): a thing, and a key that it has.
   """
   _, columns = np.unique(keys, return_inverse=True)
   size = count + int(columns.max(initial=-1)) + 1
@@ -402,19 +395,3 @@ def sharing(count: int, things: Int64s, keys: Int64s) -> Int64s:
   labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][:count]
   numbers: Int64s = np.unique(labels, return_inverse=True)[1]
   return numbers
-
-
-# What others still hold of what has been walked.
-_TREES: "weakref.WeakKeyDictionary[GameView, weakref.ref[HistoryTree]]" = (
-  weakref.WeakKeyDictionary()
-)
-
-
-def tree_of(view: GameView, max_nodes: int, deadline: float = math.inf) -> HistoryTree:
-  """Returns all histories of a game, which are walked once for all who hold them at a time; raises what that does."""
-  held = _TREES.get(view)
-  found = None if held is None else held()
-  if found is None or len(found.parent) > max_nodes:
-    found = HistoryTree(view, [view.new_initial_state()], max_nodes, deadline=deadline)
-    _TREES[view] = weakref.ref(found)
-  return found

@@ -19,8 +19,9 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import open_spiel
-from spiel_cfr.search.history_tree import HistoryTree, tree_of
+from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import CHANCE, NONE, TERMINAL
+from spiel_cfr.search.shared_trees import tree_of
 
 DEFAULT_MAX_HISTORIES = 5_000_000
 

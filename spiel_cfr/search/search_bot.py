@@ -16,9 +16,10 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.policies import AnyPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.hand_search import HandSearch, has_many_hands, public_moves
-from spiel_cfr.search.history_tree import HistoryTree, tree_of
+from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.local_search import LocalSearch
 from spiel_cfr.search.search_step import run_until, solve_subgame
+from spiel_cfr.search.shared_trees import tree_of
 from spiel_cfr.search.subgames import Subgame
 from spiel_cfr.search.trunk import TrunkState
 
