@@ -219,23 +219,23 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     np.concatenate(
       [
         read_entries(compiled, each, player)
-        for player, each in enumerate(one_per_player(compiled, policy))
+        for player, each in enumerate(one_per_player(policy, compiled.num_players))
       ]
     ),
   )
 
 
-def one_per_player(compiled: CompiledGame, policy: AnyPolicy) -> Sequence[AnyPolicy]:
-  """Returns the policies of a list or tuple, or the same policy for all players, each without what it is part of.
+def one_per_player(policy: AnyPolicy, num_players: int) -> Sequence[AnyPolicy]:
+  """Returns the policies of a list or tuple, or the same policy for all players, each by `policy_of`.
 
   Raises:
     PolicyError: the list has another length.
   """
   if not isinstance(policy, list | tuple):
-    return [policy_of(policy)] * compiled.num_players
-  if len(policy) != compiled.num_players:
+    return [policy_of(policy)] * num_players
+  if len(policy) != num_players:
     raise errors.PolicyError(
-      f"There are {len(policy)} policies for a game of {compiled.num_players} players."
+      f"There are {len(policy)} policies for a game of {num_players} players."
     )
   return [policy_of(each) for each in policy]
 

@@ -44,7 +44,7 @@ def read_anything(
   _check_options(observes, answers)
   batch_size = arguments.positive_integer(batch_size, "batch_size")
   entries = []
-  for player, each in enumerate(open_spiel.one_per_player(compiled, policy)):
+  for player, each in enumerate(open_spiel.one_per_player(policy, compiled.num_players)):
     if isinstance(each, rl_agent.AbstractAgent | pyspiel.Bot):
       _check_seat(each, player, is_alone=each is policy)
     mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0

@@ -43,8 +43,8 @@ class SearchBot(PolicyBot):
   are part of what it solves: where the opponent can do something to which the blueprint has no answer, the bound is
   what it had before. A solution is found once, kept for later games, and depends on nothing but what the player knows.
 
-  A game that fits is walked before it begins: by `restart_at`, or when the bot is made from a blueprint that knows its
-  game. A list of two bots, one for each player, is a policy for whatever takes one.
+  A game that fits is walked when the bot is made from a blueprint that knows its game, otherwise by `restart_at`, or at
+  the first decision. A list of two bots, one for each player, is a policy for whatever takes one.
   """
 
   def __init__(
