@@ -148,8 +148,7 @@ def solve_subgame(
   """
   game, player = subgame.game, subgame.searcher
   if solver == "lp":
-    floors = None if subgame.floor is None else {0: subgame.floor}
-    found = maximin_strategy(game, player, floors)
+    found = maximin_strategy(game, player, subgame.dealt)
   else:
     found = run_until(game, solver, iterations, deadline)
   first = len(game.actions[0])
