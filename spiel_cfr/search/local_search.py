@@ -18,6 +18,7 @@ from spiel_cfr.search.search_step import SolveUntil, search_step
 from spiel_cfr.search.standing import Standing
 from spiel_cfr.search.trunk import LookUp
 
+# A standing has several numbers for each history, and is made again in the time of a best response.
 _MOST_STANDINGS = 16
 
 
